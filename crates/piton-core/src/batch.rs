@@ -1,0 +1,246 @@
+//! The tool calls of one step, each with its state.
+//!
+//! ```text
+//! New ─► MustAsk ─► Asking ─► Ready ─► Running ─► Settled
+//!  │                  │                   │          ▲
+//!  ├──────────────────┼──── Ready         └ Stopping ┤
+//!  └── refused ───────┴── denied ────────────────────┘
+//! ```
+//!
+//! A call leaves `Running` only by being settled: a step is over when every call has its one outcome, in the order of
+//! the calls. Calls run side by side, except that one that writes files waits for those before it and holds up those
+//! after it: a model that edits and then tests in one breath means that order.
+
+use crate::call::{CallInput, Outcome, Status, ToolClass};
+use crate::event::{Decision, Event, Subject, Verdict};
+use crate::ids::CallId;
+use crate::message::{Part, ToolCall};
+use crate::turn::Job;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// The calls of one step.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Batch {
+    calls: Vec<Entry>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Entry {
+    call: Arc<ToolCall>,
+    state: CallState,
+}
+
+/// Where a call stands.
+#[derive(Debug, Clone, PartialEq)]
+enum CallState {
+    /// Hooks and rules have not seen it yet.
+    New,
+    /// A person must be asked.
+    MustAsk(ToolClass),
+    /// A person is being asked.
+    Asking(ToolClass),
+    /// It may run as soon as its turn comes.
+    Ready(ToolClass),
+    /// It has begun; only an outcome ends this.
+    Running(ToolClass),
+    /// It has begun and shall stop.
+    Stopping(ToolClass),
+    /// It has its result. `ran` tells whether a tool was involved.
+    Settled { outcome: Outcome, ran: bool },
+}
+
+/// What a finished step's calls came to.
+pub(crate) struct Results {
+    /// One result per call, in order.
+    pub(crate) parts: Vec<Part>,
+    /// Each call with its outcome, in order.
+    pub(crate) settled: Vec<(Arc<ToolCall>, Outcome)>,
+    /// How many calls a tool really ran.
+    pub(crate) ran: u32,
+}
+
+impl Batch {
+    /// The calls of a reply. Calls whose input could not be read, and those beyond `most`, are answered at once.
+    pub(crate) fn new(calls: Vec<Arc<ToolCall>>, most: usize) -> Self {
+        let calls = calls.into_iter().enumerate().map(|(position, call)| {
+            let state = match &call.input {
+                CallInput::Invalid { error, .. } => CallState::unrun(Outcome::failed(format!(
+                    "The call was not run: its arguments are {error}. Call {} again with a complete JSON object.",
+                    call.name
+                ))),
+                CallInput::Json(_) if position >= most => CallState::unrun(Outcome::failed(format!(
+                    "The call was not run: at most {most} calls are accepted in one reply."
+                ))),
+                CallInput::Json(_) => CallState::New,
+            };
+            Entry { call, state }
+        });
+        Self { calls: calls.collect() }
+    }
+
+    /// Answers every call that has not begun with this outcome, and asks those that have begun to stop.
+    pub(crate) fn stop(mut self, unrun: &Outcome) -> Self {
+        for entry in &mut self.calls {
+            entry.state = match std::mem::replace(&mut entry.state, CallState::New) {
+                CallState::New | CallState::MustAsk(_) | CallState::Asking(_) | CallState::Ready(_) => {
+                    CallState::unrun(unrun.clone())
+                }
+                CallState::Running(class) | CallState::Stopping(class) => CallState::Stopping(class),
+                settled @ CallState::Settled { .. } => settled,
+            };
+        }
+        self
+    }
+
+    /// Answers the last call, if it has not begun.
+    pub(crate) fn refuse_last(mut self, outcome: Outcome) -> Self {
+        if let Some(entry) = self.calls.last_mut().filter(|entry| entry.state == CallState::New) {
+            entry.state = CallState::unrun(outcome);
+        }
+        self
+    }
+
+    /// Takes an event about one call. Events that come too late for the call's state change nothing.
+    pub(crate) fn apply(mut self, event: &Event) -> Self {
+        match event {
+            Event::CallRequested { call, input, class, verdict } => {
+                self.change(call, |entry| entry.request(input.as_ref(), *class, verdict));
+            }
+            Event::ApprovalAsked { subject: Subject::Call(call) } => self.change(call, |entry| {
+                if let CallState::MustAsk(class) = entry.state {
+                    entry.state = CallState::Asking(class);
+                }
+            }),
+            Event::ApprovalGiven { subject: Subject::Call(call), decision } => {
+                self.change(call, |entry| entry.decide(decision));
+            }
+            Event::CallStarted { call } => self.change(call, |entry| {
+                if let CallState::Ready(class) = entry.state {
+                    entry.state = CallState::Running(class);
+                }
+            }),
+            Event::CallSettled { call, outcome } => self.change(call, |entry| {
+                if matches!(entry.state, CallState::Running(_) | CallState::Stopping(_)) {
+                    entry.state = CallState::Settled { outcome: outcome.clone(), ran: true };
+                }
+            }),
+            _ => {}
+        }
+        self
+    }
+
+    /// Every result in the order of the calls, or the batch back while one is open.
+    pub(crate) fn into_results(self) -> Result<Results, Self> {
+        if !self.calls.iter().all(|entry| matches!(entry.state, CallState::Settled { .. })) {
+            return Err(self);
+        }
+        let mut results = Results { parts: Vec::new(), settled: Vec::new(), ran: 0 };
+        for Entry { call, state } in self.calls {
+            let CallState::Settled { outcome, ran } = state else { continue };
+            results.ran += u32::from(ran);
+            results.parts.push(Part::ToolResult {
+                call: call.id.clone(),
+                tool: call.name.clone(),
+                outcome: outcome.clone(),
+            });
+            results.settled.push((call, outcome));
+        }
+        Ok(results)
+    }
+
+    /// What should be recorded next, without anything from outside.
+    pub(crate) fn due(&self) -> Option<Event> {
+        self.calls.iter().enumerate().find_map(|(position, entry)| match entry.state {
+            CallState::MustAsk(_) => Some(Event::ApprovalAsked { subject: Subject::Call(entry.call.id.clone()) }),
+            CallState::Ready(class) if self.is_free(position, class) => {
+                Some(Event::CallStarted { call: entry.call.id.clone() })
+            }
+            CallState::New
+            | CallState::Asking(_)
+            | CallState::Ready(_)
+            | CallState::Running(_)
+            | CallState::Stopping(_)
+            | CallState::Settled { .. } => None,
+        })
+    }
+
+    /// What should be under way.
+    pub(crate) fn wanted(&self) -> Vec<Job> {
+        let job = |entry: &Entry| match entry.state {
+            CallState::New => Some(Job::JudgeCall(entry.call.clone())),
+            CallState::Asking(_) => Some(Job::AskApproval(Subject::Call(entry.call.id.clone()))),
+            CallState::Running(_) => Some(Job::RunTool(entry.call.clone())),
+            CallState::Stopping(_) => Some(Job::StopTool(entry.call.clone())),
+            CallState::MustAsk(_) | CallState::Ready(_) | CallState::Settled { .. } => None,
+        };
+        self.calls.iter().filter_map(job).collect()
+    }
+
+    /// The call with this id.
+    pub(crate) fn call(&self, id: &CallId) -> Option<&Arc<ToolCall>> {
+        self.calls.iter().map(|entry| &entry.call).find(|call| call.id == *id)
+    }
+
+    fn change(&mut self, id: &CallId, change: impl FnOnce(&mut Entry)) {
+        if let Some(entry) = self.calls.iter_mut().find(|entry| entry.call.id == *id) {
+            change(entry);
+        }
+    }
+
+    /// Whether nothing before this call holds it up.
+    fn is_free(&self, position: usize, class: ToolClass) -> bool {
+        self.calls[..position].iter().all(|earlier| match earlier.state {
+            CallState::Settled { .. } => true,
+            CallState::New => false,
+            CallState::MustAsk(other)
+            | CallState::Asking(other)
+            | CallState::Ready(other)
+            | CallState::Running(other)
+            | CallState::Stopping(other) => class != ToolClass::Write && other != ToolClass::Write,
+        })
+    }
+}
+
+impl CallState {
+    fn unrun(outcome: Outcome) -> Self {
+        Self::Settled { outcome, ran: false }
+    }
+}
+
+impl Entry {
+    fn request(&mut self, input: Option<&Value>, class: ToolClass, verdict: &Verdict) {
+        if self.state != CallState::New {
+            return;
+        }
+        if let Some(input) = input {
+            Arc::make_mut(&mut self.call).input = CallInput::Json(input.clone());
+        }
+        self.state = match verdict {
+            Verdict::Allow => CallState::Ready(class),
+            Verdict::Ask => CallState::MustAsk(class),
+            Verdict::Deny(text) => CallState::unrun(Outcome::new(Status::Denied, text)),
+            Verdict::Refuse(text) => CallState::unrun(Outcome::failed(text)),
+        };
+    }
+
+    fn decide(&mut self, decision: &Decision) {
+        let CallState::Asking(class) = self.state else { return };
+        self.state = match decision {
+            Decision::Approve | Decision::ApproveForSession => CallState::Ready(class),
+            Decision::Deny(words) => {
+                let words = words.as_deref().map_or(String::new(), |words| format!(" They said: {words}"));
+                let text = format!("The user did not allow this call; it was not run.{words}");
+                CallState::unrun(Outcome::new(Status::Denied, text))
+            }
+            Decision::Unattended => CallState::unrun(Outcome::new(
+                Status::Denied,
+                format!(
+                    "The call was not run: {} needs an approval and nobody is there to give it. Do what can be done \
+                     without it, or say what you would have done.",
+                    self.call.name
+                ),
+            )),
+        };
+    }
+}

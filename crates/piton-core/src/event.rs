@@ -1,0 +1,379 @@
+//! Everything that can happen to a session. A session *is* its list of events: [`crate::turn::Session`] folds them, the
+//! journal stores them, clients read them. What is not in this list did not happen.
+//!
+//! Fragments that stream by (text, reasoning, tool output) are not events: see [`crate::model::Delta`].
+
+use crate::call::{Outcome, ToolClass};
+use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
+use crate::limits::Policy;
+use crate::message::{Part, Usage};
+use crate::model::{ModelError, Reply};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The version of this vocabulary, stored beside every event. It rises when an older Piton could misread a newer event;
+/// a reader upgrades older events as it reads them and refuses newer ones.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// An event in its place.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Its position in the journal, from 1.
+    pub seq: Seq,
+    /// When it was appended.
+    pub at_ms: TimeMs,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Event {
+    /// The session was created. Always the first event.
+    SessionStarted {
+        /// Its id.
+        session: SessionId,
+        /// The folder it works in, absolute.
+        workspace: String,
+        /// The Piton that made it.
+        version: String,
+        /// The session and position it was forked from or called by, if any.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<Origin>,
+    },
+    /// A process took the session's lock. Events of older epochs than the newest are never appended after this.
+    WriterOpened {
+        /// One more than the epoch before.
+        epoch: u64,
+        /// The process.
+        pid: u32,
+        /// The machine's boot, where it can be known: another boot means no process of before is alive.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        boot_id: Option<String>,
+    },
+    /// A process left the session in good order.
+    WriterClosed {},
+    /// The user said something. It is durable before the user's client hears that it was accepted.
+    UserSpoke {
+        /// The client's id for it; a repeated one is ignored.
+        message: MessageId,
+        /// What was said.
+        parts: Vec<Part>,
+        /// When the model shall hear it.
+        delivery: Delivery,
+    },
+    /// A turn began, for the oldest message waiting.
+    TurnStarted {
+        /// Counts the session's turns from 1.
+        turn: u32,
+        /// `provider/model`.
+        model: String,
+        /// The rules this turn runs by, to its end.
+        policy: Box<Policy>,
+        /// Tokens of context at which the conversation is compacted before a step; `None`: never of our own accord.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        compact_at_tokens: Option<u64>,
+    },
+    /// A step began: steering that waited has joined the transcript, the model is about to be asked.
+    StepStarted {
+        /// Counts the session's steps from 1.
+        step: u32,
+        /// What kind of step.
+        kind: StepKind,
+        /// What Piton tells the model at its beginning, if anything.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
+    },
+    /// The model replied in full.
+    MessageFinished {
+        /// The step it belongs to.
+        step: u32,
+        /// Which attempt succeeded, from 1.
+        attempt: u32,
+        /// The reply; its calls carry our ids.
+        reply: Reply,
+        /// What it cost, in millionths of a US dollar, where the price is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost_micros: Option<u64>,
+    },
+    /// An attempt to get a reply failed.
+    ModelFailed {
+        /// The step it belongs to.
+        step: u32,
+        /// Which attempt, from 1.
+        attempt: u32,
+        /// Why.
+        error: ModelError,
+        /// What it used all the same: an empty answer is billed too.
+        #[serde(default)]
+        usage: Usage,
+        /// What had streamed before it failed. Shown as abandoned; the model never sees it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        abandoned: Vec<Part>,
+        /// When to ask again; `None`: not at all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_at_ms: Option<TimeMs>,
+    },
+    /// The wait before a retry is over.
+    BackoffPassed {
+        /// The step that waited.
+        step: u32,
+    },
+    /// The reply was cut off by us (a cancel, a deadline). What had streamed stays in the transcript, marked.
+    MessageCut {
+        /// The step it belongs to.
+        step: u32,
+        /// What had streamed: text and reasoning, no calls.
+        parts: Vec<Part>,
+    },
+    /// A call passed the hooks and the permission rules.
+    CallRequested {
+        /// Which call.
+        call: CallId,
+        /// The input as a hook changed it; absent when it did not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<Value>,
+        /// What the tool does to the world; decides what may run beside it and what resuming may do with it.
+        class: ToolClass,
+        /// What may be done with it.
+        verdict: Verdict,
+    },
+    /// A question to a person is open.
+    ApprovalAsked {
+        /// What it is about.
+        subject: Subject,
+    },
+    /// The question was answered. Durable before anything acts on it.
+    ApprovalGiven {
+        /// What it was about.
+        subject: Subject,
+        /// The answer.
+        decision: Decision,
+    },
+    /// A call is about to act. Durable before it does: from here on it is never run a second time.
+    CallStarted {
+        /// Which call.
+        call: CallId,
+    },
+    /// A call has its one result.
+    CallSettled {
+        /// Which call.
+        call: CallId,
+        /// What came of it.
+        outcome: Outcome,
+    },
+    /// A step is over: the model has replied and every call is answered.
+    StepFinished {
+        /// Which step.
+        step: u32,
+    },
+    /// Making room in the context began.
+    CompactionStarted {
+        /// Why.
+        trigger: Trigger,
+    },
+    /// Older messages are represented by a summary from here on. Nothing is deleted.
+    CompactionFinished {
+        /// Why it was made.
+        trigger: Trigger,
+        /// Messages that were appended up to this position are covered by the summary.
+        upto_seq: Seq,
+        /// What the model reads in their place.
+        summary: String,
+        /// Estimated tokens of the context before.
+        tokens_before: u64,
+        /// Estimated tokens of the context now.
+        tokens_after: u64,
+    },
+    /// No summary could be made; the conversation is as it was.
+    CompactionFailed {
+        /// Why it was wanted.
+        trigger: Trigger,
+        /// What went wrong, in words.
+        error: String,
+    },
+    /// Somebody wants the turn to stop.
+    CancelRequested {
+        /// Who.
+        by: Canceller,
+    },
+    /// The turn's wall-clock budget is used up.
+    DeadlinePassed {},
+    /// The turn is over.
+    TurnEnded {
+        /// Which turn.
+        turn: u32,
+        /// Why it ended.
+        end: TurnEnd,
+        /// More words about why, for people.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        detail: Option<String>,
+        /// What it used.
+        spent: Spent,
+    },
+}
+
+/// Where a session comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The other session.
+    pub session: SessionId,
+    /// The position in it.
+    pub seq: Seq,
+}
+
+/// When the model shall hear a message that arrives during a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Delivery {
+    /// At the next step.
+    Steer,
+    /// After the turn, as a turn of its own.
+    FollowUp,
+}
+
+/// What kind of step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepKind {
+    /// Any step but the last allowed one.
+    Ordinary,
+    /// The last one the limit allows: the model is told to wrap up and is offered no tools.
+    WrapUp,
+    /// The reply before was cut at the output limit: the model is told to go on where it stopped.
+    Continue,
+}
+
+/// What the rules say of a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Run it.
+    Allow,
+    /// Ask a person.
+    Ask,
+    /// A rule forbids it; the text tells the model.
+    Deny(String),
+    /// It cannot be run at all (no such tool, a hook refused it); the text tells the model.
+    Refuse(String),
+}
+
+/// What a question to a person is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Subject {
+    /// May this call run?
+    Call(CallId),
+    /// The model repeats itself: let it go on? Names the last of the repeated calls.
+    GoOn(CallId),
+}
+
+/// A person's answer, or the answer in the place of one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// Yes, this once.
+    Approve,
+    /// Yes, and do not ask again for this tool in this session.
+    ApproveForSession,
+    /// No; the words, if any, reach the model.
+    Deny(Option<String>),
+    /// Nobody is there to be asked.
+    Unattended,
+}
+
+/// Why a compaction is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trigger {
+    /// The context has grown to the set size.
+    Ordinary,
+    /// The provider said the conversation does not fit.
+    Forced,
+}
+
+/// Who stopped a turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Canceller {
+    /// A person or a client.
+    User,
+    /// A hook, with its reason.
+    Hook(String),
+}
+
+/// Why a turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnEnd {
+    /// The model answered and wanted nothing more.
+    Completed,
+    /// It was cancelled.
+    Canceled,
+    /// Calls were refused: several in a row, or some that nobody was there to approve.
+    ToolDenied,
+    /// The limit of steps was reached.
+    MaxSteps,
+    /// The limit of turns was reached; nothing was asked.
+    MaxTurns,
+    /// Tokens, money or time are used up.
+    Budget,
+    /// The model repeated itself.
+    NoProgress,
+    /// The conversation, or the reply, does not fit the model.
+    ContextLimit,
+    /// The provider's filter cut the reply or refused the prompt.
+    ContentFilter,
+    /// The provider gave no reply.
+    ApiError,
+    /// A hook stopped it.
+    HookStopped,
+}
+
+/// What a turn used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spent {
+    /// Model replies.
+    pub steps: u32,
+    /// Tool calls that were run.
+    pub calls: u32,
+    /// Tokens of all model calls.
+    pub usage: Usage,
+    /// Money, in millionths of a US dollar; `None` when no call had a known price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micros: Option<u64>,
+    /// From the turn's start to its end, in milliseconds.
+    pub duration_ms: u64,
+}
+
+impl Event {
+    /// The `type` this event has in JSON and in the journal's `kind` column.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::SessionStarted { .. } => "session_started",
+            Self::WriterOpened { .. } => "writer_opened",
+            Self::WriterClosed {} => "writer_closed",
+            Self::UserSpoke { .. } => "user_spoke",
+            Self::TurnStarted { .. } => "turn_started",
+            Self::StepStarted { .. } => "step_started",
+            Self::MessageFinished { .. } => "message_finished",
+            Self::ModelFailed { .. } => "model_failed",
+            Self::BackoffPassed { .. } => "backoff_passed",
+            Self::MessageCut { .. } => "message_cut",
+            Self::CallRequested { .. } => "call_requested",
+            Self::ApprovalAsked { .. } => "approval_asked",
+            Self::ApprovalGiven { .. } => "approval_given",
+            Self::CallStarted { .. } => "call_started",
+            Self::CallSettled { .. } => "call_settled",
+            Self::StepFinished { .. } => "step_finished",
+            Self::CompactionStarted { .. } => "compaction_started",
+            Self::CompactionFinished { .. } => "compaction_finished",
+            Self::CompactionFailed { .. } => "compaction_failed",
+            Self::CancelRequested { .. } => "cancel_requested",
+            Self::DeadlinePassed {} => "deadline_passed",
+            Self::TurnEnded { .. } => "turn_ended",
+        }
+    }
+}

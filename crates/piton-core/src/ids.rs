@@ -1,0 +1,55 @@
+//! Identifiers. All are made outside the core (it has no clock and no randomness) and sort by creation.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub String);
+
+        impl $name {
+            /// The id as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(text.to_owned())
+            }
+        }
+    };
+}
+
+id!(
+    /// One durable conversation: `ses_` and a UUID v7 in hex, so ids sort by creation.
+    SessionId
+);
+id!(
+    /// One user message, unique within its session; a client that repeats one is not heard twice.
+    MessageId
+);
+id!(
+    /// One tool call, unique within its session whatever the provider sent: `c<step>_<position>`.
+    /// It is also the file name of the call's claim, output and exit record.
+    CallId
+);
+
+/// A position in a session's journal. The first event is 1; there are no gaps.
+pub type Seq = u64;
+
+/// Milliseconds since the Unix epoch, as read by whoever appends the event.
+pub type TimeMs = u64;

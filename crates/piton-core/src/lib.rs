@@ -1,0 +1,21 @@
+//! The pure heart of Piton: the words of the field, the events of a session, and the machine that folds them.
+//!
+//! Nothing here reads a file, a clock, the environment or the network, and nothing is async: time, randomness and the
+//! answers of the world come in as data. That is why a session can be replayed, resumed and tested by the hundred
+//! thousand, and it is the one wall of this code base that must never get a door.
+//!
+//! Modules in reading order.
+
+pub mod ids;
+pub mod message;
+pub mod call;
+pub mod model;
+pub mod event;
+pub mod turn;
+mod batch;
+pub mod request;
+pub mod limits;
+pub mod retry;
+pub mod progress;
+pub mod permission;
+pub mod truncate;

@@ -1,0 +1,127 @@
+//! Every limit of the loop, each with its unit, its reason and who feels it; and the presets that are named sets of them.
+
+use crate::permission::Rules;
+use crate::progress::{Compare, NoProgress};
+use crate::retry::{Jitter, RetryPolicy};
+use serde::{Deserialize, Serialize};
+
+/// Model replies in one turn. A task that needs more is better split; the model is told to wrap up on the last one.
+pub const MAX_STEPS: u32 = 250;
+/// Tool calls in one reply. More is a model gone wild (small local models do it): the rest is answered, not run.
+pub const MAX_CALLS_PER_STEP: usize = 64;
+/// Compactions in one turn. Where three do not make room, a fourth will not.
+pub const MAX_COMPACTIONS: u32 = 3;
+/// Identical calls (tool, input and result) in a row before a person is asked, or a headless turn ends.
+pub const NO_PROGRESS_REPEATS: u32 = 3;
+/// Calls refused in a row before the turn ends: the model has understood by then, or never will.
+pub const MAX_DENIALS_IN_A_ROW: u32 = 3;
+/// Replies in a row cut at the model's output limit that are continued; then the turn ends, saying so.
+pub const MAX_CUT_REPLIES: u32 = 2;
+/// Characters of one tool's output that the model reads; head and tail, the rest stays in a file.
+pub const TOOL_OUTPUT_CHARS: usize = 30_000;
+/// Retries of one model call.
+pub const RETRIES_PER_CALL: u32 = 5;
+/// First wait before a retry, in milliseconds; it doubles.
+pub const RETRY_FIRST_MS: u64 = 2_000;
+/// Longest wait of our own choosing, in milliseconds.
+pub const RETRY_CAP_MS: u64 = 30_000;
+/// Longest wait a provider may ask for, in milliseconds: ten minutes. Beyond it a person should decide.
+pub const RETRY_PROVIDER_CAP_MS: u64 = 600_000;
+/// Silence of a provider, in milliseconds, before its stream counts as stalled.
+pub const STREAM_STALL_MS: u64 = 60_000;
+/// Time a shell command gets when the model names none, in milliseconds.
+pub const BASH_DEFAULT_MS: u64 = 120_000;
+/// The most time a model may give a shell command, in milliseconds.
+pub const BASH_MAX_MS: u64 = 600_000;
+
+/// The rules one turn runs by. Recorded in the event that starts the turn, so that a resumed turn decides as the first
+/// run would have.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Policy {
+    /// The preset it started from.
+    pub preset: String,
+    /// Model replies in one turn; `None` for no limit.
+    pub max_steps: Option<u32>,
+    /// What happens on the last of them.
+    pub last_step: LastStep,
+    /// Turns in one session; `None` for no limit.
+    pub max_turns: Option<u32>,
+    /// Tool calls in one reply.
+    pub max_calls_per_step: usize,
+    /// Patience with the provider.
+    pub retry: RetryPolicy,
+    /// Compactions in one turn.
+    pub max_compactions: u32,
+    /// When repetition counts as no progress.
+    pub no_progress: NoProgress,
+    /// Refused calls in a row before the turn ends.
+    pub max_denials_in_a_row: u32,
+    /// What one turn may spend.
+    pub budget: Budget,
+    /// What may run without asking.
+    pub permission: Rules,
+}
+
+/// What the last allowed step is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LastStep {
+    /// The model is told to wrap up and is offered no tools.
+    WrapUp,
+    /// As any other; the turn just ends after it.
+    Plain,
+}
+
+/// What one turn may spend; `None` for no limit. Checked before each model call and each tool call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Budget {
+    /// Input and output tokens, cache reads included.
+    pub tokens: Option<u64>,
+    /// Money, in millionths of a US dollar; counts only calls whose price is known.
+    pub cost_micros: Option<u64>,
+    /// Wall-clock time since the turn started, in milliseconds.
+    pub wall_clock_ms: Option<u64>,
+}
+
+impl Policy {
+    /// The default preset.
+    pub fn piton() -> Self {
+        Self {
+            preset: "piton".to_owned(),
+            max_steps: Some(MAX_STEPS),
+            last_step: LastStep::WrapUp,
+            max_turns: None,
+            max_calls_per_step: MAX_CALLS_PER_STEP,
+            retry: RetryPolicy {
+                first_ms: RETRY_FIRST_MS,
+                cap_ms: RETRY_CAP_MS,
+                provider_cap_ms: RETRY_PROVIDER_CAP_MS,
+                per_call: Some(RETRIES_PER_CALL),
+                per_turn: None,
+                jitter: Jitter::Full,
+            },
+            max_compactions: MAX_COMPACTIONS,
+            no_progress: NoProgress { repeats: NO_PROGRESS_REPEATS, compare: Compare::InputAndResult },
+            max_denials_in_a_row: MAX_DENIALS_IN_A_ROW,
+            budget: Budget::default(),
+            permission: Rules::default(),
+        }
+    }
+}
+
+impl Budget {
+    /// Which part of the budget is used up, in words, or `None`. Time is watched by a timer of its own.
+    pub fn spent(&self, tokens: u64, cost_micros: u64) -> Option<String> {
+        if let Some(most) = self.tokens.filter(|most| tokens >= *most) {
+            return Some(format!("{tokens} of {most} tokens used"));
+        }
+        let most = self.cost_micros.filter(|most| cost_micros >= *most)?;
+        Some(format!("${} of ${} spent", dollars(cost_micros), dollars(most)))
+    }
+}
+
+/// Millionths of a dollar as `1.2345`.
+pub fn dollars(micros: u64) -> String {
+    format!("{}.{:04}", micros / 1_000_000, micros % 1_000_000 / 100)
+}

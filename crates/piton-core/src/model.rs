@@ -1,0 +1,161 @@
+//! What the loop and a model say to each other, free of any wire format.
+
+use crate::message::{FinishReason, Message, Part, Usage};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// One question to a model. Providers translate it; they decide nothing.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The session, for providers that route their cache by a key.
+    pub session: String,
+    /// The model's name at its provider.
+    pub model: String,
+    /// The system prompt; may be empty.
+    pub system: String,
+    /// The tools on offer, sorted by name so that the prefix stays byte-stable. Empty: none are offered.
+    pub tools: Arc<[crate::call::ToolSpec]>,
+    /// The conversation. Every tool call in it is answered once, in order.
+    pub messages: Vec<Arc<Message>>,
+    /// The most tokens the model may generate, where the provider wants to be told.
+    pub max_output_tokens: Option<u32>,
+}
+
+/// What a model streams.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ModelEvent {
+    /// A fragment, for people to watch. Never journalled.
+    Delta(Delta),
+    /// The whole reply. The last event of a stream that did not fail.
+    Done(Box<Reply>),
+}
+
+/// A fragment of a reply in the making.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Delta {
+    /// Prose.
+    Text {
+        /// The new piece.
+        text: String,
+    },
+    /// Visible reasoning.
+    Reasoning {
+        /// The new piece.
+        text: String,
+    },
+    /// A tool call began.
+    CallBegan {
+        /// Position among this reply's calls, from 0.
+        index: usize,
+        /// The tool's name.
+        name: String,
+    },
+    /// A piece of a call's arguments.
+    CallInput {
+        /// Position among this reply's calls, from 0.
+        index: usize,
+        /// The new piece of JSON text.
+        json: String,
+    },
+}
+
+/// A model's whole reply.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reply {
+    /// Text, reasoning and tool calls in order. The calls' ids are filled in by the loop, not by the provider.
+    pub parts: Vec<Part>,
+    /// Why it stopped.
+    pub finish: FinishReason,
+    /// The provider's own word for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finish_raw: Option<String>,
+    /// What it cost in tokens.
+    #[serde(default)]
+    pub usage: Usage,
+    /// The provider's id for this answer, for support requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_id: Option<String>,
+}
+
+/// Why a model gave no reply.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct ModelError {
+    /// What the turn does about it.
+    pub kind: ModelErrorKind,
+    /// One line for people: the provider's own words where it gave any, with address or status. Never a key.
+    pub message: String,
+    /// HTTP status, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// How long the provider asked us to wait, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+}
+
+impl ModelError {
+    /// An error without status or wait.
+    pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), status: None, retry_after_ms: None }
+    }
+}
+
+/// One kind per thing the turn does about a failed model call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelErrorKind {
+    /// 429: wait as told, ask again.
+    RateLimited,
+    /// 529, 503 or the provider's word for it: wait, ask again.
+    Overloaded,
+    /// 5xx, 408, 409, 425: ask again.
+    Server,
+    /// No connection: ask again.
+    Network,
+    /// The stream ended before its end: ask again, drop what came.
+    CutStream,
+    /// No byte for the stall time-out: ask again.
+    Stalled,
+    /// The answer could not be read (not the protocol, not JSON): ask again, a bounded number of times.
+    Malformed,
+    /// The model said nothing and called nothing: ask again, at most twice.
+    EmptyReply,
+    /// Piton itself was killed while the model spoke: ask again.
+    Interrupted,
+    /// The conversation does not fit the model's window: compact.
+    WindowExceeded,
+    /// The key is missing, wrong, or not allowed to: tell the person.
+    Auth,
+    /// No such model, or no such endpoint: tell the person.
+    NotFound,
+    /// No money or quota left: tell the person.
+    QuotaSpent,
+    /// The provider's filter refused the prompt: tell the person.
+    ContentFilter,
+    /// The provider did not accept the request: tell the person.
+    InvalidRequest,
+}
+
+impl ModelErrorKind {
+    /// Whether asking the same thing again may help.
+    pub fn is_retryable(self) -> bool {
+        match self {
+            Self::RateLimited
+            | Self::Overloaded
+            | Self::Server
+            | Self::Network
+            | Self::CutStream
+            | Self::Stalled
+            | Self::Malformed
+            | Self::EmptyReply
+            | Self::Interrupted => true,
+            Self::WindowExceeded
+            | Self::Auth
+            | Self::NotFound
+            | Self::QuotaSpent
+            | Self::ContentFilter
+            | Self::InvalidRequest => false,
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Whether and when a failed model call is made again. Pure: the clock and the dice are handed in.
+
+use crate::model::{ModelError, ModelErrorKind};
+use serde::{Deserialize, Serialize};
+
+/// How patient the loop is with a provider.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RetryPolicy {
+    /// Wait before the first retry, in milliseconds; it doubles with each further one.
+    pub first_ms: u64,
+    /// The longest wait of our own choosing, in milliseconds.
+    pub cap_ms: u64,
+    /// The longest wait a provider may impose (`retry-after`), in milliseconds. A longer one ends the turn, saying so.
+    pub provider_cap_ms: u64,
+    /// Retries of one model call; `None` for no limit.
+    pub per_call: Option<u32>,
+    /// Failed attempts in one turn, whichever step they belong to; success does not reset it. `None` for no limit.
+    pub per_turn: Option<u32>,
+    /// How our own waits are spread, so that many clients do not come back in step.
+    pub jitter: Jitter,
+}
+
+/// How a wait is spread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Jitter {
+    /// Exactly the computed wait.
+    None,
+    /// Anything from a tenth of the computed wait up to all of it.
+    Full,
+}
+
+/// Retries of an unreadable or empty answer: such a model seldom recovers, and each try is billed.
+pub const UNUSABLE_REPLY_RETRIES: u32 = 2;
+
+/// The wait before retry number `retry` (from 1), in milliseconds, or `None` when it is not worth or not allowed to
+/// try again. `dice` is uniform in 0..=1000; `failed_this_turn` counts this failure too.
+pub fn wait_ms(policy: &RetryPolicy, error: &ModelError, retry: u32, failed_this_turn: u32, dice: u64) -> Option<u64> {
+    if !error.kind.is_retryable() || !within(policy, error.kind, retry, failed_this_turn) {
+        return None;
+    }
+    if error.kind == ModelErrorKind::Interrupted {
+        return Some(0);
+    }
+    if let Some(asked) = error.retry_after_ms {
+        return (asked <= policy.provider_cap_ms).then_some(asked);
+    }
+    let wait = backoff_ms(policy.first_ms, policy.cap_ms, retry);
+    Some(match policy.jitter {
+        Jitter::None => wait,
+        Jitter::Full => (wait / 1000).saturating_mul(100 + dice.min(1000) * 9 / 10).max(wait / 10),
+    })
+}
+
+/// `first × 2^(retry − 1)`, at most `cap`.
+pub fn backoff_ms(first_ms: u64, cap_ms: u64, retry: u32) -> u64 {
+    let factor = 1_u64.checked_shl(retry.saturating_sub(1)).unwrap_or(u64::MAX);
+    first_ms.saturating_mul(factor).min(cap_ms)
+}
+
+/// Whether the limits leave room for retry number `retry`.
+pub(crate) fn within(policy: &RetryPolicy, kind: ModelErrorKind, retry: u32, failed_this_turn: u32) -> bool {
+    let unusable = matches!(kind, ModelErrorKind::EmptyReply | ModelErrorKind::Malformed);
+    policy.per_call.is_none_or(|most| retry <= most)
+        && policy.per_turn.is_none_or(|most| failed_this_turn < most)
+        && (!unusable || retry <= UNUSABLE_REPLY_RETRIES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::Policy;
+
+    fn error(kind: ModelErrorKind, retry_after_ms: Option<u64>) -> ModelError {
+        ModelError { kind, message: String::new(), status: None, retry_after_ms }
+    }
+
+    #[test]
+    fn waits_double_up_to_the_cap() {
+        let waits: Vec<u64> = (1..=7).map(|retry| backoff_ms(2_000, 30_000, retry)).collect();
+        assert_eq!(waits, [2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
+        assert_eq!(backoff_ms(2_000, 30_000, 4_000_000), 30_000);
+    }
+
+    #[test]
+    fn the_providers_word_wins_over_our_own_unless_it_is_absurd() {
+        let policy = Policy::piton().retry;
+        let asked = |ms| wait_ms(&policy, &error(ModelErrorKind::RateLimited, Some(ms)), 1, 1, 0);
+        assert_eq!(asked(700), Some(700));
+        assert_eq!(asked(policy.provider_cap_ms + 1), None);
+    }
+
+    #[test]
+    fn jitter_stays_between_a_tenth_and_the_whole_wait() {
+        let policy = Policy::piton().retry;
+        let at = |dice| wait_ms(&policy, &error(ModelErrorKind::Server, None), 2, 2, dice).expect("retryable");
+        assert_eq!((at(0), at(1000)), (400, 4_000));
+        assert!((400..=4_000).contains(&at(500)));
+    }
+
+    #[test]
+    fn hopeless_errors_and_spent_limits_are_not_retried() {
+        let policy = Policy::piton().retry;
+        assert_eq!(wait_ms(&policy, &error(ModelErrorKind::Auth, None), 1, 1, 0), None);
+        assert!(wait_ms(&policy, &error(ModelErrorKind::Network, None), 5, 5, 0).is_some());
+        assert_eq!(wait_ms(&policy, &error(ModelErrorKind::Network, None), 6, 6, 0), None);
+        assert_eq!(wait_ms(&policy, &error(ModelErrorKind::EmptyReply, None), 3, 3, 0), None);
+    }
+}

@@ -1,0 +1,1126 @@
+//! The turn machine as specifications: scenarios, the transition table, and 100,000 random orders of events.
+
+use super::*;
+use crate::call::ToolClass;
+use crate::event::Verdict;
+use crate::limits::Budget;
+use expect_test::{Expect, expect};
+use serde_json::json;
+use std::fmt::Write;
+
+/// A driver without IO: it answers instantaneous wishes itself and hands the rest to the scenario.
+struct Bench {
+    session: Session,
+    log: Vec<Record>,
+    policy: Policy,
+    compact_at: Option<u64>,
+    now_ms: TimeMs,
+}
+
+impl Bench {
+    fn with(mut policy: Policy) -> Self {
+        policy.retry.jitter = crate::retry::Jitter::None;
+        let mut bench = Self { session: Session::new(), log: Vec::new(), policy, compact_at: None, now_ms: 0 };
+        bench.record(Event::SessionStarted {
+            session: SessionId::from("ses_1"),
+            workspace: "/w".into(),
+            version: "0".into(),
+            parent: None,
+        });
+        bench
+    }
+
+    fn record(&mut self, event: Event) {
+        let record = Record { seq: self.log.len() as Seq + 1, at_ms: self.now_ms, event };
+        self.session.apply(&record);
+        self.log.push(record);
+    }
+
+    /// Records an event and all that follows from it without anything from outside.
+    fn happen(&mut self, event: Event) {
+        self.record(event);
+        self.settle_down();
+    }
+
+    fn settle_down(&mut self) {
+        loop {
+            if self.session.wanted().contains(&Job::StartTurn) {
+                self.record(Event::TurnStarted {
+                    turn: self.session.turn() + 1,
+                    model: "fake/model".into(),
+                    policy: Box::new(self.policy.clone()),
+                    compact_at_tokens: self.compact_at,
+                });
+            } else if let Some(event) = self.session.due(self.now_ms) {
+                self.record(event);
+            } else {
+                break;
+            }
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        self.speak(text, Delivery::Steer);
+    }
+
+    fn speak(&mut self, text: &str, delivery: Delivery) {
+        let message = MessageId(format!("m{}", self.log.len()));
+        self.happen(Event::UserSpoke { message, parts: vec![Part::text(text)], delivery });
+    }
+
+    fn reply(&mut self, reply: Reply) {
+        let event = self.session.replied(1, reply, Some(10), self.now_ms, 0);
+        self.happen(event);
+    }
+
+    fn answer(&mut self, text: &str) {
+        self.reply(reply(vec![Part::text(text)], FinishReason::Stop));
+    }
+
+    /// The model calls these tools; rules allow them.
+    fn calls(&mut self, tools: &[&str]) {
+        self.reply(reply(tools.iter().map(|tool| call(tool)).collect(), FinishReason::ToolCalls));
+        self.judge();
+    }
+
+    fn judge(&mut self) {
+        for job in self.session.wanted() {
+            if let Job::JudgeCall(call) = job {
+                let class = class_of(&call.name);
+                let verdict = match self.session.rules().judge(&call.name, class) {
+                    Action::Allow => Verdict::Allow,
+                    Action::Ask => Verdict::Ask,
+                    Action::Deny => Verdict::Deny("a rule forbids it".into()),
+                };
+                self.happen(Event::CallRequested { call: call.id.clone(), input: None, class, verdict });
+            }
+        }
+    }
+
+    fn finish(&mut self, call: &str) {
+        self.finish_with(call, Outcome::ok(format!("result of {call}")));
+    }
+
+    fn finish_with(&mut self, call: &str, outcome: Outcome) {
+        self.happen(Event::CallSettled { call: CallId::from(call), outcome });
+    }
+
+    fn cancel(&mut self) {
+        self.happen(Event::CancelRequested { by: Canceller::User });
+    }
+
+    fn fail(&mut self, attempt: u32, kind: ModelErrorKind) {
+        let error = ModelError::new(kind, format!("{kind:?}"));
+        let event = self.session.failed(attempt, error, Usage::default(), vec![], self.now_ms, 0);
+        self.happen(event);
+    }
+
+    fn approve(&mut self, subject: Subject, decision: Decision) {
+        self.happen(Event::ApprovalGiven { subject, decision });
+    }
+
+    fn wanted(&self) -> String {
+        self.session.wanted().iter().map(show_job).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The transcript and how the last turn ended, one line each; and every invariant.
+    fn show(&self) -> String {
+        check_invariants(&self.session, &self.log);
+        let mut text = String::new();
+        for message in self.session.transcript() {
+            show_message(&mut text, message);
+        }
+        let ended = self.log.iter().rev().find_map(|record| match &record.event {
+            Event::TurnEnded { end, detail, .. } => Some((end, detail)),
+            _ => None,
+        });
+        if let Some((end, detail)) = ended.filter(|_| !self.session.is_in_turn()) {
+            let end = serde_json::to_value(end).expect("an end is JSON");
+            let detail = detail.as_deref().map(|detail| format!(": {detail}")).unwrap_or_default();
+            writeln!(text, "end        {}{detail}", end.as_str().unwrap_or_default()).expect("a string");
+        } else {
+            writeln!(text, "{:<10} {}", self.session.phase_name(), self.wanted()).expect("a string");
+        }
+        text
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "an inline snapshot is written where it is used")]
+fn check(scenario: impl FnOnce(&mut Bench), expected: Expect) {
+    check_with(Policy::piton(), scenario, &expected);
+}
+
+fn check_with(mut policy: Policy, scenario: impl FnOnce(&mut Bench), expected: &Expect) {
+    if policy.permission.0.is_empty() {
+        policy.permission.push("*", Action::Allow);
+    }
+    let mut bench = Bench::with(policy);
+    scenario(&mut bench);
+    expected.assert_eq(&bench.show());
+}
+
+fn reply(parts: Vec<Part>, finish: FinishReason) -> Reply {
+    let usage = Usage { input_tokens: 100, output_tokens: 10, ..Usage::default() };
+    Reply { parts, finish, finish_raw: None, usage, response_id: None }
+}
+
+fn call(tool: &str) -> Part {
+    call_with(tool, json!({"of": tool}))
+}
+
+fn call_with(tool: &str, input: serde_json::Value) -> Part {
+    Part::ToolCall(ToolCall {
+        id: CallId::from(""),
+        provider_id: None,
+        name: tool.into(),
+        input: CallInput::from_value(input),
+        opaque: None,
+    })
+}
+
+fn class_of(tool: &str) -> ToolClass {
+    match tool {
+        "read" | "grep" => ToolClass::Read,
+        "edit" => ToolClass::Write,
+        _ => ToolClass::Opaque,
+    }
+}
+
+fn show_message(text: &mut String, message: &Message) {
+    let mark = if message.interrupted { " (interrupted)" } else { "" };
+    let (mut words, mut lines) = (Vec::new(), Vec::new());
+    for part in &message.parts {
+        match part {
+            Part::Text { text } => words.push(text.clone()),
+            Part::Note { text } => words.push(format!("[{}…]", text.split_at(20).0)),
+            Part::ToolCall(call) => words.push(format!("{}#{}", call.name, call.id)),
+            Part::ToolResult { call, outcome, .. } => {
+                let status = serde_json::to_value(outcome.status).expect("a status is JSON");
+                lines.push(format!("result     #{call} {}", status.as_str().unwrap_or_default()));
+            }
+            Part::Reasoning { text, .. } => words.push(format!("({text})")),
+            Part::Image { media_type, .. } => words.push(format!("<{media_type}>")),
+        }
+    }
+    if !words.is_empty() {
+        let role = format!("{:?}", message.role).to_lowercase();
+        lines.insert(0, format!("{role:<10} {}{mark}", words.join(" ")));
+    }
+    for line in lines {
+        writeln!(text, "{line}").expect("a string");
+    }
+}
+
+fn show_job(job: &Job) -> String {
+    match job {
+        Job::StartTurn => "start_turn".into(),
+        Job::CallModel { step, attempt } => format!("call_model({step}, {attempt})"),
+        Job::Wait { until_ms, .. } => format!("wait({until_ms})"),
+        Job::WatchDeadline { at_ms } => format!("deadline({at_ms})"),
+        Job::JudgeCall(call) => format!("judge({})", call.id),
+        Job::AskApproval(subject) => format!("ask({subject:?})"),
+        Job::RunTool(call) => format!("run({})", call.id),
+        Job::StopTool(call) => format!("stop({})", call.id),
+        Job::Compact(trigger) => format!("compact({trigger:?})"),
+    }
+}
+
+/// What must hold after every event, whatever the order.
+fn check_invariants(session: &Session, log: &[Record]) {
+    let messages: Vec<&Message> = session.transcript().map(|message| &**message).collect();
+    let open = matches!(session.phase, Phase::RunningTools(..));
+    let complete = if open { &messages[..messages.len() - 1] } else { &messages[..] };
+    assert_eq!(malformed(complete.iter().copied()), None, "phase {}, log {log:#?}", session.phase_name());
+    if !session.is_in_turn() {
+        let idle_jobs = session.wanted();
+        assert!(idle_jobs.iter().all(|job| *job == Job::StartTurn), "a job after the end: {idle_jobs:?}");
+        assert_eq!(session.due(0), None);
+    }
+    assert_eq!(Session::fold(log), *session, "the fold of the log is not the live state");
+}
+
+#[test]
+fn a_plain_answer_completes_the_turn() {
+    check(
+        |b| {
+            b.say("hi");
+            b.answer("hello");
+        },
+        expect![[r#"
+            user       hi
+            assistant  hello
+            end        completed
+        "#]],
+    );
+}
+
+#[test]
+fn results_stand_in_the_order_of_the_calls_whatever_order_they_came_in() {
+    check(
+        |b| {
+            b.say("look");
+            b.calls(&["read", "grep", "bash"]);
+            assert_eq!(b.wanted(), "run(c1_0) run(c1_1) run(c1_2)");
+            b.finish("c1_2");
+            b.finish("c1_0");
+            b.finish("c1_1");
+            b.answer("done");
+        },
+        expect![[r#"
+            user       look
+            assistant  read#c1_0 grep#c1_1 bash#c1_2
+            result     #c1_0 ok
+            result     #c1_1 ok
+            result     #c1_2 ok
+            assistant  done
+            end        completed
+        "#]],
+    );
+}
+
+#[test]
+fn a_write_waits_for_the_calls_before_it_and_holds_up_those_after_it() {
+    check(
+        |b| {
+            b.say("fix");
+            b.calls(&["read", "edit", "bash"]);
+            assert_eq!(b.wanted(), "run(c1_0)");
+            b.finish("c1_0");
+            assert_eq!(b.wanted(), "run(c1_1)");
+            b.finish("c1_1");
+            assert_eq!(b.wanted(), "run(c1_2)");
+        },
+        expect![[r#"
+            user       fix
+            assistant  read#c1_0 edit#c1_1 bash#c1_2
+            running_tools run(c1_2)
+        "#]],
+    );
+}
+
+#[test]
+fn cancelling_keeps_what_finished_and_answers_the_rest() {
+    check(
+        |b| {
+            b.say("go");
+            b.calls(&["read", "bash", "edit"]);
+            b.finish("c1_0");
+            b.cancel();
+            assert_eq!(b.wanted(), "stop(c1_1)");
+            b.finish_with("c1_1", Outcome::new(Status::Cancelled, "stopped after 2 s"));
+        },
+        expect![[r#"
+            user       go
+            assistant  read#c1_0 bash#c1_1 edit#c1_2
+            result     #c1_0 ok
+            result     #c1_1 cancelled
+            result     #c1_2 cancelled
+            end        canceled
+        "#]],
+    );
+}
+
+#[test]
+fn cancelling_while_the_model_speaks_keeps_its_words_marked() {
+    check(
+        |b| {
+            b.say("go");
+            b.record(Event::CancelRequested { by: Canceller::User });
+            assert_eq!(b.wanted(), "");
+            b.happen(Event::MessageCut { step: 1, parts: vec![Part::text("partial")] });
+        },
+        expect![[r#"
+            user       go
+            assistant  partial (interrupted)
+            end        canceled
+        "#]],
+    );
+}
+
+#[test]
+fn steering_joins_at_the_next_step_and_a_follow_up_waits_for_the_turns_end() {
+    check(
+        |b| {
+            b.say("go");
+            b.speak("later", Delivery::FollowUp);
+            b.speak("also this", Delivery::Steer);
+            b.calls(&["read"]);
+            b.finish("c1_0");
+            b.answer("first");
+            b.answer("second");
+        },
+        expect![[r#"
+            user       go
+            assistant  read#c1_0
+            result     #c1_0 ok
+            user       also this
+            assistant  first
+            user       later
+            assistant  second
+            end        completed
+        "#]],
+    );
+}
+
+#[test]
+fn steering_that_arrives_with_the_last_answer_is_still_answered_in_the_same_turn() {
+    check(
+        |b| {
+            b.say("go");
+            b.record(Event::UserSpoke {
+                message: MessageId::from("late"),
+                parts: vec![Part::text("wait, also")],
+                delivery: Delivery::Steer,
+            });
+            b.answer("first");
+            b.answer("second");
+            assert_eq!(b.session.turn(), 1);
+        },
+        expect![[r#"
+            user       go
+            assistant  first
+            user       wait, also
+            assistant  second
+            end        completed
+        "#]],
+    );
+}
+
+#[test]
+fn messages_that_waited_when_a_turn_was_cancelled_wait_for_the_next_word() {
+    check(
+        |b| {
+            b.say("go");
+            b.speak("later", Delivery::FollowUp);
+            b.cancel();
+            assert_eq!(b.session.phase_name(), "held");
+            b.say("now");
+            b.answer("ok");
+        },
+        expect![[r#"
+            user       go
+            user       later
+            user       now
+            assistant  ok
+            end        completed
+        "#]],
+    );
+}
+
+#[test]
+fn a_repeated_message_is_heard_once() {
+    check(
+        |b| {
+            for _ in 0..2 {
+                let message = MessageId::from("same");
+                b.happen(Event::UserSpoke { message, parts: vec![Part::text("hi")], delivery: Delivery::Steer });
+            }
+            b.answer("hello");
+        },
+        expect![[r#"
+            user       hi
+            assistant  hello
+            end        completed
+        "#]],
+    );
+}
+
+#[test]
+fn a_failed_call_of_the_model_is_made_again_after_a_wait() {
+    check(
+        |b| {
+            b.say("hi");
+            b.fail(1, ModelErrorKind::Overloaded);
+            assert_eq!(b.wanted(), "wait(2000)");
+            b.happen(Event::BackoffPassed { step: 1 });
+            assert_eq!(b.wanted(), "call_model(1, 2)");
+            b.fail(2, ModelErrorKind::CutStream);
+            assert_eq!(b.wanted(), "wait(4000)");
+            b.happen(Event::BackoffPassed { step: 1 });
+            b.answer("hello");
+        },
+        expect![[r#"
+            user       hi
+            assistant  hello
+            end        completed
+        "#]],
+    );
+}
+
+#[test]
+fn retries_are_bounded_and_hopeless_errors_are_not_retried() {
+    check(
+        |b| {
+            b.say("hi");
+            for attempt in 1..=6 {
+                b.fail(attempt, ModelErrorKind::Network);
+                b.happen(Event::BackoffPassed { step: 1 });
+            }
+        },
+        expect![[r#"
+            user       hi
+            end        api_error: Network
+        "#]],
+    );
+    check(
+        |b| {
+            b.say("hi");
+            b.fail(1, ModelErrorKind::Auth);
+        },
+        expect![[r#"
+            user       hi
+            end        api_error: Auth
+        "#]],
+    );
+}
+
+#[test]
+fn an_empty_answer_is_asked_again_twice_and_then_an_error() {
+    check(
+        |b| {
+            b.say("hi");
+            for attempt in 1..=3 {
+                let event = b.session.replied(attempt, reply(vec![], FinishReason::Stop), None, 0, 0);
+                b.happen(event);
+                b.happen(Event::BackoffPassed { step: 1 });
+            }
+            assert_eq!(b.session.spent().usage.input_tokens, 300, "empty answers are billed too");
+        },
+        expect![[r#"
+            user       hi
+            end        api_error: the model sent an empty answer
+        "#]],
+    );
+}
+
+#[test]
+fn the_last_step_wraps_up_and_runs_no_tools() {
+    let policy = Policy { max_steps: Some(2), ..Policy::piton() };
+    check_with(
+        policy,
+        |b| {
+            b.say("go");
+            b.calls(&["bash"]);
+            b.finish("c1_0");
+            assert_eq!(b.session.step_kind(), StepKind::WrapUp);
+            b.calls(&["bash"]);
+        },
+        &expect![[r#"
+            user       go
+            assistant  bash#c1_0
+            result     #c1_0 ok
+            user       [This is the last ste…]
+            assistant  bash#c2_0
+            result     #c2_0 cancelled
+            end        max_steps: the limit of 2 steps is reached
+        "#]],
+    );
+}
+
+#[test]
+fn broken_arguments_are_answered_and_never_run() {
+    check(
+        |b| {
+            b.say("go");
+            let broken = Part::ToolCall(ToolCall {
+                id: CallId::from(""),
+                provider_id: None,
+                name: "read".into(),
+                input: CallInput::parse("{\"path\": "),
+                opaque: None,
+            });
+            b.reply(reply(vec![broken, call("read")], FinishReason::ToolCalls));
+            assert_eq!(b.wanted(), "judge(c1_1)");
+            b.judge();
+            b.finish("c1_1");
+        },
+        expect![[r#"
+            user       go
+            assistant  read#c1_0 read#c1_1
+            result     #c1_0 failed
+            result     #c1_1 ok
+            calling_model call_model(2, 1)
+        "#]],
+    );
+}
+
+#[test]
+fn a_reply_cut_at_the_limit_goes_on_and_its_last_call_is_not_run() {
+    check(
+        |b| {
+            b.say("go");
+            b.reply(reply(vec![call("read"), call("bash")], FinishReason::Length));
+            b.judge();
+            b.finish("c1_0");
+            b.reply(reply(vec![Part::text("half a")], FinishReason::Length));
+            b.answer("nd the rest");
+        },
+        expect![[r#"
+            user       go
+            assistant  read#c1_0 bash#c1_1
+            result     #c1_0 ok
+            result     #c1_1 failed
+            assistant  half a
+            user       [Your last reply was …]
+            assistant  nd the rest
+            end        completed
+        "#]],
+    );
+}
+
+#[test]
+fn a_person_approves_or_denies_and_one_approval_may_last_for_the_session() {
+    let mut policy = Policy::piton();
+    policy.permission.push("read", Action::Allow);
+    check_with(
+        policy,
+        |b| {
+            b.say("go");
+            b.calls(&["bash", "web", "bash"]);
+            assert!(b.wanted().contains("ask"));
+            b.approve(Subject::Call(CallId::from("c1_0")), Decision::ApproveForSession);
+            b.approve(Subject::Call(CallId::from("c1_1")), Decision::Deny(Some("use the docs".into())));
+            b.approve(Subject::Call(CallId::from("c1_2")), Decision::Approve);
+            b.finish("c1_0");
+            b.finish("c1_2");
+            b.calls(&["bash"]);
+            assert_eq!(b.wanted(), "run(c2_0)");
+        },
+        &expect![[r#"
+            user       go
+            assistant  bash#c1_0 web#c1_1 bash#c1_2
+            result     #c1_0 ok
+            result     #c1_1 denied
+            result     #c1_2 ok
+            assistant  bash#c2_0
+            running_tools run(c2_0)
+        "#]],
+    );
+}
+
+#[test]
+fn with_nobody_to_ask_the_model_may_finish_but_the_turn_does_not_count_as_completed() {
+    let mut policy = Policy::piton();
+    policy.permission.push("read", Action::Allow);
+    check_with(
+        policy,
+        |b| {
+            b.say("go");
+            b.calls(&["bash"]);
+            b.approve(Subject::Call(CallId::from("c1_0")), Decision::Unattended);
+            b.answer("I would have run it");
+        },
+        &expect![[r#"
+            user       go
+            assistant  bash#c1_0
+            result     #c1_0 denied
+            assistant  I would have run it
+            end        tool_denied: calls of bash were refused, since nobody was there to approve them
+        "#]],
+    );
+}
+
+#[test]
+fn three_refusals_in_a_row_end_the_turn() {
+    let mut policy = Policy::piton();
+    policy.permission.push("bash", Action::Deny);
+    check_with(
+        policy,
+        |b| {
+            b.say("go");
+            b.calls(&["bash", "bash"]);
+            b.calls(&["bash"]);
+        },
+        &expect![[r#"
+            user       go
+            assistant  bash#c1_0 bash#c1_1
+            result     #c1_0 denied
+            result     #c1_1 denied
+            assistant  bash#c2_0
+            result     #c2_0 denied
+            end        tool_denied: 3 calls in a row were refused
+        "#]],
+    );
+}
+
+#[test]
+fn the_same_call_with_the_same_result_three_times_asks_and_without_an_answer_ends() {
+    check(
+        |b| {
+            b.say("go");
+            for step in 1..=3 {
+                b.calls(&["read"]);
+                b.finish_with(&format!("c{step}_0"), Outcome::ok("same"));
+            }
+            assert_eq!(b.wanted(), "ask(GoOn(c3_0))");
+            b.approve(Subject::GoOn(CallId::from("c3_0")), Decision::Unattended);
+        },
+        expect![[r#"
+            user       go
+            assistant  read#c1_0
+            result     #c1_0 ok
+            assistant  read#c2_0
+            result     #c2_0 ok
+            assistant  read#c3_0
+            result     #c3_0 ok
+            end        no_progress: the same call with the same result 3 times in a row
+        "#]],
+    );
+}
+
+#[test]
+fn polling_something_that_changes_is_progress() {
+    check(
+        |b| {
+            b.say("go");
+            for step in 1..=4 {
+                b.calls(&["read"]);
+                b.finish_with(&format!("c{step}_0"), Outcome::ok(format!("line {step}")));
+            }
+            assert_eq!(b.wanted(), "call_model(5, 1)");
+            b.answer("done");
+        },
+        expect![[r#"
+            user       go
+            assistant  read#c1_0
+            result     #c1_0 ok
+            assistant  read#c2_0
+            result     #c2_0 ok
+            assistant  read#c3_0
+            result     #c3_0 ok
+            assistant  read#c4_0
+            result     #c4_0 ok
+            assistant  done
+            end        completed
+        "#]],
+    );
+}
+
+#[test]
+fn a_token_budget_ends_the_turn_before_the_next_tool_call() {
+    let budget = Budget { tokens: Some(200), ..Budget::default() };
+    check_with(
+        Policy { budget, ..Policy::piton() },
+        |b| {
+            b.say("go");
+            b.calls(&["read"]);
+            b.finish("c1_0");
+            b.calls(&["read"]);
+        },
+        &expect![[r#"
+            user       go
+            assistant  read#c1_0
+            result     #c1_0 ok
+            assistant  read#c2_0
+            result     #c2_0 cancelled
+            end        budget: 220 of 200 tokens used
+        "#]],
+    );
+}
+
+#[test]
+fn the_wall_clock_stops_running_tools() {
+    let budget = Budget { wall_clock_ms: Some(5_000), ..Budget::default() };
+    check_with(
+        Policy { budget, ..Policy::piton() },
+        |b| {
+            b.say("go");
+            b.calls(&["bash"]);
+            assert_eq!(b.wanted(), "run(c1_0) deadline(5000)");
+            b.happen(Event::DeadlinePassed {});
+            assert_eq!(b.wanted(), "stop(c1_0)");
+            b.finish_with("c1_0", Outcome::new(Status::Cancelled, "stopped"));
+        },
+        &expect![[r#"
+            user       go
+            assistant  bash#c1_0
+            result     #c1_0 cancelled
+            end        budget: the time budget of 5 s is used up
+        "#]],
+    );
+}
+
+#[test]
+fn a_full_context_is_compacted_before_the_step_and_a_failed_try_does_not_stop_the_work() {
+    check(
+        |b| {
+            b.compact_at = Some(100);
+            b.say("go");
+            b.calls(&["read"]);
+            b.finish("c1_0");
+            assert_eq!(b.wanted(), "compact(Ordinary)");
+            let upto_seq = b.log.len() as Seq;
+            b.happen(Event::CompactionFinished {
+                trigger: Trigger::Ordinary,
+                upto_seq,
+                summary: "what happened so far".into(),
+                tokens_before: 110,
+                tokens_after: 20,
+            });
+            b.calls(&["read"]);
+            b.finish("c2_0");
+            b.happen(Event::CompactionFailed { trigger: Trigger::Ordinary, error: "no".into() });
+            b.answer("done");
+        },
+        expect![[r#"
+            user       [what happened so far…]
+            assistant  read#c2_0
+            result     #c2_0 ok
+            assistant  done
+            end        completed
+        "#]],
+    );
+}
+
+#[test]
+fn a_conversation_that_does_not_fit_is_compacted_and_asked_again_or_ends_there() {
+    check(
+        |b| {
+            b.say("go");
+            b.fail(1, ModelErrorKind::WindowExceeded);
+            assert_eq!(b.wanted(), "compact(Forced)");
+            b.happen(Event::CompactionFinished {
+                trigger: Trigger::Forced,
+                upto_seq: 0,
+                summary: "an empty conversation".into(),
+                tokens_before: 110,
+                tokens_after: 20,
+            });
+            b.fail(1, ModelErrorKind::WindowExceeded);
+            b.happen(Event::CompactionFailed { trigger: Trigger::Forced, error: "nothing left to drop".into() });
+        },
+        expect![[r#"
+            user       [an empty conversatio…]
+            user       go
+            end        context_limit: nothing left to drop
+        "#]],
+    );
+}
+
+#[test]
+fn a_filtered_reply_ends_the_turn_and_its_calls_are_answered() {
+    check(
+        |b| {
+            b.say("go");
+            b.reply(reply(vec![Part::text("well"), call("bash")], FinishReason::ContentFilter));
+        },
+        expect![[r#"
+            user       go
+            assistant  well bash#c1_0
+            result     #c1_0 cancelled
+            end        content_filter: the provider stopped the reply (content_filter)
+        "#]],
+    );
+}
+
+#[test]
+fn a_hook_stops_the_turn_under_its_own_name() {
+    check(
+        |b| {
+            b.say("go");
+            b.happen(Event::CancelRequested { by: Canceller::Hook("not on a Friday".into()) });
+        },
+        expect![[r#"
+            user       go
+            end        hook_stopped: not on a Friday
+        "#]],
+    );
+}
+
+#[test]
+fn beyond_the_limit_of_turns_nothing_is_asked() {
+    check_with(
+        Policy { max_turns: Some(0), ..Policy::piton() },
+        |b| b.say("go"),
+        &expect![[r#"
+            user       go
+            end        max_turns: the session's limit of 0 turns is reached
+        "#]],
+    );
+}
+
+/// One session in each phase, by the shortest way there.
+fn one_of_each_phase() -> Vec<Bench> {
+    let allow = || {
+        let mut policy = Policy::piton();
+        policy.permission.push("*", Action::Allow);
+        Bench::with(policy)
+    };
+    let speak = |b: &mut Bench| {
+        let parts = vec![Part::text("go")];
+        b.record(Event::UserSpoke { message: MessageId::from("m"), parts, delivery: Delivery::FollowUp });
+    };
+    let mut all = vec![allow()];
+    for (wanted, steps) in [
+        ("held", 0),
+        ("due", 0),
+        ("next_step", 1),
+        ("calling_model", 2),
+        ("backing_off", 2),
+        ("running_tools", 2),
+        ("step_over", 2),
+        ("stuck", 3),
+        ("asking_to_go_on", 3),
+        ("room_needed", 2),
+        ("compacting", 2),
+        ("ending", 2),
+    ] {
+        let mut b = allow();
+        if wanted == "stuck" || wanted == "asking_to_go_on" {
+            b.policy.no_progress.repeats = 1;
+        }
+        speak(&mut b);
+        if steps >= 1 {
+            let policy = Box::new(b.policy.clone());
+            b.record(Event::TurnStarted { turn: 1, model: "m".into(), policy, compact_at_tokens: None });
+        }
+        if steps >= 2 {
+            b.record(Event::StepStarted { step: 1, kind: StepKind::Ordinary, note: None });
+        }
+        match wanted {
+            "held" => b.record(Event::CancelRequested { by: Canceller::User }),
+            "backing_off" => {
+                let error = ModelError::new(ModelErrorKind::Server, "x");
+                b.record(b.session.failed(1, error, Usage::default(), vec![], 0, 0));
+            }
+            "running_tools" => {
+                b.record(b.session.replied(1, reply(vec![call("bash")], FinishReason::ToolCalls), None, 0, 0));
+            }
+            "step_over" => b.record(b.session.replied(1, reply(vec![Part::text("x")], FinishReason::Stop), None, 0, 0)),
+            "stuck" | "asking_to_go_on" => {
+                b.record(b.session.replied(1, reply(vec![call("read")], FinishReason::ToolCalls), None, 0, 0));
+                let id = CallId::from("c1_0");
+                b.record(Event::CallRequested {
+                    call: id.clone(),
+                    input: None,
+                    class: ToolClass::Read,
+                    verdict: Verdict::Refuse("no".into()),
+                });
+                b.record(Event::StepFinished { step: 1 });
+                if wanted == "asking_to_go_on" {
+                    b.record(Event::ApprovalAsked { subject: Subject::GoOn(id) });
+                }
+            }
+            "room_needed" | "compacting" => {
+                let error = ModelError::new(ModelErrorKind::WindowExceeded, "x");
+                b.record(b.session.failed(1, error, Usage::default(), vec![], 0, 0));
+                if wanted == "compacting" {
+                    b.record(Event::CompactionStarted { trigger: Trigger::Forced });
+                }
+            }
+            "ending" => b.record(Event::CancelRequested { by: Canceller::User }),
+            _ => {}
+        }
+        assert_eq!(b.session.phase_name(), wanted);
+        all.push(b);
+    }
+    all
+}
+
+/// One event of every kind, all about the first step's first call.
+fn one_of_each_event() -> Vec<Event> {
+    let call_id = CallId::from("c1_0");
+    vec![
+        Event::WriterOpened { epoch: 2, pid: 1, boot_id: None },
+        Event::WriterClosed {},
+        Event::UserSpoke { message: MessageId::from("new"), parts: vec![Part::text("x")], delivery: Delivery::Steer },
+        Event::TurnStarted { turn: 1, model: "m".into(), policy: Box::new(Policy::piton()), compact_at_tokens: None },
+        Event::StepStarted { step: 1, kind: StepKind::Ordinary, note: None },
+        Event::MessageFinished {
+            step: 1,
+            attempt: 1,
+            reply: reply(vec![Part::text("x")], FinishReason::Stop),
+            cost_micros: None,
+        },
+        Event::ModelFailed {
+            step: 1,
+            attempt: 1,
+            error: ModelError::new(ModelErrorKind::Server, "x"),
+            usage: Usage::default(),
+            abandoned: vec![],
+            retry_at_ms: Some(1),
+        },
+        Event::BackoffPassed { step: 1 },
+        Event::MessageCut { step: 1, parts: vec![Part::text("x")] },
+        Event::CallRequested {
+            call: call_id.clone(),
+            input: None,
+            class: ToolClass::Read,
+            verdict: Verdict::Deny("x".into()),
+        },
+        Event::ApprovalAsked { subject: Subject::Call(call_id.clone()) },
+        Event::ApprovalAsked { subject: Subject::GoOn(call_id.clone()) },
+        Event::ApprovalGiven { subject: Subject::Call(call_id.clone()), decision: Decision::Approve },
+        Event::ApprovalGiven { subject: Subject::GoOn(call_id.clone()), decision: Decision::Approve },
+        Event::CallStarted { call: call_id.clone() },
+        Event::CallSettled { call: call_id, outcome: Outcome::ok("x") },
+        Event::StepFinished { step: 1 },
+        Event::CompactionStarted { trigger: Trigger::Forced },
+        Event::CompactionFinished {
+            trigger: Trigger::Forced,
+            upto_seq: 0,
+            summary: "s".into(),
+            tokens_before: 2,
+            tokens_after: 1,
+        },
+        Event::CompactionFailed { trigger: Trigger::Forced, error: "x".into() },
+        Event::CancelRequested { by: Canceller::User },
+        Event::DeadlinePassed {},
+        Event::TurnEnded { turn: 1, end: TurnEnd::Completed, detail: None, spent: Spent::default() },
+    ]
+}
+
+#[test]
+fn the_transition_table() {
+    let mut table = String::new();
+    for bench in one_of_each_phase() {
+        let from = bench.session.phase_name();
+        writeln!(table, "{from}").expect("a string");
+        for event in one_of_each_event() {
+            let kind = match &event {
+                Event::ApprovalAsked { subject: Subject::GoOn(_) } => "approval_asked(go_on)",
+                Event::ApprovalGiven { subject: Subject::GoOn(_), .. } => "approval_given(go_on)",
+                other => other.kind(),
+            };
+            let mut session = bench.session.clone();
+            session.apply(&Record { seq: 99, at_ms: 0, event });
+            if session.phase != bench.session.phase {
+                writeln!(table, "    {kind:<24} -> {}", session.phase_name()).expect("a string");
+            }
+        }
+    }
+    expect_test::expect_file!["transitions.txt"].assert_eq(&table);
+}
+
+/// What the world could do next, drawn at random: mostly what is wanted, sometimes anything at all.
+fn random_event(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
+    if dice.u8(..10) < 3 {
+        let events = one_of_each_event();
+        return match dice.usize(..=events.len()) {
+            0 => speech(bench, dice),
+            at => events[at - 1].clone(),
+        };
+    }
+    let wanted = bench.session.wanted();
+    let Some(job) = dice.choice(wanted) else { return speech(bench, dice) };
+    match job {
+        Job::StartTurn => Event::TurnStarted {
+            turn: bench.session.turn() + 1,
+            model: "m".into(),
+            policy: Box::new(bench.policy.clone()),
+            compact_at_tokens: dice.bool().then_some(100),
+        },
+        Job::CallModel { attempt, .. } => random_reply(bench, attempt, dice),
+        Job::Wait { step, .. } => Event::BackoffPassed { step },
+        Job::WatchDeadline { .. } => Event::DeadlinePassed {},
+        Job::JudgeCall(call) => Event::CallRequested {
+            call: call.id.clone(),
+            input: dice.bool().then(|| json!({"changed": true})),
+            class: dice.choice([ToolClass::Read, ToolClass::Write, ToolClass::Opaque]).expect("three"),
+            verdict: dice
+                .choice([Verdict::Allow, Verdict::Ask, Verdict::Deny("d".into()), Verdict::Refuse("r".into())])
+                .expect("four"),
+        },
+        Job::AskApproval(subject) => Event::ApprovalGiven {
+            subject,
+            decision: dice
+                .choice([Decision::Approve, Decision::ApproveForSession, Decision::Deny(None), Decision::Unattended])
+                .expect("four"),
+        },
+        Job::RunTool(call) | Job::StopTool(call) => {
+            Event::CallSettled { call: call.id.clone(), outcome: Outcome::ok(format!("{}", dice.u8(..2))) }
+        }
+        Job::Compact(trigger) if dice.bool() => Event::CompactionFailed { trigger, error: "e".into() },
+        Job::Compact(trigger) => Event::CompactionFinished {
+            trigger,
+            upto_seq: bench.log.len() as Seq,
+            summary: "a summary of the above".into(),
+            tokens_before: 2,
+            tokens_after: 1,
+        },
+    }
+}
+
+fn speech(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
+    let message = MessageId(format!("m{}", bench.log.len()));
+    let delivery = if dice.bool() { Delivery::Steer } else { Delivery::FollowUp };
+    Event::UserSpoke { message, parts: vec![Part::text("x")], delivery }
+}
+
+fn random_reply(bench: &Bench, attempt: u32, dice: &mut fastrand::Rng) -> Event {
+    use ModelErrorKind::{Auth, ContentFilter, EmptyReply, RateLimited, WindowExceeded};
+    if dice.u8(..4) == 0 {
+        let kind = dice.choice([Auth, ContentFilter, EmptyReply, RateLimited, WindowExceeded]).expect("five");
+        return bench.session.failed(attempt, ModelError::new(kind, "x"), Usage::default(), vec![], 0, 500);
+    }
+    let finish = dice
+        .choice([
+            FinishReason::Stop,
+            FinishReason::ToolCalls,
+            FinishReason::ToolCalls,
+            FinishReason::Length,
+            FinishReason::ContentFilter,
+            FinishReason::Error,
+            FinishReason::Other,
+        ])
+        .expect("seven");
+    let mut parts = vec![Part::text("x")];
+    for _ in 0..dice.usize(..5) {
+        parts.push(match dice.u8(..6) {
+            0 => Part::ToolCall(ToolCall {
+                id: CallId::from("dup"),
+                provider_id: Some("same".into()),
+                name: "read".into(),
+                input: CallInput::parse("{"),
+                opaque: None,
+            }),
+            _ => call(dice.choice(["read", "bash", "edit"]).expect("three")),
+        });
+    }
+    bench.session.replied(attempt, reply(parts, finish), Some(1), 0, 500)
+}
+
+/// Runs the session to its rest, answering everything; a turn must always end.
+fn run_to_rest(bench: &mut Bench, dice: &mut fastrand::Rng) {
+    for _ in 0..5_000 {
+        bench.settle_down();
+        if bench.session.is_at_rest() {
+            return;
+        }
+        let event = loop {
+            let event = random_event(bench, dice);
+            if !matches!(event, Event::UserSpoke { .. }) {
+                break event;
+            }
+        };
+        bench.record(event);
+    }
+    panic!("the turn does not end: {}", bench.session.phase_name());
+}
+
+#[test]
+fn one_hundred_thousand_random_orders_keep_every_invariant() {
+    for seed in 0..100_000_u64 {
+        let mut dice = fastrand::Rng::with_seed(seed);
+        let mut policy = Policy::piton();
+        policy.max_steps = Some(dice.u32(1..6));
+        policy.max_calls_per_step = dice.usize(1..5);
+        policy.retry.per_call = Some(dice.u32(..3));
+        policy.no_progress.repeats = dice.u32(..4);
+        policy.budget.tokens = dice.bool().then_some(250);
+        policy.budget.wall_clock_ms = dice.bool().then_some(1_000);
+        let mut bench = Bench::with(policy);
+        for _ in 0..dice.usize(4..24) {
+            let event = random_event(&bench, &mut dice);
+            bench.record(event);
+            if dice.bool() {
+                bench.settle_down();
+            }
+        }
+        check_invariants(&bench.session, &bench.log);
+        run_to_rest(&mut bench, &mut dice);
+        check_invariants(&bench.session, &bench.log);
+        bench.say("and now");
+        assert!(bench.session.is_in_turn(), "seed {seed}: a session at rest did not take up a new message");
+    }
+}
