@@ -1,9 +1,11 @@
 //! The turn machine as specifications: scenarios, the transition table, and 100,000 random orders of events.
 
 use super::*;
-use crate::call::ToolClass;
-use crate::event::Verdict;
+use crate::call::{CallInput, ToolClass};
+use crate::event::{Canceller, Decision, Verdict};
+use crate::ids::MessageId;
 use crate::limits::Budget;
+use crate::permission::Action;
 use expect_test::{Expect, expect};
 use serde_json::json;
 use std::fmt::Write;
@@ -442,6 +444,26 @@ fn a_failed_call_of_the_model_is_made_again_after_a_wait() {
         expect![[r#"
             user       hi
             assistant  hello
+            end        completed
+        "#]],
+    );
+}
+
+#[test]
+fn what_the_user_says_during_a_wait_is_part_of_the_next_attempt() {
+    check(
+        |b| {
+            b.say("hi");
+            b.fail(1, ModelErrorKind::Overloaded);
+            b.say("in German, please");
+            b.happen(Event::BackoffPassed { step: 1 });
+            assert_eq!(b.wanted(), "call_model(2, 1)");
+            b.answer("hallo");
+        },
+        expect![[r#"
+            user       hi
+            user       in German, please
+            assistant  hallo
             end        completed
         "#]],
     );

@@ -1,0 +1,518 @@
+//! What the turn machine keeps between phases, and what each transition does to it. The transitions themselves, and the
+//! picture of them, are in [`crate::turn`]: each arm there names a method here.
+
+use super::Phase;
+use crate::batch::Batch;
+use crate::call::{Outcome, Status};
+use crate::event::{Canceller, Decision, Delivery, Event, Origin, Spent, StepKind, Subject, Trigger, TurnEnd};
+use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
+use crate::limits::{LastStep, MAX_CUT_REPLIES, Policy};
+use crate::message::{FinishReason, Message, Part, Role, Usage};
+use crate::model::{ModelError, ModelErrorKind, Reply};
+use crate::permission::{Action, Rule};
+use crate::progress::{self, Seen};
+use crate::retry;
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+
+/// What follows a step.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum After {
+    /// The model must see the results.
+    GoOn,
+    /// The reply was cut at the output limit: let it go on.
+    Continue,
+    /// The model has said all it wanted; only a waiting message keeps the turn alive.
+    Answered,
+    /// Room is needed before anything else.
+    MakeRoom,
+    /// The turn ends.
+    End(Ending),
+}
+
+/// What follows a compaction.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum AfterCompaction {
+    AskAgain,
+    StartStep(StepKind),
+}
+
+/// Why a turn ends, with more words for people.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Ending {
+    pub(super) end: TurnEnd,
+    pub(super) detail: Option<String>,
+}
+
+/// What outlives a phase.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Work {
+    pub(super) id: SessionId,
+    pub(super) workspace: String,
+    pub(super) parent: Option<Origin>,
+    pub(super) transcript: Vec<Entry>,
+    pub(super) heard: HashSet<MessageId>,
+    pub(super) waiting: VecDeque<Waiting>,
+    /// Tools the user approved for the whole session.
+    pub(super) granted: Vec<Rule>,
+    pub(super) turns: u32,
+    pub(super) steps: u32,
+    /// Tokens of the conversation as the provider last counted them.
+    pub(super) context_tokens: u64,
+    pub(super) turn: TurnWork,
+}
+
+/// What belongs to the turn under way, or to the last one.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct TurnWork {
+    pub(super) model: String,
+    pub(super) policy: Arc<Policy>,
+    pub(super) compact_at_tokens: Option<u64>,
+    pub(super) started_ms: TimeMs,
+    pub(super) steps: u32,
+    pub(super) kind: StepKind,
+    pub(super) spent: Spent,
+    pub(super) failures: u32,
+    pub(super) compactions: u32,
+    pub(super) cut_replies: u32,
+    pub(super) denials_in_a_row: u32,
+    /// Tools that were refused because nobody was there to approve them.
+    pub(super) unattended: Vec<String>,
+    pub(super) recent: Vec<Seen>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Entry {
+    pub(super) seq: Seq,
+    pub(super) message: Arc<Message>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Waiting {
+    pub(super) message: Message,
+    pub(super) delivery: Delivery,
+    pub(super) spoken: Spoken,
+}
+
+/// When a waiting message was spoken.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Spoken {
+    /// While the turn was going on, or between turns.
+    Before,
+    /// When the turn was already bound to end: it is the user's word after that.
+    WhileEnding,
+}
+impl Work {
+    pub(super) fn begin(&mut self, session: &SessionId, workspace: &str, parent: Option<&Origin>) {
+        self.id = session.clone();
+        self.workspace = workspace.to_owned();
+        self.parent = parent.cloned();
+    }
+
+    pub(super) fn hear(&mut self, phase: Phase, id: &MessageId, parts: &[Part], delivery: Delivery) -> Phase {
+        if !self.heard.insert(id.clone()) {
+            return phase;
+        }
+        let message = Message { id: Some(id.clone()), role: Role::User, parts: parts.to_vec(), interrupted: false };
+        let spoken = match &phase {
+            Phase::Ending(_) | Phase::StepOver(After::End(_)) | Phase::RunningTools(_, After::End(_)) => {
+                Spoken::WhileEnding
+            }
+            _ => Spoken::Before,
+        };
+        self.waiting.push_back(Waiting { message, delivery, spoken });
+        match phase {
+            Phase::Idle | Phase::Held => Phase::Due,
+            busy => busy,
+        }
+    }
+
+    pub(super) fn start_turn(&mut self, turn: TurnWork, seq: Seq) -> Phase {
+        self.turns += 1;
+        self.turn = turn;
+        if let Some(first) = self.waiting.pop_front() {
+            self.push(seq, first.message);
+        }
+        match self.turn.policy.max_turns {
+            Some(most) if self.turns > most => {
+                Phase::Ending(Ending::new(TurnEnd::MaxTurns, format!("the session's limit of {most} turns is reached")))
+            }
+            _ => self.next_step(StepKind::Ordinary),
+        }
+    }
+
+    /// The next step, unless a limit stands in its way.
+    pub(super) fn next_step(&mut self, kind: StepKind) -> Phase {
+        let turn = &self.turn;
+        if let Some(detail) = turn.budget_spent() {
+            return Phase::Ending(Ending::new(TurnEnd::Budget, detail));
+        }
+        let limit = turn.policy.max_steps;
+        if let Some(most) = limit.filter(|most| turn.steps >= *most) {
+            return Phase::Ending(Ending::new(TurnEnd::MaxSteps, format!("the limit of {most} steps is reached")));
+        }
+        let is_last = limit == Some(turn.steps + 1) && turn.policy.last_step == LastStep::WrapUp;
+        let kind = if is_last { StepKind::WrapUp } else { kind };
+        let full = turn.compact_at_tokens.is_some_and(|at| self.context_tokens >= at);
+        if full && turn.compactions < turn.policy.max_compactions {
+            return Phase::RoomNeeded(Trigger::Ordinary, AfterCompaction::StartStep(kind));
+        }
+        Phase::NextStep(kind)
+    }
+
+    pub(super) fn step_started(&self, kind: StepKind) -> Event {
+        let note = match kind {
+            StepKind::Ordinary => None,
+            StepKind::WrapUp => Some(
+                "This is the last step of this turn: no tools are available any more. Sum up what is done, what is \
+                 not, and what should come next."
+                    .to_owned(),
+            ),
+            StepKind::Continue => Some(
+                "Your last reply was cut at the output limit. Go on exactly where it stopped; do not repeat it."
+                    .to_owned(),
+            ),
+        };
+        Event::StepStarted { step: self.steps + 1, kind, note }
+    }
+
+    pub(super) fn start_step(&mut self, kind: StepKind, note: Option<&str>, seq: Seq) -> Phase {
+        self.steps += 1;
+        self.turn.steps += 1;
+        self.turn.kind = kind;
+        let (steering, later): (Vec<_>, Vec<_>) =
+            self.waiting.drain(..).partition(|waiting| waiting.delivery == Delivery::Steer);
+        self.waiting = later.into();
+        for waiting in steering {
+            self.push(seq, waiting.message);
+        }
+        if let Some(text) = note {
+            let parts = vec![Part::Note { text: text.to_owned() }];
+            self.push(seq, Message { id: None, role: Role::User, parts, interrupted: false });
+        }
+        Phase::CallingModel { attempt: 1 }
+    }
+
+    pub(super) fn accept(&mut self, reply: &Reply, cost_micros: Option<u64>, seq: Seq) -> Phase {
+        self.turn.spend(&reply.usage, cost_micros);
+        self.turn.spent.steps += 1;
+        if reply.usage.total() > 0 {
+            self.context_tokens = reply.usage.total();
+        }
+        let message = Message { id: None, role: Role::Assistant, parts: reply.parts.clone(), interrupted: false };
+        let calls: Vec<_> = message.calls().cloned().map(Arc::new).collect();
+        if !message.parts.is_empty() {
+            self.push(seq, message);
+        }
+        if reply.finish != FinishReason::Length {
+            self.turn.cut_replies = 0;
+        }
+        if calls.is_empty() {
+            return Phase::StepOver(self.after_answer(reply));
+        }
+        let batch = Batch::new(calls, self.turn.policy.max_calls_per_step);
+        let (batch, after) = self.open_batch(batch, reply);
+        self.settle(batch, after, seq)
+    }
+
+    /// What follows a reply without calls.
+    pub(super) fn after_answer(&mut self, reply: &Reply) -> After {
+        match reply.finish {
+            FinishReason::ContentFilter => After::End(filtered(reply)),
+            FinishReason::Error => After::End(provider_error(reply)),
+            FinishReason::Length => self.after_cut_reply(),
+            FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other => match self.turn.kind {
+                StepKind::WrapUp => After::End(self.turn.out_of_steps()),
+                StepKind::Ordinary | StepKind::Continue => After::Answered,
+            },
+        }
+    }
+
+    pub(super) fn after_cut_reply(&mut self) -> After {
+        let full = self.turn.compact_at_tokens.is_some_and(|at| self.context_tokens >= at);
+        if full && self.turn.compactions < self.turn.policy.max_compactions {
+            return After::MakeRoom;
+        }
+        self.turn.cut_replies += 1;
+        if self.turn.cut_replies > MAX_CUT_REPLIES {
+            let detail = "the model's replies were cut at its output limit again and again";
+            return After::End(Ending::new(TurnEnd::ContextLimit, detail));
+        }
+        After::Continue
+    }
+
+    /// The calls of a reply, some of them perhaps answered already, and what follows them.
+    pub(super) fn open_batch(&self, batch: Batch, reply: &Reply) -> (Batch, After) {
+        let not_run = |batch: Batch, why: &str, ending: Ending| {
+            let unrun = Outcome::new(Status::Cancelled, format!("The call was not run: {why}."));
+            (batch.stop(&unrun), After::End(ending))
+        };
+        match reply.finish {
+            FinishReason::ContentFilter => {
+                not_run(batch, "the reply was cut by the provider's filter", filtered(reply))
+            }
+            FinishReason::Error => not_run(batch, "the provider reported an error", provider_error(reply)),
+            _ if self.turn.kind == StepKind::WrapUp => {
+                not_run(batch, "this was the last step of the turn", self.turn.out_of_steps())
+            }
+            _ if self.turn.budget_spent().is_some() => {
+                let detail = self.turn.budget_spent().unwrap_or_default();
+                not_run(batch, "the budget is used up", Ending::new(TurnEnd::Budget, detail))
+            }
+            FinishReason::Length => {
+                let text = "The call was not run: your reply was cut at the output limit before the call was complete. \
+                            Make it again, smaller.";
+                (batch.refuse_last(Outcome::failed(text)), After::GoOn)
+            }
+            FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other => (batch, After::GoOn),
+        }
+    }
+
+    pub(super) fn retry_or_fail(
+        &mut self,
+        attempt: u32,
+        error: &ModelError,
+        usage: &Usage,
+        retry_at: Option<TimeMs>,
+    ) -> Phase {
+        self.turn.spend(usage, None);
+        self.turn.failures += 1;
+        let policy = &self.turn.policy;
+        let may_retry =
+            error.kind.is_retryable() && retry::within(&policy.retry, error.kind, attempt, self.turn.failures);
+        if error.kind == ModelErrorKind::WindowExceeded && self.turn.compactions < policy.max_compactions {
+            return Phase::RoomNeeded(Trigger::Forced, AfterCompaction::AskAgain);
+        }
+        match (retry_at.filter(|_| may_retry), error.kind) {
+            (Some(until_ms), _) => Phase::BackingOff { attempt: attempt + 1, until_ms },
+            (None, ModelErrorKind::WindowExceeded) => {
+                Phase::Ending(Ending::new(TurnEnd::ContextLimit, error.message.clone()))
+            }
+            (None, ModelErrorKind::ContentFilter) => {
+                Phase::Ending(Ending::new(TurnEnd::ContentFilter, error.message.clone()))
+            }
+            (None, _) => Phase::Ending(Ending::new(TurnEnd::ApiError, error.message.clone())),
+        }
+    }
+
+    /// Asks again. What the user said meanwhile joins first, as a step of its own.
+    pub(super) fn ask_again(&mut self, attempt: u32) -> Phase {
+        match self.has_steering() {
+            true => self.next_step(self.turn.kind),
+            false => Phase::CallingModel { attempt },
+        }
+    }
+
+    /// Moves on when every call is answered.
+    pub(super) fn settle(&mut self, batch: Batch, after: After, seq: Seq) -> Phase {
+        let results = match batch.into_results() {
+            Err(open) => return Phase::RunningTools(open, after),
+            Ok(results) => results,
+        };
+        self.push(seq, Message { id: None, role: Role::Tool, parts: results.parts, interrupted: false });
+        let turn = &mut self.turn;
+        turn.spent.calls += results.ran;
+        let compare = turn.policy.no_progress.compare;
+        for (call, outcome) in &results.settled {
+            turn.recent.push(Seen::new(compare, &call.name, &call.input, Some(outcome)));
+            turn.denials_in_a_row = if outcome.status == Status::Denied { turn.denials_in_a_row + 1 } else { 0 };
+        }
+        let denied = turn.denials_in_a_row >= turn.policy.max_denials_in_a_row;
+        Phase::StepOver(match after {
+            After::GoOn if denied => {
+                let detail = format!("{} calls in a row were refused", turn.denials_in_a_row);
+                After::End(Ending::new(TurnEnd::ToolDenied, detail))
+            }
+            after => after,
+        })
+    }
+
+    pub(super) fn after_step(&mut self, after: After) -> Phase {
+        match after {
+            After::End(ending) => Phase::Ending(ending),
+            After::Continue => self.next_step(StepKind::Continue),
+            After::MakeRoom => Phase::RoomNeeded(Trigger::Forced, AfterCompaction::StartStep(StepKind::Continue)),
+            After::GoOn => match self.repeated_call() {
+                Some(call) => Phase::Stuck(call),
+                None => self.next_step(StepKind::Ordinary),
+            },
+            After::Answered if self.has_steering() => self.next_step(StepKind::Ordinary),
+            After::Answered => Phase::Ending(self.turn.answered()),
+        }
+    }
+
+    /// The newest call, if it is one repetition too many.
+    pub(super) fn repeated_call(&self) -> Option<CallId> {
+        if !progress::is_stuck(self.turn.policy.no_progress, &self.turn.recent) {
+            return None;
+        }
+        self.transcript.last()?.message.parts.iter().rev().find_map(|part| match part {
+            Part::ToolResult { call, .. } => Some(call.clone()),
+            Part::Text { .. } | Part::Reasoning { .. } | Part::ToolCall(_) | Part::Note { .. } | Part::Image { .. } => {
+                None
+            }
+        })
+    }
+
+    pub(super) fn go_on(&mut self, decision: &Decision) -> Phase {
+        self.turn.recent.clear();
+        match decision {
+            Decision::Approve | Decision::ApproveForSession => self.next_step(StepKind::Ordinary),
+            Decision::Deny(_) | Decision::Unattended => {
+                let repeats = self.turn.policy.no_progress.repeats;
+                let detail = format!("the same call with the same result {repeats} times in a row");
+                Phase::Ending(Ending::new(TurnEnd::NoProgress, detail))
+            }
+        }
+    }
+
+    pub(super) fn remember_grant(&mut self, batch: &Batch, event: &Event) {
+        let Event::ApprovalGiven { subject: Subject::Call(id), decision } = event else { return };
+        let Some(call) = batch.call(id) else { return };
+        match decision {
+            Decision::ApproveForSession => {
+                self.granted.push(Rule { tool: call.name.clone(), action: Action::Allow });
+            }
+            Decision::Unattended => {
+                if !self.turn.unattended.contains(&call.name) {
+                    self.turn.unattended.push(call.name.clone());
+                }
+            }
+            Decision::Approve | Decision::Deny(_) => {}
+        }
+    }
+
+    pub(super) fn compacted(&mut self, then: AfterCompaction, upto: Seq, summary: &str, tokens_after: u64) -> Phase {
+        self.turn.compactions += 1;
+        self.context_tokens = tokens_after;
+        let kept = self.transcript.iter().position(|entry| entry.seq > upto).unwrap_or(self.transcript.len());
+        let parts = vec![Part::Note { text: summary.to_owned() }];
+        let message = Arc::new(Message { id: None, role: Role::User, parts, interrupted: false });
+        self.transcript.splice(..kept, [Entry { seq: upto, message }]);
+        self.resume_after_compaction(then)
+    }
+
+    pub(super) fn not_compacted(&mut self, trigger: Trigger, then: AfterCompaction, error: &str) -> Phase {
+        self.turn.compactions += 1;
+        match trigger {
+            Trigger::Ordinary => self.resume_after_compaction(then),
+            Trigger::Forced => Phase::Ending(Ending::new(TurnEnd::ContextLimit, error)),
+        }
+    }
+
+    pub(super) fn resume_after_compaction(&self, then: AfterCompaction) -> Phase {
+        match then {
+            AfterCompaction::AskAgain => Phase::CallingModel { attempt: 1 },
+            AfterCompaction::StartStep(kind) => Phase::NextStep(kind),
+        }
+    }
+
+    pub(super) fn keep_cut(&mut self, parts: &[Part], seq: Seq) {
+        if has_substance(parts) {
+            let message = Message { id: None, role: Role::Assistant, parts: parts.to_vec(), interrupted: true };
+            self.push(seq, message);
+        }
+    }
+
+    pub(super) fn turn_ended(&self, ending: &Ending, now_ms: TimeMs) -> Event {
+        let mut spent = self.turn.spent;
+        spent.duration_ms = now_ms.saturating_sub(self.turn.started_ms);
+        Event::TurnEnded { turn: self.turns, end: ending.end, detail: ending.detail.clone(), spent }
+    }
+
+    pub(super) fn end_turn(&mut self, end: TurnEnd) -> Phase {
+        let released = self.waiting.iter().any(|waiting| waiting.spoken == Spoken::WhileEnding);
+        match end {
+            _ if self.waiting.is_empty() => Phase::Idle,
+            TurnEnd::Completed => Phase::Due,
+            _ if released => Phase::Due,
+            _ => Phase::Held,
+        }
+    }
+
+    pub(super) fn has_steering(&self) -> bool {
+        self.waiting.iter().any(|waiting| waiting.delivery == Delivery::Steer)
+    }
+
+    pub(super) fn push(&mut self, seq: Seq, message: Message) {
+        self.transcript.push(Entry { seq, message: Arc::new(message) });
+    }
+}
+
+impl TurnWork {
+    pub(super) fn new(model: String, policy: Arc<Policy>, compact_at_tokens: Option<u64>, started_ms: TimeMs) -> Self {
+        Self {
+            model,
+            policy,
+            compact_at_tokens,
+            started_ms,
+            steps: 0,
+            kind: StepKind::Ordinary,
+            spent: Spent::default(),
+            failures: 0,
+            compactions: 0,
+            cut_replies: 0,
+            denials_in_a_row: 0,
+            unattended: Vec::new(),
+            recent: Vec::new(),
+        }
+    }
+
+    pub(super) fn spend(&mut self, usage: &Usage, cost_micros: Option<u64>) {
+        self.spent.usage.add(usage);
+        if let Some(cost) = cost_micros {
+            *self.spent.cost_micros.get_or_insert(0) += cost;
+        }
+    }
+
+    pub(super) fn budget_spent(&self) -> Option<String> {
+        self.policy.budget.spent(self.spent.usage.total(), self.spent.cost_micros.unwrap_or(0))
+    }
+
+    pub(super) fn out_of_steps(&self) -> Ending {
+        Ending::new(TurnEnd::MaxSteps, format!("the limit of {} steps is reached", self.steps))
+    }
+
+    /// The end of a turn whose model has said its last word.
+    pub(super) fn answered(&self) -> Ending {
+        if self.unattended.is_empty() {
+            return Ending { end: TurnEnd::Completed, detail: None };
+        }
+        let tools = self.unattended.join(", ");
+        Ending::new(
+            TurnEnd::ToolDenied,
+            format!("calls of {tools} were refused, since nobody was there to approve them"),
+        )
+    }
+}
+
+impl Ending {
+    pub(super) fn new(end: TurnEnd, detail: impl Into<String>) -> Self {
+        Self { end, detail: Some(detail.into()) }
+    }
+}
+
+pub(super) fn canceled(by: &Canceller) -> Ending {
+    match by {
+        Canceller::User => Ending { end: TurnEnd::Canceled, detail: None },
+        Canceller::Hook(reason) => Ending::new(TurnEnd::HookStopped, reason.clone()),
+    }
+}
+
+fn filtered(reply: &Reply) -> Ending {
+    let raw = reply.finish_raw.as_deref().unwrap_or("content_filter");
+    Ending::new(TurnEnd::ContentFilter, format!("the provider stopped the reply ({raw})"))
+}
+
+fn provider_error(reply: &Reply) -> Ending {
+    let raw = reply.finish_raw.as_deref().unwrap_or("error");
+    Ending::new(TurnEnd::ApiError, format!("the provider ended the reply with an error ({raw})"))
+}
+/// Whether there is anything to act on or to show.
+pub(super) fn has_substance(parts: &[Part]) -> bool {
+    parts.iter().any(|part| match part {
+        Part::Text { text } => !text.trim().is_empty(),
+        Part::ToolCall(_) | Part::Image { .. } | Part::ToolResult { .. } | Part::Note { .. } => true,
+        Part::Reasoning { .. } => false,
+    })
+}
