@@ -1,0 +1,131 @@
+//! The request body of Messages. Same request, same bytes; one more message only adds bytes to `messages`, the cache
+//! marks aside: they sit on the newest two user messages and move along, which the provider's cache does not mind.
+
+use crate::history::{IdRule, WireIds, sent_input, speaks};
+use piton_core::message::{Message, Part, Role};
+use piton_core::model::Request;
+use serde_json::{Map, Value, json};
+
+/// Asked for where neither the request nor the model's limits say more: every current model allows this much.
+pub const DEFAULT_MAX_TOKENS: u32 = 8_192;
+
+/// The body that asks this request as a stream. `max_tokens` stands in where the request names no limit.
+pub fn encode(request: &Request, max_tokens: u32) -> Value {
+    let mut body = Map::new();
+    body.insert("model".into(), request.model.clone().into());
+    body.insert("max_tokens".into(), request.max_output_tokens.unwrap_or(max_tokens).into());
+    if !request.system.is_empty() {
+        let mut block = json!({ "type": "text", "text": request.system });
+        mark_cached(&mut block);
+        body.insert("system".into(), vec![block].into());
+    }
+    let mut tools: Vec<Value> = request
+        .tools
+        .iter()
+        .map(|tool| json!({ "name": tool.name, "description": tool.description, "input_schema": tool.schema }))
+        .collect();
+    if let Some(last) = tools.last_mut() {
+        mark_cached(last);
+        body.insert("tools".into(), tools.into());
+    }
+    body.insert("messages".into(), messages(request).into());
+    body.insert("stream".into(), true.into());
+    Value::Object(body)
+}
+
+fn mark_cached(block: &mut Value) {
+    block["cache_control"] = json!({ "type": "ephemeral" });
+}
+
+fn messages(request: &Request) -> Vec<Value> {
+    let ids = WireIds::of(&request.messages, IdRule::Word);
+    let mut turns: Vec<Turn> = Vec::new();
+    for message in &request.messages {
+        match message.role {
+            Role::User | Role::Tool => Turn::hear(&mut turns, user_blocks(message, &ids)),
+            Role::Assistant if speaks(message) => {
+                turns.push(Turn { role: "assistant", blocks: assistant_blocks(message, &ids) });
+            }
+            Role::Assistant => {}
+        }
+    }
+    for turn in turns.iter_mut().rev().filter(|turn| turn.role == "user").take(2) {
+        turn.blocks.last_mut().map(mark_cached).unwrap_or_default();
+    }
+    turns.into_iter().map(|turn| json!({ "role": turn.role, "content": turn.blocks })).collect()
+}
+
+/// A message of the wire. Roles alternate there, so neighbours of ours are merged.
+struct Turn {
+    role: &'static str,
+    blocks: Vec<Value>,
+}
+
+impl Turn {
+    /// Adds to the user's turn, or begins it. Tool results must come before anything else in it.
+    fn hear(turns: &mut Vec<Self>, blocks: Vec<Value>) {
+        if blocks.is_empty() {
+            return;
+        }
+        if turns.last().is_none_or(|turn| turn.role != "user") {
+            turns.push(Self { role: "user", blocks: Vec::new() });
+        }
+        if let Some(turn) = turns.last_mut() {
+            turn.blocks.extend(blocks);
+            turn.blocks.sort_by_key(|block| block["type"] != "tool_result");
+        }
+    }
+}
+
+fn user_blocks(message: &Message, ids: &WireIds) -> Vec<Value> {
+    message.parts.iter().filter_map(|part| user_block(part, ids)).collect()
+}
+
+fn user_block(part: &Part, ids: &WireIds) -> Option<Value> {
+    match part {
+        Part::Text { text } | Part::Note { text } => text_block(text),
+        Part::Image { media_type, data } => {
+            let source = json!({ "type": "base64", "media_type": media_type, "data": data });
+            Some(json!({ "type": "image", "source": source }))
+        }
+        Part::ToolResult { call, tool: _, outcome } => {
+            let text = if outcome.text.trim().is_empty() { "(no output)" } else { &outcome.text };
+            let mut block = json!({ "type": "tool_result", "tool_use_id": ids.get(call), "content": text });
+            if outcome.status.is_error() {
+                block["is_error"] = true.into();
+            }
+            Some(block)
+        }
+        Part::Reasoning { .. } | Part::ToolCall(_) => None,
+    }
+}
+
+fn assistant_blocks(message: &Message, ids: &WireIds) -> Vec<Value> {
+    message.parts.iter().filter_map(|part| assistant_block(part, ids)).collect()
+}
+
+fn assistant_block(part: &Part, ids: &WireIds) -> Option<Value> {
+    match part {
+        Part::Text { text } | Part::Note { text } => text_block(text),
+        Part::Reasoning { text, opaque } => thinking_block(text, opaque.as_ref()?),
+        Part::ToolCall(call) => {
+            let input = sent_input(&call.input);
+            Some(json!({ "type": "tool_use", "id": ids.get(&call.id), "name": call.name, "input": input }))
+        }
+        Part::ToolResult { .. } | Part::Image { .. } => None,
+    }
+}
+
+/// Blank text is refused by the provider.
+fn text_block(text: &str) -> Option<Value> {
+    (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }))
+}
+
+/// Reasoning goes back only as it was signed.
+fn thinking_block(text: &str, opaque: &Value) -> Option<Value> {
+    if let Some(data) = opaque.get("redacted_thinking") {
+        return Some(json!({ "type": "redacted_thinking", "data": data }));
+    }
+    let signature = opaque.get("signature")?;
+    Some(json!({ "type": "thinking", "thinking": text, "signature": signature }))
+}

@@ -1,0 +1,131 @@
+//! What the recordings do not cover: requests, and replaying what came.
+
+use super::*;
+use crate::wire::Protocol;
+use expect_test::expect;
+use piton_core::call::{CallInput, Outcome, ToolClass, ToolSpec};
+use piton_core::message::{Message, Part, Role, ToolCall};
+use piton_core::model::Request;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::sync::Arc;
+
+fn message(role: Role, parts: Vec<Part>) -> Arc<Message> {
+    Arc::new(Message { id: None, role, parts, interrupted: false })
+}
+
+fn call(id: &str, provider_id: &str, raw: &str) -> Part {
+    Part::ToolCall(ToolCall {
+        id: id.into(),
+        provider_id: Some(provider_id.into()),
+        name: "read".into(),
+        input: CallInput::parse(raw),
+        opaque: None,
+    })
+}
+
+fn request(messages: Vec<Arc<Message>>) -> Request {
+    Request {
+        session: "ses_1".into(),
+        model: "m".into(),
+        system: "sys".into(),
+        tools: Arc::new([]),
+        messages,
+        max_output_tokens: None,
+    }
+}
+
+fn conversation() -> Vec<Arc<Message>> {
+    let result = |id: &str, outcome| Part::ToolResult { call: id.into(), tool: "read".into(), outcome };
+    let unsigned = Part::Reasoning { text: "unsigned".into(), opaque: None };
+    let signed = Part::Reasoning { text: "hm".into(), opaque: Some(json!({ "signature": "S+/=" })) };
+    let hidden = Part::Reasoning { text: String::new(), opaque: Some(json!({ "redacted_thinking": "R" })) };
+    vec![
+        message(Role::User, vec![Part::text("hi")]),
+        message(Role::Assistant, vec![unsigned.clone()]),
+        message(Role::User, vec![Part::Note { text: "go on".into() }]),
+        message(Role::Assistant, vec![signed, hidden, unsigned, call("c1_0", "a:b", "{"), call("c1_1", "t1", "")]),
+        message(Role::Tool, vec![result("c1_0", Outcome::failed("bad")), result("c1_1", Outcome::ok(" "))]),
+        message(Role::User, vec![Part::text("more"), Part::text("  ")]),
+    ]
+}
+
+#[test]
+fn neighbours_are_merged_results_come_first_and_reasoning_needs_its_signature() {
+    let body = encode(&request(conversation()), DEFAULT_MAX_TOKENS);
+    let mut lines = String::new();
+    for line in body["messages"].as_array().unwrap() {
+        writeln!(lines, "{}", line["role"]).unwrap();
+        for block in line["content"].as_array().unwrap() {
+            writeln!(lines, "  {block}").unwrap();
+        }
+    }
+    expect![[r#"
+        "user"
+          {"type":"text","text":"hi"}
+          {"type":"text","text":"go on","cache_control":{"type":"ephemeral"}}
+        "assistant"
+          {"type":"thinking","thinking":"hm","signature":"S+/="}
+          {"type":"redacted_thinking","data":"R"}
+          {"type":"tool_use","id":"c1_0","name":"read","input":{"invalid_arguments":"{"}}
+          {"type":"tool_use","id":"t1","name":"read","input":{}}
+        "user"
+          {"type":"tool_result","tool_use_id":"c1_0","content":"bad","is_error":true}
+          {"type":"tool_result","tool_use_id":"t1","content":"(no output)"}
+          {"type":"text","text":"more","cache_control":{"type":"ephemeral"}}
+    "#]]
+    .assert_eq(&lines);
+}
+
+#[test]
+fn system_and_tools_are_marked_for_the_cache() {
+    let spec = |name: &str| ToolSpec {
+        name: name.into(),
+        description: "d".into(),
+        schema: json!({ "type": "object" }),
+        class: ToolClass::Read,
+    };
+    let mut request = request(Vec::new());
+    request.tools = Arc::new([spec("a"), spec("b")]);
+    let body = encode(&request, 77);
+    assert_eq!(body["max_tokens"], 77);
+    assert_eq!(body["system"][0]["cache_control"]["type"], "ephemeral");
+    assert_eq!(body["tools"][0].get("cache_control"), None);
+    assert_eq!(body["tools"][1]["cache_control"]["type"], "ephemeral");
+    assert_eq!(body["tools"][1]["input_schema"], json!({ "type": "object" }));
+}
+
+#[test]
+fn one_more_message_only_adds_bytes_apart_from_the_cache_marks() {
+    let all = conversation();
+    let mut before = String::from("[");
+    for end in 1..=all.len() {
+        let body = encode(&request(all[..end].to_vec()), 1)["messages"].to_string();
+        let body = body.replace(r#","cache_control":{"type":"ephemeral"}"#, "");
+        let open = before.trim_end_matches(['}', ']']).to_owned();
+        assert!(body.starts_with(&open), "{body}\ndoes not begin with\n{open}");
+        before = body;
+    }
+}
+
+#[test]
+fn what_came_is_replayed_as_it_came() {
+    let content = json!([
+        { "type": "thinking", "thinking": "hm", "signature": "EqQB+/==" },
+        { "type": "redacted_thinking", "data": "xyz" },
+        { "type": "thinking", "thinking": "", "signature": "only" },
+        { "type": "text", "text": "Let me see." },
+        { "type": "tool_use", "id": "toolu_1", "name": "read", "input": { "path": "a" } },
+    ]);
+    let mut reply = AnthropicReply::default();
+    reply.document(&json!({ "id": "msg", "content": content, "stop_reason": "end_turn" })).unwrap();
+    let mut parts = reply.finish().unwrap().parts;
+    for part in &mut parts {
+        if let Part::ToolCall(call) = part {
+            call.id = "c1_0".into();
+        }
+    }
+    let body = encode(&request(vec![message(Role::Assistant, parts)]), 1);
+    let echoed: &Value = &body["messages"][0]["content"];
+    assert_eq!(echoed.to_string(), content.to_string());
+}

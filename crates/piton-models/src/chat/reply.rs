@@ -1,0 +1,273 @@
+//! The answer of Chat Completions. Which chunk belongs to which call is the one hard question here: servers omit the
+//! index, reuse it, repeat ids and names, or send none. See [`ChatReply::place`].
+
+use super::request::ECHOED_FIELD;
+use crate::draft::Draft;
+use crate::errors;
+use crate::sse::SseEvent;
+use crate::wire::{Progress, Protocol, count_at, cut_stream, event_json, text_at};
+use piton_core::message::{FinishReason, Usage};
+use piton_core::model::{Delta, ModelError, Reply};
+use serde_json::{Value, json};
+
+/// An answer in the making.
+#[derive(Debug, Default)]
+pub struct ChatReply {
+    draft: Draft,
+    /// The index under which the server last spoke of each call, by position among the calls.
+    indexes: Vec<Option<u64>>,
+    finish_raw: Option<String>,
+    is_refused: bool,
+    is_done: bool,
+    usage: Usage,
+    response_id: Option<String>,
+}
+
+impl Protocol for ChatReply {
+    fn event(&mut self, event: &SseEvent) -> Result<Vec<Delta>, ModelError> {
+        if event.data.trim() == "[DONE]" {
+            self.is_done = true;
+            return Ok(Vec::new());
+        }
+        match event_json(event)? {
+            Some(chunk) => self.chunk(&chunk),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn document(&mut self, document: &Value) -> Result<Vec<Delta>, ModelError> {
+        self.is_done = document.get("choices").is_some();
+        self.chunk(document)
+    }
+
+    fn progress(&self) -> Progress {
+        if self.is_done {
+            Progress::Complete
+        } else if self.finish_raw.is_some() {
+            Progress::Finished
+        } else {
+            Progress::Speaking
+        }
+    }
+
+    fn finish(&mut self) -> Result<Reply, ModelError> {
+        if self.progress() == Progress::Speaking {
+            return Err(cut_stream());
+        }
+        let named = self.finish_raw.as_deref().map_or(FinishReason::Other, finish_reason);
+        let finish = if self.is_refused { FinishReason::ContentFilter } else { named };
+        let draft = std::mem::take(&mut self.draft);
+        Ok(Reply {
+            finish: draft.settle(finish),
+            parts: draft.into_parts(),
+            finish_raw: self.finish_raw.take(),
+            usage: self.usage,
+            response_id: self.response_id.take(),
+        })
+    }
+}
+
+fn finish_reason(raw: &str) -> FinishReason {
+    match raw {
+        "stop" | "end_turn" | "eos" | "stop_sequence" => FinishReason::Stop,
+        "tool_calls" | "tool_use" | "function_call" => FinishReason::ToolCalls,
+        "length" | "max_tokens" | "model_length" | "model_context_window_exceeded" => FinishReason::Length,
+        "content_filter" | "sensitive" | "refusal" | "safety" => FinishReason::ContentFilter,
+        "error" | "network_error" => FinishReason::Error,
+        _ => FinishReason::Other,
+    }
+}
+
+impl ChatReply {
+    fn chunk(&mut self, chunk: &Value) -> Result<Vec<Delta>, ModelError> {
+        if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
+            return Err(errors::from_stream(error));
+        }
+        if self.response_id.is_none() {
+            self.response_id = text_at(chunk, "id").map(ToOwned::to_owned);
+        }
+        let mut deltas = Vec::new();
+        let choices = chunk.get("choices").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        for choice in choices {
+            if count_at(choice, &["index"]) == 0 {
+                self.choice(choice, &mut deltas)?;
+            }
+        }
+        let usages = [chunk.get("usage"), chunk.pointer("/x_groq/usage"), chunk.pointer("/choices/0/usage")];
+        if let Some(counts) = usages.into_iter().flatten().find(|counts| counts.is_object()) {
+            self.usage = usage(counts);
+        }
+        Ok(deltas)
+    }
+
+    fn choice(&mut self, choice: &Value, deltas: &mut Vec<Delta>) -> Result<(), ModelError> {
+        if let Some(error) = choice.get("error").filter(|error| !error.is_null()) {
+            return Err(errors::from_stream(error));
+        }
+        let delta = ["delta", "message"].iter().find_map(|key| choice.get(key).filter(|value| value.is_object()));
+        if let Some(delta) = delta {
+            self.reasoning(delta, deltas);
+            self.content(&delta["content"], deltas);
+            if let Some(refusal) = text_at(delta, "refusal") {
+                self.is_refused = true;
+                self.draft.say(refusal, deltas);
+            }
+            for entry in delta.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
+                self.call(entry, deltas);
+            }
+            if let Some(function) = delta.get("function_call").filter(|function| function.is_object()) {
+                self.call(&json!({ "index": 0, "function": function }), deltas);
+            }
+        }
+        if let Some(reason) = text_at(choice, "finish_reason") {
+            self.finish_raw = Some(reason.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Visible reasoning goes by several names, and some servers send it under two of them at once.
+    fn reasoning(&mut self, delta: &Value, deltas: &mut Vec<Delta>) {
+        if let Some(text) = text_at(delta, ECHOED_FIELD) {
+            self.draft.think(text, Some(&json!({ "field": ECHOED_FIELD })), deltas);
+        } else if let Some(text) = text_at(delta, "reasoning").or_else(|| text_at(delta, "thinking")) {
+            self.draft.think(text, None, deltas);
+        } else {
+            for detail in delta.get("reasoning_details").and_then(Value::as_array).into_iter().flatten() {
+                let text = text_at(detail, "text").or_else(|| text_at(detail, "summary")).unwrap_or_default();
+                self.draft.think(text, None, deltas);
+            }
+        }
+    }
+
+    /// Prose is a string, or (Mistral) a list of blocks among which there is reasoning.
+    fn content(&mut self, content: &Value, deltas: &mut Vec<Delta>) {
+        if let Some(text) = content.as_str() {
+            self.draft.say(text, deltas);
+        }
+        for block in content.as_array().into_iter().flatten() {
+            match block.get("type").and_then(Value::as_str) {
+                Some("thinking") => {
+                    for piece in block.get("thinking").and_then(Value::as_array).into_iter().flatten() {
+                        self.draft.think(text_at(piece, "text").unwrap_or_default(), None, deltas);
+                    }
+                    self.draft.think(text_at(block, "thinking").unwrap_or_default(), None, deltas);
+                }
+                _ => self.draft.say(text_at(block, "text").unwrap_or_default(), deltas),
+            }
+        }
+    }
+
+    fn call(&mut self, entry: &Value, deltas: &mut Vec<Delta>) {
+        let entry = Entry::read(entry);
+        if entry.is_empty() {
+            return;
+        }
+        let (position, is_repetition) = match self.place(&entry) {
+            Some(position) => (position, self.repeats(position, &entry)),
+            None => {
+                self.indexes.push(entry.index);
+                (self.draft.open_call(), false)
+            }
+        };
+        if is_repetition {
+            return;
+        }
+        if let Some(call) = self.draft.call_mut(position) {
+            call.id = call.id.take().or_else(|| entry.id.map(ToOwned::to_owned));
+            if let Some(extra) = entry.extra {
+                call.opaque = Some(json!({ "extra_content": extra }));
+            }
+        }
+        self.draft.name_call(position, entry.name.unwrap_or_default(), deltas);
+        self.draft.extend_call(position, &entry.json, deltas);
+    }
+
+    /// The call this entry goes on with; `None` where it begins one.
+    ///
+    /// An index names the last call that had it, unless a new id comes with a name. Without an index an id names its
+    /// call. With neither, a name begins a call, and mere arguments go on with the last one. Whatever names a call
+    /// whose arguments are whole and brings a name and new arguments begins another one.
+    fn place(&self, entry: &Entry<'_>) -> Option<usize> {
+        let found = match (entry.index, entry.id) {
+            (Some(index), _) => self.indexes.iter().rposition(|&seen| seen == Some(index)),
+            (None, Some(id)) => (0..self.draft.calls())
+                .rev()
+                .find(|&at| self.draft.call(at).and_then(|call| call.id.as_deref()) == Some(id)),
+            (None, None) => self.draft.calls().checked_sub(1),
+        }?;
+        let call = self.draft.call(found)?;
+        let Some(name) = entry.name else { return Some(found) };
+        let has_other_id = matches!((entry.id, call.id.as_deref()), (Some(new), Some(old)) if new != old);
+        let has_other_name = entry.id.is_none() && !call.name.is_empty() && call.name != name;
+        let is_vague = entry.id.is_none() || (entry.index.is_none() && call.json != entry.json);
+        let starts_over = is_vague && entry.json.trim_start().starts_with('{') && call.is_whole();
+        (!has_other_id && !has_other_name && !starts_over).then_some(found)
+    }
+
+    /// Whether the server says the same call once more, as some do in their last chunk.
+    fn repeats(&self, position: usize, entry: &Entry<'_>) -> bool {
+        self.draft.call(position).is_some_and(|call| {
+            entry.id.is_some()
+                && entry.name.is_some()
+                && !call.json.is_empty()
+                && call.json == entry.json
+                && call.is_whole()
+        })
+    }
+}
+
+/// One entry of `tool_calls`, read leniently.
+struct Entry<'v> {
+    index: Option<u64>,
+    id: Option<&'v str>,
+    name: Option<&'v str>,
+    json: String,
+    extra: Option<&'v Value>,
+}
+
+impl<'v> Entry<'v> {
+    fn read(entry: &'v Value) -> Self {
+        let function = &entry["function"];
+        let arguments = function.get("arguments").or_else(|| entry.get("arguments"));
+        Self {
+            index: entry.get("index").and_then(|index| index.as_u64().or_else(|| index.as_str()?.parse().ok())),
+            id: text_at(entry, "id"),
+            name: text_at(function, "name").or_else(|| text_at(entry, "name")),
+            json: match arguments {
+                Some(Value::String(text)) => text.clone(),
+                None | Some(Value::Null) => String::new(),
+                Some(other) => other.to_string(),
+            },
+            extra: entry.get("extra_content").filter(|extra| extra.is_object()),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.id.is_none() && self.name.is_none() && self.json.is_empty() && self.extra.is_none()
+    }
+}
+
+fn usage(counts: &Value) -> Usage {
+    let first = |paths: &[&[&str]]| paths.iter().map(|path| count_at(counts, path)).find(|&n| n > 0).unwrap_or(0);
+    let input_tokens = count_at(counts, &["prompt_tokens"]);
+    let reasoning_tokens = first(&[&["completion_tokens_details", "reasoning_tokens"], &["reasoning_tokens"]]);
+    let said_tokens = count_at(counts, &["completion_tokens"]);
+    // xAI counts reasoning beside the completion, which only the total tells.
+    let is_beside =
+        reasoning_tokens > 0 && count_at(counts, &["total_tokens"]) == input_tokens + said_tokens + reasoning_tokens;
+    Usage {
+        input_tokens,
+        output_tokens: if is_beside { said_tokens + reasoning_tokens } else { said_tokens },
+        cache_read_tokens: first(&[
+            &["prompt_tokens_details", "cached_tokens"],
+            &["prompt_cache_hit_tokens"],
+            &["cached_tokens"],
+            &["num_cached_tokens"],
+        ]),
+        cache_write_tokens: first(&[
+            &["prompt_tokens_details", "cache_write_tokens"],
+            &["prompt_tokens_details", "cache_creation_tokens"],
+        ]),
+        reasoning_tokens,
+    }
+}

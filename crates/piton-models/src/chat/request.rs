@@ -1,0 +1,136 @@
+//! The request body of Chat Completions. Same request, same bytes; one more message only adds bytes to `messages`.
+
+use crate::history::{IdRule, WireIds, sent_input, speaks};
+use piton_core::message::{Message, Part, Role, ToolCall};
+use piton_core::model::Request;
+use serde_json::{Map, Value, json};
+
+/// Whose Chat Completions it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// OpenAI's own server, which renamed fields that all others kept.
+    OpenAi,
+    /// Everybody else.
+    Compatible,
+}
+
+/// The body that asks this request as a stream.
+pub fn encode(request: &Request, dialect: Dialect) -> Value {
+    let mut body = Map::new();
+    body.insert("model".into(), request.model.clone().into());
+    body.insert("messages".into(), messages(request).into());
+    if !request.tools.is_empty() {
+        let tools = request.tools.iter().map(|tool| {
+            let function = json!({ "name": tool.name, "description": tool.description, "parameters": tool.schema });
+            json!({ "type": "function", "function": function })
+        });
+        body.insert("tools".into(), tools.collect());
+    }
+    if let Some(tokens) = request.max_output_tokens {
+        let key = match dialect {
+            Dialect::OpenAi => "max_completion_tokens",
+            Dialect::Compatible => "max_tokens",
+        };
+        body.insert(key.into(), tokens.into());
+    }
+    if dialect == Dialect::OpenAi && !request.session.is_empty() {
+        body.insert("prompt_cache_key".into(), request.session.clone().into());
+    }
+    body.insert("stream".into(), true.into());
+    body.insert("stream_options".into(), json!({ "include_usage": true }));
+    Value::Object(body)
+}
+
+fn messages(request: &Request) -> Vec<Value> {
+    let ids = WireIds::of(&request.messages, IdRule::Free);
+    let mut list = Vec::new();
+    if !request.system.is_empty() {
+        list.push(json!({ "role": "system", "content": request.system }));
+    }
+    for message in &request.messages {
+        match message.role {
+            Role::User => list.extend(user(&message.parts)),
+            Role::Assistant if speaks(message) => list.push(assistant(message, &ids)),
+            Role::Assistant => {}
+            Role::Tool => {
+                list.extend(message.parts.iter().filter_map(|part| tool_result(part, &ids)));
+                // A tool's answer holds text only, so its images follow in the person's place.
+                let images = message.parts.iter().filter(|part| matches!(part, Part::Image { .. }));
+                list.extend(user(images));
+            }
+        }
+    }
+    list
+}
+
+/// A user message: a plain string, or blocks as soon as there is an image. Nothing to say, no message.
+fn user<'p>(parts: impl IntoIterator<Item = &'p Part>) -> Option<Value> {
+    let blocks: Vec<Value> = parts.into_iter().filter_map(user_block).collect();
+    match blocks.as_slice() {
+        [] => None,
+        [only] if only["type"] == "text" => Some(json!({ "role": "user", "content": only["text"] })),
+        _ => Some(json!({ "role": "user", "content": blocks })),
+    }
+}
+
+fn user_block(part: &Part) -> Option<Value> {
+    match part {
+        Part::Text { text } | Part::Note { text } => {
+            (!text.is_empty()).then(|| json!({ "type": "text", "text": text }))
+        }
+        Part::Image { media_type, data } => {
+            let url = format!("data:{media_type};base64,{data}");
+            Some(json!({ "type": "image_url", "image_url": { "url": url } }))
+        }
+        Part::Reasoning { .. } | Part::ToolCall(_) | Part::ToolResult { .. } => None,
+    }
+}
+
+fn assistant(message: &Message, ids: &WireIds) -> Value {
+    let mut body = Map::new();
+    let prose = message.prose();
+    body.insert("role".into(), "assistant".into());
+    body.insert("content".into(), if prose.is_empty() { Value::Null } else { prose.into() });
+    let reasoning = echoed_reasoning(&message.parts);
+    if !reasoning.is_empty() {
+        body.insert(ECHOED_FIELD.into(), reasoning.into());
+    }
+    let calls: Vec<Value> = message.calls().map(|call| tool_call(call, ids)).collect();
+    if !calls.is_empty() {
+        body.insert("tool_calls".into(), calls.into());
+    }
+    Value::Object(body)
+}
+
+/// The one reasoning field that servers want back: DeepSeek and Kimi refuse a tool turn without it.
+pub(super) const ECHOED_FIELD: &str = "reasoning_content";
+
+fn echoed_reasoning(parts: &[Part]) -> String {
+    let mut all = String::new();
+    for part in parts {
+        if let Part::Reasoning { text, opaque: Some(opaque) } = part
+            && opaque.get("field").and_then(Value::as_str) == Some(ECHOED_FIELD)
+        {
+            all.push_str(text);
+        }
+    }
+    all
+}
+
+fn tool_call(call: &ToolCall, ids: &WireIds) -> Value {
+    let function = json!({ "name": call.name, "arguments": sent_input(&call.input).to_string() });
+    let mut body = json!({ "id": ids.get(&call.id), "type": "function", "function": function });
+    if let Some(extra) = call.opaque.as_ref().and_then(|opaque| opaque.get("extra_content")) {
+        body["extra_content"] = extra.clone();
+    }
+    body
+}
+
+fn tool_result(part: &Part, ids: &WireIds) -> Option<Value> {
+    match part {
+        Part::ToolResult { call, tool: _, outcome } => {
+            Some(json!({ "role": "tool", "tool_call_id": ids.get(call), "content": outcome.text }))
+        }
+        Part::Text { .. } | Part::Reasoning { .. } | Part::ToolCall(_) | Part::Note { .. } | Part::Image { .. } => None,
+    }
+}

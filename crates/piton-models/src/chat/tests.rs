@@ -1,0 +1,249 @@
+//! What the recordings do not cover: requests, and odd ways to stream calls.
+
+use super::*;
+use crate::sse::SseEvent;
+use crate::wire::Protocol;
+use expect_test::{Expect, expect};
+use piton_core::call::{CallInput, Outcome, ToolClass, ToolSpec};
+use piton_core::message::{FinishReason, Message, Part, Role, ToolCall};
+use piton_core::model::{ModelErrorKind, Request};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::sync::Arc;
+
+fn message(role: Role, parts: Vec<Part>) -> Arc<Message> {
+    Arc::new(Message { id: None, role, parts, interrupted: false })
+}
+
+fn call(id: &str, provider_id: Option<&str>) -> Part {
+    Part::ToolCall(ToolCall {
+        id: id.into(),
+        provider_id: provider_id.map(ToOwned::to_owned),
+        name: "read".into(),
+        input: CallInput::parse("{\"path\":\"a\"}"),
+        opaque: None,
+    })
+}
+
+fn result(id: &str, text: &str) -> Part {
+    Part::ToolResult { call: id.into(), tool: "read".into(), outcome: Outcome::ok(text) }
+}
+
+fn request(messages: Vec<Arc<Message>>) -> Request {
+    Request {
+        session: "ses_1".into(),
+        model: "m".into(),
+        system: "sys".into(),
+        tools: Arc::new([]),
+        messages,
+        max_output_tokens: None,
+    }
+}
+
+fn conversation() -> Vec<Arc<Message>> {
+    let echoed = Some(json!({ "field": "reasoning_content" }));
+    vec![
+        message(Role::User, vec![Part::text("hi"), Part::Note { text: "go on".into() }]),
+        message(
+            Role::Assistant,
+            vec![
+                Part::Reasoning { text: "hm".into(), opaque: echoed },
+                call("c1_0", Some("x")),
+                call("c1_1", Some("x")),
+            ],
+        ),
+        message(Role::Tool, vec![result("c1_0", "A"), result("c1_1", "B")]),
+        message(Role::Assistant, vec![Part::Reasoning { text: "lost".into(), opaque: None }]),
+        message(Role::Assistant, vec![Part::text("done")]),
+    ]
+}
+
+#[test]
+fn a_conversation_is_encoded_with_unique_ids_and_without_empty_messages() {
+    let body = encode(&request(conversation()), Dialect::Compatible);
+    let mut lines = String::new();
+    for line in body["messages"].as_array().unwrap() {
+        writeln!(lines, "{line}").unwrap();
+    }
+    expect![[r#"
+        {"role":"system","content":"sys"}
+        {"role":"user","content":[{"type":"text","text":"hi"},{"type":"text","text":"go on"}]}
+        {"role":"assistant","content":null,"reasoning_content":"hm","tool_calls":[{"id":"x","type":"function","function":{"name":"read","arguments":"{\"path\":\"a\"}"}},{"id":"c1_1","type":"function","function":{"name":"read","arguments":"{\"path\":\"a\"}"}}]}
+        {"role":"tool","tool_call_id":"x","content":"A"}
+        {"role":"tool","tool_call_id":"c1_1","content":"B"}
+        {"role":"assistant","content":"done"}
+    "#]]
+    .assert_eq(&lines);
+}
+
+#[test]
+fn one_more_message_only_adds_bytes() {
+    let all = conversation();
+    let mut before = String::from("[");
+    for end in 0..=all.len() {
+        let body = encode(&request(all[..end].to_vec()), Dialect::Compatible)["messages"].to_string();
+        let open = before.trim_end_matches(']').to_owned();
+        assert!(body.starts_with(&open), "{body}\ndoes not begin with\n{open}");
+        before = body;
+    }
+}
+
+#[test]
+fn only_openai_gets_the_renamed_limit_and_a_cache_key() {
+    let mut request = request(Vec::new());
+    request.max_output_tokens = Some(9);
+    let openai = encode(&request, Dialect::OpenAi);
+    let other = encode(&request, Dialect::Compatible);
+    assert_eq!((&openai["max_completion_tokens"], &openai["prompt_cache_key"]), (&json!(9), &json!("ses_1")));
+    assert_eq!((&other["max_tokens"], other.get("prompt_cache_key")), (&json!(9), None));
+    assert_eq!(other.get("tools"), None);
+    assert_eq!(other.get("tool_choice"), None);
+}
+
+#[test]
+fn tools_are_functions() {
+    let mut request = request(Vec::new());
+    request.tools = Arc::new([ToolSpec {
+        name: "read".into(),
+        description: "Reads.".into(),
+        schema: json!({ "type": "object" }),
+        class: ToolClass::Read,
+    }]);
+    let function = json!({ "name": "read", "description": "Reads.", "parameters": { "type": "object" } });
+    let body = encode(&request, Dialect::Compatible);
+    assert_eq!(body["tools"], json!([{ "type": "function", "function": function }]));
+}
+
+/// Feeds deltas of choice 0 and a finish reason, and shows the calls that come out.
+#[expect(clippy::needless_pass_by_value, reason = "reads better at the call")]
+fn check(deltas: &[Value], expected: Expect) {
+    let mut reply = ChatReply::default();
+    let mut feed = |chunk: Value| {
+        reply.event(&SseEvent { event: String::new(), data: chunk.to_string() }).unwrap();
+    };
+    for delta in deltas {
+        feed(json!({ "choices": [{ "index": 0, "delta": delta }] }));
+        feed(json!({ "choices": [{ "index": 1, "delta": { "content": "another choice" } }] }));
+    }
+    feed(json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }] }));
+    let mut shown = String::new();
+    for part in reply.finish().unwrap().parts {
+        match part {
+            Part::ToolCall(call) => {
+                writeln!(shown, "{} {} {:?}", call.provider_id.as_deref().unwrap_or("-"), call.name, call.input)
+                    .unwrap();
+            }
+            other => writeln!(shown, "{other:?}").unwrap(),
+        }
+    }
+    expected.assert_eq(&shown);
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "reads better at the call")]
+fn part_of(entry: Value) -> Value {
+    json!({ "tool_calls": [entry] })
+}
+
+#[test]
+fn interleaved_calls_are_told_apart_by_index() {
+    check(
+        &[
+            part_of(json!({ "index": 0, "id": "a", "function": { "name": "x", "arguments": "{\"k\"" } })),
+            part_of(json!({ "index": 1, "id": "b", "function": { "name": "y", "arguments": "{}" } })),
+            part_of(json!({ "index": 0, "function": { "arguments": ":1}" } })),
+        ],
+        expect![[r#"
+            a x Json(Object {"k": Number(1)})
+            b y Json(Object {})
+        "#]],
+    );
+}
+
+#[test]
+fn ids_and_names_repeated_in_each_chunk_are_not_joined() {
+    check(
+        &[
+            part_of(json!({ "index": 0, "id": "a", "function": { "name": "x", "arguments": "{\"k\"" } })),
+            part_of(json!({ "index": 0, "id": "a", "function": { "name": "x", "arguments": ":1" } })),
+            part_of(json!({ "index": 0, "id": "a", "function": { "name": "x", "arguments": "}" } })),
+        ],
+        expect![[r#"
+            a x Json(Object {"k": Number(1)})
+        "#]],
+    );
+}
+
+#[test]
+fn a_new_id_at_a_used_index_is_a_new_call() {
+    check(
+        &[
+            part_of(json!({ "index": 0, "id": "a", "function": { "name": "x", "arguments": "{}" } })),
+            part_of(json!({ "index": 0, "id": "b", "function": { "name": "x", "arguments": "{\"n\":2}" } })),
+        ],
+        expect![[r#"
+            a x Json(Object {})
+            b x Json(Object {"n": Number(2)})
+        "#]],
+    );
+}
+
+#[test]
+fn whole_calls_without_index_or_id_are_calls_each() {
+    check(
+        &[
+            part_of(json!({ "function": { "name": "x", "arguments": { "n": 1 } } })),
+            part_of(json!({ "function": { "name": "x", "arguments": { "n": 2 } } })),
+            part_of(json!({ "function": { "name": "y", "arguments": null } })),
+            part_of(json!({ "type": "function", "function": {} })),
+        ],
+        expect![[r#"
+            - x Json(Object {"n": Number(1)})
+            - x Json(Object {"n": Number(2)})
+            - y Json(Object {})
+        "#]],
+    );
+}
+
+#[test]
+fn arguments_that_come_before_the_name_are_kept() {
+    check(
+        &[
+            part_of(json!({ "index": 3, "function": { "arguments": "{\"k\":" } })),
+            part_of(json!({ "index": 3, "id": "a", "function": { "name": "x", "arguments": "1}" } })),
+        ],
+        expect![[r#"
+            a x Json(Object {"k": Number(1)})
+        "#]],
+    );
+}
+
+#[test]
+fn reasoning_under_two_names_is_read_once_and_marked_for_echo() {
+    check(
+        &[
+            json!({ "reasoning_content": "hm", "reasoning": "hm" }),
+            json!({ "reasoning": "lone" }),
+            json!({ "content": "hi" }),
+        ],
+        expect![[r#"
+            Reasoning { text: "hmlone", opaque: Some(Object {"field": String("reasoning_content")}) }
+            Text { text: "hi" }
+        "#]],
+    );
+}
+
+#[test]
+fn a_limit_wins_over_calls_and_done_alone_is_an_end() {
+    let finish = |reason: Option<&str>| {
+        let mut reply = ChatReply::default();
+        let entry = json!({ "index": 0, "id": "a", "function": { "name": "x" } });
+        let chunk = json!({ "choices": [{ "delta": { "tool_calls": [entry] }, "finish_reason": reason }] });
+        reply.event(&SseEvent { event: String::new(), data: chunk.to_string() }).unwrap();
+        reply.event(&SseEvent { event: String::new(), data: "[DONE]".into() }).unwrap();
+        reply.finish().unwrap().finish
+    };
+    assert_eq!(finish(Some("length")), FinishReason::Length);
+    assert_eq!(finish(Some("stop")), FinishReason::ToolCalls);
+    assert_eq!(finish(None), FinishReason::ToolCalls);
+    assert_eq!(ChatReply::default().finish().unwrap_err().kind, ModelErrorKind::CutStream);
+}

@@ -1,0 +1,188 @@
+//! A reply in the making, whichever protocol it comes by: pieces that grow, and the deltas that tell of it.
+//!
+//! A call's arguments are text until the reply is over. That they already parse as JSON means nothing before that.
+
+use piton_core::call::CallInput;
+use piton_core::ids::CallId;
+use piton_core::message::{FinishReason, Part, ToolCall};
+use piton_core::model::Delta;
+use serde_json::Value;
+
+/// The pieces so far, in order of their beginning.
+#[derive(Debug, Default)]
+pub(crate) struct Draft {
+    pieces: Vec<Piece>,
+    /// The places of the calls among the pieces.
+    calls: Vec<usize>,
+}
+
+#[derive(Debug)]
+enum Piece {
+    Text(String),
+    Reasoning { text: String, opaque: Option<Value> },
+    Call(CallDraft),
+}
+
+/// A call in the making.
+#[derive(Debug, Default)]
+pub(crate) struct CallDraft {
+    pub(crate) id: Option<String>,
+    pub(crate) name: String,
+    pub(crate) json: String,
+    pub(crate) opaque: Option<Value>,
+}
+
+impl CallDraft {
+    /// Whether the arguments are a whole object already.
+    pub(crate) fn is_whole(&self) -> bool {
+        matches!(serde_json::from_str(&self.json), Ok(Value::Object(_)))
+    }
+}
+
+impl Draft {
+    /// Prose that goes on where prose was last, or begins.
+    pub(crate) fn say(&mut self, text: &str, deltas: &mut Vec<Delta>) {
+        if text.is_empty() {
+            return;
+        }
+        let place = match self.pieces.last() {
+            Some(Piece::Text(_)) => self.pieces.len() - 1,
+            Some(Piece::Reasoning { .. } | Piece::Call(_)) | None => self.open_text(),
+        };
+        self.extend(place, text, deltas);
+    }
+
+    /// Reasoning that goes on where reasoning was last, or begins with this attachment.
+    pub(crate) fn think(&mut self, text: &str, opaque: Option<&Value>, deltas: &mut Vec<Delta>) {
+        if text.is_empty() {
+            return;
+        }
+        let place = match self.pieces.last() {
+            Some(Piece::Reasoning { .. }) => self.pieces.len() - 1,
+            Some(Piece::Text(_) | Piece::Call(_)) | None => self.open_reasoning(opaque.cloned()),
+        };
+        self.extend(place, text, deltas);
+    }
+
+    pub(crate) fn open_text(&mut self) -> usize {
+        self.pieces.push(Piece::Text(String::new()));
+        self.pieces.len() - 1
+    }
+
+    pub(crate) fn open_reasoning(&mut self, opaque: Option<Value>) -> usize {
+        self.pieces.push(Piece::Reasoning { text: String::new(), opaque });
+        self.pieces.len() - 1
+    }
+
+    /// Begins a call and returns its position among the calls.
+    pub(crate) fn open_call(&mut self) -> usize {
+        self.calls.push(self.pieces.len());
+        self.pieces.push(Piece::Call(CallDraft::default()));
+        self.calls.len() - 1
+    }
+
+    /// Lengthens the text or reasoning at this place.
+    pub(crate) fn extend(&mut self, place: usize, more: &str, deltas: &mut Vec<Delta>) {
+        if more.is_empty() {
+            return;
+        }
+        match self.pieces.get_mut(place) {
+            Some(Piece::Text(text)) => {
+                text.push_str(more);
+                deltas.push(Delta::Text { text: more.to_owned() });
+            }
+            Some(Piece::Reasoning { text, opaque: _ }) => {
+                text.push_str(more);
+                deltas.push(Delta::Reasoning { text: more.to_owned() });
+            }
+            Some(Piece::Call(_)) | None => {}
+        }
+    }
+
+    /// The attachment of the reasoning at this place.
+    pub(crate) fn opaque_mut(&mut self, place: usize) -> Option<&mut Option<Value>> {
+        match self.pieces.get_mut(place) {
+            Some(Piece::Reasoning { text: _, opaque }) => Some(opaque),
+            Some(Piece::Text(_) | Piece::Call(_)) | None => None,
+        }
+    }
+
+    pub(crate) fn calls(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// The call at this position among the calls.
+    pub(crate) fn call(&self, index: usize) -> Option<&CallDraft> {
+        match self.pieces.get(*self.calls.get(index)?) {
+            Some(Piece::Call(call)) => Some(call),
+            Some(Piece::Text(_) | Piece::Reasoning { .. }) | None => None,
+        }
+    }
+
+    pub(crate) fn call_mut(&mut self, index: usize) -> Option<&mut CallDraft> {
+        match self.pieces.get_mut(*self.calls.get(index)?) {
+            Some(Piece::Call(call)) => Some(call),
+            Some(Piece::Text(_) | Piece::Reasoning { .. }) | None => None,
+        }
+    }
+
+    /// The call's name, unless it has one: servers repeat it, and repetitions are not part of it.
+    pub(crate) fn name_call(&mut self, index: usize, name: &str, deltas: &mut Vec<Delta>) {
+        let Some(call) = self.call_mut(index) else { return };
+        if !call.name.is_empty() || name.is_empty() {
+            return;
+        }
+        name.clone_into(&mut call.name);
+        deltas.push(Delta::CallBegan { index, name: name.to_owned() });
+        if !call.json.is_empty() {
+            deltas.push(Delta::CallInput { index, json: call.json.clone() });
+        }
+    }
+
+    /// More of the call's arguments. Before its name is known they are kept, not shown.
+    pub(crate) fn extend_call(&mut self, index: usize, json: &str, deltas: &mut Vec<Delta>) {
+        let Some(call) = self.call_mut(index) else { return };
+        call.json.push_str(json);
+        if !call.name.is_empty() && !json.is_empty() {
+            deltas.push(Delta::CallInput { index, json: json.to_owned() });
+        }
+    }
+
+    /// The parts of the finished reply. Pieces that stayed empty are left out; calls never are.
+    pub(crate) fn into_parts(self) -> Vec<Part> {
+        self.pieces.into_iter().filter_map(Piece::into_part).collect()
+    }
+
+    /// Calls win over a claim to have simply stopped, but not over a limit, a filter or a failure.
+    pub(crate) fn settle(&self, finish: FinishReason) -> FinishReason {
+        match finish {
+            FinishReason::Stop | FinishReason::Other if self.calls() > 0 => FinishReason::ToolCalls,
+            // Without a call there is nothing to answer.
+            FinishReason::ToolCalls if self.calls() == 0 => FinishReason::Stop,
+            FinishReason::Stop
+            | FinishReason::Other
+            | FinishReason::ToolCalls
+            | FinishReason::Length
+            | FinishReason::ContentFilter
+            | FinishReason::Error => finish,
+        }
+    }
+}
+
+impl Piece {
+    fn into_part(self) -> Option<Part> {
+        match self {
+            Self::Text(text) => (!text.is_empty()).then_some(Part::Text { text }),
+            Self::Reasoning { text, opaque } => {
+                (!text.is_empty() || opaque.is_some()).then_some(Part::Reasoning { text, opaque })
+            }
+            Self::Call(call) => Some(Part::ToolCall(ToolCall {
+                id: CallId(String::new()),
+                provider_id: call.id,
+                input: CallInput::parse(&call.json),
+                name: call.name,
+                opaque: call.opaque,
+            })),
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! From a provider's refusal to one of the core's error kinds. Pure: status, headers and body in, a [`ModelError`] out.
+//!
+//! Providers agree on little but the status, so the order of questions matters: words about the window first (they
+//! come with 400, 413 and 500), then words about money, then the status, and inside a stream, where there is no
+//! status, the provider's name for the error. Whatever is asked of the message is asked of its lower-case form.
+
+use piton_core::model::{ModelError, ModelErrorKind};
+use serde_json::Value;
+use std::time::{Duration, SystemTime};
+
+/// A response that is not an answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Refusal<'a> {
+    /// The HTTP status.
+    pub status: u16,
+    /// The headers, names in any case.
+    pub headers: &'a [(&'a str, &'a str)],
+    /// The body as it came.
+    pub body: &'a str,
+}
+
+/// Why the provider answered like this. `now` is what an HTTP date in `retry-after` is measured from.
+pub fn from_response(refusal: &Refusal<'_>, now: SystemTime) -> ModelError {
+    let Refusal { status, headers, body } = *refusal;
+    let value: Value = serde_json::from_str(body).unwrap_or(Value::Null);
+    let facts = Facts::read(&value, body);
+    let kind = kind_of_response(status, &facts);
+    let words = if facts.message.is_empty() { meaning(status) } else { &facts.message };
+    ModelError {
+        kind,
+        message: format!("{words} (HTTP {status})"),
+        status: Some(status),
+        retry_after_ms: retry_after_ms(headers, now).or_else(|| facts.retry_after_ms(&value)),
+    }
+}
+
+/// Why the provider broke off a stream that had begun: the `error` object of either protocol.
+pub fn from_stream(error: &Value) -> ModelError {
+    let text = error.as_str().unwrap_or_default();
+    let facts = Facts::read(error, text);
+    let message = if facts.message.is_empty() { "the provider broke off without a reason" } else { &facts.message };
+    ModelError {
+        kind: kind_in_stream(&facts),
+        message: message.to_owned(),
+        status: None,
+        retry_after_ms: facts.retry_after_ms(error),
+    }
+}
+
+/// What an error body says about itself, wherever it says it.
+struct Facts {
+    message: String,
+    /// Types and codes that are words, lower case, separated by spaces.
+    names: String,
+    /// Message, names and nested raw text, lower case.
+    all: String,
+    /// A code that is a number.
+    code: Option<u64>,
+}
+
+impl Facts {
+    fn read(value: &Value, body: &str) -> Self {
+        /// One line on a terminal, two at most.
+        const SHOWN_CHARS: usize = 300;
+        let value = value.as_array().and_then(|list| list.first()).unwrap_or(value);
+        let inner = value.get("error").filter(|inner| !inner.is_null()).unwrap_or(value);
+        let spoken = [inner.get("message"), inner.get("detail"), value.get("message"), value.get("detail")];
+        let said = spoken.into_iter().flatten().chain([inner]).find_map(Value::as_str);
+        // A page is no message; a plain sentence is.
+        let fallback = if value.is_null() && !body.trim_start().starts_with('<') { body } else { "" };
+        let raw = inner.pointer("/metadata/raw").and_then(Value::as_str).unwrap_or_default();
+        let mut names = String::new();
+        for key in ["type", "code", "status", "reason"] {
+            if let Some(name) = inner.get(key).and_then(Value::as_str) {
+                names = format!("{names} {}", name.to_lowercase());
+            }
+        }
+        let code = ["status_code", "code"].iter().find_map(|key| {
+            let code = inner.get(key)?;
+            code.as_u64().or_else(|| code.as_str()?.parse().ok())
+        });
+        let message = said.unwrap_or(fallback).split_whitespace().collect::<Vec<_>>().join(" ");
+        let all = format!("{names} {} {}", message.to_lowercase(), raw.to_lowercase());
+        Self { message: message.chars().take(SHOWN_CHARS).collect(), names, all, code }
+    }
+
+    fn is_named(&self, names: &[&str]) -> bool {
+        names.iter().any(|name| self.names.contains(name))
+    }
+
+    fn says(&self, words: &[&str]) -> bool {
+        words.iter().any(|word| self.all.contains(word))
+    }
+
+    /// A wait named in the body: Google's RetryInfo, or a sentence.
+    fn retry_after_ms(&self, value: &Value) -> Option<u64> {
+        let value = value.as_array().and_then(|list| list.first()).unwrap_or(value);
+        let details = value.pointer("/error/details").or_else(|| value.get("details")).and_then(Value::as_array);
+        let told = details.into_iter().flatten().find_map(|detail| detail.get("retryDelay")?.as_str());
+        told.and_then(spoken_duration_ms).or_else(|| {
+            let sentences = ["try again in ", "retry in ", "retry after "];
+            let rest = sentences.iter().find_map(|words| Some(self.all.split_once(words)?.1))?;
+            spoken_duration_ms(rest)
+        })
+    }
+}
+
+/// How providers say that a prompt does not fit. Collected from recordings and from clients that had to learn them.
+const WINDOW_WORDS: &[&str] = &[
+    "context_length_exceeded",
+    "exceed_context_size",
+    "context_window_exceeded",
+    "model_max_prompt_tokens_exceeded",
+    "maximum context length",
+    "max context length",
+    "maximum context size",
+    "exceeds the context window",
+    "exceed the context window",
+    "exceeds the model's context",
+    "exceeds the available context size",
+    "exceeds context size",
+    "exceeds the context length",
+    "greater than the context length",
+    "larger than the maximum context",
+    "context window exceeds limit",
+    "context length exceeded",
+    "context size has been exceeded",
+    "prompt is too long",
+    "prompt too long",
+    "prompt is too large",
+    "input is too long",
+    "input is too large",
+    "input length and `max_tokens` exceed context limit",
+    "exceeds the maximum number of tokens allowed",
+    "exceeds the maximum number of input tokens",
+    "exceeds the limit of",
+    "exceeded model token limit",
+    "exceeds model token limit",
+    "reduce the length of the messages",
+    "reduce the length of your prompt",
+    "request_too_large",
+    "too large for model with",
+    "too many tokens in the prompt",
+    "longer than the model's context",
+    "tokens in the prompt exceeds",
+];
+
+const MONEY_WORDS: &[&str] = &[
+    "insufficient_quota",
+    "insufficient quota",
+    "insufficient_balance",
+    "insufficient balance",
+    "insufficient credits",
+    "credit balance is too low",
+    "billing",
+    "exceeded your current quota",
+    "quota exceeded for your plan",
+    "usagelimiterror",
+    "payment required",
+];
+
+const FILTER_NAMES: &[&str] = &[
+    "content_filter",
+    "content_policy_violation",
+    "responsibleaipolicyviolation",
+    "moderation",
+    "data_inspection_failed",
+    "content_moderation",
+];
+
+fn kind_of_response(status: u16, facts: &Facts) -> ModelErrorKind {
+    use ModelErrorKind as Kind;
+    let is_window = facts.says(WINDOW_WORDS) || says_too_many_tokens(facts);
+    match status {
+        413 => Kind::WindowExceeded,
+        400 | 422 | 500 if is_window => Kind::WindowExceeded,
+        400 | 403 | 422 if facts.is_named(FILTER_NAMES) || facts.says(&["flagged for moderation"]) => {
+            Kind::ContentFilter
+        }
+        400 | 402 | 403 if facts.says(MONEY_WORDS) => Kind::QuotaSpent,
+        429 if facts.says(MONEY_WORDS) => Kind::QuotaSpent,
+        402 => Kind::QuotaSpent,
+        401 | 403 => Kind::Auth,
+        404 => Kind::NotFound,
+        429 => Kind::RateLimited,
+        503 | 529 => Kind::Overloaded,
+        408 | 409 | 425 | 500..=599 => Kind::Server,
+        400..=499 => Kind::InvalidRequest,
+        // Neither an answer nor an error: a redirect that would carry the key elsewhere, or nonsense.
+        _ => Kind::Malformed,
+    }
+}
+
+fn kind_in_stream(facts: &Facts) -> ModelErrorKind {
+    use ModelErrorKind as Kind;
+    let words: [(&[&str], Kind); 9] = [
+        (&["overloaded", "unavailable", "resource_exhausted", "engine_overloaded"], Kind::Overloaded),
+        (&["insufficient_quota", "billing_error", "insufficient_balance"], Kind::QuotaSpent),
+        (&["rate_limit", "too_many_requests"], Kind::RateLimited),
+        (&["authentication_error", "permission_error", "invalid_api_key"], Kind::Auth),
+        (&["not_found_error", "model_not_found"], Kind::NotFound),
+        (FILTER_NAMES, Kind::ContentFilter),
+        (&["request_too_large"], Kind::WindowExceeded),
+        (&["invalid_request", "invalid_argument"], Kind::InvalidRequest),
+        (&["api_error", "server_error", "internal_error", "timeout"], Kind::Server),
+    ];
+    if facts.says(WINDOW_WORDS) || says_too_many_tokens(facts) {
+        return Kind::WindowExceeded;
+    }
+    if let Some((_, kind)) = words.iter().find(|(names, _)| facts.is_named(names)) {
+        return *kind;
+    }
+    match facts.code {
+        Some(401 | 403) => Kind::Auth,
+        Some(402) => Kind::QuotaSpent,
+        Some(404) => Kind::NotFound,
+        Some(429) => Kind::RateLimited,
+        Some(503 | 529) => Kind::Overloaded,
+        // The request itself was accepted, or there would be no stream: asking again may help.
+        Some(_) | None if facts.says(&["overloaded"]) => Kind::Overloaded,
+        Some(_) | None if facts.says(&["rate limit", "too many requests", "rate increased too quickly"]) => {
+            Kind::RateLimited
+        }
+        Some(_) | None => Kind::Server,
+    }
+}
+
+/// Sentences with numbers inside: Gemini's "input token count (1196265) exceeds the maximum number of tokens".
+fn says_too_many_tokens(facts: &Facts) -> bool {
+    facts.says(&["token count", "tokens ("]) && facts.says(&["exceeds the maximum", "exceeds the available"])
+}
+
+fn meaning(status: u16) -> &'static str {
+    match status {
+        300..=399 => "the server redirects elsewhere, which is not followed",
+        401 => "the key was not accepted",
+        403 => "the key may not do this",
+        404 => "there is no such model or address",
+        408 | 504 => "the server timed out",
+        413 => "the request is too large",
+        429 => "too many requests",
+        503 | 529 => "the server is overloaded",
+        500..=599 => "the server failed",
+        _ => "the request was not accepted",
+    }
+}
+
+/// The wait asked for by the headers. `retry-after-ms` is finer than `retry-after` and wins.
+pub fn retry_after_ms(headers: &[(&str, &str)], now: SystemTime) -> Option<u64> {
+    let get = |name: &str| {
+        let found = headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
+    };
+    let exact = get("retry-after-ms").and_then(|value| millis(value.parse().ok()?, 1.0));
+    exact.or_else(|| {
+        let value = get("retry-after")?;
+        match value.parse::<f64>() {
+            Ok(seconds) => millis(seconds, 1_000.0),
+            Err(_) => {
+                let date = httpdate::parse_http_date(value).ok()?;
+                let wait = date.duration_since(now).unwrap_or(Duration::ZERO);
+                Some(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))
+            }
+        }
+    })
+}
+
+/// `1.4s`, `850ms`, `1m26.4s`, `12 seconds`: a duration at the start of some text.
+fn spoken_duration_ms(text: &str) -> Option<u64> {
+    let mut total = None;
+    let mut rest = text.trim_start();
+    loop {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let Ok(number) = rest[..digits].trim_end_matches('.').parse::<f64>() else { return total };
+        let unit_text = rest[digits..].trim_start();
+        let letters = unit_text.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(unit_text.len());
+        let factor = match &unit_text[..letters] {
+            "ms" | "milliseconds" => 1.0,
+            "s" | "sec" | "second" | "seconds" => 1_000.0,
+            "m" | "min" | "minute" | "minutes" => 60_000.0,
+            "h" | "hour" | "hours" => 3_600_000.0,
+            _ => return total,
+        };
+        total = Some(total.unwrap_or(0) + millis(number, factor)?);
+        rest = unit_text[letters..].trim_start();
+    }
+}
+
+fn millis(number: f64, factor: f64) -> Option<u64> {
+    let wait = number * factor;
+    (wait.is_finite() && wait >= 0.0).then_some(wait.round() as u64)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+//! The bytes: one client per model, made on first use, and the two time-outs that matter.
+//!
+//! There is no total time-out, since a model may think for long; there is one for the connection and one for silence,
+//! which holds before the headers and between any two reads. For an `http://` address no certificate is read and no
+//! trust store built, so that a local server is asked within milliseconds of the program's start. Redirects are not
+//! followed: a POST with a key is for the address that was given. Proxies come from the options, never from the
+//! environment.
+
+use piton_core::model::{ModelError, ModelErrorKind};
+use reqwest::{Client, Url};
+use std::error::Error;
+use std::future::Future;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// How to speak HTTP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpOptions {
+    /// How long a connection may take to be made.
+    pub connect_timeout_ms: u64,
+    /// How long the server may be silent, before its answer and within it.
+    pub stall_ms: u64,
+    /// The proxy for every request, as a URL. `None`: no proxy.
+    pub proxy: Option<String>,
+    /// What we call ourselves.
+    pub user_agent: String,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self {
+            // A host that does not answer a SYN in ten seconds is not there; the loop asks again anyway.
+            connect_timeout_ms: 10_000,
+            // Providers send a keep-alive every 15 s or so; the slowest silent thinkers stay under a minute.
+            stall_ms: 60_000,
+            proxy: None,
+            user_agent: concat!("piton/", env!("CARGO_PKG_VERSION")).to_owned(),
+        }
+    }
+}
+
+/// A client that is made when it is first needed. Connections are kept for the next request.
+#[derive(Debug)]
+pub(crate) struct Http {
+    options: HttpOptions,
+    client: OnceLock<Client>,
+}
+
+impl Http {
+    pub(crate) fn new(options: HttpOptions) -> Self {
+        Self { options, client: OnceLock::new() }
+    }
+
+    pub(crate) fn client(&self, url: &Url) -> Result<&Client, ModelError> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        let client = build(&self.options, Trust::of(url, &self.options)).map_err(|error| {
+            ModelError::new(ModelErrorKind::InvalidRequest, format!("cannot set up HTTP ({})", innermost(&error)))
+        })?;
+        Ok(self.client.get_or_init(|| client))
+    }
+
+    /// How long the server may be silent.
+    pub(crate) fn stall(&self) -> Duration {
+        Duration::from_millis(self.options.stall_ms)
+    }
+
+    /// Waits for this, but not longer than `limit`.
+    pub(crate) async fn within<T>(limit: Duration, wait: impl Future<Output = T>) -> Result<T, ModelError> {
+        tokio::time::timeout(limit, wait).await.map_err(|_| {
+            let seconds = limit.as_secs_f64();
+            ModelError::new(ModelErrorKind::Stalled, format!("the provider sent nothing for {seconds} s"))
+        })
+    }
+}
+
+/// Whom a connection believes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    /// No TLS will be spoken.
+    Nobody,
+    /// The machine's certificates, company ones included; the bundled ones where the machine has none.
+    Machine,
+}
+
+impl Trust {
+    fn of(url: &Url, options: &HttpOptions) -> Self {
+        let proxy = options.proxy.as_deref().unwrap_or_default();
+        if url.scheme() == "http" && !proxy.starts_with("https:") { Self::Nobody } else { Self::Machine }
+    }
+}
+
+fn build(options: &HttpOptions, trust: Trust) -> Result<Client, reqwest::Error> {
+    let mut builder = Client::builder()
+        .user_agent(&options.user_agent)
+        .connect_timeout(Duration::from_millis(options.connect_timeout_ms))
+        .tcp_nodelay(true)
+        .redirect(reqwest::redirect::Policy::none())
+        .tls_backend_preconfigured(tls(trust))
+        .no_proxy();
+    if let Some(proxy) = &options.proxy {
+        builder = builder.proxy(reqwest::Proxy::all(proxy)?);
+    }
+    builder.build()
+}
+
+fn tls(trust: Trust) -> rustls::ClientConfig {
+    let mut roots = rustls::RootCertStore::empty();
+    match trust {
+        Trust::Nobody => {}
+        Trust::Machine => {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            if roots.is_empty() {
+                roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+            }
+        }
+    }
+    rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("ring supports the default protocol versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth()
+}
+
+/// Why a request did not arrive, or its answer did not.
+pub(crate) fn network_error(error: &reqwest::Error, url: &Url) -> ModelError {
+    let address = address(url);
+    let reason = innermost(error);
+    let message = if error.is_connect() && error.is_timeout() {
+        format!("cannot connect to {address} (timed out)")
+    } else if error.is_connect() {
+        format!("cannot connect to {address} ({reason})")
+    } else {
+        format!("the request to {address} failed ({reason})")
+    };
+    ModelError::new(ModelErrorKind::Network, message)
+}
+
+/// The answer broke off below HTTP: a reset, a short body, damaged compression.
+pub(crate) fn read_error(error: &reqwest::Error, url: &Url) -> ModelError {
+    let message = format!("the answer of {} broke off ({})", address(url), innermost(error));
+    ModelError::new(ModelErrorKind::CutStream, message)
+}
+
+/// Scheme, host and port: enough to see who is meant, and never a key that somebody put into a URL.
+pub(crate) fn address(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    match url.port() {
+        Some(port) => format!("{}://{host}:{port}", url.scheme()),
+        None => format!("{}://{host}", url.scheme()),
+    }
+}
+
+/// The last cause in a chain of errors, in plain words.
+fn innermost(error: &(dyn Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    if let Some(io) = cause.downcast_ref::<std::io::Error>() {
+        return match io.kind() {
+            std::io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
+            std::io::ErrorKind::ConnectionReset => "connection reset".to_owned(),
+            std::io::ErrorKind::TimedOut => "timed out".to_owned(),
+            std::io::ErrorKind::UnexpectedEof => "connection closed".to_owned(),
+            _ => io.to_string(),
+        };
+    }
+    cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_https_address_or_proxy_needs_certificates() {
+        let url = |text: &str| Url::parse(text).unwrap();
+        let plain = HttpOptions::default();
+        let behind_tls = HttpOptions { proxy: Some("https://proxy:1".into()), ..HttpOptions::default() };
+        assert_eq!(Trust::of(&url("http://127.0.0.1:1/v1"), &plain), Trust::Nobody);
+        assert_eq!(Trust::of(&url("https://api.anthropic.com"), &plain), Trust::Machine);
+        assert_eq!(Trust::of(&url("http://127.0.0.1:1/v1"), &behind_tls), Trust::Machine);
+    }
+
+    #[test]
+    fn an_address_shows_no_credentials() {
+        let url = Url::parse("https://user:secret@host:8443/path?key=secret").unwrap();
+        assert_eq!(address(&url), "https://host:8443");
+    }
+
+    /// Not a test of speed: run with `--ignored --nocapture` to see what a client costs to build.
+    #[test]
+    #[ignore = "prints a measurement"]
+    fn what_a_client_costs_to_build() {
+        for trust in [Trust::Nobody, Trust::Machine, Trust::Nobody, Trust::Machine] {
+            let before = std::time::Instant::now();
+            build(&HttpOptions::default(), trust).unwrap();
+            println!("{trust:?}: {:?}", before.elapsed());
+        }
+        let before = std::time::Instant::now();
+        let mut roots = rustls::RootCertStore::empty();
+        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+        println!("bundled roots only: {:?} ({} certificates)", before.elapsed(), roots.len());
+    }
+}

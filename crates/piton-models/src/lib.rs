@@ -1,0 +1,24 @@
+//! How Piton talks to language models: a [`Model`] takes a request of the core and streams the core's events back.
+//!
+//! Two wire protocols (OpenAI Chat Completions and Anthropic Messages) are pure machines, bytes in and events out;
+//! one module moves the bytes. Nothing here decides anything about a turn: what a failure means is said by its kind,
+//! and whether to ask again is the loop's business. No environment, no files, no prints. Modules in reading order.
+
+pub mod model;
+pub mod sse;
+pub mod wire;
+mod draft;
+mod history;
+
+pub mod anthropic;
+pub mod chat;
+pub mod errors;
+
+pub mod http;
+mod remote;
+mod table;
+
+pub mod provider;
+pub mod recorded;
+
+pub use model::{Model, ModelLimits, ModelStream, Price};

@@ -1,0 +1,106 @@
+//! What a model is to the rest of Piton: a name, its limits and price, and a stream of events per request.
+//!
+//! Implementations: [`crate::provider::open`] (over HTTP), [`crate::recorded::Recorded`] (a cassette) and
+//! [`crate::recorded::Recorder`] (records another one). None of them retries, compacts or judges a reply.
+
+use futures_util::stream::Stream;
+use piton_core::message::Usage;
+use piton_core::model::{ModelError, ModelEvent, Request};
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// A model that can be asked.
+pub trait Model: Send + Sync {
+    /// `provider/model`, as people write it.
+    fn name(&self) -> &str;
+
+    /// What is known about the model's size.
+    fn limits(&self) -> ModelLimits;
+
+    /// What it costs, where that is known. Unknown is not free.
+    fn price(&self) -> Option<Price>;
+
+    /// Asks the model. Nothing happens before the stream is polled; dropping the stream closes the connection. The
+    /// last item is [`ModelEvent::Done`] or an error, and there is exactly one of these.
+    fn stream(&self, request: Request) -> ModelStream;
+}
+
+impl Model for Arc<dyn Model> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn limits(&self) -> ModelLimits {
+        (**self).limits()
+    }
+
+    fn price(&self) -> Option<Price> {
+        (**self).price()
+    }
+
+    fn stream(&self, request: Request) -> ModelStream {
+        (**self).stream(request)
+    }
+}
+
+/// The events of one reply.
+pub type ModelStream = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + Send>>;
+
+/// How much a model can read and write.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ModelLimits {
+    /// Prompt and answer together.
+    pub window_tokens: Option<u64>,
+    /// The longest answer the provider allows.
+    pub max_output_tokens: Option<u32>,
+}
+
+/// US dollars per million tokens.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Price {
+    /// Prompt tokens that touch no cache.
+    pub input: f64,
+    /// Generated tokens, reasoning included.
+    pub output: f64,
+    /// Prompt tokens read from the provider's cache.
+    pub cache_read: f64,
+    /// Prompt tokens written to the provider's cache.
+    pub cache_write: f64,
+}
+
+impl Price {
+    /// What these tokens cost, in millionths of a dollar, rounded. Cached tokens are part of the input and are
+    /// charged at their own rate instead.
+    pub fn cost_micros(&self, usage: &Usage) -> u64 {
+        let cached = usage.cache_read_tokens.saturating_add(usage.cache_write_tokens);
+        let plain = usage.input_tokens.saturating_sub(cached);
+        let micros = [
+            (plain, self.input),
+            (usage.cache_read_tokens, self.cache_read),
+            (usage.cache_write_tokens, self.cache_write),
+            (usage.output_tokens, self.output),
+        ]
+        .iter()
+        .map(|&(tokens, rate)| tokens as f64 * rate)
+        .sum::<f64>();
+        micros.round() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cached_tokens_are_charged_once_at_their_own_rate() {
+        let price = Price { input: 3.0, output: 15.0, cache_read: 0.3, cache_write: 3.75 };
+        let usage = Usage {
+            input_tokens: 1_000,
+            output_tokens: 100,
+            cache_read_tokens: 800,
+            cache_write_tokens: 100,
+            reasoning_tokens: 50,
+        };
+        assert_eq!(price.cost_micros(&usage), 300 + 1_500 + 240 + 375);
+    }
+}

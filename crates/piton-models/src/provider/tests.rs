@@ -1,0 +1,69 @@
+//! Addresses, what is missing, and lists of models.
+
+use super::*;
+
+fn spec(provider: &str, base_url: &str) -> ProviderSpec {
+    ProviderSpec {
+        provider: provider.into(),
+        model: Some("m".into()),
+        base_url: Some(base_url.into()),
+        key: Some("sk-secret".into()),
+    }
+}
+
+fn url(provider: &str, base_url: &str) -> String {
+    address(find(provider).unwrap(), &spec(provider, base_url), Endpoint::Replies).unwrap().to_string()
+}
+
+fn refused(spec: &ProviderSpec) -> String {
+    open(spec, &HttpOptions::default()).err().map(|error| error.to_string()).unwrap_or_default()
+}
+
+#[test]
+fn addresses_may_end_in_a_slash_a_version_or_the_whole_path() {
+    for base in ["http://h:1", "http://h:1/", "http://h:1/v1", "http://h:1/v1/", "http://h:1/v1/messages"] {
+        assert_eq!(url("anthropic", base), "http://h:1/v1/messages");
+    }
+    for base in ["http://h:1", "http://h:1/v1", "http://h:1/v1/", "http://h:1/v1/chat/completions"] {
+        assert_eq!(url("openai", base), "http://h:1/v1/chat/completions");
+    }
+    assert_eq!(url("openai-chat", "https://h/api/paas/v4/"), "https://h/api/paas/v4/chat/completions");
+    assert_eq!(url("anthropic", "https://h/anthropic"), "https://h/anthropic/v1/messages");
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let unknown = refused(&ProviderSpec { provider: "opanai".into(), ..ProviderSpec::default() });
+    assert!(unknown.contains("opanai") && unknown.contains("openrouter"), "{unknown}");
+    let no_key = refused(&ProviderSpec { provider: "anthropic".into(), ..ProviderSpec::default() });
+    assert_eq!(no_key, "anthropic needs a key: set ANTHROPIC_API_KEY");
+    let no_model = refused(&ProviderSpec { provider: "ollama".into(), ..ProviderSpec::default() });
+    assert_eq!(no_model, "which model of ollama? name one as ollama/<model>");
+    assert!(refused(&spec("openai", "localhost:8080")).contains("not an address"));
+}
+
+#[test]
+fn a_key_is_never_printed() {
+    assert!(!format!("{:?}", spec("openai", "http://h")).contains("secret"));
+}
+
+#[test]
+fn a_model_knows_its_name_and_what_is_known_of_it() {
+    let model = open(
+        &ProviderSpec { provider: "anthropic".into(), key: Some("k".into()), ..ProviderSpec::default() },
+        &HttpOptions::default(),
+    );
+    let model = model.ok().unwrap();
+    assert_eq!(model.name(), "anthropic/claude-sonnet-5-5");
+    assert_eq!(model.limits().window_tokens, Some(1_000_000));
+    assert!(model.price().is_some());
+}
+
+#[test]
+fn lists_of_models_are_read_in_their_dialects() {
+    let list =
+        listed(br#"{"data":[{"id":"a","max_model_len":4096},{"id":"b","meta":{"n_ctx_train":8192}},{"id":"c"}]}"#);
+    let windows: Vec<_> = list.unwrap().into_iter().map(|model| (model.id, model.window_tokens)).collect();
+    assert_eq!(windows, [("a".into(), Some(4096)), ("b".into(), Some(8192)), ("c".into(), None)]);
+    assert!(listed(b"<html>").is_err());
+}

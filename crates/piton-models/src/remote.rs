@@ -1,0 +1,231 @@
+//! A model behind an address: request encoded, bytes read, answer decoded, as one stream.
+//!
+//! ```text
+//!  Ask ──headers──▶ Read ──bytes──▶ Read … ──end──▶ Ended
+//!    └─ refused, unreachable, stalled ─────────────▶ Ended (with an error)
+//! ```
+//!
+//! A failure below HTTP after the model gave its reason to stop is no failure: the answer is whole.
+
+use crate::anthropic::{self, AnthropicReply};
+use crate::chat::{self, ChatReply, Dialect};
+use crate::errors::{self, Refusal};
+use crate::http::{self, Http};
+use crate::model::{Model, ModelLimits, ModelStream, Price};
+use crate::wire::{Body, Progress, Protocol};
+use piton_core::model::{ModelError, ModelErrorKind, ModelEvent, Request};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Response, Url};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// How to talk to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wire {
+    Chat(Dialect),
+    Anthropic { max_tokens: u32 },
+}
+
+/// A model behind an address.
+pub(crate) struct Remote {
+    pub(crate) name: String,
+    pub(crate) model: String,
+    pub(crate) wire: Wire,
+    pub(crate) server: Arc<Server>,
+    pub(crate) limits: ModelLimits,
+    pub(crate) price: Option<Price>,
+}
+
+/// Where requests go, and with which key.
+pub(crate) struct Server {
+    pub(crate) http: Http,
+    pub(crate) url: Url,
+    pub(crate) wire: Wire,
+    pub(crate) key: Option<String>,
+}
+
+impl Model for Remote {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn limits(&self) -> ModelLimits {
+        self.limits
+    }
+
+    fn price(&self) -> Option<Price> {
+        self.price
+    }
+
+    fn stream(&self, mut request: Request) -> ModelStream {
+        if request.model.is_empty() {
+            request.model.clone_from(&self.model);
+        }
+        let (body, protocol): (_, Box<dyn Protocol>) = match self.wire {
+            Wire::Chat(dialect) => (chat::encode(&request, dialect), Box::<ChatReply>::default()),
+            Wire::Anthropic { max_tokens } => {
+                (anthropic::encode(&request, max_tokens), Box::<AnthropicReply>::default())
+            }
+        };
+        let flow = Flow {
+            server: Arc::clone(&self.server),
+            phase: Phase::Ask { json: body.to_string().into_bytes(), protocol },
+            ready: VecDeque::new(),
+        };
+        Box::pin(futures_util::stream::unfold(flow, Flow::next))
+    }
+}
+
+/// A request under way.
+struct Flow {
+    server: Arc<Server>,
+    phase: Phase,
+    ready: VecDeque<Result<ModelEvent, ModelError>>,
+}
+
+enum Phase {
+    Ask { json: Vec<u8>, protocol: Box<dyn Protocol> },
+    Read { response: Box<Response>, body: Body },
+    Ended,
+}
+
+impl Flow {
+    async fn next(mut self) -> Option<(Result<ModelEvent, ModelError>, Self)> {
+        loop {
+            if let Some(item) = self.ready.pop_front() {
+                return Some((item, self));
+            }
+            let step = match std::mem::replace(&mut self.phase, Phase::Ended) {
+                Phase::Ask { json, protocol } => self.ask(json, protocol).await,
+                Phase::Read { response, body } => self.read(response, body).await,
+                Phase::Ended => return None,
+            };
+            match step {
+                Ok(phase) => self.phase = phase,
+                Err(error) => self.ready.push_back(Err(self.server.without_key(error))),
+            }
+        }
+    }
+
+    async fn ask(&mut self, json: Vec<u8>, protocol: Box<dyn Protocol>) -> Result<Phase, ModelError> {
+        let response = self.server.post(json).await?;
+        Ok(Phase::Read { response: Box::new(response), body: Body::new(protocol) })
+    }
+
+    /// Reads once. The end of the body, however it comes, is the end of the answer.
+    async fn read(&mut self, mut response: Box<Response>, mut body: Body) -> Result<Phase, ModelError> {
+        let patience = match body.progress() {
+            Progress::Speaking => self.server.http.stall(),
+            Progress::Finished | Progress::Complete => self.server.http.stall().min(AFTERTHOUGHT),
+        };
+        let cut = match Http::within(patience, response.chunk()).await {
+            Ok(Ok(Some(bytes))) => {
+                let deltas = body.push(&bytes)?;
+                self.ready.extend(deltas.into_iter().map(|delta| Ok(ModelEvent::Delta(delta))));
+                if body.progress() != Progress::Complete {
+                    return Ok(Phase::Read { response, body });
+                }
+                drain(&mut response).await;
+                None
+            }
+            Ok(Ok(None)) => None,
+            Ok(Err(error)) => Some(http::read_error(&error, &self.server.url)),
+            Err(stalled) => Some(stalled),
+        };
+        if let Some(error) = cut.filter(|_| body.progress() == Progress::Speaking) {
+            return Err(error);
+        }
+        let (deltas, reply) = body.finish()?;
+        self.ready.extend(deltas.into_iter().map(|delta| Ok(ModelEvent::Delta(delta))));
+        self.ready.push_back(Ok(ModelEvent::Done(Box::new(reply))));
+        Ok(Phase::Ended)
+    }
+}
+
+/// How long to wait for the counts and the end of an answer that is whole: some servers never close.
+const AFTERTHOUGHT: Duration = Duration::from_secs(5);
+
+/// Reads to the end of the body, which is usually there already, so that the connection can be used again.
+async fn drain(response: &mut Response) {
+    /// Longer than this, a new connection is cheaper.
+    const PATIENCE: Duration = Duration::from_millis(20);
+    let rest = async { while let Ok(Some(_)) = response.chunk().await {} };
+    let _ = tokio::time::timeout(PATIENCE, rest).await;
+}
+
+impl Server {
+    /// Asks, and waits for the headers of an answer. Anything but 200 is an error.
+    async fn post(&self, json: Vec<u8>) -> Result<Response, ModelError> {
+        let client = self.http.client(&self.url)?;
+        let request = client.post(self.url.clone()).headers(self.headers()?).body(json);
+        let answer = Http::within(self.http.stall(), request.send()).await?;
+        self.accepted(answer.map_err(|error| http::network_error(&error, &self.url))?).await
+    }
+
+    /// Asks for a small JSON document.
+    pub(crate) async fn get(&self) -> Result<Vec<u8>, ModelError> {
+        let client = self.http.client(&self.url)?;
+        let request = client.get(self.url.clone()).headers(self.headers()?);
+        let answer = Http::within(self.http.stall(), request.send()).await?;
+        let response = self.accepted(answer.map_err(|error| http::network_error(&error, &self.url))?).await?;
+        let bytes = Http::within(self.http.stall(), response.bytes()).await?;
+        Ok(bytes.map_err(|error| http::read_error(&error, &self.url))?.to_vec())
+    }
+
+    async fn accepted(&self, response: Response) -> Result<Response, ModelError> {
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let headers = response.headers().clone();
+        let headers: Vec<(&str, &str)> =
+            headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap_or_default())).collect();
+        let body = self.refusal_text(response).await;
+        let refusal = Refusal { status: status.as_u16(), headers: &headers, body: &body };
+        let mut error = errors::from_response(&refusal, SystemTime::now());
+        error.message = format!("{}: {}", http::address(&self.url), error.message);
+        Err(self.without_key(error))
+    }
+
+    /// What the server says about its refusal. That it is slow to say or breaks off changes nothing.
+    async fn refusal_text(&self, mut response: Response) -> String {
+        const MAX_BYTES: usize = 64 << 10;
+        let mut text = Vec::new();
+        while text.len() < MAX_BYTES {
+            match Http::within(self.http.stall(), response.chunk()).await {
+                Ok(Ok(Some(bytes))) => text.extend_from_slice(&bytes),
+                Ok(Ok(None) | Err(_)) | Err(_) => break,
+            }
+        }
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    fn headers(&self) -> Result<HeaderMap, ModelError> {
+        let mut headers = HeaderMap::new();
+        headers.insert("content-type", HeaderValue::from_static("application/json"));
+        headers.insert("accept", HeaderValue::from_static("text/event-stream, application/json"));
+        let (name, value) = match self.wire {
+            Wire::Chat(_) => ("authorization", self.key.as_ref().map(|key| format!("Bearer {key}"))),
+            Wire::Anthropic { max_tokens: _ } => {
+                headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
+                ("x-api-key", self.key.clone())
+            }
+        };
+        if let Some(value) = value {
+            let mut value = HeaderValue::from_str(&value)
+                .map_err(|_| ModelError::new(ModelErrorKind::Auth, "the key has characters that no key has"))?;
+            value.set_sensitive(true);
+            headers.insert(HeaderName::from_static(name), value);
+        }
+        Ok(headers)
+    }
+
+    /// Providers like to quote the key they refuse.
+    fn without_key(&self, mut error: ModelError) -> ModelError {
+        if let Some(key) = self.key.as_deref().filter(|key| key.len() >= 4) {
+            error.message = error.message.replace(key, "[key]");
+        }
+        error
+    }
+}

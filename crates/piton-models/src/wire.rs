@@ -1,0 +1,160 @@
+//! What the two protocols have in common: a machine that takes a response body in any cut and ends in a reply.
+//!
+//! ```text
+//!  bytes ──▶ Body: JSON document or event stream? ──▶ Protocol machine ──▶ deltas … reply
+//! ```
+//!
+//! Whether a body is a JSON document, an HTML page or an event stream is told by its first byte and not by its
+//! content type, which gateways get wrong. Nothing here waits or connects.
+
+use crate::sse::{SseDecoder, SseEvent};
+use piton_core::model::{Delta, ModelError, ModelErrorKind, Reply};
+use serde_json::Value;
+
+/// One protocol's answer in the making.
+pub trait Protocol: Send {
+    /// Takes one event of a stream.
+    fn event(&mut self, event: &SseEvent) -> Result<Vec<Delta>, ModelError>;
+
+    /// Takes a whole answer that came as one JSON document.
+    fn document(&mut self, document: &Value) -> Result<Vec<Delta>, ModelError>;
+
+    /// How far the answer is.
+    fn progress(&self) -> Progress;
+
+    /// The answer, or [`ModelErrorKind::CutStream`] where its end was not seen.
+    fn finish(&mut self) -> Result<Reply, ModelError>;
+}
+
+/// How far an answer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// The model is still speaking.
+    Speaking,
+    /// The reason for its stop was seen; only counts may follow.
+    Finished,
+    /// The protocol's own end mark was seen; nothing follows.
+    Complete,
+}
+
+/// A response body being read.
+pub struct Body {
+    protocol: Box<dyn Protocol>,
+    form: Form,
+}
+
+enum Form {
+    Unknown,
+    Events(SseDecoder),
+    Document(Vec<u8>),
+}
+
+/// An event or document larger than this is not an answer of a language model.
+const MAX_PENDING_BYTES: usize = 64 << 20;
+
+impl Body {
+    /// A body of which nothing was read.
+    pub fn new(protocol: Box<dyn Protocol>) -> Self {
+        Self { protocol, form: Form::Unknown }
+    }
+
+    /// Takes the next bytes and returns what they bring to watch.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Delta>, ModelError> {
+        if matches!(self.form, Form::Unknown) {
+            match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
+                None => return Ok(Vec::new()),
+                Some(b'<') => return Err(not_an_answer(bytes)),
+                Some(b'{') => self.form = Form::Document(Vec::new()),
+                Some(_) => self.form = Form::Events(SseDecoder::new()),
+            }
+        }
+        let (deltas, pending_bytes) = match &mut self.form {
+            Form::Unknown => (Vec::new(), 0),
+            Form::Document(document) => {
+                document.extend_from_slice(bytes);
+                (Vec::new(), document.len())
+            }
+            Form::Events(sse) => {
+                let mut deltas = Vec::new();
+                for event in sse.push(bytes) {
+                    deltas.extend(self.protocol.event(&event)?);
+                }
+                (deltas, sse.pending_bytes())
+            }
+        };
+        if pending_bytes > MAX_PENDING_BYTES {
+            return Err(ModelError::new(ModelErrorKind::Malformed, "the answer is one endless event"));
+        }
+        Ok(deltas)
+    }
+
+    /// How far the answer is.
+    pub fn progress(&self) -> Progress {
+        self.protocol.progress()
+    }
+
+    /// The body is over: what its last bytes bring to watch, and the reply.
+    pub fn finish(&mut self) -> Result<(Vec<Delta>, Reply), ModelError> {
+        let deltas = match std::mem::replace(&mut self.form, Form::Unknown) {
+            Form::Unknown => Vec::new(),
+            Form::Events(mut sse) => match sse.finish() {
+                None => Vec::new(),
+                Some(event) => match self.protocol.event(&event) {
+                    // Half an event at the end of the bytes is a cut, not a misunderstanding.
+                    Err(error) if error.kind == ModelErrorKind::Malformed => Vec::new(),
+                    outcome => outcome?,
+                },
+            },
+            Form::Document(bytes) => {
+                let document = serde_json::from_slice(&bytes).map_err(|error| broken_document(&error))?;
+                self.protocol.document(&document)?
+            }
+        };
+        Ok((deltas, self.protocol.finish()?))
+    }
+}
+
+/// Reads the data of one event. `None`: noise such as `[DONE]` or a keep-alive word.
+pub(crate) fn event_json(event: &SseEvent) -> Result<Option<Value>, ModelError> {
+    let data = event.data.trim();
+    if !data.starts_with('{') {
+        return Ok(None);
+    }
+    serde_json::from_str(data).map(Some).map_err(|error| {
+        ModelError::new(ModelErrorKind::Malformed, format!("an event of the stream is not valid JSON: {error}"))
+    })
+}
+
+/// The stream ended before the model did.
+pub(crate) fn cut_stream() -> ModelError {
+    ModelError::new(ModelErrorKind::CutStream, "the stream ended in the middle of the answer")
+}
+
+/// A string member that is present and not empty.
+pub(crate) fn text_at<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
+    value.get(key).and_then(Value::as_str).filter(|text| !text.is_empty())
+}
+
+/// A count; missing, null and odd values are 0.
+pub(crate) fn count_at(value: &Value, path: &[&str]) -> u64 {
+    let found = path.iter().try_fold(value, |at, key| at.get(key));
+    found.and_then(|count| count.as_u64().or_else(|| count.as_f64().map(|float| float as u64))).unwrap_or(0)
+}
+
+fn not_an_answer(bytes: &[u8]) -> ModelError {
+    /// Enough to recognise a login page or a gateway's error.
+    const SHOWN_CHARS: usize = 80;
+    let text = String::from_utf8_lossy(bytes);
+    let shown: String = text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(SHOWN_CHARS).collect();
+    ModelError::new(
+        ModelErrorKind::Malformed,
+        format!("the answer is neither an event stream nor JSON but a page: {shown}"),
+    )
+}
+
+fn broken_document(error: &serde_json::Error) -> ModelError {
+    if error.is_eof() {
+        return cut_stream();
+    }
+    ModelError::new(ModelErrorKind::Malformed, format!("the answer is not valid JSON: {error}"))
+}

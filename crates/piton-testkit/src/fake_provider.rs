@@ -1,0 +1,305 @@
+//! A model server on loopback that does as a script says, wire and all: it stalls, resets, ends early and sends
+//! garbage where the script wants it. It speaks Chat Completions (`POST …/chat/completions`), Anthropic's Messages
+//! (`POST …/messages`) and lists one model (`GET …/models`); everything else is 404.
+//!
+//! The script is a JSON array with one answer per POST:
+//!
+//! ```text
+//! [{"tools":[{"name":"read","args":{"path":"a.txt"}}]},
+//!  {"status":429,"headers":{"retry-after":"1"},"body":{"error":{"message":"slow down"}}},
+//!  {"text":"partial","drop":1},
+//!  {"text":"done","repeat":true}]
+//! ```
+//!
+//! Keys: `text`, `pieces`, `reasoning`, `tools` (`name`, `id`, `args` or `raw`), `finish`, `usage`, `status` with
+//! `body` and `headers`, `stall` and `stall_mid` (seconds), `drop`, `end_early`, `sse_error`, `malformed`,
+//! `chunk_bytes`, `delta_chars`, `deltas`, `delay_ms`, `repeat`. After the last answer requests get HTTP 500
+//! `script exhausted`. Threads and blocking sockets: no runtime, so it can also serve a bench from another process.
+
+use crate::script::Answer;
+use crate::speech::Speech;
+use serde_json::{Value, json};
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A running fake provider. Stops when dropped.
+#[derive(Debug)]
+pub struct FakeProvider {
+    address: SocketAddr,
+    stage: Arc<Stage>,
+}
+
+/// A request as it arrived.
+#[derive(Debug, Clone)]
+pub struct SeenRequest {
+    /// For example `POST`.
+    pub method: String,
+    /// With query.
+    pub path: String,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body as JSON; null where it is none.
+    pub body: Value,
+    /// Milliseconds from the provider's start to the request's last byte.
+    pub at_ms: u64,
+    /// Which connection it came by, from 0.
+    pub connection: usize,
+}
+
+impl SeenRequest {
+    /// The value of a header, by its name in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// What all connections share.
+#[derive(Debug)]
+struct Stage {
+    started: Instant,
+    play: Mutex<Play>,
+    is_over: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Play {
+    script: Vec<Answer>,
+    next: usize,
+    requests: Vec<SeenRequest>,
+}
+
+impl FakeProvider {
+    /// Serves this script on a free port. Panics if the script is not one.
+    pub fn start(script: Value) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let stage = Arc::new(Stage::new(script));
+        let shared = Arc::clone(&stage);
+        std::thread::spawn(move || serve(&listener, &shared));
+        Self { address, stage }
+    }
+
+    /// Its address without a path: `http://127.0.0.1:port`.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// All requests so far, in the order of their arrival.
+    pub fn requests(&self) -> Vec<SeenRequest> {
+        self.stage.play().requests.clone()
+    }
+}
+
+impl Drop for FakeProvider {
+    fn drop(&mut self) {
+        self.stage.is_over.store(true, Ordering::Relaxed);
+        // Wakes the thread that waits for a connection.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+/// Serves a script for good, for a process of its own. Panics if the script is not one.
+pub fn serve_forever(listener: &TcpListener, script: Value) {
+    serve(listener, &Arc::new(Stage::new(script)));
+}
+
+fn serve(listener: &TcpListener, stage: &Arc<Stage>) {
+    for (connection, stream) in listener.incoming().enumerate() {
+        if stage.is_over.load(Ordering::Relaxed) {
+            return;
+        }
+        let Ok(stream) = stream else { continue };
+        let stage = Arc::clone(stage);
+        // A client that goes away in the middle is nothing to report.
+        std::thread::spawn(move || drop(converse(&stream, &stage, connection)));
+    }
+}
+
+/// Answers one connection's requests, one after the other.
+fn converse(stream: &TcpStream, stage: &Stage, connection: usize) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut reader = BufReader::new(stream);
+    while let Some(mut request) = read_request(&mut reader)? {
+        request.connection = connection;
+        request.at_ms = u64::try_from(stage.started.elapsed().as_millis()).unwrap();
+        let path = request.path.split('?').next().unwrap_or_default().to_owned();
+        let model = request.body["model"].as_str().unwrap_or("fake-model").to_owned();
+        let is_post = request.method == "POST";
+        let speech = match path.as_str() {
+            path if is_post && path.ends_with("/chat/completions") => Some(Speech::Chat),
+            path if is_post && path.ends_with("/messages") => Some(Speech::Anthropic),
+            _ => None,
+        };
+        let cue = stage.enter(request, speech.is_some());
+        let mut voice = Voice { stream, writer: BufWriter::new(stream), chunk_bytes: None };
+        match (speech, cue) {
+            (Some(speech), Some((turn, answer))) => voice.perform(speech, &answer, &model, turn)?,
+            (Some(_), None) => {
+                voice.document(500, &[], &json!({ "error": { "message": "script exhausted" } }))?;
+            }
+            (None, _) if path.ends_with("/models") => {
+                let models = json!({ "object": "list", "data": [{ "id": "fake-model", "object": "model" }] });
+                voice.document(200, &[], &models)?;
+            }
+            (None, _) => voice.document(404, &[], &json!({ "error": { "message": "no such endpoint" } }))?,
+        }
+    }
+    Ok(())
+}
+
+fn read_request(reader: &mut impl BufRead) -> io::Result<Option<SeenRequest>> {
+    let mut line = String::new();
+    if reader.read_line(&mut line)? == 0 {
+        return Ok(None);
+    }
+    let mut words = line.split_whitespace().map(ToOwned::to_owned);
+    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let mut headers = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        headers.push((name.to_lowercase(), value.trim().to_owned()));
+    }
+    let length = headers.iter().find(|(name, _)| name == "content-length").and_then(|(_, value)| value.parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
+    reader.read_exact(&mut body)?;
+    let body = serde_json::from_slice(&body).unwrap_or_default();
+    Ok(Some(SeenRequest { method, path, headers, body, at_ms: 0, connection: 0 }))
+}
+
+impl Stage {
+    fn new(script: Value) -> Self {
+        let script = serde_json::from_value(script).expect("a script is an array of answers");
+        let play = Mutex::new(Play { script, ..Play::default() });
+        Self { started: Instant::now(), play, is_over: AtomicBool::new(false) }
+    }
+
+    fn play(&self) -> MutexGuard<'_, Play> {
+        self.play.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes the request down and, if it asks the model, gives the number and text of its answer.
+    fn enter(&self, request: SeenRequest, asks_model: bool) -> Option<(usize, Answer)> {
+        let mut play = self.play();
+        play.requests.push(request);
+        if !asks_model {
+            return None;
+        }
+        let turn = play.next;
+        play.next += 1;
+        let last = play.script.last().filter(|answer| answer.repeat);
+        play.script.get(turn).or(last).cloned().map(|answer| (turn, answer))
+    }
+}
+
+/// One response being written.
+struct Voice<'s> {
+    stream: &'s TcpStream,
+    writer: BufWriter<&'s TcpStream>,
+    chunk_bytes: Option<usize>,
+}
+
+impl Voice<'_> {
+    fn perform(&mut self, speech: Speech, answer: &Answer, model: &str, turn: usize) -> io::Result<()> {
+        self.pause(answer.stall)?;
+        if answer.status.is_some() || answer.body.is_some() {
+            let headers: Vec<(&str, String)> = answer
+                .headers
+                .iter()
+                .map(|(name, value)| {
+                    (name.as_str(), value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned))
+                })
+                .collect();
+            let body = answer.body.clone().unwrap_or_default();
+            return self.document(answer.status.unwrap_or(200), &headers, &body);
+        }
+        self.chunk_bytes = answer.chunk_bytes;
+        write!(
+            self.writer,
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+        )?;
+        let events = speech.events(answer, model, turn);
+        self.say(&events.opening, 0)?;
+        self.say(&events.prose, answer.delay_ms)?;
+        self.pause(answer.stall_mid)?;
+        if answer.malformed {
+            self.chunk(b"data: {\"garbage\": tru\n\n")?;
+        }
+        if answer.drop {
+            return self.reset();
+        }
+        if let Some(error) = &answer.sse_error {
+            self.chunk(speech.error(error).as_bytes())?;
+        } else if !answer.end_early {
+            self.say(&events.rest, 0)?;
+        }
+        write!(self.writer, "0\r\n\r\n")?;
+        self.writer.flush()
+    }
+
+    fn say(&mut self, events: &[String], delay_ms: u64) -> io::Result<()> {
+        for event in events {
+            if delay_ms > 0 {
+                self.writer.flush()?;
+                std::thread::sleep(Duration::from_millis(delay_ms));
+            }
+            match self.chunk_bytes {
+                None => self.chunk(event.as_bytes())?,
+                Some(size) => {
+                    for piece in event.as_bytes().chunks(size.max(1)) {
+                        self.chunk(piece)?;
+                        self.writer.flush()?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn chunk(&mut self, bytes: &[u8]) -> io::Result<()> {
+        write!(self.writer, "{:x}\r\n", bytes.len())?;
+        self.writer.write_all(bytes)?;
+        self.writer.write_all(b"\r\n")
+    }
+
+    fn pause(&mut self, seconds: f64) -> io::Result<()> {
+        if seconds > 0.0 {
+            self.writer.flush()?;
+            std::thread::sleep(Duration::from_secs_f64(seconds));
+        }
+        Ok(())
+    }
+
+    /// Ends the connection the rude way: the peer sees a reset, not an end.
+    fn reset(&mut self) -> io::Result<()> {
+        self.writer.flush()?;
+        // What was said must arrive before the reset, which overtakes it otherwise.
+        std::thread::sleep(Duration::from_millis(20));
+        socket2::SockRef::from(self.stream).set_linger(Some(Duration::ZERO))?;
+        Err(io::ErrorKind::ConnectionReset.into())
+    }
+
+    fn document(&mut self, status: u16, headers: &[(&str, String)], body: &Value) -> io::Result<()> {
+        let (text, kind) = match body {
+            Value::Null => (String::new(), "text/plain"),
+            Value::String(text) if text.starts_with('<') => (text.clone(), "text/html"),
+            Value::String(text) => (text.clone(), "text/plain"),
+            Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                (body.to_string(), "application/json")
+            }
+        };
+        write!(self.writer, "HTTP/1.1 {status} Scripted\r\ncontent-length: {}\r\n", text.len())?;
+        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+            write!(self.writer, "content-type: {kind}\r\n")?;
+        }
+        for (name, value) in headers {
+            write!(self.writer, "{name}: {value}\r\n")?;
+        }
+        write!(self.writer, "\r\n{text}")?;
+        self.writer.flush()
+    }
+}

@@ -1,0 +1,12 @@
+//! For tests and benches only: a model server that does as a script says, and workspaces that clean up after
+//! themselves. Unlike the rest of Piton this crate may panic: a broken script is a broken test.
+
+#![allow(clippy::unwrap_used, reason = "a broken script is a broken test")]
+
+pub mod fake_provider;
+mod script;
+mod speech;
+mod workspace;
+
+pub use fake_provider::{FakeProvider, SeenRequest};
+pub use workspace::TempWorkspace;

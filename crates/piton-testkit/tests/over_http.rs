@@ -1,0 +1,246 @@
+//! The models crate end to end: a real socket, a scripted server, both protocols.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use futures_util::StreamExt;
+use piton_core::call::CallInput;
+use piton_core::message::{FinishReason, Message, Part};
+use piton_core::model::{Delta, ModelError, ModelErrorKind, ModelEvent, Reply, Request};
+use piton_models::Model;
+use piton_models::http::HttpOptions;
+use piton_models::provider::{self, ProviderSpec};
+use piton_testkit::FakeProvider;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const BOTH: [&str; 2] = ["openai-chat", "anthropic"];
+
+fn spec(provider: &str, url: &str) -> ProviderSpec {
+    ProviderSpec {
+        provider: provider.into(),
+        model: Some("m".into()),
+        base_url: Some(url.into()),
+        key: Some("sk-test-key".into()),
+    }
+}
+
+fn model(provider: &str, url: &str) -> Arc<dyn Model> {
+    let options = HttpOptions { stall_ms: 150, ..HttpOptions::default() };
+    provider::open(&spec(provider, url), &options).ok().unwrap()
+}
+
+fn request() -> Request {
+    Request {
+        session: "ses_1".into(),
+        model: "m".into(),
+        system: "Be brief.".into(),
+        tools: Arc::new([]),
+        messages: vec![Arc::new(Message::user("msg_1".into(), "hello"))],
+        max_output_tokens: None,
+    }
+}
+
+/// What a person saw, and how it ended.
+async fn ask(model: &dyn Model) -> (String, Result<Reply, ModelError>) {
+    let mut stream = model.stream(request());
+    let mut seen = String::new();
+    while let Some(item) = stream.next().await {
+        match item {
+            Ok(ModelEvent::Delta(Delta::Text { text } | Delta::Reasoning { text })) => seen.push_str(&text),
+            Ok(ModelEvent::Delta(Delta::CallBegan { name, .. })) => seen.push_str(&format!("[{name} ")),
+            Ok(ModelEvent::Delta(Delta::CallInput { json, .. })) => seen.push_str(&json),
+            Ok(ModelEvent::Done(reply)) => {
+                assert!(stream.next().await.is_none(), "Done is the last event");
+                return (seen, Ok(*reply));
+            }
+            Err(error) => {
+                assert!(stream.next().await.is_none(), "an error is the last event");
+                return (seen, Err(error));
+            }
+        }
+    }
+    panic!("the stream ended without an end");
+}
+
+/// Plays the script's first answer in both protocols.
+async fn play(script: Value) -> Vec<(String, Result<Reply, ModelError>)> {
+    let mut outcomes = Vec::new();
+    for provider in BOTH {
+        let server = FakeProvider::start(script.clone());
+        outcomes.push(ask(&*model(provider, &server.url())).await);
+    }
+    outcomes
+}
+
+/// Expects the script's first answer to fail like this in both protocols, after this much was seen.
+async fn fails(script: Value, kind: ModelErrorKind, seen: &str) -> ModelError {
+    let mut last = None;
+    for (shown, outcome) in play(script).await {
+        let error = outcome.unwrap_err();
+        assert_eq!((error.kind, shown.as_str()), (kind, seen), "{error}");
+        last = Some(error);
+    }
+    last.unwrap()
+}
+
+#[tokio::test]
+async fn a_whole_answer_arrives_in_any_cut() {
+    let answer = json!([{ "reasoning": "hm", "text": "grüße 🐍", "delta_chars": 2, "chunk_bytes": 3,
+        "tools": [{ "name": "read", "args": { "path": "a.txt" } }, { "name": "read", "args": { "path": "b.txt" } }],
+        "usage": { "input": 100, "output": 7, "cached": 40 } }]);
+    for (seen, outcome) in play(answer).await {
+        let reply = outcome.unwrap();
+        assert_eq!(seen, r#"hmgrüße 🐍[read {"path":"a.txt"}[read {"path":"b.txt"}"#);
+        assert_eq!(reply.finish, FinishReason::ToolCalls);
+        assert_eq!(reply.parts.len(), 4);
+        let usage = reply.usage;
+        assert_eq!((usage.input_tokens, usage.output_tokens, usage.cache_read_tokens), (100, 7, 40));
+    }
+}
+
+#[tokio::test]
+async fn silence_before_the_headers_is_a_stall() {
+    let error = fails(json!([{ "text": "late", "stall": 5 }]), ModelErrorKind::Stalled, "").await;
+    assert_eq!(error.message, "the provider sent nothing for 0.15 s");
+}
+
+#[tokio::test]
+async fn silence_within_the_answer_is_a_stall() {
+    fails(json!([{ "text": "part", "stall_mid": 5 }]), ModelErrorKind::Stalled, "part").await;
+}
+
+#[tokio::test]
+async fn a_reset_connection_is_a_cut_stream() {
+    let error = fails(json!([{ "text": "part", "drop": 1 }]), ModelErrorKind::CutStream, "part").await;
+    assert!(error.message.contains("127.0.0.1"), "{error}");
+}
+
+#[tokio::test]
+async fn an_end_without_a_reason_is_a_cut_stream() {
+    fails(json!([{ "text": "part", "end_early": 1 }]), ModelErrorKind::CutStream, "part").await;
+}
+
+#[tokio::test]
+async fn an_error_within_the_stream_has_the_kind_it_names() {
+    let overloaded = json!([{ "text": "part", "sse_error": { "type": "overloaded_error", "message": "Overloaded" } }]);
+    let error = fails(overloaded, ModelErrorKind::Overloaded, "part").await;
+    assert_eq!(error.message, "Overloaded");
+}
+
+#[tokio::test]
+async fn refusals_carry_status_wait_and_words() {
+    let body = json!({ "error": { "message": "slow down" } });
+    let limited = json!([{ "status": 429, "headers": { "retry-after": "1.5" }, "body": body }]);
+    let error = fails(limited, ModelErrorKind::RateLimited, "").await;
+    assert_eq!((error.status, error.retry_after_ms), (Some(429), Some(1_500)));
+    assert!(error.message.ends_with("slow down (HTTP 429)"), "{error}");
+
+    fails(json!([{ "status": 529, "body": { "error": { "message": "Overloaded" } } }]), ModelErrorKind::Overloaded, "")
+        .await;
+    let body = json!({ "error": { "message": "prompt is too long: 9 > 1" } });
+    fails(json!([{ "status": 400, "body": body }]), ModelErrorKind::WindowExceeded, "").await;
+    fails(json!([{ "status": 302, "headers": { "location": "http://127.0.0.1:9/" } }]), ModelErrorKind::Malformed, "")
+        .await;
+}
+
+#[tokio::test]
+async fn a_key_that_the_server_quotes_is_not_repeated() {
+    let body = json!({ "error": { "message": "Incorrect key: sk-test-key" } });
+    let error = fails(json!([{ "status": 401, "body": body }]), ModelErrorKind::Auth, "").await;
+    assert!(error.message.contains("Incorrect key: [key]"), "{error}");
+}
+
+#[tokio::test]
+async fn a_page_with_status_200_is_malformed() {
+    let error = fails(json!([{ "status": 200, "body": "<html>gateway</html>" }]), ModelErrorKind::Malformed, "").await;
+    assert!(error.message.contains("gateway"), "{error}");
+}
+
+#[tokio::test]
+async fn a_broken_event_is_malformed() {
+    fails(json!([{ "text": "part", "malformed": true }]), ModelErrorKind::Malformed, "part").await;
+}
+
+#[tokio::test]
+async fn an_empty_answer_is_an_answer_without_parts() {
+    for (_, outcome) in play(json!([{}])).await {
+        let reply = outcome.unwrap();
+        assert_eq!((reply.parts, reply.finish), (Vec::new(), FinishReason::Stop));
+    }
+}
+
+#[tokio::test]
+async fn a_call_with_broken_arguments_is_kept_as_invalid() {
+    let script = json!([{ "tools": [{ "name": "read", "raw": "{\"path\": \"a" }, { "name": "read", "raw": "" }] }]);
+    for (_, outcome) in play(script).await {
+        let reply = outcome.unwrap();
+        let inputs: Vec<&CallInput> = reply
+            .parts
+            .iter()
+            .filter_map(|part| match part {
+                Part::ToolCall(call) => Some(&call.input),
+                _ => None,
+            })
+            .collect();
+        assert!(matches!(inputs[0], CallInput::Invalid { raw, .. } if raw == "{\"path\": \"a"), "{inputs:?}");
+        assert_eq!(inputs[1], &CallInput::Json(json!({})));
+    }
+}
+
+#[tokio::test]
+async fn two_calls_with_one_id_are_two_calls() {
+    let script = json!([{ "tools": [{ "name": "a", "id": "same" }, { "name": "b", "id": "same" }] }]);
+    for (seen, _) in play(script).await {
+        assert_eq!(seen, "[a {}[b {}");
+    }
+}
+
+#[tokio::test]
+async fn one_connection_serves_one_request_after_the_other() {
+    for provider in BOTH {
+        let server = FakeProvider::start(json!([{ "text": "again", "repeat": true }]));
+        let model = model(provider, &server.url());
+        for _ in 0..3 {
+            assert_eq!(ask(&*model).await.0, "again");
+        }
+        let connections: Vec<usize> = server.requests().iter().map(|seen| seen.connection).collect();
+        assert_eq!(connections, [0, 0, 0], "{provider}");
+    }
+}
+
+#[tokio::test]
+async fn each_protocol_sends_its_key_and_its_fields() {
+    let server = FakeProvider::start(json!([{ "text": "a" }, { "text": "b" }]));
+    for provider in BOTH {
+        ask(&*model(provider, &server.url())).await.1.unwrap();
+    }
+    let [chat, anthropic] = server.requests().try_into().unwrap();
+    assert_eq!((chat.method.as_str(), chat.path.as_str()), ("POST", "/v1/chat/completions"));
+    assert_eq!(chat.header("authorization"), Some("Bearer sk-test-key"));
+    assert_eq!(chat.body["stream_options"]["include_usage"], true);
+    assert_eq!(anthropic.path, "/v1/messages");
+    assert_eq!(anthropic.header("x-api-key"), Some("sk-test-key"));
+    assert_eq!(anthropic.header("anthropic-version"), Some("2023-06-01"));
+    assert_eq!(anthropic.body["max_tokens"], 8_192);
+}
+
+#[tokio::test]
+async fn nobody_listening_is_named_with_the_address() {
+    let error = ask(&*model("openai-chat", "http://127.0.0.1:9")).await.1.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Network);
+    assert_eq!(error.message, "cannot connect to http://127.0.0.1:9 (connection refused)");
+}
+
+#[tokio::test]
+async fn an_exhausted_script_says_so() {
+    fails(json!([]), ModelErrorKind::Server, "").await;
+}
+
+#[tokio::test]
+async fn a_server_lists_its_models() {
+    let server = FakeProvider::start(json!([]));
+    for provider in BOTH {
+        let models = provider::list_models(&spec(provider, &server.url()), &HttpOptions::default()).await.unwrap();
+        assert_eq!(models[0].id, "fake-model");
+    }
+}
