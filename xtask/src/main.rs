@@ -1,1 +1,39 @@
-fn main() {}
+//! The chores of this repository. `cargo xtask help` lists them.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to whoever runs it")]
+#![expect(clippy::disallowed_methods, reason = "a chore reads its own argv and environment")]
+
+mod bench;
+mod cases;
+mod ci;
+mod tidy;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask ci            everything the CI runs: fmt, clippy, tests, tidy, cases
+cargo xtask tidy          the house rules that no lint knows: layers, prints, function length
+cargo xtask cases DIR     run the case files in DIR against the real code (see docs/cases.md)
+cargo xtask bench [NAME]  measure the release binary against the fake provider (writes docs/bench.md)";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let result = match words.as_slice() {
+        ["ci"] => ci::ci(),
+        ["tidy"] => tidy::tidy(),
+        ["cases", dir] => cases::cases(dir.as_ref()),
+        ["bench", names @ ..] => bench::bench(names),
+        ["help" | "--help"] | [] => {
+            println!("{HELP}");
+            Ok(())
+        }
+        _ => Err(anyhow::anyhow!("not a chore: {}\n\n{HELP}", words.join(" "))),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

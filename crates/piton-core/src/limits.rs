@@ -2,7 +2,8 @@
 
 use crate::permission::Rules;
 use crate::progress::{Compare, NoProgress};
-use crate::retry::{Jitter, RetryPolicy};
+use crate::retry::{BeyondCap, Jitter, RetryPolicy};
+use crate::truncate::OutputCut;
 use serde::{Deserialize, Serialize};
 
 /// Model replies in one turn. A task that needs more is better split; the model is told to wrap up on the last one.
@@ -54,6 +55,8 @@ pub struct Policy {
     pub max_compactions: u32,
     /// When repetition counts as no progress.
     pub no_progress: NoProgress,
+    /// How a tool's output is cut to what the model reads.
+    pub output_cut: OutputCut,
     /// Refused calls in a row before the turn ends.
     pub max_denials_in_a_row: u32,
     /// What one turn may spend.
@@ -96,16 +99,55 @@ impl Policy {
             retry: RetryPolicy {
                 first_ms: RETRY_FIRST_MS,
                 cap_ms: RETRY_CAP_MS,
+                cap_answered_ms: RETRY_CAP_MS,
                 provider_cap_ms: RETRY_PROVIDER_CAP_MS,
+                beyond_cap: BeyondCap::GiveUp,
                 per_call: Some(RETRIES_PER_CALL),
                 per_turn: None,
                 jitter: Jitter::Full,
             },
             max_compactions: MAX_COMPACTIONS,
             no_progress: NoProgress { repeats: NO_PROGRESS_REPEATS, compare: Compare::InputAndResult },
+            output_cut: OutputCut::HeadTail { max_chars: TOOL_OUTPUT_CHARS },
             max_denials_in_a_row: MAX_DENIALS_IN_A_ROW,
             budget: Budget::default(),
             permission: Rules::default(),
+        }
+    }
+}
+
+impl Policy {
+    /// OpenCode's numbers (v1.17.20, MIT), where this slice has the option: retries without an end, waits of the
+    /// provider obeyed up to its timer's limit, three calls with the same input count as a loop, outputs cut at whole
+    /// lines.
+    pub fn opencode() -> Self {
+        /// The longest delay a JavaScript timer takes, in milliseconds.
+        const TIMER_MAX_MS: u64 = 2_147_483_647;
+        let piton = Self::piton();
+        Self {
+            preset: "opencode".to_owned(),
+            max_steps: None,
+            last_step: LastStep::Plain,
+            retry: RetryPolicy {
+                cap_answered_ms: TIMER_MAX_MS,
+                provider_cap_ms: TIMER_MAX_MS,
+                beyond_cap: BeyondCap::WaitCap,
+                per_call: None,
+                jitter: Jitter::None,
+                ..piton.retry.clone()
+            },
+            no_progress: NoProgress { repeats: 3, compare: Compare::Input },
+            output_cut: OutputCut::WholeLines { max_lines: 2_000, max_bytes: 51_200 },
+            ..piton
+        }
+    }
+
+    /// The preset of this name.
+    pub fn preset(name: &str) -> Option<Self> {
+        match name {
+            "piton" => Some(Self::piton()),
+            "opencode" => Some(Self::opencode()),
+            _ => None,
         }
     }
 }

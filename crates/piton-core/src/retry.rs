@@ -8,16 +8,30 @@ use serde::{Deserialize, Serialize};
 pub struct RetryPolicy {
     /// Wait before the first retry, in milliseconds; it doubles with each further one.
     pub first_ms: u64,
-    /// The longest wait of our own choosing, in milliseconds.
+    /// The longest wait of our own choosing where the provider did not answer at all, in milliseconds.
     pub cap_ms: u64,
-    /// The longest wait a provider may impose (`retry-after`), in milliseconds. A longer one ends the turn, saying so.
+    /// The same where it did answer, with an error.
+    pub cap_answered_ms: u64,
+    /// The longest wait a provider may impose (`retry-after`), in milliseconds.
     pub provider_cap_ms: u64,
+    /// What happens when it asks for more.
+    pub beyond_cap: BeyondCap,
     /// Retries of one model call; `None` for no limit.
     pub per_call: Option<u32>,
     /// Failed attempts in one turn, whichever step they belong to; success does not reset it. `None` for no limit.
     pub per_turn: Option<u32>,
     /// How our own waits are spread, so that many clients do not come back in step.
     pub jitter: Jitter,
+}
+
+/// What happens when a provider asks for a longer wait than is allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BeyondCap {
+    /// The turn ends, saying so: a person should decide.
+    GiveUp,
+    /// The longest allowed wait is taken.
+    WaitCap,
 }
 
 /// How a wait is spread.
@@ -43,9 +57,13 @@ pub fn wait_ms(policy: &RetryPolicy, error: &ModelError, retry: u32, failed_this
         return Some(0);
     }
     if let Some(asked) = error.retry_after_ms {
-        return (asked <= policy.provider_cap_ms).then_some(asked);
+        return match policy.beyond_cap {
+            BeyondCap::GiveUp => (asked <= policy.provider_cap_ms).then_some(asked),
+            BeyondCap::WaitCap => Some(asked.min(policy.provider_cap_ms)),
+        };
     }
-    let wait = backoff_ms(policy.first_ms, policy.cap_ms, retry);
+    let cap_ms = if error.status.is_some() { policy.cap_answered_ms } else { policy.cap_ms };
+    let wait = backoff_ms(policy.first_ms, cap_ms, retry);
     Some(match policy.jitter {
         Jitter::None => wait,
         Jitter::Full => (wait / 1000).saturating_mul(100 + dice.min(1000) * 9 / 10).max(wait / 10),

@@ -1,5 +1,41 @@
 //! Cutting tool output to what a model should read. Always on character boundaries, always saying how much is gone.
 
+use serde::{Deserialize, Serialize};
+
+/// How a tool's output is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputCut {
+    /// Head and tail of so many characters together.
+    HeadTail {
+        /// Unicode scalar values kept.
+        max_chars: usize,
+    },
+    /// Whole lines from the beginning, up to either limit.
+    WholeLines {
+        /// Lines kept.
+        max_lines: usize,
+        /// Bytes kept, newlines between them included.
+        max_bytes: usize,
+    },
+}
+
+impl OutputCut {
+    /// The text as the model reads it, with a notice of what is gone; `None` when it fits as it is.
+    pub fn cut(self, text: &str) -> Option<String> {
+        match self {
+            Self::HeadTail { max_chars } => {
+                let cut = head_tail(text, max_chars);
+                (cut.removed_chars > 0).then_some(cut.text)
+            }
+            Self::WholeLines { max_lines, max_bytes } => {
+                let cut = whole_lines(text, max_lines, max_bytes, Keep::Head)?;
+                Some(format!("{}\n\n...{} {} truncated...", cut.preview, cut.removed, cut.unit))
+            }
+        }
+    }
+}
+
 /// A text cut in the middle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeadTail {

@@ -40,11 +40,17 @@ pub fn from_stream(error: &Value) -> ModelError {
     let facts = Facts::read(error, text);
     let message = if facts.message.is_empty() { "the provider broke off without a reason" } else { &facts.message };
     ModelError {
-        kind: kind_in_stream(&facts),
+        // The request itself was accepted, or there would be no stream: asking again may help.
+        kind: kind_by_words(&facts).unwrap_or(ModelErrorKind::Server),
         message: message.to_owned(),
         status: None,
         retry_after_ms: facts.retry_after_ms(error),
     }
+}
+
+/// The kind of an error of which nothing is known but what it says; `None` where its words are of no known kind.
+pub fn recognise(error: &Value) -> Option<ModelErrorKind> {
+    kind_by_words(&Facts::read(error, error.as_str().unwrap_or_default()))
 }
 
 /// What an error body says about itself, wherever it says it.
@@ -155,7 +161,6 @@ const MONEY_WORDS: &[&str] = &[
     "billing",
     "exceeded your current quota",
     "quota exceeded for your plan",
-    "usagelimiterror",
     "payment required",
 ];
 
@@ -191,7 +196,7 @@ fn kind_of_response(status: u16, facts: &Facts) -> ModelErrorKind {
     }
 }
 
-fn kind_in_stream(facts: &Facts) -> ModelErrorKind {
+fn kind_by_words(facts: &Facts) -> Option<ModelErrorKind> {
     use ModelErrorKind as Kind;
     let words: [(&[&str], Kind); 9] = [
         (&["overloaded", "unavailable", "resource_exhausted", "engine_overloaded"], Kind::Overloaded),
@@ -205,23 +210,23 @@ fn kind_in_stream(facts: &Facts) -> ModelErrorKind {
         (&["api_error", "server_error", "internal_error", "timeout"], Kind::Server),
     ];
     if facts.says(WINDOW_WORDS) || says_too_many_tokens(facts) {
-        return Kind::WindowExceeded;
+        return Some(Kind::WindowExceeded);
     }
     if let Some((_, kind)) = words.iter().find(|(names, _)| facts.is_named(names)) {
-        return *kind;
+        return Some(*kind);
     }
     match facts.code {
-        Some(401 | 403) => Kind::Auth,
-        Some(402) => Kind::QuotaSpent,
-        Some(404) => Kind::NotFound,
-        Some(429) => Kind::RateLimited,
-        Some(503 | 529) => Kind::Overloaded,
-        // The request itself was accepted, or there would be no stream: asking again may help.
-        Some(_) | None if facts.says(&["overloaded"]) => Kind::Overloaded,
-        Some(_) | None if facts.says(&["rate limit", "too many requests", "rate increased too quickly"]) => {
-            Kind::RateLimited
+        Some(401 | 403) => Some(Kind::Auth),
+        Some(402) => Some(Kind::QuotaSpent),
+        Some(404) => Some(Kind::NotFound),
+        Some(429) => Some(Kind::RateLimited),
+        Some(503 | 529) => Some(Kind::Overloaded),
+        Some(500..=599) => Some(Kind::Server),
+        Some(_) | None if facts.says(&["overloaded"]) => Some(Kind::Overloaded),
+        Some(_) | None => {
+            let hurry = ["rate limit", "too many requests", "rate increased too quickly"];
+            facts.says(&hurry).then_some(Kind::RateLimited)
         }
-        Some(_) | None => Kind::Server,
     }
 }
 

@@ -1,0 +1,187 @@
+//! Behaviour tables: `cargo xtask cases DIR` runs every case file it knows against the real code.
+//!
+//! A case file is `{suite, about, cases: [{name, input, expected, …}]}`. Which suites are known, and under which preset
+//! they run, is the table in [`suite`]. A case that Piton answers differently on purpose stands in [`DIFFERENCES`] with
+//! the reason; it is counted apart and never hidden.
+
+use anyhow::Context;
+use piton_core::call::CallInput;
+use piton_core::limits::Policy;
+use piton_core::model::{ModelError, ModelErrorKind};
+use piton_core::progress::{self, Seen};
+use piton_core::retry;
+use piton_core::truncate::{self, Keep, OutputCut};
+use piton_models::errors::{self, Refusal};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// Judges one case: nothing when it is as expected, else what came instead.
+type Judge = fn(&Value) -> Result<(), String>;
+
+/// Cases that Piton answers differently on purpose: suite, case, reason.
+const DIFFERENCES: &[(&str, &str, &str)] = &[(
+    "retry_delay",
+    "attempt 1 headers {\"retry-after\":\"-1\"}",
+    "a wait of less than nothing is no wait: Piton falls back to its own back-off instead of asking again at once",
+)];
+
+/// Runs all known case files below a folder and fails if one case fails.
+pub(crate) fn cases(dir: &Path) -> anyhow::Result<()> {
+    let mut files = Vec::new();
+    collect(dir, &mut files)?;
+    files.sort();
+    let (mut known, mut failed) = (0, 0);
+    for file in files {
+        let Some(judge) = suite(&file) else { continue };
+        known += 1;
+        failed += run(&file, judge)?;
+    }
+    anyhow::ensure!(known > 0, "no case file that is known here lies in {}", dir.display());
+    anyhow::ensure!(failed == 0, "{failed} cases failed");
+    Ok(())
+}
+
+/// The suites that are known, by folder and file name.
+fn suite(file: &Path) -> Option<Judge> {
+    let system = file.parent()?.file_name()?.to_str()?;
+    match (system, file.file_stem()?.to_str()?) {
+        ("opencode", "doom_loop") => Some(doom_loop),
+        ("opencode", "truncate_output") => Some(truncate_output),
+        ("opencode", "retry_delay") => Some(retry_delay),
+        ("opencode", "retry_classify") => Some(retry_classify),
+        _ => None,
+    }
+}
+
+fn run(file: &Path, judge: Judge) -> anyhow::Result<usize> {
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let table: Value = serde_json::from_str(&text).with_context(|| format!("{} is not JSON", file.display()))?;
+    let suite = table["suite"].as_str().context("a case file names its suite")?;
+    let cases = table["cases"].as_array().context("a case file has cases")?;
+    let (mut passed, mut lines, mut failed) = (0, Vec::new(), 0);
+    for case in cases {
+        let name = case["name"].as_str().unwrap_or("(no name)");
+        let difference = DIFFERENCES.iter().find(|known| (known.0, known.1) == (suite, name));
+        match (judge(case), difference) {
+            (Ok(()), _) => passed += 1,
+            (Err(_), Some((_, _, reason))) => lines.push(format!("  differs on purpose: {name}: {reason}")),
+            (Err(got), None) => {
+                failed += 1;
+                lines.push(format!("  FAILED: {name}: expected {}, got {got}", case["expected"]));
+            }
+        }
+    }
+    println!("{suite}: {passed} of {}", cases.len());
+    lines.iter().for_each(|line| println!("{line}"));
+    Ok(failed)
+}
+
+fn collect(dir: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+    for entry in std::fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "json") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn expect(case: &Value, got: &Value) -> Result<(), String> {
+    if case["expected"] == *got { Ok(()) } else { Err(got.to_string()) }
+}
+
+/// Is the last of these calls one repetition too many? They come without results.
+fn doom_loop(case: &Value) -> Result<(), String> {
+    let rule = Policy::opencode().no_progress;
+    let calls = case["input"]["calls"].as_array().ok_or("no calls")?;
+    let seen: Vec<Seen> = calls
+        .iter()
+        .map(|call| {
+            let tool = call["tool"].as_str().unwrap_or_default();
+            Seen::new(rule.compare, tool, &CallInput::from_value(call["input"].clone()), None)
+        })
+        .collect();
+    expect(case, &json!(progress::is_stuck(rule, &seen)))
+}
+
+fn truncate_output(case: &Value) -> Result<(), String> {
+    let OutputCut::WholeLines { max_lines, max_bytes } = Policy::opencode().output_cut else {
+        return Err("the preset cuts in another way".to_owned());
+    };
+    let options = &case["input"]["options"];
+    let number = |key: &str, default: usize| {
+        options[key].as_u64().and_then(|number| usize::try_from(number).ok()).unwrap_or(default)
+    };
+    let keep = if options["direction"] == "tail" { Keep::Tail } else { Keep::Head };
+    let text = case["input"]["text"].as_str().ok_or("no text")?;
+    let cut = truncate::whole_lines(text, number("maxLines", max_lines), number("maxBytes", max_bytes), keep);
+    expect(
+        case,
+        &match cut {
+            None => json!({"truncated": false}),
+            Some(cut) => {
+                json!({"truncated": true, "preview": cut.preview, "removed": cut.removed, "unit": cut.unit})
+            }
+        },
+    )
+}
+
+fn retry_delay(case: &Value) -> Result<(), String> {
+    let attempt = case["input"]["attempt"].as_u64().and_then(|n| u32::try_from(n).ok()).ok_or("no attempt")?;
+    let headers = case["input"]["responseHeaders"].as_object();
+    let error = match headers {
+        None => ModelError::new(ModelErrorKind::Network, "no answer at all"),
+        Some(headers) => {
+            let headers: Vec<(&str, &str)> =
+                headers.iter().map(|(name, value)| (name.as_str(), value.as_str().unwrap_or_default())).collect();
+            errors::from_response(&Refusal { status: 429, headers: &headers, body: "" }, SystemTime::now())
+        }
+    };
+    let wait = retry::wait_ms(&Policy::opencode().retry, &error, attempt, attempt, 0);
+    expect(case, &json!(wait))
+}
+
+/// `null` for an error that is not worth another try; else the words that are shown. OpenCode's own offers to buy
+/// something are compared by whether there is another try only.
+fn retry_classify(case: &Value) -> Result<(), String> {
+    let error = reference_error(&case["input"]["error"]);
+    let expected = &case["expected"];
+    let error = match error {
+        Some(error) if error.kind.is_retryable() && !expected.is_null() => error,
+        None if expected.is_null() => return Ok(()),
+        Some(error) if !error.kind.is_retryable() && expected.is_null() => return Ok(()),
+        other => return Err(format!("{other:?}")),
+    };
+    let words = expected["message"].as_str().unwrap_or_default();
+    let said = case["input"]["error"]["data"]["message"].as_str().unwrap_or_default();
+    // Where the reference shows the provider's own words, so must Piton.
+    if words == said && !words.is_empty() && !error.message.starts_with(words) {
+        return Err(error.message);
+    }
+    Ok(())
+}
+
+/// The error as Piton's own classifier sees it: by response where there was one, by its words otherwise; `None` where
+/// the words are of no known kind.
+fn reference_error(error: &Value) -> Option<ModelError> {
+    let data = &error["data"];
+    let message = data["message"].as_str().unwrap_or_default();
+    let body = data["responseBody"].as_str().unwrap_or_default();
+    let parsed: Value = serde_json::from_str(message).unwrap_or_else(|_| json!({"message": message}));
+    if let Some(status) = data["statusCode"].as_u64().and_then(|status| u16::try_from(status).ok()) {
+        let spoken = json!({"error": {"message": message}}).to_string();
+        let body = if body.is_empty() { &spoken } else { body };
+        return Some(errors::from_response(&Refusal { status, headers: &[], body }, SystemTime::now()));
+    }
+    if !body.is_empty() {
+        return Some(errors::from_stream(&serde_json::from_str(body).unwrap_or(parsed)));
+    }
+    if data["isRetryable"] == true {
+        // What the HTTP client itself reports: no status, no body.
+        return Some(ModelError::new(ModelErrorKind::Network, message));
+    }
+    errors::recognise(&parsed).map(|kind| ModelError { kind, ..errors::from_stream(&parsed) })
+}

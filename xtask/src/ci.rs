@@ -1,0 +1,25 @@
+//! `cargo xtask ci`: exactly what the CI runs.
+
+use anyhow::{Context, ensure};
+use std::path::Path;
+use std::process::Command;
+
+/// Runs every check, stopping at the first that fails.
+pub(crate) fn ci() -> anyhow::Result<()> {
+    cargo(&["fmt", "--all", "--check"])?;
+    cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
+    // The tests start the real binary.
+    cargo(&["build", "--workspace", "--bins", "--examples", "--quiet"])?;
+    cargo(&["test", "--workspace", "--quiet"])?;
+    println!("tidy");
+    crate::tidy::tidy()?;
+    println!("cases");
+    crate::cases::cases(Path::new("tests/cases"))
+}
+
+fn cargo(args: &[&str]) -> anyhow::Result<()> {
+    println!("cargo {}", args.join(" "));
+    let status = Command::new("cargo").args(args).status().context("cannot run cargo")?;
+    ensure!(status.success(), "cargo {} failed", args.join(" "));
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! The house rules that no lint knows. Each names the place and the rule.
+
+use anyhow::{Context, ensure};
+use std::path::{Path, PathBuf};
+
+/// Lines a function may have; a flat table or match may be longer, and is then listed in [`LONG_FUNCTIONS`].
+const MOST_LINES: usize = 70;
+/// Functions that are longer, with the most lines they may have: a ratchet, it only goes down.
+const LONG_FUNCTIONS: &[(&str, &str, usize)] = &[("crates/piton-core/src/turn.rs", "step", 90)];
+/// Which crates of ours a crate may use. Arrows point down only.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("piton-core", &[]),
+    ("piton-models", &["piton-core"]),
+    ("piton-tools", &["piton-core"]),
+    ("piton-engine", &["piton-core", "piton-models", "piton-tools"]),
+    ("piton-cli", &["piton-core", "piton-models", "piton-tools", "piton-engine"]),
+    ("piton-testkit", &["piton-core", "piton-models", "piton-tools", "piton-engine"]),
+];
+/// What `piton-core` may use from outside: nothing that does IO.
+const CORE_DEPENDENCIES: &[&str] = &["serde", "serde_json", "thiserror"];
+/// Words in `piton-core` that would be a door in its wall.
+const CORE_TABOOS: &[&str] = &["std::fs", "std::net", "std::env", "std::process", "std::thread", "SystemTime", "Instant", "async fn"];
+
+/// Checks them all and reports every fault.
+pub(crate) fn tidy() -> anyhow::Result<()> {
+    let mut faults = Vec::new();
+    layers(&mut faults)?;
+    for file in sources(Path::new("crates"))? {
+        let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        let name = file.to_string_lossy().into_owned();
+        module_doc(&name, &text, &mut faults);
+        function_length(&name, &text, &mut faults);
+        core_wall(&name, &text, &mut faults);
+    }
+    faults.iter().for_each(|fault| println!("  {fault}"));
+    ensure!(faults.is_empty(), "{} things are not tidy", faults.len());
+    Ok(())
+}
+
+fn layers(faults: &mut Vec<String>) -> anyhow::Result<()> {
+    for (name, allowed) in LAYERS {
+        let path = format!("crates/{name}/Cargo.toml");
+        let Ok(text) = std::fs::read_to_string(&path) else { continue };
+        let own = text.split("[dev-dependencies]").next().unwrap_or(&text);
+        for line in own.split("[dependencies]").nth(1).unwrap_or_default().lines() {
+            let Some(used) = line.split(['.', ' ', '=']).next().filter(|used| !used.is_empty()) else { continue };
+            if used.starts_with("piton-") && !allowed.contains(&used) {
+                faults.push(format!("{path}: {name} must not use {used}"));
+            }
+            if *name == "piton-core" && !used.starts_with(['[', '#']) && !CORE_DEPENDENCIES.contains(&used) {
+                faults.push(format!("{path}: {used} is not among the few things the core may use"));
+            }
+            if used.starts_with('[') {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn module_doc(name: &str, text: &str, faults: &mut Vec<String>) {
+    if !text.starts_with("//!") {
+        faults.push(format!("{name}: a file opens with what it is (//! …)"));
+    }
+}
+
+fn core_wall(name: &str, text: &str, faults: &mut Vec<String>) {
+    if !name.starts_with("crates/piton-core/src") {
+        return;
+    }
+    let code = text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"));
+    for (number, line) in code {
+        for taboo in CORE_TABOOS.iter().filter(|taboo| line.contains(*taboo)) {
+            faults.push(format!("{name}:{}: the core knows no {taboo}", number + 1));
+        }
+    }
+}
+
+fn function_length(name: &str, text: &str, faults: &mut Vec<String>) {
+    if !name.contains("/src/") || name.ends_with("tests.rs") {
+        return;
+    }
+    let lines: Vec<&str> = text.lines().collect();
+    for (start, line) in lines.iter().enumerate() {
+        let Some(function) = function_name(line) else { continue };
+        let indent = &line[..line.len() - line.trim_start().len()];
+        let end = lines[start..].iter().position(|line| *line == format!("{indent}}}"));
+        let length = end.map_or(1, |end| end + 1);
+        let most = LONG_FUNCTIONS.iter().find(|long| (long.0, long.1) == (name, function)).map_or(MOST_LINES, |long| long.2);
+        if length > most {
+            faults.push(format!("{name}:{}: {function} has {length} lines, {most} are enough", start + 1));
+        }
+    }
+}
+
+fn function_name(line: &str) -> Option<&str> {
+    let mut rest = line.trim_start();
+    for word in ["pub(crate) ", "pub(super) ", "pub ", "const ", "async "] {
+        rest = rest.strip_prefix(word).unwrap_or(rest);
+    }
+    let name = rest.strip_prefix("fn ")?;
+    name.split(['(', '<']).next()
+}
+
+fn sources(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))? {
+        let path = entry?.path();
+        if path.is_dir() && !path.ends_with("demo") && !path.ends_with("target") {
+            found.extend(sources(&path)?);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
