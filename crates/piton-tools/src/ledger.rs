@@ -1,0 +1,133 @@
+//! What the model has seen: each file it read or wrote, as the hash of its content.
+//!
+//! `edit` and `write` ask it before they change a file that exists, so that the model never overwrites what it has
+//! not read, nor what somebody changed behind its back. The hashes come back from the journal after a restart (see
+//! [`FileLedger::restore`]); the contents, kept only to show what changed, do not.
+
+use crate::limits::{REMEMBERED_BYTES, REMEMBERED_FILE_BYTES};
+use std::collections::{HashMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Path by path, the state in which the model last saw a file. Paths are canonical.
+#[derive(Debug, Default)]
+pub struct FileLedger(Mutex<Known>);
+
+/// What the ledger says about a file as it is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Seen {
+    /// The model never saw it.
+    Never,
+    /// The model saw exactly this.
+    AsItIs,
+    /// The model saw something else.
+    Changed {
+        /// What it saw, if that is still known.
+        before: Option<Arc<[u8]>>,
+    },
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    files: HashMap<PathBuf, Entry>,
+    /// Paths with content, the oldest first.
+    order: VecDeque<PathBuf>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    hash: String,
+    content: Option<Arc<[u8]>>,
+}
+
+impl FileLedger {
+    /// The model has now seen this content, whose hash is `hash`.
+    pub fn note(&self, path: &Path, hash: &str, content: Option<&[u8]>) {
+        let content = content.filter(|content| content.len() <= REMEMBERED_FILE_BYTES).map(Arc::from);
+        self.known().put(path, Entry { hash: hash.to_owned(), content });
+    }
+
+    /// The model had seen content of this hash, before a restart. Later calls win.
+    pub fn restore(&self, path: &Path, hash: &str) {
+        self.note(path, hash, None);
+    }
+
+    /// How the file, whose content now has the hash `now`, compares with what the model saw.
+    pub fn compare(&self, path: &Path, now: &str) -> Seen {
+        match self.known().files.get(path) {
+            None => Seen::Never,
+            Some(entry) if entry.hash == now => Seen::AsItIs,
+            Some(entry) => Seen::Changed { before: entry.content.clone() },
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        // Each change is complete before anything can panic, so a poisoned ledger is still right.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn put(&mut self, path: &Path, entry: Entry) {
+        let size = entry.content.as_ref().map(|content| content.len());
+        let old = self.files.insert(path.to_path_buf(), entry);
+        if let Some(content) = old.and_then(|old| old.content) {
+            self.bytes -= content.len();
+            self.order.retain(|known| known != path);
+        }
+        if let Some(size) = size {
+            self.bytes += size;
+            self.order.push_back(path.to_path_buf());
+        }
+        while self.bytes > REMEMBERED_BYTES {
+            let Some(oldest) = self.order.pop_front() else { return };
+            let content = self.files.get_mut(&oldest).and_then(|entry| entry.content.take());
+            self.bytes -= content.map_or(0, |content| content.len());
+        }
+    }
+}
+
+/// The hash by which contents are compared, as hex.
+pub fn hash_of(content: &[u8]) -> String {
+    blake3::hash(content).to_hex().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_known_as_it_was_seen_last() {
+        let ledger = FileLedger::default();
+        let path = Path::new("/w/a");
+        assert_eq!(ledger.compare(path, "1"), Seen::Never);
+        ledger.note(path, "1", Some(b"one"));
+        assert_eq!(ledger.compare(path, "1"), Seen::AsItIs);
+        assert_eq!(ledger.compare(path, "2"), Seen::Changed { before: Some(Arc::from(*b"one")) });
+    }
+
+    #[test]
+    fn a_restored_file_is_known_by_its_hash_only() {
+        let ledger = FileLedger::default();
+        ledger.restore(Path::new("/w/a"), "1");
+        assert_eq!(ledger.compare(Path::new("/w/a"), "1"), Seen::AsItIs);
+        assert_eq!(ledger.compare(Path::new("/w/a"), "2"), Seen::Changed { before: None });
+    }
+
+    #[test]
+    fn memory_is_bounded_and_the_oldest_contents_go_first() {
+        let ledger = FileLedger::default();
+        let content = vec![b'x'; REMEMBERED_FILE_BYTES];
+        for number in 0..100 {
+            ledger.note(Path::new(&format!("/w/{number}")), "1", Some(&content));
+            ledger.note(Path::new(&format!("/w/{number}")), "1", Some(&content));
+        }
+        assert_eq!(ledger.compare(Path::new("/w/0"), "2"), Seen::Changed { before: None });
+        assert!(matches!(ledger.compare(Path::new("/w/99"), "2"), Seen::Changed { before: Some(_) }));
+        assert!(ledger.known().bytes <= REMEMBERED_BYTES);
+        let large = vec![b'x'; REMEMBERED_FILE_BYTES + 1];
+        ledger.note(Path::new("/w/large"), "1", Some(&large));
+        assert_eq!(ledger.compare(Path::new("/w/large"), "2"), Seen::Changed { before: None });
+    }
+}

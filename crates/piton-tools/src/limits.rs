@@ -1,0 +1,54 @@
+//! Every limit of the tools, each with its unit, its reason and who feels it.
+//!
+//! What a session may change is in [`crate::tool::ToolLimits`]; these are the same for everybody.
+
+use std::time::Duration;
+
+/// Bytes of a command's output kept from its beginning, on disk. Beyond it only the end is kept.
+pub const SPOOL_BYTES: u64 = 64 << 20;
+/// Bytes kept of the end of an output beyond [`SPOOL_BYTES`]: builds end with what went wrong. Held in memory.
+pub const SPOOL_TAIL_BYTES: usize = 1 << 20;
+/// Lines one `read` shows unless it asks for fewer or more.
+pub const READ_LINES: usize = 2_000;
+/// Characters of a line that `read` shows; minified files have lines of megabytes.
+pub const READ_LINE_CHARS: usize = 2_000;
+/// Bytes one `read` shows, whatever number of lines was asked for.
+pub const READ_BYTES: usize = 50_000;
+/// The largest file that is hashed, hence can be edited or overwritten.
+pub const TRACKED_BYTES: u64 = 10 << 20;
+/// The largest file whose content is kept in memory, to show what changed since it was read.
+pub const REMEMBERED_FILE_BYTES: usize = 256 << 10;
+/// All contents kept in memory for that; the oldest go first.
+pub const REMEMBERED_BYTES: usize = 8 << 20;
+/// Directory entries that `read` shows.
+pub const LISTED_ENTRIES: usize = 200;
+/// Matching lines one `grep` shows.
+pub const GREP_MATCHES: usize = 200;
+/// Characters of a line that `grep` shows.
+pub const GREP_LINE_CHARS: usize = 500;
+/// Lines before and after a match that may be asked for.
+pub const GREP_MAX_CONTEXT: usize = 20;
+/// Paths one `glob` shows.
+pub const GLOB_PATHS: usize = 200;
+/// Lines of a diff that an outcome shows.
+pub const DIFF_LINES: usize = 60;
+/// Time spent on a diff before a coarser one will do.
+pub const DIFF_TIME: Duration = Duration::from_millis(200);
+/// Bytes of live output passed on per call; who watches needs no more, and the whole lies in a file.
+pub const LIVE_BYTES: usize = 512 << 10;
+/// How often a running command's output is looked at for those who watch.
+pub const LIVE_EVERY: Duration = Duration::from_millis(25);
+/// How often a command that another process started is looked at.
+pub const ATTACHED_EVERY: Duration = Duration::from_millis(50);
+/// Time a command has to end by itself after it was asked to.
+pub const STOP_GRACE: Duration = Duration::from_millis(500);
+/// Time a runner has to end a cancelled command before it is killed itself.
+pub const RUNNER_GRACE: Duration = Duration::from_secs(3);
+/// Time a runner takes at most to kill what a command left behind; only what hangs in the kernel needs it.
+pub const SWEEP_TIME: Duration = Duration::from_secs(2);
+/// Silence after which the output of an ended command is complete, if something still holds its pipe.
+pub const DRAIN_QUIET: Duration = Duration::from_millis(20);
+/// The most time an ended command's output is still read.
+pub const DRAIN_TIME: Duration = Duration::from_millis(100);
+/// How often output is made durable while a command runs.
+pub const SYNC_EVERY: Duration = Duration::from_secs(1);
