@@ -1,21 +1,85 @@
-//! Replacing a file's content at once and for good: a reader sees the old or the new, a power cut leaves one of them.
+//! Replacing a file's content whole or not at all, durably. Readers see the old content or the new, never half of one,
+//! and after a power cut too.
+//!
+//! What is not kept: hard links (the name gets a new file), access control lists, extended attributes.
 
-use std::fs::{self, File};
-use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use rustix::fs::{Gid, Uid, fchown};
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
 
-/// Writes to a new file beside the old one, makes it durable, and puts it in its place. The mode is kept.
-pub(crate) fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    // Created with what a new file of the user's would get: the umask applies.
-    let open_to_umask = fs::Permissions::from_mode(0o666);
-    let mut draft = tempfile::Builder::new().prefix(".piton-").permissions(open_to_umask).tempfile_in(folder)?;
-    draft.write_all(content)?;
-    if let Ok(old) = fs::metadata(path) {
-        draft.as_file().set_permissions(old.permissions())?;
+/// Puts `content` at `target`, which is not a link. Mode and owner of a file that is there are kept. `key` names the
+/// unfinished file: the same key again replaces what a first attempt may have left.
+pub(crate) fn replace(target: &Path, content: &[u8], key: &str) -> io::Result<()> {
+    let folder = target.parent().unwrap_or(Path::new("/"));
+    let unfinished = unfinished(folder, key);
+    remove_if_there(&unfinished)?;
+    let replaced = write_new(&unfinished, content, fs::metadata(target).ok().as_ref())
+        .and_then(|()| fs::rename(&unfinished, target));
+    if let Err(error) = replaced {
+        // Best effort: the first error is the one that matters.
+        let _ = remove_if_there(&unfinished);
+        return Err(error);
     }
-    draft.as_file().sync_all()?;
-    draft.persist(path).map_err(|error| error.error)?;
     File::open(folder)?.sync_all()
+}
+
+/// Removes what an attempt under this key may have left beside `target`.
+pub(crate) fn clear(target: &Path, key: &str) -> io::Result<()> {
+    remove_if_there(&unfinished(target.parent().unwrap_or(Path::new("/")), key))
+}
+
+fn unfinished(folder: &Path, key: &str) -> PathBuf {
+    folder.join(format!(".piton-{key}.tmp"))
+}
+
+fn write_new(path: &Path, content: &[u8], like: Option<&fs::Metadata>) -> io::Result<()> {
+    /// As any program creates files; the process's umask takes its part.
+    const MODE: u32 = 0o666;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(path)?;
+    file.write_all(content)?;
+    if let Some(like) = like {
+        let ours = file.metadata()?;
+        if (ours.uid(), ours.gid()) != (like.uid(), like.gid()) {
+            // Only root may give a file away; for anybody else it becomes theirs, as with any editor.
+            let _ = fchown(&file, Some(Uid::from_raw(like.uid())), Some(Gid::from_raw(like.gid())));
+        }
+        file.set_permissions(Permissions::from_mode(like.mode() & 0o7777))?;
+    }
+    file.sync_all()
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_content_keeps_the_mode_and_leaves_nothing_else_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.sh");
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        fs::write(unfinished(folder.path(), "c1"), "left by a first attempt").unwrap();
+        replace(&path, b"new", "c1").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o755);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_failure_leaves_the_old_content_and_no_unfinished_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("taken");
+        fs::create_dir(&path).unwrap();
+        replace(&path, b"new", "c1").unwrap_err();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
 }

@@ -1,150 +1,207 @@
-//! Changing a file exactly once, and showing what changed. Shared by `write` and `edit`.
+//! What `write` and `edit` have in common: which file is meant and how it is now, whether the model may change it, and
+//! the change itself, exactly once.
 //!
-//! Before the content is replaced, an intent (`BASE.intent`: path, hash before, hash after) is on disk. A process that
-//! finds the intent of a dead one compares it with the file: after means done, before means not done, and anything else
-//! is somebody else's work, which is left alone.
+//! Before a change an intent is written to the session's folder: the hash of the file as it was and as it is to be.
+//! After a crash the file's own hash tells whether the change happened.
 
 use crate::atomic;
-use crate::ledger::{Known, hash};
-use crate::runner::{file, sync_folder};
+use crate::diff::{Diff, diff};
+use crate::ledger::{Seen, hash_of};
+use crate::limits::TRACKED_BYTES;
+use crate::paths;
 use crate::tool::ToolContext;
-use piton_core::call::{Outcome, Status};
+use piton_core::call::Outcome;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
-use similar::{ChangeTag, TextDiff};
-use std::io::{ErrorKind, Write};
+use serde_json::{Value, json};
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Lines of a diff that are shown.
-const DIFF_LINES: usize = 60;
+/// The file that is to change.
+#[derive(Debug)]
+pub(crate) struct Target {
+    /// Through all links.
+    pub(crate) path: PathBuf,
+    /// For people.
+    pub(crate) shown: String,
+    /// As it is.
+    pub(crate) now: Now,
+}
 
-/// What is about to be done, on disk before it is.
+/// A file as it is.
+#[derive(Debug)]
+pub(crate) enum Now {
+    Absent,
+    File { content: Vec<u8>, hash: String },
+}
+
+/// A change that was made.
+pub(crate) struct Changed {
+    pub(crate) diff: Diff,
+    pub(crate) metadata: Value,
+}
+
+/// What is about to happen to a file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Intent {
     path: PathBuf,
-    /// The hash of the content before; `None` where there was no file.
     before: Option<String>,
-    /// The hash of the content after.
     after: String,
 }
 
-/// What a dead process left of a change.
-pub(crate) enum Left {
-    /// Nothing was done: do it.
-    Nothing,
-    /// All was done, or it must not be done: this is the outcome.
-    Outcome(Outcome),
-}
-
-/// A file as it is now: its real place and content, `None` where there is none. Refuses what is not a plain file.
-pub(crate) fn current(path: &Path) -> Result<(PathBuf, Option<Vec<u8>>), Outcome> {
-    let refuse = |why: String| Outcome::failed(format!("{}: {why}", path.display()));
-    let real = match path.canonicalize() {
-        Ok(real) => real,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok((path.to_path_buf(), None)),
-        Err(error) => return Err(refuse(error.to_string())),
-    };
-    let meta = std::fs::metadata(&real).map_err(|error| refuse(error.to_string()))?;
-    if !meta.is_file() {
-        return Err(refuse("it is not a regular file".to_owned()));
+impl Now {
+    fn content(&self) -> &[u8] {
+        match self {
+            Self::Absent => &[],
+            Self::File { content, .. } => content,
+        }
     }
-    let content = std::fs::read(&real).map_err(|error| refuse(error.to_string()))?;
-    Ok((real, Some(content)))
-}
 
-/// Refuses a file that the model has not read, or that changed since.
-pub(crate) fn check_known(context: &ToolContext, path: &Path, content: &[u8]) -> Result<(), Outcome> {
-    let shown = context.shown(path);
-    match context.files.compare(path, content) {
-        Known::Same => Ok(()),
-        Known::Unseen => Err(Outcome::failed(format!("{shown} was not changed: read it first, so that you know what is there."))),
-        Known::Changed(old) => {
-            let diff = match old {
-                Some(old) => format!(" What changed:\n{}", diff(&shown, &old, content)),
-                None => String::new(),
-            };
-            Err(Outcome::failed(format!(
-                "{shown} was not changed: it is no longer as you last saw it. Read it again, then make your change.{diff}"
-            )))
+    fn hash(&self) -> Option<&str> {
+        match self {
+            Self::Absent => None,
+            Self::File { hash, .. } => Some(hash),
         }
     }
 }
 
-/// Puts new content in place, exactly once.
-pub(crate) fn apply(context: &ToolContext, path: &Path, before: Option<&[u8]>, after: &[u8]) -> Result<Outcome, Outcome> {
-    let shown = context.shown(path);
-    let failed = |error: std::io::Error| Outcome::failed(format!("{shown} was not changed: {error}"));
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(failed)?;
-    }
-    let intent = Intent { path: path.to_path_buf(), before: before.map(hash), after: hash(after) };
-    declare(&context.base(), &intent).map_err(failed)?;
-    atomic::replace(path, after).map_err(failed)?;
-    let path = path.canonicalize().map_err(failed)?;
-    let new_hash = context.files.note(&path, after);
-    let (added, removed) = count(before.unwrap_or_default(), after);
-    Ok(Outcome::ok(String::new()).with(json!({
-        "path": path,
-        "before": intent.before,
-        "after": intent.after,
-        "hash": new_hash,
-        "added": added,
-        "removed": removed,
-    })))
+/// Finds the file a model means. Refuses what is not a plain file of a reasonable size.
+pub(crate) fn target(tool: &str, raw: &str, cx: &ToolContext) -> Result<Target, Outcome> {
+    let path = paths::resolve(tool, raw, cx)?;
+    let failed = |error: io::Error| Outcome::failed(format!("{tool}: {}: {error}", paths::shown(&path, cx)));
+    let real = paths::real(&path).map_err(failed)?;
+    let shown = paths::shown(&real, cx);
+    let now = match fs::metadata(&real) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Now::Absent,
+        Err(error) => return Err(failed(error)),
+        Ok(meta) if meta.is_dir() => return Err(Outcome::failed(format!("{tool}: {shown} is a directory"))),
+        Ok(meta) if !meta.is_file() => {
+            return Err(Outcome::failed(format!("{tool}: {shown} is not a regular file (a device, pipe or socket)")));
+        }
+        Ok(meta) if meta.len() > TRACKED_BYTES => {
+            let text = format!("{tool}: {shown} is larger than {} MiB; change it with a command", TRACKED_BYTES >> 20);
+            return Err(Outcome::failed(text));
+        }
+        Ok(_) => read_now(&real).map_err(failed)?,
+    };
+    Ok(Target { path: real, shown, now })
 }
 
-/// What became of a change whose process died.
-pub(crate) fn left_of(context: &ToolContext) -> Left {
-    let path = file(&context.base(), "intent");
-    let Ok(bytes) = std::fs::read(&path) else { return Left::Nothing };
-    let Ok(intent) = serde_json::from_slice::<Intent>(&bytes) else { return Left::Nothing };
-    let now = std::fs::read(&intent.path).ok();
-    let now_hash = now.as_deref().map(hash);
-    let shown = context.shown(&intent.path);
-    if now_hash.as_deref() == Some(&intent.after) {
-        context.files.note(&intent.path, now.as_deref().unwrap_or_default());
-        let text = format!("{shown} was changed as asked, before Piton was stopped; it was not changed again.");
-        let metadata = json!({"path": intent.path, "before": intent.before, "after": intent.after, "hash": intent.after});
-        return Left::Outcome(Outcome::ok(text).titled(format!("{shown} (before the stop)")).with(metadata));
+fn read_now(path: &Path) -> io::Result<Now> {
+    let mut content = Vec::new();
+    File::open(path)?.take(TRACKED_BYTES + 1).read_to_end(&mut content)?;
+    let hash = hash_of(&content);
+    Ok(Now::File { content, hash })
+}
+
+/// Refuses to change what the model has not seen as it is now.
+pub(crate) fn check_seen(tool: &str, target: &Target, cx: &ToolContext) -> Result<(), Outcome> {
+    let Now::File { content, hash } = &target.now else { return Ok(()) };
+    let shown = &target.shown;
+    let refused = match cx.files.compare(&target.path, hash) {
+        Seen::AsItIs => return Ok(()),
+        Seen::Never => {
+            format!("{tool}: {shown} exists and was not read in this session. Read it first, then {tool} again.")
+        }
+        Seen::Changed { before: None } => {
+            format!("{tool}: {shown} was changed since you read it. Read it again, then {tool} again.")
+        }
+        Seen::Changed { before: Some(before) } => {
+            let diff = diff(&before, content);
+            // Now it knows, unless not all of it was shown.
+            let next = match diff.text.contains("more lines of diff") || diff.text.contains('…') {
+                true => "Read it again, then",
+                false => {
+                    cx.files.note(&target.path, hash, Some(content));
+                    "Take this into account, then"
+                }
+            };
+            format!(
+                "{tool}: {shown} was changed since you read it:\n{}{next} {tool} again. Nothing was written.",
+                diff.text
+            )
+        }
+    };
+    Err(Outcome::failed(refused))
+}
+
+/// Makes the change.
+pub(crate) fn apply(tool: &str, target: &Target, content: &[u8], cx: &ToolContext) -> Result<Changed, Outcome> {
+    let after = hash_of(content);
+    let before = target.now.hash().map(ToOwned::to_owned);
+    let intent = Intent { path: target.path.clone(), before, after };
+    let made = || -> io::Result<()> {
+        if let Some(folder) = target.path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        write_intent(&intent, cx)?;
+        atomic::replace(&target.path, content, &key(cx))
+    };
+    made().map_err(|error| Outcome::failed(format!("{tool}: {} could not be written: {error}", target.shown)))?;
+    cx.files.note(&target.path, &intent.after, Some(content));
+    let diff = diff(target.now.content(), content);
+    let mut metadata = facts(&intent);
+    metadata["added"] = json!(diff.added);
+    metadata["removed"] = json!(diff.removed);
+    Ok(Changed { diff, metadata })
+}
+
+/// What came of a change that had begun before a crash; `None` if it did not happen, so that it is to be made now.
+pub(crate) fn settled(tool: &str, cx: &ToolContext) -> Option<Outcome> {
+    // An intent that is missing or cut short was never durable, and the change comes after that.
+    let intent: Intent = serde_json::from_slice(&fs::read(intent_path(cx)).ok()?).ok()?;
+    let shown = paths::shown(&intent.path, cx);
+    let now = match fs::metadata(&intent.path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Now::Absent),
+        Ok(meta) if meta.is_file() => read_now(&intent.path),
+        Ok(_) => Err(io::Error::other("it is no regular file any more")),
+        Err(error) => Err(error),
+    };
+    // What an attempt left is in nobody's interest; if it stays, the change itself is none the worse.
+    let _ = atomic::clear(&intent.path, &key(cx));
+    let now = match now {
+        Ok(now) => now,
+        Err(error) => {
+            return Some(Outcome::failed(format!("{tool}: whether {shown} was written cannot be told: {error}")));
+        }
+    };
+    if now.hash() == Some(&intent.after) {
+        cx.files.note(&intent.path, &intent.after, Some(now.content()));
+        let text = format!("{tool}: already applied before the interruption: {shown} is as intended.");
+        return Some(Outcome::ok(text).titled(format!("{tool} {shown} (already applied)")).with(facts(&intent)));
     }
-    if now_hash == intent.before {
-        return Left::Nothing;
+    if now.hash() == intent.before.as_deref() {
+        return None;
     }
     let text = format!(
-        "[interrupted] Piton was stopped while it changed {shown}, and the file is now neither as it was before \
-         ({}) nor as it should have become ({}). Somebody else changed it: read it again.",
-        intent.before.as_deref().unwrap_or("no file"),
+        "{tool}: conflict after an interruption: {shown} is neither as it was before the change (hash {}) nor as it was to \
+         be (hash {}); it now has hash {}. Nothing was written now. Read it again before you change it.",
+        intent.before.as_deref().unwrap_or("none: no file"),
         intent.after,
+        now.hash().unwrap_or("none: no file"),
     );
-    Left::Outcome(Outcome::new(Status::Interrupted, text))
+    Some(Outcome::failed(text).titled(format!("{tool} {shown} (conflict)")))
 }
 
-/// A short unified diff, cut to what is worth reading.
-pub(crate) fn diff(name: &str, before: &[u8], after: &[u8]) -> String {
-    let (before, after) = (String::from_utf8_lossy(before), String::from_utf8_lossy(after));
-    let diff = TextDiff::from_lines(&*before, &*after);
-    let text = diff.unified_diff().context_radius(2).header(name, name).to_string();
-    let lines: Vec<&str> = text.lines().collect();
-    match lines.len().checked_sub(DIFF_LINES) {
-        None | Some(0) => text,
-        Some(more) => format!("{}\n[… {more} more lines of diff]\n", lines[..DIFF_LINES].join("\n")),
-    }
+fn facts(intent: &Intent) -> Value {
+    json!({"path": intent.path, "before": intent.before, "after": intent.after, "hash": intent.after})
 }
 
-fn count(before: &[u8], after: &[u8]) -> (usize, usize) {
-    let (before, after) = (String::from_utf8_lossy(before), String::from_utf8_lossy(after));
-    let diff = TextDiff::from_lines(&*before, &*after);
-    let of = |tag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
-    (of(ChangeTag::Insert), of(ChangeTag::Delete))
+fn write_intent(intent: &Intent, cx: &ToolContext) -> io::Result<()> {
+    fs::create_dir_all(&cx.calls_dir)?;
+    let mut file = File::create(intent_path(cx))?;
+    file.write_all(&serde_json::to_vec(intent)?)?;
+    file.sync_all()?;
+    File::open(&cx.calls_dir)?.sync_all()
 }
 
-fn declare(base: &Path, intent: &Intent) -> std::io::Result<()> {
-    let path = file(base, "intent");
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    let mut out = std::fs::File::create(&path)?;
-    out.write_all(&serde_json::to_vec(intent)?)?;
-    out.sync_all()?;
-    sync_folder(&path)
+fn intent_path(cx: &ToolContext) -> PathBuf {
+    cx.calls_dir.join(format!("{}.intent", cx.call))
+}
+
+/// Names this call among all sessions: call ids alone repeat.
+fn key(cx: &ToolContext) -> String {
+    let mut key = hash_of(intent_path(cx).as_os_str().as_encoded_bytes());
+    key.truncate(12);
+    key
 }

@@ -1,175 +1,206 @@
-//! `edit`: one exact piece of a file for another. Works on bytes: what is not touched stays as it is, whatever its
-//! encoding, line endings or byte order mark.
+//! `edit`: replaces an exact piece of a file the model has read. Works on bytes, so that everything it does not touch
+//! stays byte for byte as it is: line endings, a byte order mark, characters that are not UTF-8.
 
-use crate::change::{self, Left};
-use crate::input::truth;
-use crate::tool::{Tool, ToolContext, parse_input, schema_of};
+use crate::change::{self, Now, Target};
+use crate::input::{lenient, parse_input, schema_of};
+use crate::tool::{Tool, ToolContext, blocking};
 use async_trait::async_trait;
+use memchr::memmem;
 use piton_core::call::{Outcome, ToolClass, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use similar::TextDiff;
 
 /// The tool.
-pub(crate) struct Edit;
+#[derive(Debug, Clone, Copy)]
+pub struct Edit;
+
+const NAME: &str = "edit";
 
 #[derive(Deserialize, JsonSchema)]
 struct Input {
+    /// The file
     #[serde(alias = "filePath", alias = "file_path")]
     path: String,
-    /// Exact text, with enough around it to be unique
+    /// The exact text to replace, without line numbers; empty creates a new file
     #[serde(alias = "oldString")]
     old_string: String,
+    /// The text to put there
     #[serde(alias = "newString")]
     new_string: String,
     /// Replace every occurrence
-    #[serde(default, alias = "replaceAll", deserialize_with = "truth")]
-    #[schemars(default)]
-    replace_all: bool,
+    #[serde(default, alias = "replaceAll", deserialize_with = "lenient::flag")]
+    replace_all: Option<bool>,
 }
 
 #[async_trait]
 impl Tool for Edit {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "edit".to_owned(),
-            description: "Replace old_string, copied exactly from a file you have read, by new_string.".to_owned(),
+            name: NAME.to_owned(),
+            description:
+                "Replaces an exact piece of text in a file that was read before. old_string must occur exactly \
+                          once, whitespace included: add lines around it, or set replace_all."
+                    .to_owned(),
             schema: schema_of::<Input>(),
             class: ToolClass::Write,
         }
     }
 
-    async fn run(&self, input: Value, context: &ToolContext) -> Outcome {
-        let context = context.clone();
-        let work = move || edit(input, &context).unwrap_or_else(|refusal| refusal);
-        crate::tool::on_a_thread(work).await
+    async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {
+        match parse_input(NAME, &input) {
+            Ok(input) => blocking(cx, move |cx| edit(&input, cx).unwrap_or_else(|refused| refused)).await,
+            Err(outcome) => outcome,
+        }
     }
 
-    async fn settle(&self, input: Value, context: &ToolContext) -> Outcome {
-        match change::left_of(context) {
-            Left::Nothing => self.run(input, context).await,
-            Left::Outcome(outcome) => outcome,
+    async fn settle(&self, input: Value, cx: &ToolContext) -> Outcome {
+        match change::settled(NAME, cx) {
+            Some(outcome) => outcome,
+            None => self.run(input, cx).await,
         }
     }
 }
 
-fn edit(input: Value, context: &ToolContext) -> Result<Outcome, Outcome> {
-    let Input { path, old_string, new_string, replace_all } = parse_input("edit", input)?;
-    if old_string == new_string {
-        return Err(Outcome::failed("Nothing was changed: old_string and new_string are the same."));
+fn edit(input: &Input, cx: &ToolContext) -> Result<Outcome, Outcome> {
+    if input.old_string == input.new_string {
+        return Err(Outcome::failed("edit: old_string and new_string are the same; nothing to do"));
     }
-    let (real, before) = change::current(&context.path(&path))?;
-    let shown = context.shown(&real);
-    let Some(before) = before else {
-        if old_string.is_empty() {
-            return finish(context, &real, None, new_string.as_bytes());
+    let target = change::target(NAME, &input.path, cx)?;
+    let (content, count) = match &target.now {
+        Now::Absent if input.old_string.is_empty() => (input.new_string.as_bytes().to_vec(), 0),
+        Now::Absent => {
+            let text = format!("edit: {} does not exist. An empty old_string creates it.", target.shown);
+            return Err(Outcome::failed(text));
         }
-        return Err(Outcome::failed(format!("{shown} does not exist. To create it, use write.")));
+        Now::File { .. } if input.old_string.is_empty() => {
+            let text = format!(
+                "edit: {} exists, and an empty old_string only creates new files. Name the text to replace, or use write.",
+                target.shown
+            );
+            return Err(Outcome::failed(text));
+        }
+        Now::File { content, .. } => {
+            change::check_seen(NAME, &target, cx)?;
+            replaced(content, input, &target)?
+        }
     };
-    if old_string.is_empty() {
-        return Err(Outcome::failed(format!("{shown} exists: say which text to replace (old_string is empty).")));
-    }
-    change::check_known(context, &real, &before)?;
-    let (old, new) = with_line_endings_of(&before, &old_string, &new_string);
-    let places = occurrences(&before, old.as_bytes());
-    match places.len() {
-        0 => Err(not_found(&shown, &before, &old_string)),
-        1 => finish(context, &real, Some(&before), &replaced(&before, &places, old.len(), new.as_bytes())),
-        _ if replace_all => finish(context, &real, Some(&before), &replaced(&before, &places, old.len(), new.as_bytes())),
-        several => {
-            let lines: Vec<String> = places.iter().take(10).map(|at| line_of(&before, *at).to_string()).collect();
-            Err(Outcome::failed(format!(
-                "{shown} was not changed: old_string occurs {several} times (lines {}). Add lines around it to say \
-                 which one, or set replace_all.",
-                lines.join(", ")
-            )))
+    let changed = change::apply(NAME, &target, &content, cx)?;
+    let places = if count > 1 { format!(", {count} places") } else { String::new() };
+    let size = format!("+{} −{}{places}", changed.diff.added, changed.diff.removed);
+    let text = format!("edited {} ({size})\n{}", target.shown, changed.diff.text);
+    Ok(Outcome::ok(text).titled(format!("edit {} ({size})", target.shown)).with(changed.metadata))
+}
+
+/// The new content, and how many places changed.
+fn replaced(content: &[u8], input: &Input, target: &Target) -> Result<(Vec<u8>, usize), Outcome> {
+    for (old, new) in readings(content, input) {
+        let places: Vec<usize> = memmem::find_iter(content, &old).collect();
+        match places.len() {
+            0 => {}
+            1 => return Ok((splice(content, &places, old.len(), &new), 1)),
+            count if input.replace_all == Some(true) => return Ok((splice(content, &places, old.len(), &new), count)),
+            count => {
+                let lines: Vec<String> = places.iter().take(20).map(|at| line_of(content, *at).to_string()).collect();
+                let text = format!(
+                    "edit: old_string occurs {count} times in {} (lines {}{}). Add lines around it to name one, or set \
+                     replace_all.",
+                    target.shown,
+                    lines.join(", "),
+                    if count > lines.len() { ", …" } else { "" },
+                );
+                return Err(Outcome::failed(text));
+            }
         }
     }
+    let hint = closest(&String::from_utf8_lossy(content), &input.old_string);
+    Err(Outcome::failed(format!("edit: old_string was not found in {}. {hint}", target.shown)))
 }
 
-fn finish(context: &ToolContext, path: &std::path::Path, before: Option<&[u8]>, after: &[u8]) -> Result<Outcome, Outcome> {
-    let mut outcome = change::apply(context, path, before, after)?;
-    let shown = context.shown(path);
-    let (added, removed) = (&outcome.metadata["added"], &outcome.metadata["removed"]);
-    outcome.title = format!("{shown} (+{added} −{removed})");
-    outcome.text = change::diff(&shown, before.unwrap_or_default(), after);
-    Ok(outcome)
-}
-
-/// Models write `\n`. In a file whose lines end with `\r\n` that is what they mean.
-fn with_line_endings_of(content: &[u8], old: &str, new: &str) -> (String, String) {
-    let crlf = content.windows(2).filter(|pair| pair == b"\r\n").count();
-    let all = content.iter().filter(|byte| **byte == b'\n').count();
-    let verbatim = !old.contains('\n') && !new.contains('\n') || old.contains("\r\n");
-    if crlf == 0 || crlf * 2 < all || verbatim {
-        return (old.to_owned(), new.to_owned());
+/// How the texts may be meant: with the file's line endings, and as they are. Models see and write plain newlines.
+fn readings(content: &[u8], input: &Input) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let crlf = memmem::find_iter(content, b"\r\n").count();
+    let lf = memchr::memchr_iter(b'\n', content).count() - crlf;
+    let plain = (input.old_string.clone().into_bytes(), input.new_string.clone().into_bytes());
+    let converted = (with_crlf(&input.old_string), with_crlf(&input.new_string));
+    match (crlf, crlf > lf) {
+        (0, _) => vec![plain],
+        (_, true) => vec![converted, plain],
+        (_, false) => vec![plain, converted],
     }
-    let convert = |text: &str| text.replace("\r\n", "\n").replace('\n', "\r\n");
-    (convert(old), convert(new))
 }
 
-fn occurrences(content: &[u8], piece: &[u8]) -> Vec<usize> {
-    let mut places = Vec::new();
-    let mut from = 0;
-    while let Some(at) = find(&content[from..], piece) {
-        places.push(from + at);
-        from += at + piece.len();
-    }
-    places
+fn with_crlf(text: &str) -> Vec<u8> {
+    text.replace("\r\n", "\n").replace('\n', "\r\n").into_bytes()
 }
 
-fn find(content: &[u8], piece: &[u8]) -> Option<usize> {
-    memchr::memmem::find(content, piece)
-}
-
-fn replaced(content: &[u8], places: &[usize], length: usize, new: &[u8]) -> Vec<u8> {
+fn splice(content: &[u8], places: &[usize], old_len: usize, new: &[u8]) -> Vec<u8> {
     let mut result = Vec::with_capacity(content.len() + places.len() * new.len());
     let mut from = 0;
     for at in places {
         result.extend_from_slice(&content[from..*at]);
         result.extend_from_slice(new);
-        from = at + length;
+        from = at + old_len;
     }
     result.extend_from_slice(&content[from..]);
     result
 }
 
 fn line_of(content: &[u8], at: usize) -> usize {
-    1 + content[..at].iter().filter(|byte| **byte == b'\n').count()
+    memchr::memchr_iter(b'\n', &content[..at]).count() + 1
 }
 
-/// Says what comes closest, so that the next try can be right.
-fn not_found(shown: &str, content: &[u8], old: &str) -> Outcome {
-    /// Lines compared at most: enough for any file a person edits.
-    const COMPARED_LINES: usize = 20_000;
-    let text = String::from_utf8_lossy(content);
-    let lines: Vec<&str> = text.lines().take(COMPARED_LINES).collect();
-    let height = old.lines().count().max(1);
-    let wanted = old.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    let best = lines
-        .iter()
-        .enumerate()
-        .map(|(at, line)| (at, likeness(line.trim(), wanted)))
-        .max_by(|one, other| one.1.total_cmp(&other.1).then(other.0.cmp(&one.0)));
-    let hint = match best.filter(|(_, likeness)| *likeness >= 0.6) {
-        Some((at, _)) => {
-            let end = (at + height + 1).min(lines.len());
-            let piece: Vec<String> = (at..end.min(at + 12)).map(|n| format!("{}: {}", n + 1, lines[n])).collect();
-            format!(" The closest place is:\n{}", piece.join("\n"))
-        }
-        None => " Read the file again and copy the text exactly.".to_owned(),
+/// What in the file is most like the text that was not found, for the model to see what it got wrong.
+fn closest(content: &str, old: &str) -> String {
+    /// Below this, lines have nothing to do with each other.
+    const CUTOFF: f32 = 0.5;
+    let wanted: Vec<&str> = old.lines().collect();
+    let lines: Vec<&str> = content.lines().collect();
+    let height = wanted.len().clamp(1, lines.len().max(1));
+    let equal = |start: usize| {
+        let pairs = lines[start..].iter().zip(&wanted);
+        pairs.filter(|(line, wanted)| !wanted.trim().is_empty() && line.trim() == wanted.trim()).count()
     };
-    Outcome::failed(format!("{shown} was not changed: old_string does not occur in it (white space counts).{hint}"))
+    let best = (0..(lines.len() + 1).saturating_sub(height))
+        .map(|start| (equal(start), start))
+        .max_by_key(|(n, start)| (*n, usize::MAX - start));
+    match best {
+        Some((count, start)) if count > 0 => {
+            let filled = wanted.iter().filter(|line| !line.trim().is_empty()).count();
+            let what = if count == filled { "It differs only in whitespace from" } else { "The closest lines are" };
+            format!("{what}:\n{}", numbered(&lines, start, height))
+        }
+        _ => match most_similar(&lines, wanted.iter().find(|line| !line.trim().is_empty()).unwrap_or(&"")) {
+            Some((ratio, start)) if ratio >= CUTOFF => {
+                format!("The closest lines are:\n{}", numbered(&lines, start, height))
+            }
+            _ => "Nothing in it is similar: read it again.".to_owned(),
+        },
+    }
 }
 
-fn likeness(one: &str, other: &str) -> f32 {
-    if one == other {
-        return 1.0;
-    }
-    let (short, long) = (one.len().min(other.len()), one.len().max(other.len()));
-    if long == 0 || short * 3 < long || long > 400 {
-        return 0.0;
-    }
-    TextDiff::from_chars(one, other).ratio()
+fn most_similar(lines: &[&str], wanted: &str) -> Option<(f32, usize)> {
+    /// Comparing letter by letter takes time: not every line of a large file is.
+    const LINES: usize = 3_000;
+    const CHARS: usize = 200;
+    let head = |text: &str| text.trim().chars().take(CHARS).collect::<String>();
+    let wanted = head(wanted);
+    let near = |line: &str| line.len() * 3 >= wanted.len() && wanted.len() * 3 >= line.trim().len().min(CHARS);
+    let rated = lines.iter().take(LINES).enumerate().filter(|(_, line)| near(line)).map(|(at, line)| {
+        let line = head(line);
+        (similar::TextDiff::from_chars(wanted.as_str(), line.as_str()).ratio(), at)
+    });
+    rated.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))
+}
+
+fn numbered(lines: &[&str], start: usize, height: usize) -> String {
+    /// More than this nobody compares.
+    const SHOWN: usize = 15;
+    const CHARS: usize = 300;
+    let shown = lines.iter().enumerate().skip(start).take(height.min(SHOWN));
+    let lines = shown.map(|(at, line)| {
+        let visible: String = line.chars().filter(|char| *char == '\t' || !char.is_control()).take(CHARS).collect();
+        format!("{}: {visible}", at + 1)
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }

@@ -1,28 +1,33 @@
-//! `glob`: files by name.
+//! `glob`: finds files by name, the newest first.
 
-use crate::search;
-use crate::tool::{Tool, ToolContext, parse_input, schema_of};
+use crate::input::{parse_input, schema_of};
+use crate::limits::GLOB_PATHS;
+use crate::paths;
+use crate::search::{self, PathPattern};
+use crate::tool::{Tool, ToolContext, blocking, cancelled};
 use async_trait::async_trait;
-use piton_core::call::{Outcome, Status, ToolClass, ToolSpec};
+use ignore::WalkState;
+use piton_core::call::{Outcome, ToolClass, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
-use std::path::PathBuf;
+use serde_json::{Value, json};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-/// Paths that are shown.
-const MOST: usize = 200;
-
 /// The tool.
-pub(crate) struct Glob;
+#[derive(Debug, Clone, Copy)]
+pub struct Glob;
+
+const NAME: &str = "glob";
 
 #[derive(Deserialize, JsonSchema)]
 struct Input {
-    /// For example `src/**/*.rs`
+    /// For example `**/*.rs` or `src/*.{ts,tsx}`
     pattern: String,
-    /// Folder to look in
-    #[serde(default)]
-    #[schemars(default)]
+    /// Folder to search; default the workspace
     path: Option<String>,
 }
 
@@ -30,43 +35,79 @@ struct Input {
 impl Tool for Glob {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "glob".to_owned(),
-            description: "Find files by name, newest first. Leaves out what .gitignore does.".to_owned(),
+            name: NAME.to_owned(),
+            description: "Finds files by name pattern, newest first. Files ignored by git are left out.".to_owned(),
             schema: schema_of::<Input>(),
             class: ToolClass::Read,
         }
     }
 
-    async fn run(&self, input: Value, context: &ToolContext) -> Outcome {
-        let context = context.clone();
-        crate::tool::on_a_thread(move || glob(input, &context).unwrap_or_else(|refusal| refusal)).await
+    async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {
+        match parse_input(NAME, &input) {
+            Ok(input) => blocking(cx, move |cx| glob(&input, cx).unwrap_or_else(|refused| refused)).await,
+            Err(outcome) => outcome,
+        }
     }
 }
 
-fn glob(input: Value, context: &ToolContext) -> Result<Outcome, Outcome> {
-    let Input { pattern, path } = parse_input("glob", input)?;
-    let root = path.map_or(context.workspace.clone(), |path| context.path(&path));
-    if !root.is_dir() {
-        return Err(Outcome::failed(format!("{} is not a folder.", context.shown(&root))));
-    }
-    let matcher = search::matcher(&pattern)?;
-    let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
-    for entry in search::walk(&root).flatten() {
-        if context.cancel.is_cancelled() {
-            return Err(Outcome::new(Status::Cancelled, "stopped before all files were looked at"));
-        }
-        let below = entry.path().strip_prefix(&root).unwrap_or(entry.path());
-        if entry.file_type().is_some_and(|kind| !kind.is_dir()) && matcher.is_match(below) {
-            let changed = entry.metadata().ok().and_then(|meta| meta.modified().ok()).unwrap_or(SystemTime::UNIX_EPOCH);
-            found.push((changed, entry.into_path()));
+/// The newest files seen so far, and how many there were.
+#[derive(Default)]
+struct Newest {
+    /// Newest first, then by path; the heap's top is the one to drop.
+    kept: BinaryHeap<(Reverse<SystemTime>, PathBuf)>,
+    total: usize,
+}
+
+impl Newest {
+    fn add(&mut self, modified: SystemTime, path: PathBuf) {
+        self.total += 1;
+        self.kept.push((Reverse(modified), path));
+        if self.kept.len() > GLOB_PATHS {
+            self.kept.pop();
         }
     }
-    found.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
-    let count = found.len();
-    let mut lines: Vec<String> = found.iter().take(MOST).map(|(_, path)| context.shown(path)).collect();
-    if count > MOST {
-        lines.push(format!("(and {} more; narrow the pattern)", count - MOST));
+}
+
+fn glob(input: &Input, cx: &ToolContext) -> Result<Outcome, Outcome> {
+    let root = search::root(NAME, input.path.as_deref(), cx)?;
+    let pattern = PathPattern::new(NAME, &input.pattern, &root)?;
+    let newest = newest(&root, &pattern, cx);
+    if cx.cancel.is_cancelled() {
+        return Err(cancelled());
     }
-    let text = if lines.is_empty() { "no file matches".to_owned() } else { lines.join("\n") };
-    Ok(Outcome::ok(text).titled(format!("{pattern} ({count} files)")))
+    let total = newest.total;
+    let title =
+        format!("glob {} ({total} {})", paths::clean_name(&input.pattern), if total == 1 { "file" } else { "files" });
+    let metadata = json!({"files": total});
+    if total == 0 {
+        let text = format!("No file below {} matches. Files ignored by git are not searched.", paths::shown(&root, cx));
+        return Ok(Outcome::ok(text).titled(title).with(metadata));
+    }
+    let shown = newest.kept.into_sorted_vec();
+    let mut lines: Vec<String> = shown.iter().map(|(_, path)| paths::shown(path, cx)).collect();
+    if total > lines.len() {
+        lines.push(format!("({} more files; narrow the pattern or the path)", total - lines.len()));
+    }
+    Ok(Outcome::ok(lines.join("\n")).titled(title).with(metadata))
+}
+
+fn newest(root: &Path, pattern: &PathPattern, cx: &ToolContext) -> Newest {
+    let newest = Mutex::new(Newest::default());
+    search::walk(root).run(|| {
+        Box::new(|entry| {
+            if cx.cancel.is_cancelled() {
+                return WalkState::Quit;
+            }
+            // What cannot be read is not there.
+            let Ok(entry) = entry else { return WalkState::Continue };
+            let is_file = entry.file_type().is_some_and(|kind| kind.is_file() || kind.is_symlink());
+            if is_file && pattern.matches(entry.path(), root) {
+                let modified =
+                    entry.metadata().ok().and_then(|meta| meta.modified().ok()).unwrap_or(SystemTime::UNIX_EPOCH);
+                newest.lock().unwrap_or_else(PoisonError::into_inner).add(modified, entry.into_path());
+            }
+            WalkState::Continue
+        })
+    });
+    newest.into_inner().unwrap_or_else(PoisonError::into_inner)
 }

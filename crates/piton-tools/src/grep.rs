@@ -1,45 +1,44 @@
-//! `grep`: lines by content, with ripgrep's own engine.
+//! `grep`: searches the content of files by regular expression, with ripgrep's engine.
 
-use crate::input::{number, truth};
-use crate::search;
-use crate::tool::{Tool, ToolContext, parse_input, schema_of};
+use crate::input::{lenient, parse_input, schema_of};
+use crate::limits::{GREP_LINE_CHARS, GREP_MATCHES, GREP_MAX_CONTEXT};
+use crate::paths;
+use crate::search::{self, PathPattern};
+use crate::tool::{Tool, ToolContext, blocking, cancelled};
 use async_trait::async_trait;
+use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
-use piton_core::call::{Outcome, Status, ToolClass, ToolSpec};
+use ignore::WalkState;
+use piton_core::call::{Outcome, ToolClass, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
-use std::path::Path;
-
-/// Matching lines that are shown.
-const MOST: usize = 200;
-/// Characters of a line that are shown.
-const LINE_CHARS: usize = 500;
-/// Lines of context around a match, at most.
-const CONTEXT_LINES: u64 = 10;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use tokio_util::sync::CancellationToken;
 
 /// The tool.
-pub(crate) struct Grep;
+#[derive(Debug, Clone, Copy)]
+pub struct Grep;
+
+const NAME: &str = "grep";
 
 #[derive(Deserialize, JsonSchema)]
 struct Input {
-    /// Regular expression (Rust syntax)
+    /// Regular expression (Rust syntax), matched line by line
     pattern: String,
-    /// File or folder
-    #[serde(default)]
-    #[schemars(default)]
+    /// Folder or file to search; default the workspace
     path: Option<String>,
     /// Only files like `*.rs`
-    #[serde(default, alias = "include")]
-    #[schemars(default)]
+    #[serde(alias = "include")]
     glob: Option<String>,
-    #[serde(default, deserialize_with = "truth")]
-    #[schemars(default)]
-    ignore_case: bool,
+    #[serde(default, alias = "ignoreCase", deserialize_with = "lenient::flag")]
+    ignore_case: Option<bool>,
     /// Lines around each match
-    #[serde(default, deserialize_with = "number")]
-    #[schemars(default)]
+    #[serde(default, deserialize_with = "lenient::count")]
     context: Option<u64>,
 }
 
@@ -47,111 +46,198 @@ struct Input {
 impl Tool for Grep {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "grep".to_owned(),
-            description: "Find lines by regular expression, as `path:line: text`. Leaves out what .gitignore does."
+            name: NAME.to_owned(),
+            description: "Searches file contents and returns `path:line:text`, sorted by path. Binary files and files \
+                          ignored by git are left out."
                 .to_owned(),
             schema: schema_of::<Input>(),
             class: ToolClass::Read,
         }
     }
 
-    async fn run(&self, input: Value, context: &ToolContext) -> Outcome {
-        let context = context.clone();
-        crate::tool::on_a_thread(move || grep(input, &context).unwrap_or_else(|refusal| refusal)).await
+    async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {
+        match parse_input(NAME, &input) {
+            Ok(input) => blocking(cx, move |cx| grep(&input, cx).unwrap_or_else(|refused| refused)).await,
+            Err(outcome) => outcome,
+        }
     }
 }
 
-fn grep(input: Value, context: &ToolContext) -> Result<Outcome, Outcome> {
-    let input: Input = parse_input("grep", input)?;
-    let matcher = RegexMatcherBuilder::new().case_insensitive(input.ignore_case).line_terminator(Some(b'\n')).build(&input.pattern);
-    let matcher: RegexMatcher =
-        matcher.map_err(|error| Outcome::failed(format!("not a valid regular expression: {error}")))?;
-    let root = input.path.as_deref().map_or(context.workspace.clone(), |path| context.path(path));
-    if !root.exists() {
-        return Err(Outcome::failed(format!("{} does not exist.", context.shown(&root))));
-    }
-    let glob = input.glob.as_deref().map(search::matcher).transpose()?;
-    let around = usize::try_from(input.context.unwrap_or(0).min(CONTEXT_LINES)).unwrap_or(0);
-    let mut searcher = SearcherBuilder::new()
-        .binary_detection(BinaryDetection::quit(0))
-        .line_number(true)
-        .before_context(around)
-        .after_context(around)
-        .build();
-    let mut found = Found::default();
-    for entry in search::walk(&root).flatten() {
-        if context.cancel.is_cancelled() {
-            return Err(Outcome::new(Status::Cancelled, "stopped before all files were searched"));
-        }
-        let below = entry.path().strip_prefix(&root).unwrap_or(entry.path());
-        let is_wanted = glob.as_ref().is_none_or(|glob| glob.is_match(below) || entry.depth() == 0);
-        if entry.file_type().is_some_and(|kind| kind.is_file()) && is_wanted {
-            found.in_file(&mut searcher, &matcher, entry.path(), context);
-        }
-    }
-    Ok(found.outcome(&input.pattern))
-}
-
-/// The lines found so far.
+/// What was found in one file. At most [`GREP_MATCHES`] are kept, all are counted.
 #[derive(Default)]
-struct Found {
-    lines: Vec<String>,
-    matches: usize,
-    files: usize,
+struct FileHits {
+    lines: Vec<Line>,
+    kept: usize,
+    total: usize,
 }
 
-impl Found {
-    fn in_file(&mut self, searcher: &mut Searcher, matcher: &RegexMatcher, path: &Path, context: &ToolContext) {
-        let before = self.matches;
-        let mut sink = Lines { found: self, path: context.shown(path) };
-        // A file that cannot be read has no matches.
-        drop(searcher.search_path(matcher, path, &mut sink));
-        self.files += usize::from(self.matches > before);
-    }
+struct Line {
+    number: u64,
+    text: String,
+    /// ripgrep's marks: `:` for a match, `-` for a line around one.
+    mark: char,
+}
 
-    fn outcome(mut self, pattern: &str) -> Outcome {
-        let title = format!("{pattern} ({} matches in {} files)", self.matches, self.files);
-        if self.matches == 0 {
-            return Outcome::ok("no line matches").titled(title);
-        }
-        if self.matches > MOST {
-            self.lines.push(format!("({} matches in {} files; the first {MOST} are shown)", self.matches, self.files));
-        }
-        Outcome::ok(self.lines.join("\n")).titled(title)
-    }
+/// What was found in all files. Only the first files in order of path that fill the limit are kept.
+#[derive(Default)]
+struct AllHits {
+    files: BTreeMap<PathBuf, FileHits>,
+    kept: usize,
+    total: usize,
+    matching_files: usize,
+}
 
-    fn push(&mut self, path: &str, number: Option<u64>, mark: char, line: &[u8]) {
-        let text = String::from_utf8_lossy(line);
-        let text = text.trim_end_matches(['\n', '\r']);
-        let mut cut: String = text.chars().take(LINE_CHARS).map(|c| if c.is_control() && c != '\t' { ' ' } else { c }).collect();
-        if text.chars().nth(LINE_CHARS).is_some() {
-            cut.push('…');
+impl AllHits {
+    fn add(&mut self, path: PathBuf, hits: FileHits) {
+        self.total += hits.total;
+        self.matching_files += 1;
+        self.kept += hits.kept;
+        self.files.insert(path, hits);
+        while let Some(last) = self.files.last_entry() {
+            if self.kept - last.get().kept < GREP_MATCHES {
+                return;
+            }
+            self.kept -= last.remove().kept;
         }
-        self.lines.push(format!("{path}{mark}{}{mark} {cut}", number.unwrap_or(0)));
     }
 }
 
-/// Takes the lines of one file.
-struct Lines<'f> {
-    found: &'f mut Found,
-    path: String,
+fn grep(input: &Input, cx: &ToolContext) -> Result<Outcome, Outcome> {
+    let root = search::root(NAME, input.path.as_deref(), cx)?;
+    let glob = input.glob.as_deref().filter(|glob| !glob.is_empty());
+    let glob = glob.map(|glob| PathPattern::new(NAME, glob, &root)).transpose()?;
+    let mut regex = RegexMatcherBuilder::new();
+    // `$` matches before both kinds of line ending.
+    regex.case_insensitive(input.ignore_case == Some(true)).crlf(true);
+    let regex = regex.build(&input.pattern);
+    let regex = regex.map_err(|error| Outcome::failed(format!("grep: not a valid regular expression: {error}")))?;
+    let context = input.context.and_then(|lines| usize::try_from(lines).ok()).unwrap_or(0).min(GREP_MAX_CONTEXT);
+    let hits = search_all(&root, glob.as_ref(), &regex, context, cx);
+    if cx.cancel.is_cancelled() {
+        return Err(cancelled());
+    }
+    let count = format!("{} {}", hits.total, if hits.total == 1 { "match" } else { "matches" });
+    let title = format!("grep {} ({count})", paths::clean_name(&input.pattern));
+    let metadata = json!({"matches": hits.total, "files": hits.matching_files});
+    let text = match hits.total {
+        0 => format!(
+            "No match below {}. Binary files and files ignored by git are not searched.",
+            paths::shown(&root, cx)
+        ),
+        _ => listing(&hits, context > 0, cx),
+    };
+    Ok(Outcome::ok(text).titled(title).with(metadata))
 }
 
-impl Sink for Lines<'_> {
-    type Error = std::io::Error;
+fn search_all(
+    root: &Path,
+    glob: Option<&PathPattern>,
+    regex: &RegexMatcher,
+    context: usize,
+    cx: &ToolContext,
+) -> AllHits {
+    let all = Mutex::new(AllHits::default());
+    search::walk(root).run(|| {
+        let mut searcher = SearcherBuilder::new()
+            .binary_detection(BinaryDetection::quit(0))
+            .line_terminator(LineTerminator::crlf())
+            .before_context(context)
+            .after_context(context)
+            .build();
+        let (regex, all) = (regex.clone(), &all);
+        Box::new(move |entry| {
+            if cx.cancel.is_cancelled() {
+                return WalkState::Quit;
+            }
+            let Ok(entry) = entry else { return WalkState::Continue };
+            let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
+            if is_file && glob.is_none_or(|glob| glob.matches(entry.path(), root)) {
+                let mut collect = Collect { hits: FileHits::default(), is_binary: false, cancel: &cx.cancel };
+                // A file that cannot be read, or vanishes meanwhile, has no matches.
+                let searched = searcher.search_path(&regex, entry.path(), &mut collect);
+                if searched.is_ok() && !collect.is_binary && collect.hits.total > 0 {
+                    all.lock().unwrap_or_else(PoisonError::into_inner).add(entry.into_path(), collect.hits);
+                }
+            }
+            WalkState::Continue
+        })
+    });
+    all.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
 
-    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, Self::Error> {
-        self.found.matches += 1;
-        if self.found.matches <= MOST {
-            self.found.push(&self.path, found.line_number(), ':', found.bytes());
+struct Collect<'a> {
+    hits: FileHits,
+    is_binary: bool,
+    cancel: &'a CancellationToken,
+}
+
+impl Sink for Collect<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {
+        self.hits.total += 1;
+        if self.hits.kept < GREP_MATCHES {
+            self.hits.kept += 1;
+            self.add(found.line_number(), found.bytes(), ':');
         }
-        Ok(true)
+        Ok(!self.cancel.is_cancelled())
     }
 
-    fn context(&mut self, _: &Searcher, around: &SinkContext<'_>) -> Result<bool, Self::Error> {
-        if self.found.matches <= MOST {
-            self.found.push(&self.path, around.line_number(), '-', around.bytes());
+    fn context(&mut self, _: &Searcher, line: &SinkContext<'_>) -> Result<bool, io::Error> {
+        if self.hits.kept < GREP_MATCHES {
+            self.add(line.line_number(), line.bytes(), '-');
         }
-        Ok(true)
+        Ok(!self.cancel.is_cancelled())
     }
+
+    fn binary_data(&mut self, _: &Searcher, _: u64) -> Result<bool, io::Error> {
+        self.is_binary = true;
+        Ok(false)
+    }
+}
+
+impl Collect<'_> {
+    fn add(&mut self, number: Option<u64>, bytes: &[u8], mark: char) {
+        /// No character is longer.
+        const MOST_BYTES: usize = 4;
+        let is_cut = bytes.len() > GREP_LINE_CHARS * MOST_BYTES;
+        let bytes = &bytes[..bytes.len().min(GREP_LINE_CHARS * MOST_BYTES)];
+        let line = String::from_utf8_lossy(bytes);
+        let visible = line.chars().filter(|char| *char == '\t' || !char.is_control());
+        let mut text: String = visible.clone().take(GREP_LINE_CHARS).collect();
+        if is_cut || visible.count() > GREP_LINE_CHARS {
+            text.push_str("… (line truncated)");
+        }
+        self.hits.lines.push(Line { number: number.unwrap_or_default(), text, mark });
+    }
+}
+
+fn listing(hits: &AllHits, with_context: bool, cx: &ToolContext) -> String {
+    let mut lines = Vec::new();
+    let mut left = GREP_MATCHES;
+    for (path, file) in &hits.files {
+        let path = paths::shown(path, cx);
+        let mut last = None;
+        for line in &file.lines {
+            if line.mark == ':' && left == 0 {
+                break;
+            }
+            left -= usize::from(line.mark == ':');
+            let is_gap = last.map_or(!lines.is_empty(), |last: u64| last + 1 != line.number);
+            if with_context && is_gap {
+                lines.push("--".to_owned());
+            }
+            last = Some(line.number);
+            let mark = line.mark;
+            lines.push(format!("{path}{mark}{}{mark}{}", line.number, line.text));
+        }
+    }
+    if hits.total > GREP_MATCHES {
+        let more = hits.total - GREP_MATCHES;
+        lines.push(format!(
+            "({more} more matches, {} files in all; narrow the pattern, glob or path)",
+            hits.matching_files
+        ));
+    }
+    lines.join("\n")
 }

@@ -177,7 +177,10 @@ mod tests {
             "demo: missing field `path`. It takes: path (string), limit (integer, optional), all (boolean, optional)."
         );
         let wrong = parse(&json!({"path": "a", "limit": "ten"})).unwrap_err();
-        assert!(wrong.starts_with("demo: field `limit`: invalid value: string \"ten\", expected a whole number"), "{wrong}");
+        assert!(
+            wrong.starts_with("demo: field `limit`: invalid value: string \"ten\", expected a whole number"),
+            "{wrong}"
+        );
         let wrong = parse(&json!({"path": 3})).unwrap_err();
         assert!(wrong.starts_with("demo: field `path`: invalid type: integer `3`, expected a string"), "{wrong}");
         assert!(parse(&json!({"path": "a", "limit": -1})).unwrap_err().contains("`limit`"));

@@ -1,20 +1,27 @@
-//! Piton's hands: the tools a model can call, and the runner that carries out shell commands at most once.
+//! Piton's tools, and the runner that keeps a shell command to at most one run.
 //!
-//! A tool is handed its input as JSON and a [`tool::ToolContext`], and answers with an outcome: bad input, a missing
-//! file, a failing command are outcomes the model reads, never errors of the loop. Tools do not ask for permission and
-//! know nothing of sessions. Modules in reading order.
+//! A tool takes an input and answers with an outcome; a failure is an outcome like any other. Nothing here asks for
+//! permission, reads the environment, or prints: what may run was decided before, and everything a tool needs comes in
+//! its [`tool::ToolContext`]. Linux only, for now: the runner leans on subreapers, pidfds and `/proc`.
+//!
+//! Modules in reading order.
+
+#![allow(clippy::result_large_err, reason = "an outcome is the answer of a call either way, and there is one per call")]
 
 pub mod tool;
-mod input;
-pub mod text;
+pub mod input;
+pub mod limits;
 pub mod ledger;
+mod paths;
+mod diff;
 mod atomic;
 mod change;
-mod read;
-mod write;
-mod edit;
+pub mod read;
+pub mod write;
+pub mod edit;
 mod search;
-mod grep;
-mod glob;
-mod bash;
+pub mod grep;
+pub mod glob;
+pub mod bash;
+mod clean;
 pub mod runner;

@@ -1,43 +1,42 @@
-//! `read`: a piece of a file, by lines. Streams: a file of any size costs little memory and stops early.
+//! `read`: shows part of a text file with line numbers, or what a directory holds, and remembers what was seen.
+//!
+//! A file of any size is read as a stream. Up to [`TRACKED_BYTES`] it is read to its end, for the number of its lines
+//! and for the hash by which `edit` and `write` know it; beyond that only as far as shown.
 
-use crate::input::number;
-use crate::tool::{Tool, ToolContext, parse_input, schema_of};
+mod sniff;
+mod window;
+
+use crate::input::{lenient, parse_input, schema_of};
+use crate::limits::{LISTED_ENTRIES, READ_LINES, REMEMBERED_FILE_BYTES, TRACKED_BYTES};
+use crate::paths;
+use crate::tool::{Tool, ToolContext, blocking, cancelled};
 use async_trait::async_trait;
 use piton_core::call::{Outcome, ToolClass, ToolSpec};
+use rustix::fs::{Mode, OFlags};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, ErrorKind, Read as _, Seek};
+use std::io::{self, Read as _};
 use std::path::Path;
-
-/// Lines shown when no limit is named.
-const LINES: usize = 2_000;
-/// Characters of a line that are shown.
-const LINE_CHARS: usize = 2_000;
-/// Bytes shown by one call.
-const CALL_BYTES: usize = 50 * 1024;
-/// A larger file is not kept in mind for editing, and its lines are not counted to the end.
-const TRACKED_BYTES: u64 = 10 * 1024 * 1024;
-/// Entries of a folder that are listed.
-const ENTRIES: usize = 200;
-/// The beginning that tells text from anything else.
-const SNIFFED_BYTES: u64 = 4_096;
+use window::{View, Window};
 
 /// The tool.
-pub(crate) struct Read;
+#[derive(Debug, Clone, Copy)]
+pub struct Read;
+
+const NAME: &str = "read";
 
 #[derive(Deserialize, JsonSchema)]
 struct Input {
+    /// File or directory
     #[serde(alias = "filePath", alias = "file_path")]
     path: String,
     /// First line, from 1
-    #[serde(default, deserialize_with = "number")]
-    #[schemars(default)]
+    #[serde(default, deserialize_with = "lenient::count")]
     offset: Option<u64>,
-    /// Most lines (2000)
-    #[serde(default, deserialize_with = "number")]
-    #[schemars(default)]
+    /// Number of lines; default 2000
+    #[serde(default, deserialize_with = "lenient::count")]
     limit: Option<u64>,
 }
 
@@ -45,200 +44,193 @@ struct Input {
 impl Tool for Read {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "read".to_owned(),
-            description: "Read a file with line numbers (`12: text`), or list a folder.".to_owned(),
+            name: NAME.to_owned(),
+            description: "Reads a text file as `N: text` lines, or lists a directory. Long files come in parts: go on \
+                          with offset."
+                .to_owned(),
             schema: schema_of::<Input>(),
             class: ToolClass::Read,
         }
     }
 
-    async fn run(&self, input: Value, context: &ToolContext) -> Outcome {
-        let context = context.clone();
-        crate::tool::on_a_thread(move || read(input, &context).unwrap_or_else(|refusal| refusal)).await
+    async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {
+        match parse_input(NAME, &input) {
+            Ok(input) => blocking(cx, move |cx| read(&input, cx).unwrap_or_else(|refused| refused)).await,
+            Err(outcome) => outcome,
+        }
     }
 }
 
-fn read(input: Value, context: &ToolContext) -> Result<Outcome, Outcome> {
-    let Input { path, offset, limit } = parse_input("read", input)?;
-    let said = context.path(&path);
-    let shown = context.shown(&said);
-    let refuse = |error: std::io::Error| Outcome::failed(format!("{shown} cannot be read: {error}"));
-    let real = match said.canonicalize() {
-        Ok(real) => real,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Err(missing(&said, &shown)),
-        Err(error) => return Err(refuse(error)),
+fn read(input: &Input, cx: &ToolContext) -> Result<Outcome, Outcome> {
+    let path = paths::resolve(NAME, &input.path, cx)?;
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => Outcome::failed(not_found(&path, cx)),
+        _ => Outcome::failed(format!("read: {}: {error}", paths::shown(&path, cx))),
     };
-    let meta = fs::metadata(&real).map_err(refuse)?;
+    let path = &path.canonicalize().map_err(failed)?;
+    let failed = |error: io::Error| Outcome::failed(format!("read: {}: {error}", paths::shown(path, cx)));
+    let meta = fs::metadata(path).map_err(failed)?;
     if meta.is_dir() {
-        return list(&real, &shown).map_err(refuse);
+        return list(path, cx).map_err(failed);
     }
-    // Looked at before it is opened: opening a FIFO would wait for a writer.
     if !meta.is_file() {
-        return Err(Outcome::failed(format!("{shown} cannot be read: it is not a regular file.")));
+        let text = format!("read: {} is not a regular file (a device, pipe or socket)", paths::shown(path, cx));
+        return Err(Outcome::failed(text));
     }
-    let mut file = File::open(&real).map_err(refuse)?;
-    let mut head = Vec::new();
-    file.by_ref().take(SNIFFED_BYTES).read_to_end(&mut head).map_err(refuse)?;
-    if let Some(what) = binary(&head) {
-        let text = format!("{shown} is not text: {what}, {} bytes.", meta.len());
-        return Ok(Outcome::ok(text).titled(format!("{shown} ({what})")));
-    }
-    file.rewind().map_err(refuse)?;
-    let first = offset.unwrap_or(1).max(1);
-    let most = limit.map_or(LINES, |limit| usize::try_from(limit).unwrap_or(usize::MAX).clamp(1, LINES));
-    let piece = Piece::read(BufReader::new(file), first, most, meta.len() <= TRACKED_BYTES).map_err(refuse)?;
-    let mut outcome = piece.outcome(&shown, first);
-    if meta.len() <= TRACKED_BYTES {
-        let content = fs::read(&real).map_err(refuse)?;
-        let hash = context.files.note(&real, &content);
-        outcome.metadata = json!({"path": real, "hash": hash});
-    }
-    Ok(outcome)
+    read_file(path, input, cx).map_err(failed)?
 }
 
-/// A run of lines of a file.
-struct Piece {
-    text: String,
-    lines: usize,
-    /// All lines of the file, if they were counted.
-    total: Option<u64>,
-    is_valid_utf8: bool,
-}
-
-impl Piece {
-    /// Reads lines `first..first + most`, up to the byte limit; goes on to count the rest where that is cheap.
-    fn read(mut file: impl BufRead, first: u64, most: usize, count_all: bool) -> std::io::Result<Self> {
-        let mut piece = Self { text: String::new(), lines: 0, total: None, is_valid_utf8: true };
-        let mut number = 0;
-        loop {
-            let wanted = number + 1 >= first && piece.lines < most && piece.text.len() < CALL_BYTES;
-            if !wanted && number >= first && !count_all {
-                return Ok(piece);
-            }
-            let Some(line) = next_line(&mut file)? else { break };
-            number += 1;
-            if wanted {
-                piece.add(number, &line);
-            }
+fn not_found(path: &Path, cx: &ToolContext) -> String {
+    let shown = paths::shown(path, cx);
+    let similar = paths::similar_names(path);
+    let similar: Vec<String> = similar.iter().map(|name| paths::shown(Path::new(name), cx)).collect();
+    match path.parent() {
+        Some(folder) if !folder.exists() => {
+            format!("read: {shown} does not exist; neither does the directory {}", paths::shown(folder, cx))
         }
-        piece.total = Some(number);
-        Ok(piece)
-    }
-
-    fn add(&mut self, number: u64, line: &Line) {
-        let bytes = line.head.strip_suffix(b"\r").unwrap_or(&line.head);
-        let lossy = String::from_utf8_lossy(bytes);
-        // A character cut at the end of the kept head is no fault of the file.
-        self.is_valid_utf8 &= line.is_cut || !lossy.contains('\u{FFFD}');
-        let mut text: String = lossy.chars().take(LINE_CHARS).map(|c| if c.is_control() && c != '\t' { ' ' } else { c }).collect();
-        if line.is_cut || lossy.chars().nth(LINE_CHARS).is_some() {
-            text.push_str("... (line truncated)");
-        }
-        self.text.push_str(&format!("{number}: {text}\n"));
-        self.lines += 1;
-    }
-
-    fn outcome(self, shown: &str, first: u64) -> Outcome {
-        let last = first + self.lines as u64 - u64::from(self.lines > 0);
-        let total = self.total.map_or("more".to_owned(), |total| total.to_string());
-        let mut text = self.text;
-        match (self.lines, self.total) {
-            (0, Some(0)) => text.push_str("(the file is empty)"),
-            (0, _) => text.push_str(&format!("(there is no line {first}; the file has {total} lines)")),
-            (_, Some(all)) if last >= all => {}
-            (_, _) => text.push_str(&format!("(lines {first}–{last} of {total}; go on with offset={})", last + 1)),
-        }
-        if !self.is_valid_utf8 {
-            text.push_str("\n(not valid UTF-8: some bytes are shown as \u{FFFD})");
-        }
-        let title = match self.total {
-            Some(all) if first == 1 && last >= all => format!("{shown} ({all} lines)"),
-            _ => format!("{shown} (lines {first}–{last} of {total})"),
-        };
-        Outcome::ok(text).titled(title)
+        Some(_) | None if similar.is_empty() => format!("read: {shown} does not exist"),
+        Some(_) | None => format!("read: {shown} does not exist. Did you mean {}?", similar.join(" or ")),
     }
 }
 
-/// A line of which no more than the beginning is kept.
-struct Line {
-    head: Vec<u8>,
-    is_cut: bool,
-}
-
-fn next_line(file: &mut impl BufRead) -> std::io::Result<Option<Line>> {
-    /// Every character of a shown line fits, whatever its length in UTF-8.
-    const HEAD_BYTES: usize = LINE_CHARS * 4 + 8;
-    let mut line = Line { head: Vec::new(), is_cut: false };
-    let mut any = false;
-    loop {
-        let buffer = file.fill_buf()?;
-        if buffer.is_empty() {
-            return Ok(any.then_some(line));
-        }
-        any = true;
-        let end = memchr::memchr(b'\n', buffer);
-        let piece = &buffer[..end.unwrap_or(buffer.len())];
-        let room = HEAD_BYTES - line.head.len();
-        line.is_cut |= piece.len() > room;
-        line.head.extend_from_slice(&piece[..piece.len().min(room)]);
-        let used = end.map_or(buffer.len(), |end| end + 1);
-        file.consume(used);
-        if end.is_some() {
-            return Ok(Some(line));
-        }
+fn list(path: &Path, cx: &ToolContext) -> io::Result<Outcome> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        let is_folder = fs::metadata(entry.path()).is_ok_and(|meta| meta.is_dir());
+        let name = paths::clean_name(&entry.file_name().to_string_lossy());
+        names.push(if is_folder { format!("{name}/") } else { name });
     }
-}
-
-/// What a file is that is not text, by its beginning.
-fn binary(head: &[u8]) -> Option<String> {
-    let size = |width: &[u8], height: &[u8]| {
-        let number = |bytes: &[u8]| bytes.iter().fold(0_u32, |all, byte| all << 8 | u32::from(*byte));
-        format!("{}×{}", number(width), number(height))
-    };
-    match head {
-        [0x89, b'P', b'N', b'G', ..] if head.len() >= 24 => {
-            return Some(format!("a PNG image, {}", size(&head[16..20], &head[20..24])));
-        }
-        [0xFF, 0xD8, 0xFF, ..] => return Some("a JPEG image".to_owned()),
-        [b'G', b'I', b'F', b'8', ..] => return Some("a GIF image".to_owned()),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => return Some("a WebP image".to_owned()),
-        [b'%', b'P', b'D', b'F', ..] => return Some("a PDF document".to_owned()),
-        _ => {}
-    }
-    let odd = head.iter().filter(|byte| matches!(byte, 0..=8 | 14..=26 | 28..=31 | 127)).count();
-    (head.contains(&0) || odd * 10 > head.len() * 3).then(|| "a binary file".to_owned())
-}
-
-fn list(path: &Path, shown: &str) -> std::io::Result<Outcome> {
-    let mut names: Vec<String> = fs::read_dir(path)?
-        .flatten()
-        .map(|entry| {
-            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            format!("{}{}", entry.file_name().to_string_lossy(), if is_folder { "/" } else { "" })
-        })
-        .collect();
     names.sort();
-    let more = names.len().saturating_sub(ENTRIES);
-    let count = names.len();
-    names.truncate(ENTRIES);
-    let rest = if more > 0 { format!("\n(and {more} more)") } else { String::new() };
-    let text = if names.is_empty() { "(the folder is empty)".to_owned() } else { names.join("\n") };
-    Ok(Outcome::ok(format!("{shown} is a folder:\n{text}{rest}")).titled(format!("{shown}/ ({count} entries)")))
+    let total = names.len();
+    let shown = paths::shown(path, cx);
+    let mut text = format!("{shown} is a directory with {total} entries:\n");
+    names.truncate(LISTED_ENTRIES);
+    text.push_str(&names.join("\n"));
+    if total > LISTED_ENTRIES {
+        text.push_str(&format!("\n({} more entries; use glob to find files)", total - LISTED_ENTRIES));
+    }
+    Ok(Outcome::ok(text).titled(format!("read {shown} ({total} entries)")))
 }
 
-/// Says which names come close.
-fn missing(path: &Path, shown: &str) -> Outcome {
-    let wanted = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
-    let names = path.parent().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
-    let mut close: Vec<String> = names
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .filter(|name| {
-            let name = name.to_lowercase();
-            name.contains(&wanted) || wanted.contains(&name) || similar::TextDiff::from_chars(&name, &wanted).ratio() > 0.7
-        })
-        .collect();
-    close.sort();
-    close.truncate(3);
-    let hint = if close.is_empty() { String::new() } else { format!(" Did you mean {}?", close.join(", ")) };
-    Outcome::failed(format!("{shown} does not exist.{hint}"))
+/// What is learned of a file while it streams by.
+struct Scan {
+    view: View,
+    /// Known if the file was read to its end and is not too large.
+    whole: Option<Whole>,
+    /// Whether there is more than was looked at.
+    goes_on: bool,
+}
+
+struct Whole {
+    hash: String,
+    content: Option<Vec<u8>>,
+}
+
+fn read_file(path: &Path, input: &Input, cx: &ToolContext) -> io::Result<Result<Outcome, Outcome>> {
+    // Should the file have become a pipe since we looked, opening it must not wait for a writer.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let size = file.metadata()?.len();
+    let count =
+        |number: Option<u64>, default: usize| number.map_or(default, |n| usize::try_from(n).unwrap_or(usize::MAX));
+    let first = count(input.offset, 1).max(1);
+    let most_lines = count(input.limit.filter(|limit| *limit > 0), READ_LINES);
+    Ok(match scan(file, size, Window::new(first, most_lines), cx)? {
+        Scanned::Binary(kind) => {
+            let size = if size < 1024 { format!("{size} bytes") } else { format!("{} KB", size / 1024) };
+            let kind = kind.map_or(String::new(), |kind| format!(", looks like {kind}"));
+            let shown = paths::shown(path, cx);
+            Ok(Outcome::ok(format!("{shown} is a binary file, {size}{kind}. Its content cannot be shown."))
+                .titled(format!("read {shown} (binary)")))
+        }
+        Scanned::Cancelled => Err(cancelled()),
+        Scanned::Text(scan) => shown(path, first, &scan, cx),
+    })
+}
+
+enum Scanned {
+    Binary(Option<String>),
+    Text(Scan),
+    Cancelled,
+}
+
+fn scan(mut file: File, size: u64, mut window: Window, cx: &ToolContext) -> io::Result<Scanned> {
+    /// Larger reads gain nothing.
+    const BUFFER_BYTES: usize = 64 << 10;
+    let is_tracked = size <= TRACKED_BYTES;
+    let mut hasher = blake3::Hasher::new();
+    let mut content = Vec::new();
+    let mut buffer = vec![0; BUFFER_BYTES];
+    let mut read: u64 = 0;
+    loop {
+        if cx.cancel.is_cancelled() {
+            return Ok(Scanned::Cancelled);
+        }
+        let count = match file.read(&mut buffer) {
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        let bytes = &buffer[..count];
+        if read == 0 && sniff::is_binary(bytes) {
+            return Ok(Scanned::Binary(sniff::kind(bytes)));
+        }
+        if count == 0 {
+            break;
+        }
+        read += count as u64;
+        window.push(bytes);
+        if is_tracked {
+            hasher.update(bytes);
+        }
+        if content.len() <= REMEMBERED_FILE_BYTES {
+            content.extend_from_slice(bytes);
+        }
+        // A file that grows while it is read has no end worth waiting for either.
+        if window.is_full() && (!is_tracked || read > TRACKED_BYTES) {
+            return Ok(Scanned::Text(Scan { view: window.finish(), whole: None, goes_on: true }));
+        }
+    }
+    let whole = (is_tracked && read <= TRACKED_BYTES).then(|| Whole {
+        hash: hasher.finalize().to_hex().to_string(),
+        content: (content.len() <= REMEMBERED_FILE_BYTES).then_some(content),
+    });
+    Ok(Scanned::Text(Scan { view: window.finish(), whole, goes_on: false }))
+}
+
+fn shown(path: &Path, first: usize, scan: &Scan, cx: &ToolContext) -> Result<Outcome, Outcome> {
+    let name = paths::shown(path, cx);
+    let View { text, lines, seen_lines, is_lossy } = &scan.view;
+    let (lines, total) = (*lines, *seen_lines);
+    if lines == 0 && first > 1 {
+        return Err(Outcome::failed(format!(
+            "read: offset {first} is beyond the end of {name}, which has {total} lines"
+        )));
+    }
+    if let Some(whole) = &scan.whole {
+        cx.files.note(path, &whole.hash, whole.content.as_deref());
+    }
+    let last = first + lines.saturating_sub(1);
+    let mut text = if lines == 0 { "(the file is empty)\n".to_owned() } else { text.clone() };
+    if *is_lossy {
+        text.push_str("(not valid UTF-8: what is not is shown as \u{fffd}; edit leaves it as it is)\n");
+    }
+    let next = last + 1;
+    if scan.goes_on {
+        text.push_str(&format!("(lines {first}–{last}, the file is large; continue with offset={next})\n"));
+    } else if last < total {
+        text.push_str(&format!("(lines {first}–{last} of {total}; continue with offset={next})\n"));
+    }
+    let title = match lines {
+        _ if scan.goes_on => format!("read {name} (lines {first}–{last})"),
+        _ if lines == total => format!("read {name} ({total} lines)"),
+        _ => format!("read {name} (lines {first}–{last} of {total})"),
+    };
+    let metadata = match &scan.whole {
+        Some(whole) => json!({"path": path, "hash": whole.hash, "lines": total}),
+        None => json!({"path": path}),
+    };
+    text.truncate(text.trim_end_matches('\n').len());
+    Ok(Outcome::ok(text).titled(title).with(metadata))
 }

@@ -1,23 +1,50 @@
-//! Walking a workspace as `git` sees it: what `.gitignore` leaves out is left out, `.git` itself too.
+//! Walking the workspace as ripgrep does: `.gitignore` counts, in and out of repositories; hidden files are seen, `.git`
+//! is not. What a person's global git configuration ignores does not count: it would need the environment.
 
-use ignore::{Walk, WalkBuilder};
+use crate::paths;
+use crate::tool::ToolContext;
+use globset::{GlobBuilder, GlobMatcher};
+use ignore::{WalkBuilder, WalkParallel};
 use piton_core::call::Outcome;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Every file below a folder that is not ignored, hidden ones included, sorted by name. Links are not followed.
-pub(crate) fn walk(root: &Path) -> Walk {
-    WalkBuilder::new(root)
-        .hidden(false)
-        .require_git(false)
-        .git_global(false)
-        .filter_entry(|entry| entry.file_name() != ".git")
-        .sort_by_file_name(std::cmp::Ord::cmp)
-        .build()
+/// Where to search: the workspace, or what the model named.
+pub(crate) fn root(tool: &str, raw: Option<&str>, cx: &ToolContext) -> Result<PathBuf, Outcome> {
+    let root = match raw.filter(|raw| !raw.trim().is_empty()) {
+        Some(raw) => paths::resolve(tool, raw, cx)?,
+        None => cx.workspace.clone(),
+    };
+    // Without `.` and `..` in it, so that what is found reads well.
+    root.canonicalize().map_err(|error| Outcome::failed(format!("{tool}: {}: {error}", paths::shown(&root, cx))))
 }
 
-/// A matcher for a glob, matched against the path below the root; one without a slash matches in any folder.
-pub(crate) fn matcher(glob: &str) -> Result<globset::GlobMatcher, Outcome> {
-    let anchored = if glob.contains('/') { glob.trim_start_matches("./").to_owned() } else { format!("**/{glob}") };
-    let built = globset::GlobBuilder::new(&anchored).literal_separator(true).build();
-    built.map(|glob| glob.compile_matcher()).map_err(|error| Outcome::failed(format!("not a valid glob: {error}")))
+/// Everything below `root` that is not ignored.
+pub(crate) fn walk(root: &Path) -> WalkParallel {
+    /// Walking waits for the disk more than it computes; more threads only get into each other's way.
+    const MOST_THREADS: usize = 4;
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+    let mut walk = WalkBuilder::new(root);
+    walk.hidden(false).require_git(false).git_global(false).threads(threads);
+    walk.filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git");
+    walk.build_parallel()
+}
+
+/// A pattern for paths below a root. Without a slash it is for names at any depth.
+pub(crate) struct PathPattern(GlobMatcher);
+
+impl PathPattern {
+    pub(crate) fn new(tool: &str, pattern: &str, root: &Path) -> Result<Self, Outcome> {
+        let within = Path::new(pattern).strip_prefix(root).ok().and_then(Path::to_str).unwrap_or(pattern);
+        let within = within.trim_start_matches("./").trim_start_matches('/');
+        let pattern = if within.contains('/') { within.to_owned() } else { format!("**/{within}") };
+        let glob = GlobBuilder::new(&pattern).literal_separator(true).build();
+        let glob = glob.map_err(|error| Outcome::failed(format!("{tool}: not a valid pattern: {error}")))?;
+        Ok(Self(glob.compile_matcher()))
+    }
+
+    pub(crate) fn matches(&self, path: &Path, root: &Path) -> bool {
+        // A root that is itself the file matches by its name.
+        let within = path.strip_prefix(root).ok().filter(|within| !within.as_os_str().is_empty());
+        within.or(path.file_name().map(Path::new)).is_some_and(|within| self.0.is_match(within))
+    }
 }

@@ -140,7 +140,14 @@ pub struct ToolSet {
 impl ToolSet {
     /// The tools that come with Piton. This is the only list of them.
     pub fn builtin() -> Self {
-        Self::of([Arc::new(Bash) as Arc<dyn Tool>, Arc::new(Edit), Arc::new(Glob), Arc::new(Grep), Arc::new(Read), Arc::new(Write)])
+        Self::of([
+            Arc::new(Bash) as Arc<dyn Tool>,
+            Arc::new(Edit),
+            Arc::new(Glob),
+            Arc::new(Grep),
+            Arc::new(Read),
+            Arc::new(Write),
+        ])
     }
 
     /// No tools at all.

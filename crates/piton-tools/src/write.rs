@@ -1,20 +1,26 @@
-//! `write`: a whole file.
+//! `write`: puts a whole file in place, new or instead of one the model has read.
 
-use crate::change::{self, Left};
-use crate::tool::{Tool, ToolContext, parse_input, schema_of};
+use crate::change::{self, Now};
+use crate::input::{parse_input, schema_of};
+use crate::tool::{Tool, ToolContext, blocking};
 use async_trait::async_trait;
 use piton_core::call::{Outcome, ToolClass, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The tool.
-pub(crate) struct Write;
+#[derive(Debug, Clone, Copy)]
+pub struct Write;
+
+const NAME: &str = "write";
 
 #[derive(Deserialize, JsonSchema)]
 struct Input {
+    /// The file
     #[serde(alias = "filePath", alias = "file_path")]
     path: String,
+    /// The whole content
     content: String,
 }
 
@@ -22,40 +28,48 @@ struct Input {
 impl Tool for Write {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "write".to_owned(),
-            description: "Create a file, or replace all of one you have read. Folders are created. To change part of a \
-                          file use edit."
+            name: NAME.to_owned(),
+            description: "Writes a whole file and creates missing folders. A file that exists must have been read \
+                          before; to change part of it, use edit."
                 .to_owned(),
             schema: schema_of::<Input>(),
             class: ToolClass::Write,
         }
     }
 
-    async fn run(&self, input: Value, context: &ToolContext) -> Outcome {
-        let context = context.clone();
-        let work = move || write(input, &context).unwrap_or_else(|refusal| refusal);
-        crate::tool::on_a_thread(work).await
+    async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {
+        match parse_input(NAME, &input) {
+            Ok(input) => blocking(cx, move |cx| write(&input, cx).unwrap_or_else(|refused| refused)).await,
+            Err(outcome) => outcome,
+        }
     }
 
-    async fn settle(&self, input: Value, context: &ToolContext) -> Outcome {
-        match change::left_of(context) {
-            Left::Nothing => self.run(input, context).await,
-            Left::Outcome(outcome) => outcome,
+    async fn settle(&self, input: Value, cx: &ToolContext) -> Outcome {
+        match change::settled(NAME, cx) {
+            Some(outcome) => outcome,
+            None => self.run(input, cx).await,
         }
     }
 }
 
-fn write(input: Value, context: &ToolContext) -> Result<Outcome, Outcome> {
-    let Input { path, content } = parse_input("write", input)?;
-    let (real, before) = change::current(&context.path(&path))?;
-    if let Some(before) = &before {
-        change::check_known(context, &real, before)?;
+fn write(input: &Input, cx: &ToolContext) -> Result<Outcome, Outcome> {
+    let target = change::target(NAME, &input.path, cx)?;
+    let content = input.content.as_bytes();
+    if let Now::File { content: now, hash } = &target.now
+        && now == content
+    {
+        cx.files.note(&target.path, hash, Some(content));
+        let text = format!("{} already has exactly this content; nothing was written", target.shown);
+        let title = format!("write {} (unchanged)", target.shown);
+        return Ok(Outcome::ok(text).titled(title).with(json!({"path": target.path, "hash": hash})));
     }
-    let mut outcome = change::apply(context, &real, before.as_deref(), content.as_bytes())?;
-    let shown = context.shown(&real);
-    let lines = content.lines().count();
-    let verb = if before.is_some() { "replaced" } else { "created" };
-    outcome.text = format!("{verb} {shown} ({lines} lines, {} bytes)", content.len());
-    outcome.title = format!("{shown} ({verb}, {lines} lines)");
-    Ok(outcome)
+    change::check_seen(NAME, &target, cx)?;
+    let changed = change::apply(NAME, &target, content, cx)?;
+    let size = format!("{} lines, {} bytes", input.content.lines().count(), content.len());
+    let done = match target.now {
+        Now::Absent => "created",
+        Now::File { .. } => "wrote",
+    };
+    let title = format!("write {} (+{} −{})", target.shown, changed.diff.added, changed.diff.removed);
+    Ok(Outcome::ok(format!("{done} {} ({size})", target.shown)).titled(title).with(changed.metadata))
 }

@@ -1,12 +1,13 @@
-//! The runner alone, for whoever embeds Piton in a binary that cannot be started again as a runner:
-//! `piton-runner BASE` with the order as JSON on standard input.
+//! The runner alone, for embedders whose own binary cannot be started again as one: `piton-runner <base path>`.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-#[expect(clippy::disallowed_methods, reason = "a binary reads its own argv")]
+#[allow(clippy::disallowed_methods, reason = "a binary of its own, which reads its argument here and nowhere else")]
 fn main() -> ExitCode {
-    let Some(base) = std::env::args_os().nth(1) else { return ExitCode::from(2) };
-    let code = piton_tools::runner::runner_main(Path::new(&base), std::io::stdin());
-    ExitCode::from(u8::try_from(code).unwrap_or(1))
+    /// As in `sysexits.h`: the command line is wrong.
+    const EX_USAGE: u8 = 64;
+    let Some(base) = std::env::args_os().nth(1).map(PathBuf::from) else { return ExitCode::from(EX_USAGE) };
+    let code = piton_tools::runner::runner_main(&base, std::io::stdin().lock());
+    u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from)
 }

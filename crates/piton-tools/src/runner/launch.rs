@@ -1,158 +1,117 @@
-//! The writer's side: starts a runner, watches its output, passes on a cancel, and reads how it ended.
+//! The writer's side: starts a runner for a call, passes on what the command writes, and stops it when it should stop.
 
-use super::settle::{Settled, read_exit};
-use super::{RunSpec, file, kill};
-use crate::tool::{OutputSink, ToolContext};
-use rustix::process::Signal;
-use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::io::{Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use super::files::CallFiles;
+use super::report::Tail;
+use super::settle::settle_from;
+use super::{RunSpec, RunnerCommand};
+use crate::limits::{LIVE_EVERY, RUNNER_GRACE};
+use crate::tool::ToolContext;
+use piton_core::call::Outcome;
+use rustix::process::{Pid, Signal, kill_process};
+use std::io;
+use std::pin::Pin;
 use std::process::Stdio;
-use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use std::time::Instant;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 
-/// How often new output is looked for.
-pub(super) const TAIL_EVERY: Duration = Duration::from_millis(25);
-/// Time a runner gets to end its command after it was told to stop.
-const STOP_WITHIN: Duration = Duration::from_secs(4);
-/// Live output passed on, in bytes. More than this nobody watches; all of it is in the file.
-const LIVE_BYTES: u64 = 1024 * 1024;
-
-/// How to start a runner: the file names of the call are added as the last argument.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunnerCommand {
-    /// The program.
-    pub program: PathBuf,
-    /// Its arguments, for example `runner`.
-    pub args: Vec<OsString>,
-}
-
-/// Starts a runner for this call and waits for its end. Dropping the future tells the runner to stop its command.
-pub async fn launch(spec: &RunSpec, base: &Path, context: &ToolContext) -> std::io::Result<Settled> {
-    let Some(runner) = &context.runner else {
-        return Err(std::io::Error::other("no runner is configured, so shell commands cannot be run"));
+/// Runs the context's call, once and for all. Dropped half-way, it asks the runner to stop the command. `command` is
+/// only for the words.
+pub async fn launch(spec: &RunSpec, command: &str, cx: &ToolContext) -> Outcome {
+    let Some(runner) = &cx.runner else {
+        return Outcome::failed("bash: no runner configured, so shell commands cannot be run here");
     };
-    let mut child = spawn(runner, base, &context.env)?;
-    let mut guard = StopOnDrop { pid: child.id().and_then(|pid| i32::try_from(pid).ok()) };
-    let order = serde_json::to_vec(spec)?;
-    if let Some(mut stdin) = child.stdin.take() {
-        stdin.write_all(&order).await?;
-        stdin.shutdown().await?;
+    if cx.cancel.is_cancelled() {
+        return crate::tool::cancelled();
     }
-    let mut tail = Tail::new(file(base, "out"), context.output.clone());
-    watch(&mut child, &mut tail, context).await?;
-    guard.pid = None;
-    tail.pass_on();
-    let mut words = String::new();
-    if let Some(stderr) = child.stderr.take() {
-        // What a runner says is a line or two.
-        drop(stderr.take(4096).read_to_string(&mut words).await);
+    let files = CallFiles::new(&cx.calls_dir.join(cx.call.as_str()));
+    let mut tail = Tail::new(&files, &cx.output);
+    if let Err(error) = run_to_its_end(runner, spec, &files, &mut tail, cx).await {
+        return Outcome::failed(format!("bash: the runner {} cannot be started: {error}", runner.program.display()));
     }
-    match read_exit(base)? {
-        Some(exit) => Ok(Settled::Ended(exit)),
-        None if file(base, "claim").exists() => super::settle(base, &context.output, &context.cancel).await,
-        None if words.is_empty() => Err(std::io::Error::other("the runner ended without doing anything")),
-        None => Err(std::io::Error::other(words.trim().to_owned())),
-    }
+    // Usually the exit record lies there. Otherwise the files say what is the matter.
+    settle_from(&files, tail, command, cx).await
 }
 
-fn spawn(runner: &RunnerCommand, base: &Path, env: &BTreeMap<OsString, OsString>) -> std::io::Result<Child> {
+/// Waits for the runner's word, not for a timer: a person waits for the answer.
+async fn run_to_its_end(
+    runner: &RunnerCommand,
+    spec: &RunSpec,
+    files: &CallFiles,
+    tail: &mut Tail,
+    cx: &ToolContext,
+) -> io::Result<()> {
+    std::fs::create_dir_all(&cx.calls_dir)?;
     let mut command = Command::new(&runner.program);
-    command.args(&runner.args).arg(base).env_clear().envs(env);
-    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-    command.spawn().map_err(|error| {
-        std::io::Error::new(error.kind(), format!("the runner {} could not be started: {error}", runner.program.display()))
-    })
-}
-
-/// Waits for the runner's end.
-async fn watch(child: &mut Child, tail: &mut Tail, context: &ToolContext) -> std::io::Result<()> {
-    let mut looks = tokio::time::interval_at(tokio::time::Instant::now() + TAIL_EVERY, TAIL_EVERY);
+    command.args(&runner.args).arg(files.base()).env_clear().envs(cx.env.iter());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut running = Running { child: Some(command.spawn()?) };
+    // A runner that was not told all does nothing, and one that took its claim did hear everything: the files say which.
+    let _ = running.tell(spec).await;
+    let mut ticks = tokio::time::interval(LIVE_EVERY);
+    let mut asked_at: Option<Instant> = None;
+    let mut done = running.done();
     loop {
         tokio::select! {
-            biased;
-            ended = child.wait() => return ended.map(drop),
-            () = context.cancel.cancelled() => break,
-            _ = looks.tick() => tail.pass_on(),
-        }
-    }
-    if let Some(pid) = child.id().and_then(|pid| i32::try_from(pid).ok()) {
-        kill::send(pid, Signal::TERM);
-    }
-    match tokio::time::timeout(STOP_WITHIN, child.wait()).await {
-        Ok(ended) => ended.map(drop),
-        Err(_) => child.kill().await,
-    }
-}
-
-/// Tells the runner to stop when nobody waits for it any more.
-struct StopOnDrop {
-    pid: Option<i32>,
-}
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        if let Some(pid) = self.pid {
-            kill::send(pid, Signal::TERM);
-        }
-    }
-}
-
-/// Passes a growing file on as readable text.
-pub(super) struct Tail {
-    path: PathBuf,
-    output: OutputSink,
-    file: Option<std::fs::File>,
-    offset: u64,
-    /// Bytes of a character that is not complete yet.
-    rest: Vec<u8>,
-}
-
-impl Tail {
-    pub(super) fn new(path: PathBuf, output: OutputSink) -> Self {
-        Self { path, output, file: None, offset: 0, rest: Vec::new() }
-    }
-
-    /// Passes on what is new. A file that cannot be read is no reason to fail: the whole output is read at the end.
-    pub(super) fn pass_on(&mut self) {
-        if self.offset < LIVE_BYTES && let Some(bytes) = self.read() {
-            self.offset += bytes.len() as u64;
-            self.rest.extend(bytes);
-            let whole = whole_characters(&self.rest);
-            let text = crate::text::readable(&self.rest[..whole]);
-            self.rest.drain(..whole);
-            if !text.is_empty() {
-                self.output.push(&text);
+            () = &mut done => break,
+            () = cx.cancel.cancelled(), if asked_at.is_none() => {
+                running.signal(Signal::TERM);
+                asked_at = Some(Instant::now());
+            }
+            _ = ticks.tick(), if asked_at.is_some() || cx.output.wanted() => {
+                tail.follow();
+                // The real clock: see `settle`.
+                if asked_at.is_some_and(|at| at.elapsed() >= RUNNER_GRACE) {
+                    running.signal(Signal::KILL);
+                }
             }
         }
     }
+    running.leave();
+    Ok(())
+}
 
-    fn read(&mut self) -> Option<Vec<u8>> {
-        let file = match &mut self.file {
-            Some(file) => file,
-            none => none.insert(std::fs::File::open(&self.path).ok()?),
-        };
-        file.seek(SeekFrom::Start(self.offset)).ok()?;
-        let mut bytes = Vec::new();
-        file.take(64 * 1024).read_to_end(&mut bytes).ok()?;
-        (!bytes.is_empty()).then_some(bytes)
+/// A runner that is ours to stop.
+struct Running {
+    /// `None` once it has nothing more to do for us.
+    child: Option<Child>,
+}
+
+impl Running {
+    async fn tell(&mut self, spec: &RunSpec) -> io::Result<()> {
+        let Some(mut stdin) = self.child.as_mut().and_then(|child| child.stdin.take()) else { return Ok(()) };
+        stdin.write_all(&serde_json::to_vec(spec)?).await
+    }
+
+    /// Waits until the exit record is there, or the runner is gone: either closes its stdout.
+    fn done(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let stdout = self.child.as_mut().and_then(|child| child.stdout.take());
+        Box::pin(async move {
+            let Some(mut stdout) = stdout else { return };
+            let mut byte = [0];
+            // An error is as good as an end; the files tell the rest.
+            while matches!(stdout.read(&mut byte).await, Ok(count) if count > 0) {}
+        })
+    }
+
+    /// Has no effect once the runner's end is known: its id may then be another's.
+    fn signal(&self, signal: Signal) {
+        let id = self.child.as_ref().and_then(Child::id);
+        if let Some(pid) = id.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw) {
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    /// Lets the runner end by itself, and collects it when it has.
+    fn leave(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            tokio::spawn(async move { child.wait().await });
+        }
     }
 }
 
-/// How many bytes from the beginning end with a whole character.
-fn whole_characters(bytes: &[u8]) -> usize {
-    let from = bytes.len().saturating_sub(3);
-    for at in (from..bytes.len()).rev() {
-        let needs = match bytes[at] {
-            0xC0..=0xDF => 2,
-            0xE0..=0xEF => 3,
-            0xF0..=0xF7 => 4,
-            0x80..=0xBF => continue,
-            _ => 1,
-        };
-        return if bytes.len() - at < needs { at } else { bytes.len() };
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.signal(Signal::TERM);
     }
-    bytes.len()
 }

@@ -1,137 +1,155 @@
-//! The truth about a call that another process had begun.
+//! What came of a call whose runner somebody else started, or whose runner just ended: the exit record and the claim
+//! tell, and where they do not, the settler decides and writes its decision down.
 
-use super::launch::{TAIL_EVERY, Tail};
-use super::serve::record;
-use super::{Claim, Exit, ExitStatus, boot_id, file, kill, take_claim};
-use crate::tool::OutputSink;
-use rustix::fs::{FlockOperation, flock};
+use super::files::{CallFiles, Claim, ClaimState, ClaimedBy, End, ExitRecord, HeldClaim};
+use super::processes::{is_of_another_boot, kill_remains, signal_runner};
+use super::report::{self, Tail};
+use crate::limits::{ATTACHED_EVERY, RUNNER_GRACE};
+use crate::tool::ToolContext;
+use piton_core::call::Outcome;
 use rustix::process::Signal;
-use std::fs::File;
-use std::io::ErrorKind;
+use std::io;
 use std::path::Path;
-use tokio_util::sync::CancellationToken;
+use std::time::Instant;
 
-/// What is known of a call.
+/// What one look at a call finds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Settled {
-    /// It ended, and this is how.
-    Ended(Exit),
-    /// It began and was cut off; how far it came is not known. With the time from its start until it was found so, in
-    /// milliseconds.
-    Interrupted {
-        /// An upper bound of how long it ran.
-        at_most_ms: u64,
-    },
-    /// It never began, and now never will.
-    NotStarted,
+    /// It is over: for good, as recorded. [`End::Interrupted`] and [`End::NotStarted`] included.
+    Over(ExitRecord),
+    /// Its runner is at work. `None` for a runner that is only just beginning.
+    Running(Option<Claim>),
 }
 
-/// Who has the claim of a call.
-enum Holder {
-    /// Nobody ever took it.
-    Nobody,
-    /// A runner that is alive.
-    Runner,
-    /// A runner that is gone. The lock is ours, so that one that was only slow cannot start any more.
-    Gone(File),
-}
-
-/// Finds out how a call ended. Waits for a runner that is still at work, passing on its output; a cancel stops it.
-pub async fn settle(base: &Path, output: &OutputSink, cancel: &CancellationToken) -> std::io::Result<Settled> {
-    let mut tail = Tail::new(file(base, "out"), output.clone());
-    let mut told = false;
-    loop {
-        if let Some(exit) = read_exit(base)? {
-            return Ok(if exit.status == ExitStatus::NotStarted { Settled::NotStarted } else { Settled::Ended(exit) });
-        }
-        match holder(base)? {
-            Holder::Nobody => {
-                if let Some(_claim) = take_claim(base)? {
-                    record(base, &Exit::not_started())?;
-                    return Ok(Settled::NotStarted);
-                }
+/// Looks once. Where nobody holds the claim and there is no exit record, this settles the call: it kills what is left
+/// of the command, or takes the claim so that it can never run, and records that.
+pub fn settle_once(base: &Path) -> io::Result<Settled> {
+    let files = CallFiles::new(base);
+    if let Some(record) = files.read_exit()? {
+        return Ok(Settled::Over(record));
+    }
+    if let Some(held) = files.take_claim(&ClaimedBy::Settler)? {
+        return record(&files, &held, ExitRecord::of(End::NotStarted));
+    }
+    match files.claim_state()? {
+        ClaimState::Held(Some(ClaimedBy::Runner(claim))) => Ok(Settled::Running(Some(claim))),
+        ClaimState::Held(Some(ClaimedBy::Settler) | None) => Ok(Settled::Running(None)),
+        ClaimState::Free(held, by) => {
+            // It may have ended between our two looks.
+            if let Some(record) = files.read_exit()? {
+                return Ok(Settled::Over(record));
             }
-            Holder::Gone(lock) => {
-                // It may have written its record between the two looks.
-                if read_exit(base)?.is_some() {
-                    continue;
-                }
-                let claim = read_claim(base);
-                end_remains(claim.as_ref());
-                drop(lock);
-                return Ok(Settled::Interrupted { at_most_ms: claim.map_or(0, |claim| age_ms(&claim)) });
-            }
-            Holder::Runner => {
-                if cancel.is_cancelled() && !told {
-                    told = true;
-                    tell_to_stop(base);
-                }
-                tail.pass_on();
-                tokio::time::sleep(TAIL_EVERY).await;
-            }
+            let verdict = match by {
+                Some(ClaimedBy::Settler) => ExitRecord::of(End::NotStarted),
+                Some(ClaimedBy::Runner(claim)) => interrupted(&files, Some(&claim)),
+                None => interrupted(&files, None),
+            };
+            record(&files, &held, verdict)
         }
     }
 }
 
-impl Exit {
-    fn not_started() -> Self {
-        Self {
-            status: ExitStatus::NotStarted,
-            code: None,
-            signal: None,
-            duration_ms: 0,
-            output_bytes: 0,
-            left_behind: 0,
-            error: None,
-        }
-    }
+fn record(files: &CallFiles, held: &HeldClaim, record: ExitRecord) -> io::Result<Settled> {
+    files.write_exit(&record, held)?;
+    files.sync_folder()?;
+    Ok(Settled::Over(record))
 }
 
-/// The exit record, if there is one. It is written whole or not at all, so an unreadable one is an error.
-pub(super) fn read_exit(base: &Path) -> std::io::Result<Option<Exit>> {
-    match std::fs::read(file(base, "exit")) {
-        Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
+fn interrupted(files: &CallFiles, claim: Option<&Claim>) -> ExitRecord {
+    if let Some(claim) = claim {
+        kill_remains(claim);
     }
-}
-
-fn holder(base: &Path) -> std::io::Result<Holder> {
-    let claim = match File::open(file(base, "claim")) {
-        Ok(claim) => claim,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Holder::Nobody),
-        Err(error) => return Err(error),
+    let cause = match claim {
+        Some(claim) if is_of_another_boot(claim) => "a restart of the machine",
+        Some(_) | None => "the death of its runner",
     };
-    match flock(&claim, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Holder::Gone(claim)),
-        Err(rustix::io::Errno::WOULDBLOCK) => Ok(Holder::Runner),
-        Err(error) => Err(error.into()),
+    let began = std::fs::metadata(files.claim()).and_then(|claim| claim.modified());
+    let output = std::fs::metadata(files.out());
+    let last_sign = output.as_ref().ok().and_then(|out| out.modified().ok());
+    let lived = began.ok().zip(last_sign).and_then(|(began, last)| last.duration_since(began).ok()).unwrap_or_default();
+    ExitRecord {
+        duration_ms: u64::try_from(lived.as_millis()).unwrap_or(u64::MAX),
+        output_bytes: output.as_ref().map_or(0, std::fs::Metadata::len),
+        kept_bytes: output.map_or(0, |out| out.len()),
+        error: Some(cause.to_owned()),
+        ..ExitRecord::of(End::Interrupted)
     }
 }
 
-fn read_claim(base: &Path) -> Option<Claim> {
-    serde_json::from_slice(&std::fs::read(file(base, "claim")).ok()?).ok()
+/// Finds the outcome of the context's call. Waits for a runner that is at work, passing on its output, and stops it
+/// when the call is cancelled. `command` is only for the words.
+pub async fn settle(command: &str, cx: &ToolContext) -> Outcome {
+    let files = CallFiles::new(&cx.calls_dir.join(cx.call.as_str()));
+    if let Err(error) = std::fs::create_dir_all(&cx.calls_dir) {
+        return Outcome::failed(format!("bash: {} cannot be created: {error}", cx.calls_dir.display()));
+    }
+    let tail = Tail::new(&files, &cx.output);
+    settle_from(&files, tail, command, cx).await
 }
 
-/// Ends what a dead runner left: everything of the session it led. After a reboot there is nothing, and ids are others'.
-fn end_remains(claim: Option<&Claim>) {
-    let Some(claim) = claim.filter(|claim| claim.boot_id == boot_id()) else { return };
-    for pid in kill::members_of_session(claim.pid) {
-        // A process with a recycled id is younger than nothing of ours, but older processes surely are not ours.
-        if kill::stat(pid).is_some_and(|stat| stat.start_ticks >= claim.start_ticks) {
-            kill::send(pid, Signal::KILL);
+/// The same, going on from output that was already passed on.
+pub(super) async fn settle_from(files: &CallFiles, mut tail: Tail, command: &str, cx: &ToolContext) -> Outcome {
+    // The usual end of a call of our own, at once: there is nothing to sync, kill or wait for.
+    if let Ok(Some(record)) = files.read_exit() {
+        tail.follow();
+        return report::outcome(&record, files, command, cx);
+    }
+    let mut stopping = Stopping::No;
+    loop {
+        match look(files, cx, command).await {
+            Ok(Look::Over(outcome)) => {
+                tail.follow();
+                return *outcome;
+            }
+            Ok(Look::Running(claim)) => {
+                tail.follow();
+                stopping = stopping.next(cx.cancel.is_cancelled(), claim.as_ref());
+            }
+            Err(error) => return Outcome::failed(format!("bash: what came of this call cannot be read: {error}")),
+        }
+        tokio::time::sleep(ATTACHED_EVERY).await;
+    }
+}
+
+enum Look {
+    Over(Box<Outcome>),
+    Running(Option<Claim>),
+}
+
+/// One look, on a thread that may block: it may sync and kill.
+async fn look(files: &CallFiles, cx: &ToolContext, command: &str) -> io::Result<Look> {
+    let (files, cx, command) = (files.clone(), cx.clone(), command.to_owned());
+    let work = move || {
+        Ok(match settle_once(files.base())? {
+            Settled::Over(record) => Look::Over(Box::new(report::outcome(&record, &files, &command, &cx))),
+            Settled::Running(claim) => Look::Running(claim),
+        })
+    };
+    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
+}
+
+/// How far we are in stopping somebody else's runner.
+enum Stopping {
+    No,
+    /// Asked to, at this time.
+    Asked(Instant),
+    Killed,
+}
+
+impl Stopping {
+    fn next(self, cancelled: bool, claim: Option<&Claim>) -> Self {
+        let Some(claim) = claim.filter(|_| cancelled) else { return self };
+        match self {
+            Self::No => {
+                signal_runner(claim, Signal::TERM);
+                Self::Asked(Instant::now())
+            }
+            // The real clock, not tokio's: a process takes its time even where a test's clock stands still.
+            Self::Asked(at) if at.elapsed() >= RUNNER_GRACE => {
+                signal_runner(claim, Signal::KILL);
+                Self::Killed
+            }
+            Self::Asked(_) | Self::Killed => self,
         }
     }
-}
-
-fn tell_to_stop(base: &Path) {
-    let Some(claim) = read_claim(base).filter(|claim| claim.boot_id == boot_id()) else { return };
-    if kill::stat(claim.pid).is_some_and(|stat| stat.start_ticks == claim.start_ticks) {
-        kill::send(claim.pid, Signal::TERM);
-    }
-}
-
-fn age_ms(claim: &Claim) -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX).saturating_sub(claim.at_ms)
 }

@@ -1,0 +1,216 @@
+//! The files of one call, `<base>.claim`, `<base>.out` and `<base>.exit`, and who may write them when.
+
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// How a call ended, in the words of whoever saw it end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExitRecord {
+    /// How it ended.
+    pub status: End,
+    /// The exit code, if the command exited.
+    #[serde(default)]
+    pub code: Option<i32>,
+    /// The signal that ended it, if one did.
+    #[serde(default)]
+    pub signal: Option<i32>,
+    /// How long it ran, in milliseconds; for an interrupted one, until its last sign of life.
+    #[serde(default)]
+    pub duration_ms: u64,
+    /// Bytes it wrote, those not kept included.
+    #[serde(default)]
+    pub output_bytes: u64,
+    /// Bytes of it that should be in the output file.
+    #[serde(default)]
+    pub kept_bytes: u64,
+    /// Processes that were still there when the command ended by itself, and were killed.
+    #[serde(default)]
+    pub left_behind: u32,
+    /// What went wrong besides: why it could not be started, why output is missing, why it was interrupted.
+    #[serde(default)]
+    pub error: Option<String>,
+}
+
+/// The ways a call ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// The command exited by itself.
+    Exited,
+    /// A signal ended it that the runner did not send.
+    Signaled,
+    /// Its time was up.
+    TimedOut,
+    /// The runner was asked to stop it.
+    Cancelled,
+    /// It could not be started.
+    SpawnFailed,
+    /// Its runner died: what the command did is not known. Written by a settler.
+    Interrupted,
+    /// It never ran and never will. Written by a settler.
+    NotStarted,
+}
+
+impl ExitRecord {
+    /// A record of this end and nothing else.
+    pub fn of(status: End) -> Self {
+        Self {
+            status,
+            code: None,
+            signal: None,
+            duration_ms: 0,
+            output_bytes: 0,
+            kept_bytes: 0,
+            left_behind: 0,
+            error: None,
+        }
+    }
+}
+
+/// What a claim says about whoever took it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClaimedBy {
+    /// A runner: from here on the command may run.
+    Runner(Claim),
+    /// A settler: the command never runs.
+    Settler,
+}
+
+/// Which process took a claim. Ids are only meaningful within one boot and one process id namespace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// Its process id, which is also the id of the session the command runs in.
+    pub pid: i32,
+    /// When it started, in clock ticks since boot: with the id, unmistakable.
+    pub start_ticks: u64,
+    /// The boot it belongs to.
+    pub boot_id: String,
+    /// The namespace its id belongs to.
+    pub pid_namespace: String,
+}
+
+/// The paths of one call.
+#[derive(Debug, Clone)]
+pub(super) struct CallFiles {
+    base: PathBuf,
+}
+
+/// A claim that is ours: locked for as long as this lives.
+#[derive(Debug)]
+pub(super) struct HeldClaim(#[expect(dead_code, reason = "holds the lock")] File);
+
+/// What a look at an existing claim finds.
+pub(super) enum ClaimState {
+    /// Its owner lives.
+    Held(Option<ClaimedBy>),
+    /// Its owner is gone; the lock is now ours.
+    Free(HeldClaim, Option<ClaimedBy>),
+}
+
+impl CallFiles {
+    pub(super) fn new(base: &Path) -> Self {
+        Self { base: base.to_path_buf() }
+    }
+
+    pub(super) fn base(&self) -> &Path {
+        &self.base
+    }
+
+    pub(super) fn out(&self) -> PathBuf {
+        self.with("out")
+    }
+
+    pub(super) fn claim(&self) -> PathBuf {
+        self.with("claim")
+    }
+
+    fn with(&self, extension: &str) -> PathBuf {
+        let mut path = OsString::from(&self.base);
+        path.push(".");
+        path.push(extension);
+        path.into()
+    }
+
+    /// Takes the claim, durably; `None` if it was taken before, by whomever.
+    pub(super) fn take_claim(&self, by: &ClaimedBy) -> io::Result<Option<HeldClaim>> {
+        let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(self.claim());
+        let mut file = match created {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        // Between creating and locking, a settler may have found the claim free and written its verdict. It counts.
+        if !lock(&file)? || self.read_exit()?.is_some() {
+            return Ok(None);
+        }
+        file.write_all(&serde_json::to_vec(by)?)?;
+        file.sync_all()?;
+        self.sync_folder()?;
+        Ok(Some(HeldClaim(file)))
+    }
+
+    /// Looks at a claim that exists.
+    pub(super) fn claim_state(&self) -> io::Result<ClaimState> {
+        let file = File::open(self.claim())?;
+        let locked = lock(&file)?;
+        // A claim cut short by the death of its owner says nothing, and its command was not started yet.
+        let by = serde_json::from_slice(&std::fs::read(self.claim())?).ok();
+        Ok(if locked { ClaimState::Free(HeldClaim(file), by) } else { ClaimState::Held(by) })
+    }
+
+    /// The exit record, if there is one.
+    pub(super) fn read_exit(&self) -> io::Result<Option<ExitRecord>> {
+        match std::fs::read(self.with("exit")) {
+            Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sets space aside for the exit record while the command runs: a disk that it fills cannot keep us from saying how
+    /// it ended.
+    pub(super) fn reserve_exit(&self, _held: &HeldClaim) -> io::Result<()> {
+        /// More than a record needs, less than a block.
+        const BYTES: usize = 1_024;
+        let mut file = open_exit(&self.with("exit.tmp"))?;
+        file.write_all(&[b' '; BYTES])
+    }
+
+    /// Writes the exit record, whole or not at all. Only for who holds the claim. From here on everybody sees it; it is
+    /// durable after [`CallFiles::sync_folder`].
+    pub(super) fn write_exit(&self, record: &ExitRecord, _held: &HeldClaim) -> io::Result<()> {
+        let unfinished = self.with("exit.tmp");
+        let mut file = open_exit(&unfinished)?;
+        let mut json = serde_json::to_vec(record)?;
+        // JSON may end in spaces, so the file keeps the size it was reserved in.
+        let reserved = usize::try_from(file.metadata()?.len()).unwrap_or_default();
+        json.resize(json.len().max(reserved), b' ');
+        file.write_all(&json)?;
+        file.sync_data()?;
+        std::fs::rename(unfinished, self.with("exit"))
+    }
+
+    /// Makes the names of the files durable.
+    pub(super) fn sync_folder(&self) -> io::Result<()> {
+        File::open(self.base.parent().unwrap_or(Path::new("/")))?.sync_all()
+    }
+}
+
+fn open_exit(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+/// Whether we got the lock; never waits.
+fn lock(file: &File) -> io::Result<bool> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}

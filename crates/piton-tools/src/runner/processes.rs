@@ -1,0 +1,160 @@
+//! Processes as `/proc` shows them: whose child each is, and how to end what is left of a command.
+
+use super::files::Claim;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+/// What `/proc/<pid>/stat` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Process {
+    pub(super) pid: i32,
+    parent: i32,
+    session: i32,
+    start_ticks: u64,
+    /// Dead, and only waiting to be collected.
+    dead: bool,
+}
+
+impl Process {
+    fn read(pid: i32) -> Option<Self> {
+        Self::parse(pid, &std::fs::read(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// The name, in parentheses, may hold anything, spaces and parentheses included: the fields begin after the last.
+    fn parse(pid: i32, stat: &[u8]) -> Option<Self> {
+        /// Positions after the name, where `state` is 0.
+        const PARENT: usize = 1;
+        const SESSION: usize = 3;
+        const START: usize = 19;
+        let after = stat.iter().rposition(|byte| *byte == b')')? + 1;
+        let fields: Vec<&str> = std::str::from_utf8(&stat[after..]).ok()?.split_ascii_whitespace().collect();
+        Some(Self {
+            pid,
+            parent: fields.get(PARENT)?.parse().ok()?,
+            session: fields.get(SESSION)?.parse().ok()?,
+            start_ticks: fields.get(START)?.parse().ok()?,
+            dead: matches!(*fields.first()?, "Z" | "X"),
+        })
+    }
+}
+
+/// Every process there is.
+fn all() -> Vec<Process> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| Process::read(entry.file_name().to_str()?.parse().ok()?)).collect()
+}
+
+/// Those living processes for which `ours` holds, and all their descendants.
+fn with_descendants(all: &[Process], ours: impl Fn(&Process) -> bool) -> Vec<Process> {
+    let mut family: HashSet<i32> = all.iter().filter(|process| ours(process)).map(|process| process.pid).collect();
+    loop {
+        let known = family.len();
+        family.extend(all.iter().filter(|process| family.contains(&process.parent)).map(|p| p.pid).collect::<Vec<_>>());
+        if family.len() == known {
+            return all.iter().filter(|process| family.contains(&process.pid) && !process.dead).copied().collect();
+        }
+    }
+}
+
+/// The living descendants of a process, in its subreaper's care or not.
+pub(super) fn descendants(of: i32) -> Vec<Process> {
+    with_descendants(&all(), |process| process.parent == of)
+}
+
+/// Kills a process that a moment ago was there.
+pub(super) fn kill(process: &Process) {
+    if let Some(pid) = Pid::from_raw(process.pid) {
+        // Gone in the meantime is as good.
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}
+
+/// This process, as its claim describes it.
+pub(super) fn this_process() -> Option<Claim> {
+    let pid = i32::try_from(std::process::id()).ok()?;
+    Some(Claim {
+        pid,
+        start_ticks: Process::read(pid)?.start_ticks,
+        boot_id: boot_id()?,
+        pid_namespace: pid_namespace()?,
+    })
+}
+
+/// Whether the machine was started anew since the claim was taken: then nothing of it lives.
+pub(super) fn is_of_another_boot(claim: &Claim) -> bool {
+    boot_id().is_some_and(|now| now != claim.boot_id)
+}
+
+fn boot_id() -> Option<String> {
+    Some(std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned())
+}
+
+fn pid_namespace() -> Option<String> {
+    Some(std::fs::read_link("/proc/self/ns/pid").ok()?.to_string_lossy().into_owned())
+}
+
+/// Whether ids in the claim mean the same processes to us.
+fn is_comparable(claim: &Claim) -> bool {
+    boot_id().as_ref() == Some(&claim.boot_id) && pid_namespace().as_ref() == Some(&claim.pid_namespace)
+}
+
+/// Signals the runner that took the claim, if it still is that process.
+pub(super) fn signal_runner(claim: &Claim, signal: Signal) {
+    if !is_comparable(claim) {
+        return;
+    }
+    let Some(handle) = Pid::from_raw(claim.pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else {
+        return;
+    };
+    // Opened first, compared second: the handle stays with that process even if the id is used again.
+    if Process::read(claim.pid).is_some_and(|process| process.start_ticks == claim.start_ticks) {
+        let _ = pidfd_send_signal(handle, signal);
+    }
+}
+
+/// Kills whatever still lives of a command whose runner is dead: its session and the descendants of that. A daemon
+/// that left the session *and* lost its parent before the runner died cannot be told from others and is missed.
+pub(super) fn kill_remains(claim: &Claim) {
+    /// Killed processes take a moment to be gone; what hangs in the kernel is not waited for.
+    const PATIENCE: Duration = Duration::from_secs(1);
+    if !is_comparable(claim) {
+        return;
+    }
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let all = all();
+        // A session's id is not used again while the session has members, so a leader that is not our runner means
+        // that ours is empty.
+        if all.iter().any(|process| process.pid == claim.pid && process.start_ticks != claim.start_ticks) {
+            return;
+        }
+        let remains = with_descendants(&all, |process| process.session == claim.pid);
+        if remains.is_empty() || Instant::now() >= until {
+            return;
+        }
+        remains.iter().for_each(kill);
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_may_be_called_anything() {
+        let stat = b"42 (a ) (R 1 2) S 7 42 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 123456 1 2";
+        let expected = Process { pid: 42, parent: 7, session: 9, start_ticks: 123_456, dead: false };
+        assert_eq!(Process::parse(42, stat), Some(expected));
+        assert_eq!(Process::parse(42, b"42 (cut"), None);
+    }
+
+    #[test]
+    fn descendants_are_found_at_any_depth_and_the_dead_do_not_count() {
+        let process = |pid, parent, dead| Process { pid, parent, session: 1, start_ticks: 1, dead };
+        let all = [process(5, 4, false), process(4, 3, true), process(3, 2, false), process(9, 8, false)];
+        let found = with_descendants(&all, |process| process.parent == 2);
+        assert_eq!(found.iter().map(|process| process.pid).collect::<Vec<_>>(), [5, 3]);
+    }
+}

@@ -1,0 +1,300 @@
+//! The runner's side: one call, from the claim to the exit record. Synchronous, one thread, no runtime.
+//!
+//! A [`Watch`] waits on three things at once, with `poll`: the command's output, the end of its shell, and a signal to
+//! stop. The call is over when the *shell* is; what it left in the background is killed, since nobody would ever know
+//! what came of it.
+
+use super::RunSpec;
+use super::files::{CallFiles, ClaimedBy, End, ExitRecord, HeldClaim};
+use super::processes::{descendants, kill, this_process};
+use super::spool::Spool;
+use crate::limits::{DRAIN_QUIET, DRAIN_TIME, STOP_GRACE, SWEEP_TIME};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, kill_process_group, pidfd_open, set_child_subreaper,
+    setsid, wait,
+};
+use std::collections::HashSet;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The call ran and its end is recorded.
+const RECORDED: i32 = 0;
+/// Somebody else has the claim: nothing was done.
+const NOT_OURS: i32 = 1;
+/// Nothing was done: there is no claim, and a settler will say so.
+const NOT_BEGUN: i32 = 2;
+/// The call ran, and its end could not be recorded: a settler will find it interrupted.
+const NOT_RECORDED: i32 = 3;
+/// Bytes read from the pipe at once: as many as it holds.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// Runs the call whose files begin with `base`, as described on `stdin`. The whole life of a runner process; the answer
+/// is its exit code. Its stdout says nothing and is closed when the result is there. Call it first thing in `main`, before any thread is started.
+pub fn runner_main(base: &Path, stdin: impl Read) -> i32 {
+    // A session of its own, so that the terminal's signals do not reach it. Fails only if it already leads one.
+    let _ = setsid();
+    // Whoever loses its parent becomes our child, daemons included: so that nothing escapes.
+    let _ = set_child_subreaper(Some(getpid()));
+    let (Ok(stop), Ok(spec)) = (stop_signal(), read_spec(stdin)) else { return NOT_BEGUN };
+    let files = CallFiles::new(base);
+    let Some(claim) = this_process().map(ClaimedBy::Runner) else { return NOT_BEGUN };
+    let held = match files.take_claim(&claim) {
+        Ok(Some(held)) => held,
+        Ok(None) => return NOT_OURS,
+        Err(_) => return NOT_BEGUN,
+    };
+    let record = run(&spec, &files, &held, stop);
+    let recorded = files.write_exit(&record, &held).and_then(|()| {
+        announce();
+        files.sync_folder()
+    });
+    match recorded {
+        Ok(()) => RECORDED,
+        Err(_) => NOT_RECORDED,
+    }
+}
+
+/// Tells who waits for us that the exit record is there, by closing stdout. It need not wait for the record to be
+/// durable: it keeps one of its own.
+fn announce() {
+    if let Ok(nowhere) = std::fs::File::options().write(true).open("/dev/null") {
+        // Otherwise our own end will tell.
+        let _ = rustix::stdio::dup2_stdout(nowhere);
+    }
+}
+
+fn read_spec(mut stdin: impl Read) -> io::Result<RunSpec> {
+    let mut bytes = Vec::new();
+    stdin.read_to_end(&mut bytes)?;
+    Ok(serde_json::from_slice(&bytes)?)
+}
+
+/// Becomes readable when we are asked to stop.
+fn stop_signal() -> io::Result<OwnedFd> {
+    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        signal_hook::low_level::pipe::register(signal.as_raw(), writer.try_clone()?)?;
+    }
+    Ok(reader)
+}
+
+fn run(spec: &RunSpec, files: &CallFiles, held: &HeldClaim, stop: OwnedFd) -> ExitRecord {
+    let started = Instant::now();
+    let mut watch = match Watch::begin(spec, files, stop) {
+        Ok(watch) => watch,
+        Err(error) => return ExitRecord { error: Some(error.to_string()), ..ExitRecord::of(End::SpawnFailed) },
+    };
+    // Without it the record is tried all the same.
+    let _ = files.reserve_exit(held);
+    let end = watch.until_the_end(started + Duration::from_millis(spec.timeout_ms));
+    let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let left_behind = match end {
+        End::Exited | End::Signaled => {
+            watch.drain();
+            watch.sweep()
+        }
+        End::TimedOut | End::Cancelled => {
+            watch.stop_gently();
+            watch.sweep();
+            0
+        }
+        End::SpawnFailed | End::Interrupted | End::NotStarted => 0,
+    };
+    watch.drain();
+    let status = watch.shell_status;
+    let spooled = watch.spool.finish();
+    let by_itself = matches!(end, End::Exited | End::Signaled);
+    ExitRecord {
+        status: end,
+        code: status.and_then(WaitStatus::exit_status).filter(|_| by_itself),
+        signal: status.and_then(WaitStatus::terminating_signal).filter(|_| by_itself),
+        duration_ms,
+        output_bytes: spooled.total,
+        kept_bytes: spooled.kept,
+        left_behind,
+        error: spooled.error,
+    }
+}
+
+/// Starts the command in a process group of its own, with nothing to read and one pipe to write to.
+fn spawn(spec: &RunSpec, output: &OwnedFd) -> io::Result<Pid> {
+    let Some((program, arguments)) = spec.argv.split_first() else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no command"));
+    };
+    if !spec.cwd.is_dir() {
+        let text = format!("the working directory {} is gone", spec.cwd.display());
+        return Err(io::Error::new(io::ErrorKind::NotFound, text));
+    }
+    let start = |program: &str| {
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(&spec.cwd).process_group(0);
+        command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output.try_clone()?);
+        command.spawn()
+    };
+    let child = match start(program) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && program == "bash" => start("sh"),
+        other => other,
+    }?;
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    pid.ok_or_else(|| io::Error::other("the command has no process id"))
+}
+
+/// A command under way.
+struct Watch {
+    shell: Pid,
+    /// Readable once the shell is dead.
+    shell_ended: OwnedFd,
+    shell_status: Option<WaitStatus>,
+    /// `None` once everybody has closed it.
+    output: Option<OwnedFd>,
+    stop: OwnedFd,
+    stop_asked: bool,
+    spool: Spool,
+    buffer: Vec<u8>,
+}
+
+/// Whether a look at the pipe found something.
+#[derive(PartialEq, Eq)]
+enum Heard {
+    Something,
+    Nothing,
+}
+
+impl Watch {
+    fn begin(spec: &RunSpec, files: &CallFiles, stop: OwnedFd) -> io::Result<Self> {
+        let (output, writer) = pipe_with(PipeFlags::CLOEXEC)?;
+        fcntl_setfl(&output, OFlags::NONBLOCK)?;
+        let spool = Spool::create(&files.out(), spec.spool_bytes);
+        let shell = spawn(spec, &writer)?;
+        // Only the command writes now, so that its end is the pipe's.
+        drop(writer);
+        let shell_ended = pidfd_open(shell, PidfdFlags::empty())?;
+        let buffer = vec![0; BUFFER_BYTES];
+        Ok(Self {
+            shell,
+            shell_ended,
+            shell_status: None,
+            output: Some(output),
+            stop,
+            stop_asked: false,
+            spool,
+            buffer,
+        })
+    }
+
+    fn until_the_end(&mut self, deadline: Instant) -> End {
+        loop {
+            self.wait(self.spool.next_sync().map_or(deadline, |sync| sync.min(deadline)));
+            self.spool.sync_if_due();
+            self.collect_dead();
+            match self.shell_status {
+                Some(status) if status.signaled() => return End::Signaled,
+                Some(_) => return End::Exited,
+                None if self.stop_asked => return End::Cancelled,
+                None if Instant::now() >= deadline => return End::TimedOut,
+                None => {}
+            }
+        }
+    }
+
+    /// Waits for output, the shell's end, a signal, or the time; takes what output there is.
+    fn wait(&mut self, until: Instant) -> Heard {
+        let mut sources = Vec::with_capacity(3);
+        if let Some(output) = &self.output {
+            sources.push(PollFd::new(output, PollFlags::IN));
+        }
+        if self.shell_status.is_none() {
+            sources.push(PollFd::new(&self.shell_ended, PollFlags::IN));
+        }
+        if !self.stop_asked {
+            sources.push(PollFd::new(&self.stop, PollFlags::IN));
+        }
+        let timeout = Timespec::try_from(until.saturating_duration_since(Instant::now())).ok();
+        // Interrupted by a signal: the next round sees what it was.
+        let _ = poll(&mut sources, timeout.as_ref());
+        let mut byte = [0];
+        self.stop_asked |= rustix::io::read(&self.stop, &mut byte).is_ok();
+        self.read_output()
+    }
+
+    fn read_output(&mut self) -> Heard {
+        let Some(output) = &self.output else { return Heard::Nothing };
+        match rustix::io::read(output, &mut self.buffer) {
+            Ok(0) => self.output = None,
+            Ok(count) => {
+                self.spool.take(&self.buffer[..count]);
+                return Heard::Something;
+            }
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(_) => self.output = None,
+        }
+        Heard::Nothing
+    }
+
+    /// Collects the dead, ours by birth or by adoption. Answers whether any child lives.
+    fn collect_dead(&mut self) -> bool {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.shell => self.shell_status = Some(status),
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => return true,
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// Reads what is left in the pipe. While something still holds it, silence is its end: a background process must
+    /// not keep anybody waiting.
+    fn drain(&mut self) {
+        let until = Instant::now() + DRAIN_TIME;
+        while self.output.is_some() && Instant::now() < until {
+            let heard = self.read_output();
+            if heard == Heard::Nothing && self.output.is_some() && self.wait_for_output() == Heard::Nothing {
+                return;
+            }
+        }
+    }
+
+    fn wait_for_output(&self) -> Heard {
+        let Some(output) = &self.output else { return Heard::Nothing };
+        let timeout = Timespec::try_from(DRAIN_QUIET).ok();
+        match poll(&mut [PollFd::new(output, PollFlags::IN)], timeout.as_ref()) {
+            Ok(ready) if ready > 0 => Heard::Something,
+            Ok(_) | Err(_) => Heard::Nothing,
+        }
+    }
+
+    /// Asks the command to end and gives it a moment to do so.
+    fn stop_gently(&mut self) {
+        /// How often to look whether all are gone: only the shell's end is told.
+        const LOOK_EVERY: Duration = Duration::from_millis(5);
+        let until = Instant::now() + STOP_GRACE;
+        // The shell was not collected yet, so its id is still its group's.
+        let _ = kill_process_group(self.shell, Signal::TERM);
+        while self.collect_dead() && Instant::now() < until {
+            self.wait(until.min(Instant::now() + LOOK_EVERY));
+        }
+    }
+
+    /// Kills all that is left of the command; answers with how many there were.
+    fn sweep(&mut self) -> u32 {
+        let until = Instant::now() + SWEEP_TIME;
+        let mut killed = HashSet::new();
+        while self.collect_dead() && Instant::now() < until {
+            for process in descendants(getpid().as_raw_pid()) {
+                kill(&process);
+                killed.insert(process.pid);
+            }
+            self.wait(Instant::now() + Duration::from_millis(1));
+        }
+        u32::try_from(killed.len()).unwrap_or(u32::MAX)
+    }
+}

@@ -1,0 +1,414 @@
+//! The runner's promises, with real processes: at most once, nothing left behind, and a truthful answer whoever dies.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use piton_core::call::Status;
+use piton_tools::runner::{End, Settled, settle_once};
+use piton_tools::tool::OutputSink;
+use serde_json::json;
+use std::os::unix::process::ExitStatusExt as _;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use support::{Place, is_running, unique_sleep, wait_until};
+
+#[tokio::test]
+async fn a_command_answers_with_its_output_and_exit_code() {
+    let place = Place::new();
+    let outcome = place.bash("echo out; echo err >&2; pwd").await;
+    assert_eq!(outcome.status, Status::Ok);
+    assert_eq!(outcome.text, format!("out\nerr\n{}", place.cx.workspace.display()));
+    assert!(outcome.title.starts_with("bash echo out; echo err >&2; pwd (exit 0, "), "{}", outcome.title);
+    assert_eq!(outcome.metadata["exit_code"], 0);
+    assert_eq!(outcome.metadata["output_path"], json!(place.file("out")));
+}
+
+#[tokio::test]
+async fn a_failing_command_says_how_it_failed() {
+    let mut place = Place::new();
+    let outcome = place.bash("echo no; exit 3").await;
+    assert_eq!((outcome.status, outcome.text.as_str()), (Status::Failed, "no\nexit code 3"));
+    place.cx.call = "c1_1".into();
+    let outcome = place.bash("kill -KILL $$").await;
+    assert_eq!((outcome.status, outcome.text.as_str()), (Status::Failed, "ended by signal 9 (SIGKILL)"));
+    assert_eq!(outcome.metadata["signal"], 9);
+    place.cx.call = "c1_2".into();
+    assert_eq!(place.bash("true").await.text, "(no output)");
+    place.cx.call = "c1_3".into();
+    place.cx.workspace.push("gone");
+    let outcome = place.bash("echo ran").await;
+    assert_eq!(outcome.status, Status::Failed);
+    assert!(outcome.text.contains("could not be started") && outcome.text.contains("gone"), "{}", outcome.text);
+}
+
+#[tokio::test]
+async fn the_environment_is_the_given_one_and_stdin_is_empty() {
+    let mut place = Place::new();
+    Arc::make_mut(&mut place.cx.env).insert("GREETING".into(), "hello".into());
+    let outcome = place.bash("cat; echo $GREETING; env | grep -c ^CARGO").await;
+    assert_eq!(outcome.text, "hello\n0\nexit code 1");
+}
+
+#[tokio::test]
+async fn without_a_runner_nothing_runs() {
+    let mut place = Place::new();
+    place.cx.runner = None;
+    let outcome = place.bash("touch ran").await;
+    assert_eq!(outcome.status, Status::Failed);
+    assert!(outcome.text.contains("no runner configured"));
+    assert!(!place.path("ran").exists());
+}
+
+#[tokio::test]
+async fn bad_input_is_an_outcome() {
+    let place = Place::new();
+    assert!(place.run("bash", json!({})).await.text.starts_with("bash: missing field `command`"));
+    assert!(place.bash("  ").await.text.contains("empty"));
+    assert!(place.bash("echo \0").await.text.contains("NUL"));
+    assert!(!place.file("claim").exists());
+}
+
+#[tokio::test]
+async fn a_call_launched_twice_runs_once_and_both_learn_what_came_of_it() {
+    let place = Place::new();
+    let (one, other) =
+        tokio::join!(place.bash("echo ran >> ledger; echo done"), place.bash("echo ran >> ledger; echo done"));
+    assert_eq!(place.content("ledger"), b"ran\n");
+    assert_eq!((one.text.as_str(), other.text.as_str()), ("done", "done"));
+    assert_eq!(place.bash("echo ran >> ledger").await.text, "done", "and so does a third");
+    assert_eq!(place.content("ledger"), b"ran\n");
+}
+
+#[tokio::test]
+async fn many_runners_of_one_call_run_it_once() {
+    let place = Place::new();
+    let mut runners: Vec<_> = (0..8).map(|_| place.start_runner("echo ran >> ledger")).collect();
+    let codes: Vec<_> = runners.iter_mut().map(|runner| runner.wait().unwrap().code()).collect();
+    assert_eq!(place.content("ledger"), b"ran\n");
+    assert_eq!(codes.iter().filter(|code| **code == Some(0)).count(), 1, "{codes:?}");
+}
+
+#[tokio::test]
+async fn the_result_of_a_runner_that_lost_its_writer_is_collected() {
+    let place = Place::new();
+    let mut runner = place.start_runner("echo before; read x < gate; echo after; exit 7");
+    // The command waits at a gate that only the test opens: so it is settled while it runs.
+    let gate = place.path("gate");
+    assert!(std::process::Command::new("mkfifo").arg(&gate).status().unwrap().success());
+    wait_until("the claim is taken", || matches!(settle_if_claimed(&place), Some(Settled::Running(Some(_)))));
+    let opened = std::thread::spawn(move || std::fs::write(gate, "go\n"));
+    let outcome = place.settle("bash", json!({"command": "build"})).await;
+    opened.join().unwrap().unwrap();
+    runner.wait().unwrap();
+    assert_eq!(outcome.status, Status::Failed);
+    assert!(outcome.text.ends_with("exit code 7"), "{}", outcome.text);
+    assert!(outcome.title.starts_with("bash build (exit 7, "));
+    assert_eq!(place.settle("bash", json!({"command": "build"})).await, outcome, "and again, the same");
+}
+
+fn settle_if_claimed(place: &Place) -> Option<Settled> {
+    place.file("claim").exists().then(|| settle_once(&place.base()).unwrap())
+}
+
+#[tokio::test]
+async fn a_killed_runner_leaves_an_interrupted_call_and_no_process() {
+    let place = Place::new();
+    let (one, two) = (unique_sleep(), unique_sleep());
+    let mut runner = place.start_runner(&format!("echo ran >> ledger; echo half; sleep {one} & sleep {two}"));
+    wait_until("the command runs", || is_running(&two) && is_running(&one) && place.file("out").exists());
+    wait_until("its output is there", || std::fs::read(place.file("out")).unwrap() == b"half\n");
+    runner.kill().unwrap();
+    runner.wait().unwrap();
+    let outcome = place.settle("bash", json!({"command": "x"})).await;
+    assert_eq!(outcome.status, Status::Interrupted);
+    assert!(outcome.text.starts_with("[interrupted after "), "{}", outcome.text);
+    assert!(outcome.text.contains("was started once and was **not** run again"), "{}", outcome.text);
+    assert!(outcome.text.ends_with("Captured output (5 bytes) follows.\nhalf"), "{}", outcome.text);
+    assert!(!is_running(&one) && !is_running(&two));
+    assert_eq!(place.start_runner("echo ran >> ledger").wait().unwrap().code(), Some(1));
+    assert_eq!(place.settle("bash", json!({"command": "x"})).await, outcome, "for good");
+    assert_eq!(place.content("ledger"), b"ran\n");
+}
+
+#[tokio::test]
+async fn a_runner_killed_while_we_wait_for_it_is_an_interrupted_call_too() {
+    let place = Place::new();
+    let sleep = unique_sleep();
+    let killer = std::thread::spawn({
+        let (sleep, claim) = (sleep.clone(), place.file("claim"));
+        move || {
+            wait_until("the command runs", || is_running(&sleep));
+            let claim: serde_json::Value = serde_json::from_slice(&std::fs::read(claim).unwrap()).unwrap();
+            let pid = claim["runner"]["pid"].to_string();
+            assert!(std::process::Command::new("kill").args(["-KILL", &pid]).status().unwrap().success());
+        }
+    });
+    let outcome = place.bash(&format!("sleep {sleep}")).await;
+    killer.join().unwrap();
+    assert_eq!(outcome.status, Status::Interrupted);
+    assert!(outcome.text.contains("No output was captured"), "{}", outcome.text);
+    assert!(!is_running(&sleep));
+}
+
+#[tokio::test]
+async fn a_call_without_a_claim_is_settled_as_not_started_and_a_late_runner_refuses() {
+    let place = Place::new();
+    let outcome = place.settle("bash", json!({"command": "x"})).await;
+    assert_eq!(outcome.status, Status::NotStarted);
+    assert!(outcome.text.contains("provably never ran"));
+    assert_eq!(place.start_runner("echo ran >> ledger").wait().unwrap().code(), Some(1));
+    assert!(!place.path("ledger").exists());
+    assert_eq!(place.settle("bash", json!({"command": "x"})).await.status, Status::NotStarted);
+}
+
+#[test]
+fn a_settler_that_died_between_claim_and_verdict_leaves_a_call_that_never_ran() {
+    let place = Place::new();
+    settle_once(&place.base()).unwrap_err();
+    std::fs::create_dir_all(&place.cx.calls_dir).unwrap();
+    settle_once(&place.base()).unwrap();
+    std::fs::remove_file(place.file("exit")).unwrap();
+    let Settled::Over(record) = settle_once(&place.base()).unwrap() else { panic!("nobody holds it") };
+    assert_eq!(record.status, End::NotStarted);
+}
+
+#[test]
+fn a_claim_cut_short_is_interrupted_never_run() {
+    let place = Place::new();
+    std::fs::create_dir_all(&place.cx.calls_dir).unwrap();
+    std::fs::write(place.file("claim"), "{\"runner\":{\"pi").unwrap();
+    let Settled::Over(record) = settle_once(&place.base()).unwrap() else { panic!("nobody holds it") };
+    assert_eq!(record.status, End::Interrupted);
+}
+
+#[test]
+fn a_claim_of_another_boot_kills_nobody() {
+    let place = Place::new();
+    std::fs::create_dir_all(&place.cx.calls_dir).unwrap();
+    let pid = std::process::id();
+    let claim = json!({"runner": {"pid": pid, "start_ticks": 1, "boot_id": "another", "pid_namespace": "another"}});
+    std::fs::write(place.file("claim"), claim.to_string()).unwrap();
+    let Settled::Over(record) = settle_once(&place.base()).unwrap() else { panic!("nobody holds it") };
+    assert_eq!(record.status, End::Interrupted);
+    assert_eq!(record.error.as_deref(), Some("a restart of the machine"));
+}
+
+#[test]
+fn a_runner_that_was_not_told_everything_claims_nothing() {
+    let place = Place::new();
+    let mut runner = std::process::Command::new(support::runner_program())
+        .arg(place.base())
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut runner.stdin.take().unwrap(), b"{\"argv\":[\"touch\"").unwrap();
+    assert_eq!(runner.wait().unwrap().code(), Some(2));
+    assert!(!place.file("claim").exists());
+}
+
+#[tokio::test]
+async fn a_background_child_delays_nothing_and_is_ended() {
+    let place = Place::new();
+    let sleep = unique_sleep();
+    let started = Instant::now();
+    let outcome = place.bash(&format!("sleep {sleep} & echo started")).await;
+    // Not a measurement: the child sleeps for most of an hour.
+    assert!(started.elapsed() < Duration::from_secs(60));
+    assert_eq!(outcome.text, "started\n1 background process was ended when the command finished");
+    assert_eq!((outcome.status, &outcome.metadata["left_behind"]), (Status::Ok, &json!(1)));
+    assert!(!is_running(&sleep));
+}
+
+#[tokio::test]
+async fn a_daemon_in_a_session_of_its_own_is_ended_too() {
+    let place = Place::new();
+    let sleep = unique_sleep();
+    let daemon = format!("(setsid bash -c 'trap \"\" TERM HUP; touch up; sleep {sleep}; :' >/dev/null 2>&1 &)");
+    let outcome = place.bash(&format!("{daemon}; until [ -e up ]; do sleep 0.01; done; echo started")).await;
+    assert!(outcome.text.starts_with("started\n"), "{}", outcome.text);
+    assert!(outcome.metadata["left_behind"].as_u64().unwrap() >= 1);
+    assert!(!is_running(&sleep));
+}
+
+#[tokio::test]
+async fn at_the_time_limit_the_whole_tree_is_ended() {
+    let place = Place::new();
+    let (one, two, three) = (unique_sleep(), unique_sleep(), unique_sleep());
+    let command = format!("echo begun; (setsid sleep {one} &); (trap '' TERM; sleep {two}; :) & sleep {three}");
+    let outcome = place.run("bash", json!({"command": command, "timeout": "300"})).await;
+    assert_eq!(outcome.status, Status::TimedOut);
+    assert!(
+        outcome.text.starts_with("begun\ntimed out after 0.3 s: the whole process group was ended"),
+        "{}",
+        outcome.text
+    );
+    assert_eq!(outcome.metadata["timed_out"], true);
+    for sleep in [one, two, three] {
+        assert!(!is_running(&sleep));
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_command_is_ended_and_keeps_its_output() {
+    let mut place = Place::new();
+    let sleep = unique_sleep();
+    let cancel = place.cx.cancel.clone();
+    place.cx.output = OutputSink::new(move |text| {
+        if text.contains("begun") {
+            cancel.cancel();
+        }
+    });
+    let outcome = place.bash(&format!("echo begun; sleep {sleep}")).await;
+    assert_eq!(outcome.status, Status::Cancelled);
+    assert!(outcome.text.starts_with("begun\ncancelled after "), "{}", outcome.text);
+    assert!(!is_running(&sleep));
+}
+
+#[tokio::test]
+async fn a_call_cancelled_before_it_began_never_runs() {
+    let place = Place::new();
+    place.cx.cancel.cancel();
+    assert_eq!(place.bash("touch ran").await.status, Status::Cancelled);
+    assert_eq!(place.settle("bash", json!({"command": "touch ran"})).await.status, Status::Cancelled);
+    assert!(!place.path("ran").exists());
+}
+
+#[tokio::test]
+async fn a_runner_that_somebody_else_started_can_be_cancelled() {
+    let place = Place::new();
+    let sleep = unique_sleep();
+    let mut runner = place.start_runner(&format!("sleep {sleep}"));
+    wait_until("the command runs", || is_running(&sleep));
+    place.cx.cancel.cancel();
+    let outcome = place.settle("bash", json!({"command": "x"})).await;
+    assert_eq!(outcome.status, Status::Cancelled);
+    runner.wait().unwrap();
+    assert!(!is_running(&sleep));
+}
+
+#[tokio::test]
+async fn a_stuck_runner_is_killed_after_a_while() {
+    let place = Place::new();
+    let sleep = unique_sleep();
+    let mut runner = place.start_runner(&format!("sleep {sleep}"));
+    wait_until("the command runs", || is_running(&sleep));
+    let pid = runner.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-STOP", &pid]).status().unwrap().success());
+    place.cx.cancel.cancel();
+    let waiter = std::thread::spawn(move || runner.wait().unwrap());
+    let outcome = place.settle("bash", json!({"command": "x"})).await;
+    assert_eq!(outcome.status, Status::Cancelled);
+    assert!(outcome.text.starts_with("[interrupted"), "{}", outcome.text);
+    assert_eq!(waiter.join().unwrap().signal(), Some(9));
+    assert!(!is_running(&sleep));
+}
+
+#[tokio::test]
+async fn a_dropped_call_ends_its_command() {
+    let place = Place::new();
+    let sleep = unique_sleep();
+    let command = format!("echo begun; sleep {sleep}");
+    let mut call = Box::pin(place.bash(&command));
+    let running = async {
+        while !is_running(&sleep) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        _ = &mut call => panic!("it sleeps for most of an hour"),
+        () = running => {}
+    }
+    drop(call);
+    wait_until("the command is ended", || !is_running(&sleep));
+    wait_until("its end is recorded", || place.file("exit").exists());
+    assert_eq!(place.settle("bash", json!({"command": command})).await.status, Status::Cancelled);
+}
+
+#[tokio::test]
+async fn output_is_heard_while_the_command_runs_each_byte_once() {
+    let mut place = Place::new();
+    let heard = Arc::new(Mutex::new(String::new()));
+    place.cx.output = OutputSink::new({
+        let (heard, gate) = (heard.clone(), place.path("gate"));
+        move |text| {
+            heard.lock().unwrap().push_str(text);
+            if text.contains("one") {
+                std::fs::write(&gate, "").unwrap();
+            }
+        }
+    });
+    let command = "printf '\\033[1mon'; printf 'e\\r\\n'; until [ -e gate ]; do sleep 0.01; done; printf 'two \\xc3'; sleep 0.1; printf '\\xa9'";
+    let outcome = place.bash(command).await;
+    assert_eq!(outcome.text, "one\ntwo é");
+    assert_eq!(*heard.lock().unwrap(), "one\ntwo é");
+}
+
+#[tokio::test]
+async fn a_flood_of_output_costs_little_memory_and_none_of_it_is_lost() {
+    let place = Place::new();
+    let command = "yes 0123456789 | head -c 50000000; echo END; grep VmHWM /proc/$PPID/status";
+    let outcome = place.bash(command).await;
+    assert_eq!(outcome.status, Status::Ok);
+    let peak = outcome.text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let peak_kb: u64 = peak.trim().trim_end_matches(" kB").trim().parse().unwrap();
+    assert!(peak_kb < 20_000, "the runner took {peak_kb} kB");
+    assert!(outcome.text.chars().count() < 31_000);
+    assert!(outcome.text.starts_with("0123456789\n") && outcome.text.contains("END\n"));
+    let notice =
+        format!(" bytes cut; full output: {}, read it with read(path, offset, limit)] …", place.file("out").display());
+    assert!(outcome.text.contains(&notice));
+    assert!(std::fs::metadata(place.file("out")).unwrap().len() > 50_000_000);
+}
+
+#[tokio::test]
+async fn beyond_the_spool_only_the_end_is_kept_and_memory_stays_small() {
+    let mut place = Place::new();
+    place.cx.limits.spool_bytes = 100_000;
+    let command = "echo BEGIN; yes 0123456789 | head -c 20000000; echo END; grep VmHWM /proc/$PPID/status";
+    let outcome = place.bash(command).await;
+    let kept = String::from_utf8(std::fs::read(place.file("out")).unwrap()).unwrap();
+    assert!(kept.starts_with("BEGIN\n") && kept.contains("bytes not kept …]\n") && kept.contains("END\n"));
+    assert!(kept.len() < 1_200_000);
+    assert!(outcome.metadata["output_bytes"].as_u64().unwrap() > 20_000_000);
+    let peak = outcome.text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    assert!(peak.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() < 20_000);
+}
+
+#[tokio::test]
+async fn an_output_cut_by_characters_says_how_many() {
+    let mut place = Place::new();
+    place.cx.limits.output_chars = 10;
+    let outcome = place.bash("printf 'ääääääääää0123456789'").await;
+    assert!(outcome.text.starts_with("äääää\n… [10 characters cut; full output: "), "{}", outcome.text);
+    assert!(outcome.text.ends_with("\n56789"), "{}", outcome.text);
+}
+
+#[tokio::test]
+async fn binary_output_becomes_clean_text() {
+    let place = Place::new();
+    let outcome =
+        place.bash("head -c 4096 /dev/urandom; printf '\\000\\033[31mred\\033[0m 1%%\\r2%%\\r\\n\\377'").await;
+    assert!(outcome.text.chars().all(|char| matches!(char, '\n' | '\t') || !char.is_control()));
+    assert!(outcome.text.ends_with("2%\n\u{fffd}"), "{:?}", &outcome.text[outcome.text.len() - 20..]);
+}
+
+#[tokio::test]
+async fn a_full_disk_loses_output_not_the_command() {
+    let place = Place::new();
+    std::fs::create_dir_all(&place.cx.calls_dir).unwrap();
+    std::os::unix::fs::symlink("/dev/full", place.file("out")).unwrap();
+    let outcome = place.bash("echo lost; echo kept > result; exit 0").await;
+    assert_eq!(place.content("result"), b"kept\n");
+    assert_eq!(outcome.status, Status::Ok);
+    assert!(outcome.text.contains("output could not be stored: No space left"), "{}", outcome.text);
+}
+
+#[tokio::test]
+async fn output_lost_in_a_power_cut_is_said_to_be_lost() {
+    let place = Place::new();
+    place.bash("echo one; echo two").await;
+    std::fs::write(place.file("out"), "one\n").unwrap();
+    let outcome = place.settle("bash", json!({"command": "x"})).await;
+    assert_eq!(outcome.text, "one\n\n[part of the output was lost when the machine went down]");
+}

@@ -1,0 +1,145 @@
+//! A workspace, a session's folder, and calls made in them.
+
+#![allow(dead_code, clippy::unwrap_used, reason = "each test binary uses its part; a test that cannot go on fails")]
+
+use piton_core::call::Outcome;
+use piton_core::ids::CallId;
+use piton_tools::ledger::FileLedger;
+use piton_tools::runner::{RunSpec, RunnerCommand};
+use piton_tools::tool::{OutputSink, ToolContext, ToolLimits, ToolSet};
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+/// A temporary workspace with a session.
+pub(crate) struct Place {
+    pub(crate) cx: ToolContext,
+    _folder: tempfile::TempDir,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::fs::create_dir(root.join("workspace")).unwrap();
+        let cx = ToolContext {
+            call: CallId::from("c1_0"),
+            workspace: root.join("workspace"),
+            calls_dir: root.join("session/calls"),
+            runner: Some(RunnerCommand { program: runner_program(), args: Vec::new() }),
+            output: OutputSink::none(),
+            cancel: CancellationToken::new(),
+            files: Arc::new(FileLedger::default()),
+            env: Arc::new([(OsString::from("PATH"), OsString::from("/usr/local/bin:/usr/bin:/bin"))].into()),
+            limits: ToolLimits::default(),
+        };
+        Self { cx, _folder: folder }
+    }
+
+    /// Runs a new call of a built-in tool.
+    pub(crate) async fn run(&self, tool: &str, input: Value) -> Outcome {
+        ToolSet::builtin().get(tool).unwrap().run(input, &self.cx).await
+    }
+
+    /// Settles the call that had begun in another process.
+    pub(crate) async fn settle(&self, tool: &str, input: Value) -> Outcome {
+        ToolSet::builtin().get(tool).unwrap().settle(input, &self.cx).await
+    }
+
+    pub(crate) async fn bash(&self, command: &str) -> Outcome {
+        self.run("bash", json!({"command": command})).await
+    }
+
+    pub(crate) async fn read(&self, path: &str) -> Outcome {
+        self.run("read", json!({"path": path})).await
+    }
+
+    /// As a new process would find things: the same folders, nothing remembered.
+    pub(crate) fn restarted(&self) -> ToolContext {
+        ToolContext { files: Arc::default(), cancel: CancellationToken::new(), ..self.cx.clone() }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.cx.workspace.join(name)
+    }
+
+    pub(crate) fn put(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    pub(crate) fn content(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).unwrap()
+    }
+
+    pub(crate) fn base(&self) -> PathBuf {
+        self.cx.calls_dir.join(self.cx.call.as_str())
+    }
+
+    /// A file of the call.
+    pub(crate) fn file(&self, extension: &str) -> PathBuf {
+        self.cx.calls_dir.join(format!("{}.{extension}", self.cx.call))
+    }
+
+    /// Starts a runner as Piton would, but with nobody who waits for it or stops it.
+    pub(crate) fn start_runner(&self, command: &str) -> Child {
+        std::fs::create_dir_all(&self.cx.calls_dir).unwrap();
+        let mut runner = Command::new(runner_program())
+            .arg(self.base())
+            .env_clear()
+            .envs(self.cx.env.iter())
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let spec = RunSpec {
+            argv: vec!["bash".into(), "-c".into(), command.into()],
+            cwd: self.cx.workspace.clone(),
+            timeout_ms: 60_000,
+            spool_bytes: 1 << 20,
+        };
+        runner.stdin.take().unwrap().write_all(&serde_json::to_vec(&spec).unwrap()).unwrap();
+        runner
+    }
+}
+
+pub(crate) fn runner_program() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_piton-runner"))
+}
+
+/// Waits until something is so. Slow machines get their time; a minute means never.
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < until, "never happened: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether any process runs with this word among its arguments.
+pub(crate) fn is_running(word: &str) -> bool {
+    std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+        let arguments = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        arguments.split(|byte| *byte == 0).any(|argument| argument == word.as_bytes())
+    })
+}
+
+/// A number of seconds for `sleep` that no other test uses, so that its process can be found.
+pub(crate) fn unique_sleep() -> String {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("{}.{}", 3_000 + NEXT.fetch_add(1, Ordering::Relaxed), std::process::id())
+}
+
+/// The names in a folder.
+pub(crate) fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap().flatten();
+    let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
