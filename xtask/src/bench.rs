@@ -1,2 +1,4 @@
 //! Benches.
-pub(crate) fn bench(_names: &[&str]) -> anyhow::Result<()> { anyhow::bail!("soon") }
+pub(crate) fn bench(_names: &[&str]) -> anyhow::Result<()> {
+    anyhow::bail!("soon")
+}

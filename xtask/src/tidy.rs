@@ -19,7 +19,8 @@ const LAYERS: &[(&str, &[&str])] = &[
 /// What `piton-core` may use from outside: nothing that does IO.
 const CORE_DEPENDENCIES: &[&str] = &["serde", "serde_json", "thiserror"];
 /// Words in `piton-core` that would be a door in its wall.
-const CORE_TABOOS: &[&str] = &["std::fs", "std::net", "std::env", "std::process", "std::thread", "SystemTime", "Instant", "async fn"];
+const CORE_TABOOS: &[&str] =
+    &["std::fs", "std::net", "std::env", "std::process", "std::thread", "SystemTime", "Instant", "async fn"];
 
 /// Checks them all and reports every fault.
 pub(crate) fn tidy() -> anyhow::Result<()> {
@@ -86,7 +87,8 @@ fn function_length(name: &str, text: &str, faults: &mut Vec<String>) {
         let indent = &line[..line.len() - line.trim_start().len()];
         let end = lines[start..].iter().position(|line| *line == format!("{indent}}}"));
         let length = end.map_or(1, |end| end + 1);
-        let most = LONG_FUNCTIONS.iter().find(|long| (long.0, long.1) == (name, function)).map_or(MOST_LINES, |long| long.2);
+        let most =
+            LONG_FUNCTIONS.iter().find(|long| (long.0, long.1) == (name, function)).map_or(MOST_LINES, |long| long.2);
         if length > most {
             faults.push(format!("{name}:{}: {function} has {length} lines, {most} are enough", start + 1));
         }

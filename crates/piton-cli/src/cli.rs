@@ -1,0 +1,149 @@
+//! The command line: what can be said, and nothing of what it means.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// A coding agent that fixes every step in a journal: nothing is lost, nothing runs twice.
+#[derive(Debug, Parser)]
+#[command(name = "piton", version, max_term_width = 100, after_help = AFTER_HELP)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Try it without any key:  piton demo
+On your own code:        piton run \"fix the failing test\"
+Exit codes, formats:     https://github.com/piton-agent/piton/tree/main/docs";
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Give the agent a task in this folder and watch it work
+    Run(Box<RunArgs>),
+    /// Watch the agent fix a failing test in a sample project; a recording plays the model, all else is real
+    Demo(DemoArgs),
+    /// List, show and remove sessions
+    #[command(subcommand)]
+    Session(SessionCommand),
+    /// List the models that can be asked from here
+    Models(ModelsArgs),
+    /// Say what Piton finds on this machine: keys by name, local servers, tools, the database
+    Doctor,
+    /// Print a completion script for a shell
+    Completions {
+        /// bash, zsh, fish, elvish or powershell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// `piton run`.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// The task; `-` reads it from standard input. With a task, piped input is added to it as context
+    pub(crate) prompt: Option<String>,
+    /// Model to ask, as provider/name (see `piton models`)
+    #[arg(short, long, value_name = "PROVIDER/NAME")]
+    pub(crate) model: Option<String>,
+    /// Run every tool without asking
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    /// Run this tool without asking (may be repeated): a tool's name, or `*`
+    #[arg(long, value_name = "RULE")]
+    pub(crate) allow: Vec<String>,
+    /// Never run this tool (may be repeated)
+    #[arg(long, value_name = "RULE")]
+    pub(crate) deny: Vec<String>,
+    /// Folder to work in, instead of the current one
+    #[arg(short = 'C', long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Stop after this many model replies
+    #[arg(long, value_name = "N")]
+    pub(crate) max_steps: Option<u32>,
+    /// Stop when this many tokens are used, input and output together
+    #[arg(long, value_name = "N")]
+    pub(crate) max_tokens: Option<u64>,
+    /// Stop when this much is spent, in US dollars (models with a known price)
+    #[arg(long, value_name = "USD")]
+    pub(crate) max_cost: Option<f64>,
+    /// Stop after this many seconds
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) max_time: Option<u64>,
+    /// Go on with the newest session of this folder
+    #[arg(short, long, conflicts_with = "resume")]
+    pub(crate) r#continue: bool,
+    /// Go on with this session (an id, or the beginning of one)
+    #[arg(short, long, value_name = "ID")]
+    pub(crate) resume: Option<String>,
+    /// What to print
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    /// Also record the model's replies as a cassette, to be replayed with `--model recorded/FILE`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// Print the answer only
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// What `piton run` prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Prose on standard output as it comes, one line per tool call on standard error
+    Text,
+    /// One JSON object at the end
+    Json,
+    /// One JSON object per event, as it happens
+    StreamJson,
+}
+
+/// `piton demo`.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Unpack the sample project here, instead of into a temporary folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// `piton session …`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionCommand {
+    /// List sessions, newest first
+    List {
+        /// Only those of this folder
+        #[arg(short = 'C', long, value_name = "DIR")]
+        cwd: Option<PathBuf>,
+        /// At most this many
+        #[arg(short = 'n', long, default_value_t = 20)]
+        limit: usize,
+        /// One JSON object per session
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a session: what was said and done
+    Show {
+        /// The session's id, or the beginning of one
+        id: String,
+        /// Every event, one JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove a session for good, its journal included
+    Rm {
+        /// The session's id, or the beginning of one
+        id: String,
+    },
+    /// Check a session's journal: holes, edits, damage
+    Verify {
+        /// The session's id, or the beginning of one
+        id: String,
+    },
+}
+
+/// `piton models`.
+#[derive(Debug, Args)]
+pub(crate) struct ModelsArgs {
+    /// One JSON object per model
+    #[arg(long)]
+    pub(crate) json: bool,
+}

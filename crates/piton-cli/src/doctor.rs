@@ -1,0 +1,83 @@
+//! `piton doctor`: what is found on this machine. Keys by name, never by value.
+
+use crate::setup;
+use crate::surroundings::Surroundings;
+use crate::view;
+use piton_engine::engine::Engine;
+use piton_models::provider::{self, PROVIDERS};
+use std::path::{Path, PathBuf};
+
+/// Prints the findings. The exit code is 0 only if Piton could work.
+pub(crate) async fn doctor(around: &Surroundings) -> anyhow::Result<u8> {
+    line("piton", &format!("{} ({})", env!("CARGO_PKG_VERSION"), around.exe.display()));
+    let mut healthy = configuration(around);
+    healthy &= sessions(around);
+    let models = keys(around) + local_servers(around).await;
+    if models == 0 {
+        line("models", "none: set a key, or start a local server (`piton run` tells which)");
+    }
+    for tool in ["bash", "git", "bwrap"] {
+        let found = find_program(around, tool);
+        line(tool, &found.map_or("not found".to_owned(), |path| path.display().to_string()));
+    }
+    line("sandbox", "none yet: tools run with your rights, and ask before they act");
+    Ok(if healthy && models > 0 { 0 } else { crate::report::EXIT_FAILED })
+}
+
+fn configuration(around: &Surroundings) -> bool {
+    let path = around.config_file.display();
+    match setup::config(around) {
+        Ok(_) if around.config_file.exists() => line("config", &format!("{path}")),
+        Ok(_) => line("config", &format!("{path} (not there; the defaults hold)")),
+        Err(error) => {
+            line("config", &format!("{error:#}"));
+            return false;
+        }
+    }
+    true
+}
+
+fn sessions(around: &Surroundings) -> bool {
+    let engine = Engine::open(&around.data_dir);
+    let found = engine.index().and_then(|index| index.list(None, usize::MAX));
+    match found {
+        Ok(all) => line("sessions", &format!("{} in {}", all.len(), engine.sessions_dir().display())),
+        Err(error) => {
+            line("sessions", &error.to_string());
+            return false;
+        }
+    }
+    true
+}
+
+fn keys(around: &Surroundings) -> usize {
+    let mut found = 0;
+    for variable in PROVIDERS.iter().flat_map(|provider| provider.key_variables) {
+        if around.var(variable).is_some() {
+            line("key", &format!("{variable} is set"));
+            found += 1;
+        }
+    }
+    found
+}
+
+async fn local_servers(around: &Surroundings) -> usize {
+    let mut found = 0;
+    for provider in setup::local_providers() {
+        let spec = setup::spec(provider.name, None, around);
+        if let Ok(models) = provider::list_models(&spec, &setup::probe_options()).await {
+            line(provider.name, &format!("{} at {}", view::plural(models.len() as u64, "model"), provider.base_url));
+            found += models.len();
+        }
+    }
+    found
+}
+
+fn find_program(around: &Surroundings, name: &str) -> Option<PathBuf> {
+    let path = around.var("PATH")?;
+    path.split(':').map(|dir| Path::new(dir).join(name)).find(|path| path.is_file())
+}
+
+fn line(what: &str, text: &str) {
+    view::write_stdout(&format!("{what:<10} {text}\n"));
+}

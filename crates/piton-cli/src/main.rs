@@ -1,0 +1,61 @@
+//! The `piton` binary: reads what was said (flags, environment, files), wires the engine to it, and speaks to people.
+//!
+//! This crate is the only one that reads the environment, the home folder and argv, and the only one that prints.
+//! `report` holds the words and exit codes, `view` draws a running turn, `surroundings` is all that is read from outside.
+
+mod cli;
+mod demo;
+mod doctor;
+mod models;
+mod report;
+mod run;
+mod sessions;
+mod setup;
+mod surroundings;
+mod view;
+
+use crate::cli::{Cli, Command};
+use crate::surroundings::Surroundings;
+use clap::{CommandFactory, Parser};
+use std::path::Path;
+use std::process::ExitCode;
+
+#[expect(clippy::disallowed_methods, reason = "this is the one place that reads argv")]
+fn main() -> ExitCode {
+    let mut args = std::env::args_os().skip(1);
+    // Decided before anything else is parsed or read: a shell command of the agent waits for this.
+    if args.next().is_some_and(|first| first == "runner") {
+        let Some(base) = args.next() else { return ExitCode::from(report::EXIT_USAGE) };
+        let code = piton_tools::runner::runner_main(Path::new(&base), std::io::stdin());
+        return ExitCode::from(u8::try_from(code).unwrap_or(report::EXIT_FAILED));
+    }
+    let cli = Cli::parse();
+    match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => {
+            let code = runtime.block_on(obey(cli.command));
+            // Whatever still runs (a thread that reads the terminal) is not waited for.
+            runtime.shutdown_background();
+            ExitCode::from(code)
+        }
+        Err(error) => ExitCode::from(report::failure(&anyhow::Error::new(error).context("cannot start"))),
+    }
+}
+
+async fn obey(command: Command) -> u8 {
+    let around = match Surroundings::read() {
+        Ok(around) => around,
+        Err(error) => return report::failure(&error),
+    };
+    let result = match command {
+        Command::Run(args) => run::run(*args, around).await,
+        Command::Demo(args) => demo::demo(args, around).await,
+        Command::Session(command) => sessions::session(command, &around),
+        Command::Models(args) => models::models(&args, &around).await,
+        Command::Doctor => doctor::doctor(&around).await,
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "piton", &mut std::io::stdout());
+            Ok(0)
+        }
+    };
+    result.unwrap_or_else(|error| report::failure(&error))
+}

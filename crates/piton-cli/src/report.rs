@@ -1,0 +1,116 @@
+//! Words for people: how a turn ended, what an error means and what to do next, and the exit code of each.
+
+use piton_core::event::TurnEnd;
+use piton_engine::engine::{EngineError, TurnReport};
+use piton_engine::index::IndexError;
+use piton_engine::journal::JournalError;
+use piton_models::provider::OpenError;
+
+/// Something went wrong before or beside a turn.
+pub(crate) const EXIT_FAILED: u8 = 1;
+/// The command line could not be understood.
+pub(crate) const EXIT_USAGE: u8 = 2;
+/// The process was told to stop by SIGTERM or SIGHUP.
+pub(crate) const EXIT_TERMINATED: u8 = 143;
+
+/// The exit code of `piton run` for each turn end. Documented in `docs/exit-codes.md`; a code never changes its meaning.
+/// 1 is any other failure, 2 a command line that could not be understood.
+pub(crate) fn exit_code(end: TurnEnd) -> u8 {
+    match end {
+        TurnEnd::Completed => 0,
+        TurnEnd::ToolDenied => 3,
+        TurnEnd::MaxSteps => 4,
+        TurnEnd::MaxTurns => 5,
+        TurnEnd::Budget => 6,
+        TurnEnd::NoProgress => 7,
+        TurnEnd::ContextLimit => 8,
+        TurnEnd::ContentFilter => 9,
+        TurnEnd::ApiError => 10,
+        TurnEnd::HookStopped => 11,
+        TurnEnd::Canceled => 130,
+    }
+}
+
+/// The word for a turn's end, as in the journal.
+pub(crate) fn word(end: TurnEnd) -> String {
+    let word = serde_json::to_value(end).unwrap_or_default();
+    word.as_str().unwrap_or_default().to_owned()
+}
+
+/// What to tell a person about a turn that did not complete: what happened, and what to do. `None` if all is well.
+pub(crate) fn ending(report: &TurnReport, session: &str) -> Option<String> {
+    let (what, next) = match report.end {
+        TurnEnd::Completed => return None,
+        TurnEnd::Canceled => ("Stopped.", "Go on with"),
+        TurnEnd::ToolDenied => (
+            "Not finished: some calls were not allowed",
+            "Allow them with --allow TOOL, or all with --yes, and go on with",
+        ),
+        TurnEnd::MaxSteps => ("Not finished", "Give it more with --max-steps N, and go on with"),
+        TurnEnd::MaxTurns => ("Not started", "Start a new session, or raise the limit"),
+        TurnEnd::Budget => ("Not finished: the budget is used up", "Give it more, and go on with"),
+        TurnEnd::NoProgress => ("Stopped, since it was going round in circles", "Tell it what to do differently with"),
+        TurnEnd::ContextLimit => {
+            ("The conversation is too long for this model", "Start a new session with a shorter task")
+        }
+        TurnEnd::ContentFilter => ("The provider's filter stopped it", "Put the task differently with"),
+        TurnEnd::ApiError => ("The model could not be asked", "Everything so far is kept; go on with"),
+        TurnEnd::HookStopped => ("A hook stopped it", "Go on with"),
+    };
+    let detail = report.detail.as_deref().map(|detail| format!(": {detail}")).unwrap_or_default();
+    let command = if next.ends_with("with") { format!(" piton run --resume {session} \"…\"") } else { String::new() };
+    let what = what.trim_end_matches(if detail.is_empty() { "" } else { "." });
+    Some(format!("{what}{detail}\n{next}{command}"))
+}
+
+/// What to do about an error, if there is something to say beyond the error itself.
+pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
+    if let Some(error) = error.downcast_ref::<OpenError>() {
+        return open_hint(error);
+    }
+    if let Some(IndexError::NoSuch { .. } | IndexError::Ambiguous { .. }) = error.downcast_ref() {
+        return Some("`piton session list` names them.".to_owned());
+    }
+    let journal = error.downcast_ref::<JournalError>().or_else(|| match error.downcast_ref::<EngineError>() {
+        Some(EngineError::Journal(error)) => Some(error),
+        _ => None,
+    });
+    journal.and_then(journal_hint)
+}
+
+/// Prints an error the way every command does, and returns the exit code.
+pub(crate) fn failure(error: &anyhow::Error) -> u8 {
+    crate::view::write_stderr(&format!("piton: {error:#}\n"));
+    if let Some(hint) = hint(error) {
+        crate::view::write_stderr(&format!("{hint}\n"));
+    }
+    EXIT_FAILED
+}
+
+fn open_hint(error: &OpenError) -> Option<String> {
+    match error {
+        OpenError::UnknownProvider { .. } => {
+            Some("Name a model as provider/name; `piton models` lists them.".to_owned())
+        }
+        OpenError::MissingKey { .. } => {
+            Some("Without any key: piton demo, or a local server such as Ollama.".to_owned())
+        }
+        OpenError::MissingModel { .. } => Some("`piton models` lists what there is.".to_owned()),
+        OpenError::BadBaseUrl { .. } => None,
+    }
+}
+
+fn journal_hint(error: &JournalError) -> Option<String> {
+    match error {
+        JournalError::Busy { .. } => {
+            Some("Wait until it is done, or start a new session without --continue.".to_owned())
+        }
+        JournalError::Newer { .. } => Some("Use that newer Piton for it; nothing was changed.".to_owned()),
+        JournalError::Damaged { .. } => Some("Nothing was changed. `piton session verify ID` says more.".to_owned()),
+        JournalError::Full { .. } => Some("Free some space and go on with `piton run --continue`.".to_owned()),
+        JournalError::ReadOnly { .. } => {
+            Some("Make it writable, or keep sessions elsewhere with PITON_DATA_DIR=DIR.".to_owned())
+        }
+        JournalError::Fenced { .. } | JournalError::NotFound { .. } | JournalError::Io { .. } => None,
+    }
+}

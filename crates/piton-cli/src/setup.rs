@@ -1,0 +1,156 @@
+//! From what was said to what it means: which model, which rules, which settings.
+
+use crate::cli::RunArgs;
+use crate::surroundings::Surroundings;
+use anyhow::{Context, bail};
+use piton_core::limits::Policy;
+use piton_core::permission::{Action, Rule};
+use piton_engine::config::Config;
+use piton_engine::context;
+use piton_engine::engine::{Attendance, Settings};
+use piton_models::http::HttpOptions;
+use piton_models::model::Model;
+use piton_models::provider::{self, PROBE_MS, PROVIDERS, Provider, ProviderSpec};
+use piton_models::recorded::{Recorded, Recorder};
+use piton_tools::runner::RunnerCommand;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The configuration file, or the defaults where there is none.
+pub(crate) fn config(around: &Surroundings) -> anyhow::Result<Config> {
+    let path = &around.config_file;
+    match std::fs::read_to_string(path) {
+        Ok(text) => Config::parse(&text).with_context(|| format!("{} is not a valid configuration", path.display())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Config::default()),
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+    }
+}
+
+/// Everything a session needs besides its task.
+pub(crate) async fn settings(args: &RunArgs, around: &Surroundings, workspace: &Path) -> anyhow::Result<Settings> {
+    let config = config(around)?;
+    let mut model = model(args.model.as_deref().or(config.model.as_deref()), around).await?;
+    if let Some(path) = &args.record {
+        let tape = std::fs::OpenOptions::new().create(true).append(true).open(path);
+        let tape = tape.with_context(|| format!("cannot record to {}", path.display()))?;
+        model = Arc::new(Recorder::new(model, tape));
+    }
+    let mut settings = bare_settings(model, around, workspace);
+    settings.policy = policy(args, &config)?;
+    Ok(settings)
+}
+
+/// Settings with the default limits, nobody to ask.
+pub(crate) fn bare_settings(model: Arc<dyn Model>, around: &Surroundings, workspace: &Path) -> Settings {
+    let mut settings = Settings::new(model);
+    settings.attendance = Attendance::Unattended;
+    settings.runner = Some(RunnerCommand { program: around.exe.clone(), args: vec![OsString::from("runner")] });
+    settings.env = Arc::new(tool_environment(&around.vars));
+    settings.environment_note = Some(context::environment_note(workspace, &around.today));
+    settings
+}
+
+/// What tools' processes see of our environment: all but the keys of providers.
+pub(crate) fn tool_environment(vars: &BTreeMap<OsString, OsString>) -> BTreeMap<OsString, OsString> {
+    let is_key = |name: &OsStr| PROVIDERS.iter().flat_map(|provider| provider.key_variables).any(|key| name == *key);
+    vars.iter().filter(|(name, _)| !is_key(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+fn policy(args: &RunArgs, config: &Config) -> anyhow::Result<Policy> {
+    let mut policy = Policy::piton();
+    config.apply(&mut policy);
+    if args.yes {
+        policy.permission.push("*", Action::Allow);
+    }
+    for (rules, action) in [(&args.allow, Action::Allow), (&args.deny, Action::Deny)] {
+        for rule in rules {
+            policy.permission.0.push(Rule::parse(rule, action)?);
+        }
+    }
+    policy.max_steps = args.max_steps.or(policy.max_steps);
+    let budget = &mut policy.budget;
+    budget.tokens = args.max_tokens.or(budget.tokens);
+    if let Some(usd) = args.max_cost {
+        anyhow::ensure!(usd.is_finite() && usd > 0.0, "--max-cost must be more than 0");
+        budget.cost_micros = Some((usd * 1e6).round() as u64);
+    }
+    budget.wall_clock_ms = args.max_time.map(|seconds| seconds.saturating_mul(1000)).or(budget.wall_clock_ms);
+    Ok(policy)
+}
+
+/// The model that was named, or one that can be found.
+pub(crate) async fn model(said: Option<&str>, around: &Surroundings) -> anyhow::Result<Arc<dyn Model>> {
+    let Some(said) = said else { return find_model(around).await };
+    let (name, model) = match said.split_once('/') {
+        Some((name, model)) => (name, Some(model.to_owned())),
+        None => (said, None),
+    };
+    if name == "recorded" {
+        let path = model.context("name a cassette as recorded/FILE")?;
+        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read the cassette {path}"))?;
+        let cassette = Recorded::parse(&text).with_context(|| path.clone())?;
+        return Ok(Arc::new(cassette.named(format!("recorded/{path}"))));
+    }
+    let spec = spec(name, model, around);
+    Ok(provider::open(&spec, &http_options())?)
+}
+
+/// What the environment says about a provider.
+pub(crate) fn spec(name: &str, model: Option<String>, around: &Surroundings) -> ProviderSpec {
+    let known = provider::find(name);
+    let base_url = known.and_then(|known| known.base_url_variable).and_then(|variable| around.var(variable));
+    let key = known.and_then(|known| known.key_variables.iter().find_map(|variable| around.var(variable)));
+    ProviderSpec {
+        provider: name.to_owned(),
+        model,
+        base_url: base_url.map(str::to_owned),
+        key: key.map(str::to_owned),
+    }
+}
+
+/// How providers are talked to.
+pub(crate) fn http_options() -> HttpOptions {
+    HttpOptions::default()
+}
+
+/// How long a server that may not be there is waited for.
+pub(crate) fn probe_options() -> HttpOptions {
+    HttpOptions { connect_timeout_ms: PROBE_MS, stall_ms: PROBE_MS, ..http_options() }
+}
+
+/// The servers of this machine that need no key.
+pub(crate) fn local_providers() -> impl Iterator<Item = &'static Provider> {
+    PROVIDERS.iter().filter(|provider| !provider.needs_key && provider.base_url.contains("127.0.0.1"))
+}
+
+/// The first provider with a key, else the first local server that answers.
+async fn find_model(around: &Surroundings) -> anyhow::Result<Arc<dyn Model>> {
+    let keyed = ["anthropic", "openai", "openrouter"];
+    for name in keyed {
+        let spec = spec(name, None, around);
+        if spec.key.is_some() {
+            return Ok(provider::open(&spec, &http_options())?);
+        }
+    }
+    for local in local_providers() {
+        let mut spec = spec(local.name, None, around);
+        let Ok(models) = provider::list_models(&spec, &probe_options()).await else { continue };
+        let Some(first) = models.first() else { continue };
+        spec.model = Some(first.id.clone());
+        return Ok(provider::open(&spec, &http_options())?);
+    }
+    bail!(NO_MODEL)
+}
+
+const NO_MODEL: &str = "\
+there is no model to ask yet. Any one of these will do:
+
+  export ANTHROPIC_API_KEY=…       a key for Anthropic
+  export OPENAI_API_KEY=…          a key for OpenAI
+  export OPENROUTER_API_KEY=…      a key for OpenRouter
+  ollama serve                     a local server (Ollama, LM Studio, llama.cpp or vLLM)
+  OPENAI_BASE_URL=http://… piton run --model openai-chat/NAME …    any compatible server
+
+To see Piton work without any of them:  piton demo";

@@ -1,0 +1,73 @@
+//! Everything that is read from outside the command line: environment, home, working folder, terminal, date.
+
+use anyhow::Context;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+/// What the process was started into.
+pub(crate) struct Surroundings {
+    pub(crate) vars: BTreeMap<OsString, OsString>,
+    pub(crate) exe: PathBuf,
+    /// Where sessions are kept: `$PITON_DATA_DIR`, else `$XDG_DATA_HOME/piton`, else `~/.local/share/piton`.
+    pub(crate) data_dir: PathBuf,
+    /// `$PITON_CONFIG`, else `$XDG_CONFIG_HOME/piton/config.toml`, else `~/.config/piton/config.toml`.
+    pub(crate) config_file: PathBuf,
+    pub(crate) temp_dir: PathBuf,
+    pub(crate) stdin_is_terminal: bool,
+    pub(crate) stderr_is_terminal: bool,
+    pub(crate) today: String,
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
+impl Surroundings {
+    /// Reads them once.
+    pub(crate) fn read() -> anyhow::Result<Self> {
+        let vars: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+        let path = |name: &str| vars.get(OsStr::new(name)).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let home = path("HOME");
+        let under = |own: &str, xdg: &str, below_home: &str| {
+            let shared = path(xdg).filter(|dir| dir.is_absolute()).or_else(|| Some(home.clone()?.join(below_home)));
+            path(own).map_or_else(|| shared.map(|dir| (dir, false)), |dir| Some((dir, true)))
+        };
+        let missing = "neither HOME nor XDG folders are set: say where to keep sessions with PITON_DATA_DIR=DIR";
+        let data_dir = match under("PITON_DATA_DIR", "XDG_DATA_HOME", ".local/share").context(missing)? {
+            (own, true) => own,
+            (shared, false) => shared.join("piton"),
+        };
+        let config_file = match under("PITON_CONFIG", "XDG_CONFIG_HOME", ".config") {
+            Some((own, true)) => own,
+            Some((shared, false)) => shared.join("piton/config.toml"),
+            None => data_dir.join("config.toml"),
+        };
+        Ok(Self {
+            exe: std::env::current_exe().context("cannot find the piton binary itself")?,
+            data_dir: std::path::absolute(data_dir)?,
+            config_file,
+            temp_dir: std::env::temp_dir(),
+            stdin_is_terminal: std::io::stdin().is_terminal(),
+            stderr_is_terminal: std::io::stderr().is_terminal(),
+            today: jiff::Zoned::now().date().to_string(),
+            vars,
+        })
+    }
+
+    /// An environment variable that is set, not empty, and text.
+    pub(crate) fn var(&self, name: &str) -> Option<&str> {
+        self.vars.get(OsStr::new(name)).and_then(|value| value.to_str()).filter(|value| !value.is_empty())
+    }
+
+    /// The folder to work in, absolute and with links resolved.
+    pub(crate) fn workspace(&self, said: Option<&Path>) -> anyhow::Result<PathBuf> {
+        let dir = match said {
+            Some(dir) => dir.to_path_buf(),
+            None => std::env::current_dir()
+                .context("the current folder cannot be read (was it removed?); name one with --cwd DIR")?,
+        };
+        let real = dir.canonicalize().with_context(|| format!("cannot work in {}", dir.display()))?;
+        anyhow::ensure!(real.is_dir(), "cannot work in {}: it is not a folder", real.display());
+        std::fs::read_dir(&real).with_context(|| format!("cannot work in {}: it cannot be read", real.display()))?;
+        Ok(real)
+    }
+}

@@ -1,0 +1,326 @@
+//! Draws a running turn: prose on standard output as it comes, one line per tool call on standard error, and on a
+//! terminal a line that shows what is being waited for.
+
+use anstyle::{AnsiColor, Style};
+use piton_core::call::{CallInput, Outcome, Status};
+use piton_core::event::{Event, Subject};
+use piton_core::ids::CallId;
+use piton_core::limits;
+use piton_core::message::{Part, ToolCall};
+use piton_core::model::Delta;
+use piton_engine::bus::{Live, Published};
+use piton_engine::engine::TurnReport;
+use std::collections::HashMap;
+use std::io::Write;
+use std::time::Instant;
+
+const DIM: Style = Style::new().dimmed();
+const BOLD: Style = Style::new().bold();
+const GREEN: Style = AnsiColor::Green.on_default();
+const RED: Style = AnsiColor::Red.on_default();
+const YELLOW: Style = AnsiColor::Yellow.on_default();
+const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+/// Characters of a call's input shown in its line.
+const GIST_CHARS: usize = 72;
+
+/// The text view of one run.
+pub(crate) struct TextView {
+    quiet: bool,
+    animate: bool,
+    /// Whether the cursor stands behind prose that did not end its line.
+    mid_line: bool,
+    /// Prose of the attempt that streams: nobody may read it twice when the attempt fails.
+    shown_chars: usize,
+    calls: HashMap<CallId, ToolCall>,
+    waiting_for: Option<(String, Instant)>,
+    drawn: bool,
+    frame: usize,
+}
+
+impl TextView {
+    /// A view; `animate` only where standard error is a terminal.
+    pub(crate) fn new(quiet: bool, animate: bool) -> Self {
+        Self {
+            quiet,
+            animate: animate && !quiet,
+            mid_line: false,
+            shown_chars: 0,
+            calls: HashMap::new(),
+            waiting_for: None,
+            drawn: false,
+            frame: 0,
+        }
+    }
+
+    /// Shows one thing that happened.
+    pub(crate) fn show(&mut self, published: &Published) {
+        match published {
+            Published::Live(live) => self.show_live(live),
+            Published::Recorded(record) => self.show_event(&record.event),
+        }
+    }
+
+    /// Moves the waiting line on. Called ten times a second on a terminal.
+    pub(crate) fn tick(&mut self) {
+        let Some((what, since)) = self.waiting_for.clone() else { return };
+        let waited = since.elapsed();
+        if !self.animate || self.mid_line || waited.as_millis() < 300 {
+            return;
+        }
+        self.frame = (self.frame + 1) % FRAMES.len();
+        let line = format!("\r\x1b[K{DIM}{} {what} ({} s){DIM:#}", FRAMES[self.frame], waited.as_secs());
+        write_stderr(&line);
+        self.drawn = true;
+    }
+
+    /// The last line: what the turn came to.
+    pub(crate) fn summary(&mut self, report: &TurnReport, session: &str) {
+        self.clear();
+        self.end_line();
+        if self.quiet {
+            return;
+        }
+        let spent = &report.spent;
+        let usage = &spent.usage;
+        let cost = spent.cost_micros.map(|micros| format!(" · ${}", limits::dollars(micros))).unwrap_or_default();
+        let cached = match usage.cache_read_tokens {
+            0 => String::new(),
+            read => format!(" ({} cached)", thousands(read)),
+        };
+        let line = format!(
+            "{DIM}{} · {} tokens in{cached}, {} out{cost} · {:.1} s · {session}{DIM:#}\n",
+            plural(u64::from(spent.steps), "step"),
+            thousands(usage.input_tokens),
+            thousands(usage.output_tokens),
+            spent.duration_ms as f64 / 1000.0,
+        );
+        write_stderr(&line);
+    }
+
+    /// A line for people, beside the answer.
+    pub(crate) fn note(&mut self, line: &str) {
+        self.clear();
+        self.end_line();
+        write_stderr(&format!("{line}\n"));
+    }
+
+    /// The call behind a question, in words.
+    pub(crate) fn describe(&self, subject: &Subject) -> String {
+        let (Subject::Call(id) | Subject::GoOn(id)) = subject;
+        self.calls.get(id).map_or_else(|| id.to_string(), |call| format!("{} {}", call.name, gist(call)))
+    }
+
+    /// Takes the waiting line away.
+    pub(crate) fn clear(&mut self) {
+        if std::mem::take(&mut self.drawn) {
+            write_stderr("\r\x1b[K");
+        }
+    }
+
+    fn show_live(&mut self, live: &Live) {
+        match live {
+            Live::ModelDelta { delta: Delta::Text { text }, .. } => self.prose(text),
+            Live::ModelDelta { delta: Delta::CallBegan { name, .. }, .. } => {
+                self.wait_for(format!("{} is writing a call of {name}", "the model"));
+            }
+            Live::ModelDelta { delta: Delta::Reasoning { .. } | Delta::CallInput { .. }, .. }
+            | Live::ToolOutput { .. } => {}
+            Live::ModelSilent { silent_ms, .. } => {
+                self.aside(&format!("{YELLOW}the model has been silent for {} s{YELLOW:#}", silent_ms / 1000));
+            }
+            Live::Broken { error } => self.note(&format!("{RED}{error}{RED:#}")),
+        }
+    }
+
+    fn show_event(&mut self, event: &Event) {
+        match event {
+            Event::StepStarted { .. } => {
+                self.shown_chars = 0;
+                self.wait_for("waiting for the model".to_owned());
+            }
+            Event::MessageFinished { reply, .. } => self.finish_message(&reply.parts),
+            Event::ModelFailed { error, retry_at_ms, abandoned, .. } => {
+                self.failed_attempt(&error.message, retry_at_ms.is_some(), abandoned);
+            }
+            Event::BackoffPassed { .. } => self.wait_for("waiting for the model".to_owned()),
+            Event::CallStarted { call } => {
+                if let Some(call) = self.calls.get(call) {
+                    let what = format!("{} {}", call.name, gist(call));
+                    self.wait_for(what);
+                }
+            }
+            Event::CallSettled { call, outcome } => self.settled(call, outcome),
+            Event::CallRequested { call, verdict, .. } => {
+                use piton_core::event::Verdict;
+                if let Verdict::Deny(text) | Verdict::Refuse(text) = verdict {
+                    let outcome = Outcome::new(Status::Denied, text);
+                    self.settled(call, &outcome);
+                }
+            }
+            Event::ApprovalGiven { subject: Subject::Call(call), decision } => {
+                use piton_core::event::Decision;
+                match decision {
+                    Decision::Approve | Decision::ApproveForSession => {}
+                    Decision::Deny(_) => self.settled(call, &Outcome::new(Status::Denied, "you said no")),
+                    Decision::Unattended => {
+                        let text = "needs your approval: allow it with --allow TOOL or --yes";
+                        self.settled(call, &Outcome::new(Status::Denied, text));
+                    }
+                }
+            }
+            Event::CompactionStarted { .. } => self.wait_for("making room in the context".to_owned()),
+            Event::TurnEnded { .. } => self.waiting_for = None,
+            Event::SessionStarted { .. }
+            | Event::WriterOpened { .. }
+            | Event::WriterClosed {}
+            | Event::UserSpoke { .. }
+            | Event::TurnStarted { .. }
+            | Event::MessageCut { .. }
+            | Event::ApprovalAsked { .. }
+            | Event::ApprovalGiven { subject: Subject::GoOn(_), .. }
+            | Event::StepFinished { .. }
+            | Event::CompactionFinished { .. }
+            | Event::CompactionFailed { .. }
+            | Event::CancelRequested { .. }
+            | Event::DeadlinePassed {} => {}
+        }
+    }
+
+    /// Prose as it comes. Quiet runs show the last answer only, at its end.
+    fn prose(&mut self, text: &str) {
+        if self.quiet || text.is_empty() {
+            return;
+        }
+        self.clear();
+        self.shown_chars += text.chars().count();
+        write_stdout(text);
+        self.mid_line = !text.ends_with('\n');
+        self.waiting_for = None;
+    }
+
+    fn finish_message(&mut self, parts: &[Part]) {
+        if self.shown_chars == 0 && !self.quiet {
+            // A provider that does not stream.
+            self.prose(&piton_core::message::prose(parts));
+        }
+        self.end_line();
+        for part in parts {
+            if let Part::ToolCall(call) = part {
+                self.calls.insert(call.id.clone(), call.clone());
+            }
+        }
+    }
+
+    fn failed_attempt(&mut self, why: &str, again: bool, abandoned: &[Part]) {
+        let lost = if abandoned.is_empty() { "" } else { " (the text above is abandoned)" };
+        self.shown_chars = 0;
+        if again {
+            self.aside(&format!("{YELLOW}{why}{lost}; trying again{YELLOW:#}"));
+            self.wait_for("waiting to try again".to_owned());
+        }
+    }
+
+    fn settled(&mut self, id: &CallId, outcome: &Outcome) {
+        let Some(call) = self.calls.get(id).cloned() else { return };
+        let (mark, style) = match outcome.status {
+            Status::Ok => ('✓', GREEN),
+            Status::Failed | Status::TimedOut | Status::Denied => ('✗', RED),
+            Status::Cancelled | Status::Interrupted | Status::NotStarted => ('–', YELLOW),
+        };
+        let title = outcome.title.strip_prefix(&call.name).unwrap_or(&outcome.title).trim();
+        let what = if title.is_empty() { gist(&call) } else { title.to_owned() };
+        let why = match outcome.status {
+            Status::Ok | Status::Failed if !outcome.title.is_empty() => String::new(),
+            Status::Ok => String::new(),
+            Status::Failed
+            | Status::TimedOut
+            | Status::Denied
+            | Status::Cancelled
+            | Status::Interrupted
+            | Status::NotStarted => {
+                format!(" {DIM}{}{DIM:#}", first_line(&outcome.text))
+            }
+        };
+        self.aside(&format!("{style}{mark}{style:#} {BOLD}{}{BOLD:#} {what}{why}", call.name));
+    }
+
+    /// A line beside the prose.
+    fn aside(&mut self, line: &str) {
+        if !self.quiet {
+            self.note(line);
+        }
+    }
+
+    fn wait_for(&mut self, what: String) {
+        self.waiting_for = Some((what, Instant::now()));
+    }
+
+    fn end_line(&mut self) {
+        if std::mem::take(&mut self.mid_line) {
+            write_stdout("\n");
+        }
+    }
+}
+
+/// What a call is about, in one line.
+pub(crate) fn gist(call: &ToolCall) -> String {
+    let CallInput::Json(input) = &call.input else { return "(broken arguments)".to_owned() };
+    let telling = ["command", "path", "filePath", "file_path", "pattern"];
+    let text = telling.iter().find_map(|key| input.get(key)?.as_str()).map_or_else(|| input.to_string(), str::to_owned);
+    shorten(&text)
+}
+
+/// The first line, cut to what a line can hold.
+pub(crate) fn first_line(text: &str) -> String {
+    shorten(text.lines().next().unwrap_or_default())
+}
+
+fn shorten(text: &str) -> String {
+    let flat: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    match flat.char_indices().nth(GIST_CHARS) {
+        Some((at, _)) => format!("{}…", &flat[..at]),
+        None => flat,
+    }
+}
+
+/// `12345` as `12,345`.
+pub(crate) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 step`, `2 steps`.
+pub(crate) fn plural(number: u64, word: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{number} {word}{ending}")
+}
+
+/// Writes to standard output at once. A reader that went away is no reason to stop the work.
+pub(crate) fn write_stdout(text: &str) {
+    let mut out = anstream::stdout().lock();
+    drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+}
+
+/// Writes to standard error at once.
+pub(crate) fn write_stderr(text: &str) {
+    let mut err = anstream::stderr().lock();
+    drop(err.write_all(text.as_bytes()).and_then(|()| err.flush()));
+}
+
+/// A unified diff with its lines in colour.
+pub(crate) fn colour_diff(diff: &str) -> String {
+    let colour = |line: &str| match line.as_bytes().first() {
+        Some(b'+') => format!("{GREEN}{line}{GREEN:#}"),
+        Some(b'-') => format!("{RED}{line}{RED:#}"),
+        Some(b'@') => format!("{DIM}{line}{DIM:#}"),
+        _ => line.to_owned(),
+    };
+    diff.lines().map(colour).collect::<Vec<_>>().join("\n")
+}

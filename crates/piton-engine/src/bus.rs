@@ -1,0 +1,130 @@
+//! What a session tells whoever listens: recorded events, and the fragments that stream by between them.
+//!
+//! Every listener has its own place in one bounded ring. A slow one does not hold up the loop: it loses fragments, and
+//! reads the recorded events it missed from the journal. So recorded events are never lost, fragments may be.
+
+use crate::journal::{self, JournalError, SessionDir};
+use piton_core::event::Record;
+use piton_core::ids::{CallId, Seq};
+use piton_core::model::Delta;
+use serde::Serialize;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use tokio::sync::broadcast;
+
+/// Entries the ring holds: some seconds of a fast model. Each is a pointer and a short text.
+const RING: usize = 8_192;
+
+/// Something a listener hears.
+#[derive(Debug, Clone)]
+pub enum Published {
+    /// An event that is durable in the journal.
+    Recorded(Arc<Record>),
+    /// A fragment. Not in the journal.
+    Live(Arc<Live>),
+}
+
+/// A fragment of something under way.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Live {
+    /// The model is speaking.
+    ModelDelta {
+        /// The session's step.
+        step: u32,
+        /// Which attempt, from 1: fragments of an attempt that fails are abandoned.
+        attempt: u32,
+        /// The new piece.
+        delta: Delta,
+    },
+    /// The model has been silent for this long.
+    ModelSilent {
+        /// The session's step.
+        step: u32,
+        /// Milliseconds since its last sign of life.
+        silent_ms: u64,
+    },
+    /// A running tool has output.
+    ToolOutput {
+        /// Which call.
+        call: CallId,
+        /// The new piece, readable text.
+        text: String,
+    },
+    /// The session cannot go on: its journal cannot be written. What is recorded is safe.
+    Broken {
+        /// What went wrong and what was kept.
+        error: String,
+    },
+}
+
+/// The sending side.
+#[derive(Debug, Clone)]
+pub struct Bus {
+    ring: broadcast::Sender<Published>,
+}
+
+/// One listener's place.
+pub struct Subscription {
+    ring: broadcast::Receiver<Published>,
+    dir: SessionDir,
+    next_seq: Seq,
+    backlog: VecDeque<Record>,
+    must_catch_up: bool,
+}
+
+impl Bus {
+    /// A bus without listeners.
+    pub(crate) fn new() -> Self {
+        Self { ring: broadcast::Sender::new(RING) }
+    }
+
+    /// Tells everyone who listens now.
+    pub(crate) fn publish(&self, published: Published) {
+        // An error only means that nobody listens.
+        drop(self.ring.send(published));
+    }
+
+    /// Tells everyone a fragment.
+    pub(crate) fn live(&self, live: Live) {
+        self.publish(Published::Live(Arc::new(live)));
+    }
+
+    /// Listens from this position of the journal on: what is recorded already comes first.
+    pub(crate) fn subscribe(&self, dir: SessionDir, from_seq: Seq) -> Subscription {
+        let next_seq = from_seq.max(1);
+        Subscription { ring: self.ring.subscribe(), dir, next_seq, backlog: VecDeque::new(), must_catch_up: true }
+    }
+}
+
+impl Subscription {
+    /// Whether everything published so far has been heard.
+    pub fn is_drained(&self) -> bool {
+        !self.must_catch_up && self.backlog.is_empty() && self.ring.is_empty()
+    }
+
+    /// The next thing there is to hear; `None` when the session is closed and all has been heard. Fails only when the
+    /// journal had to be read, to catch up, and could not be.
+    pub async fn next(&mut self) -> Result<Option<Published>, JournalError> {
+        loop {
+            if self.must_catch_up {
+                self.must_catch_up = false;
+                self.backlog = journal::tail(&self.dir, self.next_seq)?.into();
+            }
+            if let Some(record) = self.backlog.pop_front() {
+                self.next_seq = record.seq + 1;
+                return Ok(Some(Published::Recorded(Arc::new(record))));
+            }
+            match self.ring.recv().await {
+                Ok(Published::Recorded(record)) if record.seq < self.next_seq => {}
+                Ok(Published::Recorded(record)) => {
+                    self.next_seq = record.seq + 1;
+                    return Ok(Some(Published::Recorded(record)));
+                }
+                Ok(live @ Published::Live(_)) => return Ok(Some(live)),
+                Err(broadcast::error::RecvError::Lagged(_)) => self.must_catch_up = true,
+                Err(broadcast::error::RecvError::Closed) => return Ok(None),
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The configuration file: what is said in it, read strictly, and what it changes.
+
+use piton_core::limits::Policy;
+use piton_core::permission::{Action, NotARule, Rule};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// What the file says. Everything is optional; what is not said is left as it is.
+#[derive(Debug, Default, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The model to ask, as `provider/name`.
+    pub model: Option<String>,
+    /// Limits of one turn.
+    #[serde(default)]
+    pub limits: Limits,
+    /// What to do with calls of a tool: `bash = "allow"`. `*` is every tool.
+    #[serde(default)]
+    pub permission: BTreeMap<String, Action>,
+}
+
+/// The `[limits]` table.
+#[derive(Debug, Default, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Model replies.
+    pub max_steps: Option<u32>,
+    /// Tokens, input and output together.
+    pub max_tokens: Option<u64>,
+    /// US dollars.
+    pub max_cost: Option<f64>,
+    /// Seconds.
+    pub max_time: Option<u64>,
+    /// Retries of one model call.
+    pub retries: Option<u32>,
+}
+
+/// Why a text is not a configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// It is not TOML of this shape; names line and field.
+    #[error("{0}")]
+    Shape(#[from] toml::de::Error),
+    /// A key of `[permission]` is no tool's name.
+    #[error("in [permission]: {0}")]
+    Rule(#[from] NotARule),
+    /// A number makes no sense.
+    #[error("in [limits]: {0}")]
+    Limit(&'static str),
+}
+
+impl Config {
+    /// Reads the text of a configuration file.
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        let config: Self = toml::from_str(text)?;
+        for (tool, action) in &config.permission {
+            Rule::parse(tool, *action)?;
+        }
+        if config.limits.max_cost.is_some_and(|usd| !usd.is_finite() || usd <= 0.0) {
+            return Err(ConfigError::Limit("max_cost must be more than 0"));
+        }
+        Ok(config)
+    }
+
+    /// Changes a policy to what the file says. `*` comes first, so that a tool's own rule wins.
+    pub fn apply(&self, policy: &mut Policy) {
+        let limits = &self.limits;
+        policy.max_steps = limits.max_steps.or(policy.max_steps);
+        policy.budget.tokens = limits.max_tokens.or(policy.budget.tokens);
+        policy.budget.cost_micros = limits.max_cost.map(|usd| (usd * 1e6).round() as u64).or(policy.budget.cost_micros);
+        policy.budget.wall_clock_ms = limits.max_time.map(|s| s.saturating_mul(1000)).or(policy.budget.wall_clock_ms);
+        policy.retry.per_call = limits.retries.or(policy.retry.per_call);
+        for (tool, action) in &self.permission {
+            policy.permission.push(tool.clone(), *action);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_says_only_what_it_wants_to_change() {
+        let config = Config::parse(
+            "model = \"a/b\"\n[limits]\nmax_steps = 7\n[permission]\nbash = \"allow\"\n\"*\" = \"deny\"\n",
+        );
+        let config = config.expect("a valid file");
+        let mut policy = Policy::piton();
+        config.apply(&mut policy);
+        assert_eq!(policy.max_steps, Some(7));
+        let class = piton_core::call::ToolClass::Opaque;
+        assert_eq!(policy.permission.judge("bash", class), Action::Allow);
+        assert_eq!(policy.permission.judge("edit", class), Action::Deny);
+    }
+
+    #[test]
+    fn garbage_is_named_with_its_line() {
+        let error = Config::parse("model = \"a/b\"\nmodle = 3\n").expect_err("an unknown key").to_string();
+        assert!(error.contains("line 2") && error.contains("modle"), "{error}");
+        assert!(Config::parse("[permission]\n\"bash(x)\" = \"allow\"").is_err());
+        assert!(Config::parse("[limits]\nmax_cost = -1.0").is_err());
+        assert!(Config::parse("\u{0}\u{1}").is_err());
+    }
+}

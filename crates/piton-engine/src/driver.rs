@@ -1,0 +1,414 @@
+//! The driver: the mechanical half of the loop. The other half, which decides, is [`piton_core::turn`].
+//!
+//! ```text
+//! loop {
+//!     drop jobs that are no longer wanted      (their last words are recorded)
+//!     record what is due                       (a step starts, a call starts, a turn ends, …)
+//!     commit                                   one transaction, on disk before anything below
+//!     publish                                  listeners hear only what is durable
+//!     start jobs that are wanted and missing   (ask the model, run a tool, wait, …)
+//!     wait for something to happen             (a job's end, a command)
+//!     record it
+//! }
+//! ```
+//!
+//! Everything that acts on the world is a job, started only after the events that want it are committed. Resuming is
+//! the same loop over a session folded from its journal: a call whose start is on record but was not started here is
+//! settled instead of run.
+//!
+//! This module must not know: which provider, which tool, which front end.
+
+use crate::bus::{Bus, Live, Published};
+use crate::engine::{Attendance, Settings, TurnReport, now_ms};
+use crate::jobs::{Done, JobKey, Jobs};
+use crate::journal::{Journal, JournalError, SessionDir};
+use crate::partial;
+use piton_core::event::{Canceller, Decision, Delivery, Event, Record, Subject, Verdict};
+use piton_core::ids::{CallId, MessageId};
+use piton_core::message::{Message, Part, Role, ToolCall, Usage};
+use piton_core::model::{ModelError, ModelErrorKind};
+use piton_core::permission::Action;
+use piton_core::request::{self, Frame};
+use piton_core::turn::{Job, Session};
+use piton_tools::ledger::FileLedger;
+use piton_tools::tool::{OutputSink, ToolContext};
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+/// What a handle asks of the driver.
+pub(crate) enum Command {
+    /// The user speaks; the report comes when the turn that answers is over.
+    Speak { message: MessageId, parts: Vec<Part>, delivery: Delivery, report: oneshot::Sender<TurnReport> },
+    /// Go on with a turn that was cut off; `None` when there is none.
+    GoOn { report: oneshot::Sender<Option<TurnReport>> },
+    /// Stop the turn under way.
+    Cancel(Canceller),
+    /// An answer to a question.
+    Answer(Subject, Decision),
+    /// Stop and leave.
+    Close,
+}
+
+/// What a driver is made from.
+pub(crate) struct Setup {
+    pub(crate) dir: SessionDir,
+    pub(crate) journal: Journal,
+    pub(crate) session: Session,
+    pub(crate) settings: Settings,
+    pub(crate) ledger: Arc<FileLedger>,
+    pub(crate) bus: Bus,
+    pub(crate) inbox: mpsc::UnboundedReceiver<Command>,
+}
+
+/// Drives one session.
+pub(crate) struct Driver {
+    dir: SessionDir,
+    journal: Option<Journal>,
+    session: Session,
+    settings: Settings,
+    frame: Frame,
+    ledger: Arc<FileLedger>,
+    bus: Bus,
+    inbox: mpsc::UnboundedReceiver<Command>,
+    jobs: Jobs,
+    /// Recorded but not yet committed, hence not yet published.
+    staged: Vec<Arc<Record>>,
+    /// Calls whose start was recorded by this process: these are run, others are settled.
+    started_here: HashSet<CallId>,
+    waiting: Vec<Waiter>,
+    /// Who is to be told of a turn's end as soon as it is durable.
+    ended: Vec<(Reporter, TurnReport)>,
+    closing: bool,
+}
+
+/// Somebody who waits for a turn's end.
+struct Waiter {
+    message: Option<MessageId>,
+    report: Reporter,
+}
+
+enum Reporter {
+    Prompt(oneshot::Sender<TurnReport>),
+    GoOn(oneshot::Sender<Option<TurnReport>>),
+}
+
+impl Driver {
+    pub(crate) fn new(setup: Setup) -> Self {
+        let Setup { dir, journal, session, settings, ledger, bus, inbox } = setup;
+        let frame = Frame {
+            system: settings.system.clone(),
+            tools: settings.tools.specs(),
+            max_output_tokens: settings.model.limits().max_output_tokens,
+        };
+        Self {
+            dir,
+            journal: Some(journal),
+            session,
+            settings,
+            frame,
+            ledger,
+            bus,
+            inbox,
+            jobs: Jobs::new(),
+            staged: Vec::new(),
+            started_here: HashSet::new(),
+            waiting: Vec::new(),
+            ended: Vec::new(),
+            closing: false,
+        }
+    }
+
+    /// Drives until the session is closed or its journal cannot be written any more.
+    pub(crate) async fn run(mut self) {
+        if let Err(error) = self.drive().await {
+            // Nothing may act any more: what was not committed did not happen.
+            self.jobs.abandon();
+            self.bus.live(Live::Broken { error: error.to_string() });
+        }
+        self.leave().await;
+    }
+
+    async fn drive(&mut self) -> Result<(), JournalError> {
+        // Nothing moves before the first command, so that what it says can join what was cut off.
+        self.commit().await?;
+        let Some(command) = self.inbox.recv().await else { return Ok(()) };
+        self.recover();
+        self.obey(command);
+        loop {
+            self.drop_unwanted();
+            self.record_due();
+            self.commit().await?;
+            self.start_missing();
+            self.answer_waiters();
+            if self.closing && self.session.is_at_rest() {
+                return Ok(());
+            }
+            tokio::select! {
+                command = self.inbox.recv() => self.obey(command.unwrap_or(Command::Close)),
+                done = self.jobs.next() => self.take(done),
+            }
+        }
+    }
+
+    /// Settles what a killed process left in a state that only that process could have ended.
+    fn recover(&mut self) {
+        let asked = self.session.wanted().into_iter().find_map(|job| match job {
+            Job::CallModel { step, attempt } => Some((step, attempt)),
+            _ => None,
+        });
+        if let Some((step, attempt)) = asked {
+            let abandoned = partial::recover(&self.dir.partial(), step, attempt);
+            let error = ModelError::new(ModelErrorKind::Interrupted, "Piton was stopped while the model was asked");
+            let event = self.session.failed(attempt, error, Usage::default(), abandoned, now_ms(), dice());
+            self.record(event);
+        }
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Speak { message, mut parts, delivery, report } => {
+                if self.session.transcript().len() == 0 && self.session.waiting().next().is_none() {
+                    let note = self.settings.environment_note.clone();
+                    parts.splice(0..0, note.map(|text| Part::Note { text }));
+                }
+                self.waiting.push(Waiter { message: Some(message.clone()), report: Reporter::Prompt(report) });
+                self.record(Event::UserSpoke { message, parts, delivery });
+            }
+            // Nobody may be listening any more.
+            Command::GoOn { report } if self.session.is_at_rest() => drop(report.send(None)),
+            Command::GoOn { report } => self.waiting.push(Waiter { message: None, report: Reporter::GoOn(report) }),
+            Command::Cancel(by) if self.session.is_in_turn() => self.record(Event::CancelRequested { by }),
+            Command::Cancel(_) => {}
+            Command::Answer(subject, decision) if self.is_open(&subject) => {
+                self.record(Event::ApprovalGiven { subject, decision });
+            }
+            Command::Answer(..) => {}
+            Command::Close => {
+                self.closing = true;
+                if self.session.is_in_turn() {
+                    self.record(Event::CancelRequested { by: Canceller::User });
+                }
+            }
+        }
+    }
+
+    /// Turns a job's end into the event it is.
+    fn take(&mut self, done: Done) {
+        let event = match done {
+            Done::Replied { attempt, reply } => {
+                let cost = self.settings.model.price().map(|price| price.cost_micros(&reply.usage));
+                self.session.replied(attempt, *reply, cost, now_ms(), dice())
+            }
+            Done::ModelFailed { attempt, error, abandoned } => {
+                self.session.failed(attempt, error, Usage::default(), abandoned, now_ms(), dice())
+            }
+            Done::BackoffPassed { step } => Event::BackoffPassed { step },
+            Done::DeadlinePassed => Event::DeadlinePassed {},
+            Done::Settled { call, outcome } => Event::CallSettled { call, outcome },
+        };
+        self.record(event);
+    }
+
+    fn record(&mut self, event: Event) {
+        let Some(journal) = &mut self.journal else { return };
+        let record = Arc::new(journal.stage(now_ms(), event));
+        if let Event::CallStarted { call } = &record.event {
+            self.started_here.insert(call.clone());
+        }
+        self.session.apply(&record);
+        if let Event::TurnEnded { turn, end, detail, spent } = &record.event {
+            let text = last_words(&self.session);
+            let (turn, end, detail, spent) = (*turn, *end, detail.clone(), *spent);
+            self.turn_ended(&TurnReport { turn, end, detail, spent, text });
+        }
+        self.staged.push(record);
+    }
+
+    fn drop_unwanted(&mut self) {
+        let wanted: Vec<JobKey> = self.session.wanted().iter().map(JobKey::of).collect();
+        for said in self.jobs.keep_only(&wanted) {
+            let step = self.session.step();
+            self.record(Event::MessageCut { step, parts: said });
+        }
+    }
+
+    fn record_due(&mut self) {
+        loop {
+            if let Some(event) = self.session.due(now_ms()) {
+                self.record(event);
+            } else if let Some(event) = self.instant_job() {
+                self.record(event);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// A wanted job that takes no time: its event.
+    fn instant_job(&self) -> Option<Event> {
+        self.session.wanted().into_iter().find_map(|job| match job {
+            Job::StartTurn if self.closing => None,
+            Job::StartTurn => Some(Event::TurnStarted {
+                turn: self.session.turn() + 1,
+                model: self.settings.model.name().to_owned(),
+                policy: Box::new(self.settings.policy.clone()),
+                compact_at_tokens: None,
+            }),
+            Job::JudgeCall(call) => Some(self.judge(&call)),
+            Job::AskApproval(subject) if self.settings.attendance == Attendance::Unattended => {
+                Some(Event::ApprovalGiven { subject, decision: Decision::Unattended })
+            }
+            Job::Compact(trigger) => Some(Event::CompactionFailed {
+                trigger,
+                error: "the conversation no longer fits the model's window".to_owned(),
+            }),
+            Job::AskApproval(_)
+            | Job::CallModel { .. }
+            | Job::Wait { .. }
+            | Job::WatchDeadline { .. }
+            | Job::RunTool(_)
+            | Job::StopTool(_) => None,
+        })
+    }
+
+    fn judge(&self, call: &ToolCall) -> Event {
+        let Some(tool) = self.settings.tools.get(&call.name) else {
+            let names: Vec<String> = self.settings.tools.specs().iter().map(|spec| spec.name.clone()).collect();
+            let text = format!("There is no tool `{}`. The tools are: {}.", call.name, names.join(", "));
+            let class = piton_core::call::ToolClass::Read;
+            return Event::CallRequested { call: call.id.clone(), input: None, class, verdict: Verdict::Refuse(text) };
+        };
+        let class = tool.spec().class;
+        let verdict = match self.session.rules().judge(&call.name, class) {
+            Action::Allow => Verdict::Allow,
+            Action::Ask => Verdict::Ask,
+            Action::Deny => Verdict::Deny(format!("The call was not run: a rule forbids {} here.", call.name)),
+        };
+        Event::CallRequested { call: call.id.clone(), input: None, class, verdict }
+    }
+
+    fn start_missing(&mut self) {
+        for job in self.session.wanted() {
+            let key = JobKey::of(&job);
+            match job {
+                Job::StopTool(call) => {
+                    if !self.jobs.is_running(&key) {
+                        self.start_tool(&call);
+                    }
+                    self.jobs.cancel(&key);
+                }
+                _ if self.jobs.is_running(&key) => {}
+                Job::CallModel { step, attempt } => self.call_model(step, attempt),
+                Job::Wait { step, until_ms } => self.jobs.wait(step, until_ms),
+                Job::WatchDeadline { at_ms } => self.jobs.watch_deadline(at_ms),
+                Job::RunTool(call) => self.start_tool(&call),
+                Job::StartTurn | Job::JudgeCall(_) | Job::AskApproval(_) | Job::Compact(_) => {}
+            }
+        }
+    }
+
+    fn call_model(&mut self, step: u32, attempt: u32) {
+        let model = self.settings.model.clone();
+        let name = model.name().split_once('/').map_or(model.name(), |(_, name)| name).to_owned();
+        let request = request::build(&self.session, &self.frame, &name);
+        let partial = partial::Partial::new(step, attempt, Some(self.dir.partial()));
+        self.jobs.call_model(step, attempt, model.stream(request), partial, self.bus.clone());
+    }
+
+    fn start_tool(&mut self, call: &Arc<ToolCall>) {
+        let Some(tool) = self.settings.tools.get(&call.name) else { return };
+        let context = ToolContext {
+            call: call.id.clone(),
+            workspace: Path::new(self.session.workspace()).to_path_buf(),
+            calls_dir: self.dir.calls(),
+            runner: self.settings.runner.clone(),
+            output: self.output_sink(&call.id),
+            cancel: CancellationToken::new(),
+            files: self.ledger.clone(),
+            env: self.settings.env.clone(),
+            limits: self.settings.tool_limits.clone(),
+        };
+        let fresh = self.started_here.contains(&call.id);
+        let cut = self.session.policy().output_cut;
+        self.jobs.run_tool(call.clone(), tool, context, cut, fresh);
+    }
+
+    fn output_sink(&self, call: &CallId) -> OutputSink {
+        let (bus, call) = (self.bus.clone(), call.clone());
+        OutputSink::new(move |text: &str| bus.live(Live::ToolOutput { call: call.clone(), text: text.to_owned() }))
+    }
+
+    /// Makes everything recorded durable, then tells the listeners.
+    async fn commit(&mut self) -> Result<(), JournalError> {
+        if self.staged.is_empty() {
+            return Ok(());
+        }
+        let Some(mut journal) = self.journal.take() else { return Ok(()) };
+        // A disk can take its time; other sessions of this process must not wait with us.
+        let work = tokio::task::spawn_blocking(move || {
+            let result = journal.commit();
+            (journal, result)
+        });
+        let (journal, result) = work.await.map_err(|panic| JournalError::from(std::io::Error::other(panic)))?;
+        self.journal = Some(journal);
+        result?;
+        for record in self.staged.drain(..) {
+            self.bus.publish(Published::Recorded(record));
+        }
+        Ok(())
+    }
+
+    /// Notes a turn's end for those who wait for it. Who spoke for a later turn goes on waiting, unless none will start.
+    fn turn_ended(&mut self, report: &TurnReport) {
+        let at_rest = self.session.is_at_rest();
+        for waiter in std::mem::take(&mut self.waiting) {
+            let waits = |id: &MessageId| self.session.waiting().any(|(message, _)| message.id.as_ref() == Some(id));
+            if !at_rest && waiter.message.as_ref().is_some_and(waits) {
+                self.waiting.push(waiter);
+            } else {
+                self.ended.push((waiter.report, report.clone()));
+            }
+        }
+    }
+
+    /// Tells them, now that the end is durable.
+    fn answer_waiters(&mut self) {
+        for (reporter, report) in self.ended.drain(..) {
+            match reporter {
+                // Nobody may be listening any more.
+                Reporter::Prompt(waiting) => drop(waiting.send(report)),
+                Reporter::GoOn(waiting) => drop(waiting.send(Some(report))),
+            }
+        }
+    }
+
+    fn is_open(&self, subject: &Subject) -> bool {
+        self.session.wanted().contains(&Job::AskApproval(subject.clone()))
+    }
+
+    async fn leave(mut self) {
+        self.waiting.clear();
+        let Some(journal) = self.journal.take() else { return };
+        // Best effort: what was committed before is safe in any case.
+        drop(tokio::task::spawn_blocking(move || journal.close(now_ms())).await);
+    }
+}
+
+/// What the model said last, if it spoke after the user did.
+fn last_words(session: &Session) -> String {
+    let messages: Vec<&Arc<Message>> = session.transcript().collect();
+    let last = messages
+        .iter()
+        .rev()
+        .take_while(|message| message.role != Role::User)
+        .find(|message| message.role == Role::Assistant);
+    last.map_or(String::new(), |message| message.prose())
+}
+
+/// Uniform in 0..=1000, to spread retries.
+fn dice() -> u64 {
+    fastrand::u64(0..=1000)
+}

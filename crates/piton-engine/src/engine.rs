@@ -1,0 +1,290 @@
+//! The door for whoever embeds Piton: open an engine, create or resume a session, prompt it, listen to it.
+//!
+//! A [`Session`] is a handle on a driver task; it can be cloned and used from several places at once. The driver ends
+//! when the last handle is dropped or [`Session::close`] is called, and leaves a journal that another process resumes.
+
+use crate::bus::{Bus, Subscription};
+use crate::driver::{Command, Driver, Setup};
+use crate::index::{Index, IndexError};
+use crate::journal::{Journal, JournalError, Opening, SessionDir};
+use piton_core::event::{Canceller, Decision, Delivery, Event, Record, Spent, Subject, TurnEnd};
+use piton_core::ids::{MessageId, Seq, SessionId, TimeMs};
+use piton_core::limits::Policy;
+use piton_core::message::Part;
+use piton_core::turn;
+use piton_models::model::Model;
+use piton_tools::ledger::FileLedger;
+use piton_tools::runner::RunnerCommand;
+use piton_tools::tool::{ToolLimits, ToolSet};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+/// Sessions under one data folder.
+#[derive(Debug, Clone)]
+pub struct Engine {
+    data_dir: PathBuf,
+}
+
+/// How a session is to be run: by which model, with which tools, under which rules.
+#[derive(Clone)]
+pub struct Settings {
+    /// The model that is asked.
+    pub model: Arc<dyn Model>,
+    /// The tools on offer.
+    pub tools: ToolSet,
+    /// Limits and permission rules; recorded with each turn.
+    pub policy: Policy,
+    /// Whether somebody is there to approve calls.
+    pub attendance: Attendance,
+    /// The system prompt.
+    pub system: Arc<str>,
+    /// How to start this program as a runner; without it, shell commands cannot be run.
+    pub runner: Option<RunnerCommand>,
+    /// The environment that tools' processes get. Keys do not belong in it.
+    pub env: Arc<BTreeMap<OsString, OsString>>,
+    /// Limits of the tools.
+    pub tool_limits: ToolLimits,
+    /// Words in front of the session's first message, for the model only.
+    pub environment_note: Option<String>,
+}
+
+/// Whether somebody is there to approve calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attendance {
+    /// Questions stay open until [`Session::answer`].
+    Attended,
+    /// Whatever would have to be asked is refused.
+    Unattended,
+}
+
+/// A session that is open in this process.
+#[derive(Clone)]
+pub struct Session {
+    id: SessionId,
+    dir: SessionDir,
+    bus: Bus,
+    commands: mpsc::UnboundedSender<Command>,
+    driver: Arc<tokio::sync::Mutex<Option<JoinHandle<()>>>>,
+    resumed: Resumed,
+    opened_at: Seq,
+}
+
+/// What a resumed session was found to be in the middle of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resumed {
+    /// Nothing: a new session, or one whose last turn had ended.
+    AtRest,
+    /// A turn that was cut off; it goes on with the next prompt or with [`Session::go_on`].
+    MidTurn,
+}
+
+/// How a turn went.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TurnReport {
+    /// Counts the session's turns from 1.
+    pub turn: u32,
+    /// Why it ended.
+    pub end: TurnEnd,
+    /// More words about why.
+    pub detail: Option<String>,
+    /// What it used.
+    pub spent: Spent,
+    /// The model's last words; empty if it said none.
+    pub text: String,
+}
+
+/// Why a session could not be opened or driven.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The journal could not be read or written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The driver is gone: the session was closed, or its journal could not be written (see the bus).
+    #[error("the session is closed")]
+    Closed,
+    /// There is no turn to go on with.
+    #[error("the session is at rest: there is no turn to go on with")]
+    AtRest,
+}
+
+impl Settings {
+    /// Settings with the built-in tools, the default limits, and nobody there to approve anything.
+    pub fn new(model: Arc<dyn Model>) -> Self {
+        Self {
+            model,
+            tools: ToolSet::builtin(),
+            policy: Policy::piton(),
+            attendance: Attendance::Unattended,
+            system: crate::context::SYSTEM_PROMPT.into(),
+            runner: None,
+            env: Arc::default(),
+            tool_limits: ToolLimits::default(),
+            environment_note: None,
+        }
+    }
+}
+
+impl Engine {
+    /// An engine over a data folder (`~/.local/share/piton` for the `piton` binary). Nothing is read or written yet.
+    pub fn open(data_dir: impl Into<PathBuf>) -> Self {
+        Self { data_dir: data_dir.into() }
+    }
+
+    /// Where sessions lie, one folder each.
+    pub fn sessions_dir(&self) -> PathBuf {
+        self.data_dir.join("sessions")
+    }
+
+    /// The folder of one session.
+    pub fn session_dir(&self, id: &SessionId) -> SessionDir {
+        SessionDir::new(&self.sessions_dir(), id)
+    }
+
+    /// The list of sessions.
+    pub fn index(&self) -> Result<Index, IndexError> {
+        Index::open(&self.data_dir)
+    }
+
+    /// Starts a new session in a workspace. Must be called within a tokio runtime.
+    pub fn create(&self, workspace: &Path, settings: Settings) -> Result<Session, EngineError> {
+        let id = SessionId(format!("ses_{}", uuid::Uuid::now_v7().simple()));
+        let dir = self.session_dir(&id);
+        let mut journal = Journal::create(&dir, opening())?;
+        let started = Event::SessionStarted {
+            session: id.clone(),
+            workspace: workspace.to_string_lossy().into_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            parent: None,
+        };
+        let mut session = turn::Session::new();
+        session.apply(&journal.stage(now_ms(), started));
+        session.apply(&journal.stage(now_ms(), journal.opened()));
+        Ok(drive(dir, journal, session, settings, FileLedger::default()))
+    }
+
+    /// Opens a session again. What was under way goes on with the next prompt, or with [`Session::go_on`].
+    pub fn resume(&self, id: &SessionId, settings: Settings) -> Result<Session, EngineError> {
+        let dir = self.session_dir(id);
+        let (journal, records) = Journal::open(&dir, opening())?;
+        let session = turn::Session::fold(&records);
+        let ledger = FileLedger::default();
+        remember_files(&records, &ledger);
+        Ok(drive(dir, journal, session, settings, ledger))
+    }
+}
+
+impl Session {
+    /// The session's id.
+    pub fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// Where the session lies on disk.
+    pub fn dir(&self) -> &SessionDir {
+        &self.dir
+    }
+
+    /// The position of the first event since the session was opened here: 1 for a new one.
+    pub fn opened_at(&self) -> Seq {
+        self.opened_at
+    }
+
+    /// What a resumed session was found to be in the middle of.
+    pub fn resumed(&self) -> Resumed {
+        self.resumed
+    }
+
+    /// Says something and waits for the end of the turn that answers it. During a turn it steers that turn.
+    pub async fn prompt(&self, text: &str) -> Result<TurnReport, EngineError> {
+        self.send(vec![Part::text(text)], Delivery::Steer).await
+    }
+
+    /// Says something and waits for the end of the turn that answers it.
+    pub async fn send(&self, parts: Vec<Part>, delivery: Delivery) -> Result<TurnReport, EngineError> {
+        let message = MessageId(format!("msg_{}", uuid::Uuid::now_v7().simple()));
+        let (report, waiting) = oneshot::channel();
+        self.command(Command::Speak { message, parts, delivery, report })?;
+        waiting.await.map_err(|_| EngineError::Closed)
+    }
+
+    /// Goes on with a turn that was cut off, and waits for its end.
+    pub async fn go_on(&self) -> Result<TurnReport, EngineError> {
+        let (report, waiting) = oneshot::channel();
+        self.command(Command::GoOn { report })?;
+        waiting.await.map_err(|_| EngineError::Closed)?.ok_or(EngineError::AtRest)
+    }
+
+    /// Stops the turn under way: the model's stream is closed, running tools are ended, the rest is answered.
+    pub fn cancel(&self) {
+        // A closed session has nothing left to cancel.
+        drop(self.commands.send(Command::Cancel(Canceller::User)));
+    }
+
+    /// Answers an open question. An answer to a question that is no longer open changes nothing.
+    pub fn answer(&self, subject: Subject, decision: Decision) -> Result<(), EngineError> {
+        self.command(Command::Answer(subject, decision))
+    }
+
+    /// Listens, from this position of the journal on (1 is the beginning).
+    pub fn subscribe(&self, from_seq: Seq) -> Subscription {
+        self.bus.subscribe(self.dir.clone(), from_seq)
+    }
+
+    /// Leaves the session in good order: stops what runs, closes the journal, updates the list of sessions.
+    pub async fn close(self) {
+        drop(self.commands.send(Command::Close));
+        if let Some(driver) = self.driver.lock().await.take() {
+            // A driver that panicked has already been reported by its panic.
+            drop(driver.await);
+        }
+    }
+
+    fn command(&self, command: Command) -> Result<(), EngineError> {
+        self.commands.send(command).map_err(|_| EngineError::Closed)
+    }
+}
+
+/// Milliseconds since the Unix epoch. The engine's one look at the wall clock.
+pub(crate) fn now_ms() -> TimeMs {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+fn opening() -> Opening {
+    let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_owned());
+    Opening { pid: std::process::id(), boot_id, now_ms: now_ms() }
+}
+
+/// Starts the driver of an open journal.
+fn drive(dir: SessionDir, journal: Journal, session: turn::Session, settings: Settings, ledger: FileLedger) -> Session {
+    let bus = Bus::new();
+    let (commands, inbox) = mpsc::unbounded_channel();
+    let handle = Session {
+        id: session.id().clone(),
+        dir: dir.clone(),
+        bus: bus.clone(),
+        commands,
+        driver: Arc::default(),
+        resumed: if session.is_at_rest() { Resumed::AtRest } else { Resumed::MidTurn },
+        opened_at: journal.durable_seq().max(1),
+    };
+    let setup = Setup { dir, journal, session, settings, ledger: Arc::new(ledger), bus, inbox };
+    let driver = tokio::spawn(Driver::new(setup).run());
+    Session { driver: Arc::new(tokio::sync::Mutex::new(Some(driver))), ..handle }
+}
+
+/// Restores what the model knows of files from the outcomes on record, so that a resumed session may edit what the
+/// session before had read.
+fn remember_files(records: &[Record], ledger: &FileLedger) {
+    for record in records {
+        let Event::CallSettled { outcome, .. } = &record.event else { continue };
+        let text = |key: &str| outcome.metadata.get(key).and_then(|value| value.as_str());
+        if let (Some(path), Some(hash)) = (text("path"), text("hash")) {
+            ledger.restore(Path::new(path), hash);
+        }
+    }
+}

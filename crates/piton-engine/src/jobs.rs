@@ -1,0 +1,282 @@
+//! What is under way, each under its key, so that wishes and work can be compared.
+
+use crate::bus::{Bus, Live};
+use crate::engine::now_ms;
+use crate::partial::Partial;
+use futures_util::StreamExt;
+use piton_core::call::{Outcome, Status};
+use piton_core::event::Subject;
+use piton_core::ids::{CallId, TimeMs};
+use piton_core::message::{Part, ToolCall};
+use piton_core::model::{ModelError, ModelErrorKind, ModelEvent, Reply};
+use piton_core::truncate::OutputCut;
+use piton_core::turn::Job;
+use piton_models::model::ModelStream;
+use piton_tools::tool::{Tool, ToolContext};
+use serde_json::json;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::task::{AbortHandle, JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+/// After so much silence of the model the listeners are told, and again after each such span.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// What makes two jobs the same job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum JobKey {
+    /// Asking the model.
+    Model { step: u32, attempt: u32 },
+    /// Waiting out a back-off.
+    Wait { step: u32, until_ms: TimeMs },
+    /// Watching the wall clock.
+    Deadline { at_ms: TimeMs },
+    /// Running, settling or stopping a call.
+    Tool(CallId),
+    /// A question.
+    Ask(Subject),
+    /// Anything that takes no time.
+    Instant,
+}
+
+/// How a job ended.
+pub(crate) enum Done {
+    /// The model replied.
+    Replied { attempt: u32, reply: Box<Reply> },
+    /// The model did not reply.
+    ModelFailed { attempt: u32, error: ModelError, abandoned: Vec<Part> },
+    /// A back-off is over.
+    BackoffPassed { step: u32 },
+    /// The time is up.
+    DeadlinePassed,
+    /// A call has its outcome.
+    Settled { call: CallId, outcome: Outcome },
+}
+
+/// The jobs under way.
+pub(crate) struct Jobs {
+    tasks: JoinSet<Done>,
+    running: Vec<Running>,
+}
+
+struct Running {
+    key: JobKey,
+    handle: AbortHandle,
+    /// What the model has said so far.
+    said: Option<Arc<Mutex<Partial>>>,
+    /// How to make a tool stop.
+    cancel: Option<CancellationToken>,
+}
+
+impl JobKey {
+    /// The key of a wanted job.
+    pub(crate) fn of(job: &Job) -> Self {
+        match job {
+            Job::CallModel { step, attempt } => Self::Model { step: *step, attempt: *attempt },
+            Job::Wait { step, until_ms } => Self::Wait { step: *step, until_ms: *until_ms },
+            Job::WatchDeadline { at_ms } => Self::Deadline { at_ms: *at_ms },
+            Job::RunTool(call) | Job::StopTool(call) => Self::Tool(call.id.clone()),
+            Job::AskApproval(subject) => Self::Ask(subject.clone()),
+            Job::StartTurn | Job::JudgeCall(_) | Job::Compact(_) => Self::Instant,
+        }
+    }
+}
+
+impl Jobs {
+    pub(crate) fn new() -> Self {
+        Self { tasks: JoinSet::new(), running: Vec::new() }
+    }
+
+    pub(crate) fn is_running(&self, key: &JobKey) -> bool {
+        self.running.iter().any(|running| running.key == *key)
+    }
+
+    /// Drops every job that is not wanted. Returns what a model had said that was cut off by this.
+    pub(crate) fn keep_only(&mut self, wanted: &[JobKey]) -> Vec<Vec<Part>> {
+        let mut last_words = Vec::new();
+        self.running.retain(|running| {
+            let keep = wanted.contains(&running.key);
+            if !keep {
+                running.handle.abort();
+                last_words
+                    .extend(running.said.as_ref().map(|said| lock(said).parts()).filter(|parts| !parts.is_empty()));
+            }
+            keep
+        });
+        last_words
+    }
+
+    /// Asks a running tool to stop; its outcome still comes.
+    pub(crate) fn cancel(&self, key: &JobKey) {
+        for running in self.running.iter().filter(|running| running.key == *key) {
+            running.cancel.iter().for_each(CancellationToken::cancel);
+        }
+    }
+
+    /// Leaves everything as it is: runners go on and are collected by whoever resumes the session.
+    pub(crate) fn abandon(&mut self) {
+        self.running.clear();
+        self.tasks.detach_all();
+    }
+
+    /// The end of the next job to end. Waits for ever when there is none.
+    pub(crate) async fn next(&mut self) -> Done {
+        loop {
+            let Some(ended) = self.tasks.join_next_with_id().await else { return std::future::pending().await };
+            let id = match &ended {
+                Ok((id, _)) => *id,
+                Err(error) => error.id(),
+            };
+            // A job that was dropped a moment ago may still have ended: nobody wants its word any more.
+            let Some(at) = self.running.iter().position(|running| running.handle.id() == id) else { continue };
+            let running = self.running.swap_remove(at);
+            match ended {
+                Ok((_, done)) => return done,
+                Err(error) => {
+                    if let Some(done) = broken(&running.key, &error) {
+                        return done;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks the model.
+    pub(crate) fn call_model(&mut self, step: u32, attempt: u32, stream: ModelStream, partial: Partial, bus: Bus) {
+        let said = Arc::new(Mutex::new(partial));
+        let task = listen(step, attempt, stream, said.clone(), bus);
+        let handle = self.tasks.spawn(task);
+        self.running.push(Running { key: JobKey::Model { step, attempt }, handle, said: Some(said), cancel: None });
+    }
+
+    /// Waits until a point in time.
+    pub(crate) fn wait(&mut self, step: u32, until_ms: TimeMs) {
+        let handle = self.tasks.spawn(async move {
+            sleep_until(until_ms).await;
+            Done::BackoffPassed { step }
+        });
+        self.running.push(Running { key: JobKey::Wait { step, until_ms }, handle, said: None, cancel: None });
+    }
+
+    /// Watches the wall clock.
+    pub(crate) fn watch_deadline(&mut self, at_ms: TimeMs) {
+        let handle = self.tasks.spawn(async move {
+            sleep_until(at_ms).await;
+            Done::DeadlinePassed
+        });
+        self.running.push(Running { key: JobKey::Deadline { at_ms }, handle, said: None, cancel: None });
+    }
+
+    /// Runs a call; one that was started by another process is settled instead.
+    pub(crate) fn run_tool(
+        &mut self,
+        call: Arc<ToolCall>,
+        tool: Arc<dyn Tool>,
+        context: ToolContext,
+        cut: OutputCut,
+        fresh: bool,
+    ) {
+        let key = JobKey::Tool(call.id.clone());
+        let cancel = context.cancel.clone();
+        let handle = self.tasks.spawn(run(call, tool, context, cut, fresh));
+        self.running.push(Running { key, handle, said: None, cancel: Some(cancel) });
+    }
+}
+
+/// Listens to a model until it has replied or failed.
+async fn listen(step: u32, attempt: u32, mut stream: ModelStream, said: Arc<Mutex<Partial>>, bus: Bus) -> Done {
+    let mut heard = Instant::now();
+    let mut silent_until = heard + SILENCE;
+    loop {
+        let wake = lock(&said).flush_at().map_or(silent_until, |flush| flush.min(silent_until));
+        let event = tokio::time::timeout_at(wake.into(), stream.next()).await;
+        if lock(&said).flush_at().is_some_and(|at| at <= Instant::now()) {
+            lock(&said).flush();
+        }
+        match event {
+            Ok(Some(Ok(ModelEvent::Delta(delta)))) => {
+                lock(&said).add(&delta);
+                bus.live(Live::ModelDelta { step, attempt, delta });
+                heard = Instant::now();
+                silent_until = heard + SILENCE;
+            }
+            Ok(Some(Ok(ModelEvent::Done(reply)))) => return Done::Replied { attempt, reply },
+            Ok(Some(Err(error))) => return failed(attempt, error, &said),
+            Ok(None) => {
+                let error = ModelError::new(ModelErrorKind::CutStream, "the model's stream ended without an end");
+                return failed(attempt, error, &said);
+            }
+            Err(_) if Instant::now() >= silent_until => {
+                let silent_ms = u64::try_from(heard.elapsed().as_millis()).unwrap_or(u64::MAX);
+                bus.live(Live::ModelSilent { step, silent_ms });
+                silent_until += SILENCE;
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+fn failed(attempt: u32, error: ModelError, said: &Mutex<Partial>) -> Done {
+    Done::ModelFailed { attempt, error, abandoned: lock(said).parts() }
+}
+
+async fn run(call: Arc<ToolCall>, tool: Arc<dyn Tool>, context: ToolContext, cut: OutputCut, fresh: bool) -> Done {
+    let began = Instant::now();
+    let input = match &call.input {
+        piton_core::call::CallInput::Json(value) => value.clone(),
+        piton_core::call::CallInput::Invalid { .. } => serde_json::Value::Null,
+    };
+    let mut outcome = match fresh {
+        true => tool.run(input, &context).await,
+        false => tool.settle(input, &context).await,
+    };
+    if outcome.duration_ms == 0 {
+        outcome.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    }
+    cap(&mut outcome, cut, &context);
+    Done::Settled { call: call.id.clone(), outcome }
+}
+
+/// Cuts what a tool did not cut itself; the whole text stays in the session's folder.
+fn cap(outcome: &mut Outcome, cut: OutputCut, context: &ToolContext) {
+    // A tool that keeps its whole output elsewhere has cut what it returns; notices may have come on top.
+    if outcome.metadata.get("output_path").is_some() {
+        return;
+    }
+    let Some(mut text) = cut.cut(&outcome.text) else { return };
+    let path = context.calls_dir.join(format!("{}.full", context.call));
+    let kept = std::fs::create_dir_all(&context.calls_dir).and_then(|()| std::fs::write(&path, &outcome.text));
+    if kept.is_ok() {
+        text.push_str(&format!("\n[full output: {}]", path.display()));
+        if !outcome.metadata.is_object() {
+            outcome.metadata = json!({});
+        }
+        outcome.metadata["output_path"] = json!(path);
+    }
+    outcome.text = text;
+}
+
+/// A job that ended without a word: a tool or a model that panicked must not take the session with it.
+fn broken(key: &JobKey, error: &JoinError) -> Option<Done> {
+    let why = if error.is_panic() { "it panicked; this is a bug" } else { "it was aborted" };
+    match key {
+        JobKey::Tool(call) => {
+            let outcome = Outcome::new(Status::Failed, format!("The tool failed inside Piton: {why}."));
+            Some(Done::Settled { call: call.clone(), outcome })
+        }
+        JobKey::Model { attempt, .. } => {
+            let error =
+                ModelError::new(ModelErrorKind::Malformed, format!("the provider's answer could not be read: {why}"));
+            Some(Done::ModelFailed { attempt: *attempt, error, abandoned: Vec::new() })
+        }
+        JobKey::Wait { .. } | JobKey::Deadline { .. } | JobKey::Ask(_) | JobKey::Instant => None,
+    }
+}
+
+async fn sleep_until(at_ms: TimeMs) {
+    tokio::time::sleep(Duration::from_millis(at_ms.saturating_sub(now_ms()))).await;
+}
+
+fn lock(said: &Mutex<Partial>) -> std::sync::MutexGuard<'_, Partial> {
+    said.lock().unwrap_or_else(PoisonError::into_inner)
+}

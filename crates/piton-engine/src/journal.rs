@@ -1,0 +1,281 @@
+//! One session's durable list of events. What is committed here happened; everything else in Piton follows from it.
+//!
+//! ```text
+//!   <session>/journal.db   event (append-only, hash-chained) + projections, one SQLite file in WAL mode
+//!             lock         who holds it is the writer
+//!             blobs/       bodies of events above 64 KiB
+//!             calls/       not ours: claims, outputs and exit records of tool calls
+//! ```
+//!
+//! [`Journal`] is the one writer. [`Journal::stage`] gives an event its place, [`Journal::commit`] makes everything
+//! staged durable in one transaction and with one fsync; what a commit could not write stays staged. Readers
+//! ([`Reader`], [`read_session`], [`tail`]) need no lock and see what is committed.
+//!
+//! Two things keep a second writer out: the lock, and an epoch in the database that every commit compares with its own,
+//! for a process that slept through losing the lock.
+//!
+//! The journal does not know what events mean to a turn, and it has no clock: time comes in with the events. It never
+//! deletes or repairs: a damaged or newer file is reported and left as it is.
+
+mod blobs;
+mod dir;
+mod error;
+mod lock;
+mod projection;
+mod reader;
+mod rows;
+mod schema;
+mod summary;
+#[cfg(test)]
+mod tests;
+
+pub use dir::SessionDir;
+use error::Fault;
+pub use error::{JournalError, Kept};
+pub use lock::is_held;
+pub use reader::{Flaw, Reader, Verdict, read_session, summary, tail, verify};
+pub use summary::{Activity, Summary};
+
+use lock::Lock;
+use piton_core::event::{Event, Record};
+use piton_core::ids::{Seq, TimeMs};
+use rows::Head;
+use rusqlite::{Connection, TransactionBehavior};
+use schema::{Found, MIGRATIONS, Migration};
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// The one writer of a session, for as long as it lives. Dropping it frees the lock and forgets what is only staged.
+#[derive(Debug)]
+pub struct Journal {
+    conn: Connection,
+    /// The folder and its lock; `None` for a journal in memory.
+    home: Option<(SessionDir, Lock)>,
+    standing: Standing,
+    epoch: u64,
+    /// The last durable event.
+    head: Head,
+    staged: Vec<Record>,
+    opening: Opening,
+}
+
+/// Who opens a journal, and when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opening {
+    /// This process.
+    pub pid: u32,
+    /// The machine's boot, where it can be known.
+    pub boot_id: Option<String>,
+    /// Now.
+    pub now_ms: TimeMs,
+}
+
+/// What the next commit has to do before it may add events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// Make the tables: nothing was ever committed.
+    New,
+    /// Take the place of the writer with this epoch.
+    Heir { of: u64 },
+    /// Check that it is still the writer.
+    Writer,
+}
+
+impl Journal {
+    /// Makes the folder of a new session and takes its lock. The tables come with the first commit, whose first event
+    /// must be [`Event::SessionStarted`]; a process that dies before leaves a folder that holds no session.
+    pub fn create(dir: &SessionDir, opening: Opening) -> Result<Self, JournalError> {
+        let db = dir.journal_db();
+        Self::create_in(dir, opening).map_err(|fault| fault.explain(&db, 0))
+    }
+
+    /// Takes the lock of an existing session, upgrades its tables if they are old, and makes it durable that this
+    /// process is the writer now ([`Event::WriterOpened`]). Returns all events, that one included.
+    pub fn open(dir: &SessionDir, opening: Opening) -> Result<(Self, Vec<Record>), JournalError> {
+        Self::open_with(dir, opening, MIGRATIONS)
+    }
+
+    /// A journal that lasts as long as this value. For tests, and to measure what durability costs.
+    pub fn in_memory() -> Self {
+        let conn = schema::create_in_memory().expect("SQLite opens a database in memory");
+        Self::new(conn, None, Opening { pid: 0, boot_id: None, now_ms: 0 })
+    }
+
+    /// Gives an event the next place. Nothing is durable yet, and nobody else can see it.
+    pub fn stage(&mut self, at_ms: TimeMs, event: Event) -> Record {
+        let record = Record { seq: self.next_seq(), at_ms, event };
+        let is_first = matches!(record.event, Event::SessionStarted { .. });
+        debug_assert_eq!(record.seq == 1, is_first, "the first event, and only that, starts the session");
+        self.staged.push(record.clone());
+        record
+    }
+
+    /// Makes all staged events durable, in one transaction: all of them or none. Does nothing when nothing is staged.
+    /// After a failure they are still staged, and the next commit tries again.
+    pub fn commit(&mut self) -> Result<(), JournalError> {
+        if self.staged.is_empty() {
+            return Ok(());
+        }
+        match self.write_staged() {
+            Ok(head) => {
+                self.head = head;
+                self.standing = Standing::Writer;
+                self.staged.clear();
+                Ok(())
+            }
+            Err(fault) => Err(self.explain(fault)),
+        }
+    }
+
+    /// Leaves in good order: commits what is staged and [`Event::WriterClosed`], and folds the log into the database.
+    /// Best effort, since what was committed before is safe in any case. A session that has no event stays without.
+    pub fn close(mut self, at_ms: TimeMs) {
+        if self.next_seq() > 1 {
+            self.stage(at_ms, Event::WriterClosed {});
+        }
+        if self.commit().is_ok() {
+            // A reader may be in the way; the next writer folds it then.
+            let _ = self.conn.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
+        }
+    }
+
+    /// At most `max` committed events from this position on.
+    pub fn read(&self, from: Seq, max: usize) -> Result<Vec<Record>, JournalError> {
+        if self.standing == Standing::New {
+            return Ok(Vec::new());
+        }
+        rows::read(&self.conn, self.blobs().as_deref(), from, max).map_err(|fault| self.explain(fault))
+    }
+
+    /// The session at a glance; `None` before the first commit.
+    pub fn summary(&self) -> Result<Option<Summary>, JournalError> {
+        if self.standing == Standing::New {
+            return Ok(None);
+        }
+        summary::read(&self.conn).map_err(|fault| self.explain(fault))
+    }
+
+    /// Makes the projections again from the events.
+    pub fn rebuild_projections(&mut self) -> Result<(), JournalError> {
+        if self.standing == Standing::New {
+            return Ok(());
+        }
+        let blobs = self.blobs();
+        let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(Fault::from);
+        let done = tx.and_then(|tx| {
+            projection::rebuild(&tx, blobs.as_deref())?;
+            Ok(tx.commit()?)
+        });
+        done.map_err(|fault| self.explain(fault))
+    }
+
+    /// The event that says who has opened this journal. `open` records it by itself; whoever creates a session may
+    /// stage it second.
+    pub fn opened(&self) -> Event {
+        let Opening { pid, boot_id, .. } = self.opening.clone();
+        Event::WriterOpened { epoch: self.epoch, pid, boot_id }
+    }
+
+    /// The last durable event; 0 before the first.
+    pub fn durable_seq(&self) -> Seq {
+        self.head.seq
+    }
+
+    fn new(conn: Connection, home: Option<(SessionDir, Lock)>, opening: Opening) -> Self {
+        Self { conn, home, standing: Standing::New, epoch: 1, head: Head::START, staged: Vec::new(), opening }
+    }
+
+    fn create_in(dir: &SessionDir, opening: Opening) -> Result<Self, Fault> {
+        make_session_folder(dir.root())?;
+        let lock = Lock::take(&dir.lock(), opening.pid)?;
+        let conn = schema::create(&dir.journal_db())?;
+        blobs::sync_folder(dir.root())?;
+        Ok(Self::new(conn, Some((dir.clone(), lock)), opening))
+    }
+
+    fn open_with(
+        dir: &SessionDir,
+        opening: Opening,
+        migrations: &[Migration],
+    ) -> Result<(Self, Vec<Record>), JournalError> {
+        let db = dir.journal_db();
+        let (mut journal, mut records) = Self::load(dir, opening, migrations).map_err(|fault| fault.explain(&db, 0))?;
+        let opened = journal.stage(journal.opening.now_ms, journal.opened());
+        journal.commit()?;
+        records.push(opened);
+        Ok((journal, records))
+    }
+
+    fn load(dir: &SessionDir, opening: Opening, migrations: &[Migration]) -> Result<(Self, Vec<Record>), Fault> {
+        let (db, blobs) = (dir.journal_db(), dir.blobs());
+        // Before the lock, so that a folder that holds nothing is not given one.
+        if !db.exists() {
+            return Err(Fault::NotFound);
+        }
+        let lock = Lock::take(&dir.lock(), opening.pid)?;
+        let (mut conn, found) = schema::open_to_write(&db, migrations)?;
+        let Found::Version(version) = found else { return Err(Fault::NotFound) };
+        let records = rows::read(&conn, Some(&blobs), 1, usize::MAX)?;
+        schema::upgrade(&mut conn, &db, Some(&blobs), version, migrations)?;
+        let (epoch, last_seq): (u64, Seq) =
+            conn.query_row("SELECT epoch, last_seq FROM writer", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let head = rows::head(&conn)?;
+        if head.seq != last_seq {
+            return Err(Fault::damaged(format!("it ends with event {}, but {last_seq} were written", head.seq)));
+        }
+        let mut journal = Self::new(conn, Some((dir.clone(), lock)), opening);
+        (journal.standing, journal.epoch, journal.head) = (Standing::Heir { of: epoch }, epoch + 1, head);
+        Ok((journal, records))
+    }
+
+    fn write_staged(&mut self) -> Result<Head, Fault> {
+        let blobs = self.blobs();
+        let write_down = |record| rows::write_down(record, self.epoch, blobs.as_deref());
+        let sheets = self.staged.iter().map(write_down).collect::<Result<Vec<_>, _>>()?;
+
+        let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        match self.standing {
+            Standing::New => {
+                schema::migrate(&tx, None, 0, MIGRATIONS)?;
+                tx.execute("INSERT INTO writer (one, epoch, last_seq) VALUES (1, ?, 0)", [self.epoch])?;
+            }
+            Standing::Heir { of } => be_the_writer(&tx, of)?,
+            Standing::Writer => be_the_writer(&tx, self.epoch)?,
+        }
+        let mut head = self.head;
+        for (sheet, record) in sheets.iter().zip(&self.staged) {
+            head = rows::insert(&tx, head, sheet)?;
+            projection::apply(&tx, record)?;
+        }
+        tx.prepare_cached("UPDATE writer SET epoch = ?, last_seq = ?")?.execute([self.epoch, head.seq])?;
+        tx.commit()?;
+        Ok(head)
+    }
+
+    fn next_seq(&self) -> Seq {
+        self.head.seq + self.staged.len() as u64 + 1
+    }
+
+    fn blobs(&self) -> Option<PathBuf> {
+        self.home.as_ref().map(|(dir, _)| dir.blobs())
+    }
+
+    fn explain(&self, fault: Fault) -> JournalError {
+        let db = self.home.as_ref().map_or_else(|| PathBuf::from(":memory:"), |(dir, _)| dir.journal_db());
+        fault.explain(&db, self.head.seq)
+    }
+}
+
+/// Fails when somebody else has become the writer since this epoch.
+fn be_the_writer(conn: &Connection, epoch: u64) -> Result<(), Fault> {
+    let newest: u64 = conn.prepare_cached("SELECT epoch FROM writer")?.query_row([], |row| row.get(0))?;
+    if newest == epoch { Ok(()) } else { Err(Fault::Fenced) }
+}
+
+fn make_session_folder(root: &Path) -> Result<(), Fault> {
+    if let Some(sessions) = root.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(sessions).map_err(Fault::os(sessions))?;
+    }
+    blobs::make_folder(root)
+}

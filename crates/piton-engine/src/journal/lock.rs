@@ -1,0 +1,52 @@
+//! Who may write. The lock on the `lock` file is the test, not the process id in it: a lock dies with its process, an
+//! id is reused. The id is there for people.
+
+use super::dir::SessionDir;
+use super::error::Fault;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Held for as long as this process is the writer. Not inherited by children: std opens with `O_CLOEXEC`.
+#[derive(Debug)]
+pub(super) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Takes the lock, or says who has it.
+    pub(super) fn take(path: &Path, pid: u32) -> Result<Self, Fault> {
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let mut file = options.open(path).map_err(Fault::os(path))?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Err(Fault::Busy { pid: holder(&mut file) }),
+            Err(errno) => return Err(Fault::os(path)(errno.into())),
+        }
+        // A full disk must not keep anyone from opening a session: the id is a courtesy.
+        let _ = introduce(&mut file, pid);
+        Ok(Self { _file: file })
+    }
+}
+
+/// Whether some process is the writer of this session now.
+pub fn is_held(dir: &SessionDir) -> bool {
+    File::open(dir.lock())
+        .is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK))
+}
+
+fn introduce(file: &mut File, pid: u32) -> std::io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()?;
+    writeln!(file, "{pid}")
+}
+
+fn holder(file: &mut File) -> Option<u32> {
+    let mut text = String::new();
+    file.read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}

@@ -1,0 +1,173 @@
+//! What follows from the events, kept as tables so that a list, a viewer or a person with `sqlite3` need not fold them.
+//! Written in the same transaction as the events, and made again from them whenever that is wanted. The tables forget
+//! nothing that the events know, and know nothing that the events do not.
+
+use super::error::Fault;
+use super::rows::{self, INLINE_BYTES};
+use piton_core::call::Outcome;
+use piton_core::event::{Decision, Event, Record, Subject};
+use piton_core::ids::{CallId, Seq};
+use piton_core::message::{Part, Usage, prose};
+use rusqlite::{Connection, ToSql, Transaction, params};
+use serde::Serialize;
+use std::path::Path;
+
+/// Characters of the first prompt that make the title.
+const TITLE_CHARS: usize = 80;
+
+/// Makes all projections again.
+pub(super) fn rebuild(tx: &Transaction<'_>, blobs: Option<&Path>) -> Result<(), Fault> {
+    tx.execute_batch(
+        "DELETE FROM part; DELETE FROM message; DELETE FROM todo; DELETE FROM usage; DELETE FROM session;",
+    )?;
+    rows::each_from(tx, 1, usize::MAX, |sheet, _| apply(tx, &sheet.read(blobs)?))
+}
+
+/// Brings the projections up to this event.
+pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
+    let writer = Tables { conn, seq: record.seq };
+    match &record.event {
+        Event::SessionStarted { session, workspace, version, parent } => {
+            let sql = "INSERT INTO session (one, id, workspace, version, created_ms, updated_ms, parent_session, \
+                       parent_seq) VALUES (1, ?, ?, ?, ?, ?, ?, ?)";
+            let (from, at) = parent.as_ref().map(|origin| (origin.session.as_str(), origin.seq)).unzip();
+            let at_ms = record.at_ms;
+            return writer.run(sql, params![session.as_str(), workspace, version, at_ms, at_ms, from, at]);
+        }
+        // Who opens a session to look at it has not worked on it.
+        Event::WriterOpened { .. } | Event::WriterClosed {} => return Ok(()),
+        Event::UserSpoke { parts, .. } => {
+            writer.run("UPDATE session SET title = ? WHERE title = ''", [title(parts)])?;
+            writer.message(None, "user", "finished", parts)?;
+        }
+        Event::TurnStarted { turn, model, .. } => {
+            writer.run("UPDATE session SET turns = ?, model = ?, status = 'running'", params![turn, model])?;
+        }
+        Event::StepStarted { step, note, .. } => {
+            writer.run("UPDATE session SET steps = ?", [step])?;
+            if let Some(text) = note {
+                writer.message(Some(*step), "user", "finished", &[Part::Note { text: text.clone() }])?;
+            }
+        }
+        Event::MessageFinished { step, attempt, reply, cost_micros } => {
+            writer.message(Some(*step), "assistant", "finished", &reply.parts)?;
+            writer.usage(*step, *attempt, &reply.usage, *cost_micros)?;
+        }
+        Event::ModelFailed { step, attempt, usage, abandoned, .. } => {
+            if !abandoned.is_empty() {
+                writer.message(Some(*step), "assistant", "abandoned", abandoned)?;
+            }
+            if usage.total() > 0 {
+                writer.usage(*step, *attempt, usage, None)?;
+            }
+        }
+        Event::MessageCut { step, parts } => writer.message(Some(*step), "assistant", "interrupted", parts)?,
+        Event::ApprovalAsked { subject: Subject::Call(call) } => writer.call(call, "awaiting_approval")?,
+        Event::ApprovalGiven { subject: Subject::Call(call), decision } => match decision {
+            Decision::Approve | Decision::ApproveForSession => writer.call(call, "requested")?,
+            Decision::Deny(_) | Decision::Unattended => writer.call(call, "denied")?,
+        },
+        Event::CallStarted { call } => writer.call(call, "running")?,
+        Event::CallSettled { call, outcome } => writer.settled(call, outcome)?,
+        Event::TurnEnded { end, .. } => {
+            writer.run("UPDATE session SET status = 'idle', last_end = ?", [word(end)])?;
+        }
+        Event::BackoffPassed { .. }
+        | Event::CallRequested { .. }
+        | Event::ApprovalAsked { subject: Subject::GoOn(_) }
+        | Event::ApprovalGiven { subject: Subject::GoOn(_), .. }
+        | Event::StepFinished { .. }
+        | Event::CompactionStarted { .. }
+        | Event::CompactionFinished { .. }
+        | Event::CompactionFailed { .. }
+        | Event::CancelRequested { .. }
+        | Event::DeadlinePassed {} => {}
+    }
+    writer.run("UPDATE session SET updated_ms = ?", [record.at_ms])
+}
+
+/// The word that one of our enums is in JSON.
+pub(super) fn word(value: &impl Serialize) -> Option<String> {
+    serde_json::to_value(value).ok()?.as_str().map(str::to_owned)
+}
+
+/// The tables, as seen by one event.
+struct Tables<'a> {
+    conn: &'a Connection,
+    seq: Seq,
+}
+
+impl Tables<'_> {
+    fn run(&self, sql: &str, values: impl rusqlite::Params) -> Result<(), Fault> {
+        self.conn.prepare_cached(sql)?.execute(values)?;
+        Ok(())
+    }
+
+    fn message(&self, step: Option<u32>, role: &str, state: &str, parts: &[Part]) -> Result<(), Fault> {
+        let sql = "INSERT INTO message (seq, step, role, text, state) VALUES (?, ?, ?, ?, ?)";
+        self.run(sql, params![self.seq, step, role, prose(parts), state])?;
+        let sql = "INSERT INTO part (seq, position, type, call, tool, data, status) VALUES (?, ?, ?, ?, ?, ?, ?)";
+        for (position, part) in parts.iter().enumerate() {
+            let (kind, call, tool) = columns(part);
+            // A call in a reply that was thrown away is never answered.
+            let status = call.filter(|_| state == "finished").map(|_| "requested");
+            let values: [&dyn ToSql; 7] = [&self.seq, &position, &kind, &call, &tool, &data(part), &status];
+            self.run(sql, &values[..])?;
+        }
+        Ok(())
+    }
+
+    fn call(&self, call: &CallId, status: &str) -> Result<(), Fault> {
+        self.run("UPDATE part SET status = ? WHERE call = ? AND status IS NOT NULL", [status, call.as_str()])
+    }
+
+    fn settled(&self, call: &CallId, outcome: &Outcome) -> Result<(), Fault> {
+        let sql = "UPDATE part SET status = ?, settled = ? WHERE call = ? AND status IS NOT NULL";
+        self.run(sql, params![word(&outcome.status), self.seq, call.as_str()])
+    }
+
+    fn usage(&self, step: u32, attempt: u32, usage: &Usage, cost_micros: Option<u64>) -> Result<(), Fault> {
+        let sql = "INSERT INTO usage (seq, step, attempt, model, input, output, cache_read, cache_write, reasoning, \
+                   cost_micros) VALUES (?, ?, ?, (SELECT model FROM session), ?, ?, ?, ?, ?, ?)";
+        self.run(
+            sql,
+            params![
+                self.seq,
+                step,
+                attempt,
+                usage.input_tokens,
+                usage.output_tokens,
+                usage.cache_read_tokens,
+                usage.cache_write_tokens,
+                usage.reasoning_tokens,
+                cost_micros
+            ],
+        )?;
+        match cost_micros {
+            Some(cost) => self.run("UPDATE session SET cost_micros = coalesce(cost_micros, 0) + ?", [cost]),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Type, call and tool of a part; only a call itself has the latter two.
+fn columns(part: &Part) -> (&'static str, Option<&str>, Option<&str>) {
+    match part {
+        Part::Text { .. } => ("text", None, None),
+        Part::Reasoning { .. } => ("reasoning", None, None),
+        Part::ToolCall(call) => ("tool_call", Some(call.id.as_str()), Some(&call.name)),
+        Part::ToolResult { tool, .. } => ("tool_result", None, Some(tool)),
+        Part::Note { .. } => ("note", None, None),
+        Part::Image { .. } => ("image", None, None),
+    }
+}
+
+fn data(part: &Part) -> Option<String> {
+    serde_json::to_string(part).ok().filter(|json| json.len() <= INLINE_BYTES)
+}
+
+fn title(parts: &[Part]) -> String {
+    let prompt = prose(parts);
+    let line = prompt.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().take(TITLE_CHARS).collect()
+}

@@ -1,0 +1,155 @@
+//! Reading a session without being its writer: beside a live one, after a dead one, or from a folder that may not be
+//! written. A reader sees what is committed and changes nothing.
+
+use super::blobs;
+use super::dir::SessionDir;
+use super::error::{Fault, JournalError};
+use super::rows::{self, Head, Sheet};
+use super::schema::{self, Found};
+use super::summary::{self, Summary};
+use piton_core::event::Record;
+use piton_core::ids::Seq;
+use rusqlite::Connection;
+use std::path::Path;
+
+/// A connection to a session's committed events.
+#[derive(Debug)]
+pub struct Reader {
+    dir: SessionDir,
+    conn: Connection,
+    /// `Unborn` at the time it was opened: the writer may have committed since.
+    found: Found,
+}
+
+/// What a full check found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Every event is where and what it was when it was written.
+    Sound {
+        /// How many there are.
+        events: u64,
+    },
+    /// The events before this one are sound.
+    Bad {
+        /// The first bad event.
+        seq: Seq,
+        /// What is wrong with it.
+        flaw: Flaw,
+    },
+}
+
+/// What is wrong with an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flaw {
+    /// It is not there.
+    Missing,
+    /// It, or its hash, is not what was written.
+    Changed,
+    /// Its blob is not there, or is not what was written.
+    Blob,
+    /// It is as it was written, and cannot be understood.
+    Unreadable,
+}
+
+/// All committed events of a session; none, if it has not committed any.
+pub fn read_session(dir: &SessionDir) -> Result<Vec<Record>, JournalError> {
+    tail(dir, 1)
+}
+
+/// The committed events from this position on.
+pub fn tail(dir: &SessionDir, from: Seq) -> Result<Vec<Record>, JournalError> {
+    Reader::open(dir)?.read(from, usize::MAX)
+}
+
+/// The session at a glance, from a single row.
+pub fn summary(dir: &SessionDir) -> Result<Summary, JournalError> {
+    Reader::open(dir)?.summary()
+}
+
+/// Checks every event against the chain of hashes, and every blob against its name. Reads everything.
+pub fn verify(dir: &SessionDir) -> Result<Verdict, JournalError> {
+    let reader = Reader::open(dir)?;
+    reader.verify().map_err(|fault| reader.explain(fault))
+}
+
+impl Reader {
+    /// Opens a session to read.
+    pub fn open(dir: &SessionDir) -> Result<Self, JournalError> {
+        let db = dir.journal_db();
+        let (conn, found) = schema::open_to_read(&db).map_err(|fault| fault.explain(&db, 0))?;
+        Ok(Self { dir: dir.clone(), conn, found })
+    }
+
+    /// At most `max` committed events from this position on.
+    pub fn read(&self, from: Seq, max: usize) -> Result<Vec<Record>, JournalError> {
+        let unborn = self.found == Found::Unborn && self.is_unborn().map_err(|fault| self.explain(fault))?;
+        if unborn {
+            return Ok(Vec::new());
+        }
+        rows::read(&self.conn, Some(&self.dir.blobs()), from, max).map_err(|fault| self.explain(fault))
+    }
+
+    /// The session at a glance.
+    pub fn summary(&self) -> Result<Summary, JournalError> {
+        let summary = match self.is_unborn() {
+            Ok(true) => Err(Fault::NotFound),
+            Ok(false) => summary::read(&self.conn).and_then(|found| found.ok_or(Fault::NotFound)),
+            Err(fault) => Err(fault),
+        };
+        summary.map_err(|fault| self.explain(fault))
+    }
+
+    fn is_unborn(&self) -> Result<bool, Fault> {
+        let tables: i64 = self.conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        Ok(tables == 0)
+    }
+
+    fn verify(&self) -> Result<Verdict, Fault> {
+        if self.is_unborn()? {
+            return Ok(Verdict::Sound { events: 0 });
+        }
+        // One transaction: what a live writer adds meanwhile is not judged by half.
+        let view = self.conn.unchecked_transaction()?;
+        let blobs = self.dir.blobs();
+        let mut head = Head::START;
+        let mut bad = None;
+        rows::each_from(&view, 0, usize::MAX, |sheet, stored| {
+            if bad.is_none() {
+                match flaw(&sheet, &stored, head, &blobs) {
+                    Some((seq, flaw)) => bad = Some(Verdict::Bad { seq, flaw }),
+                    None => head = Head { seq: sheet.seq, hash: stored },
+                }
+            }
+            Ok(())
+        })?;
+        let last_seq: Seq = view.query_row("SELECT last_seq FROM writer", [], |row| row.get(0))?;
+        Ok(match bad {
+            Some(verdict) => verdict,
+            None if head.seq < last_seq => Verdict::Bad { seq: head.seq + 1, flaw: Flaw::Missing },
+            None if head.seq > last_seq => Verdict::Bad { seq: last_seq + 1, flaw: Flaw::Changed },
+            None => Verdict::Sound { events: head.seq },
+        })
+    }
+
+    fn explain(&self, fault: Fault) -> JournalError {
+        fault.explain(&self.dir.journal_db(), 0)
+    }
+}
+
+/// What is wrong with the row behind `head`, and at which position.
+fn flaw(sheet: &Sheet, stored: &[u8; 32], head: Head, folder: &Path) -> Option<(Seq, Flaw)> {
+    let seq = head.seq + 1;
+    if sheet.seq != seq {
+        return Some((seq, Flaw::Missing));
+    }
+    if sheet.hash(&head.hash) != *stored {
+        return Some((seq, Flaw::Changed));
+    }
+    if let Some(name) = sheet.blob() {
+        let sound = blobs::get(folder, &name).is_ok_and(|body| blake3::hash(&body).to_hex().as_str() == name);
+        if !sound {
+            return Some((seq, Flaw::Blob));
+        }
+    }
+    sheet.read(Some(folder)).is_err().then_some((seq, Flaw::Unreadable))
+}

@@ -1,0 +1,208 @@
+//! The database itself: how it is opened, what its tables are, and how an older one becomes a current one.
+
+use super::error::Fault;
+use super::projection;
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use std::fs::{self, File};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// `Pitn`: says that a file is ours, to us and to `file(1)`.
+const APPLICATION_ID: i32 = 0x5069_746e;
+
+/// How long one of our processes waits for another's transaction; they last milliseconds.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// For every connection. `mmap_size=0`: a read error must be an error, not a `SIGBUS`.
+const EVERY_CONNECTION: &str = "PRAGMA mmap_size=0; PRAGMA foreign_keys=ON;";
+
+/// For the writer. `FULL` makes a commit one fsync of the log. A checkpoint is 4000 pages (16 MiB) away, so that few
+/// turns ever pay for one; closing does it in peace. `fullfsync` matters on macOS only.
+const WRITER: &str = "PRAGMA synchronous=FULL; PRAGMA fullfsync=ON; PRAGMA journal_size_limit=16777216; \
+                      PRAGMA wal_autocheckpoint=4000;";
+
+/// Turns an empty file into an empty database in WAL mode with a single fsync: there is nothing to roll back to yet.
+const NEW_FILE: &str = "PRAGMA synchronous=FULL; PRAGMA journal_mode=MEMORY; PRAGMA journal_mode=WAL;";
+
+/// One step from a version to the next; its place in the list is the version it leads to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Migration {
+    /// What changes in the tables. Rows of `event` are never touched: older ones are upgraded as they are read.
+    pub(super) sql: &'static str,
+    /// What becomes of the projections.
+    pub(super) projections: Projections,
+}
+
+/// What a migration means for the projections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Projections {
+    /// They are as the new version wants them.
+    Keep,
+    /// They have to be made again from the events.
+    #[cfg_attr(not(test), allow(dead_code, reason = "the first version has nothing to rebuild"))]
+    Rebuild,
+}
+
+/// From nothing to the current version. A new version is one more entry.
+pub(super) const MIGRATIONS: &[Migration] =
+    &[Migration { sql: include_str!("schema_v1.sql"), projections: Projections::Keep }];
+
+/// What a database turned out to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    /// A session that was created and never committed anything.
+    Unborn,
+    /// A journal of this version.
+    Version(u32),
+}
+
+/// Creates the database file. Durable when it returns, but for its name in the folder.
+pub(super) fn create(path: &Path) -> Result<Connection, Fault> {
+    let mut options = File::options();
+    options.write(true).create_new(true).mode(0o600);
+    drop(options.open(path).map_err(Fault::os(path))?);
+    let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    conn.execute_batch(NEW_FILE)?;
+    conn.execute_batch(WRITER)?;
+    Ok(conn)
+}
+
+/// A database in memory, ready to be written.
+pub(super) fn create_in_memory() -> Result<Connection, Fault> {
+    let conn = Connection::open_in_memory()?;
+    conn.execute_batch(EVERY_CONNECTION)?;
+    Ok(conn)
+}
+
+/// Opens an existing database to write, and looks at what it is. A file that is not sound is not changed by this, not
+/// even by the checkpoint that SQLite does when it closes one.
+pub(super) fn open_to_write(path: &Path, migrations: &[Migration]) -> Result<(Connection, Found), Fault> {
+    must_hold_something(path)?;
+    let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    let found = inspect(&conn, migrations)?;
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
+    conn.execute_batch(WRITER)?;
+    Ok((conn, found))
+}
+
+/// Opens an existing database to read, beside a writer or without one.
+pub(super) fn open_to_read(path: &Path) -> Result<(Connection, Found), Fault> {
+    must_hold_something(path)?;
+    let opened = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).and_then(look);
+    match opened {
+        Err(Fault::Sqlite(error)) if may_be_immutable(&error, path) => {
+            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+            connect(&immutable(path), flags).and_then(look)
+        }
+        Ok(_) | Err(_) => opened,
+    }
+}
+
+/// Brings a database to the current version, in one transaction, with a copy of the old one beside it first.
+pub(super) fn upgrade(
+    conn: &mut Connection,
+    path: &Path,
+    blobs: Option<&Path>,
+    from: u32,
+    migrations: &[Migration],
+) -> Result<(), Fault> {
+    if from == version(migrations) {
+        return Ok(());
+    }
+    back_up(conn, path, from)?;
+    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    migrate(&tx, blobs, from, migrations)?;
+    Ok(tx.commit()?)
+}
+
+/// Runs the migrations that are missing, within the caller's transaction.
+pub(super) fn migrate(
+    tx: &Transaction<'_>,
+    blobs: Option<&Path>,
+    from: u32,
+    migrations: &[Migration],
+) -> Result<(), Fault> {
+    let missing = migrations.get(from as usize..).unwrap_or_default();
+    for migration in missing {
+        tx.execute_batch(migration.sql)?;
+    }
+    if missing.iter().any(|migration| migration.projections == Projections::Rebuild) {
+        projection::rebuild(tx, blobs)?;
+    }
+    tx.pragma_update(None, "application_id", APPLICATION_ID)?;
+    tx.pragma_update(None, "user_version", version(migrations))?;
+    Ok(())
+}
+
+/// The version that this list of migrations leads to.
+pub(super) fn version(migrations: &[Migration]) -> u32 {
+    u32::try_from(migrations.len()).unwrap_or(u32::MAX)
+}
+
+fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, Fault> {
+    let conn = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    conn.busy_timeout(BUSY_TIMEOUT)?;
+    conn.set_prepared_statement_cache_capacity(40);
+    conn.execute_batch(EVERY_CONNECTION)?;
+    Ok(conn)
+}
+
+fn look(conn: Connection) -> Result<(Connection, Found), Fault> {
+    let found = inspect(&conn, MIGRATIONS)?;
+    Ok((conn, found))
+}
+
+/// SQLite takes an empty file for a new database and would throw away the log beside it. The file is not opened for
+/// this: closing it again would drop the locks that SQLite holds on it in this process.
+fn must_hold_something(path: &Path) -> Result<(), Fault> {
+    match fs::metadata(path) {
+        Ok(meta) if meta.len() == 0 => Err(Fault::damaged("the file is empty")),
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Fault::NotFound),
+        Err(error) => Err(Fault::os(path)(error)),
+    }
+}
+
+fn inspect(conn: &Connection, migrations: &[Migration]) -> Result<Found, Fault> {
+    let application: i32 = conn.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let found: i32 = conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if application == 0 && found == 0 && tables == 0 {
+        return Ok(Found::Unborn);
+    }
+    let ours = version(migrations);
+    match u32::try_from(found) {
+        Ok(found) if application == APPLICATION_ID && found > ours => Err(Fault::Newer { found, ours }),
+        Ok(found) if application == APPLICATION_ID && found > 0 => Ok(Found::Version(found)),
+        Ok(_) | Err(_) => Err(Fault::damaged("it is a database, but not one of Piton's")),
+    }
+}
+
+fn back_up(conn: &Connection, path: &Path, version: u32) -> Result<(), Fault> {
+    let copy = path.with_added_extension(format!("v{version}.bak"));
+    let unfinished = copy.with_added_extension("tmp");
+    // A backup that was cut off is of no use; SQLite would try to write into it.
+    let _ = fs::remove_file(&unfinished);
+    let mut options = File::options();
+    let file = options.write(true).create_new(true).mode(0o600).open(&unfinished).map_err(Fault::os(&unfinished))?;
+    conn.backup(rusqlite::MAIN_DB, &unfinished, None::<fn(rusqlite::backup::Progress)>)?;
+    file.sync_all().map_err(Fault::os(&unfinished))?;
+    fs::rename(&unfinished, &copy).map_err(Fault::os(&copy))?;
+    path.parent().map_or(Ok(()), super::blobs::sync_folder)
+}
+
+/// In a folder that may not be written SQLite cannot make the files that WAL mode wants. Where there is no log there is
+/// no writer either, and the file can be read as it is.
+fn may_be_immutable(error: &rusqlite::Error, path: &Path) -> bool {
+    use rusqlite::ErrorCode;
+    let refused = matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly));
+    refused && !PathBuf::from(format!("{}-wal", path.display())).exists()
+}
+
+fn immutable(path: &Path) -> PathBuf {
+    let name = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    PathBuf::from(format!("file:{name}?immutable=1"))
+}

@@ -1,0 +1,14 @@
+//! The engine: what keeps a session, runs its turns and serves its clients.
+//!
+//! Whoever embeds Piton starts at [`engine`]. The loop is in two halves: [`piton_core::turn`] decides, `driver` does.
+//! Nothing here reads the environment or the home folder, and nothing prints. Modules in reading order.
+
+pub mod engine;
+mod driver;
+mod jobs;
+mod partial;
+pub mod bus;
+pub mod context;
+pub mod config;
+pub mod journal;
+pub mod index;
