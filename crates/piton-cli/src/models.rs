@@ -10,6 +10,7 @@ use serde_json::json;
 /// Lists them, provider by provider.
 pub(crate) async fn models(args: &ModelsArgs, around: &Surroundings) -> anyhow::Result<u8> {
     let mut found = 0;
+    let http = setup::http_options(&setup::config(around)?, around);
     for provider in PROVIDERS {
         let spec = setup::spec(provider.name, None, around);
         let usable = spec.key.is_some() || spec.base_url.is_some() || !provider.needs_key;
@@ -17,7 +18,7 @@ pub(crate) async fn models(args: &ModelsArgs, around: &Surroundings) -> anyhow::
             continue;
         }
         let is_local = setup::local_providers().any(|local| local.name == provider.name);
-        let options = if is_local { setup::probe_options() } else { setup::http_options() };
+        let options = if is_local { setup::probe_options() } else { http.clone() };
         match provider::list_models(&spec, &options).await {
             Ok(models) => {
                 for model in models {

@@ -73,6 +73,7 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     }
     let journal = error.downcast_ref::<JournalError>().or_else(|| match error.downcast_ref::<EngineError>() {
         Some(EngineError::Journal(error)) => Some(error),
+        Some(EngineError::Broken(error)) => Some(error),
         _ => None,
     });
     journal.and_then(journal_hint)
@@ -108,9 +109,9 @@ fn journal_hint(error: &JournalError) -> Option<String> {
         JournalError::Newer { .. } => Some("Use that newer Piton for it; nothing was changed.".to_owned()),
         JournalError::Damaged { .. } => Some("Nothing was changed. `piton session verify ID` says more.".to_owned()),
         JournalError::Full { .. } => Some("Free some space and go on with `piton run --continue`.".to_owned()),
-        JournalError::ReadOnly { .. } => {
-            Some("Make it writable, or keep sessions elsewhere with PITON_DATA_DIR=DIR.".to_owned())
+        JournalError::ReadOnly { .. } | JournalError::Io { .. } => {
+            Some("Make sure it can be written, or keep sessions elsewhere with PITON_DATA_DIR=DIR.".to_owned())
         }
-        JournalError::Fenced { .. } | JournalError::NotFound { .. } | JournalError::Io { .. } => None,
+        JournalError::Fenced { .. } | JournalError::NotFound { .. } => None,
     }
 }

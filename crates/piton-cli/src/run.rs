@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use piton_core::event::{Decision, Delivery, Event, Subject};
 use piton_core::ids::SessionId;
 use piton_core::message::Part;
-use piton_engine::bus::{Live, Published, Subscription};
+use piton_engine::bus::{Published, Subscription};
 use piton_engine::engine::{Attendance, Engine, EngineError, Resumed, Session, TurnReport};
 use serde_json::json;
 use std::io::Read;
@@ -157,11 +157,6 @@ impl Shown {
                 // Our own types always are JSON.
                 view::write_stdout(&format!("{}\n", line.unwrap_or_default()));
             }
-        }
-        if let (Self::Json, Published::Live(live)) = (&self, published)
-            && let Live::Broken { error } = &**live
-        {
-            view::write_stderr(&format!("piton: {error}\n"));
         }
     }
 

@@ -5,7 +5,7 @@ use crate::surroundings::Surroundings;
 use anyhow::{Context, bail};
 use piton_core::limits::Policy;
 use piton_core::permission::{Action, Rule};
-use piton_engine::config::Config;
+use piton_engine::config::{Config, milliseconds};
 use piton_engine::context;
 use piton_engine::engine::{Attendance, Settings};
 use piton_models::http::HttpOptions;
@@ -31,7 +31,8 @@ pub(crate) fn config(around: &Surroundings) -> anyhow::Result<Config> {
 /// Everything a session needs besides its task.
 pub(crate) async fn settings(args: &RunArgs, around: &Surroundings, workspace: &Path) -> anyhow::Result<Settings> {
     let config = config(around)?;
-    let mut model = model(args.model.as_deref().or(config.model.as_deref()), around).await?;
+    let said = args.model.as_deref().or(config.model.as_deref());
+    let mut model = model(said, around, &http_options(&config, around)).await?;
     if let Some(path) = &args.record {
         let tape = std::fs::OpenOptions::new().create(true).append(true).open(path);
         let tape = tape.with_context(|| format!("cannot record to {}", path.display()))?;
@@ -81,8 +82,12 @@ fn policy(args: &RunArgs, config: &Config) -> anyhow::Result<Policy> {
 }
 
 /// The model that was named, or one that can be found.
-pub(crate) async fn model(said: Option<&str>, around: &Surroundings) -> anyhow::Result<Arc<dyn Model>> {
-    let Some(said) = said else { return find_model(around).await };
+pub(crate) async fn model(
+    said: Option<&str>,
+    around: &Surroundings,
+    http: &HttpOptions,
+) -> anyhow::Result<Arc<dyn Model>> {
+    let Some(said) = said else { return find_model(around, http).await };
     let (name, model) = match said.split_once('/') {
         Some((name, model)) => (name, Some(model.to_owned())),
         None => (said, None),
@@ -94,7 +99,7 @@ pub(crate) async fn model(said: Option<&str>, around: &Surroundings) -> anyhow::
         return Ok(Arc::new(cassette.named(format!("recorded/{path}"))));
     }
     let spec = spec(name, model, around);
-    Ok(provider::open(&spec, &http_options())?)
+    Ok(provider::open(&spec, http)?)
 }
 
 /// What the environment says about a provider.
@@ -110,14 +115,24 @@ pub(crate) fn spec(name: &str, model: Option<String>, around: &Surroundings) -> 
     }
 }
 
-/// How providers are talked to.
-pub(crate) fn http_options() -> HttpOptions {
-    HttpOptions::default()
+/// How providers are talked to: by the configuration, and through the proxy that the environment names, except for
+/// servers of this machine.
+pub(crate) fn http_options(config: &Config, around: &Surroundings) -> HttpOptions {
+    let default = HttpOptions::default();
+    let any = |names: &[&str]| names.iter().find_map(|name| around.var(name)).map(str::to_owned);
+    let own = any(&["NO_PROXY", "no_proxy"]).map(|hosts| format!(",{hosts}")).unwrap_or_default();
+    HttpOptions {
+        connect_timeout_ms: config.http.connect_timeout.map_or(default.connect_timeout_ms, milliseconds),
+        stall_ms: config.http.stall_timeout.map_or(default.stall_ms, milliseconds),
+        proxy: any(&["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]),
+        no_proxy: Some(format!("localhost,127.0.0.1,::1{own}")),
+        ..default
+    }
 }
 
-/// How long a server that may not be there is waited for.
+/// How a server of this machine that may not be there is talked to.
 pub(crate) fn probe_options() -> HttpOptions {
-    HttpOptions { connect_timeout_ms: PROBE_MS, stall_ms: PROBE_MS, ..http_options() }
+    HttpOptions { connect_timeout_ms: PROBE_MS, stall_ms: PROBE_MS, ..HttpOptions::default() }
 }
 
 /// The servers of this machine that need no key.
@@ -126,12 +141,12 @@ pub(crate) fn local_providers() -> impl Iterator<Item = &'static Provider> {
 }
 
 /// The first provider with a key, else the first local server that answers.
-async fn find_model(around: &Surroundings) -> anyhow::Result<Arc<dyn Model>> {
+async fn find_model(around: &Surroundings, http: &HttpOptions) -> anyhow::Result<Arc<dyn Model>> {
     let keyed = ["anthropic", "openai", "openrouter"];
     for name in keyed {
         let spec = spec(name, None, around);
         if spec.key.is_some() {
-            return Ok(provider::open(&spec, &http_options())?);
+            return Ok(provider::open(&spec, http)?);
         }
     }
     for local in local_providers() {
@@ -139,7 +154,7 @@ async fn find_model(around: &Surroundings) -> anyhow::Result<Arc<dyn Model>> {
         let Ok(models) = provider::list_models(&spec, &probe_options()).await else { continue };
         let Some(first) = models.first() else { continue };
         spec.model = Some(first.id.clone());
-        return Ok(provider::open(&spec, &http_options())?);
+        return Ok(provider::open(&spec, http)?);
     }
     bail!(NO_MODEL)
 }

@@ -128,7 +128,8 @@ impl TextView {
             Live::ModelSilent { silent_ms, .. } => {
                 self.aside(&format!("{YELLOW}the model has been silent for {} s{YELLOW:#}", silent_ms / 1000));
             }
-            Live::Broken { error } => self.note(&format!("{RED}{error}{RED:#}")),
+            // The run ends with this error, and says so.
+            Live::Broken { .. } => self.waiting_for = None,
         }
     }
 
@@ -175,6 +176,7 @@ impl TextView {
             | Event::WriterClosed {}
             | Event::UserSpoke { .. }
             | Event::TurnStarted { .. }
+            | Event::TurnResumed { .. }
             | Event::MessageCut { .. }
             | Event::ApprovalAsked { .. }
             | Event::ApprovalGiven { subject: Subject::GoOn(_), .. }

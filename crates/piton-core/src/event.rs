@@ -70,11 +70,18 @@ pub enum Event {
         turn: u32,
         /// `provider/model`.
         model: String,
-        /// The rules this turn runs by, to its end.
+        /// The rules this turn runs by.
         policy: Box<Policy>,
         /// Tokens of context at which the conversation is compacted before a step; `None`: never of our own accord.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         compact_at_tokens: Option<u64>,
+    },
+    /// Another process goes on with a turn that was cut off, by rules of its own.
+    TurnResumed {
+        /// `provider/model` from here on.
+        model: String,
+        /// The rules from here on. The wall clock of the budget starts again; what was spent stays spent.
+        policy: Box<Policy>,
     },
     /// A step began: steering that waited has joined the transcript, the model is about to be asked.
     StepStarted {
@@ -357,6 +364,7 @@ impl Event {
             Self::WriterClosed {} => "writer_closed",
             Self::UserSpoke { .. } => "user_spoke",
             Self::TurnStarted { .. } => "turn_started",
+            Self::TurnResumed { .. } => "turn_resumed",
             Self::StepStarted { .. } => "step_started",
             Self::MessageFinished { .. } => "message_finished",
             Self::ModelFailed { .. } => "model_failed",

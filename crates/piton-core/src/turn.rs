@@ -339,7 +339,7 @@ impl Session {
             Phase::RunningTools(_, After::End(_)) | Phase::StepOver(After::End(_)) | Phase::Ending(_) => false,
             _ => self.is_in_turn(),
         };
-        under_way.then(|| turn.started_ms.saturating_add(most))
+        under_way.then(|| turn.clock_from_ms.saturating_add(most))
     }
 }
 
@@ -364,8 +364,13 @@ impl Phase {
             (phase, Event::WriterOpened { .. } | Event::WriterClosed {}) => phase,
             (phase, Event::UserSpoke { message, parts, delivery }) => work.hear(phase, message, parts, *delivery),
             (phase, Event::CancelRequested { by }) => phase.stop(work, &canceled(by), record.seq),
-            (phase @ (Phase::Idle | Phase::Held | Due), Event::DeadlinePassed {}) => phase,
+            (phase @ (Phase::Idle | Phase::Held | Due), Event::DeadlinePassed {} | Event::TurnResumed { .. }) => phase,
             (phase, Event::DeadlinePassed {}) => phase.stop(work, &Self::out_of_time(work), record.seq),
+
+            (phase, Event::TurnResumed { model, policy }) => {
+                work.turn.resume(model, policy, record.at_ms);
+                phase
+            }
 
             (Due, Event::TurnStarted { model, policy, compact_at_tokens, .. }) => work.start_turn(
                 TurnWork::new(model.clone(), Arc::new((**policy).clone()), *compact_at_tokens, record.at_ms),

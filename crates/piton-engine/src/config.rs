@@ -14,6 +14,12 @@ pub struct Config {
     /// Limits of one turn.
     #[serde(default)]
     pub limits: Limits,
+    /// Patience with a provider that fails.
+    #[serde(default)]
+    pub retry: Retry,
+    /// How providers are talked to.
+    #[serde(default)]
+    pub http: Http,
     /// What to do with calls of a tool: `bash = "allow"`. `*` is every tool.
     #[serde(default)]
     pub permission: BTreeMap<String, Action>,
@@ -31,8 +37,28 @@ pub struct Limits {
     pub max_cost: Option<f64>,
     /// Seconds.
     pub max_time: Option<u64>,
-    /// Retries of one model call.
-    pub retries: Option<u32>,
+}
+
+/// The `[retry]` table.
+#[derive(Debug, Default, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Retry {
+    /// Retries of one model call; 0 for none.
+    pub times: Option<u32>,
+    /// Seconds before the first retry; each further wait is twice as long.
+    pub first_wait: Option<f64>,
+    /// Seconds; no wait is longer, unless the provider asks for it.
+    pub longest_wait: Option<f64>,
+}
+
+/// The `[http]` table.
+#[derive(Debug, Default, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Http {
+    /// Seconds a connection may take to be made.
+    pub connect_timeout: Option<f64>,
+    /// Seconds a provider may be silent, before its answer and within it; then the call is made again.
+    pub stall_timeout: Option<f64>,
 }
 
 /// Why a text is not a configuration.
@@ -45,8 +71,8 @@ pub enum ConfigError {
     #[error("in [permission]: {0}")]
     Rule(#[from] NotARule),
     /// A number makes no sense.
-    #[error("in [limits]: {0}")]
-    Limit(&'static str),
+    #[error("{0} must be a number above 0")]
+    Number(&'static str),
 }
 
 impl Config {
@@ -56,10 +82,19 @@ impl Config {
         for (tool, action) in &config.permission {
             Rule::parse(tool, *action)?;
         }
-        if config.limits.max_cost.is_some_and(|usd| !usd.is_finite() || usd <= 0.0) {
-            return Err(ConfigError::Limit("max_cost must be more than 0"));
+        let Retry { first_wait, longest_wait, .. } = config.retry;
+        let Http { connect_timeout, stall_timeout } = config.http;
+        let numbers = [
+            ("max_cost in [limits]", config.limits.max_cost),
+            ("first_wait in [retry]", first_wait),
+            ("longest_wait in [retry]", longest_wait),
+            ("connect_timeout in [http]", connect_timeout),
+            ("stall_timeout in [http]", stall_timeout),
+        ];
+        match numbers.iter().find(|(_, number)| number.is_some_and(|number| !number.is_finite() || number <= 0.0)) {
+            Some((name, _)) => Err(ConfigError::Number(name)),
+            None => Ok(config),
         }
-        Ok(config)
     }
 
     /// Changes a policy to what the file says. `*` comes first, so that a tool's own rule wins.
@@ -69,11 +104,20 @@ impl Config {
         policy.budget.tokens = limits.max_tokens.or(policy.budget.tokens);
         policy.budget.cost_micros = limits.max_cost.map(|usd| (usd * 1e6).round() as u64).or(policy.budget.cost_micros);
         policy.budget.wall_clock_ms = limits.max_time.map(|s| s.saturating_mul(1000)).or(policy.budget.wall_clock_ms);
-        policy.retry.per_call = limits.retries.or(policy.retry.per_call);
+        policy.retry.per_call = self.retry.times.or(policy.retry.per_call);
+        policy.retry.first_ms = self.retry.first_wait.map_or(policy.retry.first_ms, milliseconds);
+        if let Some(longest) = self.retry.longest_wait.map(milliseconds) {
+            (policy.retry.cap_ms, policy.retry.cap_answered_ms) = (longest, longest);
+        }
         for (tool, action) in &self.permission {
             policy.permission.push(tool.clone(), *action);
         }
     }
+}
+
+/// Seconds as milliseconds, at least one.
+pub fn milliseconds(seconds: f64) -> u64 {
+    ((seconds * 1000.0).round() as u64).max(1)
 }
 
 #[cfg(test)]
@@ -100,6 +144,8 @@ mod tests {
         assert!(error.contains("line 2") && error.contains("modle"), "{error}");
         assert!(Config::parse("[permission]\n\"bash(x)\" = \"allow\"").is_err());
         assert!(Config::parse("[limits]\nmax_cost = -1.0").is_err());
+        let error = Config::parse("[http]\nstall_timeout = 0").expect_err("no time at all").to_string();
+        assert_eq!(error, "stall_timeout in [http] must be a number above 0");
         assert!(Config::parse("\u{0}\u{1}").is_err());
     }
 }

@@ -19,7 +19,7 @@
 //! This module must not know: which provider, which tool, which front end.
 
 use crate::bus::{Bus, Live, Published};
-use crate::engine::{Attendance, Settings, TurnReport, now_ms};
+use crate::engine::{Attendance, EngineError, Settings, TurnReport, now_ms};
 use crate::jobs::{Done, JobKey, Jobs};
 use crate::journal::{Journal, JournalError, SessionDir};
 use crate::partial;
@@ -38,12 +38,15 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+/// Where a turn's end is told.
+pub(crate) type Report = oneshot::Sender<Result<TurnReport, EngineError>>;
+
 /// What a handle asks of the driver.
 pub(crate) enum Command {
     /// The user speaks; the report comes when the turn that answers is over.
-    Speak { message: MessageId, parts: Vec<Part>, delivery: Delivery, report: oneshot::Sender<TurnReport> },
-    /// Go on with a turn that was cut off; `None` when there is none.
-    GoOn { report: oneshot::Sender<Option<TurnReport>> },
+    Speak { message: MessageId, parts: Vec<Part>, delivery: Delivery, report: Report },
+    /// Go on with a turn that was cut off.
+    GoOn { report: Report },
     /// Stop the turn under way.
     Cancel(Canceller),
     /// An answer to a question.
@@ -57,6 +60,8 @@ pub(crate) struct Setup {
     pub(crate) dir: SessionDir,
     pub(crate) journal: Journal,
     pub(crate) session: Session,
+    /// What is staged in the journal already.
+    pub(crate) staged: Vec<Record>,
     pub(crate) settings: Settings,
     pub(crate) ledger: Arc<FileLedger>,
     pub(crate) bus: Bus,
@@ -80,24 +85,19 @@ pub(crate) struct Driver {
     started_here: HashSet<CallId>,
     waiting: Vec<Waiter>,
     /// Who is to be told of a turn's end as soon as it is durable.
-    ended: Vec<(Reporter, TurnReport)>,
+    ended: Vec<(Report, TurnReport)>,
     closing: bool,
 }
 
 /// Somebody who waits for a turn's end.
 struct Waiter {
     message: Option<MessageId>,
-    report: Reporter,
-}
-
-enum Reporter {
-    Prompt(oneshot::Sender<TurnReport>),
-    GoOn(oneshot::Sender<Option<TurnReport>>),
+    report: Report,
 }
 
 impl Driver {
     pub(crate) fn new(setup: Setup) -> Self {
-        let Setup { dir, journal, session, settings, ledger, bus, inbox } = setup;
+        let Setup { dir, journal, session, staged, settings, ledger, bus, inbox } = setup;
         let frame = Frame {
             system: settings.system.clone(),
             tools: settings.tools.specs(),
@@ -113,7 +113,7 @@ impl Driver {
             bus,
             inbox,
             jobs: Jobs::new(),
-            staged: Vec::new(),
+            staged: staged.into_iter().map(Arc::new).collect(),
             started_here: HashSet::new(),
             waiting: Vec::new(),
             ended: Vec::new(),
@@ -124,16 +124,25 @@ impl Driver {
     /// Drives until the session is closed or its journal cannot be written any more.
     pub(crate) async fn run(mut self) {
         if let Err(error) = self.drive().await {
-            // Nothing may act any more: what was not committed did not happen.
-            self.jobs.abandon();
-            self.bus.live(Live::Broken { error: error.to_string() });
+            self.break_off(error);
         }
         self.leave().await;
     }
 
+    /// The journal cannot be written: nothing may act any more, since nothing more can be recorded.
+    fn break_off(&mut self, error: JournalError) {
+        self.jobs.stop_all();
+        self.bus.live(Live::Broken { error: error.to_string() });
+        let error = Arc::new(error);
+        let ended = self.ended.drain(..).map(|(report, _)| report);
+        for reporter in self.waiting.drain(..).map(|waiter| waiter.report).chain(ended) {
+            // Nobody may be listening any more.
+            drop(reporter.send(Err(EngineError::Broken(Arc::clone(&error)))));
+        }
+    }
+
     async fn drive(&mut self) -> Result<(), JournalError> {
         // Nothing moves before the first command, so that what it says can join what was cut off.
-        self.commit().await?;
         let Some(command) = self.inbox.recv().await else { return Ok(()) };
         self.recover();
         self.obey(command);
@@ -153,8 +162,14 @@ impl Driver {
         }
     }
 
-    /// Settles what a killed process left in a state that only that process could have ended.
+    /// Takes over what a killed process left: its turn goes on by our rules, and what only that process could have
+    /// ended is ended.
     fn recover(&mut self) {
+        let (model, policy) = (self.settings.model.name(), &self.settings.policy);
+        if self.session.is_in_turn() && (self.session.model() != model || **self.session.policy() != *policy) {
+            let (model, policy) = (model.to_owned(), Box::new(policy.clone()));
+            self.record(Event::TurnResumed { model, policy });
+        }
         let asked = self.session.wanted().into_iter().find_map(|job| match job {
             Job::CallModel { step, attempt } => Some((step, attempt)),
             _ => None,
@@ -174,12 +189,12 @@ impl Driver {
                     let note = self.settings.environment_note.clone();
                     parts.splice(0..0, note.map(|text| Part::Note { text }));
                 }
-                self.waiting.push(Waiter { message: Some(message.clone()), report: Reporter::Prompt(report) });
+                self.waiting.push(Waiter { message: Some(message.clone()), report });
                 self.record(Event::UserSpoke { message, parts, delivery });
             }
             // Nobody may be listening any more.
-            Command::GoOn { report } if self.session.is_at_rest() => drop(report.send(None)),
-            Command::GoOn { report } => self.waiting.push(Waiter { message: None, report: Reporter::GoOn(report) }),
+            Command::GoOn { report } if self.session.is_at_rest() => drop(report.send(Err(EngineError::AtRest))),
+            Command::GoOn { report } => self.waiting.push(Waiter { message: None, report }),
             Command::Cancel(by) if self.session.is_in_turn() => self.record(Event::CancelRequested { by }),
             Command::Cancel(_) => {}
             Command::Answer(subject, decision) if self.is_open(&subject) => {
@@ -258,20 +273,33 @@ impl Driver {
                 compact_at_tokens: None,
             }),
             Job::JudgeCall(call) => Some(self.judge(&call)),
-            Job::AskApproval(subject) if self.settings.attendance == Attendance::Unattended => {
-                Some(Event::ApprovalGiven { subject, decision: Decision::Unattended })
-            }
+            Job::AskApproval(subject) => self.answer_without_asking(subject),
             Job::Compact(trigger) => Some(Event::CompactionFailed {
                 trigger,
                 error: "the conversation no longer fits the model's window".to_owned(),
             }),
-            Job::AskApproval(_)
-            | Job::CallModel { .. }
+            Job::CallModel { .. }
             | Job::Wait { .. }
             | Job::WatchDeadline { .. }
             | Job::RunTool(_)
             | Job::StopTool(_) => None,
         })
+    }
+
+    /// The answer to a question that nobody need be asked: the rules have changed since it was put (the user said
+    /// "always", or resumed with other flags), or nobody is there.
+    fn answer_without_asking(&self, subject: Subject) -> Option<Event> {
+        let rules = self.session.rules();
+        let allows = |call: &Arc<ToolCall>| {
+            let class = self.settings.tools.get(&call.name)?.spec().class;
+            Some(rules.judge(&call.name, class) == Action::Allow)
+        };
+        let decision = match &subject {
+            Subject::Call(id) if self.session.open_call(id).and_then(allows) == Some(true) => Decision::Approve,
+            _ if self.settings.attendance == Attendance::Unattended => Decision::Unattended,
+            Subject::Call(_) | Subject::GoOn(_) => return None,
+        };
+        Some(Event::ApprovalGiven { subject, decision })
     }
 
     fn judge(&self, call: &ToolCall) -> Event {
@@ -377,11 +405,8 @@ impl Driver {
     /// Tells them, now that the end is durable.
     fn answer_waiters(&mut self) {
         for (reporter, report) in self.ended.drain(..) {
-            match reporter {
-                // Nobody may be listening any more.
-                Reporter::Prompt(waiting) => drop(waiting.send(report)),
-                Reporter::GoOn(waiting) => drop(waiting.send(Some(report))),
-            }
+            // Nobody may be listening any more.
+            drop(reporter.send(Ok(report)));
         }
     }
 

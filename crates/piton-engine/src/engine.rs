@@ -104,7 +104,10 @@ pub enum EngineError {
     /// The journal could not be read or written.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The driver is gone: the session was closed, or its journal could not be written (see the bus).
+    /// The journal could not be written while the session ran; nothing more is done in it. It can be resumed.
+    #[error(transparent)]
+    Broken(Arc<JournalError>),
+    /// The driver is gone: the session was closed.
     #[error("the session is closed")]
     Closed,
     /// There is no turn to go on with.
@@ -161,10 +164,10 @@ impl Engine {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             parent: None,
         };
-        let mut session = turn::Session::new();
-        session.apply(&journal.stage(now_ms(), started));
-        session.apply(&journal.stage(now_ms(), journal.opened()));
-        Ok(drive(dir, journal, session, settings, FileLedger::default()))
+        let opened = journal.opened();
+        let staged = vec![journal.stage(now_ms(), started), journal.stage(now_ms(), opened)];
+        let session = turn::Session::fold(&staged);
+        Ok(drive(dir, journal, session, staged, settings, FileLedger::default()))
     }
 
     /// Opens a session again. What was under way goes on with the next prompt, or with [`Session::go_on`].
@@ -174,7 +177,7 @@ impl Engine {
         let session = turn::Session::fold(&records);
         let ledger = FileLedger::default();
         remember_files(&records, &ledger);
-        Ok(drive(dir, journal, session, settings, ledger))
+        Ok(drive(dir, journal, session, Vec::new(), settings, ledger))
     }
 }
 
@@ -209,14 +212,14 @@ impl Session {
         let message = MessageId(format!("msg_{}", uuid::Uuid::now_v7().simple()));
         let (report, waiting) = oneshot::channel();
         self.command(Command::Speak { message, parts, delivery, report })?;
-        waiting.await.map_err(|_| EngineError::Closed)
+        waiting.await.map_err(|_| EngineError::Closed)?
     }
 
     /// Goes on with a turn that was cut off, and waits for its end.
     pub async fn go_on(&self) -> Result<TurnReport, EngineError> {
         let (report, waiting) = oneshot::channel();
         self.command(Command::GoOn { report })?;
-        waiting.await.map_err(|_| EngineError::Closed)?.ok_or(EngineError::AtRest)
+        waiting.await.map_err(|_| EngineError::Closed)?
     }
 
     /// Stops the turn under way: the model's stream is closed, running tools are ended, the rest is answered.
@@ -260,7 +263,14 @@ fn opening() -> Opening {
 }
 
 /// Starts the driver of an open journal.
-fn drive(dir: SessionDir, journal: Journal, session: turn::Session, settings: Settings, ledger: FileLedger) -> Session {
+fn drive(
+    dir: SessionDir,
+    journal: Journal,
+    session: turn::Session,
+    staged: Vec<Record>,
+    settings: Settings,
+    ledger: FileLedger,
+) -> Session {
     let bus = Bus::new();
     let (commands, inbox) = mpsc::unbounded_channel();
     let handle = Session {
@@ -272,7 +282,7 @@ fn drive(dir: SessionDir, journal: Journal, session: turn::Session, settings: Se
         resumed: if session.is_at_rest() { Resumed::AtRest } else { Resumed::MidTurn },
         opened_at: journal.durable_seq().max(1),
     };
-    let setup = Setup { dir, journal, session, settings, ledger: Arc::new(ledger), bus, inbox };
+    let setup = Setup { dir, journal, session, staged, settings, ledger: Arc::new(ledger), bus, inbox };
     let driver = tokio::spawn(Driver::new(setup).run());
     Session { driver: Arc::new(tokio::sync::Mutex::new(Some(driver))), ..handle }
 }

@@ -113,10 +113,10 @@ impl Jobs {
         }
     }
 
-    /// Leaves everything as it is: runners go on and are collected by whoever resumes the session.
-    pub(crate) fn abandon(&mut self) {
+    /// Stops everything at once. Shell commands are ended by their runners, which still write down how.
+    pub(crate) fn stop_all(&mut self) {
         self.running.clear();
-        self.tasks.detach_all();
+        self.tasks.abort_all();
     }
 
     /// The end of the next job to end. Waits for ever when there is none.

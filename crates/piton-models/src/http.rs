@@ -22,6 +22,8 @@ pub struct HttpOptions {
     pub stall_ms: u64,
     /// The proxy for every request, as a URL. `None`: no proxy.
     pub proxy: Option<String>,
+    /// Hosts that are talked to without the proxy, as in `NO_PROXY`: `localhost,.corp.example,10.0.0.0/8`.
+    pub no_proxy: Option<String>,
     /// What we call ourselves.
     pub user_agent: String,
 }
@@ -34,6 +36,7 @@ impl Default for HttpOptions {
             // Providers send a keep-alive every 15 s or so; the slowest silent thinkers stay under a minute.
             stall_ms: 60_000,
             proxy: None,
+            no_proxy: None,
             user_agent: concat!("piton/", env!("CARGO_PKG_VERSION")).to_owned(),
         }
     }
@@ -100,7 +103,8 @@ fn build(options: &HttpOptions, trust: Trust) -> Result<Client, reqwest::Error> 
         .tls_backend_preconfigured(tls(trust))
         .no_proxy();
     if let Some(proxy) = &options.proxy {
-        builder = builder.proxy(reqwest::Proxy::all(proxy)?);
+        let except = options.no_proxy.as_deref().and_then(reqwest::NoProxy::from_string);
+        builder = builder.proxy(reqwest::Proxy::all(proxy)?.no_proxy(except));
     }
     builder.build()
 }

@@ -947,6 +947,7 @@ fn one_of_each_event() -> Vec<Event> {
         Event::WriterClosed {},
         Event::UserSpoke { message: MessageId::from("new"), parts: vec![Part::text("x")], delivery: Delivery::Steer },
         Event::TurnStarted { turn: 1, model: "m".into(), policy: Box::new(Policy::piton()), compact_at_tokens: None },
+        Event::TurnResumed { model: "m".into(), policy: Box::new(Policy::piton()) },
         Event::StepStarted { step: 1, kind: StepKind::Ordinary, note: None },
         Event::MessageFinished {
             step: 1,

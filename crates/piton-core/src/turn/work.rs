@@ -69,6 +69,8 @@ pub(super) struct TurnWork {
     pub(super) policy: Arc<Policy>,
     pub(super) compact_at_tokens: Option<u64>,
     pub(super) started_ms: TimeMs,
+    /// Since when the budget's wall clock runs.
+    pub(super) clock_from_ms: TimeMs,
     pub(super) steps: u32,
     pub(super) kind: StepKind,
     pub(super) spent: Spent,
@@ -440,12 +442,20 @@ impl Work {
 }
 
 impl TurnWork {
+    /// Another process goes on, by its own rules.
+    pub(super) fn resume(&mut self, model: &str, policy: &Policy, now_ms: TimeMs) {
+        model.clone_into(&mut self.model);
+        self.policy = Arc::new(policy.clone());
+        self.clock_from_ms = now_ms;
+    }
+
     pub(super) fn new(model: String, policy: Arc<Policy>, compact_at_tokens: Option<u64>, started_ms: TimeMs) -> Self {
         Self {
             model,
             policy,
             compact_at_tokens,
             started_ms,
+            clock_from_ms: started_ms,
             steps: 0,
             kind: StepKind::Ordinary,
             spent: Spent::default(),

@@ -43,6 +43,7 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
         Event::TurnStarted { turn, model, .. } => {
             writer.run("UPDATE session SET turns = ?, model = ?, status = 'running'", params![turn, model])?;
         }
+        Event::TurnResumed { model, .. } => writer.run("UPDATE session SET model = ?", [model])?,
         Event::StepStarted { step, note, .. } => {
             writer.run("UPDATE session SET steps = ?", [step])?;
             if let Some(text) = note {

@@ -1,0 +1,165 @@
+//! What people and machines get wrong: each a clear message, a code other than 0, and nothing lost.
+
+use crate::stage::{Ran, Stage, bare};
+use serde_json::json;
+
+fn stage() -> Stage {
+    Stage::new(json!([{"text": "ok", "repeat": true}]))
+}
+
+fn run_with_model(stage: &Stage, model: &str) -> Ran {
+    Ran::of(stage.piton(&["run", "--yes", "--model", model, "go"]))
+}
+
+#[test]
+fn an_unknown_provider_is_named_with_the_known_ones() {
+    run_with_model(&stage(), "openia/gpt").expect_code(1).expect_said(&[
+        "openia",
+        "openai",
+        "anthropic",
+        "piton models",
+    ]);
+}
+
+#[test]
+fn a_provider_without_a_model_is_told_so() {
+    run_with_model(&stage(), "openai-chat/").expect_code(1).expect_said(&["model"]);
+}
+
+#[test]
+fn an_unknown_model_is_one_line_and_one_request() {
+    let stage =
+        Stage::new(json!([{"status": 404, "body": {"error": {"message": "The model `gpt-0` does not exist"}}}]));
+    run_with_model(&stage, "openai-chat/gpt-0").expect_code(10).expect_said(&["gpt-0", "does not exist"]);
+    assert_eq!(stage.provider.requests().len(), 1);
+}
+
+#[test]
+fn a_missing_key_says_which_variable() {
+    let stage = stage();
+    let mut command = stage.piton(&["run", "--model", "anthropic/claude-x", "go"]);
+    command.env_remove("ANTHROPIC_API_KEY").env_remove("ANTHROPIC_BASE_URL");
+    Ran::of(command).expect_code(1).expect_said(&["ANTHROPIC_API_KEY", "piton demo"]);
+}
+
+#[test]
+fn a_wrong_key_is_one_line_without_a_retry_and_without_the_key() {
+    let stage = Stage::new(
+        json!([{"status": 401, "body": {"error": {"message": "Incorrect API key provided: sk-test-openai"}}}]),
+    );
+    let ran = run_with_model(&stage, "openai-chat/m").expect_code(10).expect_said(&["key"]);
+    assert!(!ran.stderr.contains("sk-test-openai"), "{}", ran.stderr);
+    assert_eq!(stage.provider.requests().len(), 1);
+}
+
+#[test]
+fn without_any_model_the_choices_are_named() {
+    let stage = stage();
+    let mut command = bare(&stage.home.path());
+    command.current_dir(stage.workspace.path()).args(["run", "go"]);
+    Ran::of(command).expect_code(1).expect_said(&[
+        "ANTHROPIC_API_KEY",
+        "OPENAI_API_KEY",
+        "OPENROUTER_API_KEY",
+        "ollama",
+        "piton demo",
+    ]);
+}
+
+#[test]
+fn an_empty_task_is_not_sent() {
+    for prompt in ["", "  \n "] {
+        let stage = stage();
+        stage.run(&[prompt]).expect_code(1).expect_said(&["task is empty"]);
+        assert!(stage.provider.requests().is_empty());
+    }
+}
+
+#[test]
+fn a_folder_that_is_not_there_or_not_a_folder_is_named() {
+    let stage = stage();
+    stage.workspace.write("file", "");
+    stage.run(&["--cwd", "nowhere", "go"]).expect_code(1).expect_said(&["nowhere"]);
+    stage.run(&["--cwd", "file", "go"]).expect_code(1).expect_said(&["not a folder"]);
+}
+
+#[test]
+fn a_command_line_that_makes_no_sense_is_code_2() {
+    let stage = stage();
+    Ran::of(stage.piton(&["run", "--max-steps", "many", "go"])).expect_code(2).expect_said(&["--max-steps"]);
+    Ran::of(stage.piton(&["rum"])).expect_code(2).expect_said(&["rum"]);
+}
+
+#[test]
+fn a_configuration_that_is_garbage_is_named_with_its_line() {
+    let stage = stage().with_config("modle = 3\n");
+    stage.run(&["go"]).expect_code(1).expect_said(&["config.toml", "modle"]);
+}
+
+#[test]
+fn a_data_folder_that_cannot_be_written_is_named() {
+    let stage = stage();
+    stage.home.write("occupied", "a file where a folder should be");
+    let mut command = stage.run_command(&["go"]);
+    command.env("PITON_DATA_DIR", stage.home.path().join("occupied"));
+    Ran::of(command).expect_code(1).expect_said(&["occupied", "PITON_DATA_DIR"]);
+    assert!(stage.provider.requests().is_empty(), "nothing is asked that could not be recorded");
+}
+
+#[test]
+fn a_tool_the_model_invented_is_answered_with_the_real_ones() {
+    let stage = Stage::new(json!([{"tools": [{"name": "str_replace_editor", "args": {}}]}, {"text": "ok"}]));
+    stage.run(&["go"]).expect_code(0);
+    let told = stage.last_messages()[3]["content"].as_str().unwrap().to_owned();
+    assert!(told.contains("str_replace_editor") && told.contains("edit") && told.contains("bash"), "{told}");
+}
+
+#[test]
+fn a_file_that_is_not_text_does_not_stop_the_turn() {
+    let stage = Stage::new(
+        json!([{"tools": [{"name": "read", "args": {"path": "latin"}}, {"name": "read", "args": {"path": "binary"}}]}, {"text": "ok"}]),
+    );
+    stage.workspace.write("latin", b"caf\xe9\n");
+    stage.workspace.write("binary", [0_u8, 1, 2, 3, 0, 255]);
+    let ran = stage.run(&["go"]).expect_code(0);
+    assert!(ran.outcomes()[0]["text"].as_str().unwrap().contains("caf"));
+    assert!(ran.outcomes()[1]["text"].as_str().unwrap().contains("binary"), "{}", ran.outcomes()[1]);
+}
+
+#[test]
+fn a_session_that_is_not_there_or_not_the_only_one() {
+    let stage = stage();
+    stage.run(&["--continue", "go"]).expect_code(1).expect_said(&["no session"]);
+    stage.run(&["--resume", "ses_nope", "go"]).expect_code(1).expect_said(&["ses_nope", "piton session list"]);
+    stage.run(&["go"]).expect_code(0);
+    stage.run(&["go"]).expect_code(0);
+    stage.run(&["--resume", "ses_", "go"]).expect_code(1).expect_said(&["2 sessions"]);
+}
+
+#[test]
+fn a_damaged_or_newer_journal_is_left_as_it_is() {
+    let stage = stage();
+    stage.run(&["go"]).expect_code(0);
+    let db = stage.session_dir().join("journal.db");
+    let sound = std::fs::read(&db).unwrap();
+    let garbage = vec![b'x'; 8192];
+    let mut newer = sound.clone();
+    newer[60..64].copy_from_slice(&99_u32.to_be_bytes());
+    for (bytes, word) in [(&garbage, "damaged"), (&newer, "newer Piton")] {
+        std::fs::write(&db, bytes).unwrap();
+        let id = stage.session_dir().file_name().unwrap().to_str().unwrap().to_owned();
+        stage.run(&["--resume", &id, "go"]).expect_code(1).expect_said(&[word]);
+        assert!(std::fs::read(&db).unwrap() == *bytes, "not a byte was changed");
+        Ran::of(stage.piton(&["session", "list"])).expect_code(0).expect_said(&[word]);
+    }
+    std::fs::write(&db, sound).unwrap();
+    stage.run(&["--continue", "go"]).expect_code(0);
+}
+
+#[test]
+fn a_cassette_that_is_not_one_is_named_with_its_line() {
+    let stage = stage();
+    stage.workspace.write("bad.jsonl", "{\"cassette\":1}\n{\"text\":\n");
+    run_with_model(&stage, "recorded/bad.jsonl").expect_code(1).expect_said(&["bad.jsonl", "line 2"]);
+    run_with_model(&stage, "recorded/none.jsonl").expect_code(1).expect_said(&["none.jsonl"]);
+}

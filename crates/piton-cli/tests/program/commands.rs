@@ -1,0 +1,100 @@
+//! `session`, `models`, `doctor`, `completions`, `--help`.
+
+use crate::stage::{Ran, Stage};
+use serde_json::{Value, json};
+
+fn used() -> Stage {
+    let script = json!([{"tools": [{"name": "bash", "args": {"command": "echo hi"}}]}, {"text": "The answer."}]);
+    let stage = Stage::new(script);
+    stage.run(&["say hi, please"]).expect_code(0);
+    stage
+}
+
+fn id_of(stage: &Stage) -> String {
+    stage.session_dir().file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+#[test]
+fn session_list_show_verify_and_rm() {
+    let stage = used();
+    let id = id_of(&stage);
+    let list = Ran::of(stage.piton(&["session", "list"])).expect_code(0);
+    for word in [id.as_str(), "completed", "2 steps", "say hi, please"] {
+        assert!(list.stdout.contains(word), "{word}: {}", list.stdout);
+    }
+    let show = Ran::of(stage.piton(&["session", "show", &id[4..20]])).expect_code(0);
+    for word in ["you: say hi, please", "→ bash echo hi", "← bash ok", "piton: The answer."] {
+        assert!(show.stdout.contains(word), "{word}: {}", show.stdout);
+    }
+    let verify = Ran::of(stage.piton(&["session", "verify", &id])).expect_code(0);
+    assert!(verify.stdout.contains("every one in its place"), "{}", verify.stdout);
+    Ran::of(stage.piton(&["session", "rm", &id])).expect_code(0);
+    let list = Ran::of(stage.piton(&["session", "list", "--json"])).expect_code(0);
+    assert_eq!(list.stdout, "");
+    Ran::of(stage.piton(&["session", "show", &id])).expect_code(1).expect_said(&["no session"]);
+}
+
+#[test]
+fn session_list_is_machine_readable() {
+    let stage = used();
+    let list = Ran::of(stage.piton(&["session", "list", "--json"])).expect_code(0);
+    let session: Value = list.events().remove(0);
+    assert_eq!(session["id"], id_of(&stage));
+    assert_eq!(session["workspace"], stage.workspace.path().to_str().unwrap());
+    assert_eq!((&session["steps"], &session["last_end"]), (&json!(2), &json!("completed")));
+}
+
+#[test]
+fn verify_finds_what_was_changed_by_hand() {
+    let stage = used();
+    let db = stage.session_dir().join("journal.db");
+    let bytes = std::fs::read(&db).unwrap();
+    let at = bytes.windows(7).position(|window| window == b"echo hi").unwrap();
+    let mut changed = bytes;
+    changed[at..at + 7].copy_from_slice(b"echo ho");
+    std::fs::write(&db, changed).unwrap();
+    let ran = Ran::of(stage.piton(&["session", "verify", &id_of(&stage)])).expect_code(1);
+    assert!(ran.stdout.contains("is not what was written"), "{}", ran.stdout);
+}
+
+#[test]
+fn models_lists_what_the_provider_lists() {
+    let stage = used();
+    let ran = Ran::of(stage.piton(&["models", "--json"])).expect_code(0);
+    let names: Vec<Value> = ran.events().into_iter().map(|model| model["model"].clone()).collect();
+    assert!(names.contains(&json!("openai-chat/fake-model")), "{names:?}");
+}
+
+#[test]
+fn doctor_names_keys_and_never_shows_them() {
+    let stage = used();
+    let ran = Ran::of(stage.piton(&["doctor"])).expect_code(0);
+    for word in ["OPENAI_API_KEY is set", "ANTHROPIC_API_KEY is set", "1 in ", "config.toml"] {
+        assert!(ran.stdout.contains(word), "{word}: {}", ran.stdout);
+    }
+    assert!(!ran.stdout.contains("sk-test"), "{}", ran.stdout);
+}
+
+#[test]
+fn completions_and_help_are_there() {
+    let stage = Stage::new(json!([]));
+    for shell in ["bash", "zsh", "fish"] {
+        let ran = Ran::of(stage.piton(&["completions", shell])).expect_code(0);
+        assert!(ran.stdout.contains("piton") && ran.stdout.contains("doctor"), "{shell}");
+    }
+    let help = Ran::of(stage.piton(&["run", "--help"])).expect_code(0).stdout;
+    for flag in [
+        "--model",
+        "--yes",
+        "--allow",
+        "--cwd",
+        "--max-steps",
+        "--continue",
+        "--resume",
+        "--format",
+        "--record",
+        "--quiet",
+    ] {
+        assert!(help.contains(flag), "{flag}");
+    }
+}

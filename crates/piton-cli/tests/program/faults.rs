@@ -1,0 +1,79 @@
+//! Faults of the provider that are not in the robustness suite, over both protocols.
+
+use crate::stage::Stage;
+use serde_json::json;
+
+const BOTH: [&str; 2] = ["openai-chat", "anthropic"];
+
+#[test]
+fn what_passes_is_waited_out() {
+    let faults = [
+        json!({"status": 429, "body": {"error": {"message": "slow down"}}}),
+        json!({"status": 429, "headers": {"retry-after": "0"}, "body": {"error": {"message": "slow down"}}}),
+        json!({"status": 500, "body": {"error": {"message": "oops"}}}),
+        json!({"status": 503, "body": "unavailable"}),
+        json!({"status": 529, "body": {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}}),
+        json!({"text": "par", "drop": true}),
+        json!({"text": "par", "malformed": true}),
+        json!({"text": "par", "end_early": true}),
+        json!({"finish": "stop"}),
+    ];
+    for protocol in BOTH {
+        for fault in &faults {
+            let stage = Stage::speaking(protocol, json!([fault, {"text": "recovered"}]));
+            let ran = stage.run(&["go"]).expect_code(0);
+            assert_eq!(ran.result()["text"], "recovered", "{protocol}: {fault}");
+            assert_eq!(stage.provider.requests().len(), 2, "{protocol}: {fault}");
+        }
+    }
+}
+
+#[test]
+fn cut_tool_arguments_are_answered_not_run() {
+    for protocol in BOTH {
+        let cut = json!({"tools": [{"name": "write", "raw": "{\"path\": \"x\", \"content\": \"half"}]});
+        let stage = Stage::speaking(protocol, json!([cut, {"text": "done"}]));
+        stage.run(&["go"]).expect_code(0);
+        assert!(!stage.workspace.has("x"), "{protocol}");
+    }
+}
+
+#[test]
+fn a_wait_that_the_provider_wants_is_kept_and_one_that_is_too_long_is_for_a_person_to_decide() {
+    let asked = |seconds: &str| json!({"status": 429, "headers": {"retry-after": seconds}, "body": {"error": {"message": "slow down"}}});
+    let stage = Stage::new(json!([asked("1"), {"text": "ok"}]));
+    let ran = stage.run(&["go"]).expect_code(0);
+    let failed = &ran.all("model_failed")[0];
+    let wait_ms = failed["retry_at_ms"].as_u64().unwrap() - failed["at_ms"].as_u64().unwrap();
+    assert!((900..=1100).contains(&wait_ms), "{wait_ms} ms");
+
+    let stage = Stage::new(json!([asked("3600"), {"text": "never"}]));
+    let ran = stage.run(&["go"]);
+    assert_eq!(ran.end(), "api_error");
+    assert_eq!(stage.provider.requests().len(), 1);
+}
+
+#[test]
+fn what_does_not_pass_is_not_tried_again() {
+    let cases = [
+        (401, json!({"error": {"message": "invalid x-api-key"}}), "api_error"),
+        (404, json!({"error": {"message": "model: nope"}}), "api_error"),
+        (400, json!({"error": {"message": "bad request"}}), "api_error"),
+        (
+            400,
+            json!({"error": {"message": "prompt is too long: 250000 tokens > 200000 maximum", "type": "invalid_request_error", "code": "context_length_exceeded"}}),
+            "context_limit",
+        ),
+        (402, json!({"error": {"message": "insufficient credits"}}), "api_error"),
+    ];
+    for protocol in BOTH {
+        for (status, body, end) in &cases {
+            let stage = Stage::speaking(protocol, json!([{"status": status, "body": body}, {"text": "never"}]));
+            let ran = stage.run(&["go"]);
+            assert_eq!(ran.end(), *end, "{protocol} {status}");
+            assert_eq!(stage.provider.requests().len(), 1, "{protocol} {status}");
+            // The session can go on.
+            stage.run(&["--continue", "again"]).expect_code(0);
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The `piton` binary from the outside: real processes, a real socket, a real shell, a real disk.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::disallowed_methods, reason = "tests hand the binary an environment of their own")]
+
+mod bad_input;
+mod commands;
+mod crash;
+mod demo;
+mod faults;
+mod robustness;
+mod run;
+mod stage;

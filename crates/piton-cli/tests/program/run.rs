@@ -1,0 +1,192 @@
+//! `piton run` when all goes well.
+
+use crate::stage::{Ran, Stage};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::process::Stdio;
+
+/// Reads a file with a bug, fixes it, checks it, answers.
+fn repair() -> Value {
+    json!([
+        {"text": "Let me look.", "tools": [{"name": "read", "args": {"path": "sum.sh"}}]},
+        {"tools": [{"name": "edit", "args": {"path": "sum.sh", "old_string": "1 - 1", "new_string": "1 + 1"}}]},
+        {"tools": [{"name": "bash", "args": {"command": "sh sum.sh"}}], "usage": {"input": 500, "output": 20, "cached": 300}},
+        {"text": "It adds now."},
+    ])
+}
+
+const BUG: [(&str, &str); 1] = [("sum.sh", "echo $((1 - 1))\n")];
+
+#[test]
+fn read_edit_bash_answer_over_both_protocols() {
+    for protocol in ["openai-chat", "anthropic"] {
+        let stage = Stage::speaking(protocol, repair()).with_files(BUG);
+        let ran = stage.run(&["fix the sum"]).expect_code(0);
+        assert_eq!(ran.end(), "completed", "{protocol}");
+        assert_eq!(stage.workspace.read("sum.sh"), "echo $((1 + 1))\n");
+        let statuses: Vec<Value> = ran.outcomes().iter().map(|outcome| outcome["status"].clone()).collect();
+        assert_eq!(statuses, ["ok", "ok", "ok"], "{protocol}");
+        assert!(ran.outcomes()[2]["text"].as_str().unwrap().starts_with('2'), "{protocol}: {:?}", ran.outcomes()[2]);
+        assert_eq!(ran.result()["text"], "It adds now.");
+        assert_eq!(ran.result()["spent"]["steps"], 4);
+        assert_eq!(stage.provider.requests().len(), 4);
+    }
+}
+
+#[test]
+fn the_stream_is_the_journal_in_order_without_a_gap() {
+    let stage = Stage::new(repair()).with_files(BUG);
+    let ran = stage.run(&["fix the sum"]);
+    let printed: Vec<Value> = ran.events().into_iter().filter(|event| event.get("seq").is_some()).collect();
+    let journal = stage.journal();
+    assert!(printed == journal[..printed.len()], "what is printed is what is recorded");
+    let seqs: Vec<u64> = journal.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
+    assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>());
+    assert_eq!(journal.last().unwrap()["type"], "writer_closed");
+}
+
+#[test]
+fn text_goes_to_stdout_and_everything_else_to_stderr() {
+    let stage = Stage::new(repair()).with_files(BUG);
+    let ran = Ran::of(stage.piton(&["run", "--yes", "--model", "openai-chat/m", "fix the sum"])).expect_code(0);
+    assert_eq!(ran.stdout, "Let me look.\nIt adds now.\n");
+    let lines: Vec<&str> = ran.stderr.lines().collect();
+    assert!(lines[0].starts_with("✓ read sum.sh"), "{lines:?}");
+    assert!(lines[1].starts_with("✓ edit sum.sh"), "{lines:?}");
+    assert!(lines[2].starts_with("✓ bash sh sum.sh"), "{lines:?}");
+    assert!(lines[3].starts_with("4 steps · ") && lines[3].contains("ses_"), "{lines:?}");
+    assert!(!ran.stderr.contains('\x1b'), "no colour where nobody sees it");
+}
+
+#[test]
+fn quiet_prints_the_answer_and_nothing_else() {
+    let stage = Stage::new(repair()).with_files(BUG);
+    let ran =
+        Ran::of(stage.piton(&["run", "--yes", "--quiet", "--model", "openai-chat/m", "fix the sum"])).expect_code(0);
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("It adds now.\n", ""));
+}
+
+#[test]
+fn json_prints_one_object() {
+    let stage = Stage::new(repair()).with_files(BUG);
+    let ran = Ran::of(stage.piton(&["run", "--yes", "--format", "json", "--model", "openai-chat/m", "fix the sum"]));
+    assert_eq!(ran.expect_code(0).events().len(), 1);
+}
+
+#[test]
+fn the_task_may_come_by_standard_input_or_be_given_more_context_there() {
+    let stage = Stage::new(json!([{"text": "ok", "repeat": true}]));
+    for (arg, expected) in
+        [("-", "from the pipe"), ("explain this", "explain this\n\n<stdin>\nfrom the pipe\n</stdin>")]
+    {
+        let mut command = stage.run_command(&[arg]);
+        command.stdin(Stdio::piped()).stdout(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(b"from the pipe\n").unwrap();
+        assert!(child.wait().unwrap().success());
+        let said = stage.last_messages().pop().unwrap().to_string();
+        assert!(said.contains(&serde_json::to_string(expected).unwrap()[1..expected.len()]), "{said}");
+    }
+}
+
+#[test]
+fn continue_takes_up_the_newest_session_of_the_folder() {
+    let stage = Stage::new(json!([{"text": "one"}, {"text": "two"}]));
+    stage.run(&["first"]).expect_code(0);
+    let again = stage.run(&["--continue", "second"]).expect_code(0);
+    assert_eq!(again.result()["turn"], 2);
+    let words: Vec<Value> = stage.last_messages().iter().map(|message| message["role"].clone()).collect();
+    assert_eq!(words, ["system", "user", "assistant", "user"]);
+    let id = again.result()["session"].as_str().unwrap().to_owned();
+    let by_prefix = stage.run(&["--resume", &id[..20], "third"]);
+    assert_eq!(by_prefix.result()["session"], id.as_str());
+}
+
+#[test]
+fn without_yes_what_would_be_asked_is_refused_and_said_so() {
+    let script = json!([
+        {"tools": [{"name": "read", "args": {"path": "sum.sh"}}, {"name": "bash", "args": {"command": "touch touched"}}]},
+        {"text": "I may not."},
+    ]);
+    let stage = Stage::new(script).with_files(BUG);
+    let ran = Ran::of(stage.piton(&["run", "--model", "openai-chat/m", "fix the sum"])).expect_code(3);
+    assert!(!stage.workspace.has("touched"));
+    ran.expect_said(&["✓ read", "✗ bash", "--yes"]);
+}
+
+#[test]
+fn allow_and_deny_name_single_tools() {
+    let script = json!([
+        {"tools": [{"name": "bash", "args": {"command": "touch by-bash"}}, {"name": "write", "args": {"path": "by-write", "content": ""}}]},
+        {"text": "done"},
+    ]);
+    let stage = Stage::new(script);
+    let ran = Ran::of(stage.piton(&["run", "--yes", "--deny", "write", "--model", "openai-chat/m", "go"]));
+    assert!(stage.workspace.has("by-bash") && !stage.workspace.has("by-write"));
+    ran.expect_said(&["✗ write"]);
+}
+
+#[test]
+fn a_run_can_be_recorded_and_played_back() {
+    let stage = Stage::new(repair()).with_files(BUG);
+    let tape = stage.home.path().join("tape.jsonl");
+    stage.run(&["--record", tape.to_str().unwrap(), "fix the sum"]).expect_code(0);
+    stage.workspace.write("sum.sh", BUG[0].1);
+    let model = format!("recorded/{}", tape.display());
+    let again = Ran::of(stage.piton(&["run", "--yes", "--model", &model, "fix the sum"])).expect_code(0);
+    assert_eq!(again.stdout, "Let me look.\nIt adds now.\n");
+    assert_eq!(stage.workspace.read("sum.sh"), "echo $((1 + 1))\n");
+    assert_eq!(stage.provider.requests().len(), 4, "the provider was not asked again");
+}
+
+#[test]
+fn keys_of_providers_do_not_reach_the_shell() {
+    let script = json!([{"tools": [{"name": "bash", "args": {"command": "env"}}]}, {"text": "done"}]);
+    let stage = Stage::new(script);
+    let ran = stage.run(&["go"]).expect_code(0);
+    let env = ran.outcomes()[0]["text"].as_str().unwrap().to_owned();
+    assert!(env.contains("PATH=") && !env.contains("sk-test"), "{env}");
+}
+
+#[test]
+fn the_limits_end_a_turn_with_their_own_codes() {
+    let echo = |n: u32| json!({"tools": [{"name": "bash", "args": {"command": format!("echo {n}")}}], "usage": {"input": 1000, "output": 10}});
+    let same = json!({"tools": [{"name": "bash", "args": {"command": "echo same"}}]});
+    let busy: Value = (0..9).map(echo).collect();
+    let circle: Value = std::iter::repeat_n(same, 9).collect();
+    let cases = [
+        (busy.clone(), "--max-steps=2", "max_steps"),
+        (busy.clone(), "--max-tokens=1500", "budget"),
+        (circle, "--max-steps=9", "no_progress"),
+    ];
+    for (script, flag, end) in cases {
+        let stage = Stage::new(script);
+        assert_eq!(stage.run(&[flag, "go"]).end(), end);
+    }
+    let slow = json!([{"tools": [{"name": "bash", "args": {"command": "sleep 30"}}]}]);
+    assert_eq!(Stage::new(slow).run(&["--max-time=1", "go"]).end(), "budget");
+}
+
+#[test]
+fn eight_calls_of_one_reply_run_side_by_side_and_are_answered_in_order() {
+    // Each call waits for the others: one after the other they would wait for ever.
+    let wait = |n: u32| {
+        let command = format!("touch here{n}; until [ $(ls here* | wc -l) = 8 ]; do sleep 0.02; done; echo {n}");
+        json!({"name": "bash", "args": {"command": command, "timeout": 20000}})
+    };
+    let calls: Vec<Value> = (0..8).map(wait).collect();
+    let stage = Stage::new(json!([{"tools": calls}, {"text": "done"}]));
+    stage.run(&["go"]).expect_code(0);
+    let answers = stage.last_messages().into_iter().filter(|message| message["role"] == "tool");
+    let numbers: Vec<String> = answers.map(|answer| answer["content"].as_str().unwrap()[..1].to_owned()).collect();
+    assert_eq!(numbers, ["0", "1", "2", "3", "4", "5", "6", "7"]);
+}
+
+#[test]
+fn the_first_request_spends_at_most_8_kb_on_prompt_and_tools() {
+    let stage = Stage::new(json!([{"text": "ok"}]));
+    stage.run(&["go"]).expect_code(0);
+    let body = stage.provider.requests()[0].body.clone();
+    let bytes = body["tools"].to_string().len() + body["messages"][0].to_string().len();
+    assert!(bytes <= 8 * 1024, "{bytes} bytes");
+}
