@@ -11,6 +11,9 @@ pub(crate) fn ci() -> anyhow::Result<()> {
     // The tests start the real binary.
     cargo(&["build", "--workspace", "--bins", "--examples", "--quiet"])?;
     cargo(&["test", "--workspace", "--quiet"])?;
+    for example in ["minimal", "custom_tool"] {
+        cargo(&["run", "--package", "piton-engine", "--example", example, "--quiet"])?;
+    }
     println!("tidy");
     crate::tidy::tidy()?;
     println!("cases");

@@ -418,7 +418,10 @@ impl Driver {
         self.waiting.clear();
         let Some(journal) = self.journal.take() else { return };
         // Best effort: what was committed before is safe in any case.
-        drop(tokio::task::spawn_blocking(move || journal.close(now_ms())).await);
+        let last = tokio::task::spawn_blocking(move || journal.close(now_ms())).await.unwrap_or_default();
+        for record in last {
+            self.bus.publish(Published::Recorded(Arc::new(record)));
+        }
     }
 }
 

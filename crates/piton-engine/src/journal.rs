@@ -129,15 +129,19 @@ impl Journal {
     }
 
     /// Leaves in good order: commits what is staged and [`Event::WriterClosed`], and folds the log into the database.
-    /// Best effort, since what was committed before is safe in any case. A session that has no event stays without.
-    pub fn close(mut self, at_ms: TimeMs) {
+    /// Returns what it committed. Best effort, since what was committed before is safe in any case. A session that has
+    /// no event stays without.
+    pub fn close(mut self, at_ms: TimeMs) -> Vec<Record> {
         if self.next_seq() > 1 {
             self.stage(at_ms, Event::WriterClosed {});
         }
-        if self.commit().is_ok() {
-            // A reader may be in the way; the next writer folds it then.
-            let _ = self.conn.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
+        let last = self.staged.clone();
+        if self.commit().is_err() {
+            return Vec::new();
         }
+        // A reader may be in the way; the next writer folds it then.
+        let _ = self.conn.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
+        last
     }
 
     /// At most `max` committed events from this position on.

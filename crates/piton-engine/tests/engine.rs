@@ -1,0 +1,462 @@
+//! The engine as an embedder sees it: sessions, prompts, listeners, approvals, resuming. Models are cassettes and
+//! closures, everything else is real.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use piton_core::call::{Outcome, ToolClass, ToolSpec};
+use piton_core::event::{Decision, Delivery, Event, Record, Subject, TurnEnd};
+use piton_core::message::{Message, Part, Role};
+use piton_core::model::{ModelEvent, Reply, Request};
+use piton_core::permission::Action;
+use piton_engine::bus::{Live, Published, Subscription};
+use piton_engine::engine::{Attendance, Engine, EngineError, Resumed, Session, Settings};
+use piton_engine::journal::{self, JournalError};
+use piton_models::model::{Model, ModelLimits, ModelStream, Price};
+use piton_models::recorded::Recorded;
+use piton_tools::tool::{Tool, ToolContext, ToolSet};
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use tempfile::TempDir;
+use tokio::sync::Notify;
+
+/// A data folder and a workspace.
+struct Home {
+    data: TempDir,
+    workspace: TempDir,
+}
+
+impl Home {
+    fn new() -> Self {
+        Self { data: tempfile::tempdir().unwrap(), workspace: tempfile::tempdir().unwrap() }
+    }
+
+    fn engine(&self) -> Engine {
+        Engine::open(self.data.path())
+    }
+
+    fn create(&self, settings: Settings) -> Session {
+        self.engine().create(&self.workspace.path().canonicalize().unwrap(), settings).unwrap()
+    }
+}
+
+fn cassette(lines: &[Value]) -> Settings {
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let mut settings = Settings::new(Arc::new(Recorded::parse(&text).unwrap()));
+    settings.policy.permission.push("*", Action::Allow);
+    settings
+}
+
+fn call(name: &str, input: &Value) -> Value {
+    json!({"calls": [{"name": name, "input": input}]})
+}
+
+fn says(text: &str) -> Value {
+    json!({"text": text})
+}
+
+/// A tool that waits until it is let go, and counts how often it ran.
+#[derive(Default)]
+struct Gate {
+    began: Notify,
+    go: Notify,
+    runs: AtomicUsize,
+}
+
+#[async_trait]
+impl Tool for Gate {
+    fn spec(&self) -> ToolSpec {
+        let schema = json!({"type": "object", "properties": {}});
+        ToolSpec { name: "gate".into(), description: "Waits.".into(), schema, class: ToolClass::Opaque }
+    }
+
+    async fn run(&self, _input: Value, cx: &ToolContext) -> Outcome {
+        self.runs.fetch_add(1, Ordering::SeqCst);
+        self.began.notify_one();
+        tokio::select! {
+            () = self.go.notified() => Outcome::ok("through"),
+            () = cx.cancel.cancelled() => Outcome::new(piton_core::call::Status::Cancelled, "stopped"),
+        }
+    }
+}
+
+fn with_gate(mut settings: Settings) -> (Settings, Arc<Gate>) {
+    let gate = Arc::new(Gate::default());
+    settings.tools = ToolSet::builtin().with(gate.clone());
+    (settings, gate)
+}
+
+/// Everything that is recorded until the session is closed.
+async fn recorded(mut subscription: Subscription) -> Vec<Record> {
+    let mut records = Vec::new();
+    while let Some(published) = subscription.next().await.unwrap() {
+        if let Published::Recorded(record) = published {
+            records.push((*record).clone());
+        }
+    }
+    records
+}
+
+fn transcript(session: &Session) -> Vec<Arc<Message>> {
+    let records = journal::read_session(session.dir()).unwrap();
+    piton_core::turn::Session::fold(&records).transcript().cloned().collect()
+}
+
+#[tokio::test]
+async fn who_listens_late_hears_everything_once_and_in_order() {
+    let home = Home::new();
+    let session = home.create(cassette(&[call("glob", &json!({"pattern": "*"})), says("nothing here"), says("again")]));
+    let early = session.subscribe(1);
+    session.prompt("look").await.unwrap();
+    let late = session.subscribe(1);
+    let from_five = session.subscribe(5);
+    session.prompt("again").await.unwrap();
+    let dir = session.dir().clone();
+    session.close().await;
+    let journal = journal::read_session(&dir).unwrap();
+    assert_eq!(recorded(early).await, journal);
+    assert_eq!(recorded(late).await, journal);
+    assert_eq!(recorded(from_five).await, journal[4..]);
+}
+
+#[tokio::test]
+async fn a_listener_that_falls_behind_loses_fragments_but_no_event() {
+    let home = Home::new();
+    let model = Chatter { deltas: 20_000 };
+    let session = home.create(Settings::new(Arc::new(model)));
+    let slow = session.subscribe(1);
+    session.prompt("talk").await.unwrap();
+    let dir = session.dir().clone();
+    session.close().await;
+    let journal = journal::read_session(&dir).unwrap();
+    assert_eq!(recorded(slow).await, journal);
+}
+
+/// Says `x` many times.
+struct Chatter {
+    deltas: usize,
+}
+
+impl Model for Chatter {
+    fn name(&self) -> &str {
+        "test/chatter"
+    }
+
+    fn limits(&self) -> ModelLimits {
+        ModelLimits::default()
+    }
+
+    fn price(&self) -> Option<Price> {
+        Some(Price { input: 1.0, output: 2.0, cache_read: 0.0, cache_write: 0.0 })
+    }
+
+    fn stream(&self, _request: Request) -> ModelStream {
+        use piton_core::message::{FinishReason, Usage};
+        let delta = || ModelEvent::Delta(piton_core::model::Delta::Text { text: "x".into() });
+        let usage = Usage { input_tokens: 3, output_tokens: 5, ..Usage::default() };
+        let parts = vec![Part::text("x".repeat(self.deltas))];
+        let reply = Reply { parts, finish: FinishReason::Stop, finish_raw: None, usage, response_id: None };
+        let done = ModelEvent::Done(Box::new(reply));
+        let deltas = std::iter::repeat_with(delta).take(self.deltas).chain([done]).map(Ok);
+        futures_util::stream::iter(deltas).boxed()
+    }
+}
+
+#[tokio::test]
+async fn what_a_turn_costs_is_known_where_the_price_is() {
+    let home = Home::new();
+    let session = home.create(Settings::new(Arc::new(Chatter { deltas: 1 })));
+    assert_eq!(session.prompt("talk").await.unwrap().spent.cost_micros, Some(13));
+    session.close().await;
+}
+
+#[tokio::test]
+async fn steering_joins_the_next_step_and_a_follow_up_waits_for_the_end() {
+    let home = Home::new();
+    let (settings, gate) = with_gate(cassette(&[call("gate", &json!({})), says("steered"), says("followed up")]));
+    let session = home.create(settings);
+    let first = tokio::spawn({
+        let session = session.clone();
+        async move { session.prompt("go").await.unwrap() }
+    });
+    gate.began.notified().await;
+    let steering = tokio::spawn({
+        let session = session.clone();
+        async move { session.prompt("the other way").await.unwrap() }
+    });
+    let follow_up = tokio::spawn({
+        let session = session.clone();
+        async move { session.send(vec![Part::text("and then this")], Delivery::FollowUp).await.unwrap() }
+    });
+    tokio::task::yield_now().await;
+    gate.go.notify_one();
+    let (first, steering, follow_up) = (first.await.unwrap(), steering.await.unwrap(), follow_up.await.unwrap());
+    assert_eq!((first.turn, first.text.as_str()), (1, "steered"));
+    assert_eq!(steering, first, "the same turn answers both");
+    assert_eq!((follow_up.turn, follow_up.text.as_str()), (2, "followed up"));
+    let words: Vec<(Role, String)> = transcript(&session).iter().map(|m| (m.role, m.prose())).collect();
+    let user: Vec<&str> = words.iter().filter(|(role, _)| *role == Role::User).map(|(_, text)| text.as_str()).collect();
+    assert_eq!(user, ["go", "the other way", "and then this"]);
+    session.close().await;
+}
+
+#[tokio::test]
+async fn cancelling_answers_what_runs_and_leaves_a_session_that_goes_on() {
+    let home = Home::new();
+    let (settings, gate) = with_gate(cassette(&[call("gate", &json!({})), says("back again")]));
+    let session = home.create(settings);
+    let turn = tokio::spawn({
+        let session = session.clone();
+        async move { session.prompt("go").await.unwrap() }
+    });
+    gate.began.notified().await;
+    session.cancel();
+    assert_eq!(turn.await.unwrap().end, TurnEnd::Canceled);
+    assert_eq!(session.prompt("go on").await.unwrap().text, "back again");
+    session.close().await;
+}
+
+#[tokio::test]
+async fn a_person_is_asked_once_for_what_is_always_allowed() {
+    let home = Home::new();
+    let (mut settings, gate) = with_gate(cassette(&[
+        json!({"calls": [{"name": "gate", "input": {}}, {"name": "gate", "input": {"n": 2}}]}),
+        call("gate", &json!({"n": 3})),
+        says("done"),
+    ]));
+    settings.policy.permission = piton_core::permission::Rules::default();
+    settings.attendance = Attendance::Attended;
+    let session = home.create(settings);
+    let mut events = session.subscribe(1);
+    let turn = tokio::spawn({
+        let session = session.clone();
+        async move { session.prompt("go").await.unwrap() }
+    });
+    let mut answered = 0;
+    while !turn.is_finished() {
+        gate.go.notify_one();
+        let Ok(Ok(Some(published))) = tokio::time::timeout(std::time::Duration::from_millis(20), events.next()).await
+        else {
+            continue;
+        };
+        if let Published::Recorded(record) = published
+            && let Event::ApprovalAsked { subject } = &record.event
+            && answered == 0
+        {
+            session.answer(subject.clone(), Decision::ApproveForSession).unwrap();
+            answered += 1;
+        }
+    }
+    assert_eq!(turn.await.unwrap().end, TurnEnd::Completed);
+    assert_eq!(gate.runs.load(Ordering::SeqCst), 3, "the questions still open were answered by the new rule");
+    session.close().await;
+}
+
+#[tokio::test]
+async fn a_person_may_say_no_and_why() {
+    let home = Home::new();
+    let (mut settings, gate) = with_gate(cassette(&[call("gate", &json!({})), says("all right")]));
+    settings.policy.permission = piton_core::permission::Rules::default();
+    settings.attendance = Attendance::Attended;
+    let session = home.create(settings);
+    let mut events = session.subscribe(1);
+    let turn = tokio::spawn({
+        let session = session.clone();
+        async move { session.prompt("go").await.unwrap() }
+    });
+    let subject = loop {
+        if let Some(Published::Recorded(record)) = events.next().await.unwrap()
+            && let Event::ApprovalAsked { subject } = &record.event
+        {
+            break subject.clone();
+        }
+    };
+    // An answer to something else changes nothing.
+    session.answer(Subject::Call("c9_9".into()), Decision::Approve).unwrap();
+    session.answer(subject, Decision::Deny(Some("not on a Friday".into()))).unwrap();
+    assert_eq!(turn.await.unwrap().end, TurnEnd::Completed);
+    assert_eq!(gate.runs.load(Ordering::SeqCst), 0);
+    let told = format!("{:?}", transcript(&session));
+    assert!(told.contains("not on a Friday"), "{told}");
+    session.close().await;
+}
+
+/// Panics.
+struct Bomb;
+
+#[async_trait]
+impl Tool for Bomb {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "bomb".into(),
+            description: "Panics.".into(),
+            schema: json!({"type": "object"}),
+            class: ToolClass::Read,
+        }
+    }
+
+    async fn run(&self, _input: Value, _cx: &ToolContext) -> Outcome {
+        panic!("boom");
+    }
+}
+
+impl Model for Bomb {
+    fn name(&self) -> &str {
+        "test/bomb"
+    }
+
+    fn limits(&self) -> ModelLimits {
+        ModelLimits::default()
+    }
+
+    fn price(&self) -> Option<Price> {
+        None
+    }
+
+    fn stream(&self, _request: Request) -> ModelStream {
+        futures_util::stream::once(async { panic!("boom") }).boxed()
+    }
+}
+
+#[tokio::test]
+async fn a_tool_or_model_that_panics_does_not_take_the_session_with_it() {
+    let home = Home::new();
+    let mut settings = cassette(&[call("bomb", &json!({})), says("it failed")]);
+    settings.tools = ToolSet::builtin().with(Arc::new(Bomb));
+    let session = home.create(settings);
+    assert_eq!(session.prompt("go").await.unwrap().text, "it failed");
+    session.close().await;
+
+    let mut settings = Settings::new(Arc::new(Bomb));
+    (settings.policy.retry.first_ms, settings.policy.retry.cap_ms) = (1, 1);
+    let session = home.create(settings);
+    assert_eq!(session.prompt("go").await.unwrap().end, TurnEnd::ApiError);
+    session.close().await;
+}
+
+#[tokio::test]
+async fn a_long_outcome_of_any_tool_is_cut_for_the_model_and_kept_whole_in_a_file() {
+    struct Flood;
+    #[async_trait]
+    impl Tool for Flood {
+        fn spec(&self) -> ToolSpec {
+            ToolSpec {
+                name: "flood".into(),
+                description: "Talks.".into(),
+                schema: json!({"type": "object"}),
+                class: ToolClass::Read,
+            }
+        }
+        async fn run(&self, _input: Value, _cx: &ToolContext) -> Outcome {
+            Outcome::ok("ü".repeat(200_000))
+        }
+    }
+    let home = Home::new();
+    let mut settings = cassette(&[call("flood", &json!({})), says("a lot")]);
+    settings.tools = ToolSet::empty().with(Arc::new(Flood));
+    let session = home.create(settings);
+    session.prompt("go").await.unwrap();
+    let messages = transcript(&session);
+    let Some(Part::ToolResult { outcome, .. }) = messages[2].parts.first() else { panic!("{messages:?}") };
+    assert!(outcome.text.chars().count() < 31_000);
+    let path = outcome.metadata["output_path"].as_str().unwrap();
+    assert_eq!(std::fs::read_to_string(path).unwrap().chars().count(), 200_000);
+    session.close().await;
+}
+
+#[tokio::test]
+async fn resuming_remembers_what_was_said_and_which_files_were_read() {
+    let home = Home::new();
+    std::fs::write(home.workspace.path().join("a.txt"), "one\n").unwrap();
+    let lines = [
+        call("read", &json!({"path": "a.txt"})),
+        says("read it"),
+        call("edit", &json!({"path": "a.txt", "old_string": "one", "new_string": "two"})),
+        says("changed it"),
+    ];
+    let session = home.create(cassette(&lines));
+    session.prompt("read").await.unwrap();
+    let id = session.id().clone();
+    session.close().await;
+
+    let session = home.engine().resume(&id, cassette(&lines)).unwrap();
+    assert_eq!(session.resumed(), Resumed::AtRest);
+    assert!(matches!(session.go_on().await, Err(EngineError::AtRest)));
+    assert_eq!(session.prompt("change").await.unwrap().text, "changed it");
+    assert_eq!(std::fs::read_to_string(home.workspace.path().join("a.txt")).unwrap(), "two\n");
+    session.close().await;
+}
+
+#[tokio::test]
+async fn a_turn_that_was_cut_off_goes_on_by_the_rules_of_who_resumes_it() {
+    let home = Home::new();
+    let lines = [call("gate", &json!({})), says("done")];
+    let (mut settings, gate) = with_gate(cassette(&lines));
+    settings.policy.permission = piton_core::permission::Rules::default();
+    settings.attendance = Attendance::Attended;
+    let session = home.create(settings);
+    let mut events = session.subscribe(1);
+    let asking = tokio::spawn({
+        let session = session.clone();
+        async move { session.prompt("go").await }
+    });
+    loop {
+        if let Some(Published::Recorded(record)) = events.next().await.unwrap()
+            && matches!(record.event, Event::ApprovalAsked { .. })
+        {
+            break;
+        }
+    }
+    // As if killed: the state of the folder while the question is open, in another place.
+    let copy = Home::new();
+    let to = copy.data.path().join("sessions").join(session.id().as_str());
+    std::fs::create_dir_all(&to).unwrap();
+    for name in ["journal.db", "journal.db-wal"] {
+        std::fs::copy(session.dir().root().join(name), to.join(name)).unwrap();
+    }
+    let (settings, other_gate) = with_gate(cassette(&lines));
+    let resumed = copy.engine().resume(session.id(), settings).unwrap();
+    assert_eq!(resumed.resumed(), Resumed::MidTurn);
+    other_gate.go.notify_one();
+    assert_eq!(resumed.go_on().await.unwrap().text, "done", "allowed now, so nobody is asked");
+    assert_eq!((gate.runs.load(Ordering::SeqCst), other_gate.runs.load(Ordering::SeqCst)), (0, 1));
+    resumed.close().await;
+    session.close().await;
+    assert_eq!(asking.await.unwrap().unwrap().end, TurnEnd::Canceled);
+}
+
+#[tokio::test]
+async fn a_session_has_one_writer_and_is_free_when_the_last_handle_is_dropped() {
+    let home = Home::new();
+    let session = home.create(cassette(&[says("hi"), says("hi")]));
+    session.prompt("hello").await.unwrap();
+    let id = session.id().clone();
+    let second = home.engine().resume(&id, cassette(&[says("hi")]));
+    assert!(matches!(second, Err(EngineError::Journal(JournalError::Busy { .. }))));
+    let mut events = session.subscribe(1);
+    drop(session);
+    while events.next().await.unwrap().is_some() {}
+    let resumed = home.engine().resume(&id, cassette(&[says("hi"), says("hi")])).unwrap();
+    assert_eq!(resumed.prompt("hello").await.unwrap().turn, 2);
+    resumed.close().await;
+}
+
+#[tokio::test]
+async fn fragments_are_told_as_they_come_and_are_not_in_the_journal() {
+    let home = Home::new();
+    let session = home.create(cassette(&[says("word by word")]));
+    let mut events = session.subscribe(1);
+    session.prompt("go").await.unwrap();
+    session.close().await;
+    let said = Mutex::new(String::new());
+    while let Some(published) = events.next().await.unwrap() {
+        if let Published::Live(live) = published
+            && let Live::ModelDelta { delta: piton_core::model::Delta::Text { text }, .. } = &*live
+        {
+            said.lock().unwrap().push_str(text);
+        }
+    }
+    assert_eq!(*said.lock().unwrap(), "word by word");
+}
