@@ -43,7 +43,7 @@ pub(crate) async fn demo(args: DemoArgs, around: Surroundings) -> anyhow::Result
     let report = crate::run::show_turn(session, TASK, &mut view).await?;
     view.summary(&report, &id);
     let green = show_result(&mut view, &dir)?;
-    view.note(&format!("\nThe journal:  {}", journal.display()));
+    view.note(&format!("The journal:  {}", journal.display()));
     view.note(&format!("Read it with: piton session show {id}"));
     view.note("On your code: piton run \"fix the failing test\"");
     Ok(exit_code(&mut view, &report, &id, green))
@@ -82,7 +82,7 @@ fn show_result(view: &mut TextView, dir: &Path) -> anyhow::Result<bool> {
         said.lines().filter(|line| line.starts_with("test result")).map(|line| number_before(line, word)).sum()
     };
     let (passed, failed): (u64, u64) = (count("passed"), count("failed"));
-    view.note(&format!("`cargo test`, run once more by the demo: {passed} passed, {failed} failed"));
+    view.note(&format!("\n`cargo test`, run once more by the demo: {passed} passed, {failed} failed"));
     Ok(tests.status.success())
 }
 

@@ -20,6 +20,8 @@ const GREEN: Style = AnsiColor::Green.on_default();
 const RED: Style = AnsiColor::Red.on_default();
 const YELLOW: Style = AnsiColor::Yellow.on_default();
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+/// Lines of a failed command's output that are shown.
+const TAIL_LINES: usize = 4;
 /// Characters of a call's input shown in its line.
 const GIST_CHARS: usize = 72;
 
@@ -29,6 +31,8 @@ pub(crate) struct TextView {
     animate: bool,
     /// Whether the cursor stands behind prose that did not end its line.
     mid_line: bool,
+    /// Whether the last thing shown was a line beside the prose.
+    after_aside: bool,
     /// Prose of the attempt that streams: nobody may read it twice when the attempt fails.
     shown_chars: usize,
     calls: HashMap<CallId, ToolCall>,
@@ -44,6 +48,7 @@ impl TextView {
             quiet,
             animate: animate && !quiet,
             mid_line: false,
+            after_aside: false,
             shown_chars: 0,
             calls: HashMap::new(),
             waiting_for: None,
@@ -80,6 +85,8 @@ impl TextView {
         if self.quiet {
             return;
         }
+        self.after_aside = true;
+        self.set_off();
         let spent = &report.spent;
         let usage = &spent.usage;
         let cost = spent.cost_micros.map(|micros| format!(" · ${}", limits::dollars(micros))).unwrap_or_default();
@@ -194,6 +201,7 @@ impl TextView {
             return;
         }
         self.clear();
+        self.set_off();
         self.shown_chars += text.chars().count();
         write_stdout(text);
         self.mid_line = !text.ends_with('\n');
@@ -244,12 +252,33 @@ impl TextView {
             }
         };
         self.aside(&format!("{style}{mark}{style:#} {BOLD}{}{BOLD:#} {what}{why}", call.name));
+        if call.name == "bash" && outcome.status == Status::Failed {
+            self.tail(&outcome.text);
+        }
+    }
+
+    /// The end of a failed command's output: mostly, that is where it says why.
+    fn tail(&mut self, output: &str) {
+        // Its exit code is in the line above.
+        let tells = |line: &&str| !line.trim().is_empty() && !line.starts_with("exit code ");
+        let lines: Vec<&str> = output.lines().filter(tells).collect();
+        for line in &lines[lines.len().saturating_sub(TAIL_LINES)..] {
+            self.aside(&format!("  {DIM}│ {}{DIM:#}", shorten(line)));
+        }
     }
 
     /// A line beside the prose.
     fn aside(&mut self, line: &str) {
         if !self.quiet {
             self.note(line);
+            self.after_aside = true;
+        }
+    }
+
+    /// An empty line between such lines and prose, where somebody looks at both.
+    fn set_off(&mut self) {
+        if std::mem::take(&mut self.after_aside) && self.animate {
+            write_stderr("\n");
         }
     }
 
