@@ -3,6 +3,7 @@
 //! This crate is the only one that reads the environment, the home folder and argv, and the only one that prints.
 //! `report` holds the words and exit codes, `view` draws a running turn, `surroundings` is all that is read from outside.
 
+mod ask;
 mod cli;
 mod demo;
 mod doctor;

@@ -1,16 +1,18 @@
 //! `piton run`: one prompt, one turn, watched.
 
+use crate::ask::Questions;
 use crate::cli::{Format, RunArgs};
 use crate::report;
 use crate::setup;
 use crate::surroundings::Surroundings;
 use crate::view::{self, TextView};
 use anyhow::{Context, bail};
-use piton_core::event::{Decision, Delivery, Event, Subject};
+use piton_core::event::Delivery;
 use piton_core::ids::SessionId;
 use piton_core::message::Part;
 use piton_engine::bus::{Published, Subscription};
 use piton_engine::engine::{Attendance, Engine, EngineError, Resumed, Session, TurnReport};
+use piton_engine::journal;
 use serde_json::json;
 use std::io::Read;
 use std::path::Path;
@@ -38,12 +40,16 @@ struct Stops {
 pub(crate) async fn run(args: RunArgs, around: Surroundings) -> anyhow::Result<u8> {
     let workspace = around.workspace(args.cwd.as_deref())?;
     let prompt = prompt(&args, &around)?;
-    let mut settings = setup::settings(&args, &around, &workspace).await?;
-    if is_attended(&args, &around) {
-        settings.attendance = Attendance::Attended;
-    }
     let engine = Engine::open(&around.data_dir);
-    let session = match resumed_id(&args, &engine, &workspace)? {
+    let resumed = resumed_id(&args, &engine, &workspace)?;
+    let model = match &resumed {
+        Some(id) => journal::summary(&engine.session_dir(id))?.model,
+        None => None,
+    };
+    let mut settings = setup::settings(&args, model.as_deref(), &around, &workspace).await?;
+    let attended = is_attended(&args, &around);
+    settings.attendance = if attended { Attendance::Attended } else { Attendance::Unattended };
+    let session = match resumed {
         Some(id) => engine.resume(&id, settings)?,
         None => engine.create(&workspace, settings)?,
     };
@@ -52,16 +58,21 @@ pub(crate) async fn run(args: RunArgs, around: Surroundings) -> anyhow::Result<u
         Format::Json => Shown::Json,
         Format::StreamJson => Shown::StreamJson,
     };
-    if session.resumed() == Resumed::AtRest && prompt.is_none() && args_resume(&args) {
-        return turn(session, Some("Go on.".to_owned()), shown, &args).await;
-    }
-    turn(session, prompt, shown, &args).await
+    let at_rest = session.resumed() == Resumed::AtRest;
+    let prompt = prompt.or_else(|| at_rest.then(|| "Go on.".to_owned()));
+    turn(session, prompt, shown, &args, attended).await
 }
 
 /// Prompts an open session and shows the turn until it is over.
-async fn turn(session: Session, prompt: Option<String>, mut shown: Shown, args: &RunArgs) -> anyhow::Result<u8> {
+async fn turn(
+    session: Session,
+    prompt: Option<String>,
+    mut shown: Shown,
+    args: &RunArgs,
+    attended: bool,
+) -> anyhow::Result<u8> {
     let subscription = session.subscribe(session.opened_at());
-    let watched = watch(&session, prompt, subscription, &mut shown).await;
+    let watched = watch(&session, prompt, subscription, &mut shown, attended).await;
     let (result, stopped_by_term) = match watched {
         Ok(watched) => watched,
         Err(error) => {
@@ -82,7 +93,7 @@ pub(crate) async fn show_turn(session: Session, task: &str, view: &mut TextView)
     let subscription = session.subscribe(session.opened_at());
     let taken = std::mem::replace(view, TextView::new(false, false));
     let mut shown = Shown::Text(taken);
-    let watched = watch(&session, Some(task.to_owned()), subscription, &mut shown).await;
+    let watched = watch(&session, Some(task.to_owned()), subscription, &mut shown, false).await;
     session.close().await;
     if let Shown::Text(taken) = shown {
         *view = taken;
@@ -96,6 +107,7 @@ async fn watch(
     prompt: Option<String>,
     mut subscription: Subscription,
     shown: &mut Shown,
+    attended: bool,
 ) -> anyhow::Result<(Result<TurnReport, EngineError>, bool)> {
     let mut stops = Stops::listen()?;
     let mut cancelled = false;
@@ -108,6 +120,7 @@ async fn watch(
     };
     tokio::pin!(asking);
     let mut tick = tokio::time::interval(TICK);
+    let mut questions = Questions::new(attended);
     let mut report = None;
     loop {
         if subscription.is_drained()
@@ -118,7 +131,14 @@ async fn watch(
         tokio::select! {
             biased;
             published = subscription.next() => match published? {
-                Some(published) => shown.show(session, &published),
+                Some(published) => {
+                    shown.show(&published);
+                    questions.hear(&published);
+                    // What comes next may be the answer to the next question.
+                    if subscription.is_drained() && let Shown::Text(view) = shown {
+                        questions.show(view);
+                    }
+                }
                 None => return Ok((report.unwrap_or(Err(EngineError::Closed)), terminated)),
             },
             ended = &mut asking, if report.is_none() => report = Some(ended),
@@ -132,22 +152,19 @@ async fn watch(
                 shown.stopping();
                 session.cancel();
             }
-            _ = tick.tick() => shown.tick(),
+            (subject, decision) = questions.answer() => {
+                shown.line_was_ended();
+                session.answer(subject, decision)?;
+            }
+            _ = tick.tick(), if !questions.is_open() => shown.tick(),
         }
     }
 }
 
 impl Shown {
-    fn show(&mut self, session: &Session, published: &Published) {
+    fn show(&mut self, published: &Published) {
         match self {
-            Self::Text(view) => {
-                view.show(published);
-                if let Published::Recorded(record) = published
-                    && let Event::ApprovalAsked { subject } = &record.event
-                {
-                    ask(view, session, subject);
-                }
-            }
+            Self::Text(view) => view.show(published),
             Self::Json => {}
             Self::StreamJson => {
                 let line = match published {
@@ -169,6 +186,12 @@ impl Shown {
     fn clear(&mut self) {
         if let Self::Text(view) = self {
             view.clear();
+        }
+    }
+
+    fn line_was_ended(&mut self) {
+        if let Self::Text(view) = self {
+            view.line_was_ended();
         }
     }
 
@@ -197,32 +220,6 @@ impl Stops {
             _ = self.hang_up.recv() => true,
         }
     }
-}
-
-/// Asks on the terminal. A thread of its own reads the answer, so that the turn stays alive meanwhile.
-fn ask(view: &mut TextView, session: &Session, subject: &Subject) {
-    let question = match subject {
-        Subject::Call(_) => format!("Run {}?  [y]es / [a]lways this tool / [n]o: ", view.describe(subject)),
-        Subject::GoOn(_) => {
-            format!("It repeats {} with the same result. Let it go on?  [y]es / [n]o: ", view.describe(subject))
-        }
-    };
-    view.clear();
-    view::write_stderr(&question);
-    let (session, subject) = (session.clone(), subject.clone());
-    std::thread::spawn(move || {
-        let mut line = String::new();
-        let read = std::io::stdin().read_line(&mut line);
-        let decision = match line.trim().to_lowercase().as_str() {
-            _ if read.is_err() || line.is_empty() => Decision::Unattended,
-            "y" | "yes" => Decision::Approve,
-            "a" | "always" => Decision::ApproveForSession,
-            "n" | "no" | "" => Decision::Deny(None),
-            words => Decision::Deny(Some(words.to_owned())),
-        };
-        // The turn may be over by now.
-        drop(session.answer(subject, decision));
-    });
 }
 
 /// The last words, in the form asked for.

@@ -28,10 +28,16 @@ pub(crate) fn config(around: &Surroundings) -> anyhow::Result<Config> {
     }
 }
 
-/// Everything a session needs besides its task.
-pub(crate) async fn settings(args: &RunArgs, around: &Surroundings, workspace: &Path) -> anyhow::Result<Settings> {
+/// Everything a session needs besides its task. The model is the one that was named, else the one that the session had
+/// before, else the configured one, else one that can be found.
+pub(crate) async fn settings(
+    args: &RunArgs,
+    had: Option<&str>,
+    around: &Surroundings,
+    workspace: &Path,
+) -> anyhow::Result<Settings> {
     let config = config(around)?;
-    let said = args.model.as_deref().or(config.model.as_deref());
+    let said = args.model.as_deref().or(had).or(config.model.as_deref());
     let mut model = model(said, around, &http_options(&config, around)).await?;
     if let Some(path) = &args.record {
         let tape = std::fs::OpenOptions::new().create(true).append(true).open(path);

@@ -37,6 +37,7 @@ pub(crate) struct TextView {
     shown_chars: usize,
     calls: HashMap<CallId, ToolCall>,
     waiting_for: Option<(String, Instant)>,
+    spoke: bool,
     drawn: bool,
     frame: usize,
 }
@@ -52,6 +53,7 @@ impl TextView {
             shown_chars: 0,
             calls: HashMap::new(),
             waiting_for: None,
+            spoke: false,
             drawn: false,
             frame: 0,
         }
@@ -108,13 +110,31 @@ impl TextView {
     pub(crate) fn note(&mut self, line: &str) {
         self.clear();
         self.end_line();
+        self.spoke = true;
         write_stderr(&format!("{line}\n"));
     }
 
-    /// The call behind a question, in words.
-    pub(crate) fn describe(&self, subject: &Subject) -> String {
+    /// The call behind a question.
+    pub(crate) fn call(&self, subject: &Subject) -> Option<&ToolCall> {
         let (Subject::Call(id) | Subject::GoOn(id)) = subject;
-        self.calls.get(id).map_or_else(|| id.to_string(), |call| format!("{} {}", call.name, gist(call)))
+        self.calls.get(id)
+    }
+
+    /// Whether anything was shown since this was asked last.
+    pub(crate) fn has_spoken(&mut self) -> bool {
+        std::mem::take(&mut self.spoke)
+    }
+
+    /// Shows a prompt that whatever comes next may take away again.
+    pub(crate) fn prompt(&mut self, text: &str) {
+        self.clear();
+        write_stderr(text);
+        (self.drawn, self.spoke) = (true, false);
+    }
+
+    /// Nothing has to be taken away: the user has ended the line.
+    pub(crate) fn line_was_ended(&mut self) {
+        self.drawn = false;
     }
 
     /// Takes the waiting line away.
@@ -204,6 +224,7 @@ impl TextView {
         self.set_off();
         self.shown_chars += text.chars().count();
         write_stdout(text);
+        self.spoke = true;
         self.mid_line = !text.ends_with('\n');
         self.waiting_for = None;
     }
@@ -239,17 +260,10 @@ impl TextView {
         };
         let title = outcome.title.strip_prefix(&call.name).unwrap_or(&outcome.title).trim();
         let what = if title.is_empty() { gist(&call) } else { title.to_owned() };
-        let why = match outcome.status {
-            Status::Ok | Status::Failed if !outcome.title.is_empty() => String::new(),
-            Status::Ok => String::new(),
-            Status::Failed
-            | Status::TimedOut
-            | Status::Denied
-            | Status::Cancelled
-            | Status::Interrupted
-            | Status::NotStarted => {
-                format!(" {DIM}{}{DIM:#}", first_line(&outcome.text))
-            }
+        // A title says how it went.
+        let why = match outcome.title.as_str() {
+            "" if outcome.status != Status::Ok => format!(" {DIM}{}{DIM:#}", first_line(&outcome.text)),
+            _ => String::new(),
         };
         self.aside(&format!("{style}{mark}{style:#} {BOLD}{}{BOLD:#} {what}{why}", call.name));
         if call.name == "bash" && outcome.status == Status::Failed {
@@ -331,6 +345,11 @@ pub(crate) fn thousands(number: u64) -> String {
 pub(crate) fn plural(number: u64, word: &str) -> String {
     let ending = if number == 1 { "" } else { "s" };
     format!("{number} {word}{ending}")
+}
+
+/// Every line moved to the right.
+pub(crate) fn indent(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
 
 /// Writes to standard output at once. A reader that went away is no reason to stop the work.

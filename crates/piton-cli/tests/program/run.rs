@@ -93,7 +93,7 @@ fn the_task_may_come_by_standard_input_or_be_given_more_context_there() {
 fn continue_takes_up_the_newest_session_of_the_folder() {
     let stage = Stage::new(json!([{"text": "one"}, {"text": "two"}]));
     stage.run(&["first"]).expect_code(0);
-    let again = stage.run(&["--continue", "second"]).expect_code(0);
+    let again = Ran::of(stage.piton(&["run", "--format=stream-json", "--continue", "second"])).expect_code(0);
     assert_eq!(again.result()["turn"], 2);
     let words: Vec<Value> = stage.last_messages().iter().map(|message| message["role"].clone()).collect();
     assert_eq!(words, ["system", "user", "assistant", "user"]);
