@@ -14,7 +14,7 @@ pub(crate) struct Cli {
 const AFTER_HELP: &str = "\
 Try it without any key:  piton demo
 On your own code:        piton run \"fix the failing test\"
-Exit codes, formats:     https://github.com/piton-agent/piton/tree/main/docs";
+Exit codes and formats:  docs/exit-codes.md and docs/stream-json.md in the source";
 
 /// What to do.
 #[derive(Debug, Subcommand)]

@@ -13,6 +13,9 @@ use piton_core::turn;
 use piton_engine::engine::Engine;
 use piton_engine::journal::{self, Flaw, Verdict};
 
+/// How much of an id a list shows.
+const SHORT_ID_CHARS: usize = 20;
+
 /// Obeys one of the session commands.
 pub(crate) fn session(command: SessionCommand, around: &Surroundings) -> anyhow::Result<u8> {
     let engine = Engine::open(&around.data_dir);
@@ -80,7 +83,9 @@ fn list(engine: &Engine, workspace: Option<&std::path::Path>, limit: usize, json
         let end = session.last_end.map_or("unfinished".to_owned(), report::word);
         let steps = view::plural(u64::from(session.steps), "step");
         let title = view::first_line(&session.title);
-        view::write_stdout(&format!("{}  {when}  {end:<12} {steps:>9}  {cost:>8}  {title}\n", session.id));
+        // Time and some dice: enough to be the only one, and accepted wherever an id is.
+        let id: String = session.id.as_str().chars().take(SHORT_ID_CHARS).collect();
+        view::write_stdout(&format!("{id}  {when}  {end:<12} {steps:>9}  {cost:>8}  {title}\n"));
     }
     Ok(())
 }
