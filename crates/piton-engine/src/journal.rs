@@ -45,6 +45,7 @@ use schema::{Found, MIGRATIONS, Migration};
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The one writer of a session, for as long as it lives. Dropping it frees the lock and forgets what is only staged.
 #[derive(Debug)]
@@ -139,7 +140,8 @@ impl Journal {
         if self.commit().is_err() {
             return Vec::new();
         }
-        // A reader may be in the way; the next writer folds it then.
+        // A reader may be in the way: leaving does not wait for it, the next writer folds it then.
+        let _ = self.conn.busy_timeout(Duration::ZERO);
         let _ = self.conn.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
         last
     }
@@ -166,8 +168,10 @@ impl Journal {
             return Ok(());
         }
         let blobs = self.blobs();
+        let epoch = self.epoch;
         let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(Fault::from);
         let done = tx.and_then(|tx| {
+            be_the_writer(&tx, epoch)?;
             projection::rebuild(&tx, blobs.as_deref())?;
             Ok(tx.commit()?)
         });
@@ -228,6 +232,7 @@ impl Journal {
         if head.seq != last_seq {
             return Err(Fault::damaged(format!("it ends with event {}, but {last_seq} were written", head.seq)));
         }
+        schema::fold_on_close(&conn)?;
         let mut journal = Self::new(conn, Some((dir.clone(), lock)), opening);
         (journal.standing, journal.epoch, journal.head) = (Standing::Heir { of: epoch }, epoch + 1, head);
         Ok((journal, records))

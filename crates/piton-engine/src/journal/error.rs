@@ -161,9 +161,28 @@ fn explain_sqlite(error: rusqlite::Error, db: &Path, kept: Kept) -> JournalError
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             JournalError::Damaged { path, why: error.to_string() }
         }
+        _ if is_misshapen(&error) || lacks_table(&error) => JournalError::Damaged { path, why: error.to_string() },
         // SQLite's own errors are not our enum: the rest have nothing in common that a caller could act on.
         Some(_) | None => JournalError::Io { path, kept, source: Box::new(error) },
     }
+}
+
+/// Whether a value is not of the shape that we write.
+pub(super) fn is_misshapen(error: &rusqlite::Error) -> bool {
+    use rusqlite::Error as E;
+    matches!(
+        error,
+        E::FromSqlConversionFailure(..)
+            | E::Utf8Error(..)
+            | E::IntegralValueOutOfRange(..)
+            | E::InvalidColumnType(..)
+            | E::QueryReturnedNoRows
+    )
+}
+
+/// Whether SQLite does not understand our SQL, which is right for the tables that we make.
+fn lacks_table(error: &rusqlite::Error) -> bool {
+    error.sqlite_extended_error_code() == Some(rusqlite::ffi::SQLITE_ERROR)
 }
 
 fn explain_os(source: io::Error, path: PathBuf, kept: Kept) -> JournalError {

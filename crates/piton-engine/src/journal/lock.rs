@@ -9,11 +9,17 @@ use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Duration;
+
+/// How often to try again when somebody was only looking, and after which pause. A look lasts microseconds, or as long
+/// as a busy machine lets its thread wait.
+const TRIES: u32 = 1000;
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// Held for as long as this process is the writer. Not inherited by children: std opens with `O_CLOEXEC`.
 #[derive(Debug)]
 pub(super) struct Lock {
-    _file: File,
+    file: File,
 }
 
 impl Lock {
@@ -22,14 +28,21 @@ impl Lock {
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let mut file = options.open(path).map_err(Fault::os(path))?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        match take_exclusive(&file) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Err(Fault::Busy { pid: holder(&mut file) }),
             Err(errno) => return Err(Fault::os(path)(errno.into())),
         }
         // A full disk must not keep anyone from opening a session: the id is a courtesy.
         let _ = introduce(&mut file, pid);
-        Ok(Self { _file: file })
+        Ok(Self { file })
+    }
+}
+
+impl Drop for Lock {
+    /// Closing the file is not enough: a child that is just being started has a copy of it until it executes.
+    fn drop(&mut self) {
+        let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
 
@@ -37,6 +50,21 @@ impl Lock {
 pub fn is_held(dir: &SessionDir) -> bool {
     File::open(dir.lock())
         .is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK))
+}
+
+/// [`is_held`] looks by taking a shared lock for a moment. Who is in the way of us but not of a shared lock was only
+/// looking, and must not pass for a writer.
+fn take_exclusive(file: &File) -> Result<(), Errno> {
+    for _ in 0..TRIES {
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => flock(file, FlockOperation::NonBlockingLockShared)?,
+            done => return done,
+        }
+        // Two that want to write must not wait for each other's look.
+        flock(file, FlockOperation::Unlock)?;
+        std::thread::sleep(PAUSE);
+    }
+    Err(Errno::WOULDBLOCK)
 }
 
 fn introduce(file: &mut File, pid: u32) -> std::io::Result<()> {

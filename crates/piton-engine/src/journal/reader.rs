@@ -3,7 +3,7 @@
 
 use super::blobs;
 use super::dir::SessionDir;
-use super::error::{Fault, JournalError};
+use super::error::{Fault, JournalError, is_misshapen};
 use super::rows::{self, Head, Sheet};
 use super::schema::{self, Found};
 use super::summary::{self, Summary};
@@ -113,7 +113,7 @@ impl Reader {
         let blobs = self.dir.blobs();
         let mut head = Head::START;
         let mut bad = None;
-        rows::each_from(&view, 0, usize::MAX, |sheet, stored| {
+        let read = rows::each_from(&view, 0, usize::MAX, |sheet, stored| {
             if bad.is_none() {
                 match flaw(&sheet, &stored, head, &blobs) {
                     Some((seq, flaw)) => bad = Some(Verdict::Bad { seq, flaw }),
@@ -121,7 +121,14 @@ impl Reader {
                 }
             }
             Ok(())
-        })?;
+        });
+        match read {
+            // Nobody ever wrote such a value.
+            Err(Fault::Sqlite(error)) if is_misshapen(&error) => {
+                bad = bad.or(Some(Verdict::Bad { seq: head.seq + 1, flaw: Flaw::Changed }));
+            }
+            read => read?,
+        }
         let last_seq: Seq = view.query_row("SELECT last_seq FROM writer", [], |row| row.get(0))?;
         Ok(match bad {
             Some(verdict) => verdict,

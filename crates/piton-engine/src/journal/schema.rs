@@ -15,6 +15,9 @@ const APPLICATION_ID: i32 = 0x5069_746e;
 /// How long one of our processes waits for another's transaction; they last milliseconds.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// One page of the smallest size that SQLite knows, in bytes.
+const SMALLEST_DATABASE: u64 = 512;
+
 /// For every connection. `mmap_size=0`: a read error must be an error, not a `SIGBUS`.
 const EVERY_CONNECTION: &str = "PRAGMA mmap_size=0; PRAGMA foreign_keys=ON;";
 
@@ -76,26 +79,31 @@ pub(super) fn create_in_memory() -> Result<Connection, Fault> {
     Ok(conn)
 }
 
-/// Opens an existing database to write, and looks at what it is. A file that is not sound is not changed by this, not
-/// even by the checkpoint that SQLite does when it closes one.
+/// Opens an existing database to write, and looks at what it is. Until [`fold_on_close`] says that it is sound, nothing
+/// changes it, not even the checkpoint that SQLite does when it closes one.
 pub(super) fn open_to_write(path: &Path, migrations: &[Migration]) -> Result<(Connection, Found), Fault> {
     must_hold_something(path)?;
-    let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    let found = inspect(&conn, migrations)?;
-    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
+    let conn = connect_and_keep_log(path)?;
+    let found = inspect(&conn, path, migrations)?;
     conn.execute_batch(WRITER)?;
     Ok((conn, found))
 }
 
-/// Opens an existing database to read, beside a writer or without one.
+/// From here on, closing the database folds the log into it.
+pub(super) fn fold_on_close(conn: &Connection) -> Result<(), Fault> {
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
+    Ok(())
+}
+
+/// Opens an existing database to read, beside a writer or without one. SQLite may write if it can, so that it removes
+/// the files of WAL mode where there were none before; we may not.
 pub(super) fn open_to_read(path: &Path) -> Result<(Connection, Found), Fault> {
     must_hold_something(path)?;
-    let opened = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).and_then(look);
+    let opened = connect_and_keep_log(path).and_then(|conn| look(conn, path));
     match opened {
         Err(Fault::Sqlite(error)) if may_be_immutable(&error, path) => {
             let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-            connect(&immutable(path), flags).and_then(look)
+            connect(&immutable(path), flags).and_then(|conn| look(conn, path))
         }
         Ok(_) | Err(_) => opened,
     }
@@ -150,28 +158,49 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, Fault> {
     Ok(conn)
 }
 
-fn look(conn: Connection) -> Result<(Connection, Found), Fault> {
-    let found = inspect(&conn, MIGRATIONS)?;
+/// Where there is a log, it stays as it is. Where there is none, nothing can be folded, and closing removes the empty
+/// one that SQLite makes.
+fn connect_and_keep_log(path: &Path) -> Result<Connection, Fault> {
+    let keep = has_log(path);
+    let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep)?;
+    Ok(conn)
+}
+
+fn has_log(path: &Path) -> bool {
+    fs::metadata(format!("{}-wal", path.display())).is_ok_and(|meta| meta.len() > 0)
+}
+
+fn look(conn: Connection, path: &Path) -> Result<(Connection, Found), Fault> {
+    conn.execute_batch("PRAGMA query_only=ON")?;
+    let found = inspect(&conn, path, MIGRATIONS)?;
     Ok((conn, found))
 }
 
-/// SQLite takes an empty file for a new database and would throw away the log beside it. The file is not opened for
-/// this: closing it again would drop the locks that SQLite holds on it in this process.
+/// SQLite takes an empty file (and one of a single byte) for a new database and would throw away the log beside it. The
+/// file is not opened for this: closing it again would drop the locks that SQLite holds on it in this process.
 fn must_hold_something(path: &Path) -> Result<(), Fault> {
     match fs::metadata(path) {
         Ok(meta) if meta.len() == 0 => Err(Fault::damaged("the file is empty")),
+        Ok(meta) if meta.len() < SMALLEST_DATABASE => Err(Fault::damaged("it is too short for a database")),
         Ok(_) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Fault::NotFound),
         Err(error) => Err(Fault::os(path)(error)),
     }
 }
 
-fn inspect(conn: &Connection, migrations: &[Migration]) -> Result<Found, Fault> {
+fn inspect(conn: &Connection, path: &Path, migrations: &[Migration]) -> Result<Found, Fault> {
     let application: i32 = conn.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let found: i32 = conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if application == 0 && found == 0 && tables == 0 {
         return Ok(Found::Unborn);
+    }
+    let page_bytes: u64 = conn.pragma_query_value(None, "page_size", |row| row.get(0))?;
+    let is_cut = |meta: fs::Metadata| !meta.len().is_multiple_of(page_bytes);
+    // With a log beside it the end may be there, not yet folded in.
+    if !has_log(path) && fs::metadata(path).is_ok_and(is_cut) {
+        return Err(Fault::damaged("its end is cut off"));
     }
     let ours = version(migrations);
     match u32::try_from(found) {
@@ -199,7 +228,7 @@ fn back_up(conn: &Connection, path: &Path, version: u32) -> Result<(), Fault> {
 fn may_be_immutable(error: &rusqlite::Error, path: &Path) -> bool {
     use rusqlite::ErrorCode;
     let refused = matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly));
-    refused && !PathBuf::from(format!("{}-wal", path.display())).exists()
+    refused && !has_log(path)
 }
 
 fn immutable(path: &Path) -> PathBuf {

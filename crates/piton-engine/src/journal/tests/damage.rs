@@ -1,0 +1,131 @@
+//! Files that are not what they should be: reported, and left byte for byte as they are.
+
+use super::*;
+
+/// Whether nobody gets in, for a reason that fits, and nothing changes.
+fn check_refused(place: &Place, what: &str, fits: fn(&JournalError) -> bool) {
+    let before = place.bytes();
+    let refusals = [
+        ("open", place.open().map(drop)),
+        ("read_session", read_session(&place.dir).map(drop)),
+        ("open again", place.open().map(drop)),
+    ];
+    for (act, refusal) in refusals {
+        let error = refusal.expect_err(&format!("{act}: {what}"));
+        assert!(fits(&error), "{act}: {what}: {error}");
+    }
+    assert!(place.bytes() == before, "{what}: the files were changed");
+}
+
+fn is_damaged(error: &JournalError) -> bool {
+    matches!(error, JournalError::Damaged { .. })
+}
+
+#[test]
+fn a_file_full_of_garbage_is_damaged() {
+    let garbage: [&[u8]; 4] = [b"x", &[0; 100], &[0; 8192], &b"not a database, but long enough".repeat(1000)];
+    for bytes in garbage {
+        let place = Place::closed(small_session());
+        fs::write(place.dir.journal_db(), bytes).expect("a file");
+        check_refused(&place, &format!("{} bytes of garbage", bytes.len()), is_damaged);
+    }
+}
+
+#[test]
+fn a_database_that_was_cut_off_is_damaged_wherever_the_cut_is() {
+    let len = Place::closed(eventful_session()).bytes()["journal.db"].len();
+    for size in [0, 1, 16, 99, 100, 512, 4095, 4096, 4097, 8192, len / 2, len - 4096, len - 2000, len - 1] {
+        let place = Place::closed(eventful_session());
+        cut(&place.dir.journal_db(), size);
+        check_refused(&place, &format!("cut to {size} of {len} bytes"), is_damaged);
+    }
+}
+
+#[test]
+fn an_emptied_database_does_not_cost_the_log_beside_it() {
+    let place = Place::killed(small_session());
+    cut(&place.dir.journal_db(), 0);
+    check_refused(&place, "emptied, with a log", is_damaged);
+    assert!(place.bytes()["journal.db-wal"].len() > 4096);
+}
+
+#[test]
+fn a_log_that_was_cut_off_costs_its_last_commits_and_nothing_before_them() {
+    let place = Place::killed(small_session());
+    let len = fs::metadata(place.wal()).expect("a log").len();
+    cut(&place.wal(), usize::try_from(len - 1).expect("a small log"));
+    let mut expected = small_session();
+    expected.pop();
+    expected.extend([Event::WriterClosed {}, opened(2)]);
+    assert_eq!(place.events(), expected);
+    assert_eq!(verify(&place.dir).expect("readable"), Verdict::Sound { events: 6 });
+}
+
+#[test]
+fn a_database_of_another_application_is_not_touched() {
+    let of_another = [
+        "CREATE TABLE cookies (name TEXT); INSERT INTO cookies VALUES ('session')",
+        "PRAGMA journal_mode=WAL; PRAGMA application_id=7; PRAGMA user_version=1; CREATE TABLE event (seq INTEGER)",
+        "PRAGMA user_version=1",
+    ];
+    for sql in of_another {
+        let place = Place::new();
+        fs::create_dir_all(place.dir.root()).expect("a folder");
+        place.behind_the_back().execute_batch(sql).expect("SQL");
+        check_refused(&place, sql, is_damaged);
+    }
+}
+
+#[test]
+fn harm_among_the_events_is_noticed_on_opening() {
+    let harms = [
+        "DELETE FROM event WHERE seq = 1",
+        "DELETE FROM event WHERE seq = 3",
+        "DELETE FROM event WHERE seq > 4",
+        "UPDATE event SET body = '{}' WHERE seq = 2",
+        "UPDATE event SET at_ms = -1 WHERE seq = 2",
+        "UPDATE event SET hash = zeroblob(3) WHERE seq = 2",
+        "UPDATE event SET body = CAST(x'ff' AS TEXT) WHERE seq = 2",
+    ];
+    for sql in harms {
+        for place in [Place::closed(small_session()), Place::killed(small_session())] {
+            place.tamper(sql);
+            let before = place.bytes();
+            let error = place.open().map(drop).expect_err(sql);
+            assert!(is_damaged(&error), "{sql}: {error}");
+            assert!(place.bytes() == before, "{sql}: the files were changed");
+        }
+    }
+}
+
+#[test]
+fn the_words_say_what_is_damaged_and_that_it_is_still_there() {
+    let place = Place::closed(small_session());
+    place.tamper("DELETE FROM event WHERE seq = 3");
+    let db = place.dir.journal_db();
+    let words = place.open().map(drop).expect_err("a gap").to_string();
+    assert_eq!(words, format!("{} is damaged: event 3 is missing; the file was left as it is", db.display()));
+}
+
+#[test]
+fn tables_of_a_newer_piton_are_left_to_it() {
+    for place in [Place::closed(small_session()), Place::killed(small_session())] {
+        place.behind_the_back().execute_batch("PRAGMA user_version = 2").expect("SQL");
+        let is_newer = |error: &_| matches!(error, JournalError::Newer { found: 2, ours: 1 });
+        check_refused(&place, "tables of version 2", is_newer);
+    }
+}
+
+#[test]
+fn an_event_of_a_newer_piton_is_left_to_it() {
+    for place in [Place::closed(small_session()), Place::killed(small_session())] {
+        place.tamper("UPDATE event SET v = 2 WHERE seq = 3");
+        let is_newer = |error: &_| matches!(error, JournalError::Newer { found: 2, ours: 1 });
+        check_refused(&place, "an event of version 2", is_newer);
+    }
+}
+
+fn cut(path: &Path, size: usize) {
+    let file = fs::File::options().write(true).open(path).expect("a file");
+    file.set_len(size as u64).expect("a shorter file");
+}

@@ -1,0 +1,143 @@
+//! Events on their way back: beside a live writer, after a dead one, small, large, and to the last bit.
+
+use super::*;
+
+#[test]
+fn a_reader_beside_a_live_writer_sees_what_is_committed_and_never_what_is_staged() {
+    let place = Place::new();
+    let mut journal = Journal::create(&place.dir, opening()).expect("a new session");
+    let reader = Reader::open(&place.dir).expect("a folder");
+    journal.stage(1, started());
+    assert_eq!(reader.read(1, 10).expect("readable"), []);
+    assert!(matches!(reader.summary(), Err(JournalError::NotFound { .. })));
+    journal.commit().expect("room on the disk");
+    assert_eq!(events_of(reader.read(1, 10).expect("readable")), [started()]);
+
+    journal.stage(2, said("hello"));
+    assert_eq!(reader.read(2, 10).expect("readable"), []);
+    assert_eq!(reader.summary().expect("readable").title, "");
+    journal.commit().expect("room on the disk");
+    assert_eq!(reader.read(2, 10).expect("readable").len(), 1);
+    assert_eq!(reader.summary().expect("readable").title, "hello");
+}
+
+#[test]
+fn reading_begins_and_ends_where_it_is_asked_to() {
+    let place = Place::new();
+    let journal = place.create(small_session());
+    let positions = |records: Vec<Record>| records.iter().map(|record| record.seq).collect::<Vec<_>>();
+    for (from, max, expected) in
+        [(0, 2, vec![1, 2]), (2, 2, vec![2, 3]), (4, 9, vec![4, 5]), (6, 9, vec![]), (1, 0, vec![])]
+    {
+        assert_eq!(positions(journal.read(from, max).expect("readable")), expected);
+        let reader = Reader::open(&place.dir).expect("a session");
+        assert_eq!(positions(reader.read(from, max).expect("readable")), expected);
+    }
+    assert_eq!(positions(tail(&place.dir, 5).expect("readable")), [5]);
+}
+
+#[test]
+fn a_closed_session_is_read_without_leaving_a_trace() {
+    let place = Place::closed(small_session());
+    let before = place.bytes();
+    assert_eq!(place.events().len(), 6);
+    assert!(place.bytes() == before);
+    assert!(place.open().is_ok());
+}
+
+#[test]
+fn a_killed_session_is_read_without_being_tidied_up() {
+    let place = Place::killed(small_session());
+    let before = place.bytes();
+    assert_eq!(place.events().len(), 7);
+    assert_eq!(verify(&place.dir).expect("readable"), Verdict::Sound { events: 7 });
+    assert!(place.bytes() == before);
+}
+
+#[test]
+fn a_closed_session_can_be_read_where_no_file_can_be_made() {
+    let place = Place::closed(small_session());
+    // A folder that may not be written would do it too, but not for root.
+    let shared_memory = place.dir.journal_db().with_file_name("journal.db-shm");
+    std::os::unix::fs::symlink("/nowhere/at/all", shared_memory).expect("a link");
+    assert_eq!(place.events().len(), 6);
+    assert_eq!(summary(&place.dir).expect("readable").title, "one");
+}
+
+#[test]
+fn names_that_mean_something_in_a_uri_are_only_names() {
+    let temp = tempfile::tempdir().expect("a temporary folder");
+    let dir = SessionDir::new(&temp.path().join("50% of #1? yes & no"), &SessionId::from("ses_1"));
+    let mut journal = Journal::create(&dir, opening()).expect("a new session");
+    append(&mut journal, small_session());
+    journal.close(9);
+    let shared_memory = dir.journal_db().with_file_name("journal.db-shm");
+    std::os::unix::fs::symlink("/nowhere/at/all", shared_memory).expect("a link");
+    assert_eq!(read_session(&dir).expect("readable").len(), 6);
+}
+
+#[test]
+fn a_large_event_lies_in_a_blob_and_comes_back_equal() {
+    let large = said(&"ü".repeat(40_000));
+    let place = Place::closed(vec![started(), large.clone(), said("small")]);
+    assert_eq!(place.events()[1], large);
+    assert_eq!(blobs(&place).len(), 1);
+    let body: String =
+        place.behind_the_back().query_row("SELECT body FROM event WHERE seq = 2", [], |row| row.get(0)).expect("a row");
+    assert_eq!(
+        body,
+        format!(r#"{{"blob":"{}","bytes":{}}}"#, blobs(&place)[0], serde_json::to_string(&large).expect("JSON").len())
+    );
+}
+
+#[test]
+fn the_same_content_twice_is_one_blob() {
+    let large = said(&"x".repeat(70_000));
+    let place = Place::closed(vec![started(), large.clone(), large.clone(), said(&"y".repeat(70_000))]);
+    assert_eq!(blobs(&place).len(), 2);
+    assert_eq!(place.events()[1..3], [large.clone(), large]);
+}
+
+#[test]
+fn the_limit_for_a_blob_is_64_kib_of_json() {
+    let frame = serde_json::to_string(&said("")).expect("JSON").len();
+    let at_the_limit = said(&"x".repeat(64 * 1024 - frame));
+    let place = Place::closed(vec![started(), at_the_limit]);
+    assert!(!place.dir.blobs().exists());
+    let above = said(&"x".repeat(64 * 1024 - frame + 1));
+    assert_eq!(blobs(&Place::closed(vec![started(), above])).len(), 1);
+}
+
+#[test]
+fn a_missing_blob_is_damage_with_the_name_of_the_file() {
+    let place = Place::closed(vec![started(), said(&"x".repeat(70_000))]);
+    let blob = place.dir.blobs().join(&blobs(&place)[0]);
+    fs::remove_file(&blob).expect("a file");
+    let error = read_session(&place.dir).expect_err("an event is gone");
+    assert_eq!(
+        error.to_string(),
+        format!("{} is damaged: the file is missing; the file was left as it is", blob.display())
+    );
+}
+
+#[test]
+fn a_number_in_the_input_of_a_call_comes_back_to_the_last_bit() {
+    let mut bits = 1u64;
+    let mut floats = vec![0.1 + 0.2, -0.0, 5e-324, f64::MAX, f64::MIN_POSITIVE, 1e23, 123_456_789.123_456_79];
+    while floats.len() < 2000 {
+        bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        floats.extend(Some(f64::from_bits(bits)).filter(|float| float.is_finite()));
+    }
+    let reply = reply(vec![call("c1_0", "measure", json!({ "floats": floats, "large": u64::MAX, "small": i64::MIN }))]);
+    let event = Event::MessageFinished { step: 1, attempt: 1, reply, cost_micros: None };
+    let mut journal = Journal::in_memory();
+    append(&mut journal, vec![started(), event.clone()]);
+    let read = journal.read(2, 1).expect("readable").remove(0).event;
+    // Text, since -0.0 and 0.0 are equal as numbers.
+    assert_eq!(format!("{read:?}"), format!("{event:?}"));
+}
+
+fn blobs(place: &Place) -> Vec<String> {
+    let files = fs::read_dir(place.dir.blobs()).expect("a folder").map(|entry| entry.expect("an entry").file_name());
+    files.map(|name| name.into_string().expect("a hash")).collect()
+}
