@@ -291,9 +291,10 @@ fn spoken_duration_ms(text: &str) -> Option<u64> {
     }
 }
 
+/// A point in the past, like a date in the past, is a wait of nothing.
 fn millis(number: f64, factor: f64) -> Option<u64> {
     let wait = number * factor;
-    (wait.is_finite() && wait >= 0.0).then_some(wait.round() as u64)
+    wait.is_finite().then(|| wait.max(0.0).round() as u64)
 }
 
 #[cfg(test)]

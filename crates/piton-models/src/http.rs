@@ -193,19 +193,4 @@ mod tests {
         let url = Url::parse("https://user:secret@host:8443/path?key=secret").unwrap();
         assert_eq!(address(&url), "https://host:8443");
     }
-
-    /// Not a test of speed: run with `--ignored --nocapture` to see what a client costs to build.
-    #[test]
-    #[ignore = "prints a measurement"]
-    fn what_a_client_costs_to_build() {
-        for trust in [Trust::Nobody, Trust::Machine, Trust::Nobody, Trust::Machine] {
-            let before = std::time::Instant::now();
-            build(&HttpOptions::default(), trust).unwrap();
-            println!("{trust:?}: {:?}", before.elapsed());
-        }
-        let before = std::time::Instant::now();
-        let mut roots = rustls::RootCertStore::empty();
-        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-        println!("bundled roots only: {:?} ({} certificates)", before.elapsed(), roots.len());
-    }
 }
