@@ -45,6 +45,10 @@ pub struct SeenRequest {
     pub body: Value,
     /// Milliseconds from the provider's start to the request's last byte.
     pub at_ms: u64,
+    /// When its last byte was read.
+    pub arrived: Instant,
+    /// When the last bytes of its answer went to the socket. `None` while it is being answered, or if that was cut.
+    pub answered: Option<Instant>,
     /// Which connection it came by, from 0.
     pub connection: usize,
 }
@@ -124,7 +128,7 @@ fn converse(stream: &TcpStream, stage: &Stage, connection: usize) -> io::Result<
     let mut reader = BufReader::new(stream);
     while let Some(mut request) = read_request(&mut reader)? {
         request.connection = connection;
-        request.at_ms = u64::try_from(stage.started.elapsed().as_millis()).unwrap();
+        request.at_ms = u64::try_from((request.arrived - stage.started).as_millis()).unwrap();
         let path = request.path.split('?').next().unwrap_or_default().to_owned();
         let model = request.body["model"].as_str().unwrap_or("fake-model").to_owned();
         let is_post = request.method == "POST";
@@ -133,8 +137,8 @@ fn converse(stream: &TcpStream, stage: &Stage, connection: usize) -> io::Result<
             path if is_post && path.ends_with("/messages") => Some(Speech::Anthropic),
             _ => None,
         };
-        let cue = stage.enter(request, speech.is_some());
-        let mut voice = Voice { stream, writer: BufWriter::new(stream), chunk_bytes: None };
+        let (number, cue) = stage.enter(request, speech.is_some());
+        let mut voice = Voice { stream, writer: BufWriter::new(stream), chunk_bytes: None, ended: None };
         match (speech, cue) {
             (Some(speech), Some((turn, answer))) => voice.perform(speech, &answer, &model, turn)?,
             (Some(_), None) => {
@@ -146,6 +150,7 @@ fn converse(stream: &TcpStream, stage: &Stage, connection: usize) -> io::Result<
             }
             (None, _) => voice.document(404, &[], &json!({ "error": { "message": "no such endpoint" } }))?,
         }
+        stage.play().requests[number].answered = voice.ended;
     }
     Ok(())
 }
@@ -167,8 +172,9 @@ fn read_request(reader: &mut impl BufRead) -> io::Result<Option<SeenRequest>> {
     let length = headers.iter().find(|(name, _)| name == "content-length").and_then(|(_, value)| value.parse().ok());
     let mut body = vec![0; length.unwrap_or(0)];
     reader.read_exact(&mut body)?;
+    let arrived = Instant::now();
     let body = serde_json::from_slice(&body).unwrap_or_default();
-    Ok(Some(SeenRequest { method, path, headers, body, at_ms: 0, connection: 0 }))
+    Ok(Some(SeenRequest { method, path, headers, body, at_ms: 0, arrived, answered: None, connection: 0 }))
 }
 
 impl Stage {
@@ -182,17 +188,18 @@ impl Stage {
         self.play.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes the request down and, if it asks the model, gives the number and text of its answer.
-    fn enter(&self, request: SeenRequest, asks_model: bool) -> Option<(usize, Answer)> {
+    /// Writes the request down and gives its number; and, if it asks the model, the number and text of its answer.
+    fn enter(&self, request: SeenRequest, asks_model: bool) -> (usize, Option<(usize, Answer)>) {
         let mut play = self.play();
+        let number = play.requests.len();
         play.requests.push(request);
         if !asks_model {
-            return None;
+            return (number, None);
         }
         let turn = play.next;
         play.next += 1;
         let last = play.script.last().filter(|answer| answer.repeat);
-        play.script.get(turn).or(last).cloned().map(|answer| (turn, answer))
+        (number, play.script.get(turn).or(last).cloned().map(|answer| (turn, answer)))
     }
 }
 
@@ -201,6 +208,7 @@ struct Voice<'s> {
     stream: &'s TcpStream,
     writer: BufWriter<&'s TcpStream>,
     chunk_bytes: Option<usize>,
+    ended: Option<Instant>,
 }
 
 impl Voice<'_> {
@@ -238,6 +246,12 @@ impl Voice<'_> {
             self.say(&events.rest, 0)?;
         }
         write!(self.writer, "0\r\n\r\n")?;
+        self.end()
+    }
+
+    /// The time is taken before the bytes leave: after that, the reader may run before we do.
+    fn end(&mut self) -> io::Result<()> {
+        self.ended = Some(Instant::now());
         self.writer.flush()
     }
 
@@ -300,6 +314,6 @@ impl Voice<'_> {
             write!(self.writer, "{name}: {value}\r\n")?;
         }
         write!(self.writer, "\r\n{text}")?;
-        self.writer.flush()
+        self.end()
     }
 }

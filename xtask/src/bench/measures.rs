@@ -1,0 +1,237 @@
+//! What is measured, how often, and against which limit.
+
+use super::play::{Run, play};
+use anyhow::{Context, ensure};
+use serde_json::{Value, json};
+use std::cell::OnceCell;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// All measures by name, in the order of the page.
+pub(super) const MEASURES: &[(&str, Measure)] = &[
+    ("start", start),
+    ("hello", hello),
+    ("hundred_steps", hundred_steps),
+    ("deltas", deltas),
+    ("output_50mb", output_50mb),
+    ("parallel_8", parallel_8),
+    ("binary", binary),
+    ("first_request", first_request),
+];
+
+/// How often a run of a few milliseconds is repeated.
+const SHORT_RUNS: usize = 30;
+/// How often a run of about a second is repeated.
+const LONG_RUNS: usize = 5;
+/// Steps in `hundred_steps`.
+const STEPS: usize = 100;
+/// How often each floor is tried before every run that it is a floor of.
+const FLOOR_TRIES: usize = 30;
+/// What a commit to the journal appends, about.
+const FLOOR_BYTES: usize = 4096;
+
+type Measure = fn(&Stage) -> anyhow::Result<Vec<Row>>;
+
+/// A line of the table.
+pub(super) struct Row {
+    pub(super) name: &'static str,
+    pub(super) what: &'static str,
+    pub(super) unit: Unit,
+    pub(super) median: f64,
+    /// `None` where there is only one number.
+    pub(super) p90: Option<f64>,
+    /// The most the median may be. `None` for what is there to compare with.
+    pub(super) limit: Option<f64>,
+}
+
+/// What a row counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unit {
+    Milliseconds,
+    Seconds,
+    /// A million bytes.
+    Megabytes,
+    Bytes,
+}
+
+/// What the measures share.
+pub(super) struct Stage {
+    binary: PathBuf,
+    /// The short runs, which three measures look at.
+    hellos: OnceCell<Vec<Run>>,
+}
+
+impl Stage {
+    /// Runs the binary once, so that no measure pays for reading it from the disk.
+    pub(super) fn new(binary: PathBuf) -> anyhow::Result<Self> {
+        play(&binary, &hello_script())?;
+        Ok(Self { binary, hellos: OnceCell::new() })
+    }
+
+    fn play(&self, script: &Value, times: usize) -> anyhow::Result<Vec<Run>> {
+        (0..times).map(|_| play(&self.binary, script)).collect()
+    }
+
+    fn hellos(&self) -> anyhow::Result<&[Run]> {
+        if self.hellos.get().is_none() {
+            let _ = self.hellos.set(self.play(&hello_script(), SHORT_RUNS)?);
+        }
+        self.hellos.get().map(Vec::as_slice).context("no run to look at")
+    }
+}
+
+impl Row {
+    fn of(name: &'static str, what: &'static str, unit: Unit, samples: impl IntoIterator<Item = f64>) -> Self {
+        let mut samples: Vec<f64> = samples.into_iter().collect();
+        samples.sort_by(f64::total_cmp);
+        let at = |share: f64| samples[(share * (samples.len() - 1) as f64).round() as usize];
+        let p90 = (samples.len() > 1).then(|| at(0.9));
+        Self { name, what, unit, median: at(0.5), p90, limit: None }
+    }
+
+    fn at_most(self, limit: f64) -> Self {
+        Self { limit: Some(limit), ..self }
+    }
+}
+
+fn start(stage: &Stage) -> anyhow::Result<Vec<Row>> {
+    let times = stage.hellos()?.iter().map(|run| milliseconds(run.first_request_after()));
+    Ok(vec![Row::of("start", "process start to first request", Unit::Milliseconds, times).at_most(15.0)])
+}
+
+fn hello(stage: &Stage) -> anyhow::Result<Vec<Row>> {
+    let runs = stage.hellos()?;
+    let cpu = runs.iter().map(|run| run.report.cpu.as_secs_f64());
+    Ok(vec![
+        Row::of("hello", "CPU of a run with one reply", Unit::Seconds, cpu).at_most(0.03),
+        Row::of("hello", "its peak memory", Unit::Megabytes, peaks(runs)).at_most(25.0),
+    ])
+}
+
+fn hundred_steps(stage: &Stage) -> anyhow::Result<Vec<Row>> {
+    let commands = (1..=STEPS).map(|step| json!({ "tools": [bash(&format!("echo hi {step}"))] }));
+    let script: Value = commands.chain([json!({ "text": "done" })]).collect();
+    let (mut fsyncs, mut execs, mut steps, mut last) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut runs = Vec::new();
+    for _ in 0..LONG_RUNS {
+        fsyncs.extend(fsync_floor()?);
+        execs.extend(exec_floor()?);
+        let mut run = play(&stage.binary, &script)?;
+        let gaps: Vec<f64> = run.gaps().into_iter().map(milliseconds).collect();
+        ensure!(results(&run).last().is_some_and(|text| text.contains("hi 100")), "the last command did not run");
+        steps.extend(&gaps);
+        last.extend(&gaps[gaps.len() - 10..]);
+        run.requests.clear();
+        runs.push(run);
+    }
+    let unit = Unit::Milliseconds;
+    Ok(vec![
+        Row::of("hundred_steps", "a step with `bash: echo`: end of an answer to next request", unit, steps)
+            .at_most(4.0),
+        Row::of("hundred_steps", "the last ten of its hundred steps", unit, last),
+        Row::of("hundred_steps", "peak memory of its biggest process", Unit::Megabytes, peaks(&runs)).at_most(40.0),
+        Row::of("floor", "4 KiB appended to a file, and fsync", unit, fsyncs),
+        Row::of("floor", "`bash -c 'echo hi'` started and collected", unit, execs),
+    ])
+}
+
+fn deltas(stage: &Stage) -> anyhow::Result<Vec<Row>> {
+    let hello = Row::of("", "", Unit::Seconds, stage.hellos()?.iter().map(|run| run.report.cpu.as_secs_f64())).median;
+    let words: Vec<String> = (0..20_000).map(|number| format!("word{} ", number % 977)).collect();
+    let above = |script: Value| -> anyhow::Result<Vec<f64>> {
+        let runs = stage.play(&script, LONG_RUNS)?;
+        Ok(runs.iter().map(|run| run.report.cpu.as_secs_f64() - hello).collect())
+    };
+    let together = above(json!([{ "pieces": words }]))?;
+    // Longer than any event: each is written on its own.
+    let apart = above(json!([{ "pieces": words, "chunk_bytes": 100_000 }]))?;
+    Ok(vec![
+        Row::of("deltas", "20,000 text deltas: CPU above hello", Unit::Seconds, together).at_most(0.15),
+        Row::of("deltas", "the same, each delta written to the socket alone", Unit::Seconds, apart),
+    ])
+}
+
+fn output_50mb(stage: &Stage) -> anyhow::Result<Vec<Row>> {
+    let command = bash("yes 0123456789 | head -c 50000000");
+    let runs = stage.play(&json!([{ "tools": [command] }, { "text": "done" }]), LONG_RUNS)?;
+    let has_output = |run: &Run| results(run).iter().any(|text| text.contains("0123456789"));
+    ensure!(runs.iter().all(has_output), "the output did not come");
+    let what = "50 MB of output: peak memory of the biggest process";
+    Ok(vec![Row::of("output_50mb", what, Unit::Megabytes, peaks(&runs)).at_most(60.0)])
+}
+
+fn parallel_8(stage: &Stage) -> anyhow::Result<Vec<Row>> {
+    // They differ, or they would be taken for a model that repeats itself.
+    let commands: Vec<Value> = (1..=8).map(|number| bash(&format!("sleep 0.5 # {number}"))).collect();
+    let runs = stage.play(&json!([{ "tools": commands }, { "text": "done" }]), LONG_RUNS)?;
+    let times = runs.iter().flat_map(Run::gaps).map(|gap| gap.as_secs_f64());
+    Ok(vec![Row::of("parallel_8", "a step with eight `sleep 0.5`", Unit::Seconds, times).at_most(0.55)])
+}
+
+fn binary(stage: &Stage) -> anyhow::Result<Vec<Row>> {
+    let bytes = std::fs::metadata(&stage.binary)?.len() as f64;
+    Ok(vec![Row::of("binary", "the stripped release binary", Unit::Megabytes, [bytes / 1e6]).at_most(15.0)])
+}
+
+fn first_request(stage: &Stage) -> anyhow::Result<Vec<Row>> {
+    let body = &stage.hellos()?[0].requests[0].body;
+    let messages = body["messages"].as_array().context("the request has no messages")?;
+    let is_system = |message: &&Value| message["role"] == "system" || message["role"] == "developer";
+    let prompt: usize = messages.iter().filter(is_system).map(|message| message["content"].to_string().len()).sum();
+    ensure!(prompt > 0 && body["tools"].is_array(), "the request has no system prompt, or no tools");
+    let bytes = (prompt + body["tools"].to_string().len()) as f64;
+    let what = "tools and system prompt in the first request, as JSON";
+    Ok(vec![Row::of("first_request", what, Unit::Bytes, [bytes]).at_most(8192.0)])
+}
+
+fn hello_script() -> Value {
+    json!([{ "text": "hello" }])
+}
+
+fn bash(command: &str) -> Value {
+    json!({ "name": "bash", "args": { "command": command } })
+}
+
+/// The tool results that the last request carries.
+fn results(run: &Run) -> Vec<String> {
+    let messages = run.requests.last().and_then(|request| request.body["messages"].as_array());
+    let results = messages.into_iter().flatten().filter(|message| message["role"] == "tool");
+    results.map(|message| message["content"].to_string()).collect()
+}
+
+fn peaks(runs: &[Run]) -> impl Iterator<Item = f64> {
+    runs.iter().map(|run| run.report.peak_bytes as f64 / 1e6)
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// What the disk asks for a commit, in milliseconds.
+fn fsync_floor() -> anyhow::Result<Vec<f64>> {
+    let folder = tempfile::tempdir()?;
+    let mut file = File::create(folder.path().join("floor"))?;
+    let mut samples = Vec::new();
+    for _ in 0..FLOOR_TRIES {
+        let started = Instant::now();
+        file.write_all(&[b'x'; FLOOR_BYTES])?;
+        file.sync_all()?;
+        samples.push(milliseconds(started.elapsed()));
+    }
+    Ok(samples)
+}
+
+/// What the system asks for a command, in milliseconds.
+fn exec_floor() -> anyhow::Result<Vec<f64>> {
+    let mut samples = Vec::new();
+    for _ in 0..FLOOR_TRIES {
+        let started = Instant::now();
+        let output = Command::new("bash").args(["-c", "echo hi"]).output()?;
+        ensure!(output.stdout == b"hi\n", "bash does not work");
+        samples.push(milliseconds(started.elapsed()));
+    }
+    Ok(samples)
+}

@@ -1,0 +1,70 @@
+//! The table and the page around it, as Markdown.
+
+use super::measures::{Row, Unit};
+use std::fmt::Write as _;
+
+/// The rows beside their limits.
+pub(super) fn table(rows: &[Row]) -> String {
+    let mut text = String::from("| name | what | median | p90 | limit | verdict |\n|---|---|---:|---:|---:|---|\n");
+    for row in rows {
+        let number = |number: f64| row.unit.show(number);
+        let p90 = row.p90.map(number).unwrap_or_default();
+        let limit = row.limit.map(number).unwrap_or_default();
+        let verdict = match row.limit {
+            None => "",
+            Some(limit) if row.median <= limit => "ok",
+            Some(_) => "MISSED",
+        };
+        let (name, what, median) = (row.name, row.what, number(row.median));
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "| {name} | {what} | {median} | {p90} | {limit} | {verdict} |");
+    }
+    text
+}
+
+/// The whole page.
+pub(super) fn page(rows: &[Row], facts: &[(&str, String)], date: &str) -> String {
+    let table = table(rows);
+    let facts: String = facts.iter().map(|(name, value)| format!("| {name} | {value} |\n")).collect();
+    format!("{TITLE}\n\n| | |\n|---|---|\n| Date | {date} |\n{facts}\n{table}\n{READING}\n\n{PEERS}\n")
+}
+
+const TITLE: &str = "\
+# What Piton itself costs
+
+Written by `cargo xtask bench`; `cargo xtask bench NAME...` measures again what is named and only prints it. The
+release binary talks to a scripted model on loopback. Every run has a fresh workspace and a fresh data folder, and the
+journal keeps its default durability: every step is on the disk before the next one begins.";
+
+const READING: &str = "\
+Numbers from a shared machine are noisy: disks and cores are lent out, and one run may be twice as slow as the next.
+The `floor` rows were measured between the runs of `hundred_steps` and are what this machine asked, just then, for one
+small durable write and for one process: compare a step with them rather than with a step on another machine. A step
+with a command waits for about five durable writes (two of the journal, three of the runner) and for two processes (the
+runner and the command).
+
+CPU and memory are what the kernel counted for Piton and all processes below it; MB are millions of bytes, and memory
+is the resident set, mapped files included. A limit is for the median.";
+
+const PEERS: &str = "\
+## Other agents
+
+Measured by us earlier, on a like machine, in the same way but on another day: treat them as orders of magnitude.
+
+| agent | process start to first request, ms | a step with `bash: echo`, ms |
+|---|---:|---:|
+| Codex | 207 | 52 |
+| Claude Code | 424 | 34 |
+| pi | 903 | 11 |
+| OpenCode | 2722 | 172 |";
+
+impl Unit {
+    fn show(self, number: f64) -> String {
+        match self {
+            Self::Milliseconds => format!("{number:.2} ms"),
+            Self::Seconds => format!("{number:.3} s"),
+            Self::Megabytes => format!("{number:.1} MB"),
+            Self::Bytes => format!("{number:.0} bytes"),
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! One run of the binary: started into an empty world, its model played by a script.
+
+use super::launch::{Report, monotonic};
+use anyhow::{Context, ensure};
+use piton_testkit::{FakeProvider, SeenRequest, TempWorkspace};
+use serde_json::Value;
+use std::fs::File;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// What was seen of a run.
+pub(super) struct Run {
+    /// By the kernel.
+    pub(super) report: Report,
+    /// By the model, in order.
+    pub(super) requests: Vec<SeenRequest>,
+}
+
+impl Run {
+    /// From each answer's end to the next request.
+    pub(super) fn gaps(&self) -> Vec<Duration> {
+        let pairs = self.requests.windows(2);
+        pairs.filter_map(|pair| Some(pair[1].arrived.saturating_duration_since(pair[0].answered?))).collect()
+    }
+
+    /// From the start of the process to its first request.
+    pub(super) fn first_request_after(&self) -> Duration {
+        // The report's time is from another process.
+        let age = monotonic().saturating_sub(self.report.started);
+        age.saturating_sub(self.requests[0].arrived.elapsed())
+    }
+}
+
+/// Plays the script once. The run must end well, and with as many requests as the script has answers.
+pub(super) fn play(binary: &Path, script: &Value) -> anyhow::Result<Run> {
+    let provider = FakeProvider::start(script.clone());
+    let (workspace, home) = (TempWorkspace::new(), TempWorkspace::new());
+    let (report, said) = (home.path().join("report"), home.path().join("stderr"));
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["bench", "--launch"]).arg(&report).arg(binary);
+    command.args(["run", "do it", "--model", "openai-chat/test", "--yes", "--max-steps", "200"]);
+    command.current_dir(workspace.path()).env_clear();
+    command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", home.path());
+    command.env("PITON_DATA_DIR", home.path().join("data")).env("PITON_CONFIG", home.path().join("config.toml"));
+    command.env("OPENAI_BASE_URL", format!("{}/v1", provider.url())).env("OPENAI_API_KEY", "sk-test");
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&said)?);
+    command.status().context("cannot start the launcher")?;
+    let said = std::fs::read_to_string(&said).unwrap_or_default();
+    let report = std::fs::read_to_string(&report).ok().and_then(|text| Report::parse(&text));
+    let report = report.with_context(|| format!("the launcher reports nothing:\n{said}"))?;
+    ensure!(report.succeeded, "piton failed:\n{said}");
+    let requests = provider.requests();
+    let answers = script.as_array().map_or(0, Vec::len);
+    ensure!(requests.len() == answers, "{} requests came where {answers} were expected:\n{said}", requests.len());
+    Ok(Run { report, requests })
+}
