@@ -26,8 +26,8 @@ fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
     // Decided before anything else is parsed or read: a shell command of the agent waits for this.
     if args.next().is_some_and(|first| first == "runner") {
-        let Some(base) = args.next() else { return ExitCode::from(report::EXIT_USAGE) };
-        let code = piton_tools::runner::runner_main(Path::new(&base), std::io::stdin());
+        let Some(calls_dir) = args.next() else { return ExitCode::from(report::EXIT_USAGE) };
+        let code = piton_tools::runner::runner_main(Path::new(&calls_dir), std::io::stdin());
         return ExitCode::from(u8::try_from(code).unwrap_or(report::EXIT_FAILED));
     }
     let cli = Cli::parse();

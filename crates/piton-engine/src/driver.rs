@@ -31,6 +31,7 @@ use piton_core::permission::Action;
 use piton_core::request::{self, Frame};
 use piton_core::turn::{Job, Session};
 use piton_tools::ledger::FileLedger;
+use piton_tools::runner::Runners;
 use piton_tools::tool::{OutputSink, ToolContext};
 use std::collections::HashSet;
 use std::path::Path;
@@ -76,6 +77,7 @@ pub(crate) struct Driver {
     settings: Settings,
     frame: Frame,
     ledger: Arc<FileLedger>,
+    runners: Option<Arc<Runners>>,
     bus: Bus,
     inbox: mpsc::UnboundedReceiver<Command>,
     jobs: Jobs,
@@ -103,8 +105,10 @@ impl Driver {
             tools: settings.tools.specs(),
             max_output_tokens: settings.model.limits().max_output_tokens,
         };
+        let runners = settings.runner.clone().map(|command| Runners::new(command, dir.calls(), settings.env.clone()));
         Self {
             dir,
+            runners: runners.map(Arc::new),
             journal: Some(journal),
             session,
             settings,
@@ -352,7 +356,7 @@ impl Driver {
             call: call.id.clone(),
             workspace: Path::new(self.session.workspace()).to_path_buf(),
             calls_dir: self.dir.calls(),
-            runner: self.settings.runner.clone(),
+            runners: self.runners.clone(),
             output: self.output_sink(&call.id),
             cancel: CancellationToken::new(),
             files: self.ledger.clone(),

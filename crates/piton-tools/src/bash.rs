@@ -54,6 +54,7 @@ impl Tool for Bash {
         }
         let asked_ms = input.timeout.filter(|ms| *ms > 0).unwrap_or(cx.limits.bash_default_ms);
         let spec = RunSpec {
+            call: cx.call.clone(),
             argv: vec!["bash".to_owned(), "-c".to_owned(), input.command.clone()],
             cwd: cx.workspace.clone(),
             timeout_ms: asked_ms.min(cx.limits.bash_max_ms),

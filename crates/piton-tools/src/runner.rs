@@ -3,19 +3,18 @@
 //!
 //! ```text
 //!   Piton (writer)                 runner                             the command
+//!   spawn, a call ahead ─────────▶ setsid, become subreaper
+//!                                  <pid>.ready: write, flock, fsync
 //!   record "call started"
-//!   spawn ───────────────────────▶ setsid, become subreaper
 //!   RunSpec on its stdin ────────▶ read it
-//!                                  <id>.claim: create O_EXCL, flock     ◀── the only gate: whoever creates it decides
-//!                                  fsync file and folder
+//!                                  rename to <id>.claim, not replacing  ◀── the only gate: whoever has it decides
+//!                                  fsync the folder
 //!                                  spawn in its own group ───────────▶ runs
 //!   tail <id>.out ◀─────────────── append to <id>.out ◀─────────────── writes
 //!                                  the shell exits, or time is up, or SIGTERM
 //!                                  kill whatever is left of it
-//!                                  <id>.exit: write, fsync, rename
-//!   read it ◀───────────────────── close stdout
-//!                                  fsync folder, exit
-//!   record "call settled"
+//!   ExitRecord ◀────────────────── say how it ended, close stdout
+//!   record "call settled"          <id>.exit: write, fsync, rename, fsync the folder; exit
 //! ```
 //!
 //! The runner outlives a killed writer, so a twenty-minute build survives the agent and its real result is collected
@@ -37,26 +36,29 @@ mod spool;
 mod work;
 
 pub use files::{Claim, ClaimedBy, End, ExitRecord};
-pub use launch::launch;
+pub use launch::{Runners, launch};
 pub use settle::{Settled, settle, settle_once};
 pub use work::runner_main;
 
+use piton_core::ids::CallId;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// How to start a runner: this program, these arguments, and then the base path of the call's files.
+/// How to start a runner: this program, these arguments, and then the folder of the calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunnerCommand {
     /// The program, as an absolute path.
     pub program: PathBuf,
-    /// What comes before the base path, for example `runner`.
+    /// What comes before the folder, for example `runner`.
     pub args: Vec<OsString>,
 }
 
 /// What a runner is to do. Sent to it as JSON on its stdin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunSpec {
+    /// The call: the name of its files.
+    pub call: CallId,
     /// The program and its arguments. Where `bash` is not installed, `sh` takes its place.
     pub argv: Vec<String>,
     /// Where it runs.

@@ -9,7 +9,7 @@ use crate::glob::Glob;
 use crate::grep::Grep;
 use crate::ledger::FileLedger;
 use crate::read::Read;
-use crate::runner::RunnerCommand;
+use crate::runner::Runners;
 use crate::write::Write;
 use async_trait::async_trait;
 use piton_core::call::{Outcome, Status, ToolClass, ToolSpec};
@@ -56,8 +56,8 @@ pub struct ToolContext {
     pub workspace: PathBuf,
     /// Where claims, outputs, intents and exit records of this session's calls lie.
     pub calls_dir: PathBuf,
-    /// How to start a runner. Without it, shell commands fail.
-    pub runner: Option<RunnerCommand>,
+    /// The session's runners. Without them, shell commands fail.
+    pub runners: Option<Arc<Runners>>,
     /// Where output goes while a call is under way.
     pub output: OutputSink,
     /// Asks the call to stop. It still answers.

@@ -45,7 +45,9 @@ async fn a_failing_command_says_how_it_failed() {
 #[tokio::test]
 async fn the_environment_is_the_given_one_and_stdin_is_empty() {
     let mut place = Place::new();
-    Arc::make_mut(&mut place.cx.env).insert("GREETING".into(), "hello".into());
+    let mut env = (*place.cx.env).clone();
+    env.insert("GREETING".into(), "hello".into());
+    place.cx.runners = Some(place.runners(env));
     let outcome = place.bash("cat; echo $GREETING; env | grep -c ^CARGO").await;
     assert_eq!(outcome.text, "hello\n0\nexit code 1");
 }
@@ -53,7 +55,7 @@ async fn the_environment_is_the_given_one_and_stdin_is_empty() {
 #[tokio::test]
 async fn without_a_runner_nothing_runs() {
     let mut place = Place::new();
-    place.cx.runner = None;
+    place.cx.runners = None;
     let outcome = place.bash("touch ran").await;
     assert_eq!(outcome.status, Status::Failed);
     assert!(outcome.text.contains("no runner configured"));
@@ -92,10 +94,10 @@ async fn many_runners_of_one_call_run_it_once() {
 #[tokio::test]
 async fn the_result_of_a_runner_that_lost_its_writer_is_collected() {
     let place = Place::new();
-    let mut runner = place.start_runner("echo before; read x < gate; echo after; exit 7");
     // The command waits at a gate that only the test opens: so it is settled while it runs.
     let gate = place.path("gate");
     assert!(std::process::Command::new("mkfifo").arg(&gate).status().unwrap().success());
+    let mut runner = place.start_runner("echo before; read x < gate; echo after; exit 7");
     wait_until("the claim is taken", || matches!(settle_if_claimed(&place), Some(Settled::Running(Some(_)))));
     let opened = std::thread::spawn(move || std::fs::write(gate, "go\n"));
     let outcome = place.settle("bash", json!({"command": "build"})).await;
@@ -198,7 +200,7 @@ fn a_claim_of_another_boot_kills_nobody() {
 fn a_runner_that_was_not_told_everything_claims_nothing() {
     let place = Place::new();
     let mut runner = std::process::Command::new(support::runner_program())
-        .arg(place.base())
+        .arg(&place.cx.calls_dir)
         .stdin(std::process::Stdio::piped())
         .spawn()
         .unwrap();
@@ -411,4 +413,35 @@ async fn output_lost_in_a_power_cut_is_said_to_be_lost() {
     std::fs::write(place.file("out"), "one\n").unwrap();
     let outcome = place.settle("bash", json!({"command": "x"})).await;
     assert_eq!(outcome.text, "one\n\n[part of the output was lost when the machine went down]");
+}
+
+#[tokio::test]
+async fn a_runner_is_kept_at_hand_and_goes_away_with_its_session() {
+    let mut place = Place::new();
+    place.bash("true").await;
+    let ready = |place: &Place| {
+        support::names(&place.cx.calls_dir).into_iter().filter(|name| name.ends_with(".ready")).collect::<Vec<_>>()
+    };
+    wait_until("the next one is ready", || ready(&place).len() == 1);
+    let waiting = ready(&place);
+    place.cx.call = "c2_0".into();
+    place.bash("true").await;
+    wait_until("that one was taken", || ready(&place).len() == 1 && ready(&place) != waiting);
+    place.cx.runners = None;
+    wait_until("nothing is left of it", || ready(&place).is_empty());
+}
+
+#[tokio::test]
+async fn a_runner_at_hand_that_died_is_replaced() {
+    let mut place = Place::new();
+    place.bash("true").await;
+    let ready = || support::names(&place.cx.calls_dir).into_iter().find(|name| name.ends_with(".ready"));
+    wait_until("the next one is ready", || ready().is_some());
+    let pid = ready().unwrap().split('-').next().unwrap().to_owned();
+    assert!(std::process::Command::new("kill").args(["-KILL", &pid]).status().unwrap().success());
+    wait_until("it is dead", || {
+        std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") Z "))
+    });
+    place.cx.call = "c2_0".into();
+    assert_eq!(place.bash("echo here").await.text, "here");
 }

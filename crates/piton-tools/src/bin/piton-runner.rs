@@ -1,4 +1,4 @@
-//! The runner alone, for embedders whose own binary cannot be started again as one: `piton-runner <base path>`.
+//! The runner alone, for embedders whose own binary cannot be started again as one: `piton-runner <folder of the calls>`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     /// As in `sysexits.h`: the command line is wrong.
     const EX_USAGE: u8 = 64;
-    let Some(base) = std::env::args_os().nth(1).map(PathBuf::from) else { return ExitCode::from(EX_USAGE) };
-    let code = piton_tools::runner::runner_main(&base, std::io::stdin().lock());
+    let Some(calls_dir) = std::env::args_os().nth(1).map(PathBuf::from) else { return ExitCode::from(EX_USAGE) };
+    let code = piton_tools::runner::runner_main(&calls_dir, std::io::stdin().lock());
     u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from)
 }

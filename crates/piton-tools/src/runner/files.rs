@@ -1,6 +1,7 @@
 //! The files of one call, `<base>.claim`, `<base>.out` and `<base>.exit`, and who may write them when.
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -104,6 +105,52 @@ pub(super) struct CallFiles {
 /// A claim that is ours: locked for as long as this lives.
 #[derive(Debug)]
 pub(super) struct HeldClaim(#[expect(dead_code, reason = "holds the lock")] File);
+
+/// A claim that only lacks its name: written, durable and locked before it is known for which call.
+#[derive(Debug)]
+pub(super) struct ReadyClaim {
+    file: File,
+    path: PathBuf,
+    by: ClaimedBy,
+}
+
+impl ReadyClaim {
+    /// Makes one for this runner, in the folder of the calls.
+    pub(super) fn make(calls_dir: &Path, claim: Claim) -> io::Result<Self> {
+        let path = calls_dir.join(format!("{}-{}.ready", claim.pid, claim.start_ticks));
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path)?;
+        let by = ClaimedBy::Runner(claim);
+        let locked = lock(&file)?;
+        file.write_all(&serde_json::to_vec(&by)?)?;
+        file.sync_all()?;
+        if locked { Ok(Self { file, path, by }) } else { Err(io::ErrorKind::ResourceBusy.into()) }
+    }
+
+    /// Takes a call's claim with it, durably; `None` if that was taken before, by whomever.
+    pub(super) fn take(self, files: &CallFiles) -> io::Result<Option<HeldClaim>> {
+        match renameat_with(CWD, &self.path, CWD, files.claim(), RenameFlags::NOREPLACE) {
+            Ok(()) => {
+                files.sync_folder()?;
+                Ok(Some(HeldClaim(self.file)))
+            }
+            Err(Errno::EXIST) => {
+                self.discard();
+                Ok(None)
+            }
+            // Not every file system can rename without replacing.
+            Err(_) => {
+                let by = self.by.clone();
+                self.discard();
+                files.take_claim(&by)
+            }
+        }
+    }
+
+    /// Leaves nothing behind.
+    pub(super) fn discard(self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
 
 /// What a look at an existing claim finds.
 pub(super) enum ClaimState {
@@ -210,7 +257,7 @@ fn open_exit(path: &Path) -> io::Result<File> {
 fn lock(file: &File) -> io::Result<bool> {
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),
-        Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
+        Err(Errno::WOULDBLOCK) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }

@@ -1,24 +1,74 @@
 //! The writer's side: starts a runner for a call, passes on what the command writes, and stops it when it should stop.
 
-use super::files::CallFiles;
-use super::report::Tail;
+use super::files::{CallFiles, ExitRecord};
+use super::report::{self, Tail};
 use super::settle::settle_from;
 use super::{RunSpec, RunnerCommand};
 use crate::limits::{LIVE_EVERY, RUNNER_GRACE};
 use crate::tool::ToolContext;
 use piton_core::call::Outcome;
 use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 
+/// The runners of one session. Starting a process takes longer than most commands, so one runner is kept at hand from
+/// the first call on: it waits for its orders on stdin, and goes away when that is closed, however its session ends.
+#[derive(Debug)]
+pub struct Runners {
+    command: RunnerCommand,
+    calls_dir: PathBuf,
+    env: Arc<BTreeMap<OsString, OsString>>,
+    spare: Mutex<Option<Child>>,
+}
+
+impl Runners {
+    /// Runners for the calls whose files lie in this folder; `env` is their whole environment, and the commands'.
+    /// Starts nothing yet.
+    pub fn new(command: RunnerCommand, calls_dir: PathBuf, env: Arc<BTreeMap<OsString, OsString>>) -> Self {
+        Self { command, calls_dir, env, spare: Mutex::new(None) }
+    }
+
+    fn take(&self) -> io::Result<Child> {
+        let spare = self.lock().take();
+        match spare.and_then(|mut child| matches!(child.try_wait(), Ok(None)).then_some(child)) {
+            Some(child) => Ok(child),
+            None => self.start(),
+        }
+    }
+
+    /// Puts another runner by, if there is none. Without one the next call starts its own.
+    fn restock(&self) {
+        let mut spare = self.lock();
+        if spare.is_none() {
+            *spare = self.start().ok();
+        }
+    }
+
+    fn start(&self) -> io::Result<Child> {
+        std::fs::create_dir_all(&self.calls_dir)?;
+        let mut command = Command::new(&self.command.program);
+        command.args(&self.command.args).arg(&self.calls_dir).env_clear().envs(self.env.iter());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.spawn()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Child>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Runs the context's call, once and for all. Dropped half-way, it asks the runner to stop the command. `command` is
 /// only for the words.
 pub async fn launch(spec: &RunSpec, command: &str, cx: &ToolContext) -> Outcome {
-    let Some(runner) = &cx.runner else {
+    let Some(runners) = &cx.runners else {
         return Outcome::failed("bash: no runner configured, so shell commands cannot be run here");
     };
     if cx.cancel.is_cancelled() {
@@ -26,34 +76,38 @@ pub async fn launch(spec: &RunSpec, command: &str, cx: &ToolContext) -> Outcome 
     }
     let files = CallFiles::new(&cx.calls_dir.join(cx.call.as_str()));
     let mut tail = Tail::new(&files, &cx.output);
-    if let Err(error) = run_to_its_end(runner, spec, &files, &mut tail, cx).await {
-        return Outcome::failed(format!("bash: the runner {} cannot be started: {error}", runner.program.display()));
+    match run_to_its_end(runners, spec, &mut tail, cx).await {
+        Ok(Some(record)) => {
+            tail.follow();
+            report::outcome(&record, &files, command, cx)
+        }
+        // It could not tell; the files can.
+        Ok(None) => settle_from(&files, tail, command, cx).await,
+        Err(error) => {
+            let program = runners.command.program.display();
+            Outcome::failed(format!("bash: the runner {program} cannot be started: {error}"))
+        }
     }
-    // Usually the exit record lies there. Otherwise the files say what is the matter.
-    settle_from(&files, tail, command, cx).await
 }
 
 /// Waits for the runner's word, not for a timer: a person waits for the answer.
 async fn run_to_its_end(
-    runner: &RunnerCommand,
+    runners: &Runners,
     spec: &RunSpec,
-    files: &CallFiles,
     tail: &mut Tail,
     cx: &ToolContext,
-) -> io::Result<()> {
-    std::fs::create_dir_all(&cx.calls_dir)?;
-    let mut command = Command::new(&runner.program);
-    command.args(&runner.args).arg(files.base()).env_clear().envs(cx.env.iter());
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut running = Running { child: Some(command.spawn()?) };
+) -> io::Result<Option<ExitRecord>> {
+    let mut running = Running { child: Some(runners.take()?) };
     // A runner that was not told all does nothing, and one that took its claim did hear everything: the files say which.
     let _ = running.tell(spec).await;
+    // Now there is time for it: the command runs.
+    runners.restock();
     let mut ticks = tokio::time::interval(LIVE_EVERY);
     let mut asked_at: Option<Instant> = None;
-    let mut done = running.done();
-    loop {
+    let mut last_word = running.last_word();
+    let record = loop {
         tokio::select! {
-            () = &mut done => break,
+            record = &mut last_word => break record,
             () = cx.cancel.cancelled(), if asked_at.is_none() => {
                 running.signal(Signal::TERM);
                 asked_at = Some(Instant::now());
@@ -66,9 +120,9 @@ async fn run_to_its_end(
                 }
             }
         }
-    }
+    };
     running.leave();
-    Ok(())
+    Ok(record)
 }
 
 /// A runner that is ours to stop.
@@ -83,14 +137,14 @@ impl Running {
         stdin.write_all(&serde_json::to_vec(spec)?).await
     }
 
-    /// Waits until the exit record is there, or the runner is gone: either closes its stdout.
-    fn done(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    /// Waits until the runner has said how the call ended, or is gone: either closes its stdout.
+    fn last_word(&mut self) -> Pin<Box<dyn Future<Output = Option<ExitRecord>> + Send>> {
         let stdout = self.child.as_mut().and_then(|child| child.stdout.take());
         Box::pin(async move {
-            let Some(mut stdout) = stdout else { return };
-            let mut byte = [0];
+            let mut said = Vec::new();
             // An error is as good as an end; the files tell the rest.
-            while matches!(stdout.read(&mut byte).await, Ok(count) if count > 0) {}
+            let _ = stdout?.read_to_end(&mut said).await;
+            serde_json::from_slice(&said).ok()
         })
     }
 

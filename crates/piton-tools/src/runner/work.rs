@@ -5,7 +5,7 @@
 //! what came of it.
 
 use super::RunSpec;
-use super::files::{CallFiles, ClaimedBy, End, ExitRecord, HeldClaim};
+use super::files::{CallFiles, End, ExitRecord, HeldClaim, ReadyClaim};
 use super::processes::{descendants, kill, this_process};
 use super::spool::Spool;
 use crate::limits::{DRAIN_QUIET, DRAIN_TIME, STOP_GRACE, SWEEP_TIME};
@@ -18,7 +18,7 @@ use rustix::process::{
     setsid, wait,
 };
 use std::collections::HashSet;
-use std::io::{self, Read};
+use std::io::{self, Read, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -36,35 +36,41 @@ const NOT_RECORDED: i32 = 3;
 /// Bytes read from the pipe at once: as many as it holds.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Runs the call whose files begin with `base`, as described on `stdin`. The whole life of a runner process; the answer
-/// is its exit code. Its stdout says nothing and is closed when the result is there. Call it first thing in `main`, before any thread is started.
-pub fn runner_main(base: &Path, stdin: impl Read) -> i32 {
+/// Waits for a call on `stdin` ([`RunSpec`] as JSON) and runs it; its files lie in `calls_dir`. The whole life of a runner
+/// process; the answer is its exit code. Its stdout says how the call ended ([`ExitRecord`] as JSON) and is closed then.
+/// Call it first thing in `main`, before any thread is started.
+pub fn runner_main(calls_dir: &Path, stdin: impl Read) -> i32 {
     // A session of its own, so that the terminal's signals do not reach it. Fails only if it already leads one.
     let _ = setsid();
     // Whoever loses its parent becomes our child, daemons included: so that nothing escapes.
     let _ = set_child_subreaper(Some(getpid()));
-    let (Ok(stop), Ok(spec)) = (stop_signal(), read_spec(stdin)) else { return NOT_BEGUN };
-    let files = CallFiles::new(base);
-    let Some(claim) = this_process().map(ClaimedBy::Runner) else { return NOT_BEGUN };
-    let held = match files.take_claim(&claim) {
+    // All that can be done before it is known what is to be done.
+    let (Ok(stop), Some(us)) = (stop_signal(), this_process()) else { return NOT_BEGUN };
+    let Ok(ready) = ReadyClaim::make(calls_dir, us) else { return NOT_BEGUN };
+    let Ok(spec) = read_spec(stdin) else {
+        ready.discard();
+        return NOT_BEGUN;
+    };
+    let files = CallFiles::new(&calls_dir.join(spec.call.as_str()));
+    let held = match ready.take(&files) {
         Ok(Some(held)) => held,
         Ok(None) => return NOT_OURS,
         Err(_) => return NOT_BEGUN,
     };
     let record = run(&spec, &files, &held, stop);
-    let recorded = files.write_exit(&record, &held).and_then(|()| {
-        announce();
-        files.sync_folder()
-    });
-    match recorded {
+    announce(&record);
+    match files.write_exit(&record, &held).and_then(|()| files.sync_folder()) {
         Ok(()) => RECORDED,
         Err(_) => NOT_RECORDED,
     }
 }
 
-/// Tells who waits for us that the exit record is there, by closing stdout. It need not wait for the record to be
-/// durable: it keeps one of its own.
-fn announce() {
+/// Tells who waits for us how it ended, and closes stdout. It need not wait for our record: it keeps one of its own.
+fn announce(record: &ExitRecord) {
+    if let Ok(json) = serde_json::to_vec(record) {
+        // It may be gone: then the record is for who comes after it.
+        let _ = io::stdout().write_all(&json).and_then(|()| io::stdout().flush());
+    }
     if let Ok(nowhere) = std::fs::File::options().write(true).open("/dev/null") {
         // Otherwise our own end will tell.
         let _ = rustix::stdio::dup2_stdout(nowhere);

@@ -5,9 +5,10 @@
 use piton_core::call::Outcome;
 use piton_core::ids::CallId;
 use piton_tools::ledger::FileLedger;
-use piton_tools::runner::{RunSpec, RunnerCommand};
+use piton_tools::runner::{RunSpec, RunnerCommand, Runners};
 use piton_tools::tool::{OutputSink, ToolContext, ToolLimits, ToolSet};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -27,18 +28,29 @@ impl Place {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         std::fs::create_dir(root.join("workspace")).unwrap();
+        let path = (OsString::from("PATH"), OsString::from("/usr/local/bin:/usr/bin:/bin"));
+        let env: Arc<BTreeMap<OsString, OsString>> = Arc::new([path].into());
+        let calls_dir = root.join("session/calls");
         let cx = ToolContext {
             call: CallId::from("c1_0"),
             workspace: root.join("workspace"),
-            calls_dir: root.join("session/calls"),
-            runner: Some(RunnerCommand { program: runner_program(), args: Vec::new() }),
+            runners: None,
+            calls_dir,
             output: OutputSink::none(),
             cancel: CancellationToken::new(),
             files: Arc::new(FileLedger::default()),
-            env: Arc::new([(OsString::from("PATH"), OsString::from("/usr/local/bin:/usr/bin:/bin"))].into()),
+            env: env.clone(),
             limits: ToolLimits::default(),
         };
-        Self { cx, _folder: folder }
+        let mut place = Self { cx, _folder: folder };
+        place.cx.runners = Some(place.runners(env.as_ref().clone()));
+        place
+    }
+
+    /// Runners whose commands have this environment.
+    pub(crate) fn runners(&self, env: BTreeMap<OsString, OsString>) -> Arc<Runners> {
+        let command = RunnerCommand { program: runner_program(), args: Vec::new() };
+        Arc::new(Runners::new(command, self.cx.calls_dir.clone(), Arc::new(env)))
     }
 
     /// Runs a new call of a built-in tool.
@@ -91,13 +103,15 @@ impl Place {
     pub(crate) fn start_runner(&self, command: &str) -> Child {
         std::fs::create_dir_all(&self.cx.calls_dir).unwrap();
         let mut runner = Command::new(runner_program())
-            .arg(self.base())
+            .arg(&self.cx.calls_dir)
             .env_clear()
             .envs(self.cx.env.iter())
             .stdin(Stdio::piped())
+            .stdout(Stdio::null())
             .spawn()
             .unwrap();
         let spec = RunSpec {
+            call: self.cx.call.clone(),
             argv: vec!["bash".into(), "-c".into(), command.into()],
             cwd: self.cx.workspace.clone(),
             timeout_ms: 60_000,
