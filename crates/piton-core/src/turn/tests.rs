@@ -691,6 +691,29 @@ fn the_same_call_with_the_same_result_three_times_asks_and_without_an_answer_end
 }
 
 #[test]
+fn the_same_call_many_times_in_one_reply_is_one_try() {
+    check(
+        |b| {
+            b.say("go");
+            b.calls(&["read", "read", "read", "read"]);
+            for call in 0..4 {
+                b.finish_with(&format!("c1_{call}"), Outcome::ok("same"));
+            }
+            assert_eq!(b.wanted(), "call_model(2, 1)");
+        },
+        expect![[r#"
+            user       go
+            assistant  read#c1_0 read#c1_1 read#c1_2 read#c1_3
+            result     #c1_0 ok
+            result     #c1_1 ok
+            result     #c1_2 ok
+            result     #c1_3 ok
+            calling_model call_model(2, 1)
+        "#]],
+    );
+}
+
+#[test]
 fn polling_something_that_changes_is_progress() {
     check(
         |b| {

@@ -10,7 +10,7 @@ use crate::limits::{LastStep, MAX_CUT_REPLIES, Policy};
 use crate::message::{FinishReason, Message, Part, Role, Usage};
 use crate::model::{ModelError, ModelErrorKind, Reply};
 use crate::permission::{Action, Rule};
-use crate::progress::{self, Seen};
+use crate::progress::{self, Compare, Seen};
 use crate::retry;
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -315,8 +315,13 @@ impl Work {
         let turn = &mut self.turn;
         turn.spent.calls += results.ran;
         let compare = turn.policy.no_progress.compare;
+        let before = turn.recent.len();
         for (call, outcome) in &results.settled {
-            turn.recent.push(Seen::new(compare, &call.name, &call.input, Some(outcome)));
+            let seen = Seen::new(compare, &call.name, &call.input, Some(outcome));
+            // Calls that went out together are one try: the model had not yet seen the result of the first.
+            if compare == Compare::Input || !turn.recent[before..].contains(&seen) {
+                turn.recent.push(seen);
+            }
             turn.denials_in_a_row = if outcome.status == Status::Denied { turn.denials_in_a_row + 1 } else { 0 };
         }
         let denied = turn.denials_in_a_row >= turn.policy.max_denials_in_a_row;
