@@ -34,7 +34,8 @@ struct Open {
 impl Questions {
     /// No questions yet. Where nobody sits there, they answer themselves and none is ever shown.
     pub(crate) fn new(attended: bool) -> Self {
-        Self { attended, waiting: VecDeque::new(), open: None, lines: None }
+        // From the beginning: what is typed before a question must not be taken for its answer.
+        Self { attended, waiting: VecDeque::new(), open: None, lines: attended.then(read_lines) }
     }
 
     /// Whether a question is on the screen.
@@ -66,12 +67,17 @@ impl Questions {
             return;
         }
         let Some(subject) = self.waiting.pop_front() else { return };
-        let lines = self.lines.get_or_insert_with(read_lines);
-        while lines.try_recv().is_ok() {}
+        self.forget_what_was_typed();
         let (about, prompt) = words(view, &subject);
         view.note(&about);
         view.prompt(&prompt);
         self.open = Some(Open { subject, prompt });
+    }
+
+    fn forget_what_was_typed(&mut self) {
+        // Not a terminal: then nothing waits in one.
+        let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
+        while self.lines.as_mut().is_some_and(|lines| lines.try_recv().is_ok()) {}
     }
 
     /// The answer to the open question. Waits for ever when there is none.
@@ -111,7 +117,7 @@ fn read_lines() -> UnboundedReceiver<String> {
 fn words(view: &TextView, subject: &Subject) -> (String, String) {
     match (subject, view.call(subject)) {
         (Subject::Call(_), Some(call)) => {
-            let prompt = format!("[y]es, [a]lways {}, [n]o, or what to do instead: ", call.name);
+            let prompt = format!("[y]es, [a]lways {}, [n]o, or what to do instead: ", view::first_line(&call.name));
             (format!("{BOLD}May it {}?{BOLD:#}\n{}", verb(call), view::indent(&preview(call))), prompt)
         }
         (Subject::GoOn(_), Some(call)) => {
@@ -123,12 +129,12 @@ fn words(view: &TextView, subject: &Subject) -> (String, String) {
 }
 
 fn verb(call: &ToolCall) -> String {
-    let path = text(call, "path");
+    let path = view::first_line(text(call, "path"));
     match call.name.as_str() {
         "bash" => "run this".to_owned(),
         "write" => format!("write {path}"),
         "edit" => format!("edit {path}"),
-        name => format!("use {name}"),
+        name => format!("use {}", view::first_line(name)),
     }
 }
 
@@ -150,9 +156,7 @@ fn preview(call: &ToolCall) -> String {
 }
 
 fn cut(lines: impl Iterator<Item = String>) -> String {
-    // What the model wrote must not move the cursor or hide what comes after it.
-    let clean = |line: String| line.chars().map(|c| if c.is_control() && c != '\t' { '�' } else { c }).collect();
-    let mut lines: Vec<String> = lines.map(clean).collect();
+    let mut lines: Vec<String> = lines.map(|line| view::clean(&line)).collect();
     let more = lines.len().saturating_sub(SHOWN_LINES);
     lines.truncate(SHOWN_LINES);
     if more > 0 {

@@ -17,6 +17,8 @@ use std::process::Command;
 use std::sync::Arc;
 
 const CASSETTE: &str = include_str!("../demo/cassette.jsonl");
+/// What stands for the embedded cassette where a file's name would.
+pub(crate) const CASSETTE_NAME: &str = "demo";
 const TASK: &str = "The tests fail. Find out why and fix it.";
 
 /// The sample project.
@@ -29,11 +31,11 @@ const PROJECT: [(&str, &str); 3] = [
 /// Runs the demo and returns the exit code: 0 only if the tests really pass at the end.
 pub(crate) async fn demo(args: DemoArgs, around: Surroundings) -> anyhow::Result<u8> {
     let dir = unpack(args.dir, &around)?;
-    let mut view = TextView::new(false, around.stderr_is_terminal);
+    let mut view = TextView::new(false, around.may_animate());
     view.note(&format!("A sample project with a failing test is in {}", dir.display()));
     view.note("The model is a recording; the tools, the tests and the journal are real.\n");
     view.note(&format!("> {TASK}\n"));
-    let model = Arc::new(Recorded::parse(CASSETTE)?.named("recorded/demo"));
+    let model = Arc::new(cassette()?);
     let mut settings = setup::bare_settings(model, &around, &dir);
     settings.policy.permission.push("*", Action::Allow);
     let engine = Engine::open(&around.data_dir);
@@ -47,6 +49,11 @@ pub(crate) async fn demo(args: DemoArgs, around: Surroundings) -> anyhow::Result
     view.note(&format!("Read it with: piton session show {id}"));
     view.note("On your code: piton run \"fix the failing test\"");
     Ok(exit_code(&mut view, &report, &id, green))
+}
+
+/// The recording that plays the model.
+pub(crate) fn cassette() -> anyhow::Result<Recorded> {
+    Ok(Recorded::parse(CASSETTE)?.named(format!("recorded/{CASSETTE_NAME}")))
 }
 
 /// Puts the sample project where it can be worked on.

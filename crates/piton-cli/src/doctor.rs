@@ -65,8 +65,9 @@ async fn local_servers(around: &Surroundings) -> usize {
     let mut found = 0;
     for provider in setup::local_providers() {
         let spec = setup::spec(provider.name, None, around);
+        let address = spec.base_url.as_deref().unwrap_or(provider.base_url);
         if let Ok(models) = provider::list_models(&spec, &setup::probe_options()).await {
-            line(provider.name, &format!("{} at {}", view::plural(models.len() as u64, "model"), provider.base_url));
+            line(provider.name, &format!("{} at {}", view::plural(models.len() as u64, "model"), address));
             found += models.len();
         }
     }

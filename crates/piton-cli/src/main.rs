@@ -30,6 +30,10 @@ fn main() -> ExitCode {
         let code = piton_tools::runner::runner_main(Path::new(&calls_dir), std::io::stdin());
         return ExitCode::from(u8::try_from(code).unwrap_or(report::EXIT_FAILED));
     }
+    // Keys are in our environment and memory: no command of ours, nor anything else of this user, may look there.
+    // Where this cannot be had, tools still do not inherit them.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
     let cli = Cli::parse();
     match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => {

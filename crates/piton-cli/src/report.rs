@@ -1,5 +1,6 @@
 //! Words for people: how a turn ended, what an error means and what to do next, and the exit code of each.
 
+use crate::view;
 use piton_core::event::TurnEnd;
 use piton_engine::engine::{EngineError, TurnReport};
 use piton_engine::index::IndexError;
@@ -57,7 +58,7 @@ pub(crate) fn ending(report: &TurnReport, session: &str) -> Option<String> {
         TurnEnd::ApiError => ("The model could not be asked", "Everything so far is kept; go on with"),
         TurnEnd::HookStopped => ("A hook stopped it", "Go on with"),
     };
-    let detail = report.detail.as_deref().map(|detail| format!(": {detail}")).unwrap_or_default();
+    let detail = report.detail.as_deref().map(|detail| format!(": {}", view::clean(detail))).unwrap_or_default();
     let command = if next.ends_with("with") { format!(" piton run --resume {session} \"…\"") } else { String::new() };
     let what = what.trim_end_matches(if detail.is_empty() { "" } else { "." });
     Some(format!("{what}{detail}\n{next}{command}"))
@@ -81,9 +82,9 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
 
 /// Prints an error the way every command does, and returns the exit code.
 pub(crate) fn failure(error: &anyhow::Error) -> u8 {
-    crate::view::write_stderr(&format!("piton: {error:#}\n"));
+    view::write_stderr(&format!("piton: {error:#}\n"));
     if let Some(hint) = hint(error) {
-        crate::view::write_stderr(&format!("{hint}\n"));
+        view::write_stderr(&format!("{hint}\n"));
     }
     EXIT_FAILED
 }

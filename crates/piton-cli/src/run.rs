@@ -7,7 +7,7 @@ use crate::setup;
 use crate::surroundings::Surroundings;
 use crate::view::{self, TextView};
 use anyhow::{Context, bail};
-use piton_core::event::Delivery;
+use piton_core::event::{Delivery, TurnEnd};
 use piton_core::ids::SessionId;
 use piton_core::message::Part;
 use piton_engine::bus::{Published, Subscription};
@@ -21,6 +21,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// How often the waiting line moves.
 const TICK: Duration = Duration::from_millis(100);
+
+/// After so long without an end of standard input somebody may wonder.
+const PATIENCE_WITH_STDIN: Duration = Duration::from_secs(1);
 
 /// How the run is shown.
 enum Shown {
@@ -54,7 +57,7 @@ pub(crate) async fn run(args: RunArgs, around: Surroundings) -> anyhow::Result<u
         None => engine.create(&workspace, settings)?,
     };
     let shown = match args.format {
-        Format::Text => Shown::Text(TextView::new(args.quiet, around.stderr_is_terminal)),
+        Format::Text => Shown::Text(TextView::new(args.quiet, around.may_animate())),
         Format::Json => Shown::Json,
         Format::StreamJson => Shown::StreamJson,
     };
@@ -121,6 +124,9 @@ async fn watch(
     tokio::pin!(asking);
     let mut tick = tokio::time::interval(TICK);
     let mut questions = Questions::new(attended);
+    if let (Shown::Text(view), Resumed::MidTurn) = (&mut *shown, session.resumed()) {
+        journal::read_session(session.dir())?.iter().for_each(|record| view.remember(&record.event));
+    }
     let mut report = None;
     loop {
         if subscription.is_drained()
@@ -146,7 +152,8 @@ async fn watch(
                 if cancelled {
                     // The second time is meant: the tools were told to stop already.
                     shown.clear();
-                    std::process::exit(i32::from(report::exit_code(piton_core::event::TurnEnd::Canceled)));
+                    let code = if terminated || by_term { report::EXIT_TERMINATED } else { report::exit_code(TurnEnd::Canceled) };
+                    std::process::exit(i32::from(code));
                 }
                 (cancelled, terminated) = (true, by_term);
                 shown.stopping();
@@ -281,8 +288,18 @@ fn stdin_has_data() -> bool {
 }
 
 fn read_stdin() -> anyhow::Result<String> {
+    let (done, reading) = std::sync::mpsc::channel::<()>();
+    std::thread::spawn(move || {
+        // A pipe that nobody closes: programs that start others often leave one.
+        if reading.recv_timeout(PATIENCE_WITH_STDIN) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+            view::write_stderr(
+                "reading standard input until its end; if nothing is to come, start piton with </dev/null\n",
+            );
+        }
+    });
     let mut bytes = Vec::new();
     std::io::stdin().read_to_end(&mut bytes).context("cannot read standard input")?;
+    drop(done);
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

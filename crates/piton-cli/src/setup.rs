@@ -4,7 +4,7 @@ use crate::cli::RunArgs;
 use crate::surroundings::Surroundings;
 use anyhow::{Context, bail};
 use piton_core::limits::Policy;
-use piton_core::permission::{Action, Rule};
+use piton_core::permission::{Action, Rule, Rules};
 use piton_engine::config::{Config, milliseconds};
 use piton_engine::context;
 use piton_engine::engine::{Attendance, Settings};
@@ -46,7 +46,23 @@ pub(crate) async fn settings(
     }
     let mut settings = bare_settings(model, around, workspace);
     settings.policy = policy(args, &config)?;
+    if settings.policy.budget.cost_micros.is_some()
+        && settings.model.price().is_none()
+        && !is_free(settings.model.name())
+    {
+        bail!(
+            "the price of {} is not known here, so a limit in dollars cannot be kept. Limit the tokens instead, with \
+             --max-tokens, or take max_cost out",
+            settings.model.name()
+        );
+    }
     Ok(settings)
+}
+
+/// Whether a model costs nothing by its nature: a server of this machine, or a recording.
+fn is_free(model: &str) -> bool {
+    let provider = model.split('/').next().unwrap_or_default();
+    provider == "recorded" || local_providers().any(|local| local.name == provider)
 }
 
 /// Settings with the default limits, nobody to ask.
@@ -59,9 +75,11 @@ pub(crate) fn bare_settings(model: Arc<dyn Model>, around: &Surroundings, worksp
     settings
 }
 
-/// What tools' processes see of our environment: all but the keys of providers.
+/// What tools' processes see of our environment: all but keys. Those are the variables in which providers have theirs,
+/// and every other whose name ends in `_API_KEY`.
 pub(crate) fn tool_environment(vars: &BTreeMap<OsString, OsString>) -> BTreeMap<OsString, OsString> {
-    let is_key = |name: &OsStr| PROVIDERS.iter().flat_map(|provider| provider.key_variables).any(|key| name == *key);
+    let is_known = |name: &OsStr| PROVIDERS.iter().flat_map(|provider| provider.key_variables).any(|key| name == *key);
+    let is_key = |name: &OsStr| is_known(name) || name.as_encoded_bytes().ends_with(b"_API_KEY");
     vars.iter().filter(|(name, _)| !is_key(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
@@ -69,7 +87,7 @@ fn policy(args: &RunArgs, config: &Config) -> anyhow::Result<Policy> {
     let mut policy = Policy::piton();
     config.apply(&mut policy);
     if args.yes {
-        policy.permission.push("*", Action::Allow);
+        policy.permission = without_questions(policy.permission);
     }
     for (rules, action) in [(&args.allow, Action::Allow), (&args.deny, Action::Deny)] {
         for rule in rules {
@@ -87,6 +105,17 @@ fn policy(args: &RunArgs, config: &Config) -> anyhow::Result<Policy> {
     Ok(policy)
 }
 
+/// The same rules with every question answered by yes. What they forbid stays forbidden.
+fn without_questions(rules: Rules) -> Rules {
+    let mut answered = Rules::default();
+    answered.push("*", Action::Allow);
+    answered.0.extend(rules.0.into_iter().map(|rule| match rule.action {
+        Action::Ask => Rule { action: Action::Allow, ..rule },
+        Action::Allow | Action::Deny => rule,
+    }));
+    answered
+}
+
 /// The model that was named, or one that can be found.
 pub(crate) async fn model(
     said: Option<&str>,
@@ -100,6 +129,9 @@ pub(crate) async fn model(
     };
     if name == "recorded" {
         let path = model.context("name a cassette as recorded/FILE")?;
+        if path == crate::demo::CASSETTE_NAME {
+            return Ok(Arc::new(crate::demo::cassette()?));
+        }
         let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read the cassette {path}"))?;
         let cassette = Recorded::parse(&text).with_context(|| path.clone())?;
         return Ok(Arc::new(cassette.named(format!("recorded/{path}"))));
@@ -112,6 +144,8 @@ pub(crate) async fn model(
 pub(crate) fn spec(name: &str, model: Option<String>, around: &Surroundings) -> ProviderSpec {
     let known = provider::find(name);
     let base_url = known.and_then(|known| known.base_url_variable).and_then(|variable| around.var(variable));
+    // A key goes to the server it is for: the provider's own, or one that was named on purpose.
+    let known = known.filter(|known| known.needs_key || base_url.is_some());
     let key = known.and_then(|known| known.key_variables.iter().find_map(|variable| around.var(variable)));
     ProviderSpec {
         provider: name.to_owned(),
@@ -143,7 +177,7 @@ pub(crate) fn probe_options() -> HttpOptions {
 
 /// The servers of this machine that need no key.
 pub(crate) fn local_providers() -> impl Iterator<Item = &'static Provider> {
-    PROVIDERS.iter().filter(|provider| !provider.needs_key && provider.base_url.contains("127.0.0.1"))
+    PROVIDERS.iter().filter(|provider| provider.key_variables.is_empty() && provider.base_url.contains("127.0.0.1"))
 }
 
 /// The first provider with a key, else the first local server that answers.
@@ -175,3 +209,39 @@ there is no model to ask yet. Any one of these will do:
   OPENAI_BASE_URL=http://… piton run --model openai-chat/NAME …    any compatible server
 
 To see Piton work without any of them:  piton demo";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    fn around(vars: &[(&str, &str)]) -> Surroundings {
+        Surroundings {
+            vars: vars.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
+            exe: PathBuf::new(),
+            data_dir: PathBuf::new(),
+            config_file: PathBuf::new(),
+            temp_dir: PathBuf::new(),
+            stdin_is_terminal: false,
+            stderr_is_terminal: false,
+            today: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_key_goes_only_to_the_server_it_is_for() {
+        let keyed = around(&[("OPENAI_API_KEY", "sk-1")]);
+        assert_eq!(spec("openai", None, &keyed).key.as_deref(), Some("sk-1"));
+        assert_eq!(spec("openai-chat", None, &keyed).key, None, "whoever listens on this machine is not OpenAI");
+        assert!(local_providers().all(|local| spec(local.name, None, &keyed).key.is_none()));
+        let named = around(&[("OPENAI_API_KEY", "sk-1"), ("OPENAI_BASE_URL", "http://my.server/v1")]);
+        assert_eq!(spec("openai-chat", None, &named).key.as_deref(), Some("sk-1"));
+    }
+
+    #[test]
+    fn tools_see_the_environment_without_keys() {
+        let vars = [("PATH", "/bin"), ("ANTHROPIC_API_KEY", "1"), ("SOME_API_KEY", "2"), ("EDITOR", "vi")];
+        let seen = tool_environment(&around(&vars).vars);
+        assert_eq!(seen.keys().collect::<Vec<_>>(), ["EDITOR", "PATH"]);
+    }
+}

@@ -58,6 +58,11 @@ impl Surroundings {
         self.vars.get(OsStr::new(name)).and_then(|value| value.to_str()).filter(|value| !value.is_empty())
     }
 
+    /// Whether lines may be drawn over on standard error: a terminal that knows how, and nobody who minds.
+    pub(crate) fn may_animate(&self) -> bool {
+        self.stderr_is_terminal && self.var("NO_COLOR").is_none() && self.var("TERM") != Some("dumb")
+    }
+
     /// The folder to work in, absolute and with links resolved.
     pub(crate) fn workspace(&self, said: Option<&Path>) -> anyhow::Result<PathBuf> {
         let dir = match said {

@@ -67,6 +67,13 @@ impl TextView {
         }
     }
 
+    /// Takes notice of what happened before, without showing it.
+    pub(crate) fn remember(&mut self, event: &Event) {
+        if let Event::MessageFinished { reply, .. } = event {
+            self.note_calls(&reply.parts);
+        }
+    }
+
     /// Moves the waiting line on. Called ten times a second on a terminal.
     pub(crate) fn tick(&mut self) {
         let Some((what, since)) = self.waiting_for.clone() else { return };
@@ -178,24 +185,6 @@ impl TextView {
                 }
             }
             Event::CallSettled { call, outcome } => self.settled(call, outcome),
-            Event::CallRequested { call, verdict, .. } => {
-                use piton_core::event::Verdict;
-                if let Verdict::Deny(text) | Verdict::Refuse(text) = verdict {
-                    let outcome = Outcome::new(Status::Denied, text);
-                    self.settled(call, &outcome);
-                }
-            }
-            Event::ApprovalGiven { subject: Subject::Call(call), decision } => {
-                use piton_core::event::Decision;
-                match decision {
-                    Decision::Approve | Decision::ApproveForSession => {}
-                    Decision::Deny(_) => self.settled(call, &Outcome::new(Status::Denied, "you said no")),
-                    Decision::Unattended => {
-                        let text = "needs your approval: allow it with --allow TOOL or --yes";
-                        self.settled(call, &Outcome::new(Status::Denied, text));
-                    }
-                }
-            }
             Event::CompactionStarted { .. } => self.wait_for("making room in the context".to_owned()),
             Event::TurnEnded { .. } => self.waiting_for = None,
             Event::SessionStarted { .. }
@@ -205,8 +194,9 @@ impl TextView {
             | Event::TurnStarted { .. }
             | Event::TurnResumed { .. }
             | Event::MessageCut { .. }
+            | Event::CallRequested { .. }
             | Event::ApprovalAsked { .. }
-            | Event::ApprovalGiven { subject: Subject::GoOn(_), .. }
+            | Event::ApprovalGiven { .. }
             | Event::StepFinished { .. }
             | Event::CompactionFinished { .. }
             | Event::CompactionFailed { .. }
@@ -223,7 +213,7 @@ impl TextView {
         self.clear();
         self.set_off();
         self.shown_chars += text.chars().count();
-        write_stdout(text);
+        write_stdout(&clean(text));
         self.spoke = true;
         self.mid_line = !text.ends_with('\n');
         self.waiting_for = None;
@@ -235,6 +225,10 @@ impl TextView {
             self.prose(&piton_core::message::prose(parts));
         }
         self.end_line();
+        self.note_calls(parts);
+    }
+
+    fn note_calls(&mut self, parts: &[Part]) {
         for part in parts {
             if let Part::ToolCall(call) = part {
                 self.calls.insert(call.id.clone(), call.clone());
@@ -246,7 +240,7 @@ impl TextView {
         let lost = if abandoned.is_empty() { "" } else { " (the text above is abandoned)" };
         self.shown_chars = 0;
         if again {
-            self.aside(&format!("{YELLOW}{why}{lost}; trying again{YELLOW:#}"));
+            self.aside(&format!("{YELLOW}{}{lost}; trying again{YELLOW:#}", clean(why)));
             self.wait_for("waiting to try again".to_owned());
         }
     }
@@ -259,7 +253,7 @@ impl TextView {
             Status::Cancelled | Status::Interrupted | Status::NotStarted => ('–', YELLOW),
         };
         let title = outcome.title.strip_prefix(&call.name).unwrap_or(&outcome.title).trim();
-        let what = if title.is_empty() { gist(&call) } else { title.to_owned() };
+        let what = if title.is_empty() { gist(&call) } else { clean(title) };
         // A title says how it went.
         let why = match outcome.title.as_str() {
             "" if outcome.status != Status::Ok => format!(" {DIM}{}{DIM:#}", first_line(&outcome.text)),
@@ -326,6 +320,11 @@ fn shorten(text: &str) -> String {
         Some((at, _)) => format!("{}…", &flat[..at]),
         None => flat,
     }
+}
+
+/// Text from a model, a tool or a provider as it may be shown: nothing in it moves the cursor or changes a colour.
+pub(crate) fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' && c != '\t' { '�' } else { c }).collect()
 }
 
 /// `12345` as `12,345`.

@@ -1,14 +1,14 @@
 //! The tool calls of one step, each with its state.
 //!
 //! ```text
-//! New ─► MustAsk ─► Asking ─► Ready ─► Running ─► Settled
-//!  │                  │                   │          ▲
-//!  ├──────────────────┼──── Ready         └ Stopping ┤
-//!  └── refused ───────┴── denied ────────────────────┘
+//! New ─► MustAsk ─► Asking ─► Ready ─► Running ──► Settled
+//!  │                  │                   │           ▲
+//!  ├──────────────────┼──── Ready         └─ Stopping ┤
+//!  └── refused ───────┴── denied ───────── Answered ──┘
 //! ```
 //!
-//! A call leaves `Running` only by being settled: a step is over when every call has its one outcome, in the order of
-//! the calls. Calls run side by side, except that one that writes files waits for those before it and holds up those
+//! Every call is settled by one event of its own, whether a tool ran or not: a step is over when each has its outcome,
+//! in the order of the calls. Calls run side by side, except that one that writes files waits for those before it and holds up those
 //! after it: a model that edits and then tests in one breath means that order.
 
 use crate::call::{CallInput, Outcome, Status, ToolClass};
@@ -41,13 +41,24 @@ enum CallState {
     /// A person is being asked.
     Asking(ToolClass),
     /// It may run as soon as its turn comes.
-    Ready(ToolClass),
+    Ready(ToolClass, AllowedBy),
     /// It has begun; only an outcome ends this.
     Running(ToolClass),
     /// It has begun and shall stop.
     Stopping(ToolClass),
+    /// It will not run: this is its answer, not yet on record.
+    Answered(Outcome),
     /// It has its result. `ran` tells whether a tool was involved.
     Settled { outcome: Outcome, ran: bool },
+}
+
+/// Why a call may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AllowedBy {
+    /// The rules in force say so.
+    Rule,
+    /// A person said so.
+    Person,
 }
 
 /// What a finished step's calls came to.
@@ -61,15 +72,15 @@ pub(crate) struct Results {
 }
 
 impl Batch {
-    /// The calls of a reply. Calls whose input could not be read, and those beyond `most`, are answered at once.
+    /// The calls of a reply. Calls whose input could not be read, and those beyond `most`, are answered, not run.
     pub(crate) fn new(calls: Vec<Arc<ToolCall>>, most: usize) -> Self {
         let calls = calls.into_iter().enumerate().map(|(position, call)| {
             let state = match &call.input {
-                CallInput::Invalid { error, .. } => CallState::unrun(Outcome::failed(format!(
+                CallInput::Invalid { error, .. } => CallState::Answered(Outcome::failed(format!(
                     "The call was not run: its arguments are {error}. Call {} again with a complete JSON object.",
                     call.name
                 ))),
-                CallInput::Json(_) if position >= most => CallState::unrun(Outcome::failed(format!(
+                CallInput::Json(_) if position >= most => CallState::Answered(Outcome::failed(format!(
                     "The call was not run: at most {most} calls are accepted in one reply."
                 ))),
                 CallInput::Json(_) => CallState::New,
@@ -79,16 +90,27 @@ impl Batch {
         Self { calls: calls.collect() }
     }
 
-    /// Answers every call that has not begun with this outcome, and asks those that have begun to stop.
+    /// Answers every call that has not begun with this outcome, and makes those that have begun stop.
     pub(crate) fn stop(mut self, unrun: &Outcome) -> Self {
         for entry in &mut self.calls {
             entry.state = match std::mem::replace(&mut entry.state, CallState::New) {
-                CallState::New | CallState::MustAsk(_) | CallState::Asking(_) | CallState::Ready(_) => {
-                    CallState::unrun(unrun.clone())
+                CallState::New | CallState::MustAsk(_) | CallState::Asking(_) | CallState::Ready(..) => {
+                    CallState::Answered(unrun.clone())
                 }
                 CallState::Running(class) | CallState::Stopping(class) => CallState::Stopping(class),
-                settled @ CallState::Settled { .. } => settled,
+                done @ (CallState::Answered(_) | CallState::Settled { .. }) => done,
             };
+        }
+        self
+    }
+
+    /// Lets the rules see every call again that has not begun, except those that a person has allowed: who goes on with
+    /// the turn has rules of its own.
+    pub(crate) fn judge_again(mut self) -> Self {
+        for entry in &mut self.calls {
+            if let CallState::MustAsk(_) | CallState::Asking(_) | CallState::Ready(_, AllowedBy::Rule) = entry.state {
+                entry.state = CallState::New;
+            }
         }
         self
     }
@@ -96,7 +118,7 @@ impl Batch {
     /// Answers the last call, if it has not begun.
     pub(crate) fn refuse_last(mut self, outcome: Outcome) -> Self {
         if let Some(entry) = self.calls.last_mut().filter(|entry| entry.state == CallState::New) {
-            entry.state = CallState::unrun(outcome);
+            entry.state = CallState::Answered(outcome);
         }
         self
     }
@@ -116,13 +138,14 @@ impl Batch {
                 self.change(call, |entry| entry.decide(decision));
             }
             Event::CallStarted { call } => self.change(call, |entry| {
-                if let CallState::Ready(class) = entry.state {
+                if let CallState::Ready(class, _) = entry.state {
                     entry.state = CallState::Running(class);
                 }
             }),
             Event::CallSettled { call, outcome } => self.change(call, |entry| {
-                if matches!(entry.state, CallState::Running(_) | CallState::Stopping(_)) {
-                    entry.state = CallState::Settled { outcome: outcome.clone(), ran: true };
+                let ran = matches!(entry.state, CallState::Running(_) | CallState::Stopping(_));
+                if ran || matches!(entry.state, CallState::Answered(_)) {
+                    entry.state = CallState::Settled { outcome: outcome.clone(), ran };
                 }
             }),
             _ => {}
@@ -151,14 +174,17 @@ impl Batch {
 
     /// What should be recorded next, without anything from outside.
     pub(crate) fn due(&self) -> Option<Event> {
-        self.calls.iter().enumerate().find_map(|(position, entry)| match entry.state {
+        self.calls.iter().enumerate().find_map(|(position, entry)| match &entry.state {
             CallState::MustAsk(_) => Some(Event::ApprovalAsked { subject: Subject::Call(entry.call.id.clone()) }),
-            CallState::Ready(class) if self.is_free(position, class) => {
+            CallState::Ready(class, _) if self.is_free(position, *class) => {
                 Some(Event::CallStarted { call: entry.call.id.clone() })
+            }
+            CallState::Answered(outcome) => {
+                Some(Event::CallSettled { call: entry.call.id.clone(), outcome: outcome.clone() })
             }
             CallState::New
             | CallState::Asking(_)
-            | CallState::Ready(_)
+            | CallState::Ready(..)
             | CallState::Running(_)
             | CallState::Stopping(_)
             | CallState::Settled { .. } => None,
@@ -172,7 +198,7 @@ impl Batch {
             CallState::Asking(_) => Some(Job::AskApproval(Subject::Call(entry.call.id.clone()))),
             CallState::Running(_) => Some(Job::RunTool(entry.call.clone())),
             CallState::Stopping(_) => Some(Job::StopTool(entry.call.clone())),
-            CallState::MustAsk(_) | CallState::Ready(_) | CallState::Settled { .. } => None,
+            CallState::MustAsk(_) | CallState::Ready(..) | CallState::Answered(_) | CallState::Settled { .. } => None,
         };
         self.calls.iter().filter_map(job).collect()
     }
@@ -191,20 +217,14 @@ impl Batch {
     /// Whether nothing before this call holds it up.
     fn is_free(&self, position: usize, class: ToolClass) -> bool {
         self.calls[..position].iter().all(|earlier| match earlier.state {
-            CallState::Settled { .. } => true,
+            CallState::Answered(_) | CallState::Settled { .. } => true,
             CallState::New => false,
             CallState::MustAsk(other)
             | CallState::Asking(other)
-            | CallState::Ready(other)
+            | CallState::Ready(other, _)
             | CallState::Running(other)
             | CallState::Stopping(other) => class != ToolClass::Write && other != ToolClass::Write,
         })
-    }
-}
-
-impl CallState {
-    fn unrun(outcome: Outcome) -> Self {
-        Self::Settled { outcome, ran: false }
     }
 }
 
@@ -217,23 +237,23 @@ impl Entry {
             Arc::make_mut(&mut self.call).input = CallInput::Json(input.clone());
         }
         self.state = match verdict {
-            Verdict::Allow => CallState::Ready(class),
+            Verdict::Allow => CallState::Ready(class, AllowedBy::Rule),
             Verdict::Ask => CallState::MustAsk(class),
-            Verdict::Deny(text) => CallState::unrun(Outcome::new(Status::Denied, text)),
-            Verdict::Refuse(text) => CallState::unrun(Outcome::failed(text)),
+            Verdict::Deny(text) => CallState::Answered(Outcome::new(Status::Denied, text)),
+            Verdict::Refuse(text) => CallState::Answered(Outcome::failed(text)),
         };
     }
 
     fn decide(&mut self, decision: &Decision) {
         let CallState::Asking(class) = self.state else { return };
         self.state = match decision {
-            Decision::Approve | Decision::ApproveForSession => CallState::Ready(class),
+            Decision::Approve | Decision::ApproveForSession => CallState::Ready(class, AllowedBy::Person),
             Decision::Deny(words) => {
                 let words = words.as_deref().map_or(String::new(), |words| format!(" They said: {words}"));
                 let text = format!("The user did not allow this call; it was not run.{words}");
-                CallState::unrun(Outcome::new(Status::Denied, text))
+                CallState::Answered(Outcome::new(Status::Denied, text))
             }
-            Decision::Unattended => CallState::unrun(Outcome::new(
+            Decision::Unattended => CallState::Answered(Outcome::new(
                 Status::Denied,
                 format!(
                     "The call was not run: {} needs an approval and nobody is there to give it. Do what can be done \

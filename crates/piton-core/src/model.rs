@@ -15,6 +15,8 @@ pub struct Request {
     pub system: String,
     /// The tools on offer, sorted by name so that the prefix stays byte-stable. Empty: none are offered.
     pub tools: Arc<[crate::call::ToolSpec]>,
+    /// Whether the model may call them in this reply. They stay on offer either way, or the provider's cache is lost.
+    pub may_call: bool,
     /// The conversation. Every tool call in it is answered once, in order.
     pub messages: Vec<Arc<Message>>,
     /// The most tokens the model may generate, where the provider wants to be told.

@@ -19,15 +19,12 @@ pub struct Frame {
 
 /// The request for the step under way.
 pub fn build(session: &Session, frame: &Frame, model: &str) -> Request {
-    let tools = match session.step_kind() {
-        StepKind::Ordinary | StepKind::Continue => frame.tools.clone(),
-        StepKind::WrapUp => Arc::from([]),
-    };
     Request {
         session: session.id().0.clone(),
         model: model.to_owned(),
         system: frame.system.to_string(),
-        tools,
+        tools: frame.tools.clone(),
+        may_call: session.step_kind() != StepKind::WrapUp,
         messages: session.transcript().cloned().collect(),
         max_output_tokens: frame.max_output_tokens,
     }

@@ -78,6 +78,9 @@ pub fn backoff_ms(first_ms: u64, cap_ms: u64, retry: u32) -> u64 {
 
 /// Whether the limits leave room for retry number `retry`.
 pub(crate) fn within(policy: &RetryPolicy, kind: ModelErrorKind, retry: u32, failed_this_turn: u32) -> bool {
+    if kind == ModelErrorKind::Interrupted {
+        return true;
+    }
     let unusable = matches!(kind, ModelErrorKind::EmptyReply | ModelErrorKind::Malformed);
     policy.per_call.is_none_or(|most| retry <= most)
         && policy.per_turn.is_none_or(|most| failed_this_turn < most)
@@ -123,5 +126,10 @@ mod tests {
         assert!(wait_ms(&policy, &error(ModelErrorKind::Network, None), 5, 5, 0).is_some());
         assert_eq!(wait_ms(&policy, &error(ModelErrorKind::Network, None), 6, 6, 0), None);
         assert_eq!(wait_ms(&policy, &error(ModelErrorKind::EmptyReply, None), 3, 3, 0), None);
+        assert_eq!(
+            wait_ms(&policy, &error(ModelErrorKind::Interrupted, None), 60, 60, 0),
+            Some(0),
+            "our own death is free"
+        );
     }
 }

@@ -27,13 +27,13 @@ mod work;
 
 use self::work::{After, AfterCompaction, Ending, TurnWork, Work, canceled, has_substance};
 use crate::batch::Batch;
-use crate::call::{CallInput, Outcome, Status};
+use crate::call::{CallInput, Outcome, Status, ToolClass};
 use crate::event::{Delivery, Event, Origin, Record, Spent, StepKind, Subject, Trigger, TurnEnd};
 use crate::ids::{CallId, Seq, SessionId, TimeMs};
 use crate::limits::Policy;
 use crate::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
 use crate::model::{ModelError, ModelErrorKind, Reply};
-use crate::permission::Rules;
+use crate::permission::Action;
 use crate::retry;
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -275,11 +275,13 @@ impl Session {
         &self.work.turn.policy
     }
 
-    /// The permission rules in force: the turn's, then what the user has granted since.
-    pub fn rules(&self) -> Rules {
-        let mut rules = self.work.turn.policy.permission.clone();
-        rules.0.extend(self.work.granted.iter().cloned());
-        rules
+    /// What the rules of the turn and what the user has granted since say of a call. A grant answers a question; it does
+    /// not lift a ban.
+    pub fn judge(&self, tool: &str, class: ToolClass) -> Action {
+        match self.work.turn.policy.permission.judge(tool, class) {
+            Action::Ask if self.work.granted.iter().any(|granted| granted == tool) => Action::Allow,
+            action => action,
+        }
     }
 
     /// An open call by its id.
@@ -369,7 +371,11 @@ impl Phase {
 
             (phase, Event::TurnResumed { model, policy }) => {
                 work.turn.resume(model, policy, record.at_ms);
-                phase
+                match phase {
+                    RunningTools(batch, after) => RunningTools(batch.judge_again(), after),
+                    AskingToGoOn(call) => Stuck(call),
+                    phase => phase,
+                }
             }
 
             (Due, Event::TurnStarted { model, policy, compact_at_tokens, .. }) => work.start_turn(

@@ -23,6 +23,7 @@ use crate::engine::{Attendance, EngineError, Settings, TurnReport, now_ms};
 use crate::jobs::{Done, JobKey, Jobs};
 use crate::journal::{Journal, JournalError, SessionDir};
 use crate::partial;
+use piton_core::call::{Outcome, Status};
 use piton_core::event::{Canceller, Decision, Delivery, Event, Record, Subject, Verdict};
 use piton_core::ids::{CallId, MessageId};
 use piton_core::message::{Message, Part, Role, ToolCall, Usage};
@@ -103,7 +104,8 @@ impl Driver {
         let frame = Frame {
             system: settings.system.clone(),
             tools: settings.tools.specs(),
-            max_output_tokens: settings.model.limits().max_output_tokens,
+            // The provider's own default: the model's limit is seldom wanted, and counts against the window.
+            max_output_tokens: None,
         };
         let runners = settings.runner.clone().map(|command| Runners::new(command, dir.calls(), settings.env.clone()));
         Self {
@@ -147,7 +149,10 @@ impl Driver {
 
     async fn drive(&mut self) -> Result<(), JournalError> {
         // Nothing moves before the first command, so that what it says can join what was cut off.
-        let Some(command) = self.inbox.recv().await else { return Ok(()) };
+        let command = match self.inbox.recv().await {
+            None | Some(Command::Close) => return Ok(()),
+            Some(command) => command,
+        };
         self.recover();
         self.obey(command);
         loop {
@@ -156,11 +161,12 @@ impl Driver {
             self.commit().await?;
             self.start_missing();
             self.answer_waiters();
-            if self.closing && self.session.is_at_rest() {
+            if self.closing && !self.session.is_in_turn() {
                 return Ok(());
             }
             tokio::select! {
-                command = self.inbox.recv() => self.obey(command.unwrap_or(Command::Close)),
+                // `None`: the last handle was dropped.
+                command = self.inbox.recv(), if !self.closing => self.obey(command.unwrap_or(Command::Close)),
                 done = self.jobs.next() => self.take(done),
             }
         }
@@ -169,9 +175,8 @@ impl Driver {
     /// Takes over what a killed process left: its turn goes on by our rules, and what only that process could have
     /// ended is ended.
     fn recover(&mut self) {
-        let (model, policy) = (self.settings.model.name(), &self.settings.policy);
-        if self.session.is_in_turn() && (self.session.model() != model || **self.session.policy() != *policy) {
-            let (model, policy) = (model.to_owned(), Box::new(policy.clone()));
+        if self.session.is_in_turn() {
+            let (model, policy) = (self.settings.model.name().to_owned(), Box::new(self.settings.policy.clone()));
             self.record(Event::TurnResumed { model, policy });
         }
         let asked = self.session.wanted().into_iter().find_map(|job| match job {
@@ -282,6 +287,13 @@ impl Driver {
                 trigger,
                 error: "the conversation no longer fits the model's window".to_owned(),
             }),
+            Job::RunTool(call) | Job::StopTool(call) if self.settings.tools.get(&call.name).is_none() => {
+                let text = format!(
+                    "[interrupted] This call was started by a Piton that had the tool {}; this one has not.",
+                    call.name
+                );
+                Some(Event::CallSettled { call: call.id.clone(), outcome: Outcome::new(Status::Interrupted, text) })
+            }
             Job::CallModel { .. }
             | Job::Wait { .. }
             | Job::WatchDeadline { .. }
@@ -293,10 +305,9 @@ impl Driver {
     /// The answer to a question that nobody need be asked: the rules have changed since it was put (the user said
     /// "always", or resumed with other flags), or nobody is there.
     fn answer_without_asking(&self, subject: Subject) -> Option<Event> {
-        let rules = self.session.rules();
         let allows = |call: &Arc<ToolCall>| {
             let class = self.settings.tools.get(&call.name)?.spec().class;
-            Some(rules.judge(&call.name, class) == Action::Allow)
+            Some(self.session.judge(&call.name, class) == Action::Allow)
         };
         let decision = match &subject {
             Subject::Call(id) if self.session.open_call(id).and_then(allows) == Some(true) => Decision::Approve,
@@ -314,7 +325,7 @@ impl Driver {
             return Event::CallRequested { call: call.id.clone(), input: None, class, verdict: Verdict::Refuse(text) };
         };
         let class = tool.spec().class;
-        let verdict = match self.session.rules().judge(&call.name, class) {
+        let verdict = match self.session.judge(&call.name, class) {
             Action::Allow => Verdict::Allow,
             Action::Ask => Verdict::Ask,
             Action::Deny => Verdict::Deny(format!("The call was not run: a rule forbids {} here.", call.name)),
@@ -429,15 +440,19 @@ impl Driver {
     }
 }
 
-/// What the model said last, if it spoke after the user did.
+/// What the model said last, if it spoke after the user did. A reply that was cut and continued is one.
 fn last_words(session: &Session) -> String {
     let messages: Vec<&Arc<Message>> = session.transcript().collect();
-    let last = messages
-        .iter()
-        .rev()
-        .take_while(|message| message.role != Role::User)
-        .find(|message| message.role == Role::Assistant);
-    last.map_or(String::new(), |message| message.prose())
+    let mut backwards = messages.iter().rev().skip_while(|message| message.role == Role::Tool).peekable();
+    let mut text = String::new();
+    while let Some(reply) = backwards.next_if(|message| message.role == Role::Assistant) {
+        text.insert_str(0, &reply.prose());
+        // Between the pieces stands a note of ours, which has no id.
+        if backwards.next_if(|message| message.role == Role::User && message.id.is_none()).is_none() {
+            break;
+        }
+    }
+    text
 }
 
 /// Uniform in 0..=1000, to spread retries.

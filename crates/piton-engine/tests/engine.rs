@@ -460,3 +460,64 @@ async fn fragments_are_told_as_they_come_and_are_not_in_the_journal() {
     }
     assert_eq!(*said.lock().unwrap(), "word by word");
 }
+
+#[tokio::test]
+async fn dropping_the_last_handle_in_mid_turn_cancels_it_once() {
+    let home = Home::new();
+    let (settings, gate) = with_gate(cassette(&[call("gate", &json!({})), says("never")]));
+    let session = home.create(settings);
+    let dir = session.dir().clone();
+    let events = session.subscribe(1);
+    let turn = tokio::spawn(async move { session.prompt("go").await.map(|report| report.end) });
+    gate.began.notified().await;
+    turn.abort();
+    let records = recorded(events).await;
+    let cancels = records.iter().filter(|record| matches!(record.event, Event::CancelRequested { .. })).count();
+    assert_eq!(cancels, 1);
+    assert!(matches!(records.last().unwrap().event, Event::WriterClosed {}));
+    assert_eq!(journal::read_session(&dir).unwrap(), records);
+}
+
+#[tokio::test]
+async fn closing_does_not_wait_for_what_was_said_too_late() {
+    let home = Home::new();
+    let (settings, gate) = with_gate(cassette(&[call("gate", &json!({})), says("never")]));
+    let session = home.create(settings);
+    let speak = |text: &'static str| {
+        let session = session.clone();
+        tokio::spawn(async move { session.prompt(text).await })
+    };
+    let first = speak("go");
+    gate.began.notified().await;
+    session.cancel();
+    let late = speak("one more thing");
+    tokio::task::yield_now().await;
+    session.close().await;
+    assert_eq!(first.await.unwrap().unwrap().end, TurnEnd::Canceled);
+    assert!(matches!(late.await.unwrap(), Err(EngineError::Closed) | Ok(_)));
+}
+
+#[tokio::test]
+async fn a_call_whose_tool_is_gone_is_interrupted_on_resuming() {
+    let home = Home::new();
+    let lines = [call("gate", &json!({})), says("I see")];
+    let (settings, gate) = with_gate(cassette(&lines));
+    let session = home.create(settings);
+    let turn = tokio::spawn({
+        let session = session.clone();
+        async move { session.prompt("go").await }
+    });
+    gate.began.notified().await;
+    let copy = Home::new();
+    let to = copy.data.path().join("sessions").join(session.id().as_str());
+    std::fs::create_dir_all(&to).unwrap();
+    for name in ["journal.db", "journal.db-wal"] {
+        std::fs::copy(session.dir().root().join(name), to.join(name)).unwrap();
+    }
+    let resumed = copy.engine().resume(session.id(), cassette(&lines)).unwrap();
+    assert_eq!(resumed.go_on().await.unwrap().text, "I see");
+    assert!(format!("{:?}", transcript(&resumed)).contains("this one has not"));
+    resumed.close().await;
+    session.close().await;
+    turn.await.unwrap().unwrap();
+}

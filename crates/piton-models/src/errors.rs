@@ -151,14 +151,14 @@ const WINDOW_WORDS: &[&str] = &[
     "tokens in the prompt exceeds",
 ];
 
-const MONEY_WORDS: &[&str] = &[
+/// How providers say that the money is gone.
+const SPENT_WORDS: &[&str] = &[
     "insufficient_quota",
     "insufficient quota",
     "insufficient_balance",
     "insufficient balance",
     "insufficient credits",
     "credit balance is too low",
-    "billing",
     "exceeded your current quota",
     "quota exceeded for your plan",
     "payment required",
@@ -182,8 +182,9 @@ fn kind_of_response(status: u16, facts: &Facts) -> ModelErrorKind {
         400 | 403 | 422 if facts.is_named(FILTER_NAMES) || facts.says(&["flagged for moderation"]) => {
             Kind::ContentFilter
         }
-        400 | 402 | 403 if facts.says(MONEY_WORDS) => Kind::QuotaSpent,
-        429 if facts.says(MONEY_WORDS) => Kind::QuotaSpent,
+        400 | 402 | 403 if facts.says(SPENT_WORDS) || facts.says(&["billing"]) => Kind::QuotaSpent,
+        // Some 429s that will pass advertise a payment method as well.
+        429 if facts.says(SPENT_WORDS) && !facts.says(&["try again in", "per minute"]) => Kind::QuotaSpent,
         402 => Kind::QuotaSpent,
         401 | 403 => Kind::Auth,
         404 => Kind::NotFound,

@@ -67,6 +67,15 @@ pub(crate) fn sent_input(input: &CallInput) -> Value {
     }
 }
 
+/// A tool's name as every server takes it back. Models invent names that servers then refuse in the history.
+pub(crate) fn sent_name(name: &str) -> String {
+    const MOST_CHARS: usize = 64;
+    match name {
+        "" => "unknown".to_owned(),
+        name => IdRule::Word.fit(name).chars().take(MOST_CHARS).collect(),
+    }
+}
+
 /// Whether an assistant message says anything that can be sent: prose or a call. Reasoning alone cannot.
 pub(crate) fn speaks(message: &Message) -> bool {
     message.parts.iter().any(|part| match part {
@@ -79,4 +88,17 @@ pub(crate) fn speaks(message: &Message) -> bool {
 /// The number of replies a transcript holds.
 pub(crate) fn replies(messages: &[Arc<Message>]) -> usize {
     messages.iter().filter(|message| message.role == Role::Assistant).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_a_model_made_up_goes_back_in_a_form_that_servers_take() {
+        assert_eq!(sent_name("read"), "read");
+        assert_eq!(sent_name("functions.read file"), "functions_read_file");
+        assert_eq!(sent_name(""), "unknown");
+        assert_eq!(sent_name(&"x".repeat(100)).len(), 64);
+    }
 }

@@ -6,6 +6,7 @@
 //! followed: a POST with a key is for the address that was given. Proxies come from the options, never from the
 //! environment.
 
+use piton_core::limits::STREAM_STALL_MS;
 use piton_core::model::{ModelError, ModelErrorKind};
 use reqwest::{Client, Url};
 use std::error::Error;
@@ -34,7 +35,7 @@ impl Default for HttpOptions {
             // A host that does not answer a SYN in ten seconds is not there; the loop asks again anyway.
             connect_timeout_ms: 10_000,
             // Providers send a keep-alive every 15 s or so; the slowest silent thinkers stay under a minute.
-            stall_ms: 60_000,
+            stall_ms: STREAM_STALL_MS,
             proxy: None,
             no_proxy: None,
             user_agent: concat!("piton/", env!("CARGO_PKG_VERSION")).to_owned(),

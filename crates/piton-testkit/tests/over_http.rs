@@ -35,6 +35,7 @@ fn request() -> Request {
         model: "m".into(),
         system: "Be brief.".into(),
         tools: Arc::new([]),
+        may_call: true,
         messages: vec![Arc::new(Message::user("msg_1".into(), "hello"))],
         max_output_tokens: None,
     }

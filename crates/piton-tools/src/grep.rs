@@ -129,6 +129,9 @@ fn grep(input: &Input, cx: &ToolContext) -> Result<Outcome, Outcome> {
     Ok(Outcome::ok(text).titled(title).with(metadata))
 }
 
+/// A line is held in memory whole; a file with a longer one has no matches.
+const LONGEST_LINE_BYTES: usize = 16 << 20;
+
 fn search_all(
     root: &Path,
     glob: Option<&PathPattern>,
@@ -143,6 +146,7 @@ fn search_all(
             .line_terminator(LineTerminator::crlf())
             .before_context(context)
             .after_context(context)
+            .heap_limit(Some(LONGEST_LINE_BYTES))
             .build();
         let (regex, all) = (regex.clone(), &all);
         Box::new(move |entry| {

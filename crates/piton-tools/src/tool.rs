@@ -64,7 +64,7 @@ pub struct ToolContext {
     pub cancel: CancellationToken,
     /// Which files the model has seen, in which state.
     pub files: Arc<FileLedger>,
-    /// The whole environment of a subprocess, secrets already left out.
+    /// The whole environment of a subprocess. The caller has left out what no tool should see.
     pub env: Arc<BTreeMap<OsString, OsString>>,
     /// How much of everything.
     pub limits: ToolLimits,

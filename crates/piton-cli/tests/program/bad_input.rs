@@ -163,3 +163,17 @@ fn a_cassette_that_is_not_one_is_named_with_its_line() {
     run_with_model(&stage, "recorded/bad.jsonl").expect_code(1).expect_said(&["bad.jsonl", "line 2"]);
     run_with_model(&stage, "recorded/none.jsonl").expect_code(1).expect_said(&["none.jsonl"]);
 }
+
+#[test]
+fn a_limit_in_dollars_that_cannot_be_kept_is_not_accepted() {
+    let stage = stage();
+    stage.run(&["--max-cost=1", "go"]).expect_code(1).expect_said(&["price", "--max-tokens"]);
+    assert!(stage.provider.requests().is_empty());
+}
+
+#[test]
+fn what_a_model_says_cannot_draw_on_the_terminal() {
+    let stage = Stage::new(json!([{"text": "hi\u{1b}[2K\rho"}]));
+    let ran = Ran::of(stage.piton(&["run", "--model", "openai-chat/m", "go"])).expect_code(0);
+    assert_eq!(ran.stdout, "hi�[2K�ho\n");
+}

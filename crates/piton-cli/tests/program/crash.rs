@@ -146,3 +146,33 @@ fn a_disk_that_takes_no_more_stops_the_session_before_the_next_act_and_it_goes_o
     let once: Vec<String> = (0..40).map(|n| n.to_string()).collect();
     assert_eq!(ran, once, "nothing was left out, nothing ran twice");
 }
+
+#[test]
+fn the_time_a_session_lay_still_does_not_count() {
+    let stage = Stage::new(json!([{"stall": 60, "text": "never"}, {"text": "here I am"}]));
+    let stage = stage.with_config("[limits]\nmax_time = 2\n");
+    let mut child = stage.start(&["go"]);
+    until("the model is asked", || !stage.provider.requests().is_empty());
+    kill(child.id(), Signal::KILL);
+    child.wait().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(2_100));
+    stage.run(&["--continue"]).expect_code(0);
+}
+
+#[test]
+fn a_demo_that_was_killed_goes_on() {
+    let stage = Stage::new(json!([]));
+    let dir = stage.workspace.path();
+    let mut command = crate::stage::bare(&stage.home.path());
+    command.args(["demo", "--dir", dir.to_str().unwrap()]);
+    command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let list = || crate::stage::Ran::of(stage.piton(&["session", "list", "--json"])).stdout;
+    until("it has begun", || list().contains("recorded/demo"));
+    kill(child.id(), Signal::KILL);
+    child.wait().unwrap();
+    let mut again = stage.piton(&["run", "--yes", "--continue"]);
+    again.env_remove("OPENAI_API_KEY").env_remove("ANTHROPIC_API_KEY");
+    crate::stage::Ran::of(again).expect_code(0);
+    assert!(stage.workspace.read("src/lib.rs").contains("left_over"));
+}

@@ -190,3 +190,45 @@ fn the_first_request_spends_at_most_8_kb_on_prompt_and_tools() {
     let bytes = body["tools"].to_string().len() + body["messages"][0].to_string().len();
     assert!(bytes <= 8 * 1024, "{bytes} bytes");
 }
+
+#[test]
+fn an_answer_that_was_cut_and_continued_is_one_answer() {
+    let stage = Stage::new(json!([{"text": "first half, ", "finish": "length"}, {"text": "second half"}]));
+    let ran = Ran::of(stage.piton(&["run", "--quiet", "--model", "openai-chat/m", "write"])).expect_code(0);
+    assert_eq!(ran.stdout, "first half, second half\n");
+}
+
+#[test]
+fn the_last_step_has_the_same_tools_and_may_not_use_them() {
+    for (protocol, none) in [("openai-chat", json!("none")), ("anthropic", json!({"type": "none"}))] {
+        let busy = json!({"tools": [{"name": "bash", "args": {"command": "true"}}]});
+        let stage = Stage::speaking(protocol, json!([busy, {"text": "that was all"}]));
+        assert_eq!(stage.run(&["--max-steps=2", "go"]).end(), "max_steps");
+        let requests = stage.provider.requests();
+        assert_eq!(requests[0].body["tools"], requests[1].body["tools"], "the cache holds");
+        assert_eq!((&requests[0].body["tool_choice"], &requests[1].body["tool_choice"]), (&Value::Null, &none));
+    }
+}
+
+#[test]
+fn every_call_is_settled_once_whether_it_ran_or_not() {
+    let calls = json!([{"tools": [
+        {"name": "bash", "args": {"command": "true"}},
+        {"name": "bash", "raw": "{broken"},
+        {"name": "invented", "args": {}},
+        {"name": "write", "args": {"path": "x", "content": ""}},
+    ]}, {"text": "done"}]);
+    let stage = Stage::new(calls);
+    let ran = stage.run(&["--deny", "write", "go"]).expect_code(0);
+    let statuses: Vec<Value> = ran.outcomes().iter().map(|outcome| outcome["status"].clone()).collect();
+    assert_eq!(statuses, ["ok", "failed", "failed", "denied"]);
+}
+
+#[test]
+fn yes_answers_questions_and_lifts_no_ban() {
+    let script = json!([{"tools": [{"name": "bash", "args": {"command": "touch x"}}]}, {"text": "done"}]);
+    let stage = Stage::new(script).with_config("[permission]\nbash = \"deny\"\n");
+    let ran = stage.run(&["go"]);
+    assert_eq!(ran.outcomes()[0]["status"], "denied");
+    assert!(!stage.workspace.has("x"));
+}

@@ -89,7 +89,7 @@ impl Bench {
         for job in self.session.wanted() {
             if let Job::JudgeCall(call) = job {
                 let class = class_of(&call.name);
-                let verdict = match self.session.rules().judge(&call.name, class) {
+                let verdict = match self.session.judge(&call.name, class) {
                     Action::Allow => Verdict::Allow,
                     Action::Ask => Verdict::Ask,
                     Action::Deny => Verdict::Deny("a rule forbids it".into()),
@@ -714,6 +714,45 @@ fn the_same_call_many_times_in_one_reply_is_one_try() {
 }
 
 #[test]
+fn who_goes_on_with_a_turn_has_rules_of_their_own() {
+    check(
+        |b| {
+            b.policy.permission.push("*", Action::Allow);
+            b.say("go");
+            // The write waits behind the command, allowed by the rules so far.
+            b.calls(&["bash", "edit"]);
+            let mut policy = b.policy.clone();
+            policy.permission.push("edit", Action::Deny);
+            b.policy = policy.clone();
+            b.happen(Event::TurnResumed { model: "fake/other".into(), policy: Box::new(policy) });
+            assert_eq!(b.wanted(), "run(c1_0) judge(c1_1)");
+            b.judge();
+            b.finish_with("c1_0", Outcome::ok("done"));
+        },
+        expect![[r#"
+            user       go
+            assistant  bash#c1_0 edit#c1_1
+            result     #c1_0 ok
+            result     #c1_1 denied
+            calling_model call_model(2, 1)
+        "#]],
+    );
+}
+
+#[test]
+fn always_answers_questions_and_lifts_no_ban() {
+    let mut b = Bench::with(Policy::piton());
+    b.say("go");
+    b.calls(&["bash"]);
+    b.approve(Subject::Call(CallId::from("c1_0")), Decision::ApproveForSession);
+    assert_eq!(b.session.judge("bash", ToolClass::Opaque), Action::Allow);
+    let mut policy = b.policy.clone();
+    policy.permission.push("bash", Action::Deny);
+    b.happen(Event::TurnResumed { model: "fake/model".into(), policy: Box::new(policy) });
+    assert_eq!(b.session.judge("bash", ToolClass::Opaque), Action::Deny);
+}
+
+#[test]
 fn polling_something_that_changes_is_progress() {
     check(
         |b| {
@@ -941,6 +980,7 @@ fn one_of_each_phase() -> Vec<Bench> {
                     class: ToolClass::Read,
                     verdict: Verdict::Refuse("no".into()),
                 });
+                b.record(Event::CallSettled { call: id.clone(), outcome: Outcome::failed("no") });
                 b.record(Event::StepFinished { step: 1 });
                 if wanted == "asking_to_go_on" {
                     b.record(Event::ApprovalAsked { subject: Subject::GoOn(id) });

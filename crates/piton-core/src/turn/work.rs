@@ -9,7 +9,6 @@ use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::limits::{LastStep, MAX_CUT_REPLIES, Policy};
 use crate::message::{FinishReason, Message, Part, Role, Usage};
 use crate::model::{ModelError, ModelErrorKind, Reply};
-use crate::permission::{Action, Rule};
 use crate::progress::{self, Compare, Seen};
 use crate::retry;
 use std::collections::{HashSet, VecDeque};
@@ -54,7 +53,7 @@ pub(super) struct Work {
     pub(super) heard: HashSet<MessageId>,
     pub(super) waiting: VecDeque<Waiting>,
     /// Tools the user approved for the whole session.
-    pub(super) granted: Vec<Rule>,
+    pub(super) granted: Vec<String>,
     pub(super) turns: u32,
     pub(super) steps: u32,
     /// Tokens of the conversation as the provider last counted them.
@@ -278,7 +277,8 @@ impl Work {
         retry_at: Option<TimeMs>,
     ) -> Phase {
         self.turn.spend(usage, None);
-        self.turn.failures += 1;
+        // Our own death is not the provider's fault.
+        self.turn.failures += u32::from(error.kind != ModelErrorKind::Interrupted);
         let policy = &self.turn.policy;
         let may_retry =
             error.kind.is_retryable() && retry::within(&policy.retry, error.kind, attempt, self.turn.failures);
@@ -378,7 +378,7 @@ impl Work {
         let Some(call) = batch.call(id) else { return };
         match decision {
             Decision::ApproveForSession => {
-                self.granted.push(Rule { tool: call.name.clone(), action: Action::Allow });
+                self.granted.push(call.name.clone());
             }
             Decision::Unattended => {
                 if !self.turn.unattended.contains(&call.name) {

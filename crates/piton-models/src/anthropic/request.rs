@@ -1,7 +1,7 @@
 //! The request body of Messages. Same request, same bytes; one more message only adds bytes to `messages`, the cache
 //! marks aside: they sit on the newest two user messages and move along, which the provider's cache does not mind.
 
-use crate::history::{IdRule, WireIds, sent_input, speaks};
+use crate::history::{IdRule, WireIds, sent_input, sent_name, speaks};
 use piton_core::message::{Message, Part, Role};
 use piton_core::model::Request;
 use serde_json::{Map, Value, json};
@@ -27,6 +27,9 @@ pub fn encode(request: &Request, max_tokens: u32) -> Value {
     if let Some(last) = tools.last_mut() {
         mark_cached(last);
         body.insert("tools".into(), tools.into());
+        if !request.may_call {
+            body.insert("tool_choice".into(), json!({ "type": "none" }));
+        }
     }
     body.insert("messages".into(), messages(request).into());
     body.insert("stream".into(), true.into());
@@ -110,7 +113,7 @@ fn assistant_block(part: &Part, ids: &WireIds) -> Option<Value> {
         Part::Reasoning { text, opaque } => thinking_block(text, opaque.as_ref()?),
         Part::ToolCall(call) => {
             let input = sent_input(&call.input);
-            Some(json!({ "type": "tool_use", "id": ids.get(&call.id), "name": call.name, "input": input }))
+            Some(json!({ "type": "tool_use", "id": ids.get(&call.id), "name": sent_name(&call.name), "input": input }))
         }
         Part::ToolResult { .. } | Part::Image { .. } => None,
     }

@@ -1,6 +1,6 @@
 //! The request body of Chat Completions. Same request, same bytes; one more message only adds bytes to `messages`.
 
-use crate::history::{IdRule, WireIds, sent_input, speaks};
+use crate::history::{IdRule, WireIds, sent_input, sent_name, speaks};
 use piton_core::message::{Message, Part, Role, ToolCall};
 use piton_core::model::Request;
 use serde_json::{Map, Value, json};
@@ -25,6 +25,9 @@ pub fn encode(request: &Request, dialect: Dialect) -> Value {
             json!({ "type": "function", "function": function })
         });
         body.insert("tools".into(), tools.collect());
+        if !request.may_call {
+            body.insert("tool_choice".into(), "none".into());
+        }
     }
     if let Some(tokens) = request.max_output_tokens {
         let key = match dialect {
@@ -118,7 +121,7 @@ fn echoed_reasoning(parts: &[Part]) -> String {
 }
 
 fn tool_call(call: &ToolCall, ids: &WireIds) -> Value {
-    let function = json!({ "name": call.name, "arguments": sent_input(&call.input).to_string() });
+    let function = json!({ "name": sent_name(&call.name), "arguments": sent_input(&call.input).to_string() });
     let mut body = json!({ "id": ids.get(&call.id), "type": "function", "function": function });
     if let Some(extra) = call.opaque.as_ref().and_then(|opaque| opaque.get("extra_content")) {
         body["extra_content"] = extra.clone();

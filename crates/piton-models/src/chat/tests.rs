@@ -35,6 +35,7 @@ fn request(messages: Vec<Arc<Message>>) -> Request {
         model: "m".into(),
         system: "sys".into(),
         tools: Arc::new([]),
+        may_call: true,
         messages,
         max_output_tokens: None,
     }

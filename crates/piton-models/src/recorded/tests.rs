@@ -14,6 +14,7 @@ fn request(replies: usize) -> Request {
         model: String::new(),
         system: String::new(),
         tools: Arc::new([]),
+        may_call: true,
         messages,
         max_output_tokens: None,
     }

@@ -182,7 +182,10 @@ impl Watch {
         let shell = spawn(spec, &writer)?;
         // Only the command writes now, so that its end is the pipe's.
         drop(writer);
-        let shell_ended = pidfd_open(shell, PidfdFlags::empty())?;
+        let shell_ended = pidfd_open(shell, PidfdFlags::empty()).inspect_err(|_| {
+            // Nobody would watch it: it must not go on.
+            let _ = kill_process_group(shell, Signal::KILL);
+        })?;
         let buffer = vec![0; BUFFER_BYTES];
         Ok(Self {
             shell,
