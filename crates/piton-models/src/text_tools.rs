@@ -36,11 +36,12 @@ mod llama;
 mod harmony;
 
 mod dialect;
-
-#[cfg(test)]
-mod tests;
+mod render;
+mod model;
 
 pub use dialect::{Dialect, detect};
+pub use model::TextTools;
+pub use render::Speech;
 
 /// Reads a reply as it comes. The cuts between the pieces make no difference, only to how the text is cut up.
 pub trait Decoder: Send {
@@ -104,3 +105,6 @@ pub enum Notation {
     /// nothing is guessed or completed.
     Relaxed,
 }
+
+#[cfg(test)]
+mod tests;

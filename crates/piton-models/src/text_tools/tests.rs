@@ -3,6 +3,7 @@
 
 mod dialects;
 mod properties;
+mod model;
 mod use_tool;
 
 use super::{Decoder, Dialect, Event, Options};

@@ -164,7 +164,8 @@ fn each_reader(check: impl Fn(&New<'_>)) {
 #[test]
 fn any_text_is_read_alike_in_any_pieces() {
     let mut random = Random(42);
-    for _ in 0..400 {
+    // A second's worth; 2,000 rounds found nothing either.
+    for _ in 0..60 {
         for text in [random.soup(), random.noise()] {
             each_reader(|new| {
                 let whole = shown(&events(new(), [text.as_str()]));
