@@ -65,14 +65,13 @@ impl UseTool {
         arguments::call(name.trim(), input)
     }
 
-    /// The arguments, without their closing tag: the last one, since their strings may hold others.
+    /// The arguments, up to their closing tag: the last one, since their strings may hold others. In a cut text that one
+    /// may stand in a string, too; then what is before it is no whole object.
     fn input(&self, inner: &str, end: End) -> CallInput {
-        let closing = ARGUMENT_TAGS.iter().find_map(|tag| inner.rfind(&format!("</{tag}>")));
-        match closing {
-            Some(at) if end == End::Closed => arguments::read(&inner[..at], End::Closed, self.notation),
-            // The tag may stand in a string that was cut: then what is before it is no whole object.
+        match ARGUMENT_TAGS.iter().find_map(|tag| inner.rfind(&format!("</{tag}>"))) {
             Some(at) if inner[..at].trim().is_empty() => CallInput::parse(""),
-            Some(_) | None => arguments::read(inner, end, self.notation),
+            Some(at) => arguments::read(&inner[..at], end, self.notation),
+            None => arguments::read(inner, end, self.notation),
         }
     }
 }

@@ -194,7 +194,7 @@ fn broken_arguments_never_run() {
     check_use(
         "<use_tool><tool_name>x</tool_name><arguments>{\"a\": \"b\"\"}</arguments></use_tool> then <use_tool><tool_name>y</tool_name></use_tool>",
         &expect![[r#"
-            broken    x "{\"a\": \"b\"\"}</arguments></use_tool> then <use_tool><tool_name>y</tool_name></use_tool>": not valid JSON: expected `,` or `}` at line 1 column 10
+            broken    x "{\"a\": \"b\"\"}": not valid JSON: expected `,` or `}` at line 1 column 10
         "#]],
     );
 }
@@ -229,7 +229,7 @@ fn another_notation_is_read_if_that_is_allowed() {
         relaxed(),
         "<use_tool><tool_name>t</tool_name><arguments>{{\"demo\":\"This is not JSON at all\"\"\n</arguments></use_tool>",
         &expect![[r#"
-            broken    t "{{\"demo\":\"This is not JSON at all\"\"\n</arguments></use_tool>": not valid JSON: key must be a string at line 1 column 2
+            broken    t "{{\"demo\":\"This is not JSON at all\"\"": not valid JSON: key must be a string at line 1 column 2
         "#]],
     );
 }
