@@ -20,5 +20,6 @@ mod table;
 
 pub mod provider;
 pub mod recorded;
+pub mod text_tools;
 
 pub use model::{Model, ModelLimits, ModelStream, Price};

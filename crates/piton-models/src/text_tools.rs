@@ -1,0 +1,110 @@
+//! Tool calls in plain text: for models without native calls, and for servers that do not parse them.
+//!
+//! ```text
+//!  request ──▶ render: tools as prompt, calls and results as text ──▶ the model
+//!  reply   ◀── decoder: text, reasoning, calls  ◀── its stream of text
+//! ```
+//!
+//! A [`Decoder`] reads one [`Dialect`] incrementally and shows text at once, save what may still become a marker.
+//! What is taught is our own `<use_tool>` grammar or Hermes' ([`Speech`]); what is understood is every dialect that
+//! open models were trained on. [`TextTools`] puts both around a model. Nothing here knows a wire format or runs a call.
+//!
+//! Two promises, kept by every dialect and tested on all of them: a call of which anything but closing marks is
+//! missing never runs, and no piece of a marker is shown.
+
+use piton_core::call::CallInput;
+
+mod code;
+mod hold;
+
+mod block;
+mod reader;
+
+mod arguments;
+mod literal;
+mod schema;
+
+mod use_tool;
+
+mod hermes;
+mod qwen_coder;
+mod glm;
+mod kimi;
+mod deepseek;
+mod mistral;
+mod llama;
+mod harmony;
+
+mod dialect;
+mod render;
+mod model;
+
+pub use dialect::{Dialect, detect};
+pub use model::TextTools;
+pub use render::Speech;
+
+/// Reads a reply as it comes. The cuts between the pieces make no difference, only to how the text is cut up.
+pub trait Decoder: Send {
+    /// Takes more of the text.
+    fn push(&mut self, text: &str) -> Vec<Event>;
+
+    /// The text is over, properly or not. Asked once; nothing is pushed afterwards.
+    fn finish(&mut self) -> Vec<Event>;
+}
+
+/// What a text turns out to hold, in order.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// Prose, to show.
+    Text(String),
+    /// What the model thinks aloud, to show as such.
+    Reasoning(String),
+    /// A call, to its end.
+    Call(TextCall),
+    /// The beginning of a marker, with which the text ended. Part of what the model said, and nothing to show.
+    Remnant(String),
+}
+
+/// A call found in a text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TextCall {
+    /// The model's own id for it, where its dialect has one.
+    pub id: Option<String>,
+    /// The tool's name as the model wrote it; empty where it did not come to that.
+    pub name: String,
+    /// The arguments. Those of a broken or cut call are [`CallInput::Invalid`].
+    pub input: CallInput,
+}
+
+/// How to read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Options {
+    /// How many calls of a reply count.
+    pub calls: Calls,
+    /// How exactly arguments must be JSON.
+    pub notation: Notation,
+}
+
+/// How many calls of a reply count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Calls {
+    /// All of them.
+    #[default]
+    All,
+    /// The first; what the model says after it, calls or text, is dropped.
+    FirstOnly,
+}
+
+/// How exactly arguments must be JSON.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Notation {
+    /// Anything else is broken, and the model is told.
+    #[default]
+    Json,
+    /// Python literals, unquoted keys, trailing commas and raw line breaks are read as what they plainly mean. Still
+    /// nothing is guessed or completed.
+    Relaxed,
+}
+
+#[cfg(test)]
+mod tests;

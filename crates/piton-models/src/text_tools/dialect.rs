@@ -1,0 +1,302 @@
+//! The ways in which models write calls, and how to tell which one a model speaks: by its name, or by looking.
+
+use super::deepseek::DeepSeek;
+use super::glm::Glm;
+use super::harmony::{self, Harmony};
+use super::hermes::Hermes;
+use super::hold::{Hold, InCode, Marker, Role, Shape};
+use super::kimi::Kimi;
+use super::llama::Llama;
+use super::mistral::Mistral;
+use super::qwen_coder::QwenCoder;
+use super::reader::{Grammar, Prose, Reader, leftover};
+use super::schema::Tools;
+use super::use_tool::UseTool;
+use super::{Decoder, Event, Options};
+use piton_core::call::ToolSpec;
+use std::sync::Arc;
+
+/// A way to write calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// `<use_tool>` with a name and JSON: Piton's own.
+    UseTool,
+    /// `<tool_call>` with JSON: Hermes, Qwen 2.5 and 3, and many fine-tunes.
+    Hermes,
+    /// `<function=…><parameter=…>`: Qwen3-Coder.
+    QwenCoder,
+    /// `<tool_call>` with `<arg_key>` and `<arg_value>`: GLM from 4.5 on.
+    Glm,
+    /// `<|tool_call_begin|>`: Kimi K2.
+    Kimi,
+    /// `<｜tool▁call▁begin｜>`: DeepSeek V3, R1, V3.1.
+    DeepSeek,
+    /// `[TOOL_CALLS]`: Mistral.
+    Mistral,
+    /// JSON or Python as the whole message: Llama 3 and 4.
+    Llama,
+    /// Channels: gpt-oss.
+    Harmony,
+}
+
+/// The dialect that a model of this name was trained on, as far as names tell.
+pub fn detect(model_name: &str) -> Option<Dialect> {
+    // The first that fits: fine-tunes carry the name of what they were made from, and speak their maker's dialect.
+    const NAMES: [(&str, Dialect); 23] = [
+        ("gpt-oss", Dialect::Harmony),
+        ("hermes", Dialect::Hermes),
+        ("deepseek", Dialect::DeepSeek),
+        ("kimi", Dialect::Kimi),
+        ("moonlight", Dialect::Kimi),
+        ("glm-4.5", Dialect::Glm),
+        ("glm-4.6", Dialect::Glm),
+        ("glm-4.7", Dialect::Glm),
+        ("glm-5", Dialect::Glm),
+        ("qwen3-coder", Dialect::QwenCoder),
+        ("qwen3coder", Dialect::QwenCoder),
+        ("qwen3.5", Dialect::QwenCoder),
+        ("qwen", Dialect::Hermes),
+        ("qwq", Dialect::Hermes),
+        ("mistral", Dialect::Mistral),
+        ("mixtral", Dialect::Mistral),
+        ("ministral", Dialect::Mistral),
+        ("magistral", Dialect::Mistral),
+        ("devstral", Dialect::Mistral),
+        ("codestral", Dialect::Mistral),
+        ("pixtral", Dialect::Mistral),
+        ("llama-", Dialect::Llama),
+        ("llama3", Dialect::Llama),
+    ];
+    let name = model_name.to_ascii_lowercase().replace('_', "-");
+    NAMES.iter().find(|(part, _)| name.contains(part)).map(|(_, dialect)| *dialect)
+}
+
+impl Dialect {
+    /// All of them. Where two share a marker, the one to try first is first.
+    pub const ALL: [Self; 9] = [
+        Self::UseTool,
+        Self::Hermes,
+        Self::QwenCoder,
+        Self::Glm,
+        Self::Kimi,
+        Self::DeepSeek,
+        Self::Mistral,
+        Self::Llama,
+        Self::Harmony,
+    ];
+
+    /// Reads a reply in this dialect. The tools say what untyped arguments mean, and which names are names of tools;
+    /// none at all: nobody knows.
+    pub fn decoder(self, tools: Arc<[ToolSpec]>, options: Options) -> Box<dyn Decoder> {
+        let tools = Tools::new(tools);
+        let notation = options.notation;
+        match self {
+            Self::UseTool => reader(UseTool { notation }, options),
+            Self::Hermes => reader(Hermes { notation }, options),
+            Self::QwenCoder => reader(QwenCoder { tools, notation }, options),
+            Self::Glm => reader(Glm { tools }, options),
+            Self::Kimi => reader(Kimi { notation }, options),
+            Self::DeepSeek => reader(DeepSeek { notation }, options),
+            Self::Mistral => reader(Mistral { notation }, options),
+            Self::Llama => reader(Llama { tools, notation }, options),
+            Self::Harmony => Box::new(Harmony::new(options)),
+        }
+    }
+
+    /// Reads a reply in whichever dialect it turns out to be: that of the first call in it.
+    pub fn any(tools: Arc<[ToolSpec]>, options: Options) -> Box<dyn Decoder> {
+        Box::new(Looking { tools, options, undecided: Undecided::new(), state: State::Undecided })
+    }
+
+    fn markers(self) -> &'static [Marker] {
+        match self {
+            Self::UseTool => super::use_tool::MARKERS,
+            Self::Hermes => super::hermes::MARKERS,
+            Self::QwenCoder => super::qwen_coder::MARKERS,
+            Self::Glm => super::glm::MARKERS,
+            Self::Kimi => super::kimi::MARKERS,
+            Self::DeepSeek => super::deepseek::MARKERS,
+            Self::Mistral => super::mistral::MARKERS,
+            Self::Llama => super::llama::MARKERS,
+            Self::Harmony => harmony::MARKERS,
+        }
+    }
+}
+
+fn reader(grammar: impl Grammar + 'static, options: Options) -> Box<dyn Decoder> {
+    Box::new(Reader::new(grammar, options))
+}
+
+/// A reader that does not know yet what it reads.
+///
+/// ```text
+///                marker                         call
+///   Undecided ───────────▶ Trial (a dialect) ─────────▶ Decided
+///       ▲  │ <tool_call>     ▲          │ text: it was no call
+///       │  └───▶ Choosing ───┘          │
+///       └───────────────────────────────┘ (what came is looked at once more, but for its first character)
+/// ```
+struct Looking {
+    tools: Arc<[ToolSpec]>,
+    options: Options,
+    undecided: Undecided,
+    state: State,
+}
+
+/// Prose so far.
+struct Undecided {
+    hold: Hold,
+    prose: Prose,
+}
+
+enum State {
+    Undecided,
+    /// `<tool_call>` and perhaps white space. Three dialects begin so; the next character tells them apart.
+    Choosing(String),
+    Trial(Trial),
+    Decided(Box<dyn Decoder>),
+}
+
+/// A dialect that may be it.
+struct Trial {
+    decoder: Box<dyn Decoder>,
+    /// What to look at again if it is not. A marker that is noise does not come back.
+    text: String,
+    /// How much of that stays prose whatever follows.
+    passed: usize,
+}
+
+/// What three dialects begin with.
+const TOOL_CALL: Marker = Marker::tag("tool_call");
+
+impl Undecided {
+    fn new() -> Self {
+        let markers = Dialect::ALL.iter().flat_map(|dialect| dialect.markers()).copied().collect();
+        Self { hold: Hold::new(markers, InCode::Quoted), prose: Prose::default() }
+    }
+}
+
+impl Looking {
+    fn push_char(&mut self, c: char, events: &mut Vec<Event>) {
+        match &mut self.state {
+            State::Undecided => self.look(c, events),
+            State::Choosing(text) => {
+                text.push(c);
+                let dialect = match c {
+                    _ if c.is_whitespace() => return,
+                    '{' | '[' | '`' => Dialect::Hermes,
+                    '<' => Dialect::QwenCoder,
+                    _ => Dialect::Glm,
+                };
+                let text = std::mem::take(text);
+                self.begin(dialect, &text, TOOL_CALL, events);
+            }
+            State::Trial(trial) => {
+                trial.text.push(c);
+                let found = trial.decoder.push(c.encode_utf8(&mut [0; 4]));
+                self.judge(found, events);
+            }
+            State::Decided(decoder) => events.extend(decoder.push(c.encode_utf8(&mut [0; 4]))),
+        }
+    }
+
+    fn look(&mut self, c: char, events: &mut Vec<Event>) {
+        let Undecided { hold, prose } = &mut self.undecided;
+        let Some((marker, text)) = hold.push(c, &mut prose.fresh) else { return };
+        prose.emit(events);
+        let speaks = |dialect: &Dialect| dialect.markers().contains(&marker);
+        match Dialect::ALL.into_iter().find(speaks) {
+            Some(_) if marker == TOOL_CALL => self.state = State::Choosing(text),
+            Some(dialect) => self.begin(dialect, &text, marker, events),
+            None => {}
+        }
+    }
+
+    fn begin(&mut self, dialect: Dialect, text: &str, marker: Marker, events: &mut Vec<Event>) {
+        let mut decoder = dialect.decoder(Arc::clone(&self.tools), self.options);
+        let found = decoder.push(text);
+        if dialect == Dialect::Harmony {
+            // Its channels are beyond doubt, and their text is text.
+            events.extend(found);
+            self.state = State::Decided(decoder);
+        } else {
+            let (text, passed) = match (marker.role, marker.shape) {
+                (Role::Noise, _) => ("", 0),
+                (Role::Opens, Shape::First(_)) => (text, 0),
+                // A `<` or `[`.
+                (Role::Opens, Shape::Token(_) | Shape::Tag(_)) => (text, 1),
+            };
+            self.state = State::Trial(Trial { decoder, text: text.to_owned(), passed });
+            self.judge(found, events);
+        }
+    }
+
+    /// What a dialect on trial found: a call decides for it, text against it.
+    fn judge(&mut self, found: Vec<Event>, events: &mut Vec<Event>) {
+        if found.is_empty() {
+            return;
+        }
+        if let State::Trial(trial) = std::mem::replace(&mut self.state, State::Undecided) {
+            if is_refusal(&found) {
+                self.look_again(&trial, events);
+            } else {
+                events.extend(found);
+                self.state = State::Decided(trial.decoder);
+            }
+        }
+    }
+
+    /// What opened the trial is prose; behind its first character, or with it, there may still be a call.
+    fn look_again(&mut self, trial: &Trial, events: &mut Vec<Event>) {
+        let Undecided { hold, prose } = &mut self.undecided;
+        let (passed, rest) = trial.text.split_at(trial.passed);
+        hold.pass(passed, &mut prose.fresh);
+        hold.begin_message();
+        rest.chars().for_each(|c| self.push_char(c, events));
+    }
+}
+
+fn is_refusal(found: &[Event]) -> bool {
+    found.iter().any(|event| matches!(event, Event::Text(_)))
+}
+
+impl Decoder for Looking {
+    fn push(&mut self, text: &str) -> Vec<Event> {
+        let mut events = Vec::new();
+        for (at, c) in text.char_indices() {
+            if let State::Decided(decoder) = &mut self.state {
+                events.extend(decoder.push(&text[at..]));
+                return events;
+            }
+            self.push_char(c, &mut events);
+        }
+        self.undecided.prose.emit(&mut events);
+        events
+    }
+
+    fn finish(&mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        loop {
+            match std::mem::replace(&mut self.state, State::Undecided) {
+                State::Undecided => {
+                    self.undecided.prose.emit(&mut events);
+                    events.extend(leftover(self.undecided.hold.finish()));
+                    return events;
+                }
+                State::Choosing(text) => self.begin(Dialect::Hermes, &text, TOOL_CALL, &mut events),
+                State::Trial(mut trial) => {
+                    let found = trial.decoder.finish();
+                    if !is_refusal(&found) {
+                        events.extend(found);
+                        return events;
+                    }
+                    self.look_again(&trial, &mut events);
+                }
+                State::Decided(mut decoder) => {
+                    events.extend(decoder.finish());
+                    return events;
+                }
+            }
+        }
+    }
+}

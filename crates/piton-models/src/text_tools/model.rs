@@ -1,0 +1,227 @@
+//! A model that calls tools, made of one that writes text.
+
+use super::render::Speech;
+use super::{Calls, Decoder, Dialect, Event, Options, TextCall};
+use crate::model::{Model, ModelLimits, ModelStream, Price};
+use futures_util::stream::{self, StreamExt};
+use piton_core::call::{CallInput, ToolSpec};
+use piton_core::ids::CallId;
+use piton_core::message::{FinishReason, Part, ToolCall};
+use piton_core::model::{Delta, ModelError, ModelEvent, Reply, Request};
+use std::sync::Arc;
+
+/// A model without native calls (or behind a server that does not parse them), with calls.
+///
+/// Requests go to it without tools: they are in the prompt, and the history's calls and results in its text. Replies
+/// are searched for calls, whether tools were on offer or not: a model that saw calls may write one all the same, and
+/// the loop knows how to refuse it.
+pub struct TextTools<M> {
+    model: M,
+    speech: Speech,
+    /// `None`: found by looking.
+    dialect: Option<Dialect>,
+    options: Options,
+}
+
+impl<M: Model> TextTools<M> {
+    /// Teaches `<use_tool>`, and understands every dialect.
+    pub fn new(model: M) -> Self {
+        Self { model, speech: Speech::default(), dialect: None, options: Options::default() }
+    }
+
+    /// Teaches this instead.
+    pub fn teaching(self, speech: Speech) -> Self {
+        Self { speech, ..self }
+    }
+
+    /// Understands this dialect only.
+    pub fn reading(self, dialect: Dialect) -> Self {
+        Self { dialect: Some(dialect), ..self }
+    }
+
+    /// Reads by these options.
+    pub fn with(self, options: Options) -> Self {
+        Self { options, ..self }
+    }
+}
+
+impl<M: Model> Model for TextTools<M> {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    fn limits(&self) -> ModelLimits {
+        self.model.limits()
+    }
+
+    fn price(&self) -> Option<Price> {
+        self.model.price()
+    }
+
+    fn stream(&self, request: Request) -> ModelStream {
+        let ear = Ear { tools: Arc::clone(&request.tools), dialect: self.dialect, options: self.options };
+        let mut translation = Translation::new(ear);
+        let replies = self.model.stream(self.speech.request(request, self.options.calls));
+        Box::pin(replies.flat_map(move |item| stream::iter(translation.take(item))))
+    }
+}
+
+/// How a reply is listened to.
+#[derive(Clone)]
+struct Ear {
+    tools: Arc<[ToolSpec]>,
+    dialect: Option<Dialect>,
+    options: Options,
+}
+
+/// Listens to the texts of one reply, one after another.
+struct Listener {
+    ear: Ear,
+    decoder: Option<Box<dyn Decoder>>,
+    /// Only the first call counts, and it came.
+    is_over: bool,
+}
+
+impl Listener {
+    fn new(ear: Ear) -> Self {
+        Self { ear, decoder: None, is_over: false }
+    }
+
+    /// More of the text.
+    fn hear(&mut self, text: &str) -> Vec<Event> {
+        if self.is_over || text.is_empty() {
+            return Vec::new();
+        }
+        let Ear { tools, dialect, options } = &self.ear;
+        let decoder = self.decoder.get_or_insert_with(|| match dialect {
+            Some(dialect) => dialect.decoder(Arc::clone(tools), *options),
+            None => Dialect::any(Arc::clone(tools), *options),
+        });
+        let events = decoder.push(text);
+        self.noted(events)
+    }
+
+    /// The text is over, or interrupted by something else.
+    fn pause(&mut self) -> Vec<Event> {
+        let events = self.decoder.take().map(|mut decoder| decoder.finish());
+        self.noted(events.unwrap_or_default())
+    }
+
+    fn noted(&mut self, events: Vec<Event>) -> Vec<Event> {
+        let has_call = events.iter().any(|event| matches!(event, Event::Call(_)));
+        self.is_over |= has_call && self.ear.options.calls == Calls::FirstOnly;
+        events
+    }
+}
+
+/// One reply on its way. Its deltas are for people to watch; the reply itself is read once more when it is whole.
+struct Translation {
+    listener: Listener,
+    calls: usize,
+}
+
+impl Translation {
+    fn new(ear: Ear) -> Self {
+        Self { listener: Listener::new(ear), calls: 0 }
+    }
+
+    fn take(&mut self, item: Result<ModelEvent, ModelError>) -> Vec<Result<ModelEvent, ModelError>> {
+        let mut deltas = Vec::new();
+        let last = match item {
+            Ok(ModelEvent::Delta(Delta::Text { text })) => {
+                let events = self.listener.hear(&text);
+                self.tell(events, &mut deltas);
+                None
+            }
+            Ok(ModelEvent::Delta(delta)) => {
+                self.pause(&mut deltas);
+                deltas.push(delta);
+                None
+            }
+            Ok(ModelEvent::Done(reply)) => {
+                self.pause(&mut deltas);
+                Some(Ok(ModelEvent::Done(Box::new(translated(*reply, self.listener.ear.clone())))))
+            }
+            Err(error) => Some(Err(error)),
+        };
+        deltas.into_iter().map(|delta| Ok(ModelEvent::Delta(delta))).chain(last).collect()
+    }
+
+    fn pause(&mut self, deltas: &mut Vec<Delta>) {
+        let events = self.listener.pause();
+        self.tell(events, deltas);
+    }
+
+    fn tell(&mut self, events: Vec<Event>, deltas: &mut Vec<Delta>) {
+        for event in events {
+            match event {
+                Event::Text(text) => deltas.push(Delta::Text { text }),
+                Event::Reasoning(text) => deltas.push(Delta::Reasoning { text }),
+                Event::Call(TextCall { id: _, name, input }) => {
+                    let index = self.calls;
+                    self.calls += 1;
+                    deltas.push(Delta::CallBegan { index, name });
+                    deltas.push(Delta::CallInput { index, json: written(&input) });
+                }
+                Event::Remnant(_) => {}
+            }
+        }
+    }
+}
+
+/// The whole reply. Where the server parsed the calls itself, they are the calls: some leave them in the text as well.
+fn translated(reply: Reply, ear: Ear) -> Reply {
+    let is_parsed = reply.parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
+    let mut listener = Listener::new(ear);
+    let mut parts = Vec::new();
+    for part in reply.parts {
+        match part {
+            Part::Text { text } => extend(&mut parts, listener.hear(&text), is_parsed),
+            part => {
+                extend(&mut parts, listener.pause(), is_parsed);
+                parts.push(part);
+            }
+        }
+    }
+    extend(&mut parts, listener.pause(), is_parsed);
+    let has_calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
+    Reply { finish: settled(reply.finish, has_calls), parts, ..reply }
+}
+
+fn extend(parts: &mut Vec<Part>, events: Vec<Event>, is_parsed: bool) {
+    for event in events {
+        match (parts.last_mut(), event) {
+            (Some(Part::Text { text }), Event::Text(more) | Event::Remnant(more)) => text.push_str(&more),
+            (_, Event::Text(text) | Event::Remnant(text)) => parts.push(Part::Text { text }),
+            (Some(Part::Reasoning { text, opaque: None }), Event::Reasoning(more)) => text.push_str(&more),
+            (_, Event::Reasoning(text)) => parts.push(Part::Reasoning { text, opaque: None }),
+            (_, Event::Call(_)) if is_parsed => {}
+            (_, Event::Call(TextCall { id, name, input })) => {
+                // The loop gives it its id.
+                let id_of_ours = CallId(String::new());
+                parts.push(Part::ToolCall(ToolCall { id: id_of_ours, provider_id: id, name, input, opaque: None }));
+            }
+        }
+    }
+}
+
+/// Calls win over a claim to have simply stopped, but not over a limit, a filter or a failure.
+fn settled(finish: FinishReason, has_calls: bool) -> FinishReason {
+    match finish {
+        FinishReason::Stop | FinishReason::Other if has_calls => FinishReason::ToolCalls,
+        FinishReason::ToolCalls if !has_calls => FinishReason::Stop,
+        FinishReason::Stop
+        | FinishReason::Other
+        | FinishReason::ToolCalls
+        | FinishReason::Length
+        | FinishReason::ContentFilter
+        | FinishReason::Error => finish,
+    }
+}
+
+fn written(input: &CallInput) -> String {
+    match input {
+        CallInput::Json(value) => value.to_string(),
+        CallInput::Invalid { raw, error: _ } => raw.clone(),
+    }
+}

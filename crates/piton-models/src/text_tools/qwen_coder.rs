@@ -1,0 +1,141 @@
+//! Qwen3-Coder's markup, in which every argument is bare text:
+//!
+//! ```text
+//! <tool_call>
+//! <function=read>
+//! <parameter=path>
+//! a.txt
+//! </parameter>
+//! </function>
+//! </tool_call>
+//! ```
+//!
+//! The model often forgets `<tool_call>`. Llama 3.1's `<function=read>{"path": "a.txt"}</function>` is read, too.
+
+use super::arguments;
+use super::block::Ending;
+use super::hold::{Fit, Marker};
+use super::reader::{End, Grammar, Reading, Taken};
+use super::schema::Tools;
+use super::{Notation, TextCall};
+use piton_core::call::CallInput;
+use serde_json::Map;
+
+pub(super) struct QwenCoder {
+    pub(super) tools: Tools,
+    pub(super) notation: Notation,
+}
+
+const FUNCTION: &str = "<function=";
+const FUNCTION_END: &str = "</function>";
+const PARAMETER: &str = "<parameter=";
+const PARAMETER_END: &str = "</parameter>";
+
+pub(super) const MARKERS: &[Marker] = &[
+    Marker::tag("tool_call"),
+    Marker::token(FUNCTION),
+    // Left over where the opening tag was forgotten.
+    Marker::noise("</tool_call>"),
+    Marker::noise("<|im_end|>"),
+];
+
+impl Grammar for QwenCoder {
+    fn markers(&self) -> &'static [Marker] {
+        MARKERS
+    }
+
+    fn ending(&self, opener: &str) -> Ending {
+        if opener == FUNCTION {
+            Ending::Markup { mark: FUNCTION_END, after: &[PARAMETER_END], holds: PARAMETER }
+        } else {
+            Ending::Markup { mark: "</tool_call>", after: &[FUNCTION_END, PARAMETER_END], holds: FUNCTION }
+        }
+    }
+
+    fn fit(&self, opener: &str, body: &str) -> Fit {
+        if opener == FUNCTION {
+            return name_fit(body);
+        }
+        match body.trim_start() {
+            body if body.starts_with(FUNCTION) || body.starts_with("</") => Fit::Yes,
+            body if FUNCTION.starts_with(body) || "</".starts_with(body) => Fit::Maybe,
+            _ => Fit::No,
+        }
+    }
+
+    fn read(&self, taken: &Taken<'_>) -> Reading {
+        if taken.opener == FUNCTION {
+            return Reading::Calls(vec![self.call(taken.body, taken.end)]);
+        }
+        let mut calls = Vec::new();
+        let mut rest = taken.body;
+        while let Some((_, function)) = rest.split_once(FUNCTION) {
+            let (function, end, after) = split_at_end(function, FUNCTION_END, FUNCTION);
+            calls.push(self.call(function, end));
+            rest = after;
+        }
+        if calls.is_empty() {
+            calls.push(arguments::broken_call(taken.body, taken.end));
+        }
+        Reading::Calls(calls)
+    }
+}
+
+impl QwenCoder {
+    /// What follows `<function=`, without its end.
+    fn call(&self, text: &str, end: End) -> TextCall {
+        let Some((name, mut rest)) = text.split_once('>') else {
+            return TextCall { id: None, name: String::new(), input: arguments::cut(text) };
+        };
+        let name = name.trim().trim_matches('"');
+        if rest.trim_start().starts_with('{') {
+            return arguments::call(name, arguments::read(rest, end, self.notation));
+        }
+        if end == End::Cut {
+            return TextCall { id: None, name: name.to_owned(), input: arguments::cut(rest) };
+        }
+        let mut object = Map::new();
+        while let Some((_, parameter)) = rest.split_once(PARAMETER) {
+            let (parameter, _, after) = split_at_end(parameter, PARAMETER_END, PARAMETER);
+            let Some((key, value)) = parameter.split_once('>') else {
+                return arguments::call(name, arguments::invalid(text, "a parameter without a name"));
+            };
+            let key = key.trim().trim_matches('"');
+            object.insert(key.to_owned(), self.tools.value(name, key, without_layout(value)));
+            rest = after;
+        }
+        arguments::call(name, CallInput::Json(object.into()))
+    }
+}
+
+/// What stands before the end mark, and what after it. An end mark counts where nothing or another element follows;
+/// where there is none, the model forgot it if another element follows.
+fn split_at_end<'t>(text: &'t str, mark: &str, next: &str) -> (&'t str, End, &'t str) {
+    let ends = |after: &str| {
+        let after = after.trim_start();
+        after.is_empty() || after.starts_with(next) || after.starts_with("</")
+    };
+    let at_mark = text.match_indices(mark).find(|(at, _)| ends(&text[at + mark.len()..])).map(|(at, _)| at);
+    match (at_mark, text.find(next)) {
+        (Some(at), _) => (&text[..at], End::Closed, &text[at + mark.len()..]),
+        (None, Some(at)) => (&text[..at], End::Closed, &text[at..]),
+        (None, None) => (text, End::Cut, ""),
+    }
+}
+
+/// The line breaks next to the tags are the template's, all others the model's.
+fn without_layout(value: &str) -> &str {
+    let value = value.strip_prefix('\n').unwrap_or(value);
+    value.strip_suffix('\n').unwrap_or(value)
+}
+
+/// A function's name up to its `>`.
+fn name_fit(body: &str) -> Fit {
+    let name = body.split('>').next().unwrap_or_default();
+    let is_name = name.chars().all(|c| c.is_alphanumeric() || "_-.:\" ".contains(c));
+    match (is_name, name.len() == body.len()) {
+        (false, _) => Fit::No,
+        (true, true) => Fit::Maybe,
+        (true, false) => Fit::Yes,
+    }
+}
