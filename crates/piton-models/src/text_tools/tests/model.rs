@@ -19,6 +19,7 @@ fn request(messages: Vec<Message>) -> Request {
         model: "m".into(),
         system: "Be brief.".into(),
         tools: tools(),
+        may_call: true,
         messages: messages.into_iter().map(Arc::new).collect(),
         max_output_tokens: None,
     }
