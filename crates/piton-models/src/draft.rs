@@ -99,12 +99,34 @@ impl Draft {
         }
     }
 
+    /// The text or reasoning at this place as the server has it in the end. What it said before may differ; only what
+    /// is new at the end can still be shown.
+    pub(crate) fn settle_text(&mut self, place: usize, whole: &str, deltas: &mut Vec<Delta>) {
+        let (Some(Piece::Text(said)) | Some(Piece::Reasoning { text: said, opaque: _ })) = self.pieces.get_mut(place)
+        else {
+            return;
+        };
+        if whole.is_empty() || said == whole {
+            return;
+        }
+        if let Some(more) = whole.strip_prefix(said.as_str()).map(ToOwned::to_owned) {
+            self.extend(place, &more, deltas);
+        } else {
+            whole.clone_into(said);
+        }
+    }
+
     /// The attachment of the reasoning at this place.
     pub(crate) fn opaque_mut(&mut self, place: usize) -> Option<&mut Option<Value>> {
         match self.pieces.get_mut(place) {
             Some(Piece::Reasoning { text: _, opaque }) => Some(opaque),
             Some(Piece::Text(_) | Piece::Call(_)) | None => None,
         }
+    }
+
+    /// Where the first reasoning stands.
+    pub(crate) fn first_reasoning(&self) -> Option<usize> {
+        self.pieces.iter().position(|piece| matches!(piece, Piece::Reasoning { .. }))
     }
 
     pub(crate) fn calls(&self) -> usize {
@@ -145,6 +167,19 @@ impl Draft {
         call.json.push_str(json);
         if !call.name.is_empty() && !json.is_empty() {
             deltas.push(Delta::CallInput { index, json: json.to_owned() });
+        }
+    }
+
+    /// The call's arguments as the server has them in the end, if it has any.
+    pub(crate) fn settle_call(&mut self, index: usize, whole: &str, deltas: &mut Vec<Delta>) {
+        let Some(call) = self.call_mut(index) else { return };
+        if whole.is_empty() || call.json == whole {
+            return;
+        }
+        if let Some(more) = whole.strip_prefix(call.json.as_str()).map(ToOwned::to_owned) {
+            self.extend_call(index, &more, deltas);
+        } else {
+            whole.clone_into(&mut call.json);
         }
     }
 

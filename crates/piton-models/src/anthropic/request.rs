@@ -121,10 +121,13 @@ fn text_block(text: &str) -> Option<Value> {
     (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }))
 }
 
-/// Reasoning goes back only as it was signed.
+/// Reasoning goes back only as it was signed, and what only the provider understands as it came.
 fn thinking_block(text: &str, opaque: &Value) -> Option<Value> {
     if let Some(data) = opaque.get("redacted_thinking") {
         return Some(json!({ "type": "redacted_thinking", "data": data }));
+    }
+    if let Some(block) = opaque.get("block") {
+        return Some(block.clone());
     }
     let signature = opaque.get("signature")?;
     Some(json!({ "type": "thinking", "thinking": text, "signature": signature }))

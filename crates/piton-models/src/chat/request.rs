@@ -1,6 +1,6 @@
 //! The request body of Chat Completions. Same request, same bytes; one more message only adds bytes to `messages`.
 
-use crate::history::{IdRule, WireIds, sent_input, speaks};
+use crate::history::{self, IdRule, WireIds, sent_input, speaks};
 use piton_core::message::{Message, Part, Role, ToolCall};
 use piton_core::model::Request;
 use serde_json::{Map, Value, json};
@@ -10,6 +10,8 @@ use serde_json::{Map, Value, json};
 pub enum Dialect {
     /// OpenAI's own server, which renamed fields that all others kept.
     OpenAi,
+    /// Mistral's, which is particular about ids.
+    Mistral,
     /// Everybody else.
     Compatible,
 }
@@ -18,7 +20,7 @@ pub enum Dialect {
 pub fn encode(request: &Request, dialect: Dialect) -> Value {
     let mut body = Map::new();
     body.insert("model".into(), request.model.clone().into());
-    body.insert("messages".into(), messages(request).into());
+    body.insert("messages".into(), messages(request, dialect).into());
     if !request.tools.is_empty() {
         let tools = request.tools.iter().map(|tool| {
             let function = json!({ "name": tool.name, "description": tool.description, "parameters": tool.schema });
@@ -29,7 +31,7 @@ pub fn encode(request: &Request, dialect: Dialect) -> Value {
     if let Some(tokens) = request.max_output_tokens {
         let key = match dialect {
             Dialect::OpenAi => "max_completion_tokens",
-            Dialect::Compatible => "max_tokens",
+            Dialect::Mistral | Dialect::Compatible => "max_tokens",
         };
         body.insert(key.into(), tokens.into());
     }
@@ -41,8 +43,12 @@ pub fn encode(request: &Request, dialect: Dialect) -> Value {
     Value::Object(body)
 }
 
-fn messages(request: &Request) -> Vec<Value> {
-    let ids = WireIds::of(&request.messages, IdRule::Free);
+fn messages(request: &Request, dialect: Dialect) -> Vec<Value> {
+    let rule = match dialect {
+        Dialect::Mistral => IdRule::Nine,
+        Dialect::OpenAi | Dialect::Compatible => IdRule::Free,
+    };
+    let ids = WireIds::of(&request.messages, rule);
     let mut list = Vec::new();
     if !request.system.is_empty() {
         list.push(json!({ "role": "system", "content": request.system }));
@@ -91,9 +97,16 @@ fn assistant(message: &Message, ids: &WireIds) -> Value {
     let prose = message.prose();
     body.insert("role".into(), "assistant".into());
     body.insert("content".into(), if prose.is_empty() { Value::Null } else { prose.into() });
-    let reasoning = echoed_reasoning(&message.parts);
+    let reasoning = history::echoed(&message.parts, ECHOED_FIELD);
     if !reasoning.is_empty() {
         body.insert(ECHOED_FIELD.into(), reasoning.into());
+    }
+    let details = message.parts.iter().find_map(|part| match part {
+        Part::Reasoning { text: _, opaque } => opaque.as_ref()?.get(DETAILS_FIELD),
+        _ => None,
+    });
+    if let Some(details) = details {
+        body.insert(DETAILS_FIELD.into(), details.clone());
     }
     let calls: Vec<Value> = message.calls().map(|call| tool_call(call, ids)).collect();
     if !calls.is_empty() {
@@ -105,17 +118,8 @@ fn assistant(message: &Message, ids: &WireIds) -> Value {
 /// The one reasoning field that servers want back: DeepSeek and Kimi refuse a tool turn without it.
 pub(super) const ECHOED_FIELD: &str = "reasoning_content";
 
-fn echoed_reasoning(parts: &[Part]) -> String {
-    let mut all = String::new();
-    for part in parts {
-        if let Part::Reasoning { text, opaque: Some(opaque) } = part
-            && opaque.get("field").and_then(Value::as_str) == Some(ECHOED_FIELD)
-        {
-            all.push_str(text);
-        }
-    }
-    all
-}
+/// OpenRouter's blocks of reasoning, signed or encrypted, which it wants back as they came.
+pub(super) const DETAILS_FIELD: &str = "reasoning_details";
 
 fn tool_call(call: &ToolCall, ids: &WireIds) -> Value {
     let function = json!({ "name": call.name, "arguments": sent_input(&call.input).to_string() });
