@@ -17,7 +17,7 @@ use crate::ollama;
 use crate::provider::WireProtocol;
 use crate::responses;
 use crate::wire::{self, Body, Progress, Protocol};
-use piton_core::model::{ModelError, ModelErrorKind, ModelEvent, Request};
+use piton_core::model::{ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Response, Url};
 use serde_json::Value;
@@ -176,10 +176,21 @@ impl Flow {
             return Err(error);
         }
         let (deltas, reply) = body.finish()?;
+        let reply = meant(reply)?;
         self.ready.extend(deltas.into_iter().map(|delta| Ok(ModelEvent::Delta(delta))));
         self.ready.push_back(Ok(ModelEvent::Done(Box::new(reply))));
         Ok(Phase::Ended)
     }
+}
+
+/// The reply, unless the provider says of it that the model made a call that nobody could read: that is asked again.
+fn meant(reply: Reply) -> Result<Reply, ModelError> {
+    let raw = reply.finish_raw.as_deref().unwrap_or_default();
+    if !["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"].contains(&raw) {
+        return Ok(reply);
+    }
+    let words = format!("the provider ended the answer as unusable ({raw})");
+    Err(ModelError::new(ModelErrorKind::Malformed, words))
 }
 
 /// How long to wait for the counts and the end of an answer that is whole: some servers never close.

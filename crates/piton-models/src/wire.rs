@@ -159,6 +159,15 @@ pub(crate) fn count_at(value: &Value, path: &[&str]) -> u64 {
     found.and_then(|count| count.as_u64().or_else(|| count.as_f64().map(|float| float as u64))).unwrap_or(0)
 }
 
+/// A call's arguments as text, whether they came as text or as JSON.
+pub(crate) fn arguments(value: Option<&Value>) -> String {
+    match value {
+        Some(Value::String(text)) => text.clone(),
+        None | Some(Value::Null) => String::new(),
+        Some(other) => other.to_string(),
+    }
+}
+
 fn not_an_answer(bytes: &[u8]) -> ModelError {
     /// Enough to recognise a login page or a gateway's error.
     const SHOWN_CHARS: usize = 80;

@@ -5,7 +5,7 @@ use super::request::{DETAILS_FIELD, ECHOED_FIELD};
 use crate::draft::Draft;
 use crate::errors;
 use crate::sse::SseEvent;
-use crate::wire::{Progress, Protocol, count_at, cut_stream, event_json, text_at};
+use crate::wire::{Progress, Protocol, arguments, count_at, cut_stream, event_json, text_at};
 use piton_core::message::{FinishReason, Usage};
 use piton_core::model::{Delta, ModelError, Reply};
 use serde_json::{Value, json};
@@ -272,16 +272,11 @@ struct Entry<'v> {
 impl<'v> Entry<'v> {
     fn read(entry: &'v Value) -> Self {
         let function = &entry["function"];
-        let arguments = function.get("arguments").or_else(|| entry.get("arguments"));
         Self {
             index: entry.get("index").and_then(|index| index.as_u64().or_else(|| index.as_str()?.parse().ok())),
             id: text_at(entry, "id"),
             name: text_at(function, "name").or_else(|| text_at(entry, "name")),
-            json: match arguments {
-                Some(Value::String(text)) => text.clone(),
-                None | Some(Value::Null) => String::new(),
-                Some(other) => other.to_string(),
-            },
+            json: arguments(function.get("arguments").or_else(|| entry.get("arguments"))),
             extra: entry.get("extra_content").filter(|extra| extra.is_object()),
         }
     }

@@ -4,7 +4,7 @@
 use crate::draft::Draft;
 use crate::errors;
 use crate::sse::SseEvent;
-use crate::wire::{Progress, Protocol, count_at, cut_stream, event_json, text_at};
+use crate::wire::{Progress, Protocol, arguments, count_at, cut_stream, event_json, text_at};
 use piton_core::message::{FinishReason, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, Reply};
 use serde_json::{Map, Value, json};
@@ -122,9 +122,7 @@ impl GeminiReply {
             call.opaque = signature;
         }
         self.draft.name_call(position, text_at(function, "name").unwrap_or_default(), deltas);
-        if let Some(input) = function.get("args").filter(|input| !input.is_null()) {
-            self.draft.extend_call(position, &input.to_string(), deltas);
-        }
+        self.draft.extend_call(position, &arguments(function.get("args")), deltas);
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::draft::Draft;
 use crate::errors;
 use crate::sse::SseEvent;
-use crate::wire::{Progress, Protocol, count_at, cut_stream, event_json, text_at};
+use crate::wire::{Progress, Protocol, arguments, count_at, cut_stream, event_json, text_at};
 use piton_core::message::{FinishReason, Usage};
 use piton_core::model::{Delta, ModelError, Reply};
 use serde_json::{Value, json};
@@ -84,11 +84,7 @@ fn finish_reason(raw: &str) -> FinishReason {
 impl OllamaReply {
     fn call(&mut self, entry: &Value, deltas: &mut Vec<Delta>) {
         let function = &entry["function"];
-        let json = match &function["arguments"] {
-            Value::String(text) => text.clone(),
-            Value::Null => String::new(),
-            other => other.to_string(),
-        };
+        let json = arguments(function.get("arguments"));
         let name = text_at(function, "name").unwrap_or_default();
         if name.is_empty() && json.is_empty() {
             return;

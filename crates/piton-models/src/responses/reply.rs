@@ -7,7 +7,7 @@ use super::request::CUSTOM;
 use crate::draft::Draft;
 use crate::errors;
 use crate::sse::SseEvent;
-use crate::wire::{Progress, Protocol, count_at, cut_stream, event_json, text_at};
+use crate::wire::{Progress, Protocol, arguments, count_at, cut_stream, event_json, text_at};
 use piton_core::message::{FinishReason, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, Reply};
 use serde_json::{Value, json};
@@ -198,12 +198,7 @@ impl ResponsesReply {
             }
             Place::Call(call) => {
                 self.name_late(call, item, deltas);
-                let arguments = match &item["arguments"] {
-                    Value::String(text) => text.clone(),
-                    Value::Null => String::new(),
-                    other => other.to_string(),
-                };
-                self.draft.settle_call(call, &arguments, deltas);
+                self.draft.settle_call(call, &arguments(item.get("arguments")), deltas);
             }
             Place::WholeCall(call) => self.close_whole(call, item, deltas),
             Place::Elsewhere => self.note_server_tool(item),
