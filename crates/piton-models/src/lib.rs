@@ -26,4 +26,7 @@ mod table;
 pub mod provider;
 pub mod recorded;
 
+#[cfg(test)]
+mod samples;
+
 pub use model::{Model, ModelLimits, ModelStream, Price};

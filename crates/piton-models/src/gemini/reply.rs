@@ -94,10 +94,13 @@ fn finish_reason(raw: &str) -> FinishReason {
     }
 }
 
+/// Parts that are not kept where they cannot be read: an image of the model's own is large and goes nowhere.
+const SHOWN: &[&str] = &["text", "functionCall", "inlineData"];
+
 impl GeminiReply {
     fn part(&mut self, part: &Value, deltas: &mut Vec<Delta>) {
         let signature = text_at(part, "thoughtSignature").map(|signature| json!({ "thoughtSignature": signature }));
-        if let Some(function) = part.get("functionCall").filter(|function| function.is_object()) {
+        if let Some(function) = part.get("functionCall").filter(|function| function.get("name").is_some()) {
             self.call(function, signature, deltas);
         } else if let Some(text) = part.get("text").and_then(Value::as_str) {
             if part["thought"] == true {
@@ -109,7 +112,10 @@ impl GeminiReply {
             if signature.is_some() {
                 self.draft.open_reasoning(signature);
             }
-        } else if part.as_object().is_some_and(|part| !part.is_empty()) && part.get("inlineData").is_none() {
+        } else if part
+            .as_object()
+            .is_some_and(|part| !part.is_empty() && !SHOWN.iter().any(|key| part.contains_key(*key)))
+        {
             // The provider's own tools, and whatever is invented next.
             self.draft.open_reasoning(Some(json!({ "part": part })));
         }

@@ -1,12 +1,13 @@
 //! The request body of Gemini. Same request, same bytes; one more message only adds bytes to `contents`.
 
-use crate::history::{self, sent_input, speaks};
+use crate::history::{self, IdRule, WireIds, sent_input, speaks};
 use crate::wire::text_at;
 use piton_core::ids::CallId;
 use piton_core::message::{Message, Part, Role, ToolCall};
 use piton_core::model::Request;
 use serde_json::{Map, Value, json};
-use std::collections::HashMap;
+use std::collections::HashSet;
+use std::sync::Arc;
 
 /// The body that asks this request. The model and the wish for a stream stand in the address.
 pub fn encode(request: &Request) -> Value {
@@ -61,19 +62,17 @@ impl Generation {
 }
 
 fn contents(request: &Request) -> Vec<Value> {
-    let calls = request.messages.iter().flat_map(|message| message.calls());
-    let given: HashMap<&CallId, &str> =
-        calls.filter_map(|call| Some((&call.id, call.provider_id.as_deref()?))).collect();
+    let ids = GivenIds::of(&request.messages);
     let generation = Generation::of(&request.model);
     let mut list = Vec::new();
     for message in &request.messages {
         match message.role {
             Role::User => list.extend(content("user", message.parts.iter().filter_map(user_part).collect())),
-            Role::Assistant if speaks(message) => list.extend(content("model", model_parts(message, generation))),
+            Role::Assistant if speaks(message) => list.extend(content("model", model_parts(message, &ids, generation))),
             Role::Assistant => {}
             Role::Tool => {
                 let answers = history::answers(message);
-                let results = answers.iter().map(|answer| result(answer, given.get(answer.call).copied()));
+                let results = answers.iter().map(|answer| result(answer, ids.get(answer.call)));
                 list.extend(content("user", results.collect()));
                 // The turn of results holds nothing else, so their images follow.
                 let images = answers.iter().flat_map(|answer| &answer.images);
@@ -83,6 +82,24 @@ fn contents(request: &Request) -> Vec<Value> {
         }
     }
     list
+}
+
+/// The ids of calls that came with one; the others are told apart by their order alone.
+struct GivenIds<'m> {
+    ids: WireIds,
+    given: HashSet<&'m CallId>,
+}
+
+impl<'m> GivenIds<'m> {
+    fn of(messages: &'m [Arc<Message>]) -> Self {
+        let calls = messages.iter().flat_map(|message| message.calls());
+        let given = calls.filter(|call| call.provider_id.is_some()).map(|call| &call.id).collect();
+        Self { ids: WireIds::of(messages, IdRule::Free), given }
+    }
+
+    fn get<'s>(&'s self, call: &'s CallId) -> Option<&'s str> {
+        self.given.contains(call).then(|| self.ids.get(call))
+    }
 }
 
 fn content(role: &str, parts: Vec<Value>) -> Option<Value> {
@@ -106,7 +123,7 @@ fn user_part(part: &Part) -> Option<Value> {
     }
 }
 
-fn model_parts(message: &Message, generation: Generation) -> Vec<Value> {
+fn model_parts(message: &Message, ids: &GivenIds<'_>, generation: Generation) -> Vec<Value> {
     let is_signed = message.calls().any(|call| signature(call.opaque.as_ref()).is_some());
     let mut needs_stand_in = generation == Generation::Signing && !is_signed;
     let mut parts = Vec::new();
@@ -114,7 +131,7 @@ fn model_parts(message: &Message, generation: Generation) -> Vec<Value> {
         match part {
             Part::Text { text } | Part::Note { text } if !text.is_empty() => parts.push(json!({ "text": text })),
             Part::Reasoning { text: _, opaque } => parts.extend(opaque.as_ref().and_then(replayed)),
-            Part::ToolCall(call) => parts.push(function_call(call, std::mem::take(&mut needs_stand_in))),
+            Part::ToolCall(call) => parts.push(function_call(call, ids, std::mem::take(&mut needs_stand_in))),
             Part::Text { .. } | Part::Note { .. } | Part::ToolResult { .. } | Part::Image { .. } => {}
         }
     }
@@ -134,10 +151,10 @@ fn replayed(opaque: &Value) -> Option<Value> {
 /// The provider's word for a call that another model made, which it could not have signed.
 const STAND_IN: &str = "skip_thought_signature_validator";
 
-fn function_call(call: &ToolCall, needs_stand_in: bool) -> Value {
+fn function_call(call: &ToolCall, ids: &GivenIds<'_>, needs_stand_in: bool) -> Value {
     let mut function = json!({ "name": call.name, "args": sent_input(&call.input) });
-    if let Some(id) = &call.provider_id {
-        function["id"] = id.clone().into();
+    if let Some(id) = ids.get(&call.id) {
+        function["id"] = id.into();
     }
     let mut part = json!({ "functionCall": function });
     if let Some(signature) = signature(call.opaque.as_ref()).or_else(|| needs_stand_in.then_some(STAND_IN)) {
