@@ -185,7 +185,7 @@ impl Draft {
 
     /// The parts of the finished reply. Pieces that stayed empty are left out; calls never are.
     pub(crate) fn into_parts(self) -> Vec<Part> {
-        self.pieces.into_iter().filter_map(Piece::into_part).collect()
+        self.pieces.into_iter().filter_map(Piece::into_part).flat_map(unwrapped).collect()
     }
 
     /// Calls win over a claim to have simply stopped, but not over a limit, a filter or a failure.
@@ -202,6 +202,29 @@ impl Draft {
             | FinishReason::Error => finish,
         }
     }
+}
+
+/// OpenAI's models sometimes put several calls into one of a tool that nobody offered. Those are the calls meant.
+fn unwrapped(part: Part) -> Vec<Part> {
+    const WRAPPER: &str = "multi_tool_use.parallel";
+    let wrapped = match &part {
+        Part::ToolCall(ToolCall { name, input: CallInput::Json(input), .. }) if name == WRAPPER => {
+            input.get("tool_uses").and_then(Value::as_array).into_iter().flatten().filter_map(wrapped_call).collect()
+        }
+        _ => Vec::new(),
+    };
+    if wrapped.is_empty() { vec![part] } else { wrapped }
+}
+
+fn wrapped_call(entry: &Value) -> Option<Part> {
+    let name = entry.get("recipient_name")?.as_str()?;
+    Some(Part::ToolCall(ToolCall {
+        id: CallId(String::new()),
+        provider_id: None,
+        name: name.strip_prefix("functions.").unwrap_or(name).to_owned(),
+        input: CallInput::from_value(entry.get("parameters").cloned().unwrap_or_default()),
+        opaque: None,
+    }))
 }
 
 impl Piece {

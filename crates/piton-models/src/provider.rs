@@ -224,6 +224,7 @@ fn dialect(host: &str) -> Dialect {
     match host {
         "api.openai.com" => Dialect::OpenAi,
         "api.mistral.ai" => Dialect::Mistral,
+        "api.deepseek.com" | "api.moonshot.ai" | "api.moonshot.cn" | "api.kimi.com" => Dialect::Echoing,
         _ => Dialect::Compatible,
     }
 }

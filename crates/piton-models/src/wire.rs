@@ -77,9 +77,10 @@ impl Body {
     }
 
     /// Takes the next bytes and returns what they bring to watch.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Delta>, ModelError> {
+    pub fn push(&mut self, mut bytes: &[u8]) -> Result<Vec<Delta>, ModelError> {
         if matches!(self.form, Form::Unknown) {
-            match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
+            bytes = without_preamble(bytes);
+            match bytes.first() {
                 None => return Ok(Vec::new()),
                 Some(b'<') => return Err(not_an_answer(bytes)),
                 Some(b'{' | b'[') => self.form = Form::Documents(Documents::new()),
@@ -166,6 +167,13 @@ pub(crate) fn arguments(value: Option<&Value>) -> String {
         None | Some(Value::Null) => String::new(),
         Some(other) => other.to_string(),
     }
+}
+
+/// What may stand before an answer: white space, and a byte order mark, which need not come in one piece.
+fn without_preamble(bytes: &[u8]) -> &[u8] {
+    let is_preamble = |byte: &u8| byte.is_ascii_whitespace() || b"\xEF\xBB\xBF".contains(byte);
+    let start = bytes.iter().position(|byte| !is_preamble(byte)).unwrap_or(bytes.len());
+    &bytes[start..]
 }
 
 fn not_an_answer(bytes: &[u8]) -> ModelError {

@@ -46,6 +46,11 @@ fn collect(root: &Path, folder: &Path, found: &mut Vec<Case>) -> std::io::Result
 }
 
 impl Case {
+    /// The recorded body.
+    pub fn body(&self) -> Result<Vec<u8>, String> {
+        Recording::load(&self.stem).map(|recording| recording.body)
+    }
+
     /// What differs between the decoders' reading and the expected one, in words; nothing where all is as expected.
     pub fn differences(&self) -> Vec<String> {
         match Recording::load(&self.stem) {
@@ -232,7 +237,7 @@ fn server_tool(opaque: &Value) -> Option<Value> {
 fn expectation(expected: &Value, protocol: WireProtocol) -> Map<String, Value> {
     let text = |key: &str| expected[key].as_str().unwrap_or_default();
     let list = |key: &str| expected[key].as_array().into_iter().flatten();
-    let calls: Vec<Value> = list("tool_calls").map(expected_call).collect();
+    let calls: Vec<Value> = list("tool_calls").flat_map(expected_calls).collect();
     let tools: Vec<Value> = list("server_tool_calls").map(|tool| json!([tool["type"], tool["name"]])).collect();
     let count = |key: &str| expected["usage"][key].as_u64().unwrap_or(0);
     // Refusals are shown as text here. Anthropic has no words of its own for them.
@@ -269,16 +274,24 @@ fn finish(reason: &str, has_calls: bool) -> Option<FinishReason> {
     })
 }
 
-fn expected_call(call: &Value) -> Value {
+/// A call as it is run: one that wraps others is those others, without an id of their own.
+fn expected_calls(call: &Value) -> Vec<Value> {
+    let wrapped = call.pointer("/arguments/tool_uses").and_then(Value::as_array);
+    if let Some(wrapped) = wrapped.filter(|_| call["name"] == "multi_tool_use.parallel") {
+        let name = |entry: &Value| {
+            entry["recipient_name"].as_str().map(|name| name.trim_start_matches("functions.").to_owned())
+        };
+        return wrapped.iter().map(|entry| json!([null, name(entry), entry["parameters"]])).collect();
+    }
     // An empty id is none.
     let id = call["id"].as_str().filter(|id| !id.is_empty());
     if call["invalid_json"] == true {
-        return json!([id, call["name"], head(call["arguments_raw"].as_str().unwrap_or_default()), "invalid"]);
+        return vec![json!([id, call["name"], head(call["arguments_raw"].as_str().unwrap_or_default()), "invalid"])];
     }
     if call["kind"] == "custom" {
-        return json!([id, call["name"], { "input": call["input"] }]);
+        return vec![json!([id, call["name"], { "input": call["input"] }])];
     }
-    json!([id, call["name"], call["arguments"]])
+    vec![json!([id, call["name"], call["arguments"]])]
 }
 
 fn compare_errors(error: &Value, seen: &ModelError) -> Vec<String> {

@@ -12,6 +12,8 @@ pub enum Dialect {
     OpenAi,
     /// Mistral's, which is particular about ids.
     Mistral,
+    /// DeepSeek's and Moonshot's: once a model thinks, each of its messages must come back with reasoning.
+    Echoing,
     /// Everybody else.
     Compatible,
 }
@@ -31,7 +33,7 @@ pub fn encode(request: &Request, dialect: Dialect) -> Value {
     if let Some(tokens) = request.max_output_tokens {
         let key = match dialect {
             Dialect::OpenAi => "max_completion_tokens",
-            Dialect::Mistral | Dialect::Compatible => "max_tokens",
+            Dialect::Mistral | Dialect::Echoing | Dialect::Compatible => "max_tokens",
         };
         body.insert(key.into(), tokens.into());
     }
@@ -46,7 +48,7 @@ pub fn encode(request: &Request, dialect: Dialect) -> Value {
 fn messages(request: &Request, dialect: Dialect) -> Vec<Value> {
     let rule = match dialect {
         Dialect::Mistral => IdRule::Nine,
-        Dialect::OpenAi | Dialect::Compatible => IdRule::Free,
+        Dialect::OpenAi | Dialect::Echoing | Dialect::Compatible => IdRule::Free,
     };
     let ids = WireIds::of(&request.messages, rule);
     let mut list = Vec::new();
@@ -56,7 +58,7 @@ fn messages(request: &Request, dialect: Dialect) -> Vec<Value> {
     for message in &request.messages {
         match message.role {
             Role::User => list.extend(user(&message.parts)),
-            Role::Assistant if speaks(message) => list.push(assistant(message, &ids)),
+            Role::Assistant if speaks(message) => list.push(assistant(message, &ids, dialect)),
             Role::Assistant => {}
             Role::Tool => {
                 list.extend(message.parts.iter().filter_map(|part| tool_result(part, &ids)));
@@ -92,7 +94,7 @@ fn user_block(part: &Part) -> Option<Value> {
     }
 }
 
-fn assistant(message: &Message, ids: &WireIds) -> Value {
+fn assistant(message: &Message, ids: &WireIds, dialect: Dialect) -> Value {
     let mut body = Map::new();
     let prose = message.prose();
     body.insert("role".into(), "assistant".into());
@@ -100,6 +102,9 @@ fn assistant(message: &Message, ids: &WireIds) -> Value {
     let reasoning = history::echoed(&message.parts, ECHOED_FIELD);
     if !reasoning.is_empty() {
         body.insert(ECHOED_FIELD.into(), reasoning.into());
+    } else if dialect == Dialect::Echoing {
+        // Nothing is refused, and so is the empty text: what another model said, or was said before thinking began.
+        body.insert(ECHOED_FIELD.into(), " ".into());
     }
     let details = message.parts.iter().find_map(|part| match part {
         Part::Reasoning { text: _, opaque } => opaque.as_ref()?.get(DETAILS_FIELD),

@@ -302,3 +302,35 @@ fn chunks_that_come_as_bare_lines_are_no_whole_answer() {
     body.push(b"{\"choices\":[{\"delta\":{\"content\":\"half\"}}]}\n").unwrap();
     assert_eq!(body.finish().unwrap_err().kind, ModelErrorKind::CutStream);
 }
+
+#[test]
+fn calls_wrapped_into_one_are_the_calls_meant() {
+    let uses = json!([
+        { "recipient_name": "functions.read", "parameters": { "path": "a" } },
+        { "recipient_name": "grep" },
+    ]);
+    let function = json!({ "name": "multi_tool_use.parallel", "arguments": json!({ "tool_uses": uses }).to_string() });
+    let message = json!({ "tool_calls": [{ "id": "x", "function": function }] });
+    let mut reply = ChatReply::default();
+    reply.document(&json!({ "choices": [{ "message": message, "finish_reason": "tool_calls" }] })).unwrap();
+    let parts = reply.finish().unwrap().parts;
+    let calls: Vec<_> = parts
+        .iter()
+        .filter_map(|part| match part {
+            Part::ToolCall(call) => Some((call.name.as_str(), call.input.clone())),
+            _ => None,
+        })
+        .collect();
+    let json = |value| CallInput::Json(value);
+    assert_eq!(calls, [("read", json(json!({ "path": "a" }))), ("grep", json(json!({})))]);
+}
+
+#[test]
+fn servers_that_insist_on_reasoning_get_some_in_every_message() {
+    let all = vec![message(Role::Assistant, vec![call("c1_0", None)]), message(Role::Assistant, vec![Part::text("a")])];
+    let sent = encode(&request(all.clone()), Dialect::Echoing);
+    for at in [1, 2] {
+        assert_eq!(sent["messages"][at]["reasoning_content"], " ");
+    }
+    assert_eq!(encode(&request(all), Dialect::Compatible)["messages"][1].get("reasoning_content"), None);
+}
