@@ -6,6 +6,7 @@ mod bench;
 mod cases;
 mod ci;
 mod tidy;
+mod wire_check;
 
 use std::process::ExitCode;
 
@@ -13,6 +14,7 @@ const HELP: &str = "\
 cargo xtask ci            everything the CI runs: fmt, clippy, tests, tidy, cases
 cargo xtask tidy          the house rules that no lint knows: layers, prints, function length
 cargo xtask cases DIR     run the case files in DIR against the real code (see docs/cases.md)
+cargo xtask wire-check DIR  hold the decoders to the recorded answers of providers in DIR
 cargo xtask bench [NAME]  measure the release binary against the fake provider (writes docs/bench.md)";
 
 fn main() -> ExitCode {
@@ -22,6 +24,7 @@ fn main() -> ExitCode {
         ["ci"] => ci::ci(),
         ["tidy"] => tidy::tidy(),
         ["cases", dir] => cases::cases(dir.as_ref()),
+        ["wire-check", folder] => wire_check::wire_check(folder.as_ref()),
         ["bench", names @ ..] => bench::bench(names),
         ["help" | "--help"] | [] => {
             println!("{HELP}");

@@ -99,12 +99,34 @@ impl Draft {
         }
     }
 
+    /// The text or reasoning at this place as the server has it in the end. What it said before may differ; only what
+    /// is new at the end can still be shown.
+    pub(crate) fn settle_text(&mut self, place: usize, whole: &str, deltas: &mut Vec<Delta>) {
+        let (Some(Piece::Text(said)) | Some(Piece::Reasoning { text: said, opaque: _ })) = self.pieces.get_mut(place)
+        else {
+            return;
+        };
+        if whole.is_empty() || said == whole {
+            return;
+        }
+        if let Some(more) = whole.strip_prefix(said.as_str()).map(ToOwned::to_owned) {
+            self.extend(place, &more, deltas);
+        } else {
+            whole.clone_into(said);
+        }
+    }
+
     /// The attachment of the reasoning at this place.
     pub(crate) fn opaque_mut(&mut self, place: usize) -> Option<&mut Option<Value>> {
         match self.pieces.get_mut(place) {
             Some(Piece::Reasoning { text: _, opaque }) => Some(opaque),
             Some(Piece::Text(_) | Piece::Call(_)) | None => None,
         }
+    }
+
+    /// Where the first reasoning stands.
+    pub(crate) fn first_reasoning(&self) -> Option<usize> {
+        self.pieces.iter().position(|piece| matches!(piece, Piece::Reasoning { .. }))
     }
 
     pub(crate) fn calls(&self) -> usize {
@@ -148,9 +170,22 @@ impl Draft {
         }
     }
 
+    /// The call's arguments as the server has them in the end, if it has any.
+    pub(crate) fn settle_call(&mut self, index: usize, whole: &str, deltas: &mut Vec<Delta>) {
+        let Some(call) = self.call_mut(index) else { return };
+        if whole.is_empty() || call.json == whole {
+            return;
+        }
+        if let Some(more) = whole.strip_prefix(call.json.as_str()).map(ToOwned::to_owned) {
+            self.extend_call(index, &more, deltas);
+        } else {
+            whole.clone_into(&mut call.json);
+        }
+    }
+
     /// The parts of the finished reply. Pieces that stayed empty are left out; calls never are.
     pub(crate) fn into_parts(self) -> Vec<Part> {
-        self.pieces.into_iter().filter_map(Piece::into_part).collect()
+        self.pieces.into_iter().filter_map(Piece::into_part).flat_map(unwrapped).collect()
     }
 
     /// Calls win over a claim to have simply stopped, but not over a limit, a filter or a failure.
@@ -167,6 +202,29 @@ impl Draft {
             | FinishReason::Error => finish,
         }
     }
+}
+
+/// OpenAI's models sometimes put several calls into one of a tool that nobody offered. Those are the calls meant.
+fn unwrapped(part: Part) -> Vec<Part> {
+    const WRAPPER: &str = "multi_tool_use.parallel";
+    let wrapped = match &part {
+        Part::ToolCall(ToolCall { name, input: CallInput::Json(input), .. }) if name == WRAPPER => {
+            input.get("tool_uses").and_then(Value::as_array).into_iter().flatten().filter_map(wrapped_call).collect()
+        }
+        _ => Vec::new(),
+    };
+    if wrapped.is_empty() { vec![part] } else { wrapped }
+}
+
+fn wrapped_call(entry: &Value) -> Option<Part> {
+    let name = entry.get("recipient_name")?.as_str()?;
+    Some(Part::ToolCall(ToolCall {
+        id: CallId(String::new()),
+        provider_id: None,
+        name: name.strip_prefix("functions.").unwrap_or(name).to_owned(),
+        input: CallInput::from_value(entry.get("parameters").cloned().unwrap_or_default()),
+        opaque: None,
+    }))
 }
 
 impl Piece {

@@ -24,7 +24,13 @@ pub fn from_response(refusal: &Refusal<'_>, now: SystemTime) -> ModelError {
     let Refusal { status, headers, body } = *refusal;
     let value: Value = serde_json::from_str(body).unwrap_or(Value::Null);
     let facts = Facts::read(&value, body);
-    let kind = kind_of_response(status, &facts);
+    let kind = match kind_of_response(status, &facts) {
+        // Google calls every limit a quota, those of a minute included.
+        ModelErrorKind::QuotaSpent if status == 429 && facts.is_named(&["resource_exhausted"]) => {
+            ModelErrorKind::RateLimited
+        }
+        kind => kind,
+    };
     let words = if facts.message.is_empty() { meaning(status) } else { &facts.message };
     ModelError {
         kind,

@@ -1,7 +1,7 @@
-//! What both request encoders need to know about a transcript: the ids its calls have on the wire, and which messages
+//! What all request encoders need to know about a transcript: the ids its calls have on the wire, and which messages
 //! are worth sending. Everything is decided front to back, so a longer transcript never changes its beginning.
 
-use piton_core::call::CallInput;
+use piton_core::call::{CallInput, Outcome};
 use piton_core::ids::CallId;
 use piton_core::message::{Message, Part, Role};
 use serde_json::{Value, json};
@@ -13,8 +13,10 @@ use std::sync::Arc;
 pub(crate) enum IdRule {
     /// Anything.
     Free,
-    /// `^[a-zA-Z0-9_-]+$`.
+    /// `^[a-zA-Z0-9_-]+$`, at most 64 characters.
     Word,
+    /// Mistral's: exactly nine letters or digits.
+    Nine,
 }
 
 /// The id each call has on the wire: the provider's own where it is usable and was not used before, else ours.
@@ -27,8 +29,10 @@ impl WireIds {
         for call in messages.iter().flat_map(|message| message.calls()) {
             let offered = call.provider_id.as_deref().filter(|id| rule.allows(id) && !taken.contains(*id));
             let mut id = offered.map_or_else(|| rule.fit(call.id.as_str()), ToOwned::to_owned);
+            let mut number = ids.len();
             while taken.contains(&id) {
-                id.push('_');
+                id = rule.another(&id, number);
+                number += 1;
             }
             taken.insert(id.clone());
             ids.insert(call.id.clone(), id);
@@ -44,16 +48,37 @@ impl WireIds {
 
 impl IdRule {
     fn allows(self, id: &str) -> bool {
-        !id.is_empty() && (self == Self::Free || id.bytes().all(is_word_byte))
+        !id.is_empty()
+            && match self {
+                Self::Free => true,
+                Self::Word => id.len() <= WORD_CHARS && id.bytes().all(is_word_byte),
+                Self::Nine => id.len() == NINE_CHARS && id.bytes().all(|byte| byte.is_ascii_alphanumeric()),
+            }
     }
 
     fn fit(self, id: &str) -> String {
+        let is_word = |c: char| u8::try_from(c).is_ok_and(is_word_byte);
         match self {
             Self::Free => id.to_owned(),
-            Self::Word => id.chars().map(|c| if u8::try_from(c).is_ok_and(is_word_byte) { c } else { '_' }).collect(),
+            Self::Word => id.chars().take(WORD_CHARS).map(|c| if is_word(c) { c } else { '_' }).collect(),
+            Self::Nine => {
+                let bare: String = id.chars().filter(char::is_ascii_alphanumeric).take(NINE_CHARS).collect();
+                format!("{bare:0<NINE_CHARS$}")
+            }
+        }
+    }
+
+    /// Another id than this one, which is taken. `number` differs from call to call.
+    fn another(self, id: &str, number: usize) -> String {
+        match self {
+            Self::Free | Self::Word => format!("{}_", id.get(..WORD_CHARS - 1).unwrap_or(id)),
+            Self::Nine => format!("{number:0>NINE_CHARS$}"),
         }
     }
 }
+
+const WORD_CHARS: usize = 64;
+const NINE_CHARS: usize = 9;
 
 fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
@@ -76,6 +101,41 @@ pub(crate) fn sent_name(name: &str) -> String {
     }
 }
 
+/// A tool's answer with the images that belong to it: those that stand behind it in the message.
+pub(crate) struct Answer<'m> {
+    pub(crate) call: &'m CallId,
+    pub(crate) tool: &'m str,
+    pub(crate) outcome: &'m Outcome,
+    /// Media type and base64.
+    pub(crate) images: Vec<(&'m str, &'m str)>,
+}
+
+/// The answers of a tool message, in order.
+pub(crate) fn answers(message: &Message) -> Vec<Answer<'_>> {
+    let mut answers: Vec<Answer<'_>> = Vec::new();
+    for part in &message.parts {
+        match part {
+            Part::ToolResult { call, tool, outcome } => {
+                answers.push(Answer { call, tool, outcome, images: Vec::new() });
+            }
+            Part::Image { media_type, data } => {
+                if let Some(answer) = answers.last_mut() {
+                    answer.images.push((media_type, data));
+                }
+            }
+            Part::Text { .. } | Part::Note { .. } | Part::Reasoning { .. } | Part::ToolCall(_) => {}
+        }
+    }
+    answers
+}
+
+impl Answer<'_> {
+    /// What the tool said; some servers refuse an answer without words.
+    pub(crate) fn text(&self) -> &str {
+        if self.outcome.text.trim().is_empty() { "(no output)" } else { &self.outcome.text }
+    }
+}
+
 /// Whether an assistant message says anything that can be sent: prose or a call. Reasoning alone cannot.
 pub(crate) fn speaks(message: &Message) -> bool {
     message.parts.iter().any(|part| match part {
@@ -83,6 +143,19 @@ pub(crate) fn speaks(message: &Message) -> bool {
         Part::ToolCall(_) | Part::ToolResult { .. } | Part::Image { .. } => true,
         Part::Reasoning { .. } => false,
     })
+}
+
+/// The reasoning that came under this field of the wire's message, for servers that want it back there.
+pub(crate) fn echoed(parts: &[Part], field: &str) -> String {
+    let mut all = String::new();
+    for part in parts {
+        if let Part::Reasoning { text, opaque: Some(opaque) } = part
+            && opaque.get("field").and_then(Value::as_str) == Some(field)
+        {
+            all.push_str(text);
+        }
+    }
+    all
 }
 
 /// The number of replies a transcript holds.

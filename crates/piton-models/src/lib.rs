@@ -1,10 +1,12 @@
 //! How Piton talks to language models: a [`Model`] takes a request of the core and streams the core's events back.
 //!
-//! Two wire protocols (OpenAI Chat Completions and Anthropic Messages) are pure machines, bytes in and events out;
-//! one module moves the bytes. Nothing here decides anything about a turn: what a failure means is said by its kind,
-//! and whether to ask again is the loop's business. No environment, no files, no prints. Modules in reading order.
+//! Five wire protocols (OpenAI's Chat Completions and Responses, Anthropic's Messages, Gemini, Ollama) are pure
+//! machines, bytes in and events out; one module moves the bytes. Nothing here decides anything about a turn: what a
+//! failure means is said by its kind, and whether to ask again is the loop's business. No environment, no files, no
+//! prints. Modules in reading order.
 
 pub mod model;
+pub mod documents;
 pub mod sse;
 pub mod wire;
 mod draft;
@@ -12,6 +14,9 @@ mod history;
 
 pub mod anthropic;
 pub mod chat;
+pub mod gemini;
+pub mod ollama;
+pub mod responses;
 pub mod errors;
 
 pub mod http;
@@ -21,5 +26,8 @@ mod table;
 pub mod provider;
 pub mod recorded;
 pub mod text_tools;
+
+#[cfg(test)]
+mod samples;
 
 pub use model::{Model, ModelLimits, ModelStream, Price};

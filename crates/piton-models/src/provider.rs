@@ -6,7 +6,7 @@
 use crate::anthropic::DEFAULT_MAX_TOKENS;
 use crate::chat::Dialect;
 use crate::http::{Http, HttpOptions};
-use crate::model::Model;
+use crate::model::{Model, ModelLimits};
 use crate::remote::{Remote, Server, Wire};
 use crate::table;
 use piton_core::model::{ModelError, ModelErrorKind};
@@ -34,13 +34,19 @@ pub struct Provider {
     pub default_model: Option<&'static str>,
 }
 
-/// The two languages.
+/// The languages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireProtocol {
     /// OpenAI's Chat Completions.
     Chat,
+    /// OpenAI's Responses.
+    Responses,
     /// Anthropic's Messages.
     Anthropic,
+    /// Google's `streamGenerateContent`.
+    Gemini,
+    /// Ollama's own `/api/chat`.
+    Ollama,
 }
 
 /// Every provider, in the order in which people are told of them.
@@ -73,6 +79,24 @@ pub const PROVIDERS: &[Provider] = &[
         default_model: None,
     },
     Provider {
+        name: "google",
+        protocol: WireProtocol::Gemini,
+        base_url: "https://generativelanguage.googleapis.com/v1beta",
+        key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+        base_url_variable: Some("GEMINI_BASE_URL"),
+        needs_key: true,
+        default_model: None,
+    },
+    Provider {
+        name: "openai-responses",
+        protocol: WireProtocol::Responses,
+        base_url: "https://api.openai.com/v1",
+        key_variables: &["OPENAI_API_KEY"],
+        base_url_variable: Some("OPENAI_BASE_URL"),
+        needs_key: true,
+        default_model: Some("gpt-5.4"),
+    },
+    Provider {
         name: "openrouter",
         protocol: WireProtocol::Chat,
         base_url: "https://openrouter.ai/api/v1",
@@ -82,6 +106,7 @@ pub const PROVIDERS: &[Provider] = &[
         default_model: Some("openai/gpt-5.5"),
     },
     local("ollama", "http://127.0.0.1:11434/v1"),
+    Provider { protocol: WireProtocol::Ollama, ..local("ollama-native", "http://127.0.0.1:11434") },
     local("lmstudio", "http://127.0.0.1:1234/v1"),
     local("llamacpp", "http://127.0.0.1:8080/v1"),
     local("vllm", "http://127.0.0.1:8000/v1"),
@@ -171,13 +196,7 @@ pub fn open(spec: &ProviderSpec, options: &HttpOptions) -> Result<Arc<dyn Model>
     let key = key(provider, spec)?;
     let url = address(provider, spec, Endpoint::Replies)?;
     let (limits, price) = table::look_up(provider.name, model);
-    let wire = match provider.protocol {
-        WireProtocol::Chat if url.host_str() == Some("api.openai.com") => Wire::Chat(Dialect::OpenAi),
-        WireProtocol::Chat => Wire::Chat(Dialect::Compatible),
-        WireProtocol::Anthropic => Wire::Anthropic {
-            max_tokens: limits.max_output_tokens.map_or(DEFAULT_MAX_TOKENS, |most| most.min(USUAL_MAX_TOKENS)),
-        },
-    };
+    let wire = wire(provider.protocol, &url, limits);
     Ok(Arc::new(Remote {
         name: format!("{}/{model}", provider.name),
         model: model.to_owned(),
@@ -186,6 +205,28 @@ pub fn open(spec: &ProviderSpec, options: &HttpOptions) -> Result<Arc<dyn Model>
         limits,
         price,
     }))
+}
+
+fn wire(protocol: WireProtocol, url: &Url, limits: ModelLimits) -> Wire {
+    match protocol {
+        WireProtocol::Chat => Wire::Chat(dialect(url.host_str().unwrap_or_default())),
+        WireProtocol::Responses => Wire::Responses,
+        WireProtocol::Gemini => Wire::Gemini,
+        WireProtocol::Ollama => Wire::Ollama,
+        WireProtocol::Anthropic => Wire::Anthropic {
+            max_tokens: limits.max_output_tokens.map_or(DEFAULT_MAX_TOKENS, |most| most.min(USUAL_MAX_TOKENS)),
+        },
+    }
+}
+
+/// Whose Chat Completions are spoken at this host.
+fn dialect(host: &str) -> Dialect {
+    match host {
+        "api.openai.com" => Dialect::OpenAi,
+        "api.mistral.ai" => Dialect::Mistral,
+        "api.deepseek.com" | "api.moonshot.ai" | "api.moonshot.cn" | "api.kimi.com" => Dialect::Echoing,
+        _ => Dialect::Compatible,
+    }
 }
 
 /// Longer answers than this are asked for only on purpose: the limit counts against the window and the rate limit.
@@ -217,12 +258,9 @@ pub const PROBE_MS: u64 = 500;
 /// The models the provider offers, as it lists them. For a probe set both time-outs of `options` to [`PROBE_MS`].
 pub async fn list_models(spec: &ProviderSpec, options: &HttpOptions) -> Result<Vec<ListedModel>, ListError> {
     let provider = known(&spec.provider)?;
-    let wire = match provider.protocol {
-        WireProtocol::Chat => Wire::Chat(Dialect::Compatible),
-        WireProtocol::Anthropic => Wire::Anthropic { max_tokens: DEFAULT_MAX_TOKENS },
-    };
     let key = key(provider, spec)?;
     let url = address(provider, spec, Endpoint::Models)?;
+    let wire = wire(provider.protocol, &url, ModelLimits::default());
     let server = Server { http: Http::new(options.clone()), url, wire, key };
     Ok(listed(&server.get().await?)?)
 }
@@ -232,10 +270,18 @@ fn listed(body: &[u8]) -> Result<Vec<ListedModel>, ModelError> {
     let Some(list) = value.get("data").or_else(|| value.get("models")).and_then(Value::as_array) else {
         return Err(ModelError::new(ModelErrorKind::Malformed, "the server answered with no list of models"));
     };
-    let windows = ["/context_length", "/max_model_len", "/max_input_tokens", "/meta/n_ctx", "/meta/n_ctx_train"];
+    let windows = [
+        "/inputTokenLimit",
+        "/context_length",
+        "/max_model_len",
+        "/max_input_tokens",
+        "/meta/n_ctx",
+        "/meta/n_ctx_train",
+    ];
     let read = |entry: &Value| {
+        let id = entry.get("id").or_else(|| entry.get("name"))?.as_str()?;
         Some(ListedModel {
-            id: entry.get("id").or_else(|| entry.get("name"))?.as_str()?.to_owned(),
+            id: id.strip_prefix("models/").unwrap_or(id).to_owned(),
             window_tokens: windows.iter().find_map(|path| entry.pointer(path)?.as_u64()),
         })
     };
@@ -273,24 +319,46 @@ fn address(provider: &Provider, spec: &ProviderSpec, endpoint: Endpoint) -> Resu
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
         return Err(bad());
     }
-    let replies = match provider.protocol {
-        WireProtocol::Chat => "/chat/completions",
-        WireProtocol::Anthropic => "/messages",
-    };
-    let path = url.path().trim_end_matches('/');
-    let base = path.strip_suffix(replies).unwrap_or(path);
-    let lacks_version = match provider.protocol {
-        WireProtocol::Anthropic => !base.ends_with("/v1"),
-        WireProtocol::Chat => base.is_empty(),
-    };
-    let version = if lacks_version { "/v1" } else { "" };
-    let end = match endpoint {
-        Endpoint::Replies => replies,
-        Endpoint::Models => "/models",
-    };
-    let whole = format!("{base}{version}{end}");
+    let whole = format!("{}{}", base_path(provider.protocol, url.path()), end(provider.protocol, endpoint));
     url.set_path(&whole);
+    if provider.protocol == WireProtocol::Gemini {
+        url.set_query(None);
+    }
     Ok(url)
+}
+
+/// What stands behind the base of an address. Gemini's replies have the model in it, see [`Wire::address`].
+fn end(protocol: WireProtocol, endpoint: Endpoint) -> &'static str {
+    match (protocol, endpoint) {
+        (WireProtocol::Chat, Endpoint::Replies) => "/chat/completions",
+        (WireProtocol::Responses, Endpoint::Replies) => "/responses",
+        (WireProtocol::Anthropic, Endpoint::Replies) => "/messages",
+        (WireProtocol::Ollama, Endpoint::Replies) => "/api/chat",
+        (WireProtocol::Ollama, Endpoint::Models) => "/api/tags",
+        (WireProtocol::Gemini, _) | (_, Endpoint::Models) => "/models",
+    }
+}
+
+fn base_path(protocol: WireProtocol, path: &str) -> String {
+    let path = path.trim_end_matches('/');
+    let base = match protocol {
+        WireProtocol::Gemini => path.split("/models").next().unwrap_or(path),
+        WireProtocol::Ollama => path.strip_suffix("/api/chat").or(path.strip_suffix("/api")).unwrap_or(path),
+        WireProtocol::Chat | WireProtocol::Responses | WireProtocol::Anthropic => {
+            path.strip_suffix(end(protocol, Endpoint::Replies)).unwrap_or(path)
+        }
+    };
+    let version = match protocol {
+        WireProtocol::Anthropic if !base.ends_with("/v1") => "/v1",
+        WireProtocol::Chat | WireProtocol::Responses if base.is_empty() => "/v1",
+        WireProtocol::Gemini if base.is_empty() => "/v1beta",
+        WireProtocol::Anthropic
+        | WireProtocol::Chat
+        | WireProtocol::Responses
+        | WireProtocol::Gemini
+        | WireProtocol::Ollama => "",
+    };
+    format!("{base}{version}")
 }
 
 #[cfg(test)]

@@ -7,15 +7,20 @@
 //!
 //! A failure below HTTP after the model gave its reason to stop is no failure: the answer is whole.
 
-use crate::anthropic::{self, AnthropicReply};
-use crate::chat::{self, ChatReply, Dialect};
+use crate::anthropic;
+use crate::chat::{self, Dialect};
 use crate::errors::{self, Refusal};
+use crate::gemini;
 use crate::http::{self, Http};
 use crate::model::{Model, ModelLimits, ModelStream, Price};
-use crate::wire::{Body, Progress, Protocol};
-use piton_core::model::{ModelError, ModelErrorKind, ModelEvent, Request};
+use crate::ollama;
+use crate::provider::WireProtocol;
+use crate::responses;
+use crate::wire::{self, Body, Progress, Protocol};
+use piton_core::model::{ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Response, Url};
+use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -24,7 +29,43 @@ use std::time::{Duration, SystemTime};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wire {
     Chat(Dialect),
+    Responses,
+    Gemini,
+    Ollama,
     Anthropic { max_tokens: u32 },
+}
+
+impl Wire {
+    fn protocol(self) -> WireProtocol {
+        match self {
+            Self::Chat(_) => WireProtocol::Chat,
+            Self::Responses => WireProtocol::Responses,
+            Self::Anthropic { max_tokens: _ } => WireProtocol::Anthropic,
+            Self::Gemini => WireProtocol::Gemini,
+            Self::Ollama => WireProtocol::Ollama,
+        }
+    }
+
+    fn encode(self, request: &Request) -> Value {
+        match self {
+            Self::Chat(dialect) => chat::encode(request, dialect),
+            Self::Responses => responses::encode(request),
+            Self::Anthropic { max_tokens } => anthropic::encode(request, max_tokens),
+            Self::Gemini => gemini::encode(request),
+            Self::Ollama => ollama::encode(request),
+        }
+    }
+
+    /// Where this model is asked; only Gemini names it in the address.
+    fn address(self, url: &Url, model: &str) -> Url {
+        let mut url = url.clone();
+        if self == Self::Gemini {
+            let name = model.strip_prefix("models/").unwrap_or(model);
+            url.set_path(&format!("{}/{name}:streamGenerateContent", url.path()));
+            url.set_query(Some("alt=sse"));
+        }
+        url
+    }
 }
 
 /// A model behind an address.
@@ -62,15 +103,13 @@ impl Model for Remote {
         if request.model.is_empty() {
             request.model.clone_from(&self.model);
         }
-        let (body, protocol): (_, Box<dyn Protocol>) = match self.wire {
-            Wire::Chat(dialect) => (chat::encode(&request, dialect), Box::<ChatReply>::default()),
-            Wire::Anthropic { max_tokens } => {
-                (anthropic::encode(&request, max_tokens), Box::<AnthropicReply>::default())
-            }
-        };
         let flow = Flow {
             server: Arc::clone(&self.server),
-            phase: Phase::Ask { json: body.to_string().into_bytes(), protocol },
+            phase: Phase::Ask {
+                url: self.wire.address(&self.server.url, &request.model),
+                json: self.wire.encode(&request).to_string().into_bytes(),
+                protocol: wire::protocol(self.wire.protocol()),
+            },
             ready: VecDeque::new(),
         };
         Box::pin(futures_util::stream::unfold(flow, Flow::next))
@@ -85,7 +124,7 @@ struct Flow {
 }
 
 enum Phase {
-    Ask { json: Vec<u8>, protocol: Box<dyn Protocol> },
+    Ask { url: Url, json: Vec<u8>, protocol: Box<dyn Protocol> },
     Read { response: Box<Response>, body: Body },
     Ended,
 }
@@ -97,7 +136,7 @@ impl Flow {
                 return Some((item, self));
             }
             let step = match std::mem::replace(&mut self.phase, Phase::Ended) {
-                Phase::Ask { json, protocol } => self.ask(json, protocol).await,
+                Phase::Ask { url, json, protocol } => self.ask(&url, json, protocol).await,
                 Phase::Read { response, body } => self.read(response, body).await,
                 Phase::Ended => return None,
             };
@@ -108,8 +147,8 @@ impl Flow {
         }
     }
 
-    async fn ask(&mut self, json: Vec<u8>, protocol: Box<dyn Protocol>) -> Result<Phase, ModelError> {
-        let response = self.server.post(json).await?;
+    async fn ask(&mut self, url: &Url, json: Vec<u8>, protocol: Box<dyn Protocol>) -> Result<Phase, ModelError> {
+        let response = self.server.post(url, json).await?;
         Ok(Phase::Read { response: Box::new(response), body: Body::new(protocol) })
     }
 
@@ -137,10 +176,21 @@ impl Flow {
             return Err(error);
         }
         let (deltas, reply) = body.finish()?;
+        let reply = meant(reply)?;
         self.ready.extend(deltas.into_iter().map(|delta| Ok(ModelEvent::Delta(delta))));
         self.ready.push_back(Ok(ModelEvent::Done(Box::new(reply))));
         Ok(Phase::Ended)
     }
+}
+
+/// The reply, unless the provider says of it that the model made a call that nobody could read: that is asked again.
+fn meant(reply: Reply) -> Result<Reply, ModelError> {
+    let raw = reply.finish_raw.as_deref().unwrap_or_default();
+    if !["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"].contains(&raw) {
+        return Ok(reply);
+    }
+    let words = format!("the provider ended the answer as unusable ({raw})");
+    Err(ModelError::new(ModelErrorKind::Malformed, words))
 }
 
 /// How long to wait for the counts and the end of an answer that is whole: some servers never close.
@@ -156,9 +206,9 @@ async fn drain(response: &mut Response) {
 
 impl Server {
     /// Asks, and waits for the headers of an answer. Anything but 200 is an error.
-    async fn post(&self, json: Vec<u8>) -> Result<Response, ModelError> {
-        let client = self.http.client(&self.url)?;
-        let request = client.post(self.url.clone()).headers(self.headers()?).body(json);
+    async fn post(&self, url: &Url, json: Vec<u8>) -> Result<Response, ModelError> {
+        let client = self.http.client(url)?;
+        let request = client.post(url.clone()).headers(self.headers()?).body(json);
         let answer = Http::within(self.http.stall(), request.send()).await?;
         self.accepted(answer.map_err(|error| http::network_error(&error, &self.url))?).await
     }
@@ -206,11 +256,14 @@ impl Server {
         headers.insert("content-type", HeaderValue::from_static("application/json"));
         headers.insert("accept", HeaderValue::from_static("text/event-stream, application/json"));
         let (name, value) = match self.wire {
-            Wire::Chat(_) => ("authorization", self.key.as_ref().map(|key| format!("Bearer {key}"))),
+            Wire::Chat(_) | Wire::Responses | Wire::Ollama => {
+                ("authorization", self.key.as_ref().map(|key| format!("Bearer {key}")))
+            }
             Wire::Anthropic { max_tokens: _ } => {
                 headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
                 ("x-api-key", self.key.clone())
             }
+            Wire::Gemini => ("x-goog-api-key", self.key.clone()),
         };
         if let Some(value) = value {
             let mut value = HeaderValue::from_str(&value)

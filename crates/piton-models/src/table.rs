@@ -73,7 +73,7 @@ const OPENROUTER: &[Row] = &[
 pub(crate) fn look_up(provider: &str, model: &str) -> (ModelLimits, Option<Price>) {
     let rows = match provider {
         "anthropic" => ANTHROPIC,
-        "openai" => OPENAI,
+        "openai" | "openai-responses" => OPENAI,
         "openrouter" => OPENROUTER,
         _ => &[],
     };

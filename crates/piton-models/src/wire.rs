@@ -1,12 +1,19 @@
-//! What the two protocols have in common: a machine that takes a response body in any cut and ends in a reply.
+//! What the protocols have in common: a machine that takes a response body in any cut and ends in a reply.
 //!
 //! ```text
-//!  bytes ──▶ Body: JSON document or event stream? ──▶ Protocol machine ──▶ deltas … reply
+//!  bytes ──▶ Body: JSON documents or event stream? ──▶ Protocol machine ──▶ deltas … reply
 //! ```
 //!
-//! Whether a body is a JSON document, an HTML page or an event stream is told by its first byte and not by its
+//! Whether a body is made of JSON documents, an HTML page or an event stream is told by its first byte and not by its
 //! content type, which gateways get wrong. Nothing here waits or connects.
 
+use crate::anthropic::AnthropicReply;
+use crate::chat::ChatReply;
+use crate::documents::Documents;
+use crate::gemini::GeminiReply;
+use crate::ollama::OllamaReply;
+use crate::provider::WireProtocol;
+use crate::responses::ResponsesReply;
 use crate::sse::{SseDecoder, SseEvent};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, Reply};
 use serde_json::Value;
@@ -16,7 +23,7 @@ pub trait Protocol: Send {
     /// Takes one event of a stream.
     fn event(&mut self, event: &SseEvent) -> Result<Vec<Delta>, ModelError>;
 
-    /// Takes a whole answer that came as one JSON document.
+    /// Takes one JSON document: a whole answer, or the next piece where the protocol streams documents.
     fn document(&mut self, document: &Value) -> Result<Vec<Delta>, ModelError>;
 
     /// How far the answer is.
@@ -24,6 +31,17 @@ pub trait Protocol: Send {
 
     /// The answer, or [`ModelErrorKind::CutStream`] where its end was not seen.
     fn finish(&mut self) -> Result<Reply, ModelError>;
+}
+
+/// The machine that reads this protocol's answers.
+pub fn protocol(protocol: WireProtocol) -> Box<dyn Protocol> {
+    match protocol {
+        WireProtocol::Chat => Box::<ChatReply>::default(),
+        WireProtocol::Responses => Box::<ResponsesReply>::default(),
+        WireProtocol::Anthropic => Box::<AnthropicReply>::default(),
+        WireProtocol::Gemini => Box::<GeminiReply>::default(),
+        WireProtocol::Ollama => Box::<OllamaReply>::default(),
+    }
 }
 
 /// How far an answer is.
@@ -46,7 +64,7 @@ pub struct Body {
 enum Form {
     Unknown,
     Events(SseDecoder),
-    Document(Vec<u8>),
+    Documents(Documents),
 }
 
 /// An event or document larger than this is not an answer of a language model.
@@ -59,27 +77,31 @@ impl Body {
     }
 
     /// Takes the next bytes and returns what they bring to watch.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Delta>, ModelError> {
+    pub fn push(&mut self, mut bytes: &[u8]) -> Result<Vec<Delta>, ModelError> {
         if matches!(self.form, Form::Unknown) {
-            match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
+            bytes = without_preamble(bytes);
+            match bytes.first() {
                 None => return Ok(Vec::new()),
                 Some(b'<') => return Err(not_an_answer(bytes)),
-                Some(b'{') => self.form = Form::Document(Vec::new()),
+                Some(b'{' | b'[') => self.form = Form::Documents(Documents::new()),
                 Some(_) => self.form = Form::Events(SseDecoder::new()),
             }
         }
-        let (deltas, pending_bytes) = match &mut self.form {
-            Form::Unknown => (Vec::new(), 0),
-            Form::Document(document) => {
-                document.extend_from_slice(bytes);
-                (Vec::new(), document.len())
+        let mut deltas = Vec::new();
+        let pending_bytes = match &mut self.form {
+            Form::Unknown => 0,
+            Form::Documents(documents) => {
+                for document in documents.push(bytes) {
+                    let document = serde_json::from_slice(&document).map_err(|error| broken_document(&error))?;
+                    deltas.extend(self.protocol.document(&document)?);
+                }
+                documents.pending_bytes()
             }
             Form::Events(sse) => {
-                let mut deltas = Vec::new();
                 for event in sse.push(bytes) {
                     deltas.extend(self.protocol.event(&event)?);
                 }
-                (deltas, sse.pending_bytes())
+                sse.pending_bytes()
             }
         };
         if pending_bytes > MAX_PENDING_BYTES {
@@ -96,7 +118,8 @@ impl Body {
     /// The body is over: what its last bytes bring to watch, and the reply.
     pub fn finish(&mut self) -> Result<(Vec<Delta>, Reply), ModelError> {
         let deltas = match std::mem::replace(&mut self.form, Form::Unknown) {
-            Form::Unknown => Vec::new(),
+            // Half a document at the end of the bytes is a cut, which the protocol tells.
+            Form::Unknown | Form::Documents(_) => Vec::new(),
             Form::Events(mut sse) => match sse.finish() {
                 None => Vec::new(),
                 Some(event) => match self.protocol.event(&event) {
@@ -105,10 +128,6 @@ impl Body {
                     outcome => outcome?,
                 },
             },
-            Form::Document(bytes) => {
-                let document = serde_json::from_slice(&bytes).map_err(|error| broken_document(&error))?;
-                self.protocol.document(&document)?
-            }
         };
         Ok((deltas, self.protocol.finish()?))
     }
@@ -141,6 +160,22 @@ pub(crate) fn count_at(value: &Value, path: &[&str]) -> u64 {
     found.and_then(|count| count.as_u64().or_else(|| count.as_f64().map(|float| float as u64))).unwrap_or(0)
 }
 
+/// A call's arguments as text, whether they came as text or as JSON.
+pub(crate) fn arguments(value: Option<&Value>) -> String {
+    match value {
+        Some(Value::String(text)) => text.clone(),
+        None | Some(Value::Null) => String::new(),
+        Some(other) => other.to_string(),
+    }
+}
+
+/// What may stand before an answer: white space, and a byte order mark, which need not come in one piece.
+fn without_preamble(bytes: &[u8]) -> &[u8] {
+    let is_preamble = |byte: &u8| byte.is_ascii_whitespace() || b"\xEF\xBB\xBF".contains(byte);
+    let start = bytes.iter().position(|byte| !is_preamble(byte)).unwrap_or(bytes.len());
+    &bytes[start..]
+}
+
 fn not_an_answer(bytes: &[u8]) -> ModelError {
     /// Enough to recognise a login page or a gateway's error.
     const SHOWN_CHARS: usize = 80;
@@ -153,8 +188,5 @@ fn not_an_answer(bytes: &[u8]) -> ModelError {
 }
 
 fn broken_document(error: &serde_json::Error) -> ModelError {
-    if error.is_eof() {
-        return cut_stream();
-    }
     ModelError::new(ModelErrorKind::Malformed, format!("the answer is not valid JSON: {error}"))
 }

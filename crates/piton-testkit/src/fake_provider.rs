@@ -1,6 +1,7 @@
 //! A model server on loopback that does as a script says, wire and all: it stalls, resets, ends early and sends
-//! garbage where the script wants it. It speaks Chat Completions (`POST …/chat/completions`), Anthropic's Messages
-//! (`POST …/messages`) and lists one model (`GET …/models`); everything else is 404.
+//! garbage where the script wants it. It speaks Chat Completions (`POST …/chat/completions`), OpenAI's Responses
+//! (`…/responses`), Anthropic's Messages (`…/messages`), Gemini (`…:streamGenerateContent`) and Ollama's own protocol
+//! (`…/api/chat`), and lists one model (`GET …/models` or `…/api/tags`); everything else is 404.
 //!
 //! The script is a JSON array with one answer per POST:
 //!
@@ -132,17 +133,16 @@ fn converse(stream: &TcpStream, stage: &Stage, connection: usize) -> io::Result<
         let path = request.path.split('?').next().unwrap_or_default().to_owned();
         let model = request.body["model"].as_str().unwrap_or("fake-model").to_owned();
         let is_post = request.method == "POST";
-        let speech = match path.as_str() {
-            path if is_post && path.ends_with("/chat/completions") => Some(Speech::Chat),
-            path if is_post && path.ends_with("/messages") => Some(Speech::Anthropic),
-            _ => None,
-        };
+        let speech = Speech::at(&path).filter(|_| is_post);
         let (number, cue) = stage.enter(request, speech.is_some());
         let mut voice = Voice { stream, writer: BufWriter::new(stream), chunk_bytes: None, ended: None };
         match (speech, cue) {
             (Some(speech), Some((turn, answer))) => voice.perform(speech, &answer, &model, turn)?,
             (Some(_), None) => {
                 voice.document(500, &[], &json!({ "error": { "message": "script exhausted" } }))?;
+            }
+            (None, _) if path.ends_with("/api/tags") => {
+                voice.document(200, &[], &json!({ "models": [{ "name": "fake-model" }] }))?;
             }
             (None, _) if path.ends_with("/models") => {
                 let models = json!({ "object": "list", "data": [{ "id": "fake-model", "object": "model" }] });
@@ -228,14 +228,15 @@ impl Voice<'_> {
         self.chunk_bytes = answer.chunk_bytes;
         write!(
             self.writer,
-            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+            "HTTP/1.1 200 OK\r\ncontent-type: {}\r\ntransfer-encoding: chunked\r\n\r\n",
+            speech.content_type()
         )?;
         let events = speech.events(answer, model, turn);
         self.say(&events.opening, 0)?;
         self.say(&events.prose, answer.delay_ms)?;
         self.pause(answer.stall_mid)?;
         if answer.malformed {
-            self.chunk(b"data: {\"garbage\": tru\n\n")?;
+            self.chunk(speech.garbage().as_bytes())?;
         }
         if answer.drop {
             return self.reset();

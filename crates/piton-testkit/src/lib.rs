@@ -1,8 +1,9 @@
-//! For tests and benches only: a model server that does as a script says, and workspaces that clean up after
-//! themselves. Unlike the rest of Piton this crate may panic: a broken script is a broken test.
+//! For tests and benches only: a model server that does as a script says, recorded answers to hold the decoders to,
+//! and workspaces that clean up after themselves. Unlike the rest of Piton this crate may panic: a broken script is a broken test.
 
 #![allow(clippy::unwrap_used, reason = "a broken script is a broken test")]
 
+pub mod conformance;
 pub mod fake_provider;
 mod script;
 mod speech;

@@ -1,4 +1,8 @@
-//! The events of one scripted answer, in the words of either protocol.
+//! The events of one scripted answer, in the words of each protocol.
+
+mod gemini;
+mod ollama;
+mod responses;
 
 use crate::script::Answer;
 use serde_json::{Value, json};
@@ -8,6 +12,9 @@ use serde_json::{Value, json};
 pub(crate) enum Speech {
     Chat,
     Anthropic,
+    Responses,
+    Gemini,
+    Ollama,
 }
 
 /// The events before, during and after the point where a script may interfere.
@@ -24,14 +31,45 @@ impl Speech {
         match self {
             Self::Chat => chat(answer, model, turn),
             Self::Anthropic => anthropic(answer, model, turn),
+            Self::Responses => responses::events(answer, model, turn),
+            Self::Gemini => gemini::events(answer, model, turn),
+            Self::Ollama => ollama::events(answer, model, turn),
+        }
+    }
+
+    /// What a request for this path (without its query) wants to hear.
+    pub(crate) fn at(path: &str) -> Option<Self> {
+        let ends = [
+            ("/chat/completions", Self::Chat),
+            ("/messages", Self::Anthropic),
+            ("/responses", Self::Responses),
+            (":streamGenerateContent", Self::Gemini),
+            ("/api/chat", Self::Ollama),
+        ];
+        ends.into_iter().find(|(end, _)| path.ends_with(end)).map(|(_, speech)| speech)
+    }
+
+    pub(crate) fn content_type(self) -> &'static str {
+        match self {
+            Self::Chat | Self::Anthropic | Self::Responses | Self::Gemini => "text/event-stream",
+            Self::Ollama => "application/x-ndjson",
+        }
+    }
+
+    /// Something that is no event of this protocol.
+    pub(crate) fn garbage(self) -> &'static str {
+        match self {
+            Self::Chat | Self::Anthropic | Self::Responses | Self::Gemini => "data: {\"garbage\": tru\n\n",
+            Self::Ollama => "{\"garbage\": tru}\n",
         }
     }
 
     /// An error inside the stream.
     pub(crate) fn error(self, error: &Value) -> String {
         match self {
-            Self::Chat => data(&json!({ "error": error })),
-            Self::Anthropic => named("error", &json!({ "type": "error", "error": error })),
+            Self::Chat | Self::Gemini => data(&json!({ "error": error })),
+            Self::Ollama => ollama::line(&json!({ "error": error })),
+            Self::Anthropic | Self::Responses => named("error", &json!({ "type": "error", "error": error })),
         }
     }
 }
@@ -79,7 +117,7 @@ fn chat_usage(usage: Option<&Value>) -> Value {
     if let Some(usage) = usage.filter(|usage| usage.get("prompt_tokens").is_some()) {
         return usage.clone();
     }
-    let count = |key: &str, otherwise: u64| usage.and_then(|usage| usage.get(key)?.as_u64()).unwrap_or(otherwise);
+    let count = |key: &str, otherwise: u64| scripted(usage, key).unwrap_or(otherwise);
     let (input, output) = (count("input", 10), count("output", 5));
     json!({
         "prompt_tokens": input,
@@ -155,12 +193,17 @@ fn anthropic_usage(usage: Option<&Value>) -> (Value, Value) {
     if let Some(usage) = usage.filter(|usage| usage.get("input_tokens").is_some()) {
         return (usage.clone(), usage.clone());
     }
-    let count = |key: &str, otherwise: u64| usage.and_then(|usage| usage.get(key)?.as_u64()).unwrap_or(otherwise);
+    let count = |key: &str, otherwise: u64| scripted(usage, key).unwrap_or(otherwise);
     let (cached, written) = (count("cached", 0), count("cache_write", 0));
     let fresh = count("input", count("prompt_tokens", 10)).saturating_sub(cached + written);
     let before = json!({ "input_tokens": fresh, "cache_read_input_tokens": cached,
         "cache_creation_input_tokens": written, "output_tokens": 1 });
     (before, json!({ "output_tokens": count("output", count("completion_tokens", 5)) }))
+}
+
+/// A count of the script's own, such as `input`.
+fn scripted(usage: Option<&Value>, key: &str) -> Option<u64> {
+    usage?.get(key)?.as_u64()
 }
 
 /// Arguments as models stream them: in pieces that end anywhere.

@@ -1,5 +1,5 @@
-//! The answer of Messages: numbered blocks that begin, grow and end. Blocks and events of unknown kinds are let pass,
-//! and so are the provider's own tools: what it ran itself is nothing to run here.
+//! The answer of Messages: numbered blocks that begin, grow and end. Events of unknown kinds are let pass. Blocks of
+//! unknown kinds, the provider's own tools among them, are kept whole and go back: there is nothing to run here.
 
 use crate::draft::Draft;
 use crate::errors;
@@ -25,9 +25,21 @@ pub struct AnthropicReply {
 /// Where in the draft a block of the stream goes.
 #[derive(Debug)]
 enum Block {
-    Text { place: usize },
-    Thinking { place: usize },
-    ToolUse { call: usize, given: Value },
+    Text {
+        place: usize,
+    },
+    Thinking {
+        place: usize,
+    },
+    ToolUse {
+        call: usize,
+        given: Value,
+    },
+    /// A block that only the provider understands; its own tools among them.
+    Foreign {
+        place: usize,
+        json: String,
+    },
     Ignored,
 }
 
@@ -152,13 +164,17 @@ impl AnthropicReply {
                 self.draft.name_call(call, text_at(block, "name").unwrap_or_default(), deltas);
                 Block::ToolUse { call, given: block["input"].clone() }
             }
-            _ => Block::Ignored,
+            Some(_) => Block::Foreign {
+                place: self.draft.open_reasoning(Some(json!({ "block": block }))),
+                json: String::new(),
+            },
+            None => Block::Ignored,
         };
         self.blocks.insert(index, opened);
     }
 
     fn grow(&mut self, index: u64, delta: &Value, deltas: &mut Vec<Delta>) {
-        match (self.blocks.get(&index), text_at(delta, "type")) {
+        match (self.blocks.get_mut(&index), text_at(delta, "type")) {
             (Some(Block::Text { place }), Some("text_delta")) => {
                 self.draft.extend(*place, text_at(delta, "text").unwrap_or_default(), deltas);
             }
@@ -175,20 +191,37 @@ impl AnthropicReply {
             (Some(Block::ToolUse { call, given: _ }), Some("input_json_delta")) => {
                 self.draft.extend_call(*call, text_at(delta, "partial_json").unwrap_or_default(), deltas);
             }
+            (Some(Block::Foreign { place: _, json }), Some("input_json_delta")) => {
+                json.push_str(text_at(delta, "partial_json").unwrap_or_default());
+            }
+            (Some(Block::Foreign { place, json: _ }), Some("compaction_delta")) => {
+                if let Some(Some(opaque)) = self.draft.opaque_mut(*place) {
+                    opaque["block"]["content"] = delta["content"].clone();
+                }
+            }
             // A server that forgot to begin its text block meant to.
             (None, Some("text_delta")) => self.draft.say(text_at(delta, "text").unwrap_or_default(), deltas),
             // Deltas of kinds or blocks we do not know.
-            (Some(Block::Text { .. } | Block::Thinking { .. } | Block::ToolUse { .. } | Block::Ignored) | None, _) => {}
+            (Some(_) | None, _) => {}
         }
     }
 
     /// Ends a block. Arguments that came whole with the block's beginning count if none came after it.
     fn close(&mut self, index: u64, deltas: &mut Vec<Delta>) {
-        if let Some(Block::ToolUse { call, given }) = self.blocks.remove(&index) {
-            let is_empty = self.draft.call(call).is_some_and(|draft| draft.json.is_empty());
-            if is_empty && given.as_object().is_some_and(|given| !given.is_empty()) {
-                self.draft.extend_call(call, &given.to_string(), deltas);
+        match self.blocks.remove(&index) {
+            Some(Block::ToolUse { call, given }) => {
+                let is_empty = self.draft.call(call).is_some_and(|draft| draft.json.is_empty());
+                if is_empty && given.as_object().is_some_and(|given| !given.is_empty()) {
+                    self.draft.extend_call(call, &given.to_string(), deltas);
+                }
             }
+            Some(Block::Foreign { place, json }) => {
+                let input = serde_json::from_str::<Value>(&json).ok();
+                if let (Some(Some(opaque)), Some(input)) = (self.draft.opaque_mut(place), input) {
+                    opaque["block"]["input"] = input;
+                }
+            }
+            Some(Block::Text { .. } | Block::Thinking { .. } | Block::Ignored) | None => {}
         }
     }
 
@@ -210,7 +243,9 @@ fn usage(counts: &Value) -> Usage {
     let cache_read_tokens = count_at(counts, &["cache_read_input_tokens"]);
     let cache_write_tokens = count_at(counts, &["cache_creation_input_tokens"]);
     Usage {
-        input_tokens: count_at(counts, &["input_tokens"]) + cache_read_tokens + cache_write_tokens,
+        input_tokens: count_at(counts, &["input_tokens"])
+            .saturating_add(cache_read_tokens)
+            .saturating_add(cache_write_tokens),
         output_tokens: count_at(counts, &["output_tokens"]),
         cache_read_tokens,
         cache_write_tokens,

@@ -1,7 +1,7 @@
 //! The request body of Messages. Same request, same bytes; one more message only adds bytes to `messages`, the cache
 //! marks aside: they sit on the newest two user messages and move along, which the provider's cache does not mind.
 
-use crate::history::{IdRule, WireIds, sent_input, sent_name, speaks};
+use crate::history::{self, Answer, IdRule, WireIds, sent_input, sent_name, speaks};
 use piton_core::message::{Message, Part, Role};
 use piton_core::model::Request;
 use serde_json::{Map, Value, json};
@@ -45,7 +45,11 @@ fn messages(request: &Request) -> Vec<Value> {
     let mut turns: Vec<Turn> = Vec::new();
     for message in &request.messages {
         match message.role {
-            Role::User | Role::Tool => Turn::hear(&mut turns, user_blocks(message, &ids)),
+            Role::User => Turn::hear(&mut turns, message.parts.iter().filter_map(user_block).collect()),
+            Role::Tool => {
+                let answers = history::answers(message);
+                Turn::hear(&mut turns, answers.iter().map(|answer| tool_result(answer, &ids)).collect());
+            }
             Role::Assistant if speaks(message) => {
                 turns.push(Turn { role: "assistant", blocks: assistant_blocks(message, &ids) });
             }
@@ -80,27 +84,30 @@ impl Turn {
     }
 }
 
-fn user_blocks(message: &Message, ids: &WireIds) -> Vec<Value> {
-    message.parts.iter().filter_map(|part| user_block(part, ids)).collect()
-}
-
-fn user_block(part: &Part, ids: &WireIds) -> Option<Value> {
+fn user_block(part: &Part) -> Option<Value> {
     match part {
         Part::Text { text } | Part::Note { text } => text_block(text),
-        Part::Image { media_type, data } => {
-            let source = json!({ "type": "base64", "media_type": media_type, "data": data });
-            Some(json!({ "type": "image", "source": source }))
-        }
-        Part::ToolResult { call, tool: _, outcome } => {
-            let text = if outcome.text.trim().is_empty() { "(no output)" } else { &outcome.text };
-            let mut block = json!({ "type": "tool_result", "tool_use_id": ids.get(call), "content": text });
-            if outcome.status.is_error() {
-                block["is_error"] = true.into();
-            }
-            Some(block)
-        }
-        Part::Reasoning { .. } | Part::ToolCall(_) => None,
+        Part::Image { media_type, data } => Some(image_block(media_type, data)),
+        Part::ToolResult { .. } | Part::Reasoning { .. } | Part::ToolCall(_) => None,
     }
+}
+
+fn image_block(media_type: &str, data: &str) -> Value {
+    json!({ "type": "image", "source": { "type": "base64", "media_type": media_type, "data": data } })
+}
+
+fn tool_result(answer: &Answer<'_>, ids: &WireIds) -> Value {
+    let content: Value = if answer.images.is_empty() {
+        answer.text().into()
+    } else {
+        let images = answer.images.iter().map(|(media_type, data)| image_block(media_type, data));
+        std::iter::once(json!({ "type": "text", "text": answer.text() })).chain(images).collect()
+    };
+    let mut block = json!({ "type": "tool_result", "tool_use_id": ids.get(answer.call), "content": content });
+    if answer.outcome.status.is_error() {
+        block["is_error"] = true.into();
+    }
+    block
 }
 
 fn assistant_blocks(message: &Message, ids: &WireIds) -> Vec<Value> {
@@ -124,10 +131,13 @@ fn text_block(text: &str) -> Option<Value> {
     (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }))
 }
 
-/// Reasoning goes back only as it was signed.
+/// Reasoning goes back only as it was signed, and what only the provider understands as it came.
 fn thinking_block(text: &str, opaque: &Value) -> Option<Value> {
     if let Some(data) = opaque.get("redacted_thinking") {
         return Some(json!({ "type": "redacted_thinking", "data": data }));
+    }
+    if let Some(block) = opaque.get("block") {
+        return Some(block.clone());
     }
     let signature = opaque.get("signature")?;
     Some(json!({ "type": "thinking", "thinking": text, "signature": signature }))

@@ -130,3 +130,27 @@ fn what_came_is_replayed_as_it_came() {
     let echoed: &Value = &body["messages"][0]["content"];
     assert_eq!(echoed.to_string(), content.to_string());
 }
+
+#[test]
+fn an_image_stands_within_the_answer_it_belongs_to() {
+    let image = Part::Image { media_type: "image/png".into(), data: "QUJD".into() };
+    let result = |id: &str| Part::ToolResult { call: id.into(), tool: "read".into(), outcome: Outcome::ok("A") };
+    let body = encode(&request(vec![message(Role::Tool, vec![result("c1_0"), image, result("c1_1")])]), 1);
+    let content = &body["messages"][0]["content"];
+    assert_eq!(content[0]["content"][0], json!({ "type": "text", "text": "A" }));
+    assert_eq!(content[0]["content"][1]["source"]["data"], "QUJD");
+    assert_eq!(content[1]["content"], "A");
+}
+
+#[test]
+fn blocks_of_the_providers_own_tools_go_back_as_they_came() {
+    let content = json!([
+        { "type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": { "query": "q" } },
+        { "type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [{ "encrypted_content": "E==" }] },
+        { "type": "text", "text": "found" },
+    ]);
+    let mut reply = AnthropicReply::default();
+    reply.document(&json!({ "id": "msg", "content": content, "stop_reason": "end_turn" })).unwrap();
+    let body = encode(&request(vec![message(Role::Assistant, reply.finish().unwrap().parts)]), 1);
+    assert_eq!(body["messages"][0]["content"], content);
+}

@@ -1,11 +1,11 @@
 //! The answer of Chat Completions. Which chunk belongs to which call is the one hard question here: servers omit the
 //! index, reuse it, repeat ids and names, or send none. See [`ChatReply::place`].
 
-use super::request::ECHOED_FIELD;
+use super::request::{DETAILS_FIELD, ECHOED_FIELD};
 use crate::draft::Draft;
 use crate::errors;
 use crate::sse::SseEvent;
-use crate::wire::{Progress, Protocol, count_at, cut_stream, event_json, text_at};
+use crate::wire::{Progress, Protocol, arguments, count_at, cut_stream, event_json, text_at};
 use piton_core::message::{FinishReason, Usage};
 use piton_core::model::{Delta, ModelError, Reply};
 use serde_json::{Value, json};
@@ -16,6 +16,8 @@ pub struct ChatReply {
     draft: Draft,
     /// The index under which the server last spoke of each call, by position among the calls.
     indexes: Vec<Option<u64>>,
+    /// OpenRouter's reasoning in blocks, signatures included, put together from its pieces.
+    details: Vec<Value>,
     finish_raw: Option<String>,
     is_refused: bool,
     is_done: bool,
@@ -36,7 +38,10 @@ impl Protocol for ChatReply {
     }
 
     fn document(&mut self, document: &Value) -> Result<Vec<Delta>, ModelError> {
-        self.is_done = document.get("choices").is_some();
+        let choices = document.get("choices").and_then(Value::as_array);
+        // Some servers send their chunks as bare lines: those hold a delta and no message.
+        let is_chunk = choices.into_iter().flatten().any(|choice| choice.get("delta").is_some());
+        self.is_done = choices.is_some() && !is_chunk;
         self.chunk(document)
     }
 
@@ -56,6 +61,7 @@ impl Protocol for ChatReply {
         }
         let named = self.finish_raw.as_deref().map_or(FinishReason::Other, finish_reason);
         let finish = if self.is_refused { FinishReason::ContentFilter } else { named };
+        self.attach_details();
         let draft = std::mem::take(&mut self.draft);
         Ok(Reply {
             finish: draft.settle(finish),
@@ -127,15 +133,47 @@ impl ChatReply {
 
     /// Visible reasoning goes by several names, and some servers send it under two of them at once.
     fn reasoning(&mut self, delta: &Value, deltas: &mut Vec<Delta>) {
+        for detail in delta.get(DETAILS_FIELD).and_then(Value::as_array).into_iter().flatten() {
+            self.collect_detail(detail);
+        }
         if let Some(text) = text_at(delta, ECHOED_FIELD) {
             self.draft.think(text, Some(&json!({ "field": ECHOED_FIELD })), deltas);
         } else if let Some(text) = text_at(delta, "reasoning").or_else(|| text_at(delta, "thinking")) {
             self.draft.think(text, None, deltas);
         } else {
-            for detail in delta.get("reasoning_details").and_then(Value::as_array).into_iter().flatten() {
+            for detail in delta.get(DETAILS_FIELD).and_then(Value::as_array).into_iter().flatten() {
                 let text = text_at(detail, "text").or_else(|| text_at(detail, "summary")).unwrap_or_default();
                 self.draft.think(text, None, deltas);
             }
+        }
+    }
+
+    /// Adds a piece to the block it goes on with, or as a new one.
+    fn collect_detail(&mut self, piece: &Value) {
+        let Some(block) = self.details.last_mut().filter(|block| goes_on(block, piece)) else {
+            if piece.as_object().is_some_and(|piece| !piece.is_empty()) {
+                self.details.push(piece.clone());
+            }
+            return;
+        };
+        for (key, more) in piece.as_object().into_iter().flatten() {
+            match (key.as_str(), block.get(key).and_then(Value::as_str), more.as_str()) {
+                ("text" | "summary" | "signature", Some(so_far), Some(more)) => {
+                    block[key] = format!("{so_far}{more}").into();
+                }
+                _ if block.get(key).is_none_or(Value::is_null) => block[key] = more.clone(),
+                _ => {}
+            }
+        }
+    }
+
+    fn attach_details(&mut self) {
+        if self.details.is_empty() {
+            return;
+        }
+        let place = self.draft.first_reasoning().unwrap_or_else(|| self.draft.open_reasoning(None));
+        if let Some(opaque) = self.draft.opaque_mut(place) {
+            opaque.get_or_insert_with(|| json!({}))[DETAILS_FIELD] = std::mem::take(&mut self.details).into();
         }
     }
 
@@ -216,6 +254,12 @@ impl ChatReply {
     }
 }
 
+/// Whether a piece of reasoning belongs to this block. What is encrypted comes whole.
+fn goes_on(block: &Value, piece: &Value) -> bool {
+    let is_same = |key: &str| block.get(key).filter(|value| !value.is_null()) == piece.get(key);
+    is_same("type") && is_same("index") && piece.get("data").is_none()
+}
+
 /// One entry of `tool_calls`, read leniently.
 struct Entry<'v> {
     index: Option<u64>,
@@ -228,16 +272,11 @@ struct Entry<'v> {
 impl<'v> Entry<'v> {
     fn read(entry: &'v Value) -> Self {
         let function = &entry["function"];
-        let arguments = function.get("arguments").or_else(|| entry.get("arguments"));
         Self {
             index: entry.get("index").and_then(|index| index.as_u64().or_else(|| index.as_str()?.parse().ok())),
             id: text_at(entry, "id"),
             name: text_at(function, "name").or_else(|| text_at(entry, "name")),
-            json: match arguments {
-                Some(Value::String(text)) => text.clone(),
-                None | Some(Value::Null) => String::new(),
-                Some(other) => other.to_string(),
-            },
+            json: arguments(function.get("arguments").or_else(|| entry.get("arguments"))),
             extra: entry.get("extra_content").filter(|extra| extra.is_object()),
         }
     }
@@ -252,12 +291,13 @@ fn usage(counts: &Value) -> Usage {
     let input_tokens = count_at(counts, &["prompt_tokens"]);
     let reasoning_tokens = first(&[&["completion_tokens_details", "reasoning_tokens"], &["reasoning_tokens"]]);
     let said_tokens = count_at(counts, &["completion_tokens"]);
+    let with_reasoning_tokens = said_tokens.saturating_add(reasoning_tokens);
     // xAI counts reasoning beside the completion, which only the total tells.
-    let is_beside =
-        reasoning_tokens > 0 && count_at(counts, &["total_tokens"]) == input_tokens + said_tokens + reasoning_tokens;
+    let is_beside = reasoning_tokens > 0
+        && count_at(counts, &["total_tokens"]) == input_tokens.saturating_add(with_reasoning_tokens);
     Usage {
         input_tokens,
-        output_tokens: if is_beside { said_tokens + reasoning_tokens } else { said_tokens },
+        output_tokens: if is_beside { with_reasoning_tokens } else { said_tokens },
         cache_read_tokens: first(&[
             &["prompt_tokens_details", "cached_tokens"],
             &["prompt_cache_hit_tokens"],

@@ -1,6 +1,6 @@
 //! The request body of Chat Completions. Same request, same bytes; one more message only adds bytes to `messages`.
 
-use crate::history::{IdRule, WireIds, sent_input, sent_name, speaks};
+use crate::history::{self, IdRule, WireIds, sent_input, sent_name, speaks};
 use piton_core::message::{Message, Part, Role, ToolCall};
 use piton_core::model::Request;
 use serde_json::{Map, Value, json};
@@ -10,6 +10,10 @@ use serde_json::{Map, Value, json};
 pub enum Dialect {
     /// OpenAI's own server, which renamed fields that all others kept.
     OpenAi,
+    /// Mistral's, which is particular about ids.
+    Mistral,
+    /// DeepSeek's and Moonshot's: once a model thinks, each of its messages must come back with reasoning.
+    Echoing,
     /// Everybody else.
     Compatible,
 }
@@ -18,7 +22,7 @@ pub enum Dialect {
 pub fn encode(request: &Request, dialect: Dialect) -> Value {
     let mut body = Map::new();
     body.insert("model".into(), request.model.clone().into());
-    body.insert("messages".into(), messages(request).into());
+    body.insert("messages".into(), messages(request, dialect).into());
     if !request.tools.is_empty() {
         let tools = request.tools.iter().map(|tool| {
             let function = json!({ "name": tool.name, "description": tool.description, "parameters": tool.schema });
@@ -32,7 +36,7 @@ pub fn encode(request: &Request, dialect: Dialect) -> Value {
     if let Some(tokens) = request.max_output_tokens {
         let key = match dialect {
             Dialect::OpenAi => "max_completion_tokens",
-            Dialect::Compatible => "max_tokens",
+            Dialect::Mistral | Dialect::Echoing | Dialect::Compatible => "max_tokens",
         };
         body.insert(key.into(), tokens.into());
     }
@@ -44,8 +48,12 @@ pub fn encode(request: &Request, dialect: Dialect) -> Value {
     Value::Object(body)
 }
 
-fn messages(request: &Request) -> Vec<Value> {
-    let ids = WireIds::of(&request.messages, IdRule::Free);
+fn messages(request: &Request, dialect: Dialect) -> Vec<Value> {
+    let rule = match dialect {
+        Dialect::Mistral => IdRule::Nine,
+        Dialect::OpenAi | Dialect::Echoing | Dialect::Compatible => IdRule::Free,
+    };
+    let ids = WireIds::of(&request.messages, rule);
     let mut list = Vec::new();
     if !request.system.is_empty() {
         list.push(json!({ "role": "system", "content": request.system }));
@@ -53,7 +61,7 @@ fn messages(request: &Request) -> Vec<Value> {
     for message in &request.messages {
         match message.role {
             Role::User => list.extend(user(&message.parts)),
-            Role::Assistant if speaks(message) => list.push(assistant(message, &ids)),
+            Role::Assistant if speaks(message) => list.push(assistant(message, &ids, dialect)),
             Role::Assistant => {}
             Role::Tool => {
                 list.extend(message.parts.iter().filter_map(|part| tool_result(part, &ids)));
@@ -89,14 +97,24 @@ fn user_block(part: &Part) -> Option<Value> {
     }
 }
 
-fn assistant(message: &Message, ids: &WireIds) -> Value {
+fn assistant(message: &Message, ids: &WireIds, dialect: Dialect) -> Value {
     let mut body = Map::new();
     let prose = message.prose();
     body.insert("role".into(), "assistant".into());
     body.insert("content".into(), if prose.is_empty() { Value::Null } else { prose.into() });
-    let reasoning = echoed_reasoning(&message.parts);
+    let reasoning = history::echoed(&message.parts, ECHOED_FIELD);
     if !reasoning.is_empty() {
         body.insert(ECHOED_FIELD.into(), reasoning.into());
+    } else if dialect == Dialect::Echoing {
+        // Nothing is refused, and so is the empty text: what another model said, or was said before thinking began.
+        body.insert(ECHOED_FIELD.into(), " ".into());
+    }
+    let details = message.parts.iter().find_map(|part| match part {
+        Part::Reasoning { text: _, opaque } => opaque.as_ref()?.get(DETAILS_FIELD),
+        _ => None,
+    });
+    if let Some(details) = details {
+        body.insert(DETAILS_FIELD.into(), details.clone());
     }
     let calls: Vec<Value> = message.calls().map(|call| tool_call(call, ids)).collect();
     if !calls.is_empty() {
@@ -108,17 +126,8 @@ fn assistant(message: &Message, ids: &WireIds) -> Value {
 /// The one reasoning field that servers want back: DeepSeek and Kimi refuse a tool turn without it.
 pub(super) const ECHOED_FIELD: &str = "reasoning_content";
 
-fn echoed_reasoning(parts: &[Part]) -> String {
-    let mut all = String::new();
-    for part in parts {
-        if let Part::Reasoning { text, opaque: Some(opaque) } = part
-            && opaque.get("field").and_then(Value::as_str) == Some(ECHOED_FIELD)
-        {
-            all.push_str(text);
-        }
-    }
-    all
-}
+/// OpenRouter's blocks of reasoning, signed or encrypted, which it wants back as they came.
+pub(super) const DETAILS_FIELD: &str = "reasoning_details";
 
 fn tool_call(call: &ToolCall, ids: &WireIds) -> Value {
     let function = json!({ "name": sent_name(&call.name), "arguments": sent_input(&call.input).to_string() });

@@ -248,3 +248,90 @@ fn a_limit_wins_over_calls_and_done_alone_is_an_end() {
     assert_eq!(finish(None), FinishReason::ToolCalls);
     assert_eq!(ChatReply::default().finish().unwrap_err().kind, ModelErrorKind::CutStream);
 }
+
+#[test]
+fn mistral_gets_ids_of_nine_letters_or_digits_and_no_two_alike() {
+    let ids = |messages| {
+        let body = encode(&request(messages), Dialect::Mistral)["messages"].to_string();
+        let ids = body.split("\"id\":\"").skip(1).map(|rest| rest.split('"').next().unwrap_or_default().to_owned());
+        ids.collect::<Vec<String>>()
+    };
+    let calls = vec![
+        call("c1_0", Some("D681PevKs")),
+        call("c1_1", Some("D681PevKs")),
+        call("c1_2", Some("call_abc")),
+        call("c11_", None),
+        call("c1_1_", None),
+    ];
+    let all = vec![message(Role::Assistant, calls.clone()), message(Role::Assistant, vec![call("c2_0", None)])];
+    let sent = ids(all.clone());
+    assert_eq!(sent[..3], ["D681PevKs", "c11000000", "c12000000"]);
+    assert!(sent.iter().all(|id| id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric())), "{sent:?}");
+    assert_eq!(sent.iter().collect::<std::collections::HashSet<_>>().len(), 6, "{sent:?}");
+    assert_eq!(ids(all[..1].to_vec()), sent[..5]);
+}
+
+#[test]
+fn blocks_of_reasoning_are_put_together_and_go_back_whole() {
+    let mut reply = ChatReply::default();
+    let pieces = [
+        json!({ "type": "reasoning.text", "text": "a ", "index": 0, "format": "f" }),
+        json!({ "type": "reasoning.text", "text": "b", "index": 0, "format": "f" }),
+        json!({ "type": "reasoning.text", "signature": "S+/=", "index": 0, "format": "f" }),
+        json!({ "type": "reasoning.encrypted", "data": "E1", "index": 0 }),
+        json!({ "type": "reasoning.encrypted", "data": "E2", "index": 0 }),
+    ];
+    for piece in pieces {
+        let delta = json!({ "reasoning": piece.get("text"), "reasoning_details": [piece] });
+        let data = json!({ "choices": [{ "delta": delta }] }).to_string();
+        reply.event(&SseEvent { event: String::new(), data }).unwrap();
+    }
+    let end = json!({ "choices": [{ "delta": { "content": "yes" }, "finish_reason": "stop" }] });
+    reply.event(&SseEvent { event: String::new(), data: end.to_string() }).unwrap();
+    let body = encode(&request(vec![message(Role::Assistant, reply.finish().unwrap().parts)]), Dialect::Compatible);
+    let details = json!([
+        { "type": "reasoning.text", "text": "a b", "index": 0, "format": "f", "signature": "S+/=" },
+        { "type": "reasoning.encrypted", "data": "E1", "index": 0 },
+        { "type": "reasoning.encrypted", "data": "E2", "index": 0 },
+    ]);
+    assert_eq!(body["messages"][1]["reasoning_details"], details);
+}
+
+#[test]
+fn chunks_that_come_as_bare_lines_are_no_whole_answer() {
+    let mut body = crate::wire::Body::new(Box::<ChatReply>::default());
+    body.push(b"{\"choices\":[{\"delta\":{\"content\":\"half\"}}]}\n").unwrap();
+    assert_eq!(body.finish().unwrap_err().kind, ModelErrorKind::CutStream);
+}
+
+#[test]
+fn calls_wrapped_into_one_are_the_calls_meant() {
+    let uses = json!([
+        { "recipient_name": "functions.read", "parameters": { "path": "a" } },
+        { "recipient_name": "grep" },
+    ]);
+    let function = json!({ "name": "multi_tool_use.parallel", "arguments": json!({ "tool_uses": uses }).to_string() });
+    let message = json!({ "tool_calls": [{ "id": "x", "function": function }] });
+    let mut reply = ChatReply::default();
+    reply.document(&json!({ "choices": [{ "message": message, "finish_reason": "tool_calls" }] })).unwrap();
+    let parts = reply.finish().unwrap().parts;
+    let calls: Vec<_> = parts
+        .iter()
+        .filter_map(|part| match part {
+            Part::ToolCall(call) => Some((call.name.as_str(), call.input.clone())),
+            _ => None,
+        })
+        .collect();
+    let json = |value| CallInput::Json(value);
+    assert_eq!(calls, [("read", json(json!({ "path": "a" }))), ("grep", json(json!({})))]);
+}
+
+#[test]
+fn servers_that_insist_on_reasoning_get_some_in_every_message() {
+    let all = vec![message(Role::Assistant, vec![call("c1_0", None)]), message(Role::Assistant, vec![Part::text("a")])];
+    let sent = encode(&request(all.clone()), Dialect::Echoing);
+    for at in [1, 2] {
+        assert_eq!(sent["messages"][at]["reasoning_content"], " ");
+    }
+    assert_eq!(encode(&request(all), Dialect::Compatible)["messages"][1].get("reasoning_content"), None);
+}

@@ -27,6 +27,16 @@ fn addresses_may_end_in_a_slash_a_version_or_the_whole_path() {
     for base in ["http://h:1", "http://h:1/v1", "http://h:1/v1/", "http://h:1/v1/chat/completions"] {
         assert_eq!(url("openai", base), "http://h:1/v1/chat/completions");
     }
+    for base in ["http://h:1", "http://h:1/v1/", "http://h:1/v1/responses"] {
+        assert_eq!(url("openai-responses", base), "http://h:1/v1/responses");
+    }
+    for base in ["http://h:1", "http://h:1/v1beta/", "http://h:1/v1beta/models/gemini-x:streamGenerateContent?alt=sse"]
+    {
+        assert_eq!(url("google", base), "http://h:1/v1beta/models");
+    }
+    for base in ["http://h:1", "http://h:1/", "http://h:1/api", "http://h:1/api/chat"] {
+        assert_eq!(url("ollama-native", base), "http://h:1/api/chat");
+    }
     assert_eq!(url("openai-chat", "https://h/api/paas/v4/"), "https://h/api/paas/v4/chat/completions");
     assert_eq!(url("anthropic", "https://h/anthropic"), "https://h/anthropic/v1/messages");
 }
@@ -65,5 +75,8 @@ fn lists_of_models_are_read_in_their_dialects() {
         listed(br#"{"data":[{"id":"a","max_model_len":4096},{"id":"b","meta":{"n_ctx_train":8192}},{"id":"c"}]}"#);
     let windows: Vec<_> = list.unwrap().into_iter().map(|model| (model.id, model.window_tokens)).collect();
     assert_eq!(windows, [("a".into(), Some(4096)), ("b".into(), Some(8192)), ("c".into(), None)]);
+    let gemini = listed(br#"{"models":[{"name":"models/gemini-x","inputTokenLimit":1048576}]}"#).unwrap();
+    assert_eq!((gemini[0].id.as_str(), gemini[0].window_tokens), ("gemini-x", Some(1_048_576)));
+    assert_eq!(listed(br#"{"models":[{"name":"qwen3:4b"}]}"#).unwrap()[0].id, "qwen3:4b");
     assert!(listed(b"<html>").is_err());
 }

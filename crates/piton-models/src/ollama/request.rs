@@ -1,0 +1,94 @@
+//! The request body of Ollama. Same request, same bytes; one more message only adds bytes to `messages`.
+
+use super::reply::THINKING;
+use crate::history::{self, IdRule, WireIds, sent_input, sent_name, speaks};
+use piton_core::message::{Message, Part, Role};
+use piton_core::model::Request;
+use serde_json::{Map, Value, json};
+
+/// The body that asks this request as a stream.
+pub fn encode(request: &Request) -> Value {
+    let mut body = Map::new();
+    body.insert("model".into(), request.model.clone().into());
+    body.insert("messages".into(), messages(request).into());
+    if !request.tools.is_empty() {
+        let tools = request.tools.iter().map(|tool| {
+            let function = json!({ "name": tool.name, "description": tool.description, "parameters": tool.schema });
+            json!({ "type": "function", "function": function })
+        });
+        body.insert("tools".into(), tools.collect());
+    }
+    if let Some(tokens) = request.max_output_tokens {
+        body.insert("options".into(), json!({ "num_predict": tokens }));
+    }
+    body.insert("stream".into(), true.into());
+    Value::Object(body)
+}
+
+fn messages(request: &Request) -> Vec<Value> {
+    let ids = WireIds::of(&request.messages, IdRule::Free);
+    let mut list = Vec::new();
+    if !request.system.is_empty() {
+        list.push(json!({ "role": "system", "content": request.system }));
+    }
+    for message in &request.messages {
+        match message.role {
+            Role::User => list.extend(user(message)),
+            Role::Assistant if speaks(message) => list.push(assistant(message, &ids)),
+            Role::Assistant => {}
+            Role::Tool => {
+                for answer in history::answers(message) {
+                    let id = ids.get(answer.call);
+                    list.push(json!({ "role": "tool", "content": answer.outcome.text, "tool_name": answer.tool,
+                        "tool_call_id": id }));
+                    let images: Vec<&str> = answer.images.iter().map(|(_, data)| *data).collect();
+                    if !images.is_empty() {
+                        list.push(json!({ "role": "user", "content": "", "images": images }));
+                    }
+                }
+            }
+        }
+    }
+    list
+}
+
+/// Words and images stand apart here, so the words are joined.
+fn user(message: &Message) -> Option<Value> {
+    let mut words: Vec<&str> = Vec::new();
+    let mut images: Vec<&str> = Vec::new();
+    for part in &message.parts {
+        match part {
+            Part::Text { text } | Part::Note { text } if !text.is_empty() => words.push(text),
+            Part::Image { media_type: _, data } => images.push(data),
+            Part::Text { .. }
+            | Part::Note { .. }
+            | Part::Reasoning { .. }
+            | Part::ToolCall(_)
+            | Part::ToolResult { .. } => {}
+        }
+    }
+    let mut body = json!({ "role": "user", "content": words.join("\n\n") });
+    if !images.is_empty() {
+        body["images"] = images.clone().into();
+    }
+    (!words.is_empty() || !images.is_empty()).then_some(body)
+}
+
+fn assistant(message: &Message, ids: &WireIds) -> Value {
+    let mut body = json!({ "role": "assistant", "content": message.prose() });
+    let thinking = history::echoed(&message.parts, THINKING);
+    if !thinking.is_empty() {
+        body[THINKING] = thinking.into();
+    }
+    let calls: Vec<Value> = message
+        .calls()
+        .map(|call| {
+            let function = json!({ "name": sent_name(&call.name), "arguments": sent_input(&call.input) });
+            json!({ "id": ids.get(&call.id), "function": function })
+        })
+        .collect();
+    if !calls.is_empty() {
+        body["tool_calls"] = calls.into();
+    }
+    body
+}
