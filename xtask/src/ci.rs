@@ -16,6 +16,8 @@ pub(crate) fn ci() -> anyhow::Result<()> {
     }
     println!("tidy");
     crate::tidy::tidy()?;
+    println!("catalogue");
+    crate::catalogue::check()?;
     println!("cases");
     crate::cases::cases(Path::new("tests/cases"))
 }

@@ -4,6 +4,7 @@
 
 mod bench;
 mod cases;
+mod catalogue;
 mod ci;
 mod tidy;
 mod wire_check;
@@ -15,6 +16,7 @@ cargo xtask ci            everything the CI runs: fmt, clippy, tests, tidy, case
 cargo xtask tidy          the house rules that no lint knows: layers, prints, function length
 cargo xtask cases DIR     run the case files in DIR against the real code (see docs/cases.md)
 cargo xtask wire-check DIR  hold the decoders to the recorded answers of providers in DIR
+cargo xtask catalogue     make the table of models and docs/providers.md from the committed data
 cargo xtask bench [NAME]  measure the release binary against the fake provider (writes docs/bench.md)";
 
 fn main() -> ExitCode {
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::tidy(),
         ["cases", dir] => cases::cases(dir.as_ref()),
         ["wire-check", folder] => wire_check::wire_check(folder.as_ref()),
+        ["catalogue"] => catalogue::write(),
         ["bench", names @ ..] => bench::bench(names),
         ["help" | "--help"] | [] => {
             println!("{HELP}");

@@ -98,7 +98,7 @@ fn open_hint(error: &OpenError) -> Option<String> {
             Some("Without any key: piton demo, or a local server such as Ollama.".to_owned())
         }
         OpenError::MissingModel { .. } => Some("`piton models` lists what there is.".to_owned()),
-        OpenError::BadBaseUrl { .. } => None,
+        OpenError::BadBaseUrl { .. } | OpenError::MissingBaseUrl { .. } => None,
     }
 }
 

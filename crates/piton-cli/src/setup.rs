@@ -5,7 +5,7 @@ use crate::surroundings::Surroundings;
 use anyhow::{Context, bail};
 use piton_core::limits::Policy;
 use piton_core::permission::{Action, Rule, Rules};
-use piton_engine::config::{Config, milliseconds};
+use piton_engine::config::{Config, Protocol, Server, milliseconds};
 use piton_engine::context;
 use piton_engine::engine::{Attendance, Settings};
 use piton_models::http::HttpOptions;
@@ -16,6 +16,7 @@ use piton_tools::runner::RunnerCommand;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 /// The configuration file, or the defaults where there is none.
@@ -38,7 +39,7 @@ pub(crate) async fn settings(
 ) -> anyhow::Result<Settings> {
     let config = config(around)?;
     let said = args.model.as_deref().or(had).or(config.model.as_deref());
-    let mut model = model(said, around, &http_options(&config, around)).await?;
+    let mut model = model(said, &config, around, &http_options(&config, around)).await?;
     if let Some(path) = &args.record {
         let tape = std::fs::OpenOptions::new().create(true).append(true).open(path);
         let tape = tape.with_context(|| format!("cannot record to {}", path.display()))?;
@@ -76,10 +77,11 @@ pub(crate) fn bare_settings(model: Arc<dyn Model>, around: &Surroundings, worksp
 }
 
 /// What tools' processes see of our environment: all but keys. Those are the variables in which providers have theirs,
-/// and every other whose name ends in `_API_KEY`.
+/// and every other whose name ends in `_API_KEY`. `GITHUB_TOKEN` stays: git and gh are what agents work with.
 pub(crate) fn tool_environment(vars: &BTreeMap<OsString, OsString>) -> BTreeMap<OsString, OsString> {
     let is_known = |name: &OsStr| PROVIDERS.iter().flat_map(|provider| provider.key_variables).any(|key| name == *key);
-    let is_key = |name: &OsStr| is_known(name) || name.as_encoded_bytes().ends_with(b"_API_KEY");
+    let is_key =
+        |name: &OsStr| (is_known(name) && name != "GITHUB_TOKEN") || name.as_encoded_bytes().ends_with(b"_API_KEY");
     vars.iter().filter(|(name, _)| !is_key(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
@@ -119,6 +121,7 @@ fn without_questions(rules: Rules) -> Rules {
 /// The model that was named, or one that can be found.
 pub(crate) async fn model(
     said: Option<&str>,
+    config: &Config,
     around: &Surroundings,
     http: &HttpOptions,
 ) -> anyhow::Result<Arc<dyn Model>> {
@@ -136,8 +139,47 @@ pub(crate) async fn model(
         let cassette = Recorded::parse(&text).with_context(|| path.clone())?;
         return Ok(Arc::new(cassette.named(format!("recorded/{path}"))));
     }
-    let spec = spec(name, model, around);
+    let spec = match config.providers.get(name) {
+        Some(server) => own_server(name, model, server, around)?,
+        None => spec(name, model, around),
+    };
     Ok(provider::open(&spec, http)?)
+}
+
+/// A server that the configuration describes.
+fn own_server(
+    name: &str,
+    model: Option<String>,
+    server: &Server,
+    around: &Surroundings,
+) -> anyhow::Result<ProviderSpec> {
+    let provider = match server.protocol {
+        Protocol::Chat => "openai-chat",
+        Protocol::Responses => "openai-responses",
+        Protocol::Anthropic => "anthropic",
+        Protocol::Gemini => "google",
+        Protocol::Ollama => "ollama-native",
+    };
+    let by_variable = server.key_variable.as_deref().and_then(|variable| around.var(variable)).map(str::to_owned);
+    let key = match (by_variable, &server.key_command) {
+        (None, Some(command)) => Some(printed_key(name, command)?),
+        (key, _) => key,
+    };
+    anyhow::ensure!(
+        model.as_deref().is_some_and(|model| !model.is_empty()),
+        "which model of {name}? name one as {name}/MODEL"
+    );
+    let base_url = Some(server.base_url.clone());
+    Ok(ProviderSpec { provider: provider.to_owned(), model, base_url, key, label: Some(name.to_owned()) })
+}
+
+/// The key that a command prints.
+fn printed_key(name: &str, command: &str) -> anyhow::Result<String> {
+    let output = Command::new("sh").args(["-c", command]).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    let output = output.with_context(|| format!("cannot run the key_command of {name}"))?;
+    anyhow::ensure!(output.status.success(), "the key_command of {name} failed ({})", output.status);
+    let key = String::from_utf8(output.stdout).ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
+    key.with_context(|| format!("the key_command of {name} printed no key"))
 }
 
 /// What the environment says about a provider.
@@ -152,6 +194,7 @@ pub(crate) fn spec(name: &str, model: Option<String>, around: &Surroundings) -> 
         model,
         base_url: base_url.map(str::to_owned),
         key: key.map(str::to_owned),
+        label: None,
     }
 }
 

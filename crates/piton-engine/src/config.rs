@@ -20,6 +20,9 @@ pub struct Config {
     /// How providers are talked to.
     #[serde(default)]
     pub http: Http,
+    /// Servers of one's own, by the name that stands before the slash of `model`.
+    #[serde(default)]
+    pub providers: BTreeMap<String, Server>,
     /// What to do with calls of a tool: `bash = "allow"`. `*` is every tool.
     #[serde(default)]
     pub permission: BTreeMap<String, Action>,
@@ -59,6 +62,36 @@ pub struct Http {
     pub connect_timeout: Option<f64>,
     /// Seconds a provider may be silent, before its answer and within it; then the call is made again.
     pub stall_timeout: Option<f64>,
+}
+
+/// A `[providers.NAME]` table.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Server {
+    /// What it speaks.
+    pub protocol: Protocol,
+    /// Where it is.
+    pub base_url: String,
+    /// The environment variable that holds its key.
+    pub key_variable: Option<String>,
+    /// A command that prints its key.
+    pub key_command: Option<String>,
+}
+
+/// What a server speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// OpenAI's Chat Completions.
+    Chat,
+    /// OpenAI's Responses.
+    Responses,
+    /// Anthropic's Messages.
+    Anthropic,
+    /// Google's `streamGenerateContent`.
+    Gemini,
+    /// Ollama's own.
+    Ollama,
 }
 
 /// Why a text is not a configuration.

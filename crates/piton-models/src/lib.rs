@@ -17,11 +17,11 @@ pub mod chat;
 pub mod gemini;
 pub mod ollama;
 pub mod responses;
+pub mod catalogue;
 pub mod errors;
 
 pub mod http;
 mod remote;
-mod table;
 
 pub mod provider;
 pub mod recorded;

