@@ -19,7 +19,9 @@ pub(crate) fn ci() -> anyhow::Result<()> {
     println!("catalogue");
     crate::catalogue::check()?;
     println!("cases");
-    crate::cases::cases(Path::new("tests/cases"))
+    crate::cases::cases(Path::new("tests/cases"))?;
+    println!("all checks passed");
+    Ok(())
 }
 
 fn cargo(args: &[&str]) -> anyhow::Result<()> {

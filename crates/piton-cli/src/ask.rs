@@ -11,15 +11,18 @@ use piton_core::message::ToolCall;
 use piton_engine::bus::Published;
 use serde_json::Value;
 use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
-/// Lines of a change or a script that are shown before the rest is only counted.
-const SHOWN_LINES: usize = 24;
+/// Lines of a change that are shown; of a longer one, the beginning and the end. A command is always shown whole.
+const SHOWN_LINES: usize = 40;
 const BOLD: Style = Style::new().bold();
 
 /// The questions of one run.
 pub(crate) struct Questions {
     attended: bool,
+    /// Where the calls would act.
+    workspace: PathBuf,
     waiting: VecDeque<Subject>,
     open: Option<Open>,
     lines: Option<UnboundedReceiver<String>>,
@@ -28,14 +31,15 @@ pub(crate) struct Questions {
 /// The question on the screen.
 struct Open {
     subject: Subject,
+    about: String,
     prompt: String,
 }
 
 impl Questions {
     /// No questions yet. Where nobody sits there, they answer themselves and none is ever shown.
-    pub(crate) fn new(attended: bool) -> Self {
+    pub(crate) fn new(attended: bool, workspace: PathBuf) -> Self {
         // From the beginning: what is typed before a question must not be taken for its answer.
-        Self { attended, waiting: VecDeque::new(), open: None, lines: attended.then(read_lines) }
+        Self { attended, workspace, waiting: VecDeque::new(), open: None, lines: attended.then(read_lines) }
     }
 
     /// Whether a question is on the screen.
@@ -62,16 +66,17 @@ impl Questions {
         let was_covered = view.has_spoken();
         if let Some(open) = &self.open {
             if was_covered {
+                view.note(&open.about);
                 view.prompt(&open.prompt);
             }
             return;
         }
         let Some(subject) = self.waiting.pop_front() else { return };
         self.forget_what_was_typed();
-        let (about, prompt) = words(view, &subject);
+        let (about, prompt) = words(view, &subject, &self.workspace);
         view.note(&about);
         view.prompt(&prompt);
-        self.open = Some(Open { subject, prompt });
+        self.open = Some(Open { subject, about, prompt });
     }
 
     fn forget_what_was_typed(&mut self) {
@@ -114,11 +119,12 @@ fn read_lines() -> UnboundedReceiver<String> {
 }
 
 /// What is asked about, and the line that asks.
-fn words(view: &TextView, subject: &Subject) -> (String, String) {
+fn words(view: &TextView, subject: &Subject, workspace: &Path) -> (String, String) {
     match (subject, view.call(subject)) {
         (Subject::Call(_), Some(call)) => {
-            let prompt = format!("[y]es, [a]lways {}, [n]o, or what to do instead: ", view::first_line(&call.name));
-            (format!("{BOLD}May it {}?{BOLD:#}\n{}", verb(call), view::indent(&preview(call))), prompt)
+            let prompt =
+                format!("[y]es, [a]lways {}, [n]o (or Enter), or what to do instead: ", view::first_line(&call.name));
+            (format!("{BOLD}May it {}?{BOLD:#}\n{}", verb(call, workspace), view::indent(&preview(call))), prompt)
         }
         (Subject::GoOn(_), Some(call)) => {
             let about = format!("{BOLD}It repeats {} {} with the same result.{BOLD:#}", call.name, view::gist(call));
@@ -128,11 +134,22 @@ fn words(view: &TextView, subject: &Subject) -> (String, String) {
     }
 }
 
-fn verb(call: &ToolCall) -> String {
+fn verb(call: &ToolCall, workspace: &Path) -> String {
     let path = view::first_line(text(call, "path"));
     match call.name.as_str() {
         "bash" => "run this".to_owned(),
-        "write" => format!("write {path}"),
+        "write" => match std::fs::read(workspace.join(text(call, "path"))) {
+            Ok(old) => {
+                let lines = old.iter().filter(|byte| **byte == b'\n').count();
+                let new = text(call, "content").lines().count();
+                format!(
+                    "overwrite {path}, {} with {}",
+                    view::plural(lines as u64, "line"),
+                    view::plural(new as u64, "line")
+                )
+            }
+            Err(_) => format!("write the new file {path}"),
+        },
         "edit" => format!("edit {path}"),
         name => format!("use {}", view::first_line(name)),
     }
@@ -141,7 +158,7 @@ fn verb(call: &ToolCall) -> String {
 /// What the call would do, for a person to judge.
 fn preview(call: &ToolCall) -> String {
     match call.name.as_str() {
-        "bash" => cut(text(call, "command").lines().map(str::to_owned)),
+        "bash" => text(call, "command").lines().map(view::clean).collect::<Vec<_>>().join("\n"),
         "write" => cut(text(call, "content").lines().map(|line| format!("+{line}"))),
         "edit" => {
             let old = text(call, "old_string").lines().map(|line| format!("-{line}"));
@@ -158,9 +175,9 @@ fn preview(call: &ToolCall) -> String {
 fn cut(lines: impl Iterator<Item = String>) -> String {
     let mut lines: Vec<String> = lines.map(|line| view::clean(&line)).collect();
     let more = lines.len().saturating_sub(SHOWN_LINES);
-    lines.truncate(SHOWN_LINES);
     if more > 0 {
-        lines.push(format!("… and {}", view::plural(more as u64, "more line")));
+        let mark = format!("… {} …", view::plural(more as u64, "more line"));
+        lines.splice(SHOWN_LINES / 2..SHOWN_LINES / 2 + more, [mark]);
     }
     lines.join("\n")
 }
@@ -202,10 +219,13 @@ mod tests {
         };
         let command = serde_json::json!({"command": "rm -rf x\u{1b}[2K\recho harmless"});
         assert_eq!(preview(&call("bash", command)), "rm -rf x�[2K�echo harmless");
-        let long = serde_json::json!({"path": "a", "content": "line\n".repeat(30)});
-        assert!(preview(&call("write", long)).ends_with("… and 6 more lines"));
+        let long = serde_json::json!({"path": "a", "content": "line\n".repeat(50) + "end"});
+        let shown = preview(&call("write", long));
+        assert!(shown.contains("… 11 more lines …") && shown.ends_with("+end"), "{shown}");
+        let script = serde_json::json!({"command": "true\n".repeat(500)});
+        assert_eq!(preview(&call("bash", script)).lines().count(), 500, "a command is shown whole");
         let edit = serde_json::json!({"filePath": "a.rs", "oldString": "one", "newString": "two"});
-        assert_eq!(verb(&call("edit", edit.clone())), "edit a.rs");
+        assert_eq!(verb(&call("edit", edit.clone()), Path::new("/")), "edit a.rs");
         let plain = anstream::adapter::strip_str(&preview(&call("edit", edit))).to_string();
         assert_eq!(plain, "-one\n+two");
     }

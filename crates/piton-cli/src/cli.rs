@@ -54,20 +54,20 @@ pub(crate) struct RunArgs {
     /// Never run this tool (may be repeated)
     #[arg(long, value_name = "RULE")]
     pub(crate) deny: Vec<String>,
-    /// Folder to work in, instead of the current one
+    /// Folder to work in, instead of the current one (a session that is resumed stays in its own)
     #[arg(short = 'C', long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
-    /// Stop after this many model replies
-    #[arg(long, value_name = "N")]
+    /// Stop after this many model replies; the last one sums up and calls no tools
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_steps: Option<u32>,
     /// Stop when this many tokens are used, input and output together
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_tokens: Option<u64>,
     /// Stop when this much is spent, in US dollars (models with a known price)
     #[arg(long, value_name = "USD")]
     pub(crate) max_cost: Option<f64>,
     /// Stop after this many seconds
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_time: Option<u64>,
     /// Go on with the newest session of this folder
     #[arg(short, long, conflicts_with = "resume")]

@@ -44,9 +44,13 @@ pub(crate) async fn demo(args: DemoArgs, around: Surroundings) -> anyhow::Result
     let id = session.id().to_string();
     let report = crate::run::show_turn(session, TASK, &mut view).await?;
     view.summary(&report, &id);
+    if report.end != TurnEnd::Completed {
+        return Ok(exit_code(&mut view, &report, &id, false));
+    }
     let green = show_result(&mut view, &dir)?;
     view.note(&format!("The journal:  {}", journal.display()));
     view.note(&format!("Read it with: piton session show {id}"));
+    view.note(&format!("The project:  {}  (remove it when you like)", dir.display()));
     view.note("On your code: piton run \"fix the failing test\"");
     Ok(exit_code(&mut view, &report, &id, green))
 }

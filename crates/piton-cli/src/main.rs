@@ -62,5 +62,10 @@ async fn obey(command: Command) -> u8 {
             Ok(0)
         }
     };
-    result.unwrap_or_else(|error| report::failure(&error))
+    let code = result.unwrap_or_else(|error| report::failure(&error));
+    if view::output_was_lost() {
+        view::write_stderr("piton: standard output could not be written; the session has everything\n");
+        return code.max(report::EXIT_FAILED);
+    }
+    code
 }

@@ -45,11 +45,14 @@ pub(crate) fn ending(report: &TurnReport, session: &str) -> Option<String> {
         TurnEnd::Canceled => ("Stopped.", "Go on with"),
         TurnEnd::ToolDenied => (
             "Not finished: some calls were not allowed",
-            "Allow them with --allow TOOL, or all with --yes, and go on with",
+            "Allow more with --allow TOOL or --yes (what is denied stays denied), and go on with",
         ),
         TurnEnd::MaxSteps => ("Not finished", "Give it more with --max-steps N, and go on with"),
         TurnEnd::MaxTurns => ("Not started", "Start a new session, or raise the limit"),
-        TurnEnd::Budget => ("Not finished: the budget is used up", "Give it more, and go on with"),
+        TurnEnd::Budget => (
+            "Not finished: the budget is used up",
+            "Give it more with --max-tokens, --max-cost or --max-time, and go on with",
+        ),
         TurnEnd::NoProgress => ("Stopped, since it was going round in circles", "Tell it what to do differently with"),
         TurnEnd::ContextLimit => {
             ("The conversation is too long for this model", "Start a new session with a shorter task")
@@ -108,7 +111,7 @@ fn journal_hint(error: &JournalError) -> Option<String> {
             Some("Wait until it is done, or start a new session without --continue.".to_owned())
         }
         JournalError::Newer { .. } => Some("Use that newer Piton for it; nothing was changed.".to_owned()),
-        JournalError::Damaged { .. } => Some("Nothing was changed. `piton session verify ID` says more.".to_owned()),
+        JournalError::Damaged { .. } => Some("Other sessions are not affected.".to_owned()),
         JournalError::Full { .. } => Some("Free some space and go on with `piton run --continue`.".to_owned()),
         JournalError::ReadOnly { .. } | JournalError::Io { .. } => {
             Some("Make sure it can be written, or keep sessions elsewhere with PITON_DATA_DIR=DIR.".to_owned())

@@ -46,7 +46,7 @@ pub(crate) async fn run(args: RunArgs, around: Surroundings) -> anyhow::Result<u
     let engine = Engine::open(&around.data_dir);
     let resumed = resumed_id(&args, &engine, &workspace)?;
     let model = match &resumed {
-        Some(id) => journal::summary(&engine.session_dir(id))?.model,
+        Some(id) => model_of(&engine, id, &args, &workspace)?,
         None => None,
     };
     let mut settings = setup::settings(&args, model.as_deref(), &around, &workspace).await?;
@@ -64,6 +64,16 @@ pub(crate) async fn run(args: RunArgs, around: Surroundings) -> anyhow::Result<u
     let at_rest = session.resumed() == Resumed::AtRest;
     let prompt = prompt.or_else(|| at_rest.then(|| "Go on.".to_owned()));
     turn(session, prompt, shown, &args, attended).await
+}
+
+/// The model a session had. A session stays in its folder: one that was named besides must be that.
+fn model_of(engine: &Engine, id: &SessionId, args: &RunArgs, here: &Path) -> anyhow::Result<Option<String>> {
+    let summary = journal::summary(&engine.session_dir(id))?;
+    if Path::new(&summary.workspace) != here {
+        anyhow::ensure!(args.cwd.is_none(), "{id} works in {}; --cwd cannot move it", summary.workspace);
+        view::write_stderr(&format!("working in {}\n", summary.workspace));
+    }
+    Ok(summary.model)
 }
 
 /// Prompts an open session and shows the turn until it is over.
@@ -123,7 +133,7 @@ async fn watch(
     };
     tokio::pin!(asking);
     let mut tick = tokio::time::interval(TICK);
-    let mut questions = Questions::new(attended);
+    let mut questions = Questions::new(attended, session.workspace().to_owned());
     if let (Shown::Text(view), Resumed::MidTurn) = (&mut *shown, session.resumed()) {
         journal::read_session(session.dir())?.iter().for_each(|record| view.remember(&record.event));
     }
@@ -321,7 +331,15 @@ pub(crate) fn resumed_id(args: &RunArgs, engine: &Engine, workspace: &Path) -> a
     if !args.r#continue {
         return Ok(None);
     }
-    let newest = engine.index()?.newest(workspace)?;
+    let index = engine.index()?;
+    let newest = index.newest(workspace)?;
+    // Ids begin with the time. One that cannot be read may be the one that is meant.
+    let in_doubt = index.unreadable().iter().find(|(id, _)| newest.as_ref().is_none_or(|newest| id > newest));
+    if let Some((id, error)) = in_doubt {
+        bail!(
+            "the newest session may be {id}, and that cannot be read: {error}. Name the one to go on with: --resume ID"
+        );
+    }
     let newest = newest.with_context(|| format!("there is no session of {} to go on with", workspace.display()))?;
     Ok(Some(newest))
 }

@@ -85,7 +85,9 @@ fn list(engine: &Engine, workspace: Option<&std::path::Path>, limit: usize, json
         let title = view::first_line(&session.title);
         // Time and some dice: enough to be the only one, and accepted wherever an id is.
         let id: String = session.id.as_str().chars().take(SHORT_ID_CHARS).collect();
-        view::write_stdout(&format!("{id}  {when}  {end:<12} {steps:>9}  {cost:>8}  {title}\n"));
+        let folder = std::path::Path::new(&session.workspace).file_name().unwrap_or_default().to_string_lossy();
+        let folder = view::first_line(&folder);
+        view::write_stdout(&format!("{id}  {when}  {end:<12} {steps:>9}  {cost:>8}  {folder}: {title}\n"));
     }
     Ok(())
 }

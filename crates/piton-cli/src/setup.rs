@@ -13,6 +13,7 @@ use piton_models::model::Model;
 use piton_models::provider::{self, PROBE_MS, PROVIDERS, Provider, ProviderSpec};
 use piton_models::recorded::{Recorded, Recorder};
 use piton_tools::runner::RunnerCommand;
+use piton_tools::tool::ToolSet;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -23,10 +24,16 @@ use std::sync::Arc;
 pub(crate) fn config(around: &Surroundings) -> anyhow::Result<Config> {
     let path = &around.config_file;
     match std::fs::read_to_string(path) {
-        Ok(text) => Config::parse(&text).with_context(|| format!("{} is not a valid configuration", path.display())),
+        Ok(text) => parsed(&text).with_context(|| format!("{} is not a valid configuration", path.display())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Config::default()),
         Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
     }
+}
+
+fn parsed(text: &str) -> anyhow::Result<Config> {
+    let config = Config::parse(text)?;
+    config.permission.keys().try_for_each(|tool| known_tool(tool))?;
+    Ok(config)
 }
 
 /// Everything a session needs besides its task. The model is the one that was named, else the one that the session had
@@ -41,6 +48,8 @@ pub(crate) async fn settings(
     let said = args.model.as_deref().or(had).or(config.model.as_deref());
     let mut model = model(said, &config, around, &http_options(&config, around)).await?;
     if let Some(path) = &args.record {
+        let is_used = std::fs::metadata(path).is_ok_and(|file| file.len() > 0);
+        anyhow::ensure!(!is_used || had.is_some(), "{} is not empty; record to a new file", path.display());
         let tape = std::fs::OpenOptions::new().create(true).append(true).open(path);
         let tape = tape.with_context(|| format!("cannot record to {}", path.display()))?;
         model = Arc::new(Recorder::new(model, tape));
@@ -93,7 +102,9 @@ fn policy(args: &RunArgs, config: &Config) -> anyhow::Result<Policy> {
     }
     for (rules, action) in [(&args.allow, Action::Allow), (&args.deny, Action::Deny)] {
         for rule in rules {
-            policy.permission.0.push(Rule::parse(rule, action)?);
+            let rule = Rule::parse(rule, action)?;
+            known_tool(&rule.tool)?;
+            policy.permission.0.push(rule);
         }
     }
     policy.max_steps = args.max_steps.or(policy.max_steps);
@@ -105,6 +116,15 @@ fn policy(args: &RunArgs, config: &Config) -> anyhow::Result<Policy> {
     }
     budget.wall_clock_ms = args.max_time.map(|seconds| seconds.saturating_mul(1000)).or(budget.wall_clock_ms);
     Ok(policy)
+}
+
+/// A rule for a tool that does not exist is a mistake that would pass unnoticed.
+fn known_tool(name: &str) -> anyhow::Result<()> {
+    let specs = ToolSet::builtin().specs();
+    let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
+    let is_known = name == "*" || names.contains(&name);
+    anyhow::ensure!(is_known, "there is no tool `{name}` to make a rule for; there are {}", names.join(", "));
+    Ok(())
 }
 
 /// The same rules with every question answered by yes. What they forbid stays forbidden.

@@ -3,7 +3,7 @@
 
 use anstyle::{AnsiColor, Style};
 use piton_core::call::{CallInput, Outcome, Status};
-use piton_core::event::{Event, Subject};
+use piton_core::event::{Event, Record, Subject};
 use piton_core::ids::CallId;
 use piton_core::limits;
 use piton_core::message::{Part, ToolCall};
@@ -11,7 +11,8 @@ use piton_core::model::Delta;
 use piton_engine::bus::{Live, Published};
 use piton_engine::engine::TurnReport;
 use std::collections::HashMap;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 const DIM: Style = Style::new().dimmed();
@@ -36,6 +37,10 @@ pub(crate) struct TextView {
     /// Prose of the attempt that streams: nobody may read it twice when the attempt fails.
     shown_chars: usize,
     calls: HashMap<CallId, ToolCall>,
+    /// Who is asked, once a turn has begun.
+    model: String,
+    /// Whether prose is shown as it comes; otherwise when its message is complete, so that nothing is shown in vain.
+    streams: bool,
     waiting_for: Option<(String, Instant)>,
     spoke: bool,
     drawn: bool,
@@ -52,6 +57,8 @@ impl TextView {
             after_aside: false,
             shown_chars: 0,
             calls: HashMap::new(),
+            model: String::new(),
+            streams: std::io::stdout().is_terminal(),
             waiting_for: None,
             spoke: false,
             drawn: false,
@@ -63,7 +70,7 @@ impl TextView {
     pub(crate) fn show(&mut self, published: &Published) {
         match published {
             Published::Live(live) => self.show_live(live),
-            Published::Recorded(record) => self.show_event(&record.event),
+            Published::Recorded(record) => self.show_record(record),
         }
     }
 
@@ -82,7 +89,10 @@ impl TextView {
             return;
         }
         self.frame = (self.frame + 1) % FRAMES.len();
-        let line = format!("\r\x1b[K{DIM}{} {what} ({} s){DIM:#}", FRAMES[self.frame], waited.as_secs());
+        let text = format!("{} {what} ({} s)", FRAMES[self.frame], waited.as_secs());
+        // It must fit on one line of the terminal as wide as it is now, or it could not be drawn over.
+        let text: String = text.chars().take(columns().saturating_sub(1)).collect();
+        let line = format!("\r\x1b[K{DIM}{text}{DIM:#}");
         write_stderr(&line);
         self.drawn = true;
     }
@@ -104,7 +114,8 @@ impl TextView {
             read => format!(" ({} cached)", thousands(read)),
         };
         let line = format!(
-            "{DIM}{} · {} tokens in{cached}, {} out{cost} · {:.1} s · {session}{DIM:#}\n",
+            "{DIM}{} · {} · {} tokens in{cached}, {} out{cost} · {:.1} s · {session}{DIM:#}\n",
+            clean(&self.model),
             plural(u64::from(spent.steps), "step"),
             thousands(usage.input_tokens),
             thousands(usage.output_tokens),
@@ -153,12 +164,11 @@ impl TextView {
 
     fn show_live(&mut self, live: &Live) {
         match live {
-            Live::ModelDelta { delta: Delta::Text { text }, .. } => self.prose(text),
+            Live::ModelDelta { delta: Delta::Text { text }, .. } if self.streams => self.prose(text),
             Live::ModelDelta { delta: Delta::CallBegan { name, .. }, .. } => {
                 self.wait_for(format!("{} is writing a call of {name}", "the model"));
             }
-            Live::ModelDelta { delta: Delta::Reasoning { .. } | Delta::CallInput { .. }, .. }
-            | Live::ToolOutput { .. } => {}
+            Live::ModelDelta { .. } | Live::ToolOutput { .. } => {}
             Live::ModelSilent { silent_ms, .. } => {
                 self.aside(&format!("{YELLOW}the model has been silent for {} s{YELLOW:#}", silent_ms / 1000));
             }
@@ -167,16 +177,19 @@ impl TextView {
         }
     }
 
-    fn show_event(&mut self, event: &Event) {
-        match event {
+    fn show_record(&mut self, record: &Record) {
+        match &record.event {
+            Event::TurnStarted { model, .. } | Event::TurnResumed { model, .. } => self.model.clone_from(model),
             Event::StepStarted { .. } => {
                 self.shown_chars = 0;
                 self.wait_for("waiting for the model".to_owned());
             }
             Event::MessageFinished { reply, .. } => self.finish_message(&reply.parts),
-            Event::ModelFailed { error, retry_at_ms, abandoned, .. } => {
-                self.failed_attempt(&error.message, retry_at_ms.is_some(), abandoned);
+            Event::ModelFailed { error, retry_at_ms: Some(at_ms), abandoned, attempt, .. } => {
+                let wait_ms = at_ms.saturating_sub(record.at_ms);
+                self.failed_attempt(&error.message, *attempt, wait_ms, abandoned);
             }
+            Event::ModelFailed { .. } => self.shown_chars = 0,
             Event::BackoffPassed { .. } => self.wait_for("waiting for the model".to_owned()),
             Event::CallStarted { call } => {
                 if let Some(call) = self.calls.get(call) {
@@ -191,8 +204,6 @@ impl TextView {
             | Event::WriterOpened { .. }
             | Event::WriterClosed {}
             | Event::UserSpoke { .. }
-            | Event::TurnStarted { .. }
-            | Event::TurnResumed { .. }
             | Event::MessageCut { .. }
             | Event::CallRequested { .. }
             | Event::ApprovalAsked { .. }
@@ -221,7 +232,7 @@ impl TextView {
 
     fn finish_message(&mut self, parts: &[Part]) {
         if self.shown_chars == 0 && !self.quiet {
-            // A provider that does not stream.
+            // Nobody watches, or the provider does not stream.
             self.prose(&piton_core::message::prose(parts));
         }
         self.end_line();
@@ -236,13 +247,13 @@ impl TextView {
         }
     }
 
-    fn failed_attempt(&mut self, why: &str, again: bool, abandoned: &[Part]) {
-        let lost = if abandoned.is_empty() { "" } else { " (the text above is abandoned)" };
+    fn failed_attempt(&mut self, why: &str, attempt: u32, wait_ms: u64, abandoned: &[Part]) {
+        let lost = if abandoned.is_empty() || self.shown_chars == 0 { "" } else { " (the text above is abandoned)" };
         self.shown_chars = 0;
-        if again {
-            self.aside(&format!("{YELLOW}{}{lost}; trying again{YELLOW:#}", clean(why)));
-            self.wait_for("waiting to try again".to_owned());
-        }
+        let seconds = wait_ms as f64 / 1000.0;
+        let why = clean(why);
+        self.aside(&format!("{YELLOW}{why}{lost}; retry {attempt} in {seconds:.1} s{YELLOW:#}"));
+        self.wait_for("waiting to try again".to_owned());
     }
 
     fn settled(&mut self, id: &CallId, outcome: &Outcome) {
@@ -301,6 +312,12 @@ impl TextView {
     }
 }
 
+/// Columns of the terminal behind standard error.
+fn columns() -> usize {
+    const USUAL: usize = 80;
+    rustix::termios::tcgetwinsize(std::io::stderr()).map_or(USUAL, |size| usize::from(size.ws_col)).max(2)
+}
+
 /// What a call is about, in one line.
 pub(crate) fn gist(call: &ToolCall) -> String {
     let CallInput::Json(input) = &call.input else { return "(broken arguments)".to_owned() };
@@ -351,10 +368,21 @@ pub(crate) fn indent(text: &str) -> String {
     text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
 
+/// Whether standard output has refused something, other than by going away.
+static OUTPUT_WAS_LOST: AtomicBool = AtomicBool::new(false);
+
+/// Whether something that was said did not arrive: a full disk behind standard output.
+pub(crate) fn output_was_lost() -> bool {
+    OUTPUT_WAS_LOST.load(Ordering::Relaxed)
+}
+
 /// Writes to standard output at once. A reader that went away is no reason to stop the work.
 pub(crate) fn write_stdout(text: &str) {
     let mut out = anstream::stdout().lock();
-    drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => OUTPUT_WAS_LOST.store(true, Ordering::Relaxed),
+        Ok(()) | Err(_) => {}
+    }
 }
 
 /// Writes to standard error at once.

@@ -98,10 +98,10 @@ pub enum Protocol {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// It is not TOML of this shape; names line and field.
-    #[error("{0}")]
+    #[error(transparent)]
     Shape(#[from] toml::de::Error),
     /// A key of `[permission]` is no tool's name.
-    #[error("in [permission]: {0}")]
+    #[error("in [permission]")]
     Rule(#[from] NotARule),
     /// A number makes no sense.
     #[error("{0} must be a number above 0")]

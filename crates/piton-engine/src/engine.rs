@@ -72,6 +72,7 @@ pub struct Session {
     driver: Arc<tokio::sync::Mutex<Option<JoinHandle<()>>>>,
     resumed: Resumed,
     opened_at: Seq,
+    workspace: PathBuf,
 }
 
 /// What a resumed session was found to be in the middle of.
@@ -192,6 +193,11 @@ impl Session {
         &self.dir
     }
 
+    /// The folder it works in.
+    pub fn workspace(&self) -> &Path {
+        &self.workspace
+    }
+
     /// The position of the first event since the session was opened here: 1 for a new one.
     pub fn opened_at(&self) -> Seq {
         self.opened_at
@@ -281,6 +287,7 @@ fn drive(
         driver: Arc::default(),
         resumed: if session.is_at_rest() { Resumed::AtRest } else { Resumed::MidTurn },
         opened_at: journal.durable_seq().max(1),
+        workspace: PathBuf::from(session.workspace()),
     };
     let setup = Setup { dir, journal, session, staged, settings, ledger: Arc::new(ledger), bus, inbox };
     let driver = tokio::spawn(Driver::new(setup).run());

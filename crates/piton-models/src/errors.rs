@@ -196,6 +196,8 @@ fn kind_of_response(status: u16, facts: &Facts) -> ModelErrorKind {
         404 => Kind::NotFound,
         429 => Kind::RateLimited,
         503 | 529 => Kind::Overloaded,
+        // What the server will never do.
+        501 | 505 => Kind::InvalidRequest,
         408 | 409 | 425 | 500..=599 => Kind::Server,
         400..=499 => Kind::InvalidRequest,
         // Neither an answer nor an error: a redirect that would carry the key elsewhere, or nonsense.

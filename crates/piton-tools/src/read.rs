@@ -224,6 +224,7 @@ fn shown(path: &Path, first: usize, scan: &Scan, cx: &ToolContext) -> Result<Out
     }
     let title = match lines {
         _ if scan.goes_on => format!("read {name} (lines {first}–{last})"),
+        1 if total == 1 => format!("read {name} (1 line)"),
         _ if lines == total => format!("read {name} ({total} lines)"),
         _ => format!("read {name} (lines {first}–{last} of {total})"),
     };

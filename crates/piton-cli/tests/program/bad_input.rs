@@ -177,3 +177,37 @@ fn what_a_model_says_cannot_draw_on_the_terminal() {
     let ran = Ran::of(stage.piton(&["run", "--model", "openai-chat/m", "go"])).expect_code(0);
     assert_eq!(ran.stdout, "hi�[2K�ho\n");
 }
+
+#[test]
+fn a_rule_for_a_tool_that_does_not_exist_is_a_mistake() {
+    stage().run(&["--allow", "Bash", "go"]).expect_code(1).expect_said(&["Bash", "bash, edit"]);
+    let stage = stage().with_config("[permission]\nbsh = \"allow\"\n");
+    let ran = stage.run(&["go"]).expect_code(1).expect_said(&["config.toml", "bsh"]);
+    assert_eq!(ran.stderr.matches("bsh").count(), 1, "said once: {}", ran.stderr);
+}
+
+#[test]
+fn a_damaged_session_that_may_be_the_newest_is_not_passed_over() {
+    let stage = stage();
+    stage.run(&["older"]).expect_code(0);
+    let older = stage.session_dir();
+    let newer = older.with_file_name("ses_ffffffff");
+    std::fs::create_dir(&newer).unwrap();
+    std::fs::write(newer.join("journal.db"), "garbage".repeat(1000)).unwrap();
+    stage.run(&["--continue", "go"]).expect_code(1).expect_said(&["ses_ffffffff", "--resume"]);
+    let id = older.file_name().unwrap().to_str().unwrap();
+    stage.run(&["--resume", id, "go"]).expect_code(0);
+}
+
+#[test]
+fn a_session_cannot_be_moved_to_another_folder() {
+    let stage = stage();
+    stage.run(&["go"]).expect_code(0);
+    let id = stage.session_dir().file_name().unwrap().to_str().unwrap().to_owned();
+    let elsewhere = stage.home.path();
+    let elsewhere = elsewhere.to_str().unwrap();
+    stage.run(&["--cwd", elsewhere, "--resume", &id, "go"]).expect_code(1).expect_said(&["works in", "--cwd"]);
+    let mut command = stage.run_command(&["--resume", &id, "go"]);
+    command.current_dir(elsewhere);
+    Ran::of(command).expect_code(0).expect_said(&["working in", stage.workspace.path().to_str().unwrap()]);
+}

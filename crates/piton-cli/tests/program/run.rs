@@ -54,7 +54,7 @@ fn text_goes_to_stdout_and_everything_else_to_stderr() {
     assert!(lines[0].starts_with("✓ read sum.sh"), "{lines:?}");
     assert!(lines[1].starts_with("✓ edit sum.sh"), "{lines:?}");
     assert!(lines[2].starts_with("✓ bash sh sum.sh"), "{lines:?}");
-    assert!(lines[3].starts_with("4 steps · ") && lines[3].contains("ses_"), "{lines:?}");
+    assert!(lines[3].starts_with("openai-chat/m · 4 steps · ") && lines[3].contains("ses_"), "{lines:?}");
     assert!(!ran.stderr.contains('\x1b'), "no colour where nobody sees it");
 }
 
@@ -271,4 +271,22 @@ fn all_five_protocols_do_the_same_work() {
         assert_eq!(stage.workspace.read("sum.sh"), "echo $((1 + 1))\n", "{protocol}");
         assert_eq!(stage.provider.requests().len(), 4, "{protocol}");
     }
+}
+
+#[test]
+fn text_that_a_failed_try_had_said_is_not_in_a_pipe() {
+    let stage = Stage::new(json!([{"text": "par", "drop": true}, {"text": "whole"}]));
+    let ran = Ran::of(stage.piton(&["run", "--model", "openai-chat/m", "go"])).expect_code(0);
+    assert_eq!(ran.stdout, "whole\n");
+    ran.expect_said(&["retry 1 in"]);
+}
+
+#[test]
+fn a_full_disk_behind_standard_output_is_not_success() {
+    let stage = Stage::new(json!([{"text": "an answer"}]));
+    let mut command = stage.piton(&["run", "--quiet", "--model", "openai-chat/m", "go"]);
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let output = command.stdout(full).stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("standard output could not be written"));
 }

@@ -534,7 +534,7 @@ fn the_last_step_wraps_up_and_runs_no_tools() {
             user       [This is the last ste…]
             assistant  bash#c2_0
             result     #c2_0 cancelled
-            end        max_steps: the limit of 2 steps is reached
+            end        max_steps: the limit on steps, 2, is reached
         "#]],
     );
 }

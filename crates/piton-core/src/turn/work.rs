@@ -485,7 +485,7 @@ impl TurnWork {
     }
 
     pub(super) fn out_of_steps(&self) -> Ending {
-        Ending::new(TurnEnd::MaxSteps, format!("the limit of {} steps is reached", self.steps))
+        Ending::new(TurnEnd::MaxSteps, format!("the limit on steps, {}, is reached", self.steps))
     }
 
     /// The end of a turn whose model has said its last word.
