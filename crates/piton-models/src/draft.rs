@@ -6,7 +6,7 @@ use piton_core::call::CallInput;
 use piton_core::ids::CallId;
 use piton_core::message::{FinishReason, Part, ToolCall};
 use piton_core::model::Delta;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The pieces so far, in order of their beginning.
 #[derive(Debug, Default)]
@@ -52,14 +52,16 @@ impl Draft {
         self.extend(place, text, deltas);
     }
 
-    /// Reasoning that goes on where reasoning was last, or begins with this attachment.
-    pub(crate) fn think(&mut self, text: &str, opaque: Option<&Value>, deltas: &mut Vec<Delta>) {
+    /// Reasoning that goes on where reasoning was last, or begins. `field` is where the server wants it back, if it does.
+    pub(crate) fn think(&mut self, text: &str, field: Option<&str>, deltas: &mut Vec<Delta>) {
         if text.is_empty() {
             return;
         }
         let place = match self.pieces.last() {
             Some(Piece::Reasoning { .. }) => self.pieces.len() - 1,
-            Some(Piece::Text(_) | Piece::Call(_)) | None => self.open_reasoning(opaque.cloned()),
+            Some(Piece::Text(_) | Piece::Call(_)) | None => {
+                self.open_reasoning(field.map(|field| json!({ "field": field })))
+            }
         };
         self.extend(place, text, deltas);
     }

@@ -136,12 +136,13 @@ impl Answer<'_> {
     }
 }
 
-/// Whether an assistant message says anything that can be sent: prose or a call. Reasoning alone cannot.
+/// Whether an assistant message says anything that can be sent: prose, a call, or what the provider's own tools did.
+/// Reasoning alone cannot.
 pub(crate) fn speaks(message: &Message) -> bool {
     message.parts.iter().any(|part| match part {
         Part::Text { text } | Part::Note { text } => !text.trim().is_empty(),
         Part::ToolCall(_) | Part::ToolResult { .. } | Part::Image { .. } => true,
-        Part::Reasoning { .. } => false,
+        Part::Reasoning { text: _, opaque } => opaque.as_ref().is_some_and(|opaque| opaque.get("block").is_some()),
     })
 }
 

@@ -2,9 +2,11 @@
 //!
 //! ```text
 //!  Ask ──headers──▶ Read ──bytes──▶ Read … ──end──▶ Ended
+//!   ▲───────────────────────────── paused ┘
 //!    └─ refused, unreachable, stalled ─────────────▶ Ended (with an error)
 //! ```
 //!
+//! An answer that the provider pauses (Anthropic's `pause_turn`) is asked for again until it ends, and is one answer.
 //! A failure below HTTP after the model gave its reason to stop is no failure: the answer is whole.
 
 use crate::anthropic;
@@ -16,7 +18,8 @@ use crate::model::{Model, ModelLimits, ModelStream, Price};
 use crate::ollama;
 use crate::provider::WireProtocol;
 use crate::responses;
-use crate::wire::{self, Body, Progress, Protocol};
+use crate::wire::{self, Body, Progress};
+use piton_core::message::{FinishReason, Message, Part, Role, Usage};
 use piton_core::model::{ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Response, Url};
@@ -105,11 +108,10 @@ impl Model for Remote {
         }
         let flow = Flow {
             server: Arc::clone(&self.server),
-            phase: Phase::Ask {
-                url: self.wire.address(&self.server.url, &request.model),
-                json: self.wire.encode(&request).to_string().into_bytes(),
-                protocol: wire::protocol(self.wire.protocol()),
-            },
+            wire: self.wire,
+            request,
+            phase: Phase::Ask,
+            paused: Paused::default(),
             ready: VecDeque::new(),
         };
         Box::pin(futures_util::stream::unfold(flow, Flow::next))
@@ -119,12 +121,23 @@ impl Model for Remote {
 /// A request under way.
 struct Flow {
     server: Arc<Server>,
+    wire: Wire,
+    request: Request,
     phase: Phase,
+    paused: Paused,
     ready: VecDeque<Result<ModelEvent, ModelError>>,
 }
 
+/// What an answer said before the provider paused it: its own tools take long, and it wants to be asked to go on.
+#[derive(Default)]
+struct Paused {
+    times: u32,
+    parts: Vec<Part>,
+    usage: Usage,
+}
+
 enum Phase {
-    Ask { url: Url, json: Vec<u8>, protocol: Box<dyn Protocol> },
+    Ask,
     Read { response: Box<Response>, body: Body },
     Ended,
 }
@@ -136,7 +149,7 @@ impl Flow {
                 return Some((item, self));
             }
             let step = match std::mem::replace(&mut self.phase, Phase::Ended) {
-                Phase::Ask { url, json, protocol } => self.ask(&url, json, protocol).await,
+                Phase::Ask => self.ask().await,
                 Phase::Read { response, body } => self.read(response, body).await,
                 Phase::Ended => return None,
             };
@@ -147,9 +160,11 @@ impl Flow {
         }
     }
 
-    async fn ask(&mut self, url: &Url, json: Vec<u8>, protocol: Box<dyn Protocol>) -> Result<Phase, ModelError> {
-        let response = self.server.post(url, json).await?;
-        Ok(Phase::Read { response: Box::new(response), body: Body::new(protocol) })
+    async fn ask(&mut self) -> Result<Phase, ModelError> {
+        let url = self.wire.address(&self.server.url, &self.request.model);
+        let json = self.wire.encode(&self.request).to_string().into_bytes();
+        let response = self.server.post(&url, json).await?;
+        Ok(Phase::Read { response: Box::new(response), body: Body::new(wire::protocol(self.wire.protocol())) })
     }
 
     /// Reads once. The end of the body, however it comes, is the end of the answer.
@@ -176,10 +191,27 @@ impl Flow {
             return Err(error);
         }
         let (deltas, reply) = body.finish()?;
-        let reply = meant(reply)?;
         self.ready.extend(deltas.into_iter().map(|delta| Ok(ModelEvent::Delta(delta))));
+        Ok(self.settle(meant(reply)?))
+    }
+
+    /// Hands the reply out, or asks the provider to go on with it.
+    fn settle(&mut self, mut reply: Reply) -> Phase {
+        /// A provider that pauses more often gets nowhere.
+        const MOST_PAUSES: u32 = 10;
+        let is_paused = reply.finish_raw.as_deref() == Some("pause_turn") && reply.finish == FinishReason::Other;
+        self.paused.usage.add(&reply.usage);
+        if is_paused && self.paused.times < MOST_PAUSES {
+            self.paused.times += 1;
+            self.paused.parts.extend(reply.parts.iter().cloned());
+            let said = Message { id: None, role: Role::Assistant, parts: reply.parts, interrupted: false };
+            self.request.messages.push(Arc::new(said));
+            return Phase::Ask;
+        }
+        reply.parts.splice(0..0, std::mem::take(&mut self.paused.parts));
+        reply.usage = self.paused.usage;
         self.ready.push_back(Ok(ModelEvent::Done(Box::new(reply))));
-        Ok(Phase::Ended)
+        Phase::Ended
     }
 }
 

@@ -4,6 +4,9 @@
 //! handed out by [`SseDecoder::finish`], since several servers forget that line. Bytes are looked at once each, so
 //! the work is linear in their number however they are cut. It knows nothing of JSON or of any provider.
 
+use memchr::memchr2;
+use std::convert::Infallible;
+
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SseEvent {
@@ -21,6 +24,8 @@ pub struct SseDecoder {
     past_first_line: bool,
     event: String,
     data: Option<String>,
+    /// The memory of the last event's data.
+    spare: String,
 }
 
 impl SseDecoder {
@@ -30,35 +35,42 @@ impl SseDecoder {
     }
 
     /// Takes the next bytes and returns the events they complete.
-    pub fn push(&mut self, mut bytes: &[u8]) -> Vec<SseEvent> {
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<SseEvent> {
         let mut events = Vec::new();
+        let Ok(()) = self.read(bytes, |event| -> Result<(), Infallible> {
+            events.push(event.clone());
+            Ok(())
+        });
+        events
+    }
+
+    /// Takes the next bytes and shows each event they complete, one after the other, in memory that is used again.
+    /// The first failure ends the reading; what follows it in these bytes is lost.
+    pub fn read<E>(&mut self, mut bytes: &[u8], mut take: impl FnMut(&SseEvent) -> Result<(), E>) -> Result<(), E> {
         if self.after_cr && !bytes.is_empty() {
             self.after_cr = false;
-            if bytes[0] == b'\n' {
-                bytes = &bytes[1..];
-            }
+            bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
         }
-        while let Some(end) = bytes.iter().position(|&byte| byte == b'\n' || byte == b'\r') {
-            self.line.extend_from_slice(&bytes[..end]);
-            let is_cr = bytes[end] == b'\r';
+        while let Some(end) = memchr2(b'\n', b'\r', bytes) {
+            let (line, is_cr) = (&bytes[..end], bytes[end] == b'\r');
             bytes = &bytes[end + 1..];
             if is_cr {
-                match bytes.first() {
-                    Some(b'\n') => bytes = &bytes[1..],
-                    Some(_) => {}
-                    None => self.after_cr = true,
-                }
+                self.after_cr = bytes.is_empty();
+                bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
             }
-            events.extend(self.end_line());
+            if let Some(event) = self.end_line(line) {
+                take(&event)?;
+                self.spare = event.data;
+            }
         }
         self.line.extend_from_slice(bytes);
-        events
+        Ok(())
     }
 
     /// The stream is over: the last event, if it was not ended properly.
     pub fn finish(&mut self) -> Option<SseEvent> {
         if !self.line.is_empty() {
-            self.end_line();
+            self.end_line(b"");
         }
         self.dispatch()
     }
@@ -68,22 +80,32 @@ impl SseDecoder {
         self.line.len() + self.data.as_ref().map_or(0, String::len)
     }
 
-    fn end_line(&mut self) -> Option<SseEvent> {
-        let line = std::mem::take(&mut self.line);
-        let mut bytes = line.as_slice();
-        if !std::mem::replace(&mut self.past_first_line, true) {
-            bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+    /// Takes the rest of a line, or a whole one. Only what was cut is ever copied.
+    fn end_line(&mut self, rest: &[u8]) -> Option<SseEvent> {
+        if self.line.is_empty() {
+            return self.whole_line(rest);
         }
-        let event = if bytes.is_empty() {
-            self.dispatch()
-        } else {
-            self.field(&String::from_utf8_lossy(bytes));
-            None
-        };
+        let mut line = std::mem::take(&mut self.line);
+        line.extend_from_slice(rest);
+        let event = self.whole_line(&line);
         // The allocation is kept for the next line.
         self.line = line;
         self.line.clear();
         event
+    }
+
+    fn whole_line(&mut self, mut bytes: &[u8]) -> Option<SseEvent> {
+        if !std::mem::replace(&mut self.past_first_line, true) {
+            bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+        }
+        if bytes.is_empty() {
+            return self.dispatch();
+        }
+        match std::str::from_utf8(bytes) {
+            Ok(line) => self.field(line),
+            Err(_) => self.field(&String::from_utf8_lossy(bytes)),
+        }
+        None
     }
 
     fn field(&mut self, line: &str) {
@@ -95,7 +117,11 @@ impl SseDecoder {
                     data.push('\n');
                     data.push_str(value);
                 }
-                None => self.data = Some(value.to_owned()),
+                None => {
+                    let mut data = std::mem::take(&mut self.spare);
+                    value.clone_into(&mut data);
+                    self.data = Some(data);
+                }
             },
             "event" => value.clone_into(&mut self.event),
             // Comments (an empty name), `id`, `retry` and whatever else there may be.

@@ -98,9 +98,7 @@ impl Body {
                 documents.pending_bytes()
             }
             Form::Events(sse) => {
-                for event in sse.push(bytes) {
-                    deltas.extend(self.protocol.event(&event)?);
-                }
+                sse.read(bytes, |event| self.protocol.event(event).map(|more| deltas.extend(more)))?;
                 sse.pending_bytes()
             }
         };

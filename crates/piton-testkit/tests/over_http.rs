@@ -260,6 +260,20 @@ async fn a_server_that_does_not_stream_is_understood() {
 }
 
 #[tokio::test]
+async fn a_paused_answer_is_asked_for_until_it_ends_and_is_one_answer() {
+    let search = json!({ "type": "server_tool_use", "id": "s", "name": "web_search", "input": {} });
+    let half = json!({ "id": "msg_1", "content": [{ "type": "text", "text": "let me " }, search],
+        "stop_reason": "pause_turn", "usage": { "input_tokens": 10, "output_tokens": 1 } });
+    let server = FakeProvider::start(json!([{ "status": 200, "body": half }, { "text": "see" }]));
+    let (seen, outcome) = ask(&*model("anthropic", &server.url())).await;
+    let reply = outcome.unwrap();
+    assert_eq!((seen.as_str(), reply.finish), ("let me see", FinishReason::Stop));
+    assert_eq!((reply.parts.len(), reply.usage.input_tokens), (3, 20));
+    let second = &server.requests()[1].body["messages"];
+    assert_eq!(second[1]["content"], json!([{ "type": "text", "text": "let me " }, search]));
+}
+
+#[tokio::test]
 async fn an_answer_that_calls_itself_malformed_is_no_answer() {
     let server = FakeProvider::start(json!([{ "tools": [{ "name": "read" }], "finish": "MALFORMED_FUNCTION_CALL" }]));
     let error = ask(&*model("google", &server.url())).await.1.unwrap_err();

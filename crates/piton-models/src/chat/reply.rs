@@ -1,6 +1,7 @@
 //! The answer of Chat Completions. Which chunk belongs to which call is the one hard question here: servers omit the
 //! index, reuse it, repeat ids and names, or send none. See [`ChatReply::place`].
 
+use super::quick;
 use super::request::{DETAILS_FIELD, ECHOED_FIELD};
 use crate::draft::Draft;
 use crate::errors;
@@ -20,6 +21,8 @@ pub struct ChatReply {
     details: Vec<Value>,
     finish_raw: Option<String>,
     is_refused: bool,
+    /// Whether a chunk was seen: the first one has the answer's id in it.
+    has_begun: bool,
     is_done: bool,
     usage: Usage,
     response_id: Option<String>,
@@ -30,6 +33,12 @@ impl Protocol for ChatReply {
         if event.data.trim() == "[DONE]" {
             self.is_done = true;
             return Ok(Vec::new());
+        }
+        if let Some(piece) = self.has_begun.then(|| quick::read(&event.data)).flatten() {
+            let mut deltas = Vec::with_capacity(1);
+            self.draft.think(&piece.reasoning_content.unwrap_or_default(), Some(ECHOED_FIELD), &mut deltas);
+            self.draft.say(&piece.content.unwrap_or_default(), &mut deltas);
+            return Ok(deltas);
         }
         match event_json(event)? {
             Some(chunk) => self.chunk(&chunk),
@@ -89,6 +98,7 @@ impl ChatReply {
         if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
             return Err(errors::from_stream(error));
         }
+        self.has_begun = true;
         if self.response_id.is_none() {
             self.response_id = text_at(chunk, "id").map(ToOwned::to_owned);
         }
@@ -137,7 +147,7 @@ impl ChatReply {
             self.collect_detail(detail);
         }
         if let Some(text) = text_at(delta, ECHOED_FIELD) {
-            self.draft.think(text, Some(&json!({ "field": ECHOED_FIELD })), deltas);
+            self.draft.think(text, Some(ECHOED_FIELD), deltas);
         } else if let Some(text) = text_at(delta, "reasoning").or_else(|| text_at(delta, "thinking")) {
             self.draft.think(text, None, deltas);
         } else {

@@ -6,7 +6,7 @@ use crate::sse::SseEvent;
 use crate::wire::{Progress, Protocol, arguments, count_at, cut_stream, event_json, text_at};
 use piton_core::message::{FinishReason, Usage};
 use piton_core::model::{Delta, ModelError, Reply};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// The field of a message that holds reasoning, there and back.
 pub(super) const THINKING: &str = "thinking";
@@ -34,8 +34,7 @@ impl Protocol for OllamaReply {
         }
         let mut deltas = Vec::new();
         let message = &chunk["message"];
-        let opaque = json!({ "field": THINKING });
-        self.draft.think(text_at(message, THINKING).unwrap_or_default(), Some(&opaque), &mut deltas);
+        self.draft.think(text_at(message, THINKING).unwrap_or_default(), Some(THINKING), &mut deltas);
         self.draft.say(text_at(message, "content").unwrap_or_default(), &mut deltas);
         for call in message.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
             self.call(call, &mut deltas);
