@@ -28,6 +28,7 @@ pub struct ResponsesReply {
 /// Where in the draft an item of the stream goes.
 #[derive(Debug)]
 struct Item {
+    id: Option<String>,
     place: Place,
     is_done: bool,
 }
@@ -46,9 +47,10 @@ impl Protocol for ResponsesReply {
     fn event(&mut self, event: &SseEvent) -> Result<Vec<Delta>, ModelError> {
         let Some(value) = event_json(event)? else { return Ok(Vec::new()) };
         let mut deltas = Vec::new();
-        let index = count_at(&value, &["output_index"]);
+        let kind = text_at(&value, "type").unwrap_or(&event.event);
+        let index = self.number(&value, kind);
         let more = text_at(&value, "delta").unwrap_or_default();
-        match text_at(&value, "type").unwrap_or(&event.event) {
+        match kind {
             "response.created" | "response.in_progress" => self.begin(&value["response"]),
             "response.output_item.added" => self.open(index, &value["item"], &mut deltas),
             "response.output_item.done" => self.close(index, &value["item"], &mut deltas),
@@ -131,6 +133,22 @@ impl ResponsesReply {
         }
     }
 
+    /// Which item an event is about. Servers that do not number their items (llama.cpp) name them, most of the time.
+    fn number(&self, event: &Value, kind: &str) -> u64 {
+        if let Some(index) = event.get("output_index").and_then(Value::as_u64) {
+            return index;
+        }
+        let last = self.items.last_key_value();
+        let next = last.map_or(0, |(index, _)| index.saturating_add(1));
+        if kind == "response.output_item.added" {
+            return next;
+        }
+        let id = text_at(event, "item_id").or_else(|| event.get("item").and_then(id));
+        let named = self.items.iter().rev().find(|(_, item)| item.id.is_some() && item.id.as_deref() == id);
+        let open = last.filter(|(_, item)| !item.is_done);
+        named.or(open).map_or(next, |(index, _)| *index)
+    }
+
     fn place(&self, index: u64) -> Option<Place> {
         self.items.get(&index).filter(|item| !item.is_done).map(|item| item.place)
     }
@@ -148,7 +166,7 @@ impl ResponsesReply {
             kind if action(kind).is_some() => Place::WholeCall(self.open_call(item, "type", deltas)),
             _ => Place::Elsewhere,
         };
-        self.items.insert(index, Item { place, is_done: false });
+        self.items.insert(index, Item { id: id(item).map(ToOwned::to_owned), place, is_done: false });
     }
 
     fn open_call(&mut self, item: &Value, name_key: &str, deltas: &mut Vec<Delta>) -> usize {
@@ -280,6 +298,10 @@ fn action(kind: &str) -> Option<&'static str> {
         "apply_patch_call" => Some("operation"),
         _ => None,
     }
+}
+
+fn id(item: &Value) -> Option<&str> {
+    text_at(item, "id").or_else(|| text_at(item, "call_id"))
 }
 
 fn pieces<'v>(item: &'v Value, key: &str) -> impl Iterator<Item = &'v Value> {

@@ -130,3 +130,32 @@ fn failures_and_refusals_have_their_kinds() {
         json!({ "type": "response.incomplete", "response": { "status": "incomplete", "incomplete_details": details } });
     assert_eq!(stream(&[filtered]).unwrap().finish, FinishReason::ContentFilter);
 }
+
+/// As llama.cpp does it: no numbers, and the ends of all items after the last of them.
+#[test]
+fn items_without_numbers_are_told_apart_by_their_ids() {
+    let item = |id: &str, arguments: &str| json!({ "type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": "read", "arguments": arguments });
+    let added = |id: &str| json!({ "type": "response.output_item.added", "item": item(id, "") });
+    let delta = |id: &str, more: &str| json!({ "type": "response.function_call_arguments.delta", "item_id": format!("fc_{id}"), "delta": more });
+    let done = |id: &str, arguments: &str| json!({ "type": "response.output_item.done", "item": item(id, arguments) });
+    let output = json!([item("a", "{\"n\":1}"), item("b", "{\"n\":2}")]);
+    let reply = stream(&[
+        added("a"),
+        delta("a", "{\"n\":1}"),
+        added("b"),
+        delta("b", "{\"n\":"),
+        done("a", "{\"n\":1}"),
+        done("b", "{\"n\":2}"),
+        json!({ "type": "response.completed", "response": { "status": "completed", "output": output } }),
+    ]);
+    let inputs: Vec<Value> = reply
+        .unwrap()
+        .parts
+        .into_iter()
+        .map(|part| match part {
+            Part::ToolCall(call) => serde_json::to_value(call.input).unwrap(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(inputs, [json!({ "json": { "n": 1 } }), json!({ "json": { "n": 2 } })]);
+}
