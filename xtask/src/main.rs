@@ -16,7 +16,7 @@ cargo xtask ci            everything the CI runs: fmt, clippy, tests, tidy, case
 cargo xtask tidy          the house rules that no lint knows: layers, prints, function length
 cargo xtask cases DIR     run the case files in DIR against the real code (see docs/cases.md)
 cargo xtask wire-check DIR  hold the decoders to the recorded answers of providers in DIR
-cargo xtask catalogue     make the table of models and docs/providers.md from the committed data
+cargo xtask catalogue     make docs/providers.md from the tables of providers and models
 cargo xtask bench [NAME]  measure the release binary against the fake provider (writes docs/bench.md)";
 
 fn main() -> ExitCode {

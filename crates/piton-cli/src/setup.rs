@@ -81,6 +81,7 @@ pub(crate) fn bare_settings(model: Arc<dyn Model>, around: &Surroundings, worksp
     settings.attendance = Attendance::Unattended;
     settings.runner = Some(RunnerCommand { program: around.exe.clone(), args: vec![OsString::from("runner")] });
     settings.env = Arc::new(tool_environment(&around.vars));
+    settings.shares_runtime = false;
     settings.environment_note = Some(context::environment_note(workspace, &around.today));
     settings
 }

@@ -389,19 +389,27 @@ impl Driver {
         if self.staged.is_empty() {
             return Ok(());
         }
+        if self.settings.shares_runtime {
+            self.commit_elsewhere().await?;
+        } else if let Some(journal) = &mut self.journal {
+            journal.commit()?;
+        }
+        for record in self.staged.drain(..) {
+            self.bus.publish(Published::Recorded(record));
+        }
+        Ok(())
+    }
+
+    /// On a thread that may block: a disk can take its time, and other sessions of this runtime must not wait with us.
+    async fn commit_elsewhere(&mut self) -> Result<(), JournalError> {
         let Some(mut journal) = self.journal.take() else { return Ok(()) };
-        // A disk can take its time; other sessions of this process must not wait with us.
         let work = tokio::task::spawn_blocking(move || {
             let result = journal.commit();
             (journal, result)
         });
         let (journal, result) = work.await.map_err(|panic| JournalError::from(std::io::Error::other(panic)))?;
         self.journal = Some(journal);
-        result?;
-        for record in self.staged.drain(..) {
-            self.bus.publish(Published::Recorded(record));
-        }
-        Ok(())
+        result
     }
 
     /// Notes a turn's end for those who wait for it. Who spoke for a later turn goes on waiting, unless none will start.

@@ -1,20 +1,21 @@
 //! What is known about models without asking anybody: how much they read and write, what they can, what they cost.
 //!
-//! The table is generated: `cargo xtask catalogue` makes it, and `docs/providers.md`, from
-//! `crates/piton-models/catalogue/models.jsonl`, which says where its numbers are from. A model that is not in it works
-//! as well; its window and price are unknown, which is not the same as none.
-
-mod generated;
+//! The data, `crates/piton-models/catalogue/models.jsonl`, is in the binary as it is: text costs a starting process nothing,
+//! where a table of strings would have to be relocated, in every runner too. Its first line says where its numbers are
+//! from. A model that is not in it works as well; its window and price are unknown, which is not the same as none.
 
 use crate::model::{ModelLimits, Price};
+use serde::Deserialize;
+
+const DATA: &str = include_str!("../catalogue/models.jsonl");
 
 /// What is known about one model at one provider.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ModelFacts {
     /// The provider's name here.
-    pub provider: &'static str,
+    pub provider: String,
     /// The model's name at the provider.
-    pub model: &'static str,
+    pub model: String,
     /// Its window and its longest answer.
     pub limits: ModelLimits,
     /// What it costs.
@@ -27,41 +28,79 @@ pub struct ModelFacts {
     pub reasoning: bool,
 }
 
-/// A row of the table. 0 is an unknown size; rates are those of [`Price`] in order; `can` is images, tools, reasoning.
-const fn row(
-    provider: &'static str,
-    model: &'static str,
-    window_tokens: u64,
-    max_output_tokens: u32,
-    rates: Option<[f64; 4]>,
-    can: [bool; 3],
-) -> ModelFacts {
-    let limits = ModelLimits {
-        window_tokens: if window_tokens > 0 { Some(window_tokens) } else { None },
-        max_output_tokens: if max_output_tokens > 0 { Some(max_output_tokens) } else { None },
-    };
-    let price = match rates {
-        Some([input, output, cache_read, cache_write]) => Some(Price { input, output, cache_read, cache_write }),
-        None => None,
-    };
-    let [images, tools, reasoning] = can;
-    ModelFacts { provider, model, limits, price, images, tools, reasoning }
+/// A line of the data.
+#[derive(Deserialize)]
+struct Line {
+    provider: String,
+    model: String,
+    window: Option<u64>,
+    max_output: Option<u32>,
+    #[serde(default)]
+    images: bool,
+    #[serde(default)]
+    tools: bool,
+    #[serde(default)]
+    reasoning: bool,
+    price: Option<Rates>,
+}
+
+/// US dollars per million tokens.
+#[derive(Deserialize)]
+struct Rates {
+    input: f64,
+    output: f64,
+    cache_read: Option<f64>,
+    cache_write: Option<f64>,
+}
+
+impl From<Line> for ModelFacts {
+    fn from(line: Line) -> Self {
+        // A cache whose price is not told costs what plain input does.
+        let price = line.price.map(|rates| Price {
+            input: rates.input,
+            output: rates.output,
+            cache_read: rates.cache_read.unwrap_or(rates.input),
+            cache_write: rates.cache_write.unwrap_or(rates.input),
+        });
+        // The sources do not always agree: no answer is longer than the window.
+        let most = |most: u32| line.window.map_or(most, |window| most.min(u32::try_from(window).unwrap_or(u32::MAX)));
+        Self {
+            provider: line.provider,
+            model: line.model,
+            limits: ModelLimits { window_tokens: line.window, max_output_tokens: line.max_output.map(most) },
+            price,
+            images: line.images,
+            tools: line.tools,
+            reasoning: line.reasoning,
+        }
+    }
+}
+
+/// Where the data is from.
+pub fn about() -> String {
+    let first: serde_json::Value =
+        DATA.lines().next().and_then(|line| serde_json::from_str(line).ok()).unwrap_or_default();
+    first["about"].as_str().unwrap_or_default().to_owned()
 }
 
 /// All models that are known of a provider, by name.
-pub fn models(provider: &str) -> &'static [ModelFacts] {
-    let all = generated::MODELS;
-    let begin = all.partition_point(|facts| facts.provider < provider);
-    let end = all.partition_point(|facts| facts.provider <= provider);
-    &all[begin..end]
+pub fn models(provider: &str) -> Vec<ModelFacts> {
+    let begin = format!("{{\"provider\":{provider:?},");
+    DATA.lines().filter(|line| line.starts_with(&begin)).filter_map(facts).collect()
 }
 
 /// What is known about a model. A dated name (`claude-sonnet-4-5-20250929`) is the model without the date, unless it is
 /// known by itself.
-pub fn look_up(provider: &str, model: &str) -> Option<&'static ModelFacts> {
-    let known = models(listed_as(provider));
-    let find = |name: &str| known.binary_search_by(|facts| facts.model.cmp(name)).ok().map(|at| &known[at]);
+pub fn look_up(provider: &str, model: &str) -> Option<ModelFacts> {
+    let find = |name: &str| {
+        let begin = format!("{{\"provider\":{:?},\"model\":{name:?},", listed_as(provider));
+        DATA.lines().find(|line| line.starts_with(&begin)).and_then(facts)
+    };
     find(model).or_else(|| find(undated(model)))
+}
+
+fn facts(line: &str) -> Option<ModelFacts> {
+    serde_json::from_str::<Line>(line).ok().map(ModelFacts::from)
 }
 
 /// The provider under whose name the models stand.
@@ -102,11 +141,12 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_in_order_and_makes_sense() {
-        let all = generated::MODELS;
-        assert!(all.windows(2).all(|pair| (pair[0].provider, pair[0].model) < (pair[1].provider, pair[1].model)));
-        for facts in all {
-            assert!(find(facts.provider).is_some(), "{}", facts.provider);
+    fn every_line_of_the_data_is_read_and_makes_sense() {
+        assert!(about().contains("read on 20"));
+        for line in DATA.lines().skip(1) {
+            let facts = facts(line).unwrap_or_else(|| panic!("not readable: {line}"));
+            assert!(find(&facts.provider).is_some(), "{}", facts.provider);
+            assert_eq!(look_up(&facts.provider, &facts.model).as_ref(), Some(&facts));
             let ModelLimits { window_tokens, max_output_tokens } = facts.limits;
             assert!(
                 window_tokens.zip(max_output_tokens).is_none_or(|(window, out)| u64::from(out) <= window),
