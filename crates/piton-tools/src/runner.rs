@@ -4,7 +4,7 @@
 //! ```text
 //!   Piton (writer)                 runner                             the command
 //!   spawn, a call ahead ─────────▶ setsid, become subreaper
-//!                                  <pid>.ready: write, flock, fsync
+//!                                  <pid>.ready: write, flock
 //!   record "call started"
 //!   RunSpec on its stdin ────────▶ read it
 //!                                  rename to <id>.claim, not replacing  ◀── the only gate: whoever has it decides
@@ -14,7 +14,7 @@
 //!                                  the shell exits, or time is up, or SIGTERM
 //!                                  kill whatever is left of it
 //!   ExitRecord ◀────────────────── say how it ended, close stdout
-//!   record "call settled"          <id>.exit: write, fsync, rename, fsync the folder; exit
+//!   record "call settled"          <id>.exit: write, rename; synced only if nobody listened; exit
 //! ```
 //!
 //! The runner outlives a killed writer, so a twenty-minute build survives the agent and its real result is collected

@@ -199,6 +199,7 @@ fn a_claim_of_another_boot_kills_nobody() {
 #[test]
 fn a_runner_that_was_not_told_everything_claims_nothing() {
     let place = Place::new();
+    std::fs::create_dir_all(&place.cx.calls_dir).unwrap();
     let mut runner = std::process::Command::new(support::runner_program())
         .arg(&place.cx.calls_dir)
         .stdin(std::process::Stdio::piped())
@@ -444,4 +445,16 @@ async fn a_runner_at_hand_that_died_is_replaced() {
     });
     place.cx.call = "c2_0".into();
     assert_eq!(place.bash("echo here").await.text, "here");
+}
+
+#[tokio::test]
+async fn an_exit_record_that_a_power_cut_has_emptied_is_none() {
+    let place = Place::new();
+    assert_eq!(place.bash("echo ran").await.text, "ran");
+    wait_until("its record is written", || place.file("exit").exists());
+    for emptied in ["", "\0\0\0", "   "] {
+        std::fs::write(place.file("exit"), emptied).unwrap();
+        wait_until("its runner is gone", || matches!(settle_once(&place.base()), Ok(Settled::Over(_))));
+        assert_eq!(place.settle("bash", json!({"command": "x"})).await.status, Status::Interrupted);
+    }
 }

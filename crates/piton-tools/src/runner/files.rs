@@ -106,7 +106,7 @@ pub(super) struct CallFiles {
 #[derive(Debug)]
 pub(super) struct HeldClaim(#[expect(dead_code, reason = "holds the lock")] File);
 
-/// A claim that only lacks its name: written, durable and locked before it is known for which call.
+/// A claim that only lacks its name: written and locked before it is known for which call.
 #[derive(Debug)]
 pub(super) struct ReadyClaim {
     file: File,
@@ -121,8 +121,8 @@ impl ReadyClaim {
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path)?;
         let by = ClaimedBy::Runner(claim);
         let locked = lock(&file)?;
+        // Not synced: what is in it serves to find a process, and none outlives a power cut. Its name is what counts.
         file.write_all(&serde_json::to_vec(&by)?)?;
-        file.sync_all()?;
         if locked { Ok(Self { file, path, by }) } else { Err(io::ErrorKind::ResourceBusy.into()) }
     }
 
@@ -150,6 +150,15 @@ impl ReadyClaim {
     pub(super) fn discard(self) {
         let _ = std::fs::remove_file(&self.path);
     }
+}
+
+/// Whether something is to survive a power cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Durably {
+    /// It is.
+    Yes,
+    /// It need not: somebody else makes the same durable.
+    No,
 }
 
 /// What a look at an existing claim finds.
@@ -211,9 +220,10 @@ impl CallFiles {
         Ok(if locked { ClaimState::Free(HeldClaim(file), by) } else { ClaimState::Held(by) })
     }
 
-    /// The exit record, if there is one.
+    /// The exit record, if there is one. One that a power cut has emptied is none.
     pub(super) fn read_exit(&self) -> io::Result<Option<ExitRecord>> {
         match std::fs::read(self.with("exit")) {
+            Ok(bytes) if bytes.iter().all(|byte| matches!(byte, 0 | b' ')) => Ok(None),
             Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -229,9 +239,8 @@ impl CallFiles {
         file.write_all(&[b' '; BYTES])
     }
 
-    /// Writes the exit record, whole or not at all. Only for who holds the claim. From here on everybody sees it; it is
-    /// durable after [`CallFiles::sync_folder`].
-    pub(super) fn write_exit(&self, record: &ExitRecord, _held: &HeldClaim) -> io::Result<()> {
+    /// Writes the exit record, whole or not at all. Only for who holds the claim. From here on everybody sees it.
+    pub(super) fn write_exit(&self, record: &ExitRecord, _held: &HeldClaim, durably: Durably) -> io::Result<()> {
         let unfinished = self.with("exit.tmp");
         let mut file = open_exit(&unfinished)?;
         let mut json = serde_json::to_vec(record)?;
@@ -239,8 +248,11 @@ impl CallFiles {
         let reserved = usize::try_from(file.metadata()?.len()).unwrap_or_default();
         json.resize(json.len().max(reserved), b' ');
         file.write_all(&json)?;
-        file.sync_data()?;
-        std::fs::rename(unfinished, self.with("exit"))
+        if durably == Durably::Yes {
+            file.sync_data()?;
+        }
+        std::fs::rename(unfinished, self.with("exit"))?;
+        if durably == Durably::Yes { self.sync_folder() } else { Ok(()) }
     }
 
     /// Makes the names of the files durable.

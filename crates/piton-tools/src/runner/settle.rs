@@ -1,7 +1,7 @@
 //! What came of a call whose runner somebody else started, or whose runner just ended: the exit record and the claim
 //! tell, and where they do not, the settler decides and writes its decision down.
 
-use super::files::{CallFiles, Claim, ClaimState, ClaimedBy, End, ExitRecord, HeldClaim};
+use super::files::{CallFiles, Claim, ClaimState, ClaimedBy, Durably, End, ExitRecord, HeldClaim};
 use super::processes::{is_of_another_boot, kill_remains, signal_runner};
 use super::report::{self, Tail};
 use crate::limits::{ATTACHED_EVERY, RUNNER_GRACE};
@@ -50,8 +50,7 @@ pub fn settle_once(base: &Path) -> io::Result<Settled> {
 }
 
 fn record(files: &CallFiles, held: &HeldClaim, record: ExitRecord) -> io::Result<Settled> {
-    files.write_exit(&record, held)?;
-    files.sync_folder()?;
+    files.write_exit(&record, held, Durably::Yes)?;
     Ok(Settled::Over(record))
 }
 

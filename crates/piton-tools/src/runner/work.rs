@@ -5,7 +5,7 @@
 //! what came of it.
 
 use super::RunSpec;
-use super::files::{CallFiles, End, ExitRecord, HeldClaim, ReadyClaim};
+use super::files::{CallFiles, Durably, End, ExitRecord, HeldClaim, ReadyClaim};
 use super::processes::{descendants, kill, this_process};
 use super::spool::Spool;
 use crate::limits::{DRAIN_QUIET, DRAIN_TIME, STOP_GRACE, SWEEP_TIME};
@@ -58,23 +58,24 @@ pub fn runner_main(calls_dir: &Path, stdin: impl Read) -> i32 {
         Err(_) => return NOT_BEGUN,
     };
     let record = run(&spec, &files, &held, stop);
-    announce(&record);
-    match files.write_exit(&record, &held).and_then(|()| files.sync_folder()) {
+    // Who was told records it in the journal at once. Only where nobody listens is ours the one record that lasts.
+    let durably = if announce(&record) { Durably::No } else { Durably::Yes };
+    match files.write_exit(&record, &held, durably) {
         Ok(()) => RECORDED,
         Err(_) => NOT_RECORDED,
     }
 }
 
-/// Tells who waits for us how it ended, and closes stdout. It need not wait for our record: it keeps one of its own.
-fn announce(record: &ExitRecord) {
-    if let Ok(json) = serde_json::to_vec(record) {
-        // It may be gone: then the record is for who comes after it.
-        let _ = io::stdout().write_all(&json).and_then(|()| io::stdout().flush());
-    }
+/// Tells who waits for us how it ended, and closes stdout. Answers whether somebody listened.
+fn announce(record: &ExitRecord) -> bool {
+    let Ok(json) = serde_json::to_vec(record) else { return false };
+    let mut stdout = io::stdout();
+    let told = stdout.write_all(&json).and_then(|()| stdout.flush()).is_ok();
     if let Ok(nowhere) = std::fs::File::options().write(true).open("/dev/null") {
         // Otherwise our own end will tell.
         let _ = rustix::stdio::dup2_stdout(nowhere);
     }
+    told
 }
 
 fn read_spec(mut stdin: impl Read) -> io::Result<RunSpec> {
