@@ -128,7 +128,9 @@ fn show_message(message: &Message) {
     };
     for part in &message.parts {
         match part {
-            Part::Text { text } => view::write_stdout(&format!("\n{who}{mark}: {}\n", view::clean(text.trim_end()))),
+            Part::Text { text, .. } => {
+                view::write_stdout(&format!("\n{who}{mark}: {}\n", view::clean(text.trim_end())));
+            }
             Part::Note { text } => view::write_stdout(&format!("\n[{}]\n", view::clean(text.trim_end()))),
             Part::ToolCall(call) => view::write_stdout(&format!("  → {} {}\n", call.name, view::gist(call))),
             Part::ToolResult { tool, outcome, .. } => {

@@ -30,6 +30,9 @@ pub struct Message {
     /// True when the model was cut off while it spoke: what it said is kept, and marked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
+    /// Who said it, as `provider/model`; set for what a model said. Attachments of one provider mean nothing to another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
 }
 
 /// A piece of a message.
@@ -40,6 +43,9 @@ pub enum Part {
     Text {
         /// The prose itself.
         text: String,
+        /// The provider's own attachment (citations, a phase, an item's id), replayed unchanged to the one that made it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        opaque: Option<Value>,
     },
     /// What the model thought aloud. `opaque` is whatever the provider wants back byte for byte (a signature, an
     /// encrypted item): kept as it came, never read.
@@ -147,9 +153,14 @@ pub enum FinishReason {
 }
 
 impl Message {
+    /// A message of no particular id or model.
+    pub fn new(role: Role, parts: Vec<Part>) -> Self {
+        Self { id: None, role, parts, interrupted: false, model: None }
+    }
+
     /// A user message of plain text.
     pub fn user(id: MessageId, text: impl Into<String>) -> Self {
-        Self { id: Some(id), role: Role::User, parts: vec![Part::text(text)], interrupted: false }
+        Self { id: Some(id), ..Self::new(Role::User, vec![Part::text(text)]) }
     }
 
     /// The tool calls of this message, in order.
@@ -174,7 +185,7 @@ impl Message {
 pub fn prose(parts: &[Part]) -> String {
     let mut all = String::new();
     for part in parts {
-        if let Part::Text { text } = part {
+        if let Part::Text { text, .. } = part {
             all.push_str(text);
         }
     }
@@ -184,6 +195,6 @@ pub fn prose(parts: &[Part]) -> String {
 impl Part {
     /// A text part.
     pub fn text(text: impl Into<String>) -> Self {
-        Self::Text { text: text.into() }
+        Self::Text { text: text.into(), opaque: None }
     }
 }

@@ -78,6 +78,9 @@ pub struct Reply {
     /// The provider's id for this answer, for support requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_id: Option<String>,
+    /// What was odd about the answer but did not spoil it: an event that could not be read and was left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// Why a model gave no reply.

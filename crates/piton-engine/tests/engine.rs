@@ -157,7 +157,14 @@ impl Model for Chatter {
         let delta = || ModelEvent::Delta(piton_core::model::Delta::Text { text: "x".into() });
         let usage = Usage { input_tokens: 3, output_tokens: 5, ..Usage::default() };
         let parts = vec![Part::text("x".repeat(self.deltas))];
-        let reply = Reply { parts, finish: FinishReason::Stop, finish_raw: None, usage, response_id: None };
+        let reply = Reply {
+            parts,
+            finish: FinishReason::Stop,
+            finish_raw: None,
+            usage,
+            response_id: None,
+            warnings: Vec::new(),
+        };
         let done = ModelEvent::Done(Box::new(reply));
         let deltas = std::iter::repeat_with(delta).take(self.deltas).chain([done]).map(Ok);
         futures_util::stream::iter(deltas).boxed()

@@ -232,7 +232,7 @@ fn wrapped_call(entry: &Value) -> Option<Part> {
 impl Piece {
     fn into_part(self) -> Option<Part> {
         match self {
-            Self::Text(text) => (!text.is_empty()).then_some(Part::Text { text }),
+            Self::Text(text) => (!text.is_empty()).then_some(Part::text(text)),
             Self::Reasoning { text, opaque } => {
                 (!text.is_empty() || opaque.is_some()).then_some(Part::Reasoning { text, opaque })
             }

@@ -140,7 +140,7 @@ impl Answer<'_> {
 /// Reasoning alone cannot.
 pub(crate) fn speaks(message: &Message) -> bool {
     message.parts.iter().any(|part| match part {
-        Part::Text { text } | Part::Note { text } => !text.trim().is_empty(),
+        Part::Text { text, .. } | Part::Note { text } => !text.trim().is_empty(),
         Part::ToolCall(_) | Part::ToolResult { .. } | Part::Image { .. } => true,
         Part::Reasoning { text: _, opaque } => opaque.as_ref().is_some_and(|opaque| opaque.get("block").is_some()),
     })

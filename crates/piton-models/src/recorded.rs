@@ -236,6 +236,7 @@ impl Line {
             finish_raw: self.finish_raw,
             usage: self.usage.unwrap_or_default(),
             response_id: self.response_id,
+            warnings: Vec::new(),
         })))
     }
 
@@ -250,7 +251,7 @@ impl Line {
         };
         for part in &reply.parts {
             match part {
-                Part::Text { text } => line.text.push_str(text),
+                Part::Text { text, .. } => line.text.push_str(text),
                 Part::Reasoning { text, opaque: _ } => line.reasoning.push_str(text),
                 Part::ToolCall(call) => line.calls.push(Call::of(call)),
                 Part::ToolResult { .. } | Part::Note { .. } | Part::Image { .. } => {}
@@ -295,7 +296,7 @@ fn deltas(parts: &[Part]) -> Vec<Delta> {
     let mut calls = 0..;
     for part in parts {
         match part {
-            Part::Text { text } => deltas.extend(pieces(text).map(|text| Delta::Text { text })),
+            Part::Text { text, .. } => deltas.extend(pieces(text).map(|text| Delta::Text { text })),
             Part::Reasoning { text, opaque: _ } => deltas.extend(pieces(text).map(|text| Delta::Reasoning { text })),
             Part::ToolCall(call) => {
                 let index = calls.next().unwrap_or_default();

@@ -204,7 +204,7 @@ impl Flow {
         if is_paused && self.paused.times < MOST_PAUSES {
             self.paused.times += 1;
             self.paused.parts.extend(reply.parts.iter().cloned());
-            let said = Message { id: None, role: Role::Assistant, parts: reply.parts, interrupted: false };
+            let said = Message::new(Role::Assistant, reply.parts);
             self.request.messages.push(Arc::new(said));
             return Phase::Ask;
         }

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 pub(crate) fn message(role: Role, parts: Vec<Part>) -> Arc<Message> {
-    Arc::new(Message { id: None, role, parts, interrupted: false })
+    Arc::new(Message::new(role, parts))
 }
 
 pub(crate) fn call(id: &str, provider_id: Option<&str>, opaque: Option<Value>) -> Part {

@@ -26,30 +26,6 @@ fn every_recording_decodes_as_the_reference_decoder_does_in_any_cut() {
     assert!(failures.is_empty(), "{} of {}:\n{}", failures.len(), cases.len(), failures.join("\n"));
 }
 
-/// `cargo test --release --test wire -- --ignored --nocapture`
-#[test]
-#[ignore = "prints a measurement"]
-fn what_decoding_costs() {
-    let word = |n: usize| {
-        format!(
-            "data: {{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"word{n} \"}},\"finish_reason\":null}}]}}\n\n"
-        )
-    };
-    let mut stream: String = (0..20_000).map(word).collect();
-    stream.push_str("data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
-    let started = std::time::Instant::now();
-    const ROUNDS: usize = 20;
-    for _ in 0..ROUNDS {
-        let mut body = Body::new(wire::protocol(WireProtocol::Chat));
-        for chunk in stream.as_bytes().chunks(16 << 10) {
-            body.push(chunk).unwrap();
-        }
-        body.finish().unwrap();
-    }
-    let seconds = started.elapsed().as_secs_f64() / ROUNDS as f64;
-    println!("{:.0} MB/s of a Chat stream with 20,000 deltas", stream.len() as f64 / 1e6 / seconds);
-}
-
 #[test]
 fn a_byte_order_mark_is_no_part_of_any_answer() {
     let text = "\u{feff}{\"message\":{\"content\":\"a\"},\"done\":true,\"done_reason\":\"stop\"}";

@@ -20,6 +20,7 @@ pub(super) const MEASURES: &[(&str, Measure)] = &[
     ("parallel_8", parallel_8),
     ("binary", binary),
     ("first_request", first_request),
+    ("decode", decode),
 ];
 
 /// How often a run of a few milliseconds is repeated.
@@ -43,8 +44,25 @@ pub(super) struct Row {
     pub(super) median: f64,
     /// `None` where there is only one number.
     pub(super) p90: Option<f64>,
-    /// The most the median may be. `None` for what is there to compare with.
-    pub(super) limit: Option<f64>,
+    /// `None` for what is there to compare with.
+    pub(super) limit: Option<Limit>,
+}
+
+/// What the median is held to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Limit {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+impl Limit {
+    /// Whether a median keeps it.
+    pub(super) fn is_kept_by(self, median: f64) -> bool {
+        match self {
+            Self::AtMost(most) => median <= most,
+            Self::AtLeast(least) => median >= least,
+        }
+    }
 }
 
 /// What a row counts.
@@ -55,6 +73,8 @@ pub(super) enum Unit {
     /// A million bytes.
     Megabytes,
     Bytes,
+    /// A million bytes a second.
+    MegabytesPerSecond,
 }
 
 /// What the measures share.
@@ -93,7 +113,11 @@ impl Row {
     }
 
     fn at_most(self, limit: f64) -> Self {
-        Self { limit: Some(limit), ..self }
+        Self { limit: Some(Limit::AtMost(limit)), ..self }
+    }
+
+    fn at_least(self, limit: f64) -> Self {
+        Self { limit: Some(Limit::AtLeast(limit)), ..self }
     }
 }
 
@@ -185,6 +209,19 @@ fn first_request(stage: &Stage) -> anyhow::Result<Vec<Row>> {
     let bytes = (prompt + body["tools"].to_string().len()) as f64;
     let what = "tools and system prompt in the first request, as JSON";
     Ok(vec![Row::of("first_request", what, Unit::Bytes, [bytes]).at_most(8192.0)])
+}
+
+/// A program of its own, since this one is not built for speed.
+fn decode(_: &Stage) -> anyhow::Result<Vec<Row>> {
+    let args = ["run", "--release", "--quiet", "--package", "piton-models", "--example", "decode_speed"];
+    let output = Command::new("cargo").args(args).output().context("cannot run cargo")?;
+    ensure!(output.status.success(), "cargo {} failed: {}", args.join(" "), String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).context("decode_speed prints no text")?;
+    let speeds: Vec<f64> =
+        text.lines().map(str::parse).collect::<Result<_, _>>().context("decode_speed prints no numbers")?;
+    ensure!(!speeds.is_empty(), "decode_speed printed nothing");
+    let what = "a Chat stream of 20,000 deltas decoded, on one core";
+    Ok(vec![Row::of("decode", what, Unit::MegabytesPerSecond, speeds).at_least(300.0)])
 }
 
 fn hello_script() -> Value {

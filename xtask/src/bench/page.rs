@@ -1,6 +1,6 @@
 //! The table and the page around it, as Markdown.
 
-use super::measures::{Row, Unit};
+use super::measures::{Limit, Row, Unit};
 use std::fmt::Write as _;
 
 /// The rows beside their limits.
@@ -9,10 +9,14 @@ pub(super) fn table(rows: &[Row]) -> String {
     for row in rows {
         let number = |number: f64| row.unit.show(number);
         let p90 = row.p90.map(number).unwrap_or_default();
-        let limit = row.limit.map(number).unwrap_or_default();
+        let limit = match row.limit {
+            None => String::new(),
+            Some(Limit::AtMost(most)) => format!("≤ {}", number(most)),
+            Some(Limit::AtLeast(least)) => format!("≥ {}", number(least)),
+        };
         let verdict = match row.limit {
             None => "",
-            Some(limit) if row.median <= limit => "ok",
+            Some(limit) if limit.is_kept_by(row.median) => "ok",
             Some(_) => "MISSED",
         };
         let (name, what, median) = (row.name, row.what, number(row.median));
@@ -65,6 +69,7 @@ impl Unit {
             Self::Seconds => format!("{number:.3} s"),
             Self::Megabytes => format!("{number:.1} MB"),
             Self::Bytes => format!("{number:.0} bytes"),
+            Self::MegabytesPerSecond => format!("{number:.0} MB/s"),
         }
     }
 }

@@ -163,7 +163,7 @@ fn check_with(mut policy: Policy, scenario: impl FnOnce(&mut Bench), expected: &
 
 fn reply(parts: Vec<Part>, finish: FinishReason) -> Reply {
     let usage = Usage { input_tokens: 100, output_tokens: 10, ..Usage::default() };
-    Reply { parts, finish, finish_raw: None, usage, response_id: None }
+    Reply { parts, finish, finish_raw: None, usage, response_id: None, warnings: Vec::new() }
 }
 
 fn call(tool: &str) -> Part {
@@ -193,7 +193,7 @@ fn show_message(text: &mut String, message: &Message) {
     let (mut words, mut lines) = (Vec::new(), Vec::new());
     for part in &message.parts {
         match part {
-            Part::Text { text } => words.push(text.clone()),
+            Part::Text { text, .. } => words.push(text.clone()),
             Part::Note { text } => words.push(format!("[{}…]", text.split_at(20).0)),
             Part::ToolCall(call) => words.push(format!("{}#{}", call.name, call.id)),
             Part::ToolResult { call, outcome, .. } => {

@@ -114,7 +114,7 @@ impl Work {
         if !self.heard.insert(id.clone()) {
             return phase;
         }
-        let message = Message { id: Some(id.clone()), role: Role::User, parts: parts.to_vec(), interrupted: false };
+        let message = Message { id: Some(id.clone()), ..Message::new(Role::User, parts.to_vec()) };
         let spoken = match &phase {
             Phase::Ending(_) | Phase::StepOver(After::End(_)) | Phase::RunningTools(_, After::End(_)) => {
                 Spoken::WhileEnding
@@ -189,7 +189,7 @@ impl Work {
         }
         if let Some(text) = note {
             let parts = vec![Part::Note { text: text.to_owned() }];
-            self.push(seq, Message { id: None, role: Role::User, parts, interrupted: false });
+            self.push(seq, Message::new(Role::User, parts));
         }
         Phase::CallingModel { attempt: 1 }
     }
@@ -200,7 +200,8 @@ impl Work {
         if reply.usage.total() > 0 {
             self.context_tokens = reply.usage.total();
         }
-        let message = Message { id: None, role: Role::Assistant, parts: reply.parts.clone(), interrupted: false };
+        let message =
+            Message { model: Some(self.turn.model.clone()), ..Message::new(Role::Assistant, reply.parts.clone()) };
         let calls: Vec<_> = message.calls().cloned().map(Arc::new).collect();
         if !message.parts.is_empty() {
             self.push(seq, message);
@@ -311,7 +312,7 @@ impl Work {
             Err(open) => return Phase::RunningTools(open, after),
             Ok(results) => results,
         };
-        self.push(seq, Message { id: None, role: Role::Tool, parts: results.parts, interrupted: false });
+        self.push(seq, Message::new(Role::Tool, results.parts));
         let turn = &mut self.turn;
         turn.spent.calls += results.ran;
         let compare = turn.policy.no_progress.compare;
@@ -394,7 +395,7 @@ impl Work {
         self.context_tokens = tokens_after;
         let kept = self.transcript.iter().position(|entry| entry.seq > upto).unwrap_or(self.transcript.len());
         let parts = vec![Part::Note { text: summary.to_owned() }];
-        let message = Arc::new(Message { id: None, role: Role::User, parts, interrupted: false });
+        let message = Arc::new(Message::new(Role::User, parts));
         self.transcript.splice(..kept, [Entry { seq: upto, message }]);
         self.resume_after_compaction(then)
     }
@@ -416,7 +417,11 @@ impl Work {
 
     pub(super) fn keep_cut(&mut self, parts: &[Part], seq: Seq) {
         if has_substance(parts) {
-            let message = Message { id: None, role: Role::Assistant, parts: parts.to_vec(), interrupted: true };
+            let message = Message {
+                interrupted: true,
+                model: Some(self.turn.model.clone()),
+                ..Message::new(Role::Assistant, parts.to_vec())
+            };
             self.push(seq, message);
         }
     }
@@ -526,7 +531,7 @@ fn provider_error(reply: &Reply) -> Ending {
 /// Whether there is anything to act on or to show.
 pub(super) fn has_substance(parts: &[Part]) -> bool {
     parts.iter().any(|part| match part {
-        Part::Text { text } => !text.trim().is_empty(),
+        Part::Text { text, .. } => !text.trim().is_empty(),
         Part::ToolCall(_) | Part::Image { .. } | Part::ToolResult { .. } | Part::Note { .. } => true,
         Part::Reasoning { .. } => false,
     })

@@ -157,7 +157,14 @@ fn call(id: &str, name: &str, input: Value) -> Part {
 
 fn reply(parts: Vec<Part>) -> Reply {
     let usage = Usage { input_tokens: 100, output_tokens: 20, cache_read_tokens: 80, ..Usage::default() };
-    Reply { parts, finish: FinishReason::ToolCalls, finish_raw: None, usage, response_id: Some("r".to_owned()) }
+    Reply {
+        parts,
+        finish: FinishReason::ToolCalls,
+        finish_raw: None,
+        usage,
+        response_id: Some("r".to_owned()),
+        warnings: Vec::new(),
+    }
 }
 
 /// A session in which every kind of event happens.

@@ -113,6 +113,7 @@ impl Protocol for AnthropicReply {
             finish_raw: self.stop_reason.take(),
             usage: usage(&Value::Object(std::mem::take(&mut self.counts))),
             response_id: self.response_id.take(),
+            warnings: Vec::new(),
         })
     }
 }

@@ -11,7 +11,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 fn message(role: Role, parts: Vec<Part>) -> Arc<Message> {
-    Arc::new(Message { id: None, role, parts, interrupted: false })
+    Arc::new(Message::new(role, parts))
 }
 
 fn call(id: &str, provider_id: &str, raw: &str) -> Part {

@@ -78,6 +78,7 @@ impl Protocol for ChatReply {
             finish_raw: self.finish_raw.take(),
             usage: self.usage,
             response_id: self.response_id.take(),
+            warnings: Vec::new(),
         })
     }
 }

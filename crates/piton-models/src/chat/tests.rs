@@ -12,7 +12,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 fn message(role: Role, parts: Vec<Part>) -> Arc<Message> {
-    Arc::new(Message { id: None, role, parts, interrupted: false })
+    Arc::new(Message::new(role, parts))
 }
 
 fn call(id: &str, provider_id: Option<&str>) -> Part {
@@ -228,7 +228,7 @@ fn reasoning_under_two_names_is_read_once_and_marked_for_echo() {
         ],
         expect![[r#"
             Reasoning { text: "hmlone", opaque: Some(Object {"field": String("reasoning_content")}) }
-            Text { text: "hi" }
+            Text { text: "hi", opaque: None }
         "#]],
     );
 }

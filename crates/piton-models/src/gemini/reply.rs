@@ -67,6 +67,7 @@ impl Protocol for GeminiReply {
             finish_raw: Some(raw),
             usage: usage(&Value::Object(std::mem::take(&mut self.counts))),
             response_id: self.response_id.take(),
+            warnings: Vec::new(),
         })
     }
 }

@@ -120,7 +120,7 @@ fn image(media_type: &str, data: &str) -> Value {
 
 fn user_part(part: &Part) -> Option<Value> {
     match part {
-        Part::Text { text } | Part::Note { text } => (!text.is_empty()).then(|| json!({ "text": text })),
+        Part::Text { text, .. } | Part::Note { text } => (!text.is_empty()).then(|| json!({ "text": text })),
         Part::Image { media_type, data } => Some(image(media_type, data)),
         Part::Reasoning { .. } | Part::ToolCall(_) | Part::ToolResult { .. } => None,
     }
@@ -132,7 +132,7 @@ fn model_parts(message: &Message, ids: &GivenIds<'_>, generation: Generation) ->
     let mut parts = Vec::new();
     for part in &message.parts {
         match part {
-            Part::Text { text } | Part::Note { text } if !text.is_empty() => parts.push(json!({ "text": text })),
+            Part::Text { text, .. } | Part::Note { text } if !text.is_empty() => parts.push(json!({ "text": text })),
             Part::Reasoning { text: _, opaque } => parts.extend(opaque.as_ref().and_then(replayed)),
             Part::ToolCall(call) => parts.push(function_call(call, ids, std::mem::take(&mut needs_stand_in))),
             Part::Text { .. } | Part::Note { .. } | Part::ToolResult { .. } | Part::Image { .. } => {}

@@ -67,6 +67,7 @@ impl Protocol for OllamaReply {
             finish_raw: self.finish_raw.take(),
             usage: self.usage,
             response_id: None,
+            warnings: Vec::new(),
         })
     }
 }

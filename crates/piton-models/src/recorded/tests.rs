@@ -4,7 +4,7 @@ use super::*;
 use piton_core::message::{Message, Role};
 
 fn request(replies: usize) -> Request {
-    let message = |role| Arc::new(Message { id: None, role, parts: vec![Part::text("x")], interrupted: false });
+    let message = |role| Arc::new(Message::new(role, vec![Part::text("x")]));
     let mut messages = vec![message(Role::User)];
     for _ in 0..replies {
         messages.extend([message(Role::Assistant), message(Role::User)]);

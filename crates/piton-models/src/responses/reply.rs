@@ -112,6 +112,7 @@ impl Protocol for ResponsesReply {
             finish_raw: Some(raw),
             usage: self.usage,
             response_id: self.response_id.take(),
+            warnings: Vec::new(),
         })
     }
 }

@@ -78,7 +78,7 @@ fn user(message: &Message) -> Option<Value> {
 
 fn user_block(part: &Part) -> Option<Value> {
     match part {
-        Part::Text { text } | Part::Note { text } => (!text.is_empty()).then(|| input_text(text)),
+        Part::Text { text, .. } | Part::Note { text } => (!text.is_empty()).then(|| input_text(text)),
         Part::Image { media_type, data } => Some(input_image(media_type, data)),
         Part::Reasoning { .. } | Part::ToolCall(_) | Part::ToolResult { .. } => None,
     }
@@ -97,7 +97,7 @@ fn assistant(message: &Message, ids: &WireIds) -> Vec<Value> {
     let mut phase = None;
     for part in &message.parts {
         match part {
-            Part::Text { text } | Part::Note { text } if !text.is_empty() => {
+            Part::Text { text, .. } | Part::Note { text } if !text.is_empty() => {
                 let content = json!([{ "type": "output_text", "text": text }]);
                 let mut item = json!({ "type": "message", "role": "assistant", "content": content });
                 if let Some(phase) = phase.take() {

@@ -176,7 +176,7 @@ fn translated(reply: Reply, ear: Ear) -> Reply {
     let mut parts = Vec::new();
     for part in reply.parts {
         match part {
-            Part::Text { text } => extend(&mut parts, listener.hear(&text), is_parsed),
+            Part::Text { text, .. } => extend(&mut parts, listener.hear(&text), is_parsed),
             part => {
                 extend(&mut parts, listener.pause(), is_parsed);
                 parts.push(part);
@@ -191,8 +191,8 @@ fn translated(reply: Reply, ear: Ear) -> Reply {
 fn extend(parts: &mut Vec<Part>, events: Vec<Event>, is_parsed: bool) {
     for event in events {
         match (parts.last_mut(), event) {
-            (Some(Part::Text { text }), Event::Text(more) | Event::Remnant(more)) => text.push_str(&more),
-            (_, Event::Text(text) | Event::Remnant(text)) => parts.push(Part::Text { text }),
+            (Some(Part::Text { text, .. }), Event::Text(more) | Event::Remnant(more)) => text.push_str(&more),
+            (_, Event::Text(text) | Event::Remnant(text)) => parts.push(Part::text(text)),
             (Some(Part::Reasoning { text, opaque: None }), Event::Reasoning(more)) => text.push_str(&more),
             (_, Event::Reasoning(text)) => parts.push(Part::Reasoning { text, opaque: None }),
             (_, Event::Call(_)) if is_parsed => {}

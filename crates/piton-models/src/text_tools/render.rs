@@ -104,13 +104,17 @@ impl Speech {
                 }
                 (Role::Tool, _) => {
                     let parts = joined(parts);
-                    all.push(Arc::new(Message { id: None, role: Role::User, parts, interrupted: message.interrupted }));
+                    all.push(Arc::new(Message {
+                        id: None,
+                        role: Role::User,
+                        parts,
+                        interrupted: message.interrupted,
+                        model: None,
+                    }));
                     are_results_last = true;
                 }
                 (Role::User | Role::Assistant, _) => {
-                    let Message { id, role, parts: _, interrupted } = &**message;
-                    let message = Message { id: id.clone(), role: *role, parts, interrupted: *interrupted };
-                    all.push(Arc::new(message));
+                    all.push(Arc::new(Message { parts, ..(**message).clone() }));
                     are_results_last = false;
                 }
             }
@@ -126,15 +130,15 @@ impl Speech {
                 Part::ToolCall(call) => {
                     let text = self.call(&call.name, &sent_input(&call.input));
                     match parts.last_mut() {
-                        Some(Part::Text { text: before }) => {
+                        Some(Part::Text { text: before, .. }) => {
                             let gap = if before.ends_with(char::is_whitespace) { "" } else { "\n" };
                             let _ = write!(before, "{gap}{text}");
                         }
-                        Some(_) | None => parts.push(Part::Text { text }),
+                        Some(_) | None => parts.push(Part::text(text)),
                     }
                 }
                 Part::ToolResult { call, tool, outcome } => {
-                    parts.push(Part::Text { text: self.result(tool, calls.get(call).copied(), outcome) });
+                    parts.push(Part::text(self.result(tool, calls.get(call).copied(), outcome)));
                 }
                 Part::Text { .. } | Part::Reasoning { .. } | Part::Note { .. } | Part::Image { .. } => {
                     parts.push(part.clone());
@@ -150,7 +154,7 @@ fn joined(parts: impl IntoIterator<Item = Part>) -> Vec<Part> {
     let mut all = Vec::new();
     for part in parts {
         match (all.last_mut(), part) {
-            (Some(Part::Text { text }), Part::Text { text: more } | Part::Note { text: more }) => {
+            (Some(Part::Text { text, .. }), Part::Text { text: more, .. } | Part::Note { text: more }) => {
                 let _ = write!(text, "\n\n{more}");
             }
             (_, part) => all.push(part),

@@ -156,7 +156,7 @@ fn sent(speech: Speech, request: Request) -> (String, Request) {
         text += &format!("--- {:?}\n", message.role);
         for part in &message.parts {
             match part {
-                Part::Text { text: prose } => text += &format!("{prose}\n"),
+                Part::Text { text: prose, .. } => text += &format!("{prose}\n"),
                 part => text += &format!("{}\n", serde_json::to_string(part).expect("a part is JSON")),
             }
         }
@@ -165,7 +165,7 @@ fn sent(speech: Speech, request: Request) -> (String, Request) {
 }
 
 fn history() -> Vec<Message> {
-    let message = |role, parts| Message { id: None, role, parts, interrupted: false };
+    let message = |role, parts| Message::new(role, parts);
     let call = |id: &str, input| {
         let (id, name) = (CallId::from(id), "read".to_owned());
         Part::ToolCall(ToolCall { id, provider_id: None, name, input, opaque: None })
