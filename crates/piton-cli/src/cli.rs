@@ -42,8 +42,8 @@ pub(crate) enum Command {
 pub(crate) struct RunArgs {
     /// The task; `-` reads it from standard input. With a task, piped input is added to it as context
     pub(crate) prompt: Option<String>,
-    /// Model to ask, as provider/name (see `piton models`)
-    #[arg(short, long, value_name = "PROVIDER/NAME")]
+    /// Model to ask, as provider/name (see `piton models`); `a/x,b/y` asks b/y where a/x gives no reply
+    #[arg(short, long, value_name = "PROVIDER/NAME[,…]")]
     pub(crate) model: Option<String>,
     /// Run every tool without asking
     #[arg(short, long)]

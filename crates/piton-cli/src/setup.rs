@@ -36,8 +36,8 @@ fn parsed(text: &str) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-/// Everything a session needs besides its task. The model is the one that was named, else the one that the session had
-/// before, else the configured one, else one that can be found.
+/// Everything a session needs besides its task. The models are those that were named (`a/x,b/y`: b/y where a/x gives no
+/// reply), else those that the session had before, else the configured ones, else one that can be found.
 pub(crate) async fn settings(
     args: &RunArgs,
     had: Option<&str>,
@@ -46,26 +46,35 @@ pub(crate) async fn settings(
 ) -> anyhow::Result<Settings> {
     let config = config(around)?;
     let said = args.model.as_deref().or(had).or(config.model.as_deref());
-    let mut model = model(said, &config, around, &http_options(&config, around)).await?;
+    let http = http_options(&config, around);
+    let mut models = match said {
+        Some(said) => {
+            said.split(',').map(|said| named_model(said.trim(), &config, around, &http)).collect::<Result<_, _>>()?
+        }
+        None => vec![find_model(around, &http).await?],
+    };
     if let Some(path) = &args.record {
         let is_used = std::fs::metadata(path).is_ok_and(|file| file.len() > 0);
         anyhow::ensure!(!is_used || had.is_some(), "{} is not empty; record to a new file", path.display());
         let tape = std::fs::OpenOptions::new().create(true).append(true).open(path);
         let tape = tape.with_context(|| format!("cannot record to {}", path.display()))?;
-        model = Arc::new(Recorder::new(model, tape));
+        for model in &mut models {
+            let tape = tape.try_clone().with_context(|| format!("cannot record to {}", path.display()))?;
+            *model = Arc::new(Recorder::new(Arc::clone(model), tape));
+        }
     }
-    let mut settings = bare_settings(model, around, workspace);
-    settings.policy = policy(args, &config)?;
-    if settings.policy.budget.cost_micros.is_some()
-        && settings.model.price().is_none()
-        && !is_free(settings.model.name())
-    {
+    let policy = policy(args, &config)?;
+    let has_no_price = |model: &&Arc<dyn Model>| model.price().is_none() && !is_free(model.name());
+    if let Some(model) = models.iter().find(has_no_price).filter(|_| policy.budget.cost_micros.is_some()) {
         bail!(
             "the price of {} is not known here, so a limit in dollars cannot be kept. Limit the tokens instead, with \
              --max-tokens, or take max_cost out",
-            settings.model.name()
+            model.name()
         );
     }
+    let mut settings = bare_settings(models.remove(0), around, workspace);
+    settings.fallbacks = models;
+    settings.policy = policy;
     Ok(settings)
 }
 
@@ -139,14 +148,13 @@ fn without_questions(rules: Rules) -> Rules {
     answered
 }
 
-/// The model that was named, or one that can be found.
-pub(crate) async fn model(
-    said: Option<&str>,
+/// The model of this name.
+fn named_model(
+    said: &str,
     config: &Config,
     around: &Surroundings,
     http: &HttpOptions,
 ) -> anyhow::Result<Arc<dyn Model>> {
-    let Some(said) = said else { return find_model(around, http).await };
     let (name, model) = match said.split_once('/') {
         Some((name, model)) => (name, Some(model.to_owned())),
         None => (said, None),

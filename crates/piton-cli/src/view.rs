@@ -190,6 +190,12 @@ impl TextView {
                 self.failed_attempt(&error.message, *attempt, wait_ms, abandoned);
             }
             Event::ModelFailed { .. } => self.shown_chars = 0,
+            Event::ModelSwitched { model, reason, .. } => {
+                let line = format!("{} gave no reply ({reason}); asking {model}", self.model);
+                self.aside(&format!("{YELLOW}{}{YELLOW:#}", clean(&line)));
+                self.model.clone_from(model);
+                self.wait_for("waiting for the model".to_owned());
+            }
             Event::BackoffPassed { .. } => self.wait_for("waiting for the model".to_owned()),
             Event::CallStarted { call } => {
                 if let Some(call) = self.calls.get(call) {

@@ -70,6 +70,9 @@ pub enum Event {
         turn: u32,
         /// `provider/model`.
         model: String,
+        /// Who is asked in its place, in order, when it gives no reply: `provider/model` each.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        fallbacks: Vec<String>,
         /// The rules this turn runs by.
         policy: Box<Policy>,
         /// Tokens of context at which the conversation is compacted before a step; `None`: never of our own accord.
@@ -80,6 +83,9 @@ pub enum Event {
     TurnResumed {
         /// `provider/model` from here on.
         model: String,
+        /// Who is asked in its place, in order, when it gives no reply.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        fallbacks: Vec<String>,
         /// The rules from here on. The wall clock of the budget starts again; what was spent stays spent.
         policy: Box<Policy>,
     },
@@ -122,6 +128,18 @@ pub enum Event {
         /// When to ask again; `None`: not at all.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_at_ms: Option<TimeMs>,
+    },
+    /// The model gave no reply and will not: the next of the chain is asked the same, for the rest of the turn.
+    ModelSwitched {
+        /// The step it belongs to.
+        step: u32,
+        /// `provider/model` from here on.
+        model: String,
+        /// What the one before failed with, in words.
+        reason: String,
+        /// Tokens of context at which the conversation is compacted for this one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        compact_at_tokens: Option<u64>,
     },
     /// The wait before a retry is over.
     BackoffPassed {
@@ -368,6 +386,7 @@ impl Event {
             Self::StepStarted { .. } => "step_started",
             Self::MessageFinished { .. } => "message_finished",
             Self::ModelFailed { .. } => "model_failed",
+            Self::ModelSwitched { .. } => "model_switched",
             Self::BackoffPassed { .. } => "backoff_passed",
             Self::MessageCut { .. } => "message_cut",
             Self::CallRequested { .. } => "call_requested",

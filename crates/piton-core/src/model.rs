@@ -143,6 +143,25 @@ pub enum ModelErrorKind {
 }
 
 impl ModelErrorKind {
+    /// Whether another provider may well reply where this one did not. What is wrong with the conversation itself is
+    /// wrong everywhere.
+    pub fn is_of_provider(self) -> bool {
+        match self {
+            Self::RateLimited
+            | Self::Overloaded
+            | Self::Server
+            | Self::Network
+            | Self::CutStream
+            | Self::Stalled
+            | Self::Malformed
+            | Self::EmptyReply
+            | Self::Auth
+            | Self::NotFound
+            | Self::QuotaSpent => true,
+            Self::Interrupted | Self::WindowExceeded | Self::ContentFilter | Self::InvalidRequest => false,
+        }
+    }
+
     /// Whether asking the same thing again may help.
     pub fn is_retryable(self) -> bool {
         match self {

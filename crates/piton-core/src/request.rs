@@ -2,6 +2,7 @@
 
 use crate::call::ToolSpec;
 use crate::event::StepKind;
+use crate::message::{Message, Part};
 use crate::model::Request;
 use crate::turn::Session;
 use std::sync::Arc;
@@ -25,7 +26,50 @@ pub fn build(session: &Session, frame: &Frame, model: &str) -> Request {
         system: frame.system.to_string(),
         tools: frame.tools.clone(),
         may_call: session.step_kind() != StepKind::WrapUp,
-        messages: session.transcript().cloned().collect(),
+        messages: session.transcript().map(|message| own(message, session.model())).collect(),
         max_output_tokens: frame.max_output_tokens,
+    }
+}
+
+/// The message as the model of this request may see it: what another provider attached for itself is left out, since
+/// nobody else can read it and most refuse it.
+fn own(message: &Arc<Message>, model: &str) -> Arc<Message> {
+    let is_foreign = message.model.as_deref().is_some_and(|maker| provider(maker) != provider(model));
+    let is_marked = |part: &Part| match part {
+        Part::Text { opaque, .. } | Part::Reasoning { opaque, .. } => opaque.is_some(),
+        Part::ToolCall(call) => call.opaque.is_some(),
+        Part::ToolResult { .. } | Part::Note { .. } | Part::Image { .. } => false,
+    };
+    if !is_foreign || !message.parts.iter().any(is_marked) {
+        return Arc::clone(message);
+    }
+    let mut message = Message::clone(message);
+    for part in &mut message.parts {
+        match part {
+            Part::Text { opaque, .. } | Part::Reasoning { opaque, .. } => *opaque = None,
+            Part::ToolCall(call) => call.opaque = None,
+            Part::ToolResult { .. } | Part::Note { .. } | Part::Image { .. } => {}
+        }
+    }
+    Arc::new(message)
+}
+
+fn provider(model: &str) -> &str {
+    model.split('/').next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Role;
+    use serde_json::json;
+
+    #[test]
+    fn what_a_provider_attached_is_seen_by_that_provider_only() {
+        let thought = Part::Reasoning { text: "hm".into(), opaque: Some(json!({"signature": "s"})) };
+        let said = Message { model: Some("a/x".into()), ..Message::new(Role::Assistant, vec![thought]) };
+        let said = Arc::new(said);
+        assert!(Arc::ptr_eq(&own(&said, "a/y"), &said));
+        assert_eq!(own(&said, "b/x").parts, [Part::Reasoning { text: "hm".into(), opaque: None }]);
     }
 }

@@ -18,6 +18,7 @@
 //! ```
 //!
 //! `Held` is `Idle` with messages waiting: after a turn that did not complete, they wait for the user's next word.
+//! `GivenUp` is where a failed call leads when the turn has another model to ask: that one is then called instead.
 //! A cancel or a deadline leads to `Ending` from everywhere, through `RunningTools` where tools must first stop.
 //!
 //! This module must not know: tokio, files, the clock, the environment, any provider's wire format. Time comes in with
@@ -60,6 +61,8 @@ enum Phase {
     CallingModel { attempt: u32 },
     /// The provider is given time.
     BackingOff { attempt: u32, until_ms: TimeMs },
+    /// The provider gave no reply, and another model is there to be asked.
+    GivenUp { reason: String },
     /// Tool calls are open.
     RunningTools(Batch, After),
     /// The step's work is done.
@@ -87,6 +90,11 @@ pub enum Job {
         step: u32,
         /// Which attempt, from 1.
         attempt: u32,
+    },
+    /// Take the next model of the chain: append [`Event::ModelSwitched`].
+    SwitchModel {
+        /// What the one before failed with.
+        reason: String,
     },
     /// Wait out the back-off. Ends in `BackoffPassed`.
     Wait {
@@ -162,6 +170,7 @@ impl Session {
             | Phase::Due
             | Phase::CallingModel { .. }
             | Phase::BackingOff { .. }
+            | Phase::GivenUp { .. }
             | Phase::AskingToGoOn(_)
             | Phase::Compacting(..) => None,
         }
@@ -174,6 +183,7 @@ impl Session {
             Phase::Due => vec![Job::StartTurn],
             Phase::CallingModel { attempt } => vec![Job::CallModel { step, attempt: *attempt }],
             Phase::BackingOff { until_ms, .. } => vec![Job::Wait { step, until_ms: *until_ms }],
+            Phase::GivenUp { reason } => vec![Job::SwitchModel { reason: reason.clone() }],
             Phase::RunningTools(batch, _) => batch.wanted(),
             Phase::AskingToGoOn(call) => vec![Job::AskApproval(Subject::GoOn(call.clone()))],
             Phase::Compacting(trigger, _) => vec![Job::Compact(*trigger)],
@@ -210,6 +220,7 @@ impl Session {
             Phase::NextStep(_) => "next_step",
             Phase::CallingModel { .. } => "calling_model",
             Phase::BackingOff { .. } => "backing_off",
+            Phase::GivenUp { .. } => "given_up",
             Phase::RunningTools(..) => "running_tools",
             Phase::StepOver(_) => "step_over",
             Phase::Stuck(_) => "stuck",
@@ -248,6 +259,11 @@ impl Session {
     /// The model of the turn under way, or of the last one: `provider/model`. Empty before the first turn.
     pub fn model(&self) -> &str {
         &self.work.turn.model
+    }
+
+    /// Who is asked, in order, when that model gives no reply.
+    pub fn fallbacks(&self) -> impl Iterator<Item = &str> {
+        self.work.turn.fallbacks.iter().map(String::as_str)
     }
 
     /// The turn under way, or the last one; 0 before the first.
@@ -355,8 +371,8 @@ impl Phase {
     /// The one transition function.
     fn step(self, work: &mut Work, record: &Record) -> Self {
         use Phase::{
-            AskingToGoOn, BackingOff, CallingModel, Compacting, Due, Ending, NextStep, RoomNeeded, RunningTools,
-            StepOver, Stuck,
+            AskingToGoOn, BackingOff, CallingModel, Compacting, Due, Ending, GivenUp, NextStep, RoomNeeded,
+            RunningTools, StepOver, Stuck,
         };
         match (self, &record.event) {
             (phase, Event::SessionStarted { session, workspace, parent, .. }) => {
@@ -369,19 +385,20 @@ impl Phase {
             (phase @ (Phase::Idle | Phase::Held | Due), Event::DeadlinePassed {} | Event::TurnResumed { .. }) => phase,
             (phase, Event::DeadlinePassed {}) => phase.stop(work, &Self::out_of_time(work), record.seq),
 
-            (phase, Event::TurnResumed { model, policy }) => {
-                work.turn.resume(model, policy, record.at_ms);
+            (phase, Event::TurnResumed { model, fallbacks, policy }) => {
+                work.turn.resume(model, fallbacks, policy, record.at_ms);
                 match phase {
+                    GivenUp { .. } => CallingModel { attempt: 1 },
                     RunningTools(batch, after) => RunningTools(batch.judge_again(), after),
                     AskingToGoOn(call) => Stuck(call),
                     phase => phase,
                 }
             }
 
-            (Due, Event::TurnStarted { model, policy, compact_at_tokens, .. }) => work.start_turn(
-                TurnWork::new(model.clone(), Arc::new((**policy).clone()), *compact_at_tokens, record.at_ms),
-                record.seq,
-            ),
+            (Due, Event::TurnStarted { model, fallbacks, policy, compact_at_tokens, .. }) => {
+                let turn = TurnWork::new(model.clone(), Arc::new((**policy).clone()), *compact_at_tokens, record.at_ms);
+                work.start_turn(TurnWork { fallbacks: fallbacks.clone().into(), ..turn }, record.seq)
+            }
             (NextStep(_), Event::StepStarted { kind, note, .. }) => work.start_step(*kind, note.as_deref(), record.seq),
             (CallingModel { .. }, Event::MessageFinished { reply, cost_micros, .. }) => {
                 work.accept(reply, *cost_micros, record.seq)
@@ -390,6 +407,10 @@ impl Phase {
                 work.retry_or_fail(attempt, error, usage, *retry_at_ms)
             }
             (BackingOff { attempt, .. }, Event::BackoffPassed { .. }) => work.ask_again(attempt),
+            (GivenUp { .. }, Event::ModelSwitched { model, compact_at_tokens, .. }) => {
+                work.turn.switch(model, *compact_at_tokens);
+                work.ask_again(1)
+            }
             (
                 RunningTools(batch, after),
                 event @ (Event::CallRequested { .. }
@@ -424,6 +445,7 @@ impl Phase {
                 | Event::StepStarted { .. }
                 | Event::MessageFinished { .. }
                 | Event::ModelFailed { .. }
+                | Event::ModelSwitched { .. }
                 | Event::BackoffPassed { .. }
                 | Event::MessageCut { .. }
                 | Event::CallRequested { .. }
@@ -448,6 +470,7 @@ impl Phase {
             Self::NextStep(_)
             | Self::CallingModel { .. }
             | Self::BackingOff { .. }
+            | Self::GivenUp { .. }
             | Self::Stuck(_)
             | Self::AskingToGoOn(_)
             | Self::RoomNeeded(..)

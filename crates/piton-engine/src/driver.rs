@@ -31,6 +31,7 @@ use piton_core::model::{ModelError, ModelErrorKind};
 use piton_core::permission::Action;
 use piton_core::request::{self, Frame};
 use piton_core::turn::{Job, Session};
+use piton_models::model::Model;
 use piton_tools::ledger::FileLedger;
 use piton_tools::runner::Runners;
 use piton_tools::tool::{OutputSink, ToolContext};
@@ -176,8 +177,8 @@ impl Driver {
     /// ended is ended.
     fn recover(&mut self) {
         if self.session.is_in_turn() {
-            let (model, policy) = (self.settings.model.name().to_owned(), Box::new(self.settings.policy.clone()));
-            self.record(Event::TurnResumed { model, policy });
+            let (model, fallbacks) = (self.settings.model.name().to_owned(), self.settings.fallback_names());
+            self.record(Event::TurnResumed { model, fallbacks, policy: Box::new(self.settings.policy.clone()) });
         }
         let asked = self.session.wanted().into_iter().find_map(|job| match job {
             Job::CallModel { step, attempt } => Some((step, attempt)),
@@ -223,7 +224,7 @@ impl Driver {
     fn take(&mut self, done: Done) {
         let event = match done {
             Done::Replied { attempt, reply } => {
-                let cost = self.settings.model.price().map(|price| price.cost_micros(&reply.usage));
+                let cost = self.model().price().map(|price| price.cost_micros(&reply.usage));
                 self.session.replied(attempt, *reply, cost, now_ms(), dice())
             }
             Done::ModelFailed { attempt, error, abandoned } => {
@@ -278,9 +279,14 @@ impl Driver {
             Job::StartTurn => Some(Event::TurnStarted {
                 turn: self.session.turn() + 1,
                 model: self.settings.model.name().to_owned(),
+                fallbacks: self.settings.fallback_names(),
                 policy: Box::new(self.settings.policy.clone()),
                 compact_at_tokens: None,
             }),
+            Job::SwitchModel { reason } => {
+                let model = self.session.fallbacks().next()?.to_owned();
+                Some(Event::ModelSwitched { step: self.session.step(), model, reason, compact_at_tokens: None })
+            }
             Job::JudgeCall(call) => Some(self.judge(&call)),
             Job::AskApproval(subject) => self.answer_without_asking(subject),
             Job::Compact(trigger) => Some(Event::CompactionFailed {
@@ -348,13 +354,23 @@ impl Driver {
                 Job::Wait { step, until_ms } => self.jobs.wait(step, until_ms),
                 Job::WatchDeadline { at_ms } => self.jobs.watch_deadline(at_ms),
                 Job::RunTool(call) => self.start_tool(&call),
-                Job::StartTurn | Job::JudgeCall(_) | Job::AskApproval(_) | Job::Compact(_) => {}
+                Job::StartTurn
+                | Job::SwitchModel { .. }
+                | Job::JudgeCall(_)
+                | Job::AskApproval(_)
+                | Job::Compact(_) => {}
             }
         }
     }
 
+    /// The model whose turn it is.
+    fn model(&self) -> &Arc<dyn Model> {
+        let name = self.session.model();
+        self.settings.fallbacks.iter().find(|model| model.name() == name).unwrap_or(&self.settings.model)
+    }
+
     fn call_model(&mut self, step: u32, attempt: u32) {
-        let model = self.settings.model.clone();
+        let model = self.model().clone();
         let name = model.name().split_once('/').map_or(model.name(), |(_, name)| name).to_owned();
         let request = request::build(&self.session, &self.frame, &name);
         let partial = partial::Partial::new(step, attempt, Some(self.dir.partial()));

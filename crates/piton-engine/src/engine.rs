@@ -35,6 +35,8 @@ pub struct Engine {
 pub struct Settings {
     /// The model that is asked.
     pub model: Arc<dyn Model>,
+    /// Who is asked in its place, in order, when it gives no reply after all retries.
+    pub fallbacks: Vec<Arc<dyn Model>>,
     /// The tools on offer.
     pub tools: ToolSet,
     /// Limits and permission rules; recorded with each turn.
@@ -124,6 +126,7 @@ impl Settings {
     pub fn new(model: Arc<dyn Model>) -> Self {
         Self {
             model,
+            fallbacks: Vec::new(),
             tools: ToolSet::builtin(),
             policy: Policy::piton(),
             attendance: Attendance::Unattended,
@@ -134,6 +137,10 @@ impl Settings {
             shares_runtime: true,
             environment_note: None,
         }
+    }
+
+    pub(crate) fn fallback_names(&self) -> Vec<String> {
+        self.fallbacks.iter().map(|model| model.name().to_owned()).collect()
     }
 }
 

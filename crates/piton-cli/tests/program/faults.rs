@@ -1,6 +1,6 @@
 //! Faults of the provider that are not in the robustness suite, over both protocols.
 
-use crate::stage::Stage;
+use crate::stage::{Ran, Stage};
 use serde_json::json;
 
 const BOTH: [&str; 2] = ["openai-chat", "anthropic"];
@@ -76,4 +76,34 @@ fn what_does_not_pass_is_not_tried_again() {
             stage.run(&["--continue", "again"]).expect_code(0);
         }
     }
+}
+
+#[test]
+fn where_one_model_of_a_chain_gives_no_reply_the_next_is_asked_for_the_rest_of_the_turn() {
+    let refused = json!({"status": 401, "body": {"error": {"message": "invalid key"}}});
+    let call = json!({"tools": [{"name": "bash", "args": {"command": "echo hi"}}]});
+    let stage = Stage::new(json!([refused, call, {"text": "from the second"}, {"text": "from the first"}]));
+    let chain = "openai-chat/first,anthropic/second";
+    let run = |args: &[&str]| {
+        Ran::of(stage.piton(&[&["run", "--yes", "--format", "stream-json"], args].concat())).expect_code(0)
+    };
+    let ran = run(&["--model", chain, "go"]);
+    assert_eq!(ran.result()["text"], "from the second");
+    let switched = &ran.all("model_switched")[0];
+    assert_eq!(switched["model"], "anthropic/second");
+    assert!(switched["reason"].as_str().unwrap().contains("invalid key"), "{switched}");
+
+    // A session remembers its chain, and a new turn begins at its head.
+    assert_eq!(run(&["--continue", "and now"]).result()["text"], "from the first");
+    let asked: Vec<_> = stage.provider.requests().iter().map(|request| request.body["model"].clone()).collect();
+    assert_eq!(asked, ["first", "second", "second", "first"]);
+}
+
+#[test]
+fn a_chain_with_an_unknown_link_is_refused_before_anything_is_asked() {
+    let stage = Stage::new(json!([{"text": "hi"}]));
+    let ran = Ran::of(stage.piton(&["run", "--model", "openai-chat/a,nobody/b", "go"]));
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("there is no provider \"nobody\""), "{}", ran.stderr);
+    assert!(stage.provider.requests().is_empty());
 }

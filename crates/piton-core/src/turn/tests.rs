@@ -16,13 +16,15 @@ struct Bench {
     log: Vec<Record>,
     policy: Policy,
     compact_at: Option<u64>,
+    fallbacks: Vec<String>,
     now_ms: TimeMs,
 }
 
 impl Bench {
     fn with(mut policy: Policy) -> Self {
         policy.retry.jitter = crate::retry::Jitter::None;
-        let mut bench = Self { session: Session::new(), log: Vec::new(), policy, compact_at: None, now_ms: 0 };
+        let mut bench =
+            Self { session: Session::new(), log: Vec::new(), policy, compact_at: None, fallbacks: vec![], now_ms: 0 };
         bench.record(Event::SessionStarted {
             session: SessionId::from("ses_1"),
             workspace: "/w".into(),
@@ -50,9 +52,12 @@ impl Bench {
                 self.record(Event::TurnStarted {
                     turn: self.session.turn() + 1,
                     model: "fake/model".into(),
+                    fallbacks: self.fallbacks.clone(),
                     policy: Box::new(self.policy.clone()),
                     compact_at_tokens: self.compact_at,
                 });
+            } else if let [Job::SwitchModel { reason }, ..] = self.session.wanted().as_slice() {
+                self.record(switch(&self.session, reason.clone()));
             } else if let Some(event) = self.session.due(self.now_ms) {
                 self.record(event);
             } else {
@@ -217,6 +222,7 @@ fn show_job(job: &Job) -> String {
     match job {
         Job::StartTurn => "start_turn".into(),
         Job::CallModel { step, attempt } => format!("call_model({step}, {attempt})"),
+        Job::SwitchModel { reason } => format!("switch_model({reason})"),
         Job::Wait { until_ms, .. } => format!("wait({until_ms})"),
         Job::WatchDeadline { at_ms } => format!("deadline({at_ms})"),
         Job::JudgeCall(call) => format!("judge({})", call.id),
@@ -714,6 +720,47 @@ fn the_same_call_many_times_in_one_reply_is_one_try() {
 }
 
 #[test]
+fn where_a_model_gives_no_reply_the_next_of_the_chain_is_asked_for_the_rest_of_the_turn() {
+    check(
+        |b| {
+            b.policy.retry.per_call = Some(1);
+            b.fallbacks = vec!["fake/second".into(), "fake/third".into()];
+            b.say("go");
+            b.fail(1, ModelErrorKind::Overloaded);
+            b.happen(Event::BackoffPassed { step: 1 });
+            b.fail(2, ModelErrorKind::Overloaded);
+            assert_eq!((b.session.model(), b.wanted().as_str()), ("fake/second", "call_model(1, 1)"));
+            b.fail(1, ModelErrorKind::Auth);
+            assert_eq!(b.session.model(), "fake/third");
+            b.calls(&["read"]);
+            b.finish("c1_0");
+            b.answer("done");
+            b.say("and now");
+            assert_eq!(b.session.model(), "fake/model", "the next turn begins with the first again");
+        },
+        expect![[r#"
+            user       go
+            assistant  read#c1_0
+            result     #c1_0 ok
+            assistant  done
+            user       and now
+            calling_model call_model(3, 1)
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_wrong_with_the_conversation_is_not_tried_on_another_model() {
+    for kind in [ModelErrorKind::ContentFilter, ModelErrorKind::InvalidRequest] {
+        let mut b = Bench::with(Policy::piton());
+        b.fallbacks = vec!["fake/second".into()];
+        b.say("go");
+        b.fail(1, kind);
+        assert!(b.session.is_at_rest(), "{kind:?}");
+    }
+}
+
+#[test]
 fn who_goes_on_with_a_turn_has_rules_of_their_own() {
     check(
         |b| {
@@ -724,7 +771,7 @@ fn who_goes_on_with_a_turn_has_rules_of_their_own() {
             let mut policy = b.policy.clone();
             policy.permission.push("edit", Action::Deny);
             b.policy = policy.clone();
-            b.happen(Event::TurnResumed { model: "fake/other".into(), policy: Box::new(policy) });
+            b.happen(Event::TurnResumed { model: "fake/other".into(), fallbacks: vec![], policy: Box::new(policy) });
             assert_eq!(b.wanted(), "run(c1_0) judge(c1_1)");
             b.judge();
             b.finish_with("c1_0", Outcome::ok("done"));
@@ -748,7 +795,7 @@ fn always_answers_questions_and_lifts_no_ban() {
     assert_eq!(b.session.judge("bash", ToolClass::Opaque), Action::Allow);
     let mut policy = b.policy.clone();
     policy.permission.push("bash", Action::Deny);
-    b.happen(Event::TurnResumed { model: "fake/model".into(), policy: Box::new(policy) });
+    b.happen(Event::TurnResumed { model: "fake/model".into(), fallbacks: vec![], policy: Box::new(policy) });
     assert_eq!(b.session.judge("bash", ToolClass::Opaque), Action::Deny);
 }
 
@@ -941,6 +988,7 @@ fn one_of_each_phase() -> Vec<Bench> {
         ("next_step", 1),
         ("calling_model", 2),
         ("backing_off", 2),
+        ("given_up", 2),
         ("running_tools", 2),
         ("step_over", 2),
         ("stuck", 3),
@@ -956,7 +1004,8 @@ fn one_of_each_phase() -> Vec<Bench> {
         speak(&mut b);
         if steps >= 1 {
             let policy = Box::new(b.policy.clone());
-            b.record(Event::TurnStarted { turn: 1, model: "m".into(), policy, compact_at_tokens: None });
+            let fallbacks = if wanted == "given_up" { vec!["m2".to_owned()] } else { vec![] };
+            b.record(Event::TurnStarted { turn: 1, model: "m".into(), fallbacks, policy, compact_at_tokens: None });
         }
         if steps >= 2 {
             b.record(Event::StepStarted { step: 1, kind: StepKind::Ordinary, note: None });
@@ -965,6 +1014,10 @@ fn one_of_each_phase() -> Vec<Bench> {
             "held" => b.record(Event::CancelRequested { by: Canceller::User }),
             "backing_off" => {
                 let error = ModelError::new(ModelErrorKind::Server, "x");
+                b.record(b.session.failed(1, error, Usage::default(), vec![], 0, 0));
+            }
+            "given_up" => {
+                let error = ModelError::new(ModelErrorKind::QuotaSpent, "x");
                 b.record(b.session.failed(1, error, Usage::default(), vec![], 0, 0));
             }
             "running_tools" => {
@@ -1009,8 +1062,14 @@ fn one_of_each_event() -> Vec<Event> {
         Event::WriterOpened { epoch: 2, pid: 1, boot_id: None },
         Event::WriterClosed {},
         Event::UserSpoke { message: MessageId::from("new"), parts: vec![Part::text("x")], delivery: Delivery::Steer },
-        Event::TurnStarted { turn: 1, model: "m".into(), policy: Box::new(Policy::piton()), compact_at_tokens: None },
-        Event::TurnResumed { model: "m".into(), policy: Box::new(Policy::piton()) },
+        Event::TurnStarted {
+            turn: 1,
+            model: "m".into(),
+            fallbacks: vec![],
+            policy: Box::new(Policy::piton()),
+            compact_at_tokens: None,
+        },
+        Event::TurnResumed { model: "m".into(), fallbacks: vec![], policy: Box::new(Policy::piton()) },
         Event::StepStarted { step: 1, kind: StepKind::Ordinary, note: None },
         Event::MessageFinished {
             step: 1,
@@ -1026,6 +1085,7 @@ fn one_of_each_event() -> Vec<Event> {
             abandoned: vec![],
             retry_at_ms: Some(1),
         },
+        Event::ModelSwitched { step: 1, model: "m2".into(), reason: "x".into(), compact_at_tokens: None },
         Event::BackoffPassed { step: 1 },
         Event::MessageCut { step: 1, parts: vec![Part::text("x")] },
         Event::CallRequested {
@@ -1093,10 +1153,12 @@ fn random_event(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
         Job::StartTurn => Event::TurnStarted {
             turn: bench.session.turn() + 1,
             model: "m".into(),
+            fallbacks: vec!["m2".to_owned(); dice.usize(..3)],
             policy: Box::new(bench.policy.clone()),
             compact_at_tokens: dice.bool().then_some(100),
         },
         Job::CallModel { attempt, .. } => random_reply(bench, attempt, dice),
+        Job::SwitchModel { reason } => switch(&bench.session, reason),
         Job::Wait { step, .. } => Event::BackoffPassed { step },
         Job::WatchDeadline { .. } => Event::DeadlinePassed {},
         Job::JudgeCall(call) => Event::CallRequested {
@@ -1125,6 +1187,11 @@ fn random_event(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
             tokens_after: 1,
         },
     }
+}
+
+fn switch(session: &Session, reason: String) -> Event {
+    let model = session.fallbacks().next().expect("another model").to_owned();
+    Event::ModelSwitched { step: session.step(), model, reason, compact_at_tokens: None }
 }
 
 fn speech(bench: &Bench, dice: &mut fastrand::Rng) -> Event {

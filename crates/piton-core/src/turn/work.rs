@@ -65,6 +65,8 @@ pub(super) struct Work {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct TurnWork {
     pub(super) model: String,
+    /// Who is asked next when that model gives no reply.
+    pub(super) fallbacks: VecDeque<String>,
     pub(super) policy: Arc<Policy>,
     pub(super) compact_at_tokens: Option<u64>,
     pub(super) started_ms: TimeMs,
@@ -294,6 +296,9 @@ impl Work {
             (None, ModelErrorKind::ContentFilter) => {
                 Phase::Ending(Ending::new(TurnEnd::ContentFilter, error.message.clone()))
             }
+            (None, kind) if kind.is_of_provider() && !self.turn.fallbacks.is_empty() => {
+                Phase::GivenUp { reason: error.message.clone() }
+            }
             (None, _) => Phase::Ending(Ending::new(TurnEnd::ApiError, error.message.clone())),
         }
     }
@@ -453,15 +458,25 @@ impl Work {
 
 impl TurnWork {
     /// Another process goes on, by its own rules.
-    pub(super) fn resume(&mut self, model: &str, policy: &Policy, now_ms: TimeMs) {
+    pub(super) fn resume(&mut self, model: &str, fallbacks: &[String], policy: &Policy, now_ms: TimeMs) {
         model.clone_into(&mut self.model);
+        self.fallbacks = fallbacks.to_vec().into();
         self.policy = Arc::new(policy.clone());
         self.clock_from_ms = now_ms;
+    }
+
+    /// Another model goes on; the one before had its chances.
+    pub(super) fn switch(&mut self, model: &str, compact_at_tokens: Option<u64>) {
+        self.fallbacks.pop_front();
+        model.clone_into(&mut self.model);
+        self.compact_at_tokens = compact_at_tokens;
+        self.failures = 0;
     }
 
     pub(super) fn new(model: String, policy: Arc<Policy>, compact_at_tokens: Option<u64>, started_ms: TimeMs) -> Self {
         Self {
             model,
+            fallbacks: VecDeque::new(),
             policy,
             compact_at_tokens,
             started_ms,

@@ -40,10 +40,13 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
             writer.run("UPDATE session SET title = ? WHERE title = ''", [title(parts)])?;
             writer.message(None, "user", "finished", parts)?;
         }
-        Event::TurnStarted { turn, model, .. } => {
-            writer.run("UPDATE session SET turns = ?, model = ?, status = 'running'", params![turn, model])?;
+        Event::TurnStarted { turn, model, fallbacks, .. } => {
+            let sql = "UPDATE session SET turns = ?, model = ?, status = 'running'";
+            writer.run(sql, params![turn, chain(model, fallbacks)])?;
         }
-        Event::TurnResumed { model, .. } => writer.run("UPDATE session SET model = ?", [model])?,
+        Event::TurnResumed { model, fallbacks, .. } => {
+            writer.run("UPDATE session SET model = ?", [chain(model, fallbacks)])?;
+        }
         Event::StepStarted { step, note, .. } => {
             writer.run("UPDATE session SET steps = ?", [step])?;
             if let Some(text) = note {
@@ -73,7 +76,9 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
         Event::TurnEnded { end, .. } => {
             writer.run("UPDATE session SET status = 'idle', last_end = ?", [word(end)])?;
         }
-        Event::BackoffPassed { .. }
+        // For the rest of a turn only: the next one begins with the first of the chain again.
+        Event::ModelSwitched { .. }
+        | Event::BackoffPassed { .. }
         | Event::CallRequested { .. }
         | Event::ApprovalAsked { subject: Subject::GoOn(_) }
         | Event::ApprovalGiven { subject: Subject::GoOn(_), .. }
@@ -85,6 +90,12 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
         | Event::DeadlinePassed {} => {}
     }
     writer.run("UPDATE session SET updated_ms = ?", [record.at_ms])
+}
+
+/// A model and its fallbacks as people say them: `a/x,b/y`.
+fn chain(model: &str, fallbacks: &[String]) -> String {
+    let rest = fallbacks.iter().map(String::as_str);
+    std::iter::once(model).chain(rest).collect::<Vec<_>>().join(",")
 }
 
 /// The word that one of our enums is in JSON.

@@ -194,6 +194,7 @@ fn eventful_session() -> Vec<Event> {
         Event::TurnStarted {
             turn: 1,
             model: "fake/model".to_owned(),
+            fallbacks: vec![],
             policy: Box::new(Policy::piton()),
             compact_at_tokens: Some(1000),
         },

@@ -126,7 +126,8 @@ fn a_small_session_at_a_glance() {
     assert_eq!(summary(&place.dir).expect("readable"), expected);
 
     let (model, policy) = ("fake/other".to_owned(), Box::new(Policy::piton()));
-    let again = Event::TurnStarted { turn: 2, model: model.clone(), policy, compact_at_tokens: None };
+    let again =
+        Event::TurnStarted { turn: 2, model: model.clone(), fallbacks: vec![], policy, compact_at_tokens: None };
     journal.stage(500, again);
     journal.commit().expect("room on the disk");
     let running = Summary { status: Activity::Running, turns: 2, model: Some(model), updated_ms: 500, ..expected };
