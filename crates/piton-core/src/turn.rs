@@ -123,7 +123,7 @@ pub enum Job {
 impl Session {
     /// A session before its first event.
     pub fn new() -> Self {
-        let turn = TurnWork::new(String::new(), Arc::new(Policy::piton()), None, 0);
+        let turn = TurnWork::new("", &[], &Policy::piton(), None, 0);
         let work = Work {
             id: SessionId::from(""),
             workspace: String::new(),
@@ -387,17 +387,12 @@ impl Phase {
 
             (phase, Event::TurnResumed { model, fallbacks, policy }) => {
                 work.turn.resume(model, fallbacks, policy, record.at_ms);
-                match phase {
-                    GivenUp { .. } => CallingModel { attempt: 1 },
-                    RunningTools(batch, after) => RunningTools(batch.judge_again(), after),
-                    AskingToGoOn(call) => Stuck(call),
-                    phase => phase,
-                }
+                phase.gone_on_with()
             }
 
             (Due, Event::TurnStarted { model, fallbacks, policy, compact_at_tokens, .. }) => {
-                let turn = TurnWork::new(model.clone(), Arc::new((**policy).clone()), *compact_at_tokens, record.at_ms);
-                work.start_turn(TurnWork { fallbacks: fallbacks.clone().into(), ..turn }, record.seq)
+                let turn = TurnWork::new(model, fallbacks, policy, *compact_at_tokens, record.at_ms);
+                work.start_turn(turn, record.seq)
             }
             (NextStep(_), Event::StepStarted { kind, note, .. }) => work.start_step(*kind, note.as_deref(), record.seq),
             (CallingModel { .. }, Event::MessageFinished { reply, cost_micros, .. }) => {
@@ -459,6 +454,16 @@ impl Phase {
                 | Event::CompactionFailed { .. }
                 | Event::TurnEnded { .. },
             ) => phase,
+        }
+    }
+
+    /// Where somebody with rules and models of their own finds it: what the old ones led to is decided anew.
+    fn gone_on_with(self) -> Self {
+        match self {
+            Self::GivenUp { .. } => Self::CallingModel { attempt: 1 },
+            Self::RunningTools(batch, after) => Self::RunningTools(batch.judge_again(), after),
+            Self::AskingToGoOn(call) => Self::Stuck(call),
+            phase => phase,
         }
     }
 

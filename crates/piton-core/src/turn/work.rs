@@ -473,11 +473,17 @@ impl TurnWork {
         self.failures = 0;
     }
 
-    pub(super) fn new(model: String, policy: Arc<Policy>, compact_at_tokens: Option<u64>, started_ms: TimeMs) -> Self {
+    pub(super) fn new(
+        model: &str,
+        fallbacks: &[String],
+        policy: &Policy,
+        compact_at_tokens: Option<u64>,
+        started_ms: TimeMs,
+    ) -> Self {
         Self {
-            model,
-            fallbacks: VecDeque::new(),
-            policy,
+            model: model.to_owned(),
+            fallbacks: fallbacks.to_vec().into(),
+            policy: Arc::new(policy.clone()),
             compact_at_tokens,
             started_ms,
             clock_from_ms: started_ms,
