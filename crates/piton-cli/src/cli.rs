@@ -133,6 +133,19 @@ pub(crate) enum SessionCommand {
         /// The session's id, or the beginning of one
         id: String,
     },
+    /// Draw a session's turns, with those that were taken back
+    Tree {
+        /// The session's id, or the beginning of one
+        id: String,
+    },
+    /// Make a new session that goes on from where this one was
+    Fork {
+        /// The session's id, or the beginning of one
+        id: String,
+        /// Where a turn ended (a number of `piton session tree`), instead of the end of the last one
+        #[arg(long, value_name = "SEQ")]
+        at: Option<u64>,
+    },
     /// Check a session's journal: holes, edits, damage
     Verify {
         /// The session's id, or the beginning of one

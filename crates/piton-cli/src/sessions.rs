@@ -1,5 +1,6 @@
 //! `piton session …`: list, show, remove, check.
 
+use crate::branches;
 use crate::cli::SessionCommand;
 use crate::report;
 use crate::surroundings::Surroundings;
@@ -26,6 +27,8 @@ pub(crate) fn session(command: SessionCommand, around: &Surroundings) -> anyhow:
         }
         SessionCommand::Show { id, json } => show(&engine, &find(&engine, &id)?, json)?,
         SessionCommand::Rm { id } => remove(&engine, &find(&engine, &id)?)?,
+        SessionCommand::Tree { id } => branches::tree(&engine, &find(&engine, &id)?)?,
+        SessionCommand::Fork { id, at } => branches::fork(&engine, &find(&engine, &id)?, at)?,
         SessionCommand::Verify { id } => {
             let id = find(&engine, &id)?;
             return verify(&engine, &id);

@@ -44,6 +44,8 @@ pub(crate) struct TextView {
     waiting_for: Option<(String, Instant)>,
     spoke: bool,
     drawn: bool,
+    /// Notices about undo that were shown.
+    noticed: Vec<String>,
     frame: usize,
 }
 
@@ -62,6 +64,7 @@ impl TextView {
             waiting_for: None,
             spoke: false,
             drawn: false,
+            noticed: Vec::new(),
             frame: 0,
         }
     }
@@ -197,6 +200,7 @@ impl TextView {
                 self.wait_for("waiting for the model".to_owned());
             }
             Event::BackoffPassed { .. } => self.wait_for("waiting for the model".to_owned()),
+            Event::SnapshotTaken { notices, .. } => self.show_notices(notices),
             Event::CallStarted { call } => {
                 if let Some(call) = self.calls.get(call) {
                     let what = format!("{} {}", call.name, gist(call));
@@ -217,6 +221,8 @@ impl TextView {
             | Event::StepFinished { .. }
             | Event::CompactionFinished { .. }
             | Event::CompactionFailed { .. }
+            | Event::RewindStarted { .. }
+            | Event::RewindFinished { .. }
             | Event::CancelRequested { .. }
             | Event::DeadlinePassed {} => {}
         }
@@ -260,6 +266,16 @@ impl TextView {
         let why = clean(why);
         self.aside(&format!("{YELLOW}{why}{lost}; retry {attempt} in {seconds:.1} s{YELLOW:#}"));
         self.wait_for("waiting to try again".to_owned());
+    }
+
+    /// What undo will not cover. The same is said once.
+    fn show_notices(&mut self, notices: &[String]) {
+        for notice in notices {
+            if !self.noticed.contains(notice) {
+                self.noticed.push(notice.clone());
+                self.aside(&format!("{YELLOW}undo: {}{YELLOW:#}", clean(notice)));
+            }
+        }
     }
 
     fn settled(&mut self, id: &CallId, outcome: &Outcome) {

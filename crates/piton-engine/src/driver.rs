@@ -287,6 +287,12 @@ impl Driver {
                 let model = self.session.fallbacks().next()?.to_owned();
                 Some(Event::ModelSwitched { step: self.session.step(), model, reason, compact_at_tokens: None })
             }
+            Job::Snapshot(moment) => Some(Event::SnapshotTaken {
+                step: self.session.step(),
+                moment,
+                tree: None,
+                notices: vec!["this Piton keeps no snapshots".to_owned()],
+            }),
             Job::JudgeCall(call) => Some(self.judge(&call)),
             Job::AskApproval(subject) => self.answer_without_asking(subject),
             Job::Compact(trigger) => Some(Event::CompactionFailed {
@@ -355,6 +361,7 @@ impl Driver {
                 Job::WatchDeadline { at_ms } => self.jobs.watch_deadline(at_ms),
                 Job::RunTool(call) => self.start_tool(&call),
                 Job::StartTurn
+                | Job::Snapshot(_)
                 | Job::SwitchModel { .. }
                 | Job::JudgeCall(_)
                 | Job::AskApproval(_)

@@ -167,7 +167,7 @@ impl Engine {
 
     /// Starts a new session in a workspace. Must be called within a tokio runtime.
     pub fn create(&self, workspace: &Path, settings: Settings) -> Result<Session, EngineError> {
-        let id = SessionId(format!("ses_{}", uuid::Uuid::now_v7().simple()));
+        let id = new_session_id();
         let dir = self.session_dir(&id);
         let mut journal = Journal::create(&dir, opening())?;
         let started = Event::SessionStarted {
@@ -274,7 +274,12 @@ pub(crate) fn now_ms() -> TimeMs {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
-fn opening() -> Opening {
+/// An id that no session has; sorts by time.
+pub(crate) fn new_session_id() -> SessionId {
+    SessionId(format!("ses_{}", uuid::Uuid::now_v7().simple()))
+}
+
+pub(crate) fn opening() -> Opening {
     let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_owned());
     Opening { pid: std::process::id(), boot_id, now_ms: now_ms() }
 }

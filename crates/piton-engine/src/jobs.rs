@@ -77,7 +77,9 @@ impl JobKey {
             Job::WatchDeadline { at_ms } => Self::Deadline { at_ms: *at_ms },
             Job::RunTool(call) | Job::StopTool(call) => Self::Tool(call.id.clone()),
             Job::AskApproval(subject) => Self::Ask(subject.clone()),
-            Job::StartTurn | Job::SwitchModel { .. } | Job::JudgeCall(_) | Job::Compact(_) => Self::Instant,
+            Job::Snapshot(_) | Job::StartTurn | Job::SwitchModel { .. } | Job::JudgeCall(_) | Job::Compact(_) => {
+                Self::Instant
+            }
         }
     }
 }

@@ -11,4 +11,5 @@ pub mod bus;
 pub mod context;
 pub mod config;
 pub mod journal;
+pub mod fork;
 pub mod index;
