@@ -14,6 +14,7 @@ mod run;
 mod sessions;
 mod setup;
 mod surroundings;
+mod undo;
 mod view;
 
 use crate::cli::{Cli, Command};
@@ -55,6 +56,8 @@ async fn obey(command: Command) -> u8 {
     let result = match command {
         Command::Run(args) => run::run(*args, around).await,
         Command::Demo(args) => demo::demo(args, around).await,
+        Command::Undo(args) => undo::undo(args, &around).await,
+        Command::Redo(args) => undo::redo(args, &around).await,
         Command::Session(command) => sessions::session(command, &around),
         Command::Models(args) => models::models(&args, &around).await,
         Command::Doctor => doctor::doctor(&around).await,

@@ -44,6 +44,8 @@ pub(crate) struct TextView {
     waiting_for: Option<(String, Instant)>,
     spoke: bool,
     drawn: bool,
+    /// The states of the workspace in this turn.
+    trees: Vec<String>,
     /// Notices about undo that were shown.
     noticed: Vec<String>,
     frame: usize,
@@ -64,6 +66,7 @@ impl TextView {
             waiting_for: None,
             spoke: false,
             drawn: false,
+            trees: Vec::new(),
             noticed: Vec::new(),
             frame: 0,
         }
@@ -116,8 +119,9 @@ impl TextView {
             0 => String::new(),
             read => format!(" ({} cached)", thousands(read)),
         };
+        let undo = if self.trees.first() == self.trees.last() { "" } else { " · take it back: piton undo" };
         let line = format!(
-            "{DIM}{} · {} · {} tokens in{cached}, {} out{cost} · {:.1} s · {session}{DIM:#}\n",
+            "{DIM}{} · {} · {} tokens in{cached}, {} out{cost} · {:.1} s · {session}{undo}{DIM:#}\n",
             clean(&self.model),
             plural(u64::from(spent.steps), "step"),
             thousands(usage.input_tokens),
@@ -182,7 +186,10 @@ impl TextView {
 
     fn show_record(&mut self, record: &Record) {
         match &record.event {
-            Event::TurnStarted { model, .. } | Event::TurnResumed { model, .. } => self.model.clone_from(model),
+            Event::TurnStarted { model, .. } | Event::TurnResumed { model, .. } => {
+                self.model.clone_from(model);
+                self.trees.clear();
+            }
             Event::StepStarted { .. } => {
                 self.shown_chars = 0;
                 self.wait_for("waiting for the model".to_owned());
@@ -200,7 +207,10 @@ impl TextView {
                 self.wait_for("waiting for the model".to_owned());
             }
             Event::BackoffPassed { .. } => self.wait_for("waiting for the model".to_owned()),
-            Event::SnapshotTaken { notices, .. } => self.show_notices(notices),
+            Event::SnapshotTaken { tree, notices, .. } => {
+                self.trees.extend(tree.clone());
+                self.show_notices(notices);
+            }
             Event::CallStarted { call } => {
                 if let Some(call) = self.calls.get(call) {
                     let what = format!("{} {}", call.name, gist(call));

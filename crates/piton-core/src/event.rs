@@ -237,6 +237,8 @@ pub enum Event {
     RewindStarted {
         /// What shall be done.
         rewind: Rewind,
+        /// The workspace as it was just before.
+        was: String,
     },
     /// Turns were taken back, or brought back. What was taken back stays in the journal, as a branch of its own.
     RewindFinished {
@@ -245,6 +247,9 @@ pub enum Event {
         /// Files that were left as they are, relative to the workspace.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         left: Vec<String>,
+        /// From the workspace as it is now to as it was before: what would take this rewind back. `None`: files stayed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        back: Option<Restore>,
     },
     /// Somebody wants the turn to stop.
     CancelRequested {

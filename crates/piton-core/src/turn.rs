@@ -30,7 +30,9 @@ use self::work::{After, AfterCompaction, Ending, TurnWork, Work, canceled, has_s
 use crate::batch::Batch;
 use crate::branch::Path;
 use crate::call::{CallInput, Outcome, Status, ToolClass};
-use crate::event::{Delivery, Event, Moment, Origin, Record, Rewind, Spent, StepKind, Subject, Trigger, TurnEnd};
+use crate::event::{
+    Delivery, Direction, Event, Moment, Origin, Record, Rewind, Spent, StepKind, Subject, Trigger, TurnEnd,
+};
 use crate::ids::{CallId, Seq, SessionId, TimeMs};
 use crate::limits::Policy;
 use crate::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
@@ -311,13 +313,25 @@ impl Session {
     }
 
     /// A rewind that was begun and has no end on record: it has to be done again before anything else.
-    pub fn rewinding(&self) -> Option<&Rewind> {
-        self.work.rewinding.as_ref()
+    pub fn rewinding(&self) -> Option<(&Rewind, &str)> {
+        self.work.rewinding.as_ref().map(|(rewind, was)| (rewind, was.as_str()))
     }
 
-    /// The newest rewind that can be taken back: where the head was before it, and what it did.
-    pub fn last_undo(&self) -> Option<(Seq, &Rewind)> {
-        self.work.undone.last().map(|undone| (undone.from, &undone.rewind))
+    /// What would bring back what was taken back last, if nothing was said since.
+    pub fn redo(&self) -> Option<Rewind> {
+        let undone = self.work.undone.last()?;
+        Some(Rewind {
+            direction: Direction::Redo,
+            turns: undone.rewind.turns,
+            to: undone.rewind.to.map(|_| undone.from),
+            files: undone.back.iter().cloned().collect(),
+            overwrite: false,
+        })
+    }
+
+    /// The workspace before the newest step that may have changed it, in the turn under way or the last one.
+    pub fn snapshot(&self) -> Option<&str> {
+        self.work.turn.snapshot.as_deref()
     }
 
     /// The rules of the turn under way, or of the last one.
@@ -453,7 +467,9 @@ impl Phase {
                 | Event::CallSettled { .. }),
             ) => {
                 work.remember_grant(&batch, event);
-                work.turn.unsealed |= matches!(event, Event::SnapshotTaken { .. });
+                if let Event::SnapshotTaken { tree, .. } = event {
+                    (work.turn.unsealed, work.turn.snapshot) = (true, tree.clone());
+                }
                 work.settle(batch.apply(event), after, record.seq)
             }
             (StepOver(after), Event::StepFinished { .. }) => work.after_step(after),

@@ -7,7 +7,8 @@ use crate::bus::{Bus, Subscription};
 use crate::driver::{Command, Driver, Setup};
 use crate::index::{Index, IndexError};
 use crate::journal::{Journal, JournalError, Opening, SessionDir};
-use piton_core::event::{Canceller, Decision, Delivery, Event, Record, Spent, Subject, TurnEnd};
+use crate::rewind::{Plan, RewindError, Rewound, Scope};
+use piton_core::event::{Canceller, Decision, Delivery, Direction, Event, Record, Rewind, Spent, Subject, TurnEnd};
 use piton_core::ids::{MessageId, Seq, SessionId, TimeMs};
 use piton_core::limits::Policy;
 use piton_core::message::Part;
@@ -15,6 +16,7 @@ use piton_core::turn;
 use piton_models::model::Model;
 use piton_tools::ledger::FileLedger;
 use piton_tools::runner::RunnerCommand;
+use piton_tools::snapshot::{self, SnapshotError, Snapshots};
 use piton_tools::tool::{ToolLimits, ToolSet};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -54,6 +56,8 @@ pub struct Settings {
     /// Whether anything else runs on this tokio runtime that must not wait for the disk. Where nothing does, a step is
     /// some tenths of a millisecond shorter without the way to another thread and back.
     pub shares_runtime: bool,
+    /// Where the workspace is put down before it is changed, so that turns can be taken back; without it, they cannot.
+    pub snapshots: Option<Arc<Snapshots>>,
     /// Words in front of the session's first message, for the model only.
     pub environment_note: Option<String>,
 }
@@ -135,6 +139,7 @@ impl Settings {
             env: Arc::default(),
             tool_limits: ToolLimits::default(),
             shares_runtime: true,
+            snapshots: None,
             environment_note: None,
         }
     }
@@ -158,6 +163,12 @@ impl Engine {
     /// The folder of one session.
     pub fn session_dir(&self, id: &SessionId) -> SessionDir {
         SessionDir::new(&self.sessions_dir(), id)
+    }
+
+    /// The snapshots of a workspace, which all sessions that work in it share.
+    pub fn snapshots(&self, workspace: &Path, options: snapshot::Options) -> Result<Snapshots, SnapshotError> {
+        let name = blake3::hash(workspace.as_os_str().as_encoded_bytes()).to_hex();
+        Snapshots::open(&self.data_dir.join("snapshots").join(&name[..16]), workspace, options)
     }
 
     /// The list of sessions.
@@ -243,6 +254,22 @@ impl Session {
     pub fn cancel(&self) {
         // A closed session has nothing left to cancel.
         drop(self.commands.send(Command::Cancel(Canceller::User)));
+    }
+
+    /// What taking back the last `turns` turns would do; or with [`Direction::Redo`], bringing back what was taken back
+    /// last. Changes nothing.
+    pub async fn plan_rewind(&self, direction: Direction, turns: u32, scope: Scope) -> Result<Plan, RewindError> {
+        let (reply, waiting) = oneshot::channel();
+        let command = Command::PlanRewind { direction, turns, scope, reply };
+        self.commands.send(command).map_err(|_| RewindError::Closed)?;
+        waiting.await.map_err(|_| RewindError::Closed)?
+    }
+
+    /// Does what was planned. What somebody changed since stays as it is, unless `overwrite` is set in it.
+    pub async fn rewind(&self, rewind: Rewind) -> Result<Rewound, RewindError> {
+        let (reply, waiting) = oneshot::channel();
+        self.commands.send(Command::Rewind { rewind, reply }).map_err(|_| RewindError::Closed)?;
+        waiting.await.map_err(|_| RewindError::Closed)?
     }
 
     /// Answers an open question. An answer to a question that is no longer open changes nothing.

@@ -150,7 +150,7 @@ mod tests {
         let events = std::iter::once(started)
             .chain(turn(1, 1, "first"))
             .chain(turn(2, 2, "taken back"))
-            .chain([Event::RewindFinished { rewind: back, left: vec![] }])
+            .chain([Event::RewindFinished { rewind: back, left: vec![], back: None }])
             .chain(turn(3, 3, "third"));
         for event in events {
             journal.stage(0, event);

@@ -12,4 +12,5 @@ pub mod context;
 pub mod config;
 pub mod journal;
 pub mod fork;
+pub mod rewind;
 pub mod index;

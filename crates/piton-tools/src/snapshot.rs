@@ -151,6 +151,18 @@ pub enum ChangeKind {
     Replaced,
 }
 
+impl fmt::Display for ChangeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Created => "created",
+            Self::Deleted => "deleted",
+            Self::Modified => "changed",
+            Self::Permissions => "permissions changed",
+            Self::Replaced => "replaced",
+        })
+    }
+}
+
 /// How many lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lines {

@@ -12,3 +12,4 @@ mod faults;
 mod robustness;
 mod run;
 mod stage;
+mod undo;

@@ -822,14 +822,14 @@ fn a_turn_that_was_taken_back_leaves_no_trace_in_the_conversation_and_can_be_bro
             b.happen(moved(&b.session, Direction::Undo, started[0] - 1));
             assert_eq!((b.session.transcript().len(), b.session.turn()), (0, 2), "its number stays given out");
             for left in [1, 0] {
-                let (from, _) = b.session.last_undo().expect("something to bring back");
-                b.happen(moved(&b.session, Direction::Redo, from));
-                assert_eq!(b.session.last_undo().map_or(0, |_| 1), left);
+                let rewind = b.session.redo().expect("something to bring back");
+                b.happen(Event::RewindFinished { rewind, left: vec![], back: None });
+                assert_eq!(b.session.redo().map_or(0, |_| 1), left);
             }
             assert_eq!(b.session.transcript().len(), 4);
             b.happen(moved(&b.session, Direction::Undo, started[1] - 1));
             b.say("another two");
-            assert_eq!(b.session.last_undo(), None, "who goes on has let go of what was taken back");
+            assert_eq!(b.session.redo(), None, "who goes on has let go of what was taken back");
             b.answer("third");
             let follows: Vec<_> =
                 branch::turns(&b.log).iter().map(|span| (span.turn, span.follows, span.on_path)).collect();
@@ -873,9 +873,9 @@ fn the_model_is_told_of_files_that_were_taken_back_without_the_words() {
         |b| {
             b.say("one");
             b.answer("first");
-            b.happen(Event::RewindStarted { rewind: files_only(Direction::Undo) });
+            b.happen(Event::RewindStarted { rewind: files_only(Direction::Undo), was: "w".into() });
             assert!(b.session.rewinding().is_some());
-            b.happen(Event::RewindFinished { rewind: files_only(Direction::Undo), left: vec![] });
+            b.happen(Event::RewindFinished { rewind: files_only(Direction::Undo), left: vec![], back: None });
             assert!(b.session.rewinding().is_none());
         },
         expect![[r#"
@@ -1226,8 +1226,8 @@ fn one_of_each_event() -> Vec<Event> {
         Event::ApprovalGiven { subject: Subject::Call(call_id.clone()), decision: Decision::Approve },
         Event::ApprovalGiven { subject: Subject::GoOn(call_id.clone()), decision: Decision::Approve },
         snapshot(Moment::Before),
-        Event::RewindStarted { rewind: files_only(Direction::Undo) },
-        Event::RewindFinished { rewind: files_only(Direction::Undo), left: vec![] },
+        Event::RewindStarted { rewind: files_only(Direction::Undo), was: "w".into() },
+        Event::RewindFinished { rewind: files_only(Direction::Undo), left: vec![], back: None },
         Event::CallStarted { call: call_id.clone() },
         Event::CallSettled { call: call_id, outcome: Outcome::ok("x") },
         Event::StepFinished { step: 1 },
@@ -1337,7 +1337,7 @@ fn files_only(direction: Direction) -> Rewind {
 fn moved(session: &Session, direction: Direction, to: Seq) -> Event {
     assert!(session.is_at_rest());
     let rewind = Rewind { direction, turns: 1, to: Some(to), files: vec![], overwrite: false };
-    Event::RewindFinished { rewind, left: vec![] }
+    Event::RewindFinished { rewind, left: vec![], back: None }
 }
 
 fn speech(bench: &Bench, dice: &mut fastrand::Rng) -> Event {

@@ -5,7 +5,8 @@ use super::Phase;
 use crate::batch::{Batch, Snapshot};
 use crate::call::{Outcome, Status};
 use crate::event::{
-    Canceller, Decision, Delivery, Direction, Event, Origin, Record, Rewind, Spent, StepKind, Subject, Trigger, TurnEnd,
+    Canceller, Decision, Delivery, Direction, Event, Origin, Record, Restore, Rewind, Spent, StepKind, Subject,
+    Trigger, TurnEnd,
 };
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::limits::{LastStep, MAX_CUT_REPLIES, Policy};
@@ -61,7 +62,7 @@ pub(super) struct Work {
     /// What was taken back and can be brought back, the newest last. A new turn ends that.
     pub(super) undone: Vec<Undone>,
     /// A rewind that was begun and has no end on record.
-    pub(super) rewinding: Option<Rewind>,
+    pub(super) rewinding: Option<(Rewind, String)>,
     /// Tokens of the conversation as the provider last counted them.
     pub(super) context_tokens: u64,
     pub(super) turn: TurnWork,
@@ -88,6 +89,8 @@ pub(super) struct TurnWork {
     /// Tools that were refused because nobody was there to approve them.
     pub(super) unattended: Vec<String>,
     pub(super) recent: Vec<Seen>,
+    /// The workspace before the newest step that may have changed it.
+    pub(super) snapshot: Option<String>,
     /// Whether files may have changed since the last snapshot.
     pub(super) unsealed: bool,
 }
@@ -111,6 +114,7 @@ pub(super) struct Undone {
     /// Where the head was.
     pub(super) from: Seq,
     pub(super) rewind: Rewind,
+    pub(super) back: Option<Restore>,
 }
 
 /// When a waiting message was spoken.
@@ -469,14 +473,14 @@ impl Work {
     pub(super) fn remember_rewind(&mut self, record: &Record) {
         match &record.event {
             Event::TurnStarted { .. } => self.undone.clear(),
-            Event::RewindStarted { rewind } => self.rewinding = Some(rewind.clone()),
-            Event::RewindFinished { rewind, .. } => {
+            Event::RewindStarted { rewind, was } => self.rewinding = Some((rewind.clone(), was.clone())),
+            Event::RewindFinished { rewind, back, .. } => {
                 self.rewinding = None;
                 match rewind.direction {
                     Direction::Undo => {
                         // A rewind with files is announced first, and the announcement follows the head.
                         let from = record.seq - 1;
-                        self.undone.push(Undone { from, rewind: rewind.clone() });
+                        self.undone.push(Undone { from, rewind: rewind.clone(), back: back.clone() });
                     }
                     Direction::Redo => drop(self.undone.pop()),
                 }
@@ -559,6 +563,7 @@ impl TurnWork {
             denials_in_a_row: 0,
             unattended: Vec::new(),
             recent: Vec::new(),
+            snapshot: None,
             unsealed: false,
         }
     }

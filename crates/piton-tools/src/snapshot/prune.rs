@@ -91,7 +91,9 @@ pub(super) fn prune(store: &Store, keep: &[TreeId]) -> Result<Usage, SnapshotErr
     store.commit()?;
     for path in loose_objects(store)? {
         let oid = oid_of(&path);
-        if oid.is_none_or(|oid| !needed.contains(&(oid, ObjectKind::Blob)) && !needed.contains(&(oid, ObjectKind::Tree))) {
+        if oid
+            .is_none_or(|oid| !needed.contains(&(oid, ObjectKind::Blob)) && !needed.contains(&(oid, ObjectKind::Tree)))
+        {
             fs::remove_file(&path).map_err(store_error(&path))?;
         }
     }

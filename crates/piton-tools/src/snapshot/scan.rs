@@ -212,7 +212,8 @@ impl Scanner<'_> {
                 walked.notices.append(&mut inner.notices);
             } else {
                 walked.folders[place].items[at].leave_out();
-                walked.note(&path, if is_folder { NotCovered::LargeIgnoredFolder } else { NotCovered::LargeIgnoredFile });
+                walked
+                    .note(&path, if is_folder { NotCovered::LargeIgnoredFolder } else { NotCovered::LargeIgnoredFile });
             }
         }
     }
