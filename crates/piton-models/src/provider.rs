@@ -339,6 +339,7 @@ fn dialect(host: &str) -> Dialect {
         "api.openai.com" => Dialect::OpenAi,
         "api.mistral.ai" => Dialect::Mistral,
         "api.deepseek.com" | "api.moonshot.ai" | "api.moonshot.cn" | "api.kimi.com" => Dialect::Echoing,
+        "openrouter.ai" => Dialect::OpenRouter,
         _ => Dialect::Compatible,
     }
 }
