@@ -56,10 +56,7 @@ pub(crate) async fn settings(
     }
     let mut settings = bare_settings(model, around, workspace);
     settings.policy = policy(args, &config)?;
-    if settings.policy.budget.cost_micros.is_some()
-        && settings.model.price().is_none()
-        && !is_free(settings.model.name())
-    {
+    if settings.policy.budget.cost_micros.is_some() && settings.model.price().is_none() {
         bail!(
             "the price of {} is not known here, so a limit in dollars cannot be kept. Limit the tokens instead, with \
              --max-tokens, or take max_cost out",
@@ -67,12 +64,6 @@ pub(crate) async fn settings(
         );
     }
     Ok(settings)
-}
-
-/// Whether a model costs nothing by its nature: a server of this machine, or a recording.
-fn is_free(model: &str) -> bool {
-    let provider = model.split('/').next().unwrap_or_default();
-    provider == "recorded" || local_providers().any(|local| local.name == provider)
 }
 
 /// Settings with the default limits, nobody to ask.
@@ -241,7 +232,7 @@ pub(crate) fn probe_options() -> HttpOptions {
 
 /// The servers of this machine that need no key.
 pub(crate) fn local_providers() -> impl Iterator<Item = &'static Provider> {
-    PROVIDERS.iter().filter(|provider| provider.key_variables.is_empty() && provider.base_url.contains("127.0.0.1"))
+    PROVIDERS.iter().filter(|provider| provider.is_on_this_machine())
 }
 
 /// The first provider with a key, else the first local server that answers.

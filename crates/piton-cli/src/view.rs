@@ -212,7 +212,8 @@ impl TextView {
             | Event::CompactionFinished { .. }
             | Event::CompactionFailed { .. }
             | Event::CancelRequested { .. }
-            | Event::DeadlinePassed {} => {}
+            | Event::DeadlinePassed {}
+            | Event::BudgetShort { .. } => {}
         }
     }
 

@@ -15,6 +15,8 @@ pub mod turn;
 mod batch;
 pub mod request;
 pub mod limits;
+pub mod budget;
+pub mod cache;
 pub mod retry;
 pub mod progress;
 pub mod permission;

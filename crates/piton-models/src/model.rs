@@ -69,6 +69,29 @@ pub struct Price {
 }
 
 impl Price {
+    /// What costs nothing by its nature: a server of this machine, a recording.
+    pub const FREE: Self = Self { input: 0.0, output: 0.0, cache_read: 0.0, cache_write: 0.0 };
+
+    /// Whether nothing is ever charged.
+    pub fn is_free(&self) -> bool {
+        *self == Self::FREE
+    }
+
+    /// The most that a prompt token can cost, in millionths of a dollar.
+    pub fn dearest_input(&self) -> f64 {
+        self.input.max(self.cache_write).max(self.cache_read)
+    }
+
+    /// The most that a generated token can cost, in millionths of a dollar.
+    pub fn dearest_output(&self) -> f64 {
+        self.output
+    }
+
+    /// What it would have saved to read these prompt tokens from the cache, in millionths of a dollar.
+    pub fn cache_saving_micros(&self, tokens: u64) -> u64 {
+        (tokens as f64 * (self.input - self.cache_read)).max(0.0).round() as u64
+    }
+
     /// What these tokens cost, in millionths of a dollar, rounded. Cached tokens are part of the input and are
     /// charged at their own rate instead.
     pub fn cost_micros(&self, usage: &Usage) -> u64 {

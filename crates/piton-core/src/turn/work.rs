@@ -3,6 +3,7 @@
 
 use super::Phase;
 use crate::batch::Batch;
+use crate::budget::Bound;
 use crate::call::{Outcome, Status};
 use crate::event::{Canceller, Decision, Delivery, Event, Origin, Spent, StepKind, Subject, Trigger, TurnEnd};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
@@ -73,6 +74,8 @@ pub(super) struct TurnWork {
     pub(super) steps: u32,
     pub(super) kind: StepKind,
     pub(super) spent: Spent,
+    /// What calls may have used of which nobody said what they did.
+    pub(super) at_risk: Bound,
     pub(super) failures: u32,
     pub(super) compactions: u32,
     pub(super) cut_replies: u32,
@@ -194,8 +197,7 @@ impl Work {
         Phase::CallingModel { attempt: 1 }
     }
 
-    pub(super) fn accept(&mut self, reply: &Reply, cost_micros: Option<u64>, seq: Seq) -> Phase {
-        self.turn.spend(&reply.usage, cost_micros);
+    pub(super) fn accept(&mut self, reply: &Reply, seq: Seq) -> Phase {
         self.turn.spent.steps += 1;
         if reply.usage.total() > 0 {
             self.context_tokens = reply.usage.total();
@@ -270,14 +272,7 @@ impl Work {
         }
     }
 
-    pub(super) fn retry_or_fail(
-        &mut self,
-        attempt: u32,
-        error: &ModelError,
-        usage: &Usage,
-        retry_at: Option<TimeMs>,
-    ) -> Phase {
-        self.turn.spend(usage, None);
+    pub(super) fn retry_or_fail(&mut self, attempt: u32, error: &ModelError, retry_at: Option<TimeMs>) -> Phase {
         // Our own death is not the provider's fault.
         self.turn.failures += u32::from(error.kind != ModelErrorKind::Interrupted);
         let policy = &self.turn.policy;
@@ -469,6 +464,7 @@ impl TurnWork {
             steps: 0,
             kind: StepKind::Ordinary,
             spent: Spent::default(),
+            at_risk: Bound::default(),
             failures: 0,
             compactions: 0,
             cut_replies: 0,
@@ -478,15 +474,24 @@ impl TurnWork {
         }
     }
 
-    pub(super) fn spend(&mut self, usage: &Usage, cost_micros: Option<u64>) {
+    pub(super) fn spend(&mut self, usage: &Usage, cost_micros: Option<u64>, at_most: Option<&Bound>) {
         self.spent.usage.add(usage);
-        if let Some(cost) = cost_micros {
-            *self.spent.cost_micros.get_or_insert(0) += cost;
+        match cost_micros {
+            Some(cost) => *self.spent.cost_micros.get_or_insert(0) += cost,
+            None => self.spent.unpriced_calls += u32::from(usage.total() > 0 || at_most.is_some()),
         }
+        at_most.into_iter().for_each(|most| self.at_risk.add(most));
+    }
+
+    /// What is known to be used, and the worst of what is not known.
+    pub(super) fn used(&self) -> Bound {
+        let mut used = Bound { tokens: self.spent.usage.total(), cost_micros: self.spent.cost_micros };
+        used.add(&self.at_risk);
+        used
     }
 
     pub(super) fn budget_spent(&self) -> Option<String> {
-        self.policy.budget.spent(self.spent.usage.total(), self.spent.cost_micros.unwrap_or(0))
+        self.policy.budget.spent(&self.used())
     }
 
     pub(super) fn out_of_steps(&self) -> Ending {
