@@ -5,6 +5,7 @@
 
 mod ask;
 mod cli;
+mod cost;
 mod demo;
 mod doctor;
 mod models;

@@ -54,11 +54,11 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
             writer.message(Some(*step), "assistant", "finished", &reply.parts)?;
             writer.usage(*step, *attempt, &reply.usage, *cost_micros)?;
         }
-        Event::ModelFailed { step, attempt, usage, cost_micros, abandoned, .. } => {
+        Event::ModelFailed { step, attempt, usage, cost_micros, at_most, abandoned, .. } => {
             if !abandoned.is_empty() {
                 writer.message(Some(*step), "assistant", "abandoned", abandoned)?;
             }
-            if usage.total() > 0 {
+            if usage.total() > 0 || at_most.is_some() {
                 writer.usage(*step, *attempt, usage, *cost_micros)?;
             }
         }
