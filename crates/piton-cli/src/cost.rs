@@ -274,10 +274,7 @@ fn why(miss: &Miss) -> String {
         }
         Miss::CallsForbidden => "the last step forbids calls, and the provider keeps messages apart by that".to_owned(),
         Miss::NotKept { idle_ms } => {
-            format!(
-                "the request began as the one before, {} s earlier, and the provider had not kept that",
-                idle_ms / 1000
-            )
+            format!("the request before, {} s old, was not kept by the provider", idle_ms / 1000)
         }
     }
 }

@@ -25,7 +25,7 @@
 
 mod work;
 
-use self::work::{After, AfterCompaction, Ending, TurnWork, Work, canceled, has_substance};
+use self::work::{After, AfterCompaction, Ending, TurnWork, Work, canceled, has_substance, short};
 use crate::batch::Batch;
 use crate::budget::Bound;
 use crate::call::{CallInput, Outcome, Status, ToolClass};
@@ -402,17 +402,11 @@ impl Phase {
                 record.seq,
             ),
             (NextStep(_), Event::StepStarted { kind, note, .. }) => work.start_step(*kind, note.as_deref(), record.seq),
-            (CallingModel { .. }, Event::MessageFinished { reply, cost_micros, at_most, .. }) => {
-                work.turn.spend(&reply.usage, *cost_micros, at_most.as_ref());
-                work.accept(reply, record.seq)
+            (CallingModel { .. }, Event::MessageFinished { reply, .. }) => work.accept(reply, record),
+            (CallingModel { attempt }, Event::ModelFailed { error, retry_at_ms, .. }) => {
+                work.retry_or_fail(attempt, error, *retry_at_ms, record)
             }
-            (CallingModel { attempt }, Event::ModelFailed { error, usage, cost_micros, at_most, retry_at_ms, .. }) => {
-                work.turn.spend(usage, *cost_micros, at_most.as_ref());
-                work.retry_or_fail(attempt, error, *retry_at_ms)
-            }
-            (CallingModel { .. }, Event::BudgetShort { detail, .. }) => {
-                Ending(self::Ending::new(TurnEnd::Budget, detail.clone()))
-            }
+            (CallingModel { .. }, Event::BudgetShort { detail, .. }) => Ending(short(detail)),
             (BackingOff { attempt, .. }, Event::BackoffPassed { .. }) => work.ask_again(attempt),
             (
                 RunningTools(batch, after),

@@ -31,6 +31,9 @@ const TEXT_TOOLS: Protocol =
 /// A way to say a request, and the member that holds its messages with what closes their list.
 type Protocol = (&'static str, fn(&Request) -> Value, &'static str, &'static [char]);
 
+/// What somebody might do to the requests of a session, each by its number.
+type Fault = (&'static str, fn(usize, &mut Request));
+
 const PROTOCOLS: [Protocol; 8] = [
     ("chat", |request| chat::encode(request, Dialect::OpenAi), "messages", &[']']),
     ("chat, mistral", |request| chat::encode(request, Dialect::Mistral), "messages", &[']']),
@@ -60,7 +63,7 @@ fn each_request_of_a_session_begins_with_the_bytes_of_the_one_before() {
 
 #[test]
 fn what_must_not_happen_is_noticed() {
-    let faults: [(&str, fn(usize, &mut Request)); 4] = [
+    let faults: [Fault; 4] = [
         ("a clock in the system prompt", |at, request| request.system.push_str(&format!("It is {at} o'clock."))),
         ("tools in another order", |at, request| {
             let mut tools = request.tools.to_vec();

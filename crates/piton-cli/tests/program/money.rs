@@ -127,7 +127,7 @@ fn a_cache_that_the_provider_lost_is_told_with_its_cost() {
         "cache was missed",
         "$0.1350",
         "in step 2",
-        "had not kept",
+        "not kept by the provider",
         "piton session cost ses_",
     ]);
     let told = &bill(&stage, &["--json"]).events()[0];

@@ -5,7 +5,7 @@ use super::Phase;
 use crate::batch::Batch;
 use crate::budget::Bound;
 use crate::call::{Outcome, Status};
-use crate::event::{Canceller, Decision, Delivery, Event, Origin, Spent, StepKind, Subject, Trigger, TurnEnd};
+use crate::event::{Canceller, Decision, Delivery, Event, Origin, Record, Spent, StepKind, Subject, Trigger, TurnEnd};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::limits::{LastStep, MAX_CUT_REPLIES, Policy};
 use crate::message::{FinishReason, Message, Part, Role, Usage};
@@ -197,7 +197,9 @@ impl Work {
         Phase::CallingModel { attempt: 1 }
     }
 
-    pub(super) fn accept(&mut self, reply: &Reply, seq: Seq) -> Phase {
+    pub(super) fn accept(&mut self, reply: &Reply, record: &Record) -> Phase {
+        let seq = record.seq;
+        self.turn.pay(&record.event);
         self.turn.spent.steps += 1;
         if reply.usage.total() > 0 {
             self.context_tokens = reply.usage.total();
@@ -272,7 +274,14 @@ impl Work {
         }
     }
 
-    pub(super) fn retry_or_fail(&mut self, attempt: u32, error: &ModelError, retry_at: Option<TimeMs>) -> Phase {
+    pub(super) fn retry_or_fail(
+        &mut self,
+        attempt: u32,
+        error: &ModelError,
+        retry_at: Option<TimeMs>,
+        record: &Record,
+    ) -> Phase {
+        self.turn.pay(&record.event);
         // Our own death is not the provider's fault.
         self.turn.failures += u32::from(error.kind != ModelErrorKind::Interrupted);
         let policy = &self.turn.policy;
@@ -474,7 +483,18 @@ impl TurnWork {
         }
     }
 
-    pub(super) fn spend(&mut self, usage: &Usage, cost_micros: Option<u64>, at_most: Option<&Bound>) {
+    /// Counts what a call used, whichever way it ended.
+    pub(super) fn pay(&mut self, event: &Event) {
+        match event {
+            Event::MessageFinished { reply, cost_micros, at_most, .. } => {
+                self.spend(&reply.usage, *cost_micros, at_most.as_ref());
+            }
+            Event::ModelFailed { usage, cost_micros, at_most, .. } => self.spend(usage, *cost_micros, at_most.as_ref()),
+            _ => {}
+        }
+    }
+
+    fn spend(&mut self, usage: &Usage, cost_micros: Option<u64>, at_most: Option<&Bound>) {
         self.spent.usage.add(usage);
         match cost_micros {
             Some(cost) => *self.spent.cost_micros.get_or_insert(0) += cost,
@@ -515,6 +535,10 @@ impl Ending {
     pub(super) fn new(end: TurnEnd, detail: impl Into<String>) -> Self {
         Self { end, detail: Some(detail.into()) }
     }
+}
+
+pub(super) fn short(detail: &str) -> Ending {
+    Ending::new(TurnEnd::Budget, detail)
 }
 
 pub(super) fn canceled(by: &Canceller) -> Ending {

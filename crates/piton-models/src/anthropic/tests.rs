@@ -112,7 +112,7 @@ fn marked(body: &Value) -> Vec<String> {
         }
         match value {
             Value::Array(list) => {
-                open.extend(list.iter().enumerate().map(|(n, item)| (format!("{at}/{n}"), item)).rev())
+                open.extend(list.iter().enumerate().map(|(n, item)| (format!("{at}/{n}"), item)).rev());
             }
             Value::Object(map) => open.extend(map.iter().map(|(key, item)| (format!("{at}/{key}"), item)).rev()),
             _ => {}
