@@ -53,11 +53,13 @@ impl Prompts {
     /// Measures the next call and weighs it against the budget of its turn.
     pub(crate) fn permit(&mut self, session: &Session, frame: &Frame, model: &dyn Model) -> Permit {
         let segments = self.measure(session, frame, model.name());
+        let input_tokens = self.ledger.most_tokens(&segments);
+        let price = model.price().map(|price| price.of_prompt(input_tokens));
         let call = Call {
             model: model.name(),
-            input_tokens: self.ledger.most_tokens(&segments),
+            input_tokens,
             output_tokens: frame.max_output_tokens.or(model.limits().max_output_tokens),
-            rates: model.price().map(|price| Rates { input: price.dearest_input(), output: price.dearest_output() }),
+            rates: price.map(|price| Rates { input: price.dearest_input(), output: price.output }),
         };
         let (output, permit) = match call.leave(&session.policy().budget, &session.used()) {
             Leave::Free => (call.longest_reply(), Permit::Granted(frame.max_output_tokens)),
@@ -89,7 +91,7 @@ impl Prompts {
 
     fn record(&self, segments: &[Segment], usage: &Usage, model: &dyn Model) -> Prompt {
         let lost = self.ledger.lost_tokens(usage);
-        let lost_micros = model.price().map(|price| price.cache_saving_micros(lost));
+        let lost_micros = model.price().map(|price| price.of_prompt(usage.input_tokens).cache_saving_micros(lost));
         Prompt { lost_micros, ..self.ledger.compare(segments) }
     }
 
