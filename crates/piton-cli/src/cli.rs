@@ -64,10 +64,10 @@ pub(crate) struct RunArgs {
     /// Stop after this many model replies; the last one sums up and calls no tools
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_steps: Option<u32>,
-    /// Stop when this many tokens are used, input and output together
+    /// Ask the model only while it can use no more tokens than this, input and output together
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_tokens: Option<u64>,
-    /// Stop when this much is spent, in US dollars (models with a known price)
+    /// Ask the model only while it can cost no more than this, in US dollars (models with a known price)
     #[arg(long, value_name = "USD")]
     pub(crate) max_cost: Option<f64>,
     /// Stop after this many seconds
@@ -166,6 +166,14 @@ pub(crate) enum SessionCommand {
         /// The session's id, or the beginning of one
         id: String,
         /// Every event, one JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// What a session used and cost, step by step, and what the provider's cache did for it
+    Cost {
+        /// The session's id, or the beginning of one
+        id: String,
+        /// One JSON object
         #[arg(long)]
         json: bool,
     },

@@ -65,7 +65,7 @@ pub(crate) async fn settings(
         }
     }
     let policy = policy(args, &config)?;
-    let has_no_price = |model: &&Arc<dyn Model>| model.price().is_none() && !is_free(model.name());
+    let has_no_price = |model: &&Arc<dyn Model>| model.price().is_none();
     if let Some(model) = models.iter().find(has_no_price).filter(|_| policy.budget.cost_micros.is_some()) {
         bail!(
             "the price of {} is not known here, so a limit in dollars cannot be kept. Limit the tokens instead, with \
@@ -77,12 +77,6 @@ pub(crate) async fn settings(
     settings.fallbacks = models;
     settings.policy = policy;
     Ok(settings)
-}
-
-/// Whether a model costs nothing by its nature: a server of this machine, or a recording.
-fn is_free(model: &str) -> bool {
-    let provider = model.split('/').next().unwrap_or_default();
-    provider == "recorded" || local_providers().any(|local| local.name == provider)
 }
 
 /// Settings with the default limits, nobody to ask.
@@ -266,7 +260,7 @@ pub(crate) fn probe_options() -> HttpOptions {
 
 /// The servers of this machine that need no key.
 pub(crate) fn local_providers() -> impl Iterator<Item = &'static Provider> {
-    PROVIDERS.iter().filter(|provider| provider.key_variables.is_empty() && provider.base_url.contains("127.0.0.1"))
+    PROVIDERS.iter().filter(|provider| provider.is_on_this_machine())
 }
 
 /// The first provider with a key, else the first local server that answers.

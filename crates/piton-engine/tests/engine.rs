@@ -150,7 +150,7 @@ impl Model for Chatter {
     }
 
     fn price(&self) -> Option<Price> {
-        Some(Price { input: 1.0, output: 2.0, cache_read: 0.0, cache_write: 0.0 })
+        Some(Price { input: 1.0, output: 2.0, cache_read: 0.0, cache_write: 0.0, long: None })
     }
 
     fn stream(&self, _request: Request) -> ModelStream {

