@@ -11,3 +11,4 @@ mod faults;
 mod robustness;
 mod run;
 mod stage;
+mod text_tools;
