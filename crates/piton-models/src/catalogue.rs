@@ -22,8 +22,8 @@ pub struct ModelFacts {
     pub price: Option<Price>,
     /// Whether it looks at images.
     pub images: bool,
-    /// Whether it calls tools.
-    pub tools: bool,
+    /// Whether it calls tools; said of models that converse, where it is known.
+    pub tools: Option<bool>,
     /// Whether it thinks before it answers.
     pub reasoning: bool,
 }
@@ -37,8 +37,7 @@ struct Line {
     max_output: Option<u32>,
     #[serde(default)]
     images: bool,
-    #[serde(default)]
-    tools: bool,
+    tools: Option<bool>,
     #[serde(default)]
     reasoning: bool,
     price: Option<Rates>,

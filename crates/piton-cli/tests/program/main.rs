@@ -13,4 +13,5 @@ mod money;
 mod robustness;
 mod run;
 mod stage;
+mod text_tools;
 mod undo;
