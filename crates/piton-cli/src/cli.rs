@@ -1,6 +1,8 @@
 //! The command line: what can be said, and nothing of what it means.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use piton_models::options::Effort;
 use std::path::PathBuf;
 
 /// A coding agent that fixes every step in a journal: nothing is lost, nothing runs twice.
@@ -45,6 +47,15 @@ pub(crate) struct RunArgs {
     /// Model to ask, as provider/name (see `piton models`)
     #[arg(short, long, value_name = "PROVIDER/NAME")]
     pub(crate) model: Option<String>,
+    /// How much the model thinks: none, minimal, low, medium, high, xhigh or max; each model gets the nearest it has
+    #[arg(long, value_name = "LEVEL", value_parser = effort())]
+    pub(crate) effort: Option<Effort>,
+    /// Most tokens of one answer, reasoning included
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_output: Option<u32>,
+    /// How much chance there is in the answers, from 0 to 2
+    #[arg(long, value_name = "T")]
+    pub(crate) temperature: Option<f64>,
     /// Run every tool without asking
     #[arg(short, long)]
     pub(crate) yes: bool,
@@ -84,6 +95,11 @@ pub(crate) struct RunArgs {
     /// Print the answer only
     #[arg(short, long)]
     pub(crate) quiet: bool,
+}
+
+/// One of the words for it; what is nearly one is answered with it.
+fn effort() -> impl TypedValueParser<Value = Effort> {
+    PossibleValuesParser::new(Effort::NAMES).try_map(|word| word.parse::<Effort>())
 }
 
 /// What `piton run` prints.

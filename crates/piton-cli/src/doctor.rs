@@ -3,6 +3,7 @@
 use crate::setup;
 use crate::surroundings::Surroundings;
 use crate::view;
+use piton_engine::config::Config;
 use piton_engine::engine::Engine;
 use piton_models::provider::{self, PROVIDERS};
 use std::path::{Path, PathBuf};
@@ -10,9 +11,11 @@ use std::path::{Path, PathBuf};
 /// Prints the findings. The exit code is 0 only if Piton could work.
 pub(crate) async fn doctor(around: &Surroundings) -> anyhow::Result<u8> {
     line("piton", &format!("{} ({})", env!("CARGO_PKG_VERSION"), around.exe.display()));
-    let mut healthy = configuration(around);
+    let config = setup::config(around);
+    let mut healthy = configuration(around, config.as_ref());
+    let config = config.unwrap_or_default();
     healthy &= sessions(around);
-    let models = keys(around) + local_servers(around).await;
+    let models = keys(around) + local_servers(&config, around).await;
     if models == 0 {
         line("models", "none: set a key, or start a local server (`piton run` tells which)");
     }
@@ -24,9 +27,9 @@ pub(crate) async fn doctor(around: &Surroundings) -> anyhow::Result<u8> {
     Ok(if healthy && models > 0 { 0 } else { crate::report::EXIT_FAILED })
 }
 
-fn configuration(around: &Surroundings) -> bool {
+fn configuration(around: &Surroundings, config: Result<&Config, &anyhow::Error>) -> bool {
     let path = around.config_file.display();
-    match setup::config(around) {
+    match config {
         Ok(_) if around.config_file.exists() => line("config", &format!("{path}")),
         Ok(_) => line("config", &format!("{path} (not there; the defaults hold)")),
         Err(error) => {
@@ -61,10 +64,10 @@ fn keys(around: &Surroundings) -> usize {
     found
 }
 
-async fn local_servers(around: &Surroundings) -> usize {
+async fn local_servers(config: &Config, around: &Surroundings) -> usize {
     let mut found = 0;
     for provider in setup::local_providers() {
-        let spec = setup::spec(provider.name, None, around);
+        let Ok(spec) = setup::spec(provider.name, None, config, around) else { continue };
         let address = spec.base_url.as_deref().unwrap_or(provider.base_url);
         if let Ok(models) = provider::list_models(&spec, &setup::probe_options()).await {
             line(provider.name, &format!("{} at {}", view::plural(models.len() as u64, "model"), address));

@@ -10,15 +10,16 @@ use serde_json::json;
 /// Lists them, provider by provider.
 pub(crate) async fn models(args: &ModelsArgs, around: &Surroundings) -> anyhow::Result<u8> {
     let mut found = 0;
-    let http = setup::http_options(&setup::config(around)?, around);
+    let config = setup::config(around)?;
     for provider in PROVIDERS {
-        let spec = setup::spec(provider.name, None, around);
+        let spec = setup::spec(provider.name, None, &config, around)?;
         let usable = spec.key.is_some() || spec.base_url.is_some() || !provider.needs_key;
         if !usable {
             continue;
         }
         let is_local = setup::local_providers().any(|local| local.name == provider.name);
-        let options = if is_local { setup::probe_options() } else { http.clone() };
+        let http = setup::http_options(provider.name, &config, around)?;
+        let options = if is_local { setup::probe_options() } else { http };
         match provider::list_models(&spec, &options).await {
             Ok(models) => {
                 for model in models {

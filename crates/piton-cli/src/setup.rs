@@ -2,14 +2,16 @@
 
 use crate::cli::RunArgs;
 use crate::surroundings::Surroundings;
+use crate::view;
 use anyhow::{Context, bail};
 use piton_core::limits::Policy;
 use piton_core::permission::{Action, Rule, Rules};
-use piton_engine::config::{Config, Protocol, Server, milliseconds};
+use piton_engine::config::{Config, Protocol, Server, milliseconds, nearest};
 use piton_engine::context;
 use piton_engine::engine::{Attendance, Settings};
-use piton_models::http::HttpOptions;
+use piton_models::http::{HttpOptions, Roots};
 use piton_models::model::Model;
+use piton_models::options::Options;
 use piton_models::provider::{self, PROBE_MS, PROVIDERS, Provider, ProviderSpec};
 use piton_models::recorded::{Recorded, Recorder};
 use piton_tools::runner::RunnerCommand;
@@ -33,7 +35,31 @@ pub(crate) fn config(around: &Surroundings) -> anyhow::Result<Config> {
 fn parsed(text: &str) -> anyhow::Result<Config> {
     let config = Config::parse(text)?;
     config.permission.keys().try_for_each(|tool| known_tool(tool))?;
+    for (name, server) in &config.providers {
+        known_provider(name, &format!("[providers.{name}]"), server, &config)?;
+    }
+    for model in config.models.keys() {
+        let name = model.split('/').next().unwrap_or_default();
+        let table = format!("[models.{model:?}]");
+        anyhow::ensure!(model.contains('/'), "{table} must be called provider/name, as the model is");
+        known_provider(name, &table, &Server::default(), &config)?;
+    }
     Ok(config)
+}
+
+/// What is said about a provider that does not exist is a mistake that would pass unnoticed.
+fn known_provider(name: &str, table: &str, server: &Server, config: &Config) -> anyhow::Result<()> {
+    if server.protocol.is_some() {
+        anyhow::ensure!(server.base_url.is_some(), "{table} says its protocol but not its base_url");
+        return Ok(());
+    }
+    let own = config.providers.iter().filter(|(_, server)| server.protocol.is_some()).map(|(name, _)| name.as_str());
+    let known: Vec<&str> = PROVIDERS.iter().map(|provider| provider.name).chain(own).collect();
+    if known.contains(&name) {
+        return Ok(());
+    }
+    let meant = nearest(name, known).map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
+    bail!("{table}: there is no provider `{name}`, and a server of your own needs `protocol` and `base_url`{meant}")
 }
 
 /// Everything a session needs besides its task. The model is the one that was named, else the one that the session had
@@ -46,7 +72,7 @@ pub(crate) async fn settings(
 ) -> anyhow::Result<Settings> {
     let config = config(around)?;
     let said = args.model.as_deref().or(had).or(config.model.as_deref());
-    let mut model = model(said, &config, around, &http_options(&config, around)).await?;
+    let mut model = model(said, said_options(args)?, &config, around).await?;
     if let Some(path) = &args.record {
         let is_used = std::fs::metadata(path).is_ok_and(|file| file.len() > 0);
         anyhow::ensure!(!is_used || had.is_some(), "{} is not empty; record to a new file", path.display());
@@ -67,6 +93,16 @@ pub(crate) async fn settings(
         );
     }
     Ok(settings)
+}
+
+/// What the command line sets about the answers.
+fn said_options(args: &RunArgs) -> anyhow::Result<Options> {
+    let &RunArgs { temperature, max_output, effort, .. } = args;
+    let options = Options { temperature, max_output, effort, ..Options::default() };
+    match options.mistake() {
+        Some((key, what)) => bail!("--{} must be {what}", key.replace('_', "-")),
+        None => Ok(options),
+    }
 }
 
 /// Whether a model costs nothing by its nature: a server of this machine, or a recording.
@@ -142,11 +178,11 @@ fn without_questions(rules: Rules) -> Rules {
 /// The model that was named, or one that can be found.
 pub(crate) async fn model(
     said: Option<&str>,
+    options: Options,
     config: &Config,
     around: &Surroundings,
-    http: &HttpOptions,
 ) -> anyhow::Result<Arc<dyn Model>> {
-    let Some(said) = said else { return find_model(around, http).await };
+    let Some(said) = said else { return find_model(options, config, around).await };
     let (name, model) = match said.split_once('/') {
         Some((name, model)) => (name, Some(model.to_owned())),
         None => (said, None),
@@ -160,11 +196,40 @@ pub(crate) async fn model(
         let cassette = Recorded::parse(&text).with_context(|| path.clone())?;
         return Ok(Arc::new(cassette.named(format!("recorded/{path}"))));
     }
-    let spec = match config.providers.get(name) {
-        Some(server) => own_server(name, model, server, around)?,
-        None => spec(name, model, around),
-    };
-    Ok(provider::open(&spec, http)?)
+    open(spec(name, model, config, around)?, options, config, around)
+}
+
+/// The model of a spec, with what was set about its answers. Says what of that will not be sent.
+fn open(
+    mut spec: ProviderSpec,
+    said: Options,
+    config: &Config,
+    around: &Surroundings,
+) -> anyhow::Result<Arc<dyn Model>> {
+    let name = spec.label.as_deref().unwrap_or(&spec.provider);
+    let default = provider::find(&spec.provider).and_then(|known| known.default_model);
+    let model = spec.model.as_deref().or(default).unwrap_or_default();
+    let options = said.or(&config.options(name, model));
+    let http = http_options(name, config, around)?;
+    spec.options = options;
+    for line in provider::left_out(&spec) {
+        view::write_stderr(&format!("note: {line}\n"));
+    }
+    Ok(provider::open(&spec, &http)?)
+}
+
+/// What environment and configuration say about a provider.
+pub(crate) fn spec(
+    name: &str,
+    model: Option<String>,
+    config: &Config,
+    around: &Surroundings,
+) -> anyhow::Result<ProviderSpec> {
+    let server = config.providers.get(name);
+    match server.and_then(|server| Some((server, server.protocol?))) {
+        Some((server, protocol)) => own_server(name, model, server, protocol, around),
+        None => known_server(name, model, server, around),
+    }
 }
 
 /// A server that the configuration describes.
@@ -172,26 +237,54 @@ fn own_server(
     name: &str,
     model: Option<String>,
     server: &Server,
+    protocol: Protocol,
     around: &Surroundings,
 ) -> anyhow::Result<ProviderSpec> {
-    let provider = match server.protocol {
+    let provider = match protocol {
         Protocol::Chat => "openai-chat",
         Protocol::Responses => "openai-responses",
         Protocol::Anthropic => "anthropic",
         Protocol::Gemini => "google",
         Protocol::Ollama => "ollama-native",
     };
-    let by_variable = server.key_variable.as_deref().and_then(|variable| around.var(variable)).map(str::to_owned);
-    let key = match (by_variable, &server.key_command) {
-        (None, Some(command)) => Some(printed_key(name, command)?),
-        (key, _) => key,
-    };
     anyhow::ensure!(
         model.as_deref().is_some_and(|model| !model.is_empty()),
         "which model of {name}? name one as {name}/MODEL"
     );
-    let base_url = Some(server.base_url.clone());
-    Ok(ProviderSpec { provider: provider.to_owned(), model, base_url, key, label: Some(name.to_owned()) })
+    let key = configured_key(name, server, around)?;
+    let base_url = server.base_url.clone();
+    let label = Some(name.to_owned());
+    Ok(ProviderSpec { provider: provider.to_owned(), model, base_url, key, label, ..ProviderSpec::default() })
+}
+
+/// A provider of the table, at its own address or at another.
+fn known_server(
+    name: &str,
+    model: Option<String>,
+    server: Option<&Server>,
+    around: &Surroundings,
+) -> anyhow::Result<ProviderSpec> {
+    let known = provider::find(name);
+    let by_variable = known.and_then(|known| known.base_url_variable).and_then(|variable| around.var(variable));
+    let base_url = by_variable.map(str::to_owned).or_else(|| server?.base_url.clone());
+    // A key goes to the server it is for: the provider's own, or one that was named on purpose.
+    let known = known.filter(|known| known.needs_key || base_url.is_some());
+    let by_variable = known.and_then(|known| known.key_variables.iter().find_map(|variable| around.var(variable)));
+    let key = match (by_variable, server) {
+        (Some(key), _) => Some(key.to_owned()),
+        (None, Some(server)) => configured_key(name, server, around)?,
+        (None, None) => None,
+    };
+    Ok(ProviderSpec { provider: name.to_owned(), model, base_url, key, ..ProviderSpec::default() })
+}
+
+/// The key that the configuration leads to.
+fn configured_key(name: &str, server: &Server, around: &Surroundings) -> anyhow::Result<Option<String>> {
+    let by_variable = server.key_variable.as_deref().and_then(|variable| around.var(variable)).map(str::to_owned);
+    match (by_variable, &server.key_command) {
+        (None, Some(command)) => Ok(Some(printed_key(name, command)?)),
+        (key, _) => Ok(key),
+    }
 }
 
 /// The key that a command prints.
@@ -203,35 +296,29 @@ fn printed_key(name: &str, command: &str) -> anyhow::Result<String> {
     key.with_context(|| format!("the key_command of {name} printed no key"))
 }
 
-/// What the environment says about a provider.
-pub(crate) fn spec(name: &str, model: Option<String>, around: &Surroundings) -> ProviderSpec {
-    let known = provider::find(name);
-    let base_url = known.and_then(|known| known.base_url_variable).and_then(|variable| around.var(variable));
-    // A key goes to the server it is for: the provider's own, or one that was named on purpose.
-    let known = known.filter(|known| known.needs_key || base_url.is_some());
-    let key = known.and_then(|known| known.key_variables.iter().find_map(|variable| around.var(variable)));
-    ProviderSpec {
-        provider: name.to_owned(),
-        model,
-        base_url: base_url.map(str::to_owned),
-        key: key.map(str::to_owned),
-        label: None,
-    }
+/// How a provider is talked to: by the configuration, and through the proxy that it or the environment names, except
+/// for servers of this machine.
+pub(crate) fn http_options(name: &str, config: &Config, around: &Surroundings) -> anyhow::Result<HttpOptions> {
+    let default = HttpOptions::default();
+    let http = &config.http;
+    let any = |names: &[&str]| names.iter().find_map(|name| around.var(name)).map(str::to_owned);
+    let proxy = http.proxy.clone().or_else(|| any(&["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]));
+    let own = http.no_proxy.clone().or_else(|| any(&["NO_PROXY", "no_proxy"]));
+    let own = own.map(|hosts| format!(",{hosts}")).unwrap_or_default();
+    let ca_file = config.providers.get(name).and_then(|server| server.ca_file.as_ref()).or(http.ca_file.as_ref());
+    Ok(HttpOptions {
+        connect_timeout_ms: http.connect_timeout.map_or(default.connect_timeout_ms, milliseconds),
+        stall_ms: http.stall_timeout.map_or(default.stall_ms, milliseconds),
+        proxy: proxy.filter(|proxy| !proxy.is_empty()),
+        no_proxy: Some(format!("localhost,127.0.0.1,::1{own}")),
+        roots: ca_file.map(|path| certificates(path)).transpose()?.unwrap_or_default(),
+        ..default
+    })
 }
 
-/// How providers are talked to: by the configuration, and through the proxy that the environment names, except for
-/// servers of this machine.
-pub(crate) fn http_options(config: &Config, around: &Surroundings) -> HttpOptions {
-    let default = HttpOptions::default();
-    let any = |names: &[&str]| names.iter().find_map(|name| around.var(name)).map(str::to_owned);
-    let own = any(&["NO_PROXY", "no_proxy"]).map(|hosts| format!(",{hosts}")).unwrap_or_default();
-    HttpOptions {
-        connect_timeout_ms: config.http.connect_timeout.map_or(default.connect_timeout_ms, milliseconds),
-        stall_ms: config.http.stall_timeout.map_or(default.stall_ms, milliseconds),
-        proxy: any(&["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]),
-        no_proxy: Some(format!("localhost,127.0.0.1,::1{own}")),
-        ..default
-    }
+fn certificates(path: &str) -> anyhow::Result<Roots> {
+    let pem = std::fs::read(path).with_context(|| format!("cannot read the ca_file {path}"))?;
+    Roots::parse(&pem).with_context(|| format!("the ca_file {path} holds no sound certificate in PEM form"))
 }
 
 /// How a server of this machine that may not be there is talked to.
@@ -245,20 +332,20 @@ pub(crate) fn local_providers() -> impl Iterator<Item = &'static Provider> {
 }
 
 /// The first provider with a key, else the first local server that answers.
-async fn find_model(around: &Surroundings, http: &HttpOptions) -> anyhow::Result<Arc<dyn Model>> {
+async fn find_model(options: Options, config: &Config, around: &Surroundings) -> anyhow::Result<Arc<dyn Model>> {
     let keyed = ["anthropic", "openai", "openrouter"];
     for name in keyed {
-        let spec = spec(name, None, around);
+        let spec = spec(name, None, config, around)?;
         if spec.key.is_some() {
-            return Ok(provider::open(&spec, http)?);
+            return open(spec, options, config, around);
         }
     }
     for local in local_providers() {
-        let mut spec = spec(local.name, None, around);
+        let mut spec = spec(local.name, None, config, around)?;
         let Ok(models) = provider::list_models(&spec, &probe_options()).await else { continue };
         let Some(first) = models.first() else { continue };
         spec.model = Some(first.id.clone());
-        return Ok(provider::open(&spec, http)?);
+        return open(spec, options, config, around);
     }
     bail!(NO_MODEL)
 }
@@ -294,12 +381,15 @@ mod tests {
 
     #[test]
     fn a_key_goes_only_to_the_server_it_is_for() {
+        let spec = |name: &str, around: &Surroundings| {
+            super::spec(name, None, &Config::default(), around).expect("nothing can go wrong here")
+        };
         let keyed = around(&[("OPENAI_API_KEY", "sk-1")]);
-        assert_eq!(spec("openai", None, &keyed).key.as_deref(), Some("sk-1"));
-        assert_eq!(spec("openai-chat", None, &keyed).key, None, "whoever listens on this machine is not OpenAI");
-        assert!(local_providers().all(|local| spec(local.name, None, &keyed).key.is_none()));
+        assert_eq!(spec("openai", &keyed).key.as_deref(), Some("sk-1"));
+        assert_eq!(spec("openai-chat", &keyed).key, None, "whoever listens on this machine is not OpenAI");
+        assert!(local_providers().all(|local| spec(local.name, &keyed).key.is_none()));
         let named = around(&[("OPENAI_API_KEY", "sk-1"), ("OPENAI_BASE_URL", "http://my.server/v1")]);
-        assert_eq!(spec("openai-chat", None, &named).key.as_deref(), Some("sk-1"));
+        assert_eq!(spec("openai-chat", &named).key.as_deref(), Some("sk-1"));
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub mod gemini;
 pub mod ollama;
 pub mod responses;
 pub mod catalogue;
+pub mod options;
 pub mod errors;
 
 pub mod http;

@@ -4,13 +4,15 @@
 //! caller's business.
 
 use crate::anthropic::DEFAULT_MAX_TOKENS;
-use crate::catalogue;
+use crate::catalogue::{self, ModelFacts};
 use crate::chat::Dialect;
 use crate::http::{Http, HttpOptions};
 use crate::model::{Model, ModelLimits};
+use crate::options::{Options, Target, Thinking, Translated};
 use crate::remote::{Remote, Server, Wire};
 use piton_core::model::{ModelError, ModelErrorKind};
 use reqwest::Url;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
@@ -34,6 +36,8 @@ pub struct Provider {
     pub needs_key: bool,
     /// The model used where none is named.
     pub default_model: Option<&'static str>,
+    /// How it is told how much to think, where it speaks Chat Completions.
+    pub thinking: Thinking,
     /// Where its models are described.
     pub docs: &'static str,
 }
@@ -69,6 +73,7 @@ pub const PROVIDERS: &[Provider] = &[
     Provider {
         base_url_variable: Some("OPENAI_BASE_URL"),
         default_model: Some("gpt-5.4"),
+        thinking: Thinking::Scale,
         ..hosted("openai", "https://api.openai.com/v1", &["OPENAI_API_KEY"], "https://platform.openai.com/docs/models")
     },
     Provider {
@@ -105,15 +110,22 @@ pub const PROVIDERS: &[Provider] = &[
     Provider {
         base_url_variable: Some("OPENROUTER_BASE_URL"),
         default_model: Some("openai/gpt-5.5"),
+        thinking: Thinking::Object,
         ..hosted("openrouter", "https://openrouter.ai/api/v1", &["OPENROUTER_API_KEY"], "https://openrouter.ai/models")
     },
-    hosted("deepseek", "https://api.deepseek.com", &["DEEPSEEK_API_KEY"], "https://api-docs.deepseek.com"),
-    hosted(
-        "mistral",
-        "https://api.mistral.ai/v1",
-        &["MISTRAL_API_KEY"],
-        "https://docs.mistral.ai/getting-started/models",
-    ),
+    Provider {
+        thinking: Thinking::SwitchAndTwo,
+        ..hosted("deepseek", "https://api.deepseek.com", &["DEEPSEEK_API_KEY"], "https://api-docs.deepseek.com")
+    },
+    Provider {
+        thinking: Thinking::Two,
+        ..hosted(
+            "mistral",
+            "https://api.mistral.ai/v1",
+            &["MISTRAL_API_KEY"],
+            "https://docs.mistral.ai/getting-started/models",
+        )
+    },
     hosted("xai", "https://api.x.ai/v1", &["XAI_API_KEY"], "https://docs.x.ai/docs/models"),
     hosted("groq", "https://api.groq.com/openai/v1", &["GROQ_API_KEY"], "https://console.groq.com/docs/models"),
     hosted(
@@ -129,24 +141,33 @@ pub const PROVIDERS: &[Provider] = &[
         "https://docs.together.ai/docs/serverless-models",
     ),
     hosted("fireworks", "https://api.fireworks.ai/inference/v1", &["FIREWORKS_API_KEY"], "https://docs.fireworks.ai"),
-    hosted(
-        "moonshot",
-        "https://api.moonshot.ai/v1",
-        &["MOONSHOT_API_KEY"],
-        "https://platform.moonshot.ai/docs/api/chat",
-    ),
-    hosted(
-        "zai",
-        "https://api.z.ai/api/paas/v4",
-        &["ZAI_API_KEY", "ZHIPU_API_KEY"],
-        "https://docs.z.ai/guides/overview/pricing",
-    ),
-    hosted(
-        "alibaba",
-        "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
-        &["DASHSCOPE_API_KEY"],
-        "https://www.alibabacloud.com/help/en/model-studio/models",
-    ),
+    Provider {
+        thinking: Thinking::Switch,
+        ..hosted(
+            "moonshot",
+            "https://api.moonshot.ai/v1",
+            &["MOONSHOT_API_KEY"],
+            "https://platform.moonshot.ai/docs/api/chat",
+        )
+    },
+    Provider {
+        thinking: Thinking::Switch,
+        ..hosted(
+            "zai",
+            "https://api.z.ai/api/paas/v4",
+            &["ZAI_API_KEY", "ZHIPU_API_KEY"],
+            "https://docs.z.ai/guides/overview/pricing",
+        )
+    },
+    Provider {
+        thinking: Thinking::Qwen,
+        ..hosted(
+            "alibaba",
+            "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+            &["DASHSCOPE_API_KEY"],
+            "https://www.alibabacloud.com/help/en/model-studio/models",
+        )
+    },
     Provider {
         protocol: WireProtocol::Anthropic,
         ..hosted(
@@ -162,15 +183,27 @@ pub const PROVIDERS: &[Provider] = &[
         &["HF_TOKEN"],
         "https://huggingface.co/docs/inference-providers",
     ),
-    hosted("vercel", "https://ai-gateway.vercel.sh/v1", &["AI_GATEWAY_API_KEY"], "https://vercel.com/docs/ai-gateway"),
-    hosted(
-        "github",
-        "https://models.github.ai/inference",
-        &["GITHUB_MODELS_TOKEN", "GITHUB_TOKEN"],
-        "https://docs.github.com/en/github-models",
-    ),
+    Provider {
+        thinking: Thinking::Scale,
+        ..hosted(
+            "vercel",
+            "https://ai-gateway.vercel.sh/v1",
+            &["AI_GATEWAY_API_KEY"],
+            "https://vercel.com/docs/ai-gateway",
+        )
+    },
+    Provider {
+        thinking: Thinking::Scale,
+        ..hosted(
+            "github",
+            "https://models.github.ai/inference",
+            &["GITHUB_MODELS_TOKEN", "GITHUB_TOKEN"],
+            "https://docs.github.com/en/github-models",
+        )
+    },
     Provider {
         base_url_variable: Some("AZURE_OPENAI_BASE_URL"),
+        thinking: Thinking::Scale,
         base_url_example: "https://RESOURCE.openai.azure.com/openai/v1",
         ..hosted(
             "azure",
@@ -215,6 +248,7 @@ const fn hosted(
         base_url_variable: None,
         needs_key: true,
         default_model: None,
+        thinking: Thinking::Three,
         docs,
     }
 }
@@ -230,7 +264,7 @@ pub fn find(name: &str) -> Option<&'static Provider> {
 }
 
 /// What was said about the model to use.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct ProviderSpec {
     /// The provider's name.
     pub provider: String,
@@ -242,6 +276,8 @@ pub struct ProviderSpec {
     pub key: Option<String>,
     /// What people call this server, where it is one of their own and `provider` only says how to talk to it.
     pub label: Option<String>,
+    /// What is set about its answers.
+    pub options: Options,
 }
 
 impl fmt::Debug for ProviderSpec {
@@ -252,6 +288,7 @@ impl fmt::Debug for ProviderSpec {
             .field("base_url", &self.base_url)
             .field("key", &self.key.as_ref().map(|_| "[key]"))
             .field("label", &self.label)
+            .field("options", &self.options)
             .finish()
     }
 }
@@ -297,6 +334,12 @@ pub enum OpenError {
         /// The address as given.
         url: String,
     },
+    /// A header is none.
+    #[error("{name:?} cannot be sent as a header, or its value cannot")]
+    BadHeader {
+        /// Its name.
+        name: String,
+    },
 }
 
 /// The model that was asked for. Connects to nothing yet.
@@ -307,18 +350,48 @@ pub fn open(spec: &ProviderSpec, options: &HttpOptions) -> Result<Arc<dyn Model>
     };
     let key = key(provider, spec)?;
     let url = address(provider, spec, Endpoint::Replies)?;
-    // Somebody's own server may call anything by any name.
-    let facts = if spec.label.is_some() { None } else { catalogue::look_up(provider.name, model) };
-    let (limits, price) = facts.map_or((ModelLimits::default(), None), |facts| (facts.limits, facts.price));
+    let (limits, price) =
+        facts(provider, spec, model).map_or((ModelLimits::default(), None), |facts| (facts.limits, facts.price));
     let wire = wire(provider.protocol, &url, limits);
+    let headers = headers(&spec.options)?;
     Ok(Arc::new(Remote {
         name: format!("{}/{model}", spec.label.as_deref().unwrap_or(provider.name)),
         model: model.to_owned(),
         wire,
-        server: Arc::new(Server { http: Http::new(options.clone()), url, wire, key }),
+        server: Arc::new(Server { http: Http::new(options.clone()), url, wire, key, headers }),
         limits,
         price,
+        max_output: spec.options.max_output,
+        extra: translated(provider, spec, model, limits).body.into(),
     }))
+}
+
+/// What of the options will not be sent to the model, since it would refuse it; a line for each.
+pub fn left_out(spec: &ProviderSpec) -> Vec<String> {
+    let Ok(provider) = known(&spec.provider) else { return Vec::new() };
+    let Some(model) = spec.model.as_deref().or(provider.default_model) else { return Vec::new() };
+    translated(provider, spec, model, facts(provider, spec, model).map(|facts| facts.limits).unwrap_or_default())
+        .left_out
+}
+
+fn translated(provider: &Provider, spec: &ProviderSpec, model: &str, limits: ModelLimits) -> Translated {
+    let max_tokens = spec.options.max_output.unwrap_or(usual_max_tokens(limits));
+    spec.options.translate(Target { protocol: provider.protocol, thinking: provider.thinking, model, max_tokens })
+}
+
+/// What is known of the model. Somebody's own server may call anything by any name.
+fn facts(provider: &Provider, spec: &ProviderSpec, model: &str) -> Option<ModelFacts> {
+    if spec.label.is_some() { None } else { catalogue::look_up(provider.name, model) }
+}
+
+fn headers(options: &Options) -> Result<HeaderMap, OpenError> {
+    let header = |(name, value): (&String, &String)| {
+        let parsed = HeaderName::from_bytes(name.as_bytes()).ok().zip(HeaderValue::from_str(value).ok());
+        let (name, mut value) = parsed.ok_or_else(|| OpenError::BadHeader { name: name.clone() })?;
+        value.set_sensitive(true);
+        Ok((name, value))
+    };
+    options.headers.iter().map(header).collect()
 }
 
 fn wire(protocol: WireProtocol, url: &Url, limits: ModelLimits) -> Wire {
@@ -327,10 +400,13 @@ fn wire(protocol: WireProtocol, url: &Url, limits: ModelLimits) -> Wire {
         WireProtocol::Responses => Wire::Responses,
         WireProtocol::Gemini => Wire::Gemini,
         WireProtocol::Ollama => Wire::Ollama,
-        WireProtocol::Anthropic => Wire::Anthropic {
-            max_tokens: limits.max_output_tokens.map_or(DEFAULT_MAX_TOKENS, |most| most.min(USUAL_MAX_TOKENS)),
-        },
+        WireProtocol::Anthropic => Wire::Anthropic { max_tokens: usual_max_tokens(limits) },
     }
+}
+
+/// What Messages is told where nobody says how long an answer may be.
+fn usual_max_tokens(limits: ModelLimits) -> u32 {
+    limits.max_output_tokens.map_or(DEFAULT_MAX_TOKENS, |most| most.min(USUAL_MAX_TOKENS))
 }
 
 /// Whose Chat Completions are spoken at this host.
@@ -375,7 +451,8 @@ pub async fn list_models(spec: &ProviderSpec, options: &HttpOptions) -> Result<V
     let key = key(provider, spec)?;
     let url = address(provider, spec, Endpoint::Models)?;
     let wire = wire(provider.protocol, &url, ModelLimits::default());
-    let server = Server { http: Http::new(options.clone()), url, wire, key };
+    let headers = headers(&spec.options)?;
+    let server = Server { http: Http::new(options.clone()), url, wire, key, headers };
     Ok(listed(&server.get().await?)?)
 }
 

@@ -16,6 +16,7 @@ use crate::gemini;
 use crate::http::{self, Http};
 use crate::model::{Model, ModelLimits, ModelStream, Price};
 use crate::ollama;
+use crate::options;
 use crate::provider::WireProtocol;
 use crate::responses;
 use crate::wire::{self, Body, Progress};
@@ -23,7 +24,7 @@ use piton_core::message::{FinishReason, Message, Part, Role, Usage};
 use piton_core::model::{ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Response, Url};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -79,6 +80,10 @@ pub(crate) struct Remote {
     pub(crate) server: Arc<Server>,
     pub(crate) limits: ModelLimits,
     pub(crate) price: Option<Price>,
+    /// The longest answer, where the request does not say.
+    pub(crate) max_output: Option<u32>,
+    /// What options add to every body.
+    pub(crate) extra: Arc<Map<String, Value>>,
 }
 
 /// Where requests go, and with which key.
@@ -87,6 +92,8 @@ pub(crate) struct Server {
     pub(crate) url: Url,
     pub(crate) wire: Wire,
     pub(crate) key: Option<String>,
+    /// Headers that somebody added. They win over ours.
+    pub(crate) headers: HeaderMap,
 }
 
 impl Model for Remote {
@@ -106,9 +113,11 @@ impl Model for Remote {
         if request.model.is_empty() {
             request.model.clone_from(&self.model);
         }
+        request.max_output_tokens = request.max_output_tokens.or(self.max_output);
         let flow = Flow {
             server: Arc::clone(&self.server),
             wire: self.wire,
+            extra: Arc::clone(&self.extra),
             request,
             phase: Phase::Ask,
             paused: Paused::default(),
@@ -122,6 +131,7 @@ impl Model for Remote {
 struct Flow {
     server: Arc<Server>,
     wire: Wire,
+    extra: Arc<Map<String, Value>>,
     request: Request,
     phase: Phase,
     paused: Paused,
@@ -162,7 +172,9 @@ impl Flow {
 
     async fn ask(&mut self) -> Result<Phase, ModelError> {
         let url = self.wire.address(&self.server.url, &self.request.model);
-        let json = self.wire.encode(&self.request).to_string().into_bytes();
+        let mut body = self.wire.encode(&self.request);
+        options::merge(&mut body, Value::Object((*self.extra).clone()));
+        let json = body.to_string().into_bytes();
         let response = self.server.post(&url, json).await?;
         Ok(Phase::Read { response: Box::new(response), body: Body::new(wire::protocol(self.wire.protocol())) })
     }
@@ -303,6 +315,7 @@ impl Server {
             value.set_sensitive(true);
             headers.insert(HeaderName::from_static(name), value);
         }
+        headers.extend(self.headers.clone());
         Ok(headers)
     }
 
