@@ -30,6 +30,9 @@ pub(crate) enum Command {
     Session(SessionCommand),
     /// List the models that can be asked from here
     Models(ModelsArgs),
+    /// Keep a provider's key, list where keys are, or forget one
+    #[command(subcommand)]
+    Auth(AuthCommand),
     /// Say what Piton finds on this machine: keys by name, local servers, tools, the database
     Doctor,
     /// Print a completion script for a shell
@@ -153,6 +156,26 @@ pub(crate) enum SessionCommand {
     Verify {
         /// The session's id, or the beginning of one
         id: String,
+    },
+}
+
+/// `piton auth …`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuthCommand {
+    /// Keep a key: typed here without being shown, or piped in. In the keyring, or a file of your own where there is none
+    Login {
+        /// The provider, such as anthropic
+        provider: String,
+        /// In the file, even where there is a keyring
+        #[arg(long)]
+        file: bool,
+    },
+    /// Say for every provider with a key where it is found. Keys are not shown
+    List,
+    /// Forget the key that was kept
+    Logout {
+        /// The provider
+        provider: String,
     },
 }
 

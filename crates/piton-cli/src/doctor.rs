@@ -1,12 +1,12 @@
 //! `piton doctor`: what is found on this machine. Keys by name, never by value.
 
+use crate::keys::{self, Place};
 use crate::setup;
 use crate::surroundings::Surroundings;
 use crate::view;
 use piton_engine::config::Config;
 use piton_engine::engine::Engine;
 use piton_models::provider::{self, PROVIDERS};
-use std::path::{Path, PathBuf};
 
 /// Prints the findings. The exit code is 0 only if Piton could work.
 pub(crate) async fn doctor(around: &Surroundings) -> anyhow::Result<u8> {
@@ -15,12 +15,19 @@ pub(crate) async fn doctor(around: &Surroundings) -> anyhow::Result<u8> {
     let mut healthy = configuration(around, config.as_ref());
     let config = config.unwrap_or_default();
     healthy &= sessions(around);
-    let models = keys(around) + local_servers(&config, around).await;
+    let models = keys(&config, around).unwrap_or_else(|error| {
+        line("key", &format!("{error:#}"));
+        healthy = false;
+        0
+    }) + local_servers(&config, around).await;
     if models == 0 {
-        line("models", "none: set a key, or start a local server (`piton run` tells which)");
+        line(
+            "models",
+            "none: keep a key (`piton auth login PROVIDER`), or start a local server (`piton run` tells which)",
+        );
     }
     for tool in ["bash", "git", "bwrap"] {
-        let found = find_program(around, tool);
+        let found = around.find_program(tool);
         line(tool, &found.map_or("not found".to_owned(), |path| path.display().to_string()));
     }
     line("sandbox", "none yet: tools run with your rights, and ask before they act");
@@ -53,15 +60,18 @@ fn sessions(around: &Surroundings) -> bool {
     true
 }
 
-fn keys(around: &Surroundings) -> usize {
+fn keys(config: &Config, around: &Surroundings) -> anyhow::Result<usize> {
     let mut found = 0;
-    for variable in PROVIDERS.iter().flat_map(|provider| provider.key_variables) {
-        if around.var(variable).is_some() {
-            line("key", &format!("{variable} is set"));
-            found += 1;
+    let own = config.providers.keys().map(String::as_str).filter(|name| provider::find(name).is_none());
+    for name in PROVIDERS.iter().map(|provider| provider.name).chain(own) {
+        match keys::places(name, config, around)?.first() {
+            None => continue,
+            Some(Place::Variable(variable)) => line("key", &format!("{variable} is set ({name})")),
+            Some(place) => line("key", &format!("{name}: in {place}")),
         }
+        found += 1;
     }
-    found
+    Ok(found)
 }
 
 async fn local_servers(config: &Config, around: &Surroundings) -> usize {
@@ -75,11 +85,6 @@ async fn local_servers(config: &Config, around: &Surroundings) -> usize {
         }
     }
     found
-}
-
-fn find_program(around: &Surroundings, name: &str) -> Option<PathBuf> {
-    let path = around.var("PATH")?;
-    path.split(':').map(|dir| Path::new(dir).join(name)).find(|path| path.is_file())
 }
 
 fn line(what: &str, text: &str) {

@@ -1,34 +1,30 @@
-//! `piton models`: which models can be asked from here.
+//! `piton models`: which models can be asked from here, and with whose key.
 
 use crate::cli::ModelsArgs;
+use crate::keys;
 use crate::setup;
 use crate::surroundings::Surroundings;
 use crate::view;
-use piton_models::provider::{self, PROVIDERS, Provider};
+use piton_engine::config::Config;
+use piton_models::provider::{self, ListedModel, PROVIDERS};
 use serde_json::json;
 
-/// Lists them, provider by provider.
+/// Lists them, provider by provider. One that fails does not hide the others.
 pub(crate) async fn models(args: &ModelsArgs, around: &Surroundings) -> anyhow::Result<u8> {
-    let mut found = 0;
     let config = setup::config(around)?;
-    for provider in PROVIDERS {
-        let spec = setup::spec(provider.name, None, &config, around)?;
-        let usable = spec.key.is_some() || spec.base_url.is_some() || !provider.needs_key;
-        if !usable {
-            continue;
-        }
-        let is_local = setup::local_providers().any(|local| local.name == provider.name);
-        let http = setup::http_options(provider.name, &config, around)?;
-        let options = if is_local { setup::probe_options() } else { http };
-        match provider::list_models(&spec, &options).await {
+    let own = config.providers.iter().filter(|(_, server)| server.protocol.is_some()).map(|(name, _)| name.as_str());
+    let mut found = 0;
+    for name in PROVIDERS.iter().map(|provider| provider.name).chain(own) {
+        match list(name, &config, around).await {
             Ok(models) => {
-                for model in models {
-                    found += 1;
-                    show(args, provider, &model.id, model.window_tokens);
+                let place = keys::places(name, &config, around)?.first().map(ToString::to_string);
+                if let (Some(place), false) = (&place, args.json) {
+                    view::write_stderr(&format!("{name}: key from {place}\n"));
                 }
+                models.iter().for_each(|model| show(args, name, model, place.as_deref()));
+                found += models.len();
             }
-            Err(_) if is_local => {}
-            Err(error) => view::write_stderr(&format!("{}: {error}\n", provider.name)),
+            Err(error) => view::write_stderr(&format!("{name}: {error:#}\n")),
         }
     }
     if found == 0 {
@@ -38,15 +34,27 @@ pub(crate) async fn models(args: &ModelsArgs, around: &Surroundings) -> anyhow::
     Ok(0)
 }
 
-fn show(args: &ModelsArgs, provider: &Provider, id: &str, window: Option<u64>) {
-    let name = format!("{}/{id}", provider.name);
+/// The models of a provider; none where nobody set it up.
+async fn list(name: &str, config: &Config, around: &Surroundings) -> anyhow::Result<Vec<ListedModel>> {
+    let spec = setup::spec(name, None, config, around)?;
+    let needs_key = provider::find(name).is_none_or(|provider| provider.needs_key);
+    if spec.key.is_none() && spec.base_url.is_none() && needs_key {
+        return Ok(Vec::new());
+    }
+    if setup::local_providers().any(|local| local.name == name) {
+        // A server of this machine that is not there is nothing to report.
+        return Ok(provider::list_models(&spec, &setup::probe_options()).await.unwrap_or_default());
+    }
+    Ok(provider::list_models(&spec, &setup::http_options(name, config, around)?).await?)
+}
+
+fn show(args: &ModelsArgs, provider: &str, model: &ListedModel, key: Option<&str>) {
+    let name = format!("{provider}/{}", model.id);
     if args.json {
-        view::write_stdout(&format!(
-            "{}\n",
-            json!({"model": name, "provider": provider.name, "window_tokens": window})
-        ));
+        let line = json!({"model": name, "provider": provider, "window_tokens": model.window_tokens, "key": key});
+        view::write_stdout(&format!("{line}\n"));
         return;
     }
-    let window = window.map(|tokens| format!("  {} tokens", view::thousands(tokens))).unwrap_or_default();
+    let window = model.window_tokens.map(|tokens| format!("  {} tokens", view::thousands(tokens))).unwrap_or_default();
     view::write_stdout(&format!("{name}{window}\n"));
 }

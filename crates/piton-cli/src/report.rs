@@ -100,9 +100,10 @@ fn open_hint(error: &OpenError) -> Option<String> {
             let meant = meant.map(|word| format!("Did you mean {word}? ")).unwrap_or_default();
             Some(format!("{meant}Name a model as provider/name; `piton models` lists them."))
         }
-        OpenError::MissingKey { .. } => {
-            Some("Without any key: piton demo, or a local server such as Ollama.".to_owned())
-        }
+        OpenError::MissingKey { provider, .. } => Some(format!(
+            "Or keep it for good: piton auth login {provider}\n\
+             Without any key: piton demo, or a local server such as Ollama."
+        )),
         OpenError::MissingModel { .. } => Some("`piton models` lists what there is.".to_owned()),
         OpenError::BadBaseUrl { .. } | OpenError::MissingBaseUrl { .. } | OpenError::BadHeader { .. } => None,
     }

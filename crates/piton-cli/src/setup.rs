@@ -1,6 +1,7 @@
 //! From what was said to what it means: which model, which rules, which settings.
 
 use crate::cli::RunArgs;
+use crate::keys;
 use crate::surroundings::Surroundings;
 use crate::view;
 use anyhow::{Context, bail};
@@ -19,7 +20,6 @@ use piton_tools::tool::ToolSet;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 /// The configuration file, or the defaults where there is none.
@@ -82,6 +82,7 @@ pub(crate) async fn settings(
     }
     let mut settings = bare_settings(model, around, workspace);
     settings.policy = policy(args, &config)?;
+    settings.env = Arc::new(tool_environment(&around.vars, &config));
     if settings.policy.budget.cost_micros.is_some()
         && settings.model.price().is_none()
         && !is_free(settings.model.name())
@@ -116,7 +117,7 @@ pub(crate) fn bare_settings(model: Arc<dyn Model>, around: &Surroundings, worksp
     let mut settings = Settings::new(model);
     settings.attendance = Attendance::Unattended;
     settings.runner = Some(RunnerCommand { program: around.exe.clone(), args: vec![OsString::from("runner")] });
-    settings.env = Arc::new(tool_environment(&around.vars));
+    settings.env = Arc::new(tool_environment(&around.vars, &Config::default()));
     settings.shares_runtime = false;
     settings.environment_note = Some(context::environment_note(workspace, &around.today));
     settings
@@ -124,8 +125,10 @@ pub(crate) fn bare_settings(model: Arc<dyn Model>, around: &Surroundings, worksp
 
 /// What tools' processes see of our environment: all but keys. Those are the variables in which providers have theirs,
 /// and every other whose name ends in `_API_KEY`. `GITHUB_TOKEN` stays: git and gh are what agents work with.
-pub(crate) fn tool_environment(vars: &BTreeMap<OsString, OsString>) -> BTreeMap<OsString, OsString> {
-    let is_known = |name: &OsStr| PROVIDERS.iter().flat_map(|provider| provider.key_variables).any(|key| name == *key);
+pub(crate) fn tool_environment(vars: &BTreeMap<OsString, OsString>, config: &Config) -> BTreeMap<OsString, OsString> {
+    let configured = || config.providers.values().filter_map(|server| server.key_variable.as_deref());
+    let known = || PROVIDERS.iter().flat_map(|provider| provider.key_variables).copied();
+    let is_known = |name: &OsStr| known().chain(configured()).any(|key| name == key);
     let is_key =
         |name: &OsStr| (is_known(name) && name != "GITHUB_TOKEN") || name.as_encoded_bytes().ends_with(b"_API_KEY");
     vars.iter().filter(|(name, _)| !is_key(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
@@ -210,6 +213,11 @@ fn open(
     let default = provider::find(&spec.provider).and_then(|known| known.default_model);
     let model = spec.model.as_deref().or(default).unwrap_or_default();
     let options = said.or(&config.options(name, model));
+    let is_own = spec.label.is_some();
+    anyhow::ensure!(
+        !is_own || spec.model.as_deref().is_some_and(|model| !model.is_empty()),
+        "which model of {name}? name one as {name}/MODEL"
+    );
     let http = http_options(name, config, around)?;
     spec.options = options;
     for line in provider::left_out(&spec) {
@@ -227,8 +235,8 @@ pub(crate) fn spec(
 ) -> anyhow::Result<ProviderSpec> {
     let server = config.providers.get(name);
     match server.and_then(|server| Some((server, server.protocol?))) {
-        Some((server, protocol)) => own_server(name, model, server, protocol, around),
-        None => known_server(name, model, server, around),
+        Some((server, protocol)) => own_server(name, model, (server, protocol), config, around),
+        None => known_server(name, model, config, around),
     }
 }
 
@@ -236,8 +244,8 @@ pub(crate) fn spec(
 fn own_server(
     name: &str,
     model: Option<String>,
-    server: &Server,
-    protocol: Protocol,
+    (server, protocol): (&Server, Protocol),
+    config: &Config,
     around: &Surroundings,
 ) -> anyhow::Result<ProviderSpec> {
     let provider = match protocol {
@@ -247,11 +255,7 @@ fn own_server(
         Protocol::Gemini => "google",
         Protocol::Ollama => "ollama-native",
     };
-    anyhow::ensure!(
-        model.as_deref().is_some_and(|model| !model.is_empty()),
-        "which model of {name}? name one as {name}/MODEL"
-    );
-    let key = configured_key(name, server, around)?;
+    let key = keys::find(name, config, around)?;
     let base_url = server.base_url.clone();
     let label = Some(name.to_owned());
     Ok(ProviderSpec { provider: provider.to_owned(), model, base_url, key, label, ..ProviderSpec::default() })
@@ -261,39 +265,17 @@ fn own_server(
 fn known_server(
     name: &str,
     model: Option<String>,
-    server: Option<&Server>,
+    config: &Config,
     around: &Surroundings,
 ) -> anyhow::Result<ProviderSpec> {
     let known = provider::find(name);
     let by_variable = known.and_then(|known| known.base_url_variable).and_then(|variable| around.var(variable));
-    let base_url = by_variable.map(str::to_owned).or_else(|| server?.base_url.clone());
+    let configured = config.providers.get(name).and_then(|server| server.base_url.clone());
+    let base_url = by_variable.map(str::to_owned).or(configured);
     // A key goes to the server it is for: the provider's own, or one that was named on purpose.
-    let known = known.filter(|known| known.needs_key || base_url.is_some());
-    let by_variable = known.and_then(|known| known.key_variables.iter().find_map(|variable| around.var(variable)));
-    let key = match (by_variable, server) {
-        (Some(key), _) => Some(key.to_owned()),
-        (None, Some(server)) => configured_key(name, server, around)?,
-        (None, None) => None,
-    };
+    let is_meant = known.is_some_and(|known| known.needs_key) || base_url.is_some();
+    let key = if is_meant { keys::find(name, config, around)? } else { None };
     Ok(ProviderSpec { provider: name.to_owned(), model, base_url, key, ..ProviderSpec::default() })
-}
-
-/// The key that the configuration leads to.
-fn configured_key(name: &str, server: &Server, around: &Surroundings) -> anyhow::Result<Option<String>> {
-    let by_variable = server.key_variable.as_deref().and_then(|variable| around.var(variable)).map(str::to_owned);
-    match (by_variable, &server.key_command) {
-        (None, Some(command)) => Ok(Some(printed_key(name, command)?)),
-        (key, _) => Ok(key),
-    }
-}
-
-/// The key that a command prints.
-fn printed_key(name: &str, command: &str) -> anyhow::Result<String> {
-    let output = Command::new("sh").args(["-c", command]).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
-    let output = output.with_context(|| format!("cannot run the key_command of {name}"))?;
-    anyhow::ensure!(output.status.success(), "the key_command of {name} failed ({})", output.status);
-    let key = String::from_utf8(output.stdout).ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
-    key.with_context(|| format!("the key_command of {name} printed no key"))
 }
 
 /// How a provider is talked to: by the configuration, and through the proxy that it or the environment names, except
@@ -333,8 +315,9 @@ pub(crate) fn local_providers() -> impl Iterator<Item = &'static Provider> {
 
 /// The first provider with a key, else the first local server that answers.
 async fn find_model(options: Options, config: &Config, around: &Surroundings) -> anyhow::Result<Arc<dyn Model>> {
-    let keyed = ["anthropic", "openai", "openrouter"];
-    for name in keyed {
+    let kept = keys::kept_names(around)?;
+    let kept = kept.iter().map(String::as_str).filter(|name| provider::find(name).is_some_and(has_default));
+    for name in ["anthropic", "openai", "openrouter"].into_iter().chain(kept) {
         let spec = spec(name, None, config, around)?;
         if spec.key.is_some() {
             return open(spec, options, config, around);
@@ -350,9 +333,14 @@ async fn find_model(options: Options, config: &Config, around: &Surroundings) ->
     bail!(NO_MODEL)
 }
 
+fn has_default(provider: &Provider) -> bool {
+    provider.default_model.is_some()
+}
+
 const NO_MODEL: &str = "\
 there is no model to ask yet. Any one of these will do:
 
+  piton auth login anthropic       keeps a key for Anthropic (or any other provider)
   export ANTHROPIC_API_KEY=…       a key for Anthropic
   export OPENAI_API_KEY=…          a key for OpenAI
   export OPENROUTER_API_KEY=…      a key for OpenRouter
@@ -395,7 +383,10 @@ mod tests {
     #[test]
     fn tools_see_the_environment_without_keys() {
         let vars = [("PATH", "/bin"), ("ANTHROPIC_API_KEY", "1"), ("SOME_API_KEY", "2"), ("EDITOR", "vi")];
-        let seen = tool_environment(&around(&vars).vars);
+        let vars = around(&[vars.as_slice(), &[("MINE", "3")]].concat()).vars;
+        let config =
+            Config::parse("[providers.mine]\nprotocol = \"chat\"\nbase_url = \"http://h\"\nkey_variable = \"MINE\"");
+        let seen = tool_environment(&vars, &config.expect("a valid file"));
         assert_eq!(seen.keys().collect::<Vec<_>>(), ["EDITOR", "PATH"]);
     }
 }

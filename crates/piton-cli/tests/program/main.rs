@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "tests hand the binary an environment of their own")]
 
+mod auth;
 mod bad_input;
 mod commands;
 mod crash;
