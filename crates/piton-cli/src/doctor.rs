@@ -1,5 +1,6 @@
 //! `piton doctor`: what is found on this machine. Keys by name, never by value.
 
+use crate::cloud;
 use crate::keys::{self, Place};
 use crate::setup;
 use crate::surroundings::Surroundings;
@@ -65,7 +66,10 @@ fn keys(config: &Config, around: &Surroundings) -> anyhow::Result<usize> {
     let own = config.providers.keys().map(String::as_str).filter(|name| provider::find(name).is_none());
     for name in PROVIDERS.iter().map(|provider| provider.name).chain(own) {
         match keys::places(name, config, around)?.first() {
-            None => continue,
+            None => match provider::find(name).and_then(|known| cloud::place(known, around)) {
+                None => continue,
+                Some(place) => line("key", &format!("{name}: by {place}")),
+            },
             Some(Place::Variable(variable)) => line("key", &format!("{variable} is set ({name})")),
             Some(place) => line("key", &format!("{name}: in {place}")),
         }

@@ -6,6 +6,7 @@
 mod ask;
 mod auth;
 mod cli;
+mod cloud;
 mod demo;
 mod doctor;
 mod keys;

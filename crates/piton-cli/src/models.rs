@@ -1,6 +1,7 @@
 //! `piton models`: which models can be asked from here, and with whose key.
 
 use crate::cli::ModelsArgs;
+use crate::cloud;
 use crate::keys;
 use crate::setup;
 use crate::surroundings::Surroundings;
@@ -18,6 +19,7 @@ pub(crate) async fn models(args: &ModelsArgs, around: &Surroundings) -> anyhow::
         match list(name, &config, around).await {
             Ok(models) => {
                 let place = keys::places(name, &config, around)?.first().map(ToString::to_string);
+                let place = place.or_else(|| cloud::place(provider::find(name)?, around));
                 if let (Some(place), false) = (&place, args.json) {
                     view::write_stderr(&format!("{name}: key from {place}\n"));
                 }
@@ -37,8 +39,11 @@ pub(crate) async fn models(args: &ModelsArgs, around: &Surroundings) -> anyhow::
 /// The models of a provider; none where nobody set it up.
 async fn list(name: &str, config: &Config, around: &Surroundings) -> anyhow::Result<Vec<ListedModel>> {
     let spec = setup::spec(name, None, config, around)?;
+    let is_cloud = provider::find(name).is_some_and(|provider| provider.cloud.is_some());
     let needs_key = provider::find(name).is_none_or(|provider| provider.needs_key);
-    if spec.key.is_none() && spec.base_url.is_none() && needs_key {
+    // An address that follows from a region alone is nobody's wish.
+    let is_set_up = spec.key.is_some() || spec.credentials.is_some() || (spec.base_url.is_some() && !is_cloud);
+    if needs_key && !is_set_up {
         return Ok(Vec::new());
     }
     if setup::local_providers().any(|local| local.name == name) {

@@ -124,15 +124,22 @@ pub(crate) fn bare_settings(model: Arc<dyn Model>, around: &Surroundings, worksp
 }
 
 /// What tools' processes see of our environment: all but keys. Those are the variables in which providers have theirs,
-/// and every other whose name ends in `_API_KEY`. `GITHUB_TOKEN` stays: git and gh are what agents work with.
+/// and every other whose name ends in `_API_KEY`. `GITHUB_TOKEN` stays: git and gh are what agents work with. What the
+/// configuration lists in `keys_for_tools` stays too.
 pub(crate) fn tool_environment(vars: &BTreeMap<OsString, OsString>, config: &Config) -> BTreeMap<OsString, OsString> {
     let configured = || config.providers.values().filter_map(|server| server.key_variable.as_deref());
     let known = || PROVIDERS.iter().flat_map(|provider| provider.key_variables).copied();
     let is_known = |name: &OsStr| known().chain(configured()).any(|key| name == key);
     let is_key =
         |name: &OsStr| (is_known(name) && name != "GITHUB_TOKEN") || name.as_encoded_bytes().ends_with(b"_API_KEY");
-    vars.iter().filter(|(name, _)| !is_key(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+    let is_granted = |name: &OsStr| config.keys_for_tools.iter().any(|granted| name == granted.as_str());
+    let is_kept =
+        |name: &OsStr| is_granted(name) || !(is_key(name) || CLOUD_SECRETS.iter().any(|secret| name == *secret));
+    vars.iter().filter(|(name, _)| is_kept(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
+
+/// What Bedrock's requests may be signed with.
+const CLOUD_SECRETS: [&str; 2] = ["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"];
 
 fn policy(args: &RunArgs, config: &Config) -> anyhow::Result<Policy> {
     let mut policy = Policy::piton();
@@ -275,7 +282,11 @@ fn known_server(
     // A key goes to the server it is for: the provider's own, or one that was named on purpose.
     let is_meant = known.is_some_and(|known| known.needs_key) || base_url.is_some();
     let key = if is_meant { keys::find(name, config, around)? } else { None };
-    Ok(ProviderSpec { provider: name.to_owned(), model, base_url, key, ..ProviderSpec::default() })
+    let mut spec = ProviderSpec { provider: name.to_owned(), model, base_url, key, ..ProviderSpec::default() };
+    if let Some(known) = known {
+        crate::cloud::complete(&mut spec, known, around)?;
+    }
+    Ok(spec)
 }
 
 /// How a provider is talked to: by the configuration, and through the proxy that it or the environment names, except
@@ -382,11 +393,20 @@ mod tests {
 
     #[test]
     fn tools_see_the_environment_without_keys() {
-        let vars = [("PATH", "/bin"), ("ANTHROPIC_API_KEY", "1"), ("SOME_API_KEY", "2"), ("EDITOR", "vi")];
+        let vars = [
+            ("PATH", "/bin"),
+            ("ANTHROPIC_API_KEY", "1"),
+            ("SOME_API_KEY", "2"),
+            ("EDITOR", "vi"),
+            ("AWS_SECRET_ACCESS_KEY", "4"),
+        ];
         let vars = around(&[vars.as_slice(), &[("MINE", "3")]].concat()).vars;
         let config =
             Config::parse("[providers.mine]\nprotocol = \"chat\"\nbase_url = \"http://h\"\nkey_variable = \"MINE\"");
         let seen = tool_environment(&vars, &config.expect("a valid file"));
         assert_eq!(seen.keys().collect::<Vec<_>>(), ["EDITOR", "PATH"]);
+        let granting = Config::parse("keys_for_tools = [\"SOME_API_KEY\"]").expect("a valid file");
+        let seen = tool_environment(&vars, &granting);
+        assert_eq!(seen.keys().collect::<Vec<_>>(), ["EDITOR", "MINE", "PATH", "SOME_API_KEY"]);
     }
 }

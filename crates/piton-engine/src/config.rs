@@ -30,6 +30,9 @@ pub struct Config {
     /// What is set about the answers of one, by its name as `provider/name`.
     #[serde(default)]
     pub models: BTreeMap<String, Options>,
+    /// Environment variables with keys that tools' processes see all the same.
+    #[serde(default)]
+    pub keys_for_tools: Vec<String>,
     /// What to do with calls of a tool: `bash = "allow"`. `*` is every tool.
     #[serde(default)]
     pub permission: BTreeMap<String, Action>,

@@ -105,7 +105,11 @@ fn facts(line: &str) -> Option<ModelFacts> {
 
 /// The provider under whose name the models stand.
 fn listed_as(provider: &str) -> &str {
-    if provider == "openai-responses" { "openai" } else { provider }
+    match provider {
+        "openai-responses" => "openai",
+        "bedrock-anthropic" => "bedrock",
+        other => other,
+    }
 }
 
 /// The name without a trailing `-20250929` or `-2026-03-05`.

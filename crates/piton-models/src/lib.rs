@@ -22,6 +22,7 @@ pub mod options;
 pub mod errors;
 
 pub mod http;
+pub mod credentials;
 mod remote;
 
 pub mod provider;

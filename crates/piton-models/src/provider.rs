@@ -6,6 +6,7 @@
 use crate::anthropic::DEFAULT_MAX_TOKENS;
 use crate::catalogue::{self, ModelFacts};
 use crate::chat::Dialect;
+use crate::credentials::{Cloud, Credentials};
 use crate::http::{Http, HttpOptions};
 use crate::model::{Model, ModelLimits};
 use crate::options::{Options, Target, Thinking, Translated};
@@ -38,6 +39,10 @@ pub struct Provider {
     pub default_model: Option<&'static str>,
     /// How it is told how much to think, where it speaks Chat Completions.
     pub thinking: Thinking,
+    /// The header that its key is sent in, where that is not its protocol's.
+    pub key_header: Option<&'static str>,
+    /// Whose credentials it takes in place of a key.
+    pub cloud: Option<Cloud>,
     /// Where its models are described.
     pub docs: &'static str,
 }
@@ -100,6 +105,7 @@ pub const PROVIDERS: &[Provider] = &[
     Provider {
         protocol: WireProtocol::Gemini,
         base_url_variable: Some("GEMINI_BASE_URL"),
+        default_model: Some("gemini-3.8-flash"),
         ..hosted(
             "google",
             "https://generativelanguage.googleapis.com/v1beta",
@@ -204,6 +210,7 @@ pub const PROVIDERS: &[Provider] = &[
     Provider {
         base_url_variable: Some("AZURE_OPENAI_BASE_URL"),
         thinking: Thinking::Scale,
+        key_header: Some("api-key"),
         base_url_example: "https://RESOURCE.openai.azure.com/openai/v1",
         ..hosted(
             "azure",
@@ -214,12 +221,26 @@ pub const PROVIDERS: &[Provider] = &[
     },
     Provider {
         base_url_variable: Some("BEDROCK_BASE_URL"),
-        base_url_example: "https://bedrock-runtime.us-east-1.amazonaws.com/openai/v1",
+        base_url_example: "https://bedrock-mantle.us-east-1.api.aws/openai/v1",
+        cloud: Some(Cloud::Aws),
         ..hosted("bedrock", "", &["AWS_BEARER_TOKEN_BEDROCK"], "https://docs.aws.amazon.com/bedrock/latest/userguide")
+    },
+    Provider {
+        protocol: WireProtocol::Anthropic,
+        base_url_variable: Some("BEDROCK_ANTHROPIC_BASE_URL"),
+        base_url_example: "https://bedrock-mantle.us-east-1.api.aws/anthropic",
+        cloud: Some(Cloud::Aws),
+        ..hosted(
+            "bedrock-anthropic",
+            "",
+            &["AWS_BEARER_TOKEN_BEDROCK"],
+            "https://docs.aws.amazon.com/bedrock/latest/userguide/inference-messages-api.html",
+        )
     },
     Provider {
         base_url_variable: Some("VERTEX_BASE_URL"),
         base_url_example: "https://aiplatform.googleapis.com/v1/projects/PROJECT/locations/global/endpoints/openapi",
+        cloud: Some(Cloud::Google),
         ..hosted("vertex", "", &["VERTEX_ACCESS_TOKEN"], "https://cloud.google.com/vertex-ai/generative-ai/docs")
     },
     local("ollama", "http://127.0.0.1:11434/v1", "https://docs.ollama.com"),
@@ -249,6 +270,8 @@ const fn hosted(
         needs_key: true,
         default_model: None,
         thinking: Thinking::Three,
+        key_header: None,
+        cloud: None,
         docs,
     }
 }
@@ -274,6 +297,8 @@ pub struct ProviderSpec {
     pub base_url: Option<String>,
     /// The key.
     pub key: Option<String>,
+    /// What is there in place of a key.
+    pub credentials: Option<Credentials>,
     /// What people call this server, where it is one of their own and `provider` only says how to talk to it.
     pub label: Option<String>,
     /// What is set about its answers.
@@ -287,6 +312,7 @@ impl fmt::Debug for ProviderSpec {
             .field("model", &self.model)
             .field("base_url", &self.base_url)
             .field("key", &self.key.as_ref().map(|_| "[key]"))
+            .field("credentials", &self.credentials)
             .field("label", &self.label)
             .field("options", &self.options)
             .finish()
@@ -348,22 +374,43 @@ pub fn open(spec: &ProviderSpec, options: &HttpOptions) -> Result<Arc<dyn Model>
     let Some(model) = spec.model.as_deref().filter(|model| !model.is_empty()).or(provider.default_model) else {
         return Err(OpenError::MissingModel { provider: provider.name });
     };
-    let key = key(provider, spec)?;
+    key(provider, spec)?;
     let url = address(provider, spec, Endpoint::Replies)?;
     let (limits, price) =
         facts(provider, spec, model).map_or((ModelLimits::default(), None), |facts| (facts.limits, facts.price));
     let wire = wire(provider.protocol, &url, limits);
-    let headers = headers(&spec.options)?;
+    let server = server(provider, spec, url, wire, options)?;
     Ok(Arc::new(Remote {
         name: format!("{}/{model}", spec.label.as_deref().unwrap_or(provider.name)),
         model: model.to_owned(),
         wire,
-        server: Arc::new(Server { http: Http::new(options.clone()), url, wire, key, headers }),
+        server: Arc::new(server),
         limits,
         price,
         max_output: spec.options.max_output,
         extra: translated(provider, spec, model, limits).body.into(),
     }))
+}
+
+fn server(
+    provider: &'static Provider,
+    spec: &ProviderSpec,
+    url: Url,
+    wire: Wire,
+    options: &HttpOptions,
+) -> Result<Server, OpenError> {
+    let key = key(provider, spec)?;
+    // A token of Microsoft's directory is no key, and goes where tokens go.
+    let is_token = key.as_deref().is_some_and(|key| key.starts_with("eyJ"));
+    Ok(Server {
+        http: Http::new(options.clone()),
+        url,
+        wire,
+        key,
+        key_header: provider.key_header.filter(|_| !is_token),
+        credentials: spec.credentials.clone(),
+        headers: headers(&spec.options)?,
+    })
 }
 
 /// What of the options will not be sent to the model, since it would refuse it; a line for each.
@@ -448,11 +495,9 @@ pub const PROBE_MS: u64 = 500;
 /// The models the provider offers, as it lists them. For a probe set both time-outs of `options` to [`PROBE_MS`].
 pub async fn list_models(spec: &ProviderSpec, options: &HttpOptions) -> Result<Vec<ListedModel>, ListError> {
     let provider = known(&spec.provider)?;
-    let key = key(provider, spec)?;
     let url = address(provider, spec, Endpoint::Models)?;
     let wire = wire(provider.protocol, &url, ModelLimits::default());
-    let headers = headers(&spec.options)?;
-    let server = Server { http: Http::new(options.clone()), url, wire, key, headers };
+    let server = server(provider, spec, url, wire, options)?;
     Ok(listed(&server.get().await?)?)
 }
 
@@ -489,8 +534,13 @@ fn known(name: &str) -> Result<&'static Provider, OpenError> {
 /// The key, if there is one. Somebody else's address may need none; the provider's own says so itself.
 fn key(provider: &Provider, spec: &ProviderSpec) -> Result<Option<String>, OpenError> {
     let key = spec.key.as_deref().map(str::trim).filter(|key| !key.is_empty());
-    if key.is_none() && provider.needs_key && spec.base_url.is_none() {
-        let variables = provider.key_variables.join(" or ");
+    if key.is_none() && spec.credentials.is_none() && provider.needs_key && spec.base_url.is_none() {
+        let clouds = provider.cloud.map(|cloud| match cloud {
+            Cloud::Aws => "credentials of AWS (AWS_ACCESS_KEY_ID, AWS_PROFILE)",
+            Cloud::Google => "credentials of Google Cloud (gcloud auth application-default login)",
+        });
+        let variables: Vec<&str> = provider.key_variables.iter().copied().chain(clouds).collect();
+        let variables = variables.join(" or ");
         return Err(OpenError::MissingKey { provider: provider.name, variables });
     }
     Ok(key.map(ToOwned::to_owned))

@@ -11,6 +11,7 @@
 
 use crate::anthropic;
 use crate::chat::{self, Dialect};
+use crate::credentials::{Credentials, Outgoing};
 use crate::errors::{self, Refusal};
 use crate::gemini;
 use crate::http::{self, Http};
@@ -92,6 +93,10 @@ pub(crate) struct Server {
     pub(crate) url: Url,
     pub(crate) wire: Wire,
     pub(crate) key: Option<String>,
+    /// The header for the key, where it is not the protocol's.
+    pub(crate) key_header: Option<&'static str>,
+    /// What stands in for a key.
+    pub(crate) credentials: Option<Credentials>,
     /// Headers that somebody added. They win over ours.
     pub(crate) headers: HeaderMap,
 }
@@ -252,7 +257,8 @@ impl Server {
     /// Asks, and waits for the headers of an answer. Anything but 200 is an error.
     async fn post(&self, url: &Url, json: Vec<u8>) -> Result<Response, ModelError> {
         let client = self.http.client(url)?;
-        let request = client.post(url.clone()).headers(self.headers()?).body(json);
+        let allowed = self.allowed(Outgoing { method: "POST", url, body: &json }).await?;
+        let request = client.post(url.clone()).headers(self.headers()?).headers(allowed).body(json);
         let answer = Http::within(self.http.stall(), request.send()).await?;
         self.accepted(answer.map_err(|error| http::network_error(&error, &self.url))?).await
     }
@@ -260,11 +266,20 @@ impl Server {
     /// Asks for a small JSON document.
     pub(crate) async fn get(&self) -> Result<Vec<u8>, ModelError> {
         let client = self.http.client(&self.url)?;
-        let request = client.get(self.url.clone()).headers(self.headers()?);
+        let allowed = self.allowed(Outgoing { method: "GET", url: &self.url, body: &[] }).await?;
+        let request = client.get(self.url.clone()).headers(self.headers()?).headers(allowed);
         let answer = Http::within(self.http.stall(), request.send()).await?;
         let response = self.accepted(answer.map_err(|error| http::network_error(&error, &self.url))?).await?;
         let bytes = Http::within(self.http.stall(), response.bytes()).await?;
         Ok(bytes.map_err(|error| http::read_error(&error, &self.url))?.to_vec())
+    }
+
+    /// The headers that credentials add. A key that was given goes before them.
+    async fn allowed(&self, request: Outgoing<'_>) -> Result<HeaderMap, ModelError> {
+        match &self.credentials {
+            Some(credentials) if self.key.is_none() => credentials.headers(request, &self.http).await,
+            Some(_) | None => Ok(HeaderMap::new()),
+        }
     }
 
     async fn accepted(&self, response: Response) -> Result<Response, ModelError> {
@@ -309,6 +324,7 @@ impl Server {
             }
             Wire::Gemini => ("x-goog-api-key", self.key.clone()),
         };
+        let (name, value) = self.key_header.map_or((name, value), |name| (name, self.key.clone()));
         if let Some(value) = value {
             let mut value = HeaderValue::from_str(&value)
                 .map_err(|_| ModelError::new(ModelErrorKind::Auth, "the key has characters that no key has"))?;
