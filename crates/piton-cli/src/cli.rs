@@ -182,6 +182,9 @@ pub(crate) enum AuthCommand {
 /// `piton models`.
 #[derive(Debug, Args)]
 pub(crate) struct ModelsArgs {
+    /// Take windows and prices from this file or address (the shape of models.jsonl), now and from now on
+    #[arg(long, value_name = "FILE|URL")]
+    pub(crate) refresh: Option<String>,
     /// One JSON object per model
     #[arg(long)]
     pub(crate) json: bool,

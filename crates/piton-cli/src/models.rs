@@ -6,13 +6,21 @@ use crate::keys;
 use crate::setup;
 use crate::surroundings::Surroundings;
 use crate::view;
+use anyhow::Context;
 use piton_engine::config::Config;
+use piton_models::catalogue::Catalogue;
+use piton_models::http::fetch;
 use piton_models::provider::{self, ListedModel, PROVIDERS};
 use serde_json::json;
+use std::io::Write;
+use std::path::PathBuf;
 
 /// Lists them, provider by provider. One that fails does not hide the others.
 pub(crate) async fn models(args: &ModelsArgs, around: &Surroundings) -> anyhow::Result<u8> {
     let config = setup::config(around)?;
+    if let Some(source) = &args.refresh {
+        return refresh(source, &config, around).await;
+    }
     let own = config.providers.iter().filter(|(_, server)| server.protocol.is_some()).map(|(name, _)| name.as_str());
     let mut found = 0;
     for name in PROVIDERS.iter().map(|provider| provider.name).chain(own) {
@@ -34,6 +42,42 @@ pub(crate) async fn models(args: &ModelsArgs, around: &Surroundings) -> anyhow::
         return Ok(crate::report::EXIT_FAILED);
     }
     Ok(0)
+}
+
+/// Keeps a newer catalogue, if it is one; else everything stays as it is.
+async fn refresh(source: &str, config: &Config, around: &Surroundings) -> anyhow::Result<u8> {
+    /// Thirty times what is embedded.
+    const MAX_BYTES: usize = 10 << 20;
+    let bytes = if source.starts_with("http://") || source.starts_with("https://") {
+        fetch(source, &setup::http_options("", config, around)?, MAX_BYTES).await?
+    } else {
+        std::fs::read(source).with_context(|| format!("cannot read {source}"))?
+    };
+    let text = String::from_utf8(bytes).ok().with_context(|| format!("{source} is not text; nothing was changed"))?;
+    let checked = Catalogue::check(&text).with_context(|| format!("{source} is no catalogue; nothing was changed"))?;
+    let path = file(around);
+    let failed = || format!("cannot write {}", path.display());
+    std::fs::create_dir_all(&around.data_dir).with_context(failed)?;
+    let mut new = tempfile::NamedTempFile::new_in(&around.data_dir).with_context(failed)?;
+    new.write_all(checked.text.as_bytes()).with_context(failed)?;
+    new.persist(&path).with_context(failed)?;
+    let (models, providers) =
+        (view::plural(checked.models as u64, "model"), view::plural(checked.providers as u64, "provider"));
+    view::write_stdout(&format!(
+        "{models} of {providers} are kept in {}; they come before what is built in\n",
+        path.display()
+    ));
+    Ok(0)
+}
+
+/// What is known about models: what is built in, and over it what `--refresh` has kept.
+pub(crate) fn catalogue(around: &Surroundings) -> Catalogue {
+    // A cache of facts: one that cannot be read is as good as none.
+    std::fs::read_to_string(file(around)).map(|text| Catalogue::over(&text)).unwrap_or_default()
+}
+
+fn file(around: &Surroundings) -> PathBuf {
+    around.data_dir.join("models.jsonl")
 }
 
 /// The models of a provider; none where nobody set it up.

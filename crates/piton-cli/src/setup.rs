@@ -209,7 +209,7 @@ pub(crate) async fn model(
     open(spec(name, model, config, around)?, options, config, around)
 }
 
-/// The model of a spec, with what was set about its answers. Says what of that will not be sent.
+/// The model of a spec, with what was set about its answers. Says what should be known about it.
 fn open(
     mut spec: ProviderSpec,
     said: Options,
@@ -227,7 +227,8 @@ fn open(
     );
     let http = http_options(name, config, around)?;
     spec.options = options;
-    for line in provider::left_out(&spec) {
+    spec.catalogue = crate::models::catalogue(around);
+    for line in provider::remarks(&spec) {
         view::write_stderr(&format!("note: {line}\n"));
     }
     Ok(provider::open(&spec, &http)?)

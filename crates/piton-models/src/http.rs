@@ -62,6 +62,28 @@ impl Default for HttpOptions {
     }
 }
 
+/// Fetches a text that is not a model's: all of it, up to `max_bytes`. Redirects are followed by nobody.
+pub async fn fetch(url: &str, options: &HttpOptions, max_bytes: usize) -> Result<Vec<u8>, ModelError> {
+    let bad = |why: String| ModelError::new(ModelErrorKind::InvalidRequest, why);
+    let url = Url::parse(url).map_err(|error| bad(format!("{url:?} is not an address ({error})")))?;
+    let http = Http::new(options.clone());
+    let answer = Http::within(http.stall(), http.client(&url)?.get(url.clone()).send()).await?;
+    let mut answer = answer.map_err(|error| network_error(&error, &url))?;
+    if !answer.status().is_success() {
+        return Err(bad(format!("{} answered with HTTP {}", address(&url), answer.status().as_u16())));
+    }
+    let mut bytes = Vec::new();
+    while let Some(more) =
+        Http::within(http.stall(), answer.chunk()).await?.map_err(|error| read_error(&error, &url))?
+    {
+        bytes.extend_from_slice(&more);
+        if bytes.len() > max_bytes {
+            return Err(bad(format!("{} sends more than {max_bytes} bytes", address(&url))));
+        }
+    }
+    Ok(bytes)
+}
+
 /// A client that is made when it is first needed. Connections are kept for the next request.
 #[derive(Debug)]
 pub(crate) struct Http {

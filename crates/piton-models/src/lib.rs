@@ -24,6 +24,7 @@ pub mod errors;
 pub mod http;
 pub mod credentials;
 mod remote;
+pub mod window;
 
 pub mod provider;
 pub mod recorded;

@@ -4,13 +4,14 @@
 //! caller's business.
 
 use crate::anthropic::DEFAULT_MAX_TOKENS;
-use crate::catalogue::{self, ModelFacts};
+use crate::catalogue::{self, Catalogue, ModelFacts};
 use crate::chat::Dialect;
 use crate::credentials::{Cloud, Credentials};
 use crate::http::{Http, HttpOptions};
 use crate::model::{Model, ModelLimits};
 use crate::options::{Options, Target, Thinking, Translated};
 use crate::remote::{Remote, Server, Wire};
+use crate::window::{TellsWindow, Window};
 use piton_core::model::{ModelError, ModelErrorKind};
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -43,6 +44,8 @@ pub struct Provider {
     pub key_header: Option<&'static str>,
     /// Whose credentials it takes in place of a key.
     pub cloud: Option<Cloud>,
+    /// How it tells the window of a model, where it is a server that knows best.
+    pub window: Option<TellsWindow>,
     /// Where its models are described.
     pub docs: &'static str,
 }
@@ -243,14 +246,19 @@ pub const PROVIDERS: &[Provider] = &[
         cloud: Some(Cloud::Google),
         ..hosted("vertex", "", &["VERTEX_ACCESS_TOKEN"], "https://cloud.google.com/vertex-ai/generative-ai/docs")
     },
-    local("ollama", "http://127.0.0.1:11434/v1", "https://docs.ollama.com"),
+    local("ollama", "http://127.0.0.1:11434/v1", TellsWindow::Ollama, "https://docs.ollama.com"),
     Provider {
         protocol: WireProtocol::Ollama,
-        ..local("ollama-native", "http://127.0.0.1:11434", "https://docs.ollama.com/api")
+        ..local("ollama-native", "http://127.0.0.1:11434", TellsWindow::Ollama, "https://docs.ollama.com/api")
     },
-    local("lmstudio", "http://127.0.0.1:1234/v1", "https://lmstudio.ai/docs"),
-    local("llamacpp", "http://127.0.0.1:8080/v1", "https://github.com/ggml-org/llama.cpp/tree/master/tools/server"),
-    local("vllm", "http://127.0.0.1:8000/v1", "https://docs.vllm.ai"),
+    local("lmstudio", "http://127.0.0.1:1234/v1", TellsWindow::LmStudio, "https://lmstudio.ai/docs"),
+    local(
+        "llamacpp",
+        "http://127.0.0.1:8080/v1",
+        TellsWindow::LlamaCpp,
+        "https://github.com/ggml-org/llama.cpp/tree/master/tools/server",
+    ),
+    local("vllm", "http://127.0.0.1:8000/v1", TellsWindow::Vllm, "https://docs.vllm.ai"),
 ];
 
 /// A service that wants a key and speaks Chat Completions.
@@ -272,13 +280,14 @@ const fn hosted(
         thinking: Thinking::Three,
         key_header: None,
         cloud: None,
+        window: None,
         docs,
     }
 }
 
 /// A server on this machine: no key, and it knows best which models it has.
-const fn local(name: &'static str, base_url: &'static str, docs: &'static str) -> Provider {
-    Provider { needs_key: false, ..hosted(name, base_url, &[], docs) }
+const fn local(name: &'static str, base_url: &'static str, window: TellsWindow, docs: &'static str) -> Provider {
+    Provider { needs_key: false, window: Some(window), ..hosted(name, base_url, &[], docs) }
 }
 
 /// The provider of this name.
@@ -303,6 +312,8 @@ pub struct ProviderSpec {
     pub label: Option<String>,
     /// What is set about its answers.
     pub options: Options,
+    /// What is known about models.
+    pub catalogue: Catalogue,
 }
 
 impl fmt::Debug for ProviderSpec {
@@ -386,6 +397,7 @@ pub fn open(spec: &ProviderSpec, options: &HttpOptions) -> Result<Arc<dyn Model>
         wire,
         server: Arc::new(server),
         limits,
+        window: provider.window.map(|tells| Arc::new(Window::told_by(tells))),
         price,
         max_output: spec.options.max_output,
         extra: translated(provider, spec, model, limits).body.into(),
@@ -413,12 +425,17 @@ fn server(
     })
 }
 
-/// What of the options will not be sent to the model, since it would refuse it; a line for each.
-pub fn left_out(spec: &ProviderSpec) -> Vec<String> {
+/// What a person should know about the model that is asked for; a line for each: that nothing is known of it, and what
+/// of the options will not be sent, since it would refuse it.
+pub fn remarks(spec: &ProviderSpec) -> Vec<String> {
     let Ok(provider) = known(&spec.provider) else { return Vec::new() };
     let Some(model) = spec.model.as_deref().or(provider.default_model) else { return Vec::new() };
-    translated(provider, spec, model, facts(provider, spec, model).map(|facts| facts.limits).unwrap_or_default())
-        .left_out
+    let facts = facts(provider, spec, model);
+    let is_listed = spec.label.is_none() && !catalogue::models(catalogue::listed_as(provider.name)).is_empty();
+    let unknown = (is_listed && facts.is_none())
+        .then(|| format!("{}/{model} is not in the catalogue: its window and price are not known", provider.name));
+    let limits = facts.map(|facts| facts.limits).unwrap_or_default();
+    unknown.into_iter().chain(translated(provider, spec, model, limits).left_out).collect()
 }
 
 fn translated(provider: &Provider, spec: &ProviderSpec, model: &str, limits: ModelLimits) -> Translated {
@@ -426,9 +443,12 @@ fn translated(provider: &Provider, spec: &ProviderSpec, model: &str, limits: Mod
     spec.options.translate(Target { protocol: provider.protocol, thinking: provider.thinking, model, max_tokens })
 }
 
-/// What is known of the model. Somebody's own server may call anything by any name.
+/// What is known of the model. Somebody's own server may call anything by any name, and is in no embedded list.
 fn facts(provider: &Provider, spec: &ProviderSpec, model: &str) -> Option<ModelFacts> {
-    if spec.label.is_some() { None } else { catalogue::look_up(provider.name, model) }
+    match &spec.label {
+        Some(label) => spec.catalogue.newer(label, model),
+        None => spec.catalogue.look_up(provider.name, model),
+    }
 }
 
 fn headers(options: &Options) -> Result<HeaderMap, OpenError> {
@@ -498,7 +518,7 @@ pub async fn list_models(spec: &ProviderSpec, options: &HttpOptions) -> Result<V
     let url = address(provider, spec, Endpoint::Models)?;
     let wire = wire(provider.protocol, &url, ModelLimits::default());
     let server = server(provider, spec, url, wire, options)?;
-    Ok(listed(&server.get().await?)?)
+    Ok(listed(&server.get(&server.url).await?)?)
 }
 
 fn listed(body: &[u8]) -> Result<Vec<ListedModel>, ModelError> {

@@ -20,6 +20,7 @@ use crate::ollama;
 use crate::options;
 use crate::provider::WireProtocol;
 use crate::responses;
+use crate::window::Window;
 use crate::wire::{self, Body, Progress};
 use piton_core::message::{FinishReason, Message, Part, Role, Usage};
 use piton_core::model::{ModelError, ModelErrorKind, ModelEvent, Reply, Request};
@@ -80,6 +81,8 @@ pub(crate) struct Remote {
     pub(crate) wire: Wire,
     pub(crate) server: Arc<Server>,
     pub(crate) limits: ModelLimits,
+    /// What the server itself says of its window.
+    pub(crate) window: Option<Arc<Window>>,
     pub(crate) price: Option<Price>,
     /// The longest answer, where the request does not say.
     pub(crate) max_output: Option<u32>,
@@ -107,7 +110,8 @@ impl Model for Remote {
     }
 
     fn limits(&self) -> ModelLimits {
-        self.limits
+        let told = self.window.as_ref().and_then(|window| window.tokens());
+        ModelLimits { window_tokens: told.or(self.limits.window_tokens), ..self.limits }
     }
 
     fn price(&self) -> Option<Price> {
@@ -123,6 +127,7 @@ impl Model for Remote {
             server: Arc::clone(&self.server),
             wire: self.wire,
             extra: Arc::clone(&self.extra),
+            window: self.window.clone(),
             request,
             phase: Phase::Ask,
             paused: Paused::default(),
@@ -137,6 +142,7 @@ struct Flow {
     server: Arc<Server>,
     wire: Wire,
     extra: Arc<Map<String, Value>>,
+    window: Option<Arc<Window>>,
     request: Request,
     phase: Phase,
     paused: Paused,
@@ -181,6 +187,10 @@ impl Flow {
         options::merge(&mut body, Value::Object((*self.extra).clone()));
         let json = body.to_string().into_bytes();
         let response = self.server.post(&url, json).await?;
+        if let Some(window) = self.window.take().filter(|window| window.is_to_be_asked()) {
+            let (server, model) = (Arc::clone(&self.server), self.request.model.clone());
+            tokio::spawn(async move { window.ask(&server, &model).await });
+        }
         Ok(Phase::Read { response: Box::new(response), body: Body::new(wire::protocol(self.wire.protocol())) })
     }
 
@@ -264,10 +274,10 @@ impl Server {
     }
 
     /// Asks for a small JSON document.
-    pub(crate) async fn get(&self) -> Result<Vec<u8>, ModelError> {
-        let client = self.http.client(&self.url)?;
-        let allowed = self.allowed(Outgoing { method: "GET", url: &self.url, body: &[] }).await?;
-        let request = client.get(self.url.clone()).headers(self.headers()?).headers(allowed);
+    pub(crate) async fn get(&self, url: &Url) -> Result<Vec<u8>, ModelError> {
+        let client = self.http.client(url)?;
+        let allowed = self.allowed(Outgoing { method: "GET", url, body: &[] }).await?;
+        let request = client.get(url.clone()).headers(self.headers()?).headers(allowed);
         let answer = Http::within(self.http.stall(), request.send()).await?;
         let response = self.accepted(answer.map_err(|error| http::network_error(&error, &self.url))?).await?;
         let bytes = Http::within(self.http.stall(), response.bytes()).await?;

@@ -301,3 +301,18 @@ async fn a_server_lists_its_models() {
         assert_eq!(models[0].id, "fake-model");
     }
 }
+
+#[tokio::test]
+async fn a_server_of_ones_own_is_asked_once_how_much_its_model_reads() {
+    let server = FakeProvider::start(json!([{"text": "hi", "repeat": true}]));
+    let model = model("llamacpp", &server.url());
+    assert_eq!(model.limits().window_tokens, None);
+    ask(&*model).await.1.unwrap();
+    while model.limits().window_tokens.is_none() {
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    }
+    assert_eq!(model.limits().window_tokens, Some(8_192));
+    ask(&*model).await.1.unwrap();
+    let paths: Vec<String> = server.requests().into_iter().map(|request| request.path).collect();
+    assert_eq!(paths, ["/v1/chat/completions", "/props", "/v1/chat/completions"]);
+}

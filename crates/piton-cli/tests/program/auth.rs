@@ -43,7 +43,7 @@ fn authorization(stage: &Stage, mut command: Command) -> String {
     stage.provider.requests().last().unwrap().header("authorization").unwrap_or_default().to_owned()
 }
 
-fn ask<'c>(model: &'c str) -> [&'c str; 5] {
+fn ask(model: &str) -> [&str; 5] {
     ["run", "--yes", "--model", model, "go"]
 }
 

@@ -5,6 +5,7 @@
 
 mod auth;
 mod bad_input;
+mod catalogue;
 mod clouds;
 mod commands;
 mod crash;

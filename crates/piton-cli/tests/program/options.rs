@@ -7,9 +7,10 @@ fn stage(protocol: &'static str) -> Stage {
     Stage::speaking(protocol, json!([{"text": "ok", "repeat": true}]))
 }
 
-/// The body and headers of the only request.
+/// The body and headers of the only request for a reply.
 fn sent(stage: &Stage) -> (Value, Vec<(String, String)>) {
     let mut requests = stage.provider.requests();
+    requests.retain(|request| request.method == "POST");
     assert_eq!(requests.len(), 1);
     let request = requests.remove(0);
     (request.body, request.headers)
