@@ -12,7 +12,7 @@ fn target(protocol: WireProtocol, model: &str) -> Target<'_> {
 }
 
 /// One line per model: the members of the body, and what is left out.
-fn check<'m>(options: Value, targets: impl IntoIterator<Item = Target<'m>>, expected: Expect) {
+fn check<'m>(options: Value, targets: impl IntoIterator<Item = Target<'m>>, expected: &Expect) {
     let options = said(options);
     let lines = targets.into_iter().map(|target| {
         let Translated { body, left_out } = options.translate(target);
@@ -31,7 +31,7 @@ fn each_generation_of_claude_is_told_to_think_in_its_own_words() {
     check(
         json!({ "effort": "xhigh", "temperature": 0.5 }),
         targets.clone(),
-        expect![[r#"
+        &expect![[r#"
             claude-3-5-haiku-20241022: {"temperature":0.5} (effort is not sent to claude-3-5-haiku-20241022: it does not think)
             claude-sonnet-4-20250514: {"thinking":{"type":"enabled","budget_tokens":24576}} (temperature is not sent to claude-sonnet-4-20250514: it takes none while it thinks)
             claude-haiku-4-5: {"thinking":{"type":"enabled","budget_tokens":24576}} (temperature is not sent to claude-haiku-4-5: it takes none while it thinks)
@@ -45,7 +45,7 @@ fn each_generation_of_claude_is_told_to_think_in_its_own_words() {
     check(
         json!({ "thinking_budget": 2000 }),
         targets.into_iter().skip(3).take(2),
-        expect![[r#"
+        &expect![[r#"
             claude-opus-4-6: {"thinking":{"type":"enabled","budget_tokens":2000}}
             claude-opus-4-7: {"thinking":{"type":"adaptive","display":"summarized"}} (thinking_budget is not sent to claude-opus-4-7: it decides itself how long it thinks; say effort)
         "#]],
@@ -58,7 +58,7 @@ fn thoughts_leave_room_for_the_answer() {
     check(
         json!({ "effort": "high" }),
         [small(1_500), small(4_096)],
-        expect![[r#"
+        &expect![[r#"
             claude-sonnet-4-5: {} (effort is not sent to claude-sonnet-4-5: max_output has no room for thoughts)
             claude-sonnet-4-5: {"thinking":{"type":"enabled","budget_tokens":3072}}
         "#]],
@@ -71,7 +71,7 @@ fn a_temperature_is_not_sent_to_models_of_openai_that_refuse_it() {
     check(
         json!({ "temperature": 0.0 }),
         models.map(|model| target(WireProtocol::Responses, model)),
-        expect![[r#"
+        &expect![[r#"
             gpt-4.1: {"temperature":0.0}
             gpt-5-chat-latest: {"temperature":0.0}
             gpt-5.4: {} (temperature is not sent to gpt-5.4: it thinks, and takes none then)
@@ -82,7 +82,7 @@ fn a_temperature_is_not_sent_to_models_of_openai_that_refuse_it() {
     check(
         json!({ "temperature": 0.0, "effort": "none" }),
         [target(WireProtocol::Chat, "gpt-5.4")],
-        expect![[r#"
+        &expect![[r#"
             gpt-5.4: {"temperature":0.0,"reasoning_effort":"none"}
         "#]],
     );
@@ -98,7 +98,7 @@ fn chat_completions_have_seven_ways_to_say_how_much_to_think() {
     check(
         json!({ "effort": "max" }),
         targets.clone(),
-        expect![[r#"
+        &expect![[r#"
             m: {"reasoning_effort":"xhigh"}
             m: {"reasoning_effort":"high"}
             m: {"reasoning_effort":"high"}
@@ -111,7 +111,7 @@ fn chat_completions_have_seven_ways_to_say_how_much_to_think() {
     check(
         json!({ "effort": "none" }),
         targets.clone(),
-        expect![[r#"
+        &expect![[r#"
             m: {"reasoning_effort":"none"}
             m: {"reasoning_effort":"none"}
             m: {"reasoning_effort":"none"}
@@ -124,7 +124,7 @@ fn chat_completions_have_seven_ways_to_say_how_much_to_think() {
     check(
         json!({ "thinking_budget": 500 }),
         [targets[1], targets[3], targets[6]],
-        expect![[r#"
+        &expect![[r#"
             m: {} (thinking_budget is not sent to m: it counts no tokens of thought; say effort)
             m: {"reasoning":{"max_tokens":500}}
             m: {"enable_thinking":true,"thinking_budget":500}
@@ -138,7 +138,7 @@ fn gemini_counts_in_2_5_and_grades_from_3_on() {
     check(
         json!({ "effort": "none", "temperature": 1.5 }),
         models.map(|model| target(WireProtocol::Gemini, model)),
-        expect![[r#"
+        &expect![[r#"
             gemini-2.0-flash: {"generationConfig":{"temperature":1.5}} (effort is not sent to gemini-2.0-flash: it does not think)
             gemini-2.5-flash: {"generationConfig":{"temperature":1.5,"thinkingConfig":{"thinkingBudget":0}}}
             gemini-2.5-pro: {"generationConfig":{"temperature":1.5,"thinkingConfig":{"thinkingBudget":128}}}
@@ -153,7 +153,7 @@ fn ollama_is_told_yes_or_no_but_for_one_family() {
     check(
         json!({ "effort": "xhigh", "temperature": 0.1 }),
         ["qwen3:4b", "gpt-oss:20b"].map(|model| target(WireProtocol::Ollama, model)),
-        expect![[r#"
+        &expect![[r#"
             qwen3:4b: {"options":{"temperature":0.1},"think":true}
             gpt-oss:20b: {"options":{"temperature":0.1},"think":"high"}
         "#]],
@@ -172,7 +172,7 @@ fn the_nearer_word_wins_and_extra_members_are_merged_deep_and_last() {
     check(
         json!({ "effort": "low", "extra_body": both.extra_body }),
         [Target { thinking: Thinking::Object, ..target(WireProtocol::Chat, "m") }],
-        expect![[r#"
+        &expect![[r#"
             m: {"reasoning":{"effort":"low","exclude":true},"provider":{"sort":"speed","zdr":true}}
         "#]],
     );
