@@ -333,7 +333,9 @@ fn known(name: &str) -> Result<&'static Provider, OpenError> {
 /// The key, if there is one. Somebody else's address may need none; the provider's own says so itself.
 fn key(provider: &Provider, spec: &ProviderSpec) -> Result<Option<String>, OpenError> {
     let key = spec.key.as_deref().map(str::trim).filter(|key| !key.is_empty());
-    if key.is_none() && spec.credentials.is_none() && provider.needs_key && spec.base_url.is_none() {
+    // The address in a cloud follows from a region or a project, and says nothing about who may ask there.
+    let is_its_own = spec.base_url.is_none() || provider.cloud.is_some();
+    if key.is_none() && spec.credentials.is_none() && provider.needs_key && is_its_own {
         let clouds = provider.cloud.map(|cloud| match cloud {
             Cloud::Aws => "credentials of AWS (AWS_ACCESS_KEY_ID, AWS_PROFILE)",
             Cloud::Google => "credentials of Google Cloud (gcloud auth application-default login)",

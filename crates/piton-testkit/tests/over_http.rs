@@ -208,7 +208,9 @@ async fn one_connection_serves_one_request_after_the_other() {
             assert_eq!(ask(&*model).await.0, "again");
         }
         let connections: Vec<usize> = server.requests().iter().map(|seen| seen.connection).collect();
-        assert_eq!(connections, [0, 0, 0], "{provider}");
+        // Ollama is asked for its window while it speaks, which takes a second one.
+        let last = usize::from(provider == "ollama-native");
+        assert!(connections.iter().all(|connection| *connection <= last), "{provider}: {connections:?}");
     }
 }
 
@@ -218,7 +220,9 @@ async fn each_protocol_sends_its_key_and_its_fields() {
     for provider in ALL {
         ask(&*model(provider, &server.url())).await.1.unwrap();
     }
-    let [chat, anthropic, responses, gemini, ollama] = server.requests().try_into().unwrap();
+    let mut requests = server.requests();
+    requests.retain(|request| request.method == "POST");
+    let [chat, anthropic, responses, gemini, ollama] = requests.try_into().unwrap();
     assert_eq!((chat.method.as_str(), chat.path.as_str()), ("POST", "/v1/chat/completions"));
     assert_eq!(chat.header("authorization"), Some("Bearer sk-test-key"));
     assert_eq!(chat.body["stream_options"]["include_usage"], true);

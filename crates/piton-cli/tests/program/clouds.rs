@@ -141,7 +141,9 @@ fn azure_takes_a_key_in_a_header_of_its_own_and_a_token_as_one() {
 fn what_is_missing_for_a_cloud_is_named() {
     let stage = stage();
     let words = ["AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID"];
-    Ran::of(run(&stage, "bedrock/m", &[])).expect_code(1).expect_said(&words);
+    for vars in [&[][..], &[("AWS_REGION", "us-east-1")]] {
+        Ran::of(run(&stage, "bedrock/m", vars)).expect_code(1).expect_said(&words);
+    }
     let keys = [("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "s")];
     Ran::of(run(&stage, "bedrock/m", &keys)).expect_code(1).expect_said(&["AWS_REGION"]);
     Ran::of(run(&stage, "vertex/m", &[])).expect_code(1).expect_said(&["VERTEX_ACCESS_TOKEN", "gcloud auth"]);
