@@ -20,7 +20,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let place = tempfile::tempdir()?;
     let workspace = place.path().join("workspace");
     build(&workspace)?;
-    let git = ["/usr/bin/git", "/usr/local/bin/git", "/bin/git"].map(PathBuf::from).into_iter().find(|git| git.is_file());
+    let git =
+        ["/usr/bin/git", "/usr/local/bin/git", "/bin/git"].map(PathBuf::from).into_iter().find(|git| git.is_file());
     let shared = Options { git, left_out: Vec::new() };
 
     let snapshots = Snapshots::open(&place.path().join("alone"), &workspace, Options::default())?;
@@ -74,12 +75,16 @@ fn build(workspace: &Path) -> Result<(), Box<dyn Error>> {
         if number % FILES_IN_A_FOLDER == 0 {
             fs::create_dir_all(path.parent().ok_or("no parent")?)?;
         }
-        let line = |line: usize| format!("let value_{line} = {:x}; // of file {number}\n", number.wrapping_mul(2_654_435_761 + line));
+        let line = |line: usize| {
+            format!("let value_{line} = {:x}; // of file {number}\n", number.wrapping_mul(2_654_435_761 + line))
+        };
         fs::write(path, (0..LINES).map(line).collect::<String>())?;
     }
     fs::write(workspace.join(".gitignore"), "/target\n*.log\nnode_modules/\n")?;
     let who = ["-c", "user.name=bench", "-c", "user.email=bench@localhost", "-c", "core.hooksPath=/dev/null"];
-    for words in [&["init", "--quiet"][..], &["add", "--all"], &["commit", "--quiet", "--message=all"], &["gc", "--quiet"]] {
+    for words in
+        [&["init", "--quiet"][..], &["add", "--all"], &["commit", "--quiet", "--message=all"], &["gc", "--quiet"]]
+    {
         let status = Command::new("git").args(who).args(words).current_dir(workspace).status()?;
         if !status.success() {
             return Err(format!("git {} failed", words[0]).into());

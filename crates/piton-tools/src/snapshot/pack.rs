@@ -34,7 +34,8 @@ impl PackIndex {
         let mut head = [0; MAGIC.len() + COUNTS];
         file.read_exact_at(&mut head, 0).ok()?;
         let (magic, counts) = head.split_at(MAGIC.len());
-        let counts: Vec<u32> = counts.chunks_exact(4).map(|four| u32::from_be_bytes([four[0], four[1], four[2], four[3]])).collect();
+        let counts: Vec<u32> =
+            counts.chunks_exact(4).map(|four| u32::from_be_bytes([four[0], four[1], four[2], four[3]])).collect();
         // A name, a checksum and a place each; with SHA-256 it would be larger than even all places being long.
         let objects = u64::from(*counts.last()?);
         let (least, bytes) = (head.len() as u64 + 28 * objects + 40, file.metadata().ok()?.len());

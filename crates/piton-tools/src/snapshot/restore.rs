@@ -125,7 +125,7 @@ pub(super) fn restore(
         for step in &steps {
             let kept = restore.report.kept.contains(&path_of(&step.difference.path));
             if !kept && !restore.failed.contains(&step.difference.path) {
-                restore.report.changes.extend(step.difference.change(store)?);
+                restore.report.changes.extend(step.difference.change(store));
             }
         }
     }
@@ -233,13 +233,15 @@ impl Restore<'_> {
 
     /// Writes files and links, and then gives them their names.
     fn write(&mut self, steps: &[Step<'_>]) -> Result<(), SnapshotError> {
+        /// They wait for the disk, which makes many files durable in one go as well as a single one.
+        const THREADS: usize = 8;
         let has_content = |step: &&Step<'_>| step.is(EntryKind::File) || step.is(EntryKind::Link);
         let open: Vec<_> = steps.iter().filter(has_content).collect();
         let open: Vec<_> = open.into_iter().filter(|step| !self.failed.contains(&step.difference.path)).collect();
         let next = AtomicUsize::new(0);
         let results = {
             let this: &Self = self;
-            in_parallel(open.len(), &|| {
+            in_parallel(THREADS.min(open.len()), &|| {
                 let mut results = Vec::new();
                 while let Some(step) = open.get(next.fetch_add(1, Ordering::Relaxed)) {
                     results.push((*step, this.write_beside(step)));
