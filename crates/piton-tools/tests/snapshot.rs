@@ -375,7 +375,9 @@ fn what_cannot_be_restored_is_named_and_everything_else_is() {
     let after = snapshots.take().unwrap().id;
     // The store lost what `a` was.
     let oid = place.git_hash("1");
-    fs::write(place.root().join("store/objects").join(&oid[..2]).join(&oid[2..]), "").unwrap();
+    let object = place.root().join("store/objects").join(&oid[..2]).join(&oid[2..]);
+    fs::remove_file(&object).unwrap();
+    fs::write(object, "").unwrap();
     assert_eq!(changes(&snapshots, before, after), ["modified file a", "modified file b +1 -1"]);
     let report = snapshots.restore(after, before, STOP).unwrap();
     assert_eq!(paths(&report), ["b"]);
