@@ -32,6 +32,9 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// They wait for the disk, which makes many files durable in one go as well as a single one.
+const SYNCING_THREADS: usize = 8;
+
 /// How a restore goes about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
@@ -119,7 +122,7 @@ pub(super) fn restore(
         restore.make(&steps);
         restore.write(&steps)?;
         restore.permit(&steps);
-        restore.sync(&steps);
+        restore.sync(&steps)?;
     }
     if !stopped || policy.dry_run {
         for step in &steps {
@@ -233,15 +236,13 @@ impl Restore<'_> {
 
     /// Writes files and links, and then gives them their names.
     fn write(&mut self, steps: &[Step<'_>]) -> Result<(), SnapshotError> {
-        /// They wait for the disk, which makes many files durable in one go as well as a single one.
-        const THREADS: usize = 8;
         let has_content = |step: &&Step<'_>| step.is(EntryKind::File) || step.is(EntryKind::Link);
         let open: Vec<_> = steps.iter().filter(has_content).collect();
         let open: Vec<_> = open.into_iter().filter(|step| !self.failed.contains(&step.difference.path)).collect();
         let next = AtomicUsize::new(0);
         let results = {
             let this: &Self = self;
-            in_parallel(THREADS.min(open.len()), &|| {
+            in_parallel(SYNCING_THREADS.min(open.len()), &|| {
                 let mut results = Vec::new();
                 while let Some(step) = open.get(next.fetch_add(1, Ordering::Relaxed)) {
                     results.push((*step, this.write_beside(step)));
@@ -323,13 +324,19 @@ impl Restore<'_> {
     }
 
     /// Makes the new names durable. Where this cannot be done the files are in their places all the same.
-    fn sync(&self, steps: &[Step<'_>]) {
+    fn sync(&self, steps: &[Step<'_>]) -> Result<(), SnapshotError> {
         let folders: BTreeSet<&[u8]> = steps.iter().map(|step| split(&step.difference.path).0).collect();
-        for path in folders {
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let opened = self.folder(path).and_then(|folder| openat(folder, ".", flags, Mode::empty()));
-            let _ = opened.map(File::from).map(|folder| folder.sync_all());
-        }
+        let folders = Vec::from_iter(folders);
+        let next = AtomicUsize::new(0);
+        in_parallel(SYNCING_THREADS.min(folders.len()), &|| {
+            while let Some(path) = folders.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                let opened = self.folder(path).and_then(|folder| openat(folder, ".", flags, Mode::empty()));
+                let _ = opened.map(File::from).map(|folder| folder.sync_all());
+            }
+            Ok(Vec::<()>::new())
+        })?;
+        Ok(())
     }
 
     /// Opens a folder of the workspace without following a link. It is good for `*at` calls only.
