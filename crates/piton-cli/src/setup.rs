@@ -228,6 +228,7 @@ pub(crate) fn http_options(config: &Config, around: &Surroundings) -> HttpOption
     HttpOptions {
         connect_timeout_ms: config.http.connect_timeout.map_or(default.connect_timeout_ms, milliseconds),
         stall_ms: config.http.stall_timeout.map_or(default.stall_ms, milliseconds),
+        keep_alive_ms: config.http.keep_alive_timeout.map_or(default.keep_alive_ms, milliseconds),
         proxy: any(&["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]),
         no_proxy: Some(format!("localhost,127.0.0.1,::1{own}")),
         ..default

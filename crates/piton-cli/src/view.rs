@@ -184,7 +184,10 @@ impl TextView {
                 self.shown_chars = 0;
                 self.wait_for("waiting for the model".to_owned());
             }
-            Event::MessageFinished { reply, .. } => self.finish_message(&reply.parts),
+            Event::MessageFinished { reply, .. } => {
+                self.finish_message(&reply.parts);
+                reply.warnings.iter().for_each(|warning| self.aside(&format!("{DIM}{}{DIM:#}", clean(warning))));
+            }
             Event::ModelFailed { error, retry_at_ms: Some(at_ms), abandoned, attempt, .. } => {
                 let wait_ms = at_ms.saturating_sub(record.at_ms);
                 self.failed_attempt(&error.message, *attempt, wait_ms, abandoned);

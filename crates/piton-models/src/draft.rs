@@ -30,6 +30,8 @@ pub(crate) struct CallDraft {
     pub(crate) name: String,
     pub(crate) json: String,
     pub(crate) opaque: Option<Value>,
+    /// Whether a piece of the arguments may have been lost on the way.
+    is_doubtful: bool,
 }
 
 impl CallDraft {
@@ -175,7 +177,11 @@ impl Draft {
     /// The call's arguments as the server has them in the end, if it has any.
     pub(crate) fn settle_call(&mut self, index: usize, whole: &str, deltas: &mut Vec<Delta>) {
         let Some(call) = self.call_mut(index) else { return };
-        if whole.is_empty() || call.json == whole {
+        if whole.is_empty() {
+            return;
+        }
+        call.is_doubtful = false;
+        if call.json == whole {
             return;
         }
         if let Some(more) = whole.strip_prefix(call.json.as_str()).map(ToOwned::to_owned) {
@@ -183,6 +189,21 @@ impl Draft {
         } else {
             whole.clone_into(&mut call.json);
         }
+    }
+
+    /// Something was lost here. A call whose arguments are whole lost nothing; any other one may have, even if it
+    /// parses in the end.
+    pub(crate) fn gap(&mut self) {
+        for piece in &mut self.pieces {
+            if let Piece::Call(call) = piece {
+                call.is_doubtful |= !call.is_whole();
+            }
+        }
+    }
+
+    /// Whether reasoning may be going on: neither prose nor a call came last.
+    pub(crate) fn may_be_reasoning(&self) -> bool {
+        matches!(self.pieces.last(), None | Some(Piece::Reasoning { .. }))
     }
 
     /// The parts of the finished reply. Pieces that stayed empty are left out; calls never are.
@@ -236,13 +257,16 @@ impl Piece {
             Self::Reasoning { text, opaque } => {
                 (!text.is_empty() || opaque.is_some()).then_some(Part::Reasoning { text, opaque })
             }
-            Self::Call(call) => Some(Part::ToolCall(ToolCall {
-                id: CallId(String::new()),
-                provider_id: call.id,
-                input: CallInput::parse(&call.json),
-                name: call.name,
-                opaque: call.opaque,
-            })),
+            Self::Call(call) => {
+                let input = CallInput::parse(&call.json);
+                Some(Part::ToolCall(ToolCall {
+                    id: CallId(String::new()),
+                    provider_id: call.id,
+                    input: if call.is_doubtful { input.doubtful() } else { input },
+                    name: call.name,
+                    opaque: call.opaque,
+                }))
+            }
         }
     }
 }

@@ -161,8 +161,89 @@ async fn a_page_with_status_200_is_malformed() {
 }
 
 #[tokio::test]
-async fn a_broken_event_is_malformed() {
-    fails(json!([{ "text": "part", "malformed": true }]), ModelErrorKind::Malformed, "part").await;
+async fn a_broken_event_is_left_out_of_an_answer_that_ends_well() {
+    for (seen, outcome) in play(json!([{ "text": "whole", "malformed": true }])).await {
+        let reply = outcome.unwrap();
+        assert_eq!((seen.as_str(), reply.warnings.len()), ("whole", 1));
+        assert!(reply.warnings[0].contains(r#"{"garbage": tru"#), "{:?}", reply.warnings);
+    }
+}
+
+#[tokio::test]
+async fn a_broken_event_spoils_an_answer_that_does_not() {
+    fails(json!([{ "text": "part", "malformed": true, "end_early": true }]), ModelErrorKind::Malformed, "part").await;
+    for (_, outcome) in play(json!([{ "malformed": true }])).await {
+        assert_eq!(outcome.unwrap_err().kind, ModelErrorKind::Malformed, "nothing else was said");
+    }
+}
+
+/// A piece may be missing in the middle of arguments that parse all the same.
+#[tokio::test]
+async fn a_call_around_a_broken_event_is_not_runnable() {
+    for (provider, second_piece) in [("openai-chat", 4), ("anthropic", 5)] {
+        let call = json!({ "name": "write", "args": { "path": "a", "content": "one two ".repeat(9) } });
+        let server = FakeProvider::start(json!([{ "tools": [{ "name": "read" }, call], "garble": second_piece }]));
+        let reply = ask(&*model(provider, &server.url())).await.1.unwrap();
+        let inputs: Vec<&CallInput> = calls(&reply).collect();
+        assert_eq!(inputs[0], &CallInput::Json(json!({})), "{provider}: this one was whole before");
+        assert!(
+            matches!(inputs[1], CallInput::Invalid { error, .. } if error.contains("lost")),
+            "{provider}: {inputs:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_told_whole_after_a_broken_event_is_runnable() {
+    let args = json!({ "path": "a", "content": "one two ".repeat(9) });
+    let tools = json!([{ "name": "write", "args": args }]);
+    // Responses repeat an item when it is whole: the piece that is lost here is told again.
+    let repeating = FakeProvider::start(json!([{ "tools": tools, "garble": 2 }]));
+    let told = ask(&*model("openai-responses", &repeating.url())).await;
+    let began_later = play(json!([{ "text": "first", "malformed": true, "tools": tools }])).await;
+    for (_, outcome) in began_later.into_iter().chain([told]) {
+        let reply = outcome.unwrap();
+        assert_eq!(
+            (calls(&reply).collect::<Vec<_>>(), reply.warnings.len()),
+            (vec![&CallInput::Json(args.clone())], 1)
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_answer_whose_calls_were_lost_is_asked_again() {
+    let beginning = 1;
+    let server = FakeProvider::start(json!([{ "text": "I will", "tools": [{ "name": "read" }], "garble": beginning }]));
+    let error = ask(&*model("anthropic", &server.url())).await.1.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Malformed);
+}
+
+fn calls(reply: &Reply) -> impl Iterator<Item = &CallInput> {
+    reply.parts.iter().filter_map(|part| match part {
+        Part::ToolCall(call) => Some(&call.input),
+        _ => None,
+    })
+}
+
+#[tokio::test]
+async fn nothing_but_keep_alives_is_a_stall_too() {
+    for provider in ALL {
+        let server = FakeProvider::start(json!([{ "text": "part", "keep_alives": 400, "keep_alive_ms": 20 }]));
+        let options = HttpOptions { stall_ms: 5_000, keep_alive_ms: 100, ..HttpOptions::default() };
+        let model = provider::open(&spec(provider, &server.url()), &options).ok().unwrap();
+        let (seen, outcome) = ask(&*model).await;
+        let error = outcome.unwrap_err();
+        assert_eq!((error.kind, seen.as_str()), (ModelErrorKind::Stalled, "part"), "{provider}");
+        assert_eq!(error.message, "the provider sent nothing but keep-alives for 0.1 s");
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_pings_while_it_thinks_is_not_cut() {
+    for (seen, outcome) in play(json!([{ "text": "thought", "keep_alives": 30, "keep_alive_ms": 10 }])).await {
+        outcome.unwrap();
+        assert_eq!(seen, "thought");
+    }
 }
 
 #[tokio::test]
@@ -178,14 +259,7 @@ async fn a_call_with_broken_arguments_is_kept_as_invalid() {
     let script = json!([{ "tools": [{ "name": "read", "raw": "{\"path\": \"a" }, { "name": "read", "raw": "" }] }]);
     for (_, outcome) in play(script).await {
         let reply = outcome.unwrap();
-        let inputs: Vec<&CallInput> = reply
-            .parts
-            .iter()
-            .filter_map(|part| match part {
-                Part::ToolCall(call) => Some(&call.input),
-                _ => None,
-            })
-            .collect();
+        let inputs: Vec<&CallInput> = calls(&reply).collect();
         assert!(matches!(inputs[0], CallInput::Invalid { raw, .. } if raw == "{\"path\": \"a"), "{inputs:?}");
         assert_eq!(inputs[1], &CallInput::Json(json!({})));
     }

@@ -4,7 +4,7 @@
 use crate::draft::Draft;
 use crate::errors;
 use crate::sse::SseEvent;
-use crate::wire::{Progress, Protocol, arguments, count_at, cut_stream, event_json, text_at};
+use crate::wire::{EventError, Progress, Protocol, arguments, count_at, cut_stream, event_json, text_at};
 use piton_core::message::{FinishReason, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, Reply};
 use serde_json::{Map, Value, json};
@@ -20,9 +20,9 @@ pub struct GeminiReply {
 }
 
 impl Protocol for GeminiReply {
-    fn event(&mut self, event: &SseEvent) -> Result<Vec<Delta>, ModelError> {
+    fn event(&mut self, event: &SseEvent) -> Result<Vec<Delta>, EventError> {
         match event_json(event)? {
-            Some(chunk) => self.document(&chunk),
+            Some(chunk) => Ok(self.document(&chunk)?),
             None => Ok(Vec::new()),
         }
     }
@@ -52,6 +52,10 @@ impl Protocol for GeminiReply {
             self.counts.insert(name.clone(), count.clone());
         }
         Ok(deltas)
+    }
+
+    fn gap(&mut self) {
+        self.draft.gap();
     }
 
     fn progress(&self) -> Progress {

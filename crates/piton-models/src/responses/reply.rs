@@ -7,7 +7,7 @@ use super::request::CUSTOM;
 use crate::draft::Draft;
 use crate::errors;
 use crate::sse::SseEvent;
-use crate::wire::{Progress, Protocol, arguments, count_at, cut_stream, event_json, text_at};
+use crate::wire::{EventError, Progress, Protocol, arguments, count_at, cut_stream, event_json, text_at};
 use piton_core::message::{FinishReason, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, Reply};
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ enum Place {
 }
 
 impl Protocol for ResponsesReply {
-    fn event(&mut self, event: &SseEvent) -> Result<Vec<Delta>, ModelError> {
+    fn event(&mut self, event: &SseEvent) -> Result<Vec<Delta>, EventError> {
         let Some(value) = event_json(event)? else { return Ok(Vec::new()) };
         let mut deltas = Vec::new();
         let kind = text_at(&value, "type").unwrap_or(&event.event);
@@ -75,11 +75,11 @@ impl Protocol for ResponsesReply {
             "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
                 self.end(&value["response"], &mut deltas)?;
             }
-            "error" => return Err(errors::from_stream(value.get("error").unwrap_or(&value))),
+            "error" => return Err(errors::from_stream(value.get("error").unwrap_or(&value)).into()),
             // Parts that begin and end, the steps of the provider's own tools, and whatever is invented next.
             _ => {
                 if let Some(error) = value.get("error").filter(|error| error.is_object()) {
-                    return Err(errors::from_stream(error));
+                    return Err(errors::from_stream(error).into());
                 }
             }
         }
@@ -96,6 +96,11 @@ impl Protocol for ResponsesReply {
         }
         self.end(document, &mut deltas)?;
         Ok(deltas)
+    }
+
+    /// What an item says at its end makes up for what was lost on the way.
+    fn gap(&mut self) {
+        self.draft.gap();
     }
 
     fn progress(&self) -> Progress {

@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::samples::{conversation, kept, lines, message, only_adds_bytes, request, thought};
-use crate::sse::SseEvent;
-use crate::wire::Protocol;
+use crate::wire::{Body, Protocol};
 use expect_test::expect;
 use piton_core::call::CallInput;
 use piton_core::message::{FinishReason, Part, Role};
@@ -11,11 +10,11 @@ use piton_core::model::{ModelError, ModelErrorKind, Reply};
 use serde_json::{Value, json};
 
 fn stream(events: &[Value]) -> Result<Reply, ModelError> {
-    let mut reply = ResponsesReply::default();
+    let mut body = Body::new(Box::<ResponsesReply>::default());
     for event in events {
-        reply.event(&SseEvent { event: String::new(), data: event.to_string() })?;
+        body.push(format!("data: {event}\n\n").as_bytes())?;
     }
-    reply.finish()
+    body.finish().map(|(_, reply)| reply)
 }
 
 #[test]
