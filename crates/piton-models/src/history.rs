@@ -101,6 +101,33 @@ pub(crate) fn sent_name(name: &str) -> String {
     }
 }
 
+/// The messages without what another provider attached to them: signatures and sealed thoughts of one are refused or
+/// misread by the next.
+pub(crate) fn without_foreign(messages: Vec<Arc<Message>>, model: &str) -> Vec<Arc<Message>> {
+    let provider = |name: &str| name.split('/').next().unwrap_or_default().to_owned();
+    let ours = provider(model);
+    let is_foreign = |message: &Message| message.model.as_deref().is_some_and(|theirs| provider(theirs) != ours);
+    let plain = |message: Arc<Message>| if is_foreign(&message) { Arc::new(bare(&message)) } else { message };
+    messages.into_iter().map(plain).collect()
+}
+
+/// The message without attachments, and without the parts that are nothing else.
+fn bare(message: &Message) -> Message {
+    let mut message = message.clone();
+    for part in &mut message.parts {
+        match part {
+            Part::Text { opaque, .. } | Part::Reasoning { opaque, .. } => *opaque = None,
+            Part::ToolCall(call) => call.opaque = None,
+            Part::ToolResult { .. } | Part::Note { .. } | Part::Image { .. } => {}
+        }
+    }
+    message.parts.retain(|part| match part {
+        Part::Text { text, .. } | Part::Reasoning { text, .. } => !text.is_empty(),
+        Part::ToolCall(_) | Part::ToolResult { .. } | Part::Note { .. } | Part::Image { .. } => true,
+    });
+    message
+}
+
 /// A tool's answer with the images that belong to it: those that stand behind it in the message.
 pub(crate) struct Answer<'m> {
     pub(crate) call: &'m CallId,
@@ -167,6 +194,23 @@ pub(crate) fn replies(messages: &[Arc<Message>]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_provider_attached_goes_back_to_that_provider_only() {
+        let said = |model: &str| {
+            let seal = Some(json!({ "signature": "S" }));
+            let thought = Part::Reasoning { text: "hm".into(), opaque: seal.clone() };
+            let hidden = Part::Reasoning { text: String::new(), opaque: seal.clone() };
+            let text = Part::Text { text: "yes".into(), opaque: seal };
+            let parts = vec![thought, hidden, text];
+            Arc::new(Message { model: Some(model.into()), ..Message::new(Role::Assistant, parts) })
+        };
+        let (ours, theirs) = (said("anthropic/claude-a"), said("moonshot/kimi"));
+        let sent = without_foreign(vec![Arc::clone(&ours), theirs], "anthropic/claude-b");
+        assert_eq!(sent[0], ours);
+        let plain = vec![Part::Reasoning { text: "hm".into(), opaque: None }, Part::text("yes")];
+        assert_eq!(sent[1].parts, plain);
+    }
 
     #[test]
     fn a_name_that_a_model_made_up_goes_back_in_a_form_that_servers_take() {

@@ -13,6 +13,7 @@ use crate::anthropic;
 use crate::chat::{self, Dialect};
 use crate::errors::{self, Refusal};
 use crate::gemini;
+use crate::history;
 use crate::http::{self, Http};
 use crate::model::{Model, ModelLimits, ModelStream, Price};
 use crate::ollama;
@@ -35,7 +36,7 @@ pub(crate) enum Wire {
     Chat(Dialect),
     Responses,
     Gemini,
-    Ollama,
+    Ollama { window_tokens: Option<u64> },
     Anthropic { max_tokens: u32 },
 }
 
@@ -46,7 +47,7 @@ impl Wire {
             Self::Responses => WireProtocol::Responses,
             Self::Anthropic { max_tokens: _ } => WireProtocol::Anthropic,
             Self::Gemini => WireProtocol::Gemini,
-            Self::Ollama => WireProtocol::Ollama,
+            Self::Ollama { window_tokens: _ } => WireProtocol::Ollama,
         }
     }
 
@@ -56,7 +57,7 @@ impl Wire {
             Self::Responses => responses::encode(request),
             Self::Anthropic { max_tokens } => anthropic::encode(request, max_tokens),
             Self::Gemini => gemini::encode(request),
-            Self::Ollama => ollama::encode(request),
+            Self::Ollama { window_tokens } => ollama::encode(request, window_tokens),
         }
     }
 
@@ -107,6 +108,7 @@ impl Model for Remote {
         if request.model.is_empty() {
             request.model.clone_from(&self.model);
         }
+        request.messages = history::without_foreign(request.messages, &self.name);
         let flow = Flow {
             server: Arc::clone(&self.server),
             wire: self.wire,
@@ -314,7 +316,7 @@ impl Server {
         headers.insert("content-type", HeaderValue::from_static("application/json"));
         headers.insert("accept", HeaderValue::from_static("text/event-stream, application/json"));
         let (name, value) = match self.wire {
-            Wire::Chat(_) | Wire::Responses | Wire::Ollama => {
+            Wire::Chat(_) | Wire::Responses | Wire::Ollama { window_tokens: _ } => {
                 ("authorization", self.key.as_ref().map(|key| format!("Bearer {key}")))
             }
             Wire::Anthropic { max_tokens: _ } => {

@@ -10,6 +10,9 @@ use piton_core::model::{Delta, ModelError, ModelErrorKind, Reply};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
+/// The member of a text block that names its sources, there and back.
+pub(super) const CITATIONS: &str = "citations";
+
 /// An answer in the making.
 #[derive(Debug, Default)]
 pub struct AnthropicReply {
@@ -155,7 +158,9 @@ impl AnthropicReply {
     fn open(&mut self, index: u64, block: &Value, deltas: &mut Vec<Delta>) {
         let opened = match text_at(block, "type") {
             Some("text") => {
-                let place = self.draft.open_text();
+                let citations =
+                    block.get("citations").filter(|list| list.as_array().is_some_and(|list| !list.is_empty()));
+                let place = self.draft.open_text(citations.map(|list| json!({ CITATIONS: list })));
                 self.draft.extend(place, text_at(block, "text").unwrap_or_default(), deltas);
                 Block::Text { place }
             }
@@ -190,6 +195,15 @@ impl AnthropicReply {
         match (self.blocks.get_mut(&index), text_at(delta, "type")) {
             (Some(Block::Text { place }), Some("text_delta")) => {
                 self.draft.extend(*place, text_at(delta, "text").unwrap_or_default(), deltas);
+            }
+            (Some(Block::Text { place }), Some("citations_delta")) => {
+                if let Some(opaque) = self.draft.opaque_mut(*place) {
+                    let opaque = opaque.get_or_insert_with(|| json!({ CITATIONS: [] }));
+                    opaque[CITATIONS]
+                        .as_array_mut()
+                        .map(|list| list.push(delta["citation"].clone()))
+                        .unwrap_or_default();
+                }
             }
             (Some(Block::Thinking { place, .. }), Some("thinking_delta")) => {
                 self.draft.extend(*place, text_at(delta, "thinking").unwrap_or_default(), deltas);

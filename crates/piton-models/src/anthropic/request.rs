@@ -1,6 +1,7 @@
 //! The request body of Messages. Same request, same bytes; one more message only adds bytes to `messages`, the cache
 //! marks aside: they sit on the newest two user messages and move along, which the provider's cache does not mind.
 
+use super::reply::CITATIONS;
 use crate::history::{self, Answer, IdRule, WireIds, sent_input, sent_name, speaks};
 use piton_core::message::{Message, Part, Role};
 use piton_core::model::Request;
@@ -116,7 +117,14 @@ fn assistant_blocks(message: &Message, ids: &WireIds) -> Vec<Value> {
 
 fn assistant_block(part: &Part, ids: &WireIds) -> Option<Value> {
     match part {
-        Part::Text { text, .. } | Part::Note { text } => text_block(text),
+        Part::Text { text, opaque } => {
+            let mut block = text_block(text)?;
+            if let Some(sources) = opaque.as_ref().and_then(|opaque| opaque.get(CITATIONS)) {
+                block[CITATIONS] = sources.clone();
+            }
+            Some(block)
+        }
+        Part::Note { text } => text_block(text),
         Part::Reasoning { text, opaque } => thinking_block(text, opaque.as_ref()?),
         Part::ToolCall(call) => {
             let input = sent_input(&call.input);

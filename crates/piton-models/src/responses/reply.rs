@@ -3,7 +3,7 @@
 //!
 //! The provider's own tools (web search and its kin) are noted and left alone: there is nothing to run here.
 
-use super::request::CUSTOM;
+use super::request::{ANNOTATIONS, CUSTOM};
 use crate::draft::Draft;
 use crate::errors;
 use crate::sse::SseEvent;
@@ -162,9 +162,8 @@ impl ResponsesReply {
     fn open(&mut self, index: u64, item: &Value, deltas: &mut Vec<Delta>) {
         let place = match text_at(item, "type").unwrap_or_default() {
             "message" => {
-                // Said before the words it is about, since it goes back with them.
-                self.note(json!({ "phase": item["phase"] }), item["phase"].is_string());
-                Place::Message(self.draft.open_text())
+                let phase = item.get("phase").filter(|phase| phase.is_string());
+                Place::Message(self.draft.open_text(phase.map(|phase| json!({ "phase": phase }))))
             }
             "reasoning" => Place::Reasoning(self.draft.open_reasoning(None)),
             "function_call" => Place::Call(self.open_call(item, "name", deltas)),
@@ -212,6 +211,7 @@ impl ResponsesReply {
             Place::Message(place) => {
                 self.is_refused |= pieces(item, "content").any(|piece| text_at(piece, "refusal").is_some());
                 self.draft.settle_text(place, &said(item, "content"), deltas);
+                self.attach(place, item);
             }
             Place::Reasoning(place) => {
                 let whole = format!("{}{}", said(item, "summary"), said(item, "content"));
@@ -229,6 +229,22 @@ impl ResponsesReply {
         }
         if let Some(item) = self.items.get_mut(&index) {
             item.is_done = true;
+        }
+    }
+
+    /// The phase and the sources of a message. Sources count characters, hence are good for one piece of text only.
+    fn attach(&mut self, place: usize, item: &Value) {
+        let Some(opaque) = self.draft.opaque_mut(place) else { return };
+        let pieces: Vec<&Value> = pieces(item, "content").collect();
+        let sources = match pieces.as_slice() {
+            [only] => only.get(ANNOTATIONS).filter(|list| list.as_array().is_some_and(|list| !list.is_empty())),
+            _ => None,
+        };
+        let phase = item.get("phase").filter(|phase| phase.is_string());
+        for (key, value) in [("phase", phase), (ANNOTATIONS, sources)] {
+            if let Some(value) = value {
+                opaque.get_or_insert_with(|| json!({}))[key] = value.clone();
+            }
         }
     }
 
@@ -264,8 +280,12 @@ impl ResponsesReply {
         if kind == "compaction" {
             return self.note(json!({ "item": item }), true);
         }
-        let brief = json!({ "type": kind, "name": item["name"] });
-        self.note(json!({ "server_tool": brief }), kind.ends_with("_call"));
+        let mut opaque = json!({ "server_tool": { "type": kind, "name": item["name"] } });
+        // Of these, only searches may go back without the id under which the server stored them.
+        if kind == "web_search_call" {
+            opaque["item"] = item.clone();
+        }
+        self.note(opaque, kind.ends_with("_call"));
     }
 
     /// Takes from the final list what the stream left open or never told. The list may be shorter than what was

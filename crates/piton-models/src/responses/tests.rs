@@ -56,8 +56,12 @@ fn what_came_is_replayed_as_it_came_but_for_ids() {
     let output = json!([
         { "type": "reasoning", "id": "rs_1", "summary": [{ "type": "summary_text", "text": "hm" }],
           "content": [], "encrypted_content": "gAAA+/==" },
-        { "type": "message", "id": "msg_1", "role": "assistant", "phase": "commentary",
-          "content": [{ "type": "output_text", "text": "Let me see." }] },
+        { "type": "message", "id": "msg_1", "role": "assistant",
+          "content": [{ "type": "output_text", "text": "Let me see." }], "phase": "commentary" },
+        { "type": "web_search_call", "id": "ws_1", "status": "completed", "action": { "type": "search", "query": "q" } },
+        { "type": "message", "id": "msg_2", "role": "assistant", "content": [{ "type": "output_text", "text": "Seen.",
+          "annotations": [{ "type": "url_citation", "url": "https://a", "start_index": 0, "end_index": 5 }] }],
+          "phase": "final_answer" },
         { "type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "read", "arguments": "{\"a\":1}" },
         { "type": "custom_tool_call", "id": "ctc_1", "call_id": "call_2", "name": "patch", "input": "*** Begin" },
     ]);
@@ -69,7 +73,7 @@ fn what_came_is_replayed_as_it_came_but_for_ids() {
     for item in wanted.as_array_mut().unwrap() {
         item.as_object_mut().unwrap().shift_remove("id");
     }
-    assert_eq!(body["input"], wanted);
+    assert_eq!(body["input"].to_string(), wanted.to_string());
 }
 
 #[test]
