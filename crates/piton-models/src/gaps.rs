@@ -13,7 +13,7 @@ pub(crate) struct Gaps {
 
 impl Gaps {
     /// An event was left out. An answer that consists of such events is none.
-    pub(crate) fn note(&mut self, why: String) -> Result<(), ModelError> {
+    pub(crate) fn note(&mut self, why: &str) -> Result<(), ModelError> {
         /// An answer with more is not being spoken in this protocol.
         const MOST: usize = 100;
         /// More would say the same once more.

@@ -103,6 +103,6 @@ pub(crate) fn kept(mut parts: Vec<Part>) -> Vec<Part> {
 }
 
 /// An event of a stream with this data.
-pub(crate) fn event(data: impl ToString) -> SseEvent {
+pub(crate) fn event(data: &(impl ToString + ?Sized)) -> SseEvent {
     SseEvent { event: String::new(), data: data.to_string(), is_damaged: false }
 }

@@ -86,6 +86,8 @@ enum Form {
     Unknown,
     Events(SseDecoder),
     Documents(Documents),
+    /// Something to read in a browser; its beginning, to tell people what it is.
+    Page(Vec<u8>),
 }
 
 /// An event or document larger than this is not an answer of a language model.
@@ -103,7 +105,7 @@ impl Body {
             bytes = without_preamble(bytes);
             match bytes.first() {
                 None => return Ok(Vec::new()),
-                Some(b'<') => return Err(not_an_answer(bytes)),
+                Some(b'<') => self.form = Form::Page(Vec::new()),
                 Some(b'{' | b'[') => self.form = Form::Documents(Documents::new()),
                 Some(_) => self.form = Form::Events(SseDecoder::new()),
             }
@@ -117,7 +119,7 @@ impl Body {
             }
             Err(EventError::Garbled(why)) => {
                 protocol.gap();
-                gaps.note(why)
+                gaps.note(&why)
             }
             Err(EventError::Failed(error)) => Err(error),
         };
@@ -129,6 +131,13 @@ impl Body {
                     keep(taken, protocol)?;
                 }
                 documents.pending_bytes()
+            }
+            Form::Page(page) => {
+                page.extend_from_slice(bytes);
+                if page.len() > PAGE_BYTES {
+                    return Err(not_an_answer(page));
+                }
+                page.len()
             }
             Form::Events(sse) => {
                 sse.read(bytes, |event| keep(protocol.event(event), protocol))?;
@@ -150,6 +159,7 @@ impl Body {
     pub fn finish(&mut self) -> Result<(Vec<Delta>, Reply), ModelError> {
         let last = match std::mem::replace(&mut self.form, Form::Unknown) {
             Form::Unknown | Form::Documents(_) => None,
+            Form::Page(page) => return Err(not_an_answer(&page)),
             Form::Events(mut sse) => sse.finish(),
         };
         let deltas = match last.map(|event| self.protocol.event(&event)) {
@@ -216,7 +226,7 @@ fn without_preamble(bytes: &[u8]) -> &[u8] {
 }
 
 fn not_an_answer(bytes: &[u8]) -> ModelError {
-    let shown = beginning(&String::from_utf8_lossy(&bytes[..bytes.len().min(4 * SHOWN_CHARS)]));
+    let shown = beginning(&String::from_utf8_lossy(bytes));
     ModelError::new(
         ModelErrorKind::Malformed,
         format!("the answer is neither an event stream nor JSON but a page: {shown}"),
@@ -225,6 +235,9 @@ fn not_an_answer(bytes: &[u8]) -> ModelError {
 
 /// Enough to recognise a login page, a gateway's error, or what an event was about.
 const SHOWN_CHARS: usize = 80;
+
+/// So much of a page has that many characters, or it is all white space.
+const PAGE_BYTES: usize = 4_096;
 
 fn beginning(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(SHOWN_CHARS).collect()

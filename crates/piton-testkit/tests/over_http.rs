@@ -11,6 +11,8 @@ use piton_models::http::HttpOptions;
 use piton_models::provider::{self, ProviderSpec};
 use piton_testkit::FakeProvider;
 use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::sync::Arc;
 
 const ALL: [&str; 5] = ["openai-chat", "anthropic", "openai-responses", "google", "ollama-native"];
@@ -353,6 +355,49 @@ async fn an_answer_that_calls_itself_malformed_is_no_answer() {
     let error = ask(&*model("google", &server.url())).await.1.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Malformed);
     assert!(error.message.contains("MALFORMED_FUNCTION_CALL"), "{error}");
+}
+
+/// Answers one connection with these bytes.
+fn serve_once(answer: Vec<u8>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        // The whole request first, or closing would reset the connection.
+        let mut request = Vec::new();
+        while !request.ends_with(b"}") {
+            let mut bytes = [0; 4_096];
+            let count = stream.read(&mut bytes).unwrap();
+            request.extend_from_slice(&bytes[..count]);
+        }
+        stream.write_all(&answer).unwrap();
+    });
+    url
+}
+
+/// A compressed answer in chunks of a few bytes. `lost` bytes are missing at its end.
+fn compressed(text: &str, lost: usize) -> Vec<u8> {
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(text.as_bytes()).unwrap();
+    let packed = gzip.finish().unwrap();
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n";
+    let mut answer = head.as_bytes().to_vec();
+    for chunk in packed[..packed.len() - lost].chunks(5) {
+        answer.extend(format!("{:x}\r\n", chunk.len()).bytes().chain(chunk.iter().copied()).chain(*b"\r\n"));
+    }
+    answer.extend(b"0\r\n\r\n");
+    answer
+}
+
+#[tokio::test]
+async fn a_compressed_answer_in_chunks_is_read_and_one_that_is_damaged_is_a_cut_stream() {
+    let said = json!({ "choices": [{ "delta": { "content": "whole" } }] });
+    let end = json!({ "choices": [{ "delta": {}, "finish_reason": "stop" }] });
+    let answer = format!("data: {said}\n\ndata: {end}\n\ndata: [DONE]\n\n");
+    let (seen, outcome) = ask(&*model("openai-chat", &serve_once(compressed(&answer, 0)))).await;
+    assert_eq!((seen.as_str(), outcome.unwrap().finish), ("whole", FinishReason::Stop));
+    let error = ask(&*model("openai-chat", &serve_once(compressed(&answer, 20)))).await.1.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::CutStream, "{error}");
 }
 
 #[tokio::test]
