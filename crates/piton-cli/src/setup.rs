@@ -330,6 +330,7 @@ pub(crate) fn http_options(name: &str, config: &Config, around: &Surroundings) -
     Ok(HttpOptions {
         connect_timeout_ms: http.connect_timeout.map_or(default.connect_timeout_ms, milliseconds),
         stall_ms: http.stall_timeout.map_or(default.stall_ms, milliseconds),
+        keep_alive_ms: http.keep_alive_timeout.map_or(default.keep_alive_ms, milliseconds),
         proxy: proxy.filter(|proxy| !proxy.is_empty()),
         no_proxy: Some(format!("localhost,127.0.0.1,::1{own}")),
         roots: ca_file.map(|path| certificates(path)).transpose()?.unwrap_or_default(),

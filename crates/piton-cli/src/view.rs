@@ -209,6 +209,7 @@ impl TextView {
             Event::MessageFinished { reply, prompt, .. } => {
                 self.lost_micros += prompt.as_ref().and_then(|prompt| prompt.lost_micros).unwrap_or(0);
                 self.finish_message(&reply.parts);
+                reply.warnings.iter().for_each(|warning| self.aside(&format!("{DIM}{}{DIM:#}", clean(warning))));
             }
             Event::ModelFailed { error, retry_at_ms: Some(at_ms), abandoned, attempt, .. } => {
                 let wait_ms = at_ms.saturating_sub(record.at_ms);

@@ -66,6 +66,17 @@ impl CallInput {
         }
     }
 
+    /// These arguments, of which a piece may have been lost on the way: never run, whatever they look like.
+    #[must_use]
+    pub fn doubtful(self) -> Self {
+        match self {
+            Self::Json(value) => {
+                Self::invalid(&value.to_string(), "a piece of the answer was lost on the way, and may be missing here")
+            }
+            Self::Invalid { .. } => self,
+        }
+    }
+
     fn invalid(raw: &str, error: &str) -> Self {
         /// Enough to see what went wrong, little enough not to flood the journal.
         const SHOWN_CHARS: usize = 2_000;

@@ -31,6 +31,9 @@ pub const RETRY_CAP_MS: u64 = 30_000;
 pub const RETRY_PROVIDER_CAP_MS: u64 = 600_000;
 /// Silence of a provider, in milliseconds, before its stream counts as stalled.
 pub const STREAM_STALL_MS: u64 = 60_000;
+/// Time in which a stream says nothing but "I am still here", in milliseconds, before it counts as stalled too. Models
+/// that hide their thoughts ping for minutes; a gateway that lost its model pings for ever.
+pub const STREAM_KEEP_ALIVE_MS: u64 = 600_000;
 /// Time a shell command gets when the model names none, in milliseconds.
 pub const BASH_DEFAULT_MS: u64 = 120_000;
 /// The most time a model may give a shell command, in milliseconds.

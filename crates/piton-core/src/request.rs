@@ -51,6 +51,11 @@ fn own(message: &Arc<Message>, model: &str) -> Arc<Message> {
             Part::ToolResult { .. } | Part::Note { .. } | Part::Image { .. } => {}
         }
     }
+    // What was nothing but an attachment is nothing now.
+    message.parts.retain(|part| match part {
+        Part::Text { text, .. } | Part::Reasoning { text, .. } => !text.is_empty(),
+        Part::ToolCall(_) | Part::ToolResult { .. } | Part::Note { .. } | Part::Image { .. } => true,
+    });
     Arc::new(message)
 }
 
@@ -67,7 +72,8 @@ mod tests {
     #[test]
     fn what_a_provider_attached_is_seen_by_that_provider_only() {
         let thought = Part::Reasoning { text: "hm".into(), opaque: Some(json!({"signature": "s"})) };
-        let said = Message { model: Some("a/x".into()), ..Message::new(Role::Assistant, vec![thought]) };
+        let sealed = Part::Reasoning { text: String::new(), opaque: Some(json!({"data": "x"})) };
+        let said = Message { model: Some("a/x".into()), ..Message::new(Role::Assistant, vec![thought, sealed]) };
         let said = Arc::new(said);
         assert!(Arc::ptr_eq(&own(&said, "a/y"), &said));
         assert_eq!(own(&said, "b/x").parts, [Part::Reasoning { text: "hm".into(), opaque: None }]);

@@ -76,6 +76,8 @@ pub struct Http {
     pub connect_timeout: Option<f64>,
     /// Seconds a provider may be silent, before its answer and within it; then the call is made again.
     pub stall_timeout: Option<f64>,
+    /// Seconds an answer may consist of keep-alives; then the call is made again.
+    pub keep_alive_timeout: Option<f64>,
     /// The proxy, as a URL, instead of the one that the environment names. Empty: none.
     pub proxy: Option<String>,
     /// Hosts that are talked to without it, separated by commas.
@@ -159,13 +161,14 @@ impl Config {
             Rule::parse(tool, *action)?;
         }
         let Retry { first_wait, longest_wait, .. } = config.retry;
-        let Http { connect_timeout, stall_timeout, .. } = config.http;
+        let Http { connect_timeout, stall_timeout, keep_alive_timeout, .. } = config.http;
         let numbers = [
             ("max_cost in [limits]", config.limits.max_cost),
             ("first_wait in [retry]", first_wait),
             ("longest_wait in [retry]", longest_wait),
             ("connect_timeout in [http]", connect_timeout),
             ("stall_timeout in [http]", stall_timeout),
+            ("keep_alive_timeout in [http]", keep_alive_timeout),
         ];
         match numbers.iter().find(|(_, number)| number.is_some_and(|number| !number.is_finite() || number <= 0.0)) {
             Some((name, _)) => Err(ConfigError::Number(name)),

@@ -47,9 +47,11 @@ impl Documents {
     fn look(&mut self, byte: u8) {
         if self.in_string {
             match byte {
-                _ if self.after_backslash => self.after_backslash = false,
+                _ if self.after_backslash && byte != b'\n' => self.after_backslash = false,
                 b'\\' => self.after_backslash = true,
                 b'"' => self.in_string = false,
+                // No string of JSON goes on in the next line: this document was cut, and the next one begins there.
+                b'\n' => (self.in_string, self.after_backslash, self.depth) = (false, false, 0),
                 _ => {}
             }
             return;
@@ -81,6 +83,15 @@ mod tests {
             for chunk_bytes in [1, 2, 7, text.len()] {
                 assert_eq!(split(&text, chunk_bytes), (objects.map(str::to_owned).to_vec(), 0), "{text}");
             }
+        }
+    }
+
+    #[test]
+    fn a_line_that_breaks_off_within_a_string_does_not_swallow_the_next_one() {
+        let (broken, whole) = (r#"{"a":{"b":"cut\\"#, r#"{"c":1}"#);
+        let text = format!("{broken}\n{whole}\n");
+        for chunk_bytes in [1, 7, text.len()] {
+            assert_eq!(split(&text, chunk_bytes), (vec![format!("{broken}\n"), whole.to_owned()], 0));
         }
     }
 

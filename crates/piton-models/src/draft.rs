@@ -18,7 +18,7 @@ pub(crate) struct Draft {
 
 #[derive(Debug)]
 enum Piece {
-    Text(String),
+    Text { text: String, opaque: Option<Value> },
     Reasoning { text: String, opaque: Option<Value> },
     Call(CallDraft),
 }
@@ -30,6 +30,8 @@ pub(crate) struct CallDraft {
     pub(crate) name: String,
     pub(crate) json: String,
     pub(crate) opaque: Option<Value>,
+    /// Whether a piece of the arguments may have been lost on the way.
+    is_doubtful: bool,
 }
 
 impl CallDraft {
@@ -46,8 +48,9 @@ impl Draft {
             return;
         }
         let place = match self.pieces.last() {
-            Some(Piece::Text(_)) => self.pieces.len() - 1,
-            Some(Piece::Reasoning { .. } | Piece::Call(_)) | None => self.open_text(),
+            Some(Piece::Text { opaque: None, .. }) => self.pieces.len() - 1,
+            // What has an attachment is a piece of its own.
+            Some(Piece::Text { .. } | Piece::Reasoning { .. } | Piece::Call(_)) | None => self.open_text(None),
         };
         self.extend(place, text, deltas);
     }
@@ -59,15 +62,15 @@ impl Draft {
         }
         let place = match self.pieces.last() {
             Some(Piece::Reasoning { .. }) => self.pieces.len() - 1,
-            Some(Piece::Text(_) | Piece::Call(_)) | None => {
+            Some(Piece::Text { .. } | Piece::Call(_)) | None => {
                 self.open_reasoning(field.map(|field| json!({ "field": field })))
             }
         };
         self.extend(place, text, deltas);
     }
 
-    pub(crate) fn open_text(&mut self) -> usize {
-        self.pieces.push(Piece::Text(String::new()));
+    pub(crate) fn open_text(&mut self, opaque: Option<Value>) -> usize {
+        self.pieces.push(Piece::Text { text: String::new(), opaque });
         self.pieces.len() - 1
     }
 
@@ -89,7 +92,7 @@ impl Draft {
             return;
         }
         match self.pieces.get_mut(place) {
-            Some(Piece::Text(text)) => {
+            Some(Piece::Text { text, opaque: _ }) => {
                 text.push_str(more);
                 deltas.push(Delta::Text { text: more.to_owned() });
             }
@@ -104,7 +107,8 @@ impl Draft {
     /// The text or reasoning at this place as the server has it in the end. What it said before may differ; only what
     /// is new at the end can still be shown.
     pub(crate) fn settle_text(&mut self, place: usize, whole: &str, deltas: &mut Vec<Delta>) {
-        let (Some(Piece::Text(said)) | Some(Piece::Reasoning { text: said, opaque: _ })) = self.pieces.get_mut(place)
+        let (Some(Piece::Text { text: said, opaque: _ }) | Some(Piece::Reasoning { text: said, opaque: _ })) =
+            self.pieces.get_mut(place)
         else {
             return;
         };
@@ -118,12 +122,17 @@ impl Draft {
         }
     }
 
-    /// The attachment of the reasoning at this place.
+    /// The attachment of the text or reasoning at this place.
     pub(crate) fn opaque_mut(&mut self, place: usize) -> Option<&mut Option<Value>> {
         match self.pieces.get_mut(place) {
-            Some(Piece::Reasoning { text: _, opaque }) => Some(opaque),
-            Some(Piece::Text(_) | Piece::Call(_)) | None => None,
+            Some(Piece::Text { text: _, opaque } | Piece::Reasoning { text: _, opaque }) => Some(opaque),
+            Some(Piece::Call(_)) | None => None,
         }
+    }
+
+    /// Where prose was last.
+    pub(crate) fn last_text(&self) -> Option<usize> {
+        self.pieces.iter().rposition(|piece| matches!(piece, Piece::Text { .. }))
     }
 
     /// Where the first reasoning stands.
@@ -139,14 +148,14 @@ impl Draft {
     pub(crate) fn call(&self, index: usize) -> Option<&CallDraft> {
         match self.pieces.get(*self.calls.get(index)?) {
             Some(Piece::Call(call)) => Some(call),
-            Some(Piece::Text(_) | Piece::Reasoning { .. }) | None => None,
+            Some(Piece::Text { .. } | Piece::Reasoning { .. }) | None => None,
         }
     }
 
     pub(crate) fn call_mut(&mut self, index: usize) -> Option<&mut CallDraft> {
         match self.pieces.get_mut(*self.calls.get(index)?) {
             Some(Piece::Call(call)) => Some(call),
-            Some(Piece::Text(_) | Piece::Reasoning { .. }) | None => None,
+            Some(Piece::Text { .. } | Piece::Reasoning { .. }) | None => None,
         }
     }
 
@@ -175,7 +184,11 @@ impl Draft {
     /// The call's arguments as the server has them in the end, if it has any.
     pub(crate) fn settle_call(&mut self, index: usize, whole: &str, deltas: &mut Vec<Delta>) {
         let Some(call) = self.call_mut(index) else { return };
-        if whole.is_empty() || call.json == whole {
+        if whole.is_empty() {
+            return;
+        }
+        call.is_doubtful = false;
+        if call.json == whole {
             return;
         }
         if let Some(more) = whole.strip_prefix(call.json.as_str()).map(ToOwned::to_owned) {
@@ -183,6 +196,21 @@ impl Draft {
         } else {
             whole.clone_into(&mut call.json);
         }
+    }
+
+    /// Something was lost here. A call whose arguments are whole lost nothing; any other one may have, even if it
+    /// parses in the end.
+    pub(crate) fn gap(&mut self) {
+        for piece in &mut self.pieces {
+            if let Piece::Call(call) = piece {
+                call.is_doubtful |= !call.is_whole();
+            }
+        }
+    }
+
+    /// Whether reasoning may be going on: neither prose nor a call came last.
+    pub(crate) fn may_be_reasoning(&self) -> bool {
+        matches!(self.pieces.last(), None | Some(Piece::Reasoning { .. }))
     }
 
     /// The parts of the finished reply. Pieces that stayed empty are left out; calls never are.
@@ -232,17 +260,22 @@ fn wrapped_call(entry: &Value) -> Option<Part> {
 impl Piece {
     fn into_part(self) -> Option<Part> {
         match self {
-            Self::Text(text) => (!text.is_empty()).then_some(Part::text(text)),
+            Self::Text { text, opaque } => {
+                (!text.is_empty() || opaque.is_some()).then_some(Part::Text { text, opaque })
+            }
             Self::Reasoning { text, opaque } => {
                 (!text.is_empty() || opaque.is_some()).then_some(Part::Reasoning { text, opaque })
             }
-            Self::Call(call) => Some(Part::ToolCall(ToolCall {
-                id: CallId(String::new()),
-                provider_id: call.id,
-                input: CallInput::parse(&call.json),
-                name: call.name,
-                opaque: call.opaque,
-            })),
+            Self::Call(call) => {
+                let input = CallInput::parse(&call.json);
+                Some(Part::ToolCall(ToolCall {
+                    id: CallId(String::new()),
+                    provider_id: call.id,
+                    input: if call.is_doubtful { input.doubtful() } else { input },
+                    name: call.name,
+                    opaque: call.opaque,
+                }))
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The bytes: one client per model, made on first use, and the two time-outs that matter.
+//! The bytes: one client per model, made on first use, and the time-outs that matter.
 //!
 //! There is no total time-out, since a model may think for long; there is one for the connection and one for silence,
 //! which holds before the headers and between any two reads. For an `http://` address no certificate is read and no
@@ -6,7 +6,7 @@
 //! followed: a POST with a key is for the address that was given. Proxies come from the options, never from the
 //! environment.
 
-use piton_core::limits::STREAM_STALL_MS;
+use piton_core::limits::{STREAM_KEEP_ALIVE_MS, STREAM_STALL_MS};
 use piton_core::model::{ModelError, ModelErrorKind};
 use reqwest::{Client, Url};
 use rustls::pki_types::CertificateDer;
@@ -23,6 +23,8 @@ pub struct HttpOptions {
     pub connect_timeout_ms: u64,
     /// How long the server may be silent, before its answer and within it.
     pub stall_ms: u64,
+    /// How long an answer may consist of keep-alives.
+    pub keep_alive_ms: u64,
     /// The proxy for every request, as a URL. `None`: no proxy.
     pub proxy: Option<String>,
     /// Hosts that are talked to without the proxy, as in `NO_PROXY`: `localhost,.corp.example,10.0.0.0/8`.
@@ -54,6 +56,7 @@ impl Default for HttpOptions {
             connect_timeout_ms: 10_000,
             // Providers send a keep-alive every 15 s or so; the slowest silent thinkers stay under a minute.
             stall_ms: STREAM_STALL_MS,
+            keep_alive_ms: STREAM_KEEP_ALIVE_MS,
             proxy: None,
             no_proxy: None,
             roots: Roots::default(),
@@ -109,6 +112,11 @@ impl Http {
     /// How long the server may be silent.
     pub(crate) fn stall(&self) -> Duration {
         Duration::from_millis(self.options.stall_ms)
+    }
+
+    /// How long an answer may consist of keep-alives.
+    pub(crate) fn keep_alive(&self) -> Duration {
+        Duration::from_millis(self.options.keep_alive_ms)
     }
 
     /// Waits for this, but not longer than `limit`.

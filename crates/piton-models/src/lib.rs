@@ -9,6 +9,7 @@ pub mod model;
 pub mod documents;
 pub mod sse;
 pub mod wire;
+mod gaps;
 mod draft;
 mod history;
 

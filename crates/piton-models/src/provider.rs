@@ -260,7 +260,7 @@ fn wire(protocol: WireProtocol, url: &Url, limits: ModelLimits) -> Wire {
         WireProtocol::Chat => Wire::Chat(dialect(url.host_str().unwrap_or_default())),
         WireProtocol::Responses => Wire::Responses,
         WireProtocol::Gemini => Wire::Gemini,
-        WireProtocol::Ollama => Wire::Ollama,
+        WireProtocol::Ollama => Wire::Ollama { window_tokens: limits.window_tokens },
         WireProtocol::Anthropic => Wire::Anthropic { max_tokens: usual_max_tokens(limits) },
     }
 }

@@ -30,6 +30,7 @@ use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use tokio::time::Instant;
 
 /// How to talk to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +38,7 @@ pub(crate) enum Wire {
     Chat(Dialect),
     Responses,
     Gemini,
-    Ollama,
+    Ollama { window_tokens: Option<u64> },
     Anthropic { max_tokens: u32 },
 }
 
@@ -48,7 +49,7 @@ impl Wire {
             Self::Responses => WireProtocol::Responses,
             Self::Anthropic { max_tokens: _ } => WireProtocol::Anthropic,
             Self::Gemini => WireProtocol::Gemini,
-            Self::Ollama => WireProtocol::Ollama,
+            Self::Ollama { window_tokens: _ } => WireProtocol::Ollama,
         }
     }
 
@@ -58,7 +59,7 @@ impl Wire {
             Self::Responses => responses::encode(request),
             Self::Anthropic { max_tokens } => anthropic::encode(request, max_tokens),
             Self::Gemini => gemini::encode(request),
-            Self::Ollama => ollama::encode(request),
+            Self::Ollama { window_tokens } => ollama::encode(request, window_tokens),
         }
     }
 
@@ -155,11 +156,17 @@ struct Paused {
     times: u32,
     parts: Vec<Part>,
     usage: Usage,
+    warnings: Vec<String>,
 }
 
 enum Phase {
     Ask,
-    Read { response: Box<Response>, body: Body },
+    /// `said_at` is when the answer last said something: its keep-alives do not count.
+    Read {
+        response: Box<Response>,
+        body: Body,
+        said_at: Instant,
+    },
     Ended,
 }
 
@@ -171,7 +178,7 @@ impl Flow {
             }
             let step = match std::mem::replace(&mut self.phase, Phase::Ended) {
                 Phase::Ask => self.ask().await,
-                Phase::Read { response, body } => self.read(response, body).await,
+                Phase::Read { response, body, said_at } => self.read(response, body, said_at).await,
                 Phase::Ended => return None,
             };
             match step {
@@ -191,11 +198,17 @@ impl Flow {
             let (server, model) = (Arc::clone(&self.server), self.request.model.clone());
             tokio::spawn(async move { window.ask(&server, &model).await });
         }
-        Ok(Phase::Read { response: Box::new(response), body: Body::new(wire::protocol(self.wire.protocol())) })
+        let body = Body::new(wire::protocol(self.wire.protocol()));
+        Ok(Phase::Read { response: Box::new(response), body, said_at: Instant::now() })
     }
 
     /// Reads once. The end of the body, however it comes, is the end of the answer.
-    async fn read(&mut self, mut response: Box<Response>, mut body: Body) -> Result<Phase, ModelError> {
+    async fn read(
+        &mut self,
+        mut response: Box<Response>,
+        mut body: Body,
+        mut said_at: Instant,
+    ) -> Result<Phase, ModelError> {
         let patience = match body.progress() {
             Progress::Speaking => self.server.http.stall(),
             Progress::Finished | Progress::Complete => self.server.http.stall().min(AFTERTHOUGHT),
@@ -203,9 +216,15 @@ impl Flow {
         let cut = match Http::within(patience, response.chunk()).await {
             Ok(Ok(Some(bytes))) => {
                 let deltas = body.push(&bytes)?;
+                if !deltas.is_empty() {
+                    said_at = Instant::now();
+                }
                 self.ready.extend(deltas.into_iter().map(|delta| Ok(ModelEvent::Delta(delta))));
+                if body.progress() == Progress::Speaking && said_at.elapsed() > self.server.http.keep_alive() {
+                    return Err(only_keep_alives(self.server.http.keep_alive()));
+                }
                 if body.progress() != Progress::Complete {
-                    return Ok(Phase::Read { response, body });
+                    return Ok(Phase::Read { response, body, said_at });
                 }
                 drain(&mut response).await;
                 None
@@ -231,11 +250,13 @@ impl Flow {
         if is_paused && self.paused.times < MOST_PAUSES {
             self.paused.times += 1;
             self.paused.parts.extend(reply.parts.iter().cloned());
+            self.paused.warnings.append(&mut reply.warnings);
             let said = Message::new(Role::Assistant, reply.parts);
             self.request.messages.push(Arc::new(said));
             return Phase::Ask;
         }
         reply.parts.splice(0..0, std::mem::take(&mut self.paused.parts));
+        reply.warnings.splice(0..0, std::mem::take(&mut self.paused.warnings));
         reply.usage = self.paused.usage;
         self.ready.push_back(Ok(ModelEvent::Done(Box::new(reply))));
         Phase::Ended
@@ -250,6 +271,11 @@ fn meant(reply: Reply) -> Result<Reply, ModelError> {
     }
     let words = format!("the provider ended the answer as unusable ({raw})");
     Err(ModelError::new(ModelErrorKind::Malformed, words))
+}
+
+fn only_keep_alives(limit: Duration) -> ModelError {
+    let seconds = limit.as_secs_f64();
+    ModelError::new(ModelErrorKind::Stalled, format!("the provider sent nothing but keep-alives for {seconds} s"))
 }
 
 /// How long to wait for the counts and the end of an answer that is whole: some servers never close.
@@ -325,7 +351,7 @@ impl Server {
         headers.insert("content-type", HeaderValue::from_static("application/json"));
         headers.insert("accept", HeaderValue::from_static("text/event-stream, application/json"));
         let (name, value) = match self.wire {
-            Wire::Chat(_) | Wire::Responses | Wire::Ollama => {
+            Wire::Chat(_) | Wire::Responses | Wire::Ollama { window_tokens: _ } => {
                 ("authorization", self.key.as_ref().map(|key| format!("Bearer {key}")))
             }
             Wire::Anthropic { max_tokens: _ } => {

@@ -1,5 +1,6 @@
 //! Pieces of conversations for the tests of the request encoders.
 
+use crate::sse::SseEvent;
 use piton_core::call::{CallInput, Outcome, ToolClass, ToolSpec};
 use piton_core::message::{Message, Part, Role, ToolCall};
 use piton_core::model::Request;
@@ -99,4 +100,9 @@ pub(crate) fn kept(mut parts: Vec<Part>) -> Vec<Part> {
         }
     }
     parts
+}
+
+/// An event of a stream with this data.
+pub(crate) fn event(data: &(impl ToString + ?Sized)) -> SseEvent {
+    SseEvent { event: String::new(), data: data.to_string(), is_damaged: false }
 }

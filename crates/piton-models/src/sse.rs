@@ -14,6 +14,8 @@ pub struct SseEvent {
     pub event: String,
     /// The `data:` lines, joined with line feeds.
     pub data: String,
+    /// Whether the bytes of the data were not UTF-8. Each run of bad bytes is a U+FFFD in it.
+    pub is_damaged: bool,
 }
 
 /// The decoder's memory between two pushes.
@@ -24,6 +26,7 @@ pub struct SseDecoder {
     past_first_line: bool,
     event: String,
     data: Option<String>,
+    is_damaged: bool,
     /// The memory of the last event's data.
     spare: String,
 }
@@ -103,7 +106,10 @@ impl SseDecoder {
         }
         match std::str::from_utf8(bytes) {
             Ok(line) => self.field(line),
-            Err(_) => self.field(&String::from_utf8_lossy(bytes)),
+            Err(_) => {
+                self.is_damaged |= bytes.starts_with(b"data:");
+                self.field(&String::from_utf8_lossy(bytes));
+            }
         }
         None
     }
@@ -131,7 +137,8 @@ impl SseDecoder {
 
     fn dispatch(&mut self) -> Option<SseEvent> {
         let event = std::mem::take(&mut self.event);
-        self.data.take().filter(|data| !data.is_empty()).map(|data| SseEvent { event, data })
+        let is_damaged = std::mem::take(&mut self.is_damaged);
+        self.data.take().filter(|data| !data.is_empty()).map(|data| SseEvent { event, data, is_damaged })
     }
 }
 

@@ -10,6 +10,7 @@
 use crate::anthropic::AnthropicReply;
 use crate::chat::ChatReply;
 use crate::documents::Documents;
+use crate::gaps::Gaps;
 use crate::gemini::GeminiReply;
 use crate::ollama::OllamaReply;
 use crate::provider::WireProtocol;
@@ -21,10 +22,14 @@ use serde_json::Value;
 /// One protocol's answer in the making.
 pub trait Protocol: Send {
     /// Takes one event of a stream.
-    fn event(&mut self, event: &SseEvent) -> Result<Vec<Delta>, ModelError>;
+    fn event(&mut self, event: &SseEvent) -> Result<Vec<Delta>, EventError>;
 
     /// Takes one JSON document: a whole answer, or the next piece where the protocol streams documents.
     fn document(&mut self, document: &Value) -> Result<Vec<Delta>, ModelError>;
+
+    /// Something was lost here that nobody can read. What is unfinished may miss a piece of it: no call whose
+    /// arguments may be incomplete is ever run, and no signature over lost words goes back.
+    fn gap(&mut self);
 
     /// How far the answer is.
     fn progress(&self) -> Progress;
@@ -44,6 +49,21 @@ pub fn protocol(protocol: WireProtocol) -> Box<dyn Protocol> {
     }
 }
 
+/// Why an event was not taken.
+#[derive(Debug)]
+pub enum EventError {
+    /// It cannot be read. The answer may still be a good one without it.
+    Garbled(String),
+    /// It ends the answer.
+    Failed(ModelError),
+}
+
+impl From<ModelError> for EventError {
+    fn from(error: ModelError) -> Self {
+        Self::Failed(error)
+    }
+}
+
 /// How far an answer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
@@ -59,12 +79,15 @@ pub enum Progress {
 pub struct Body {
     protocol: Box<dyn Protocol>,
     form: Form,
+    gaps: Gaps,
 }
 
 enum Form {
     Unknown,
     Events(SseDecoder),
     Documents(Documents),
+    /// Something to read in a browser; its beginning, to tell people what it is.
+    Page(Vec<u8>),
 }
 
 /// An event or document larger than this is not an answer of a language model.
@@ -73,7 +96,7 @@ const MAX_PENDING_BYTES: usize = 64 << 20;
 impl Body {
     /// A body of which nothing was read.
     pub fn new(protocol: Box<dyn Protocol>) -> Self {
-        Self { protocol, form: Form::Unknown }
+        Self { protocol, form: Form::Unknown, gaps: Gaps::default() }
     }
 
     /// Takes the next bytes and returns what they bring to watch.
@@ -82,23 +105,42 @@ impl Body {
             bytes = without_preamble(bytes);
             match bytes.first() {
                 None => return Ok(Vec::new()),
-                Some(b'<') => return Err(not_an_answer(bytes)),
+                Some(b'<') => self.form = Form::Page(Vec::new()),
                 Some(b'{' | b'[') => self.form = Form::Documents(Documents::new()),
                 Some(_) => self.form = Form::Events(SseDecoder::new()),
             }
         }
         let mut deltas = Vec::new();
-        let pending_bytes = match &mut self.form {
+        let Self { protocol, form, gaps } = self;
+        let mut keep = |taken: Result<Vec<Delta>, EventError>, protocol: &mut Box<dyn Protocol>| match taken {
+            Ok(more) => {
+                deltas.extend(more);
+                Ok(())
+            }
+            Err(EventError::Garbled(why)) => {
+                protocol.gap();
+                gaps.note(&why)
+            }
+            Err(EventError::Failed(error)) => Err(error),
+        };
+        let pending_bytes = match form {
             Form::Unknown => 0,
             Form::Documents(documents) => {
                 for document in documents.push(bytes) {
-                    let document = serde_json::from_slice(&document).map_err(|error| broken_document(&error))?;
-                    deltas.extend(self.protocol.document(&document)?);
+                    let taken = document_json(&document).and_then(|value| Ok(protocol.document(&value)?));
+                    keep(taken, protocol)?;
                 }
                 documents.pending_bytes()
             }
+            Form::Page(page) => {
+                page.extend_from_slice(bytes);
+                if page.len() > PAGE_BYTES {
+                    return Err(not_an_answer(page));
+                }
+                page.len()
+            }
             Form::Events(sse) => {
-                sse.read(bytes, |event| self.protocol.event(event).map(|more| deltas.extend(more)))?;
+                sse.read(bytes, |event| keep(protocol.event(event), protocol))?;
                 sse.pending_bytes()
             }
         };
@@ -115,31 +157,40 @@ impl Body {
 
     /// The body is over: what its last bytes bring to watch, and the reply.
     pub fn finish(&mut self) -> Result<(Vec<Delta>, Reply), ModelError> {
-        let deltas = match std::mem::replace(&mut self.form, Form::Unknown) {
-            // Half a document at the end of the bytes is a cut, which the protocol tells.
-            Form::Unknown | Form::Documents(_) => Vec::new(),
-            Form::Events(mut sse) => match sse.finish() {
-                None => Vec::new(),
-                Some(event) => match self.protocol.event(&event) {
-                    // Half an event at the end of the bytes is a cut, not a misunderstanding.
-                    Err(error) if error.kind == ModelErrorKind::Malformed => Vec::new(),
-                    outcome => outcome?,
-                },
-            },
+        let last = match std::mem::replace(&mut self.form, Form::Unknown) {
+            Form::Unknown | Form::Documents(_) => None,
+            Form::Page(page) => return Err(not_an_answer(&page)),
+            Form::Events(mut sse) => sse.finish(),
         };
-        Ok((deltas, self.protocol.finish()?))
+        let deltas = match last.map(|event| self.protocol.event(&event)) {
+            // Half an event or document at the end of the bytes is a cut, which the protocol tells.
+            None | Some(Err(EventError::Garbled(_))) => Vec::new(),
+            Some(Err(EventError::Failed(error))) => return Err(error),
+            Some(Ok(deltas)) => deltas,
+        };
+        let reply = self.protocol.finish();
+        Ok((deltas, std::mem::take(&mut self.gaps).judge(reply)?))
     }
 }
 
 /// Reads the data of one event. `None`: noise such as `[DONE]` or a keep-alive word.
-pub(crate) fn event_json(event: &SseEvent) -> Result<Option<Value>, ModelError> {
+pub(crate) fn event_json(event: &SseEvent) -> Result<Option<Value>, EventError> {
     let data = event.data.trim();
-    if !data.starts_with('{') {
+    if !data.contains(['{', '}', '"']) {
         return Ok(None);
     }
-    serde_json::from_str(data).map(Some).map_err(|error| {
-        ModelError::new(ModelErrorKind::Malformed, format!("an event of the stream is not valid JSON: {error}"))
-    })
+    if event.is_damaged {
+        return Err(garbled(&"it is not UTF-8", data));
+    }
+    serde_json::from_str(data).map(Some).map_err(|error| garbled(&error, data))
+}
+
+fn document_json(document: &[u8]) -> Result<Value, EventError> {
+    serde_json::from_slice(document).map_err(|error| garbled(&error, &String::from_utf8_lossy(document)))
+}
+
+fn garbled(why: &dyn std::fmt::Display, text: &str) -> EventError {
+    EventError::Garbled(format!("{why}: {}", beginning(text)))
 }
 
 /// The stream ended before the model did.
@@ -175,16 +226,19 @@ fn without_preamble(bytes: &[u8]) -> &[u8] {
 }
 
 fn not_an_answer(bytes: &[u8]) -> ModelError {
-    /// Enough to recognise a login page or a gateway's error.
-    const SHOWN_CHARS: usize = 80;
-    let text = String::from_utf8_lossy(bytes);
-    let shown: String = text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(SHOWN_CHARS).collect();
+    let shown = beginning(&String::from_utf8_lossy(bytes));
     ModelError::new(
         ModelErrorKind::Malformed,
         format!("the answer is neither an event stream nor JSON but a page: {shown}"),
     )
 }
 
-fn broken_document(error: &serde_json::Error) -> ModelError {
-    ModelError::new(ModelErrorKind::Malformed, format!("the answer is not valid JSON: {error}"))
+/// Enough to recognise a login page, a gateway's error, or what an event was about.
+const SHOWN_CHARS: usize = 80;
+
+/// So much of a page has that many characters, or it is all white space.
+const PAGE_BYTES: usize = 4_096;
+
+fn beginning(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(SHOWN_CHARS).collect()
 }

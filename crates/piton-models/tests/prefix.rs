@@ -43,7 +43,7 @@ const PROTOCOLS: [Protocol; 8] = [
     // Neighbours are merged there, so the last message may still grow.
     ("anthropic", |request| anthropic::encode(request, 8_192), "messages", &[']', '}']),
     ("gemini", gemini::encode, "contents", &[']']),
-    ("ollama", ollama::encode, "messages", &[']']),
+    ("ollama", |request| ollama::encode(request, None), "messages", &[']']),
 ];
 
 #[test]

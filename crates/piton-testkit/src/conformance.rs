@@ -191,7 +191,8 @@ fn described(reply: &Reply) -> Map<String, Value> {
                     CallInput::Invalid { raw, error: _ } => json!([call.provider_id, call.name, head(raw), "invalid"]),
                 });
             }
-            Part::Text { .. } | Part::ToolResult { .. } | Part::Note { .. } | Part::Image { .. } => {}
+            Part::Text { text: _, opaque } => signatures += opaque.as_ref().map_or(0, signed),
+            Part::ToolResult { .. } | Part::Note { .. } | Part::Image { .. } => {}
         }
     }
     let usage = reply.usage;

@@ -15,7 +15,7 @@
 //!
 //! Keys: `text`, `pieces`, `reasoning`, `tools` (`name`, `id`, `args` or `raw`), `finish`, `usage`, `status` with
 //! `body` and `headers`, `stall` and `stall_mid` (seconds), `drop`, `end_early`, `sse_error`, `malformed`,
-//! `chunk_bytes`, `delta_chars`, `deltas`, `delay_ms`, `repeat`. After the last answer requests get HTTP 500
+//! `garble`, `keep_alives` with `keep_alive_ms`, `chunk_bytes`, `delta_chars`, `deltas`, `delay_ms`, `repeat`. After the last answer requests get HTTP 500
 //! `script exhausted`. Threads and blocking sockets: no runtime, so it can also serve a bench from another process.
 
 use crate::script::Answer;
@@ -235,10 +235,14 @@ impl Voice<'_> {
             "HTTP/1.1 200 OK\r\ncontent-type: {}\r\ntransfer-encoding: chunked\r\n\r\n",
             speech.content_type()
         )?;
-        let events = speech.events(answer, model, turn);
+        let mut events = speech.events(answer, model, turn);
+        if let Some(event) = answer.garble.and_then(|at| events.rest.get_mut(at)) {
+            *event = speech.garbled(event);
+        }
         self.say(&events.opening, 0)?;
         self.say(&events.prose, answer.delay_ms)?;
         self.pause(answer.stall_mid)?;
+        self.say(&vec![speech.keep_alive(); answer.keep_alives], answer.keep_alive_ms)?;
         if answer.malformed {
             self.chunk(speech.garbage().as_bytes())?;
         }

@@ -40,6 +40,12 @@ pub(crate) struct Answer {
     /// Sends a line of garbage after the prose.
     #[serde(deserialize_with = "flag")]
     pub(crate) malformed: bool,
+    /// Of the events after the prose, this one (from 0) loses its second half.
+    pub(crate) garble: Option<usize>,
+    /// So many keep-alives after the prose.
+    pub(crate) keep_alives: usize,
+    /// Milliseconds before each of them.
+    pub(crate) keep_alive_ms: u64,
     /// The body is written in pieces of so many bytes.
     pub(crate) chunk_bytes: Option<usize>,
     /// Prose is cut into deltas of so many characters. Default: one delta.

@@ -64,6 +64,22 @@ impl Speech {
         }
     }
 
+    /// This event without its second half.
+    pub(crate) fn garbled(self, event: &str) -> String {
+        let half: String = event.chars().take(event.chars().count() / 2).collect();
+        let end = if self == Self::Ollama { "\n" } else { "\n\n" };
+        format!("{}{end}", half.trim_end())
+    }
+
+    /// What says that the server is there, and nothing else.
+    pub(crate) fn keep_alive(self) -> String {
+        match self {
+            Self::Chat | Self::Responses | Self::Gemini => ": PROCESSING\n\n".to_owned(),
+            Self::Anthropic => named("ping", &json!({ "type": "ping" })),
+            Self::Ollama => ollama::line(&json!({ "message": { "role": "assistant", "content": "" }, "done": false })),
+        }
+    }
+
     /// An error inside the stream.
     pub(crate) fn error(self, error: &Value) -> String {
         match self {

@@ -11,6 +11,8 @@ use piton_models::http::HttpOptions;
 use piton_models::provider::{self, ProviderSpec};
 use piton_testkit::FakeProvider;
 use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::sync::Arc;
 
 const ALL: [&str; 5] = ["openai-chat", "anthropic", "openai-responses", "google", "ollama-native"];
@@ -161,8 +163,89 @@ async fn a_page_with_status_200_is_malformed() {
 }
 
 #[tokio::test]
-async fn a_broken_event_is_malformed() {
-    fails(json!([{ "text": "part", "malformed": true }]), ModelErrorKind::Malformed, "part").await;
+async fn a_broken_event_is_left_out_of_an_answer_that_ends_well() {
+    for (seen, outcome) in play(json!([{ "text": "whole", "malformed": true }])).await {
+        let reply = outcome.unwrap();
+        assert_eq!((seen.as_str(), reply.warnings.len()), ("whole", 1));
+        assert!(reply.warnings[0].contains(r#"{"garbage": tru"#), "{:?}", reply.warnings);
+    }
+}
+
+#[tokio::test]
+async fn a_broken_event_spoils_an_answer_that_does_not() {
+    fails(json!([{ "text": "part", "malformed": true, "end_early": true }]), ModelErrorKind::Malformed, "part").await;
+    for (_, outcome) in play(json!([{ "malformed": true }])).await {
+        assert_eq!(outcome.unwrap_err().kind, ModelErrorKind::Malformed, "nothing else was said");
+    }
+}
+
+/// A piece may be missing in the middle of arguments that parse all the same.
+#[tokio::test]
+async fn a_call_around_a_broken_event_is_not_runnable() {
+    for (provider, second_piece) in [("openai-chat", 4), ("anthropic", 5)] {
+        let call = json!({ "name": "write", "args": { "path": "a", "content": "one two ".repeat(9) } });
+        let server = FakeProvider::start(json!([{ "tools": [{ "name": "read" }, call], "garble": second_piece }]));
+        let reply = ask(&*model(provider, &server.url())).await.1.unwrap();
+        let inputs: Vec<&CallInput> = calls(&reply).collect();
+        assert_eq!(inputs[0], &CallInput::Json(json!({})), "{provider}: this one was whole before");
+        assert!(
+            matches!(inputs[1], CallInput::Invalid { error, .. } if error.contains("lost")),
+            "{provider}: {inputs:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_told_whole_after_a_broken_event_is_runnable() {
+    let args = json!({ "path": "a", "content": "one two ".repeat(9) });
+    let tools = json!([{ "name": "write", "args": args }]);
+    // Responses repeat an item when it is whole: the piece that is lost here is told again.
+    let repeating = FakeProvider::start(json!([{ "tools": tools, "garble": 2 }]));
+    let told = ask(&*model("openai-responses", &repeating.url())).await;
+    let began_later = play(json!([{ "text": "first", "malformed": true, "tools": tools }])).await;
+    for (_, outcome) in began_later.into_iter().chain([told]) {
+        let reply = outcome.unwrap();
+        assert_eq!(
+            (calls(&reply).collect::<Vec<_>>(), reply.warnings.len()),
+            (vec![&CallInput::Json(args.clone())], 1)
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_answer_whose_calls_were_lost_is_asked_again() {
+    let beginning = 1;
+    let server = FakeProvider::start(json!([{ "text": "I will", "tools": [{ "name": "read" }], "garble": beginning }]));
+    let error = ask(&*model("anthropic", &server.url())).await.1.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Malformed);
+}
+
+fn calls(reply: &Reply) -> impl Iterator<Item = &CallInput> {
+    reply.parts.iter().filter_map(|part| match part {
+        Part::ToolCall(call) => Some(&call.input),
+        _ => None,
+    })
+}
+
+#[tokio::test]
+async fn nothing_but_keep_alives_is_a_stall_too() {
+    for provider in ALL {
+        let server = FakeProvider::start(json!([{ "text": "part", "keep_alives": 400, "keep_alive_ms": 20 }]));
+        let options = HttpOptions { stall_ms: 5_000, keep_alive_ms: 100, ..HttpOptions::default() };
+        let model = provider::open(&spec(provider, &server.url()), &options).ok().unwrap();
+        let (seen, outcome) = ask(&*model).await;
+        let error = outcome.unwrap_err();
+        assert_eq!((error.kind, seen.as_str()), (ModelErrorKind::Stalled, "part"), "{provider}");
+        assert_eq!(error.message, "the provider sent nothing but keep-alives for 0.1 s");
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_pings_while_it_thinks_is_not_cut() {
+    for (seen, outcome) in play(json!([{ "text": "thought", "keep_alives": 30, "keep_alive_ms": 10 }])).await {
+        outcome.unwrap();
+        assert_eq!(seen, "thought");
+    }
 }
 
 #[tokio::test]
@@ -178,14 +261,7 @@ async fn a_call_with_broken_arguments_is_kept_as_invalid() {
     let script = json!([{ "tools": [{ "name": "read", "raw": "{\"path\": \"a" }, { "name": "read", "raw": "" }] }]);
     for (_, outcome) in play(script).await {
         let reply = outcome.unwrap();
-        let inputs: Vec<&CallInput> = reply
-            .parts
-            .iter()
-            .filter_map(|part| match part {
-                Part::ToolCall(call) => Some(&call.input),
-                _ => None,
-            })
-            .collect();
+        let inputs: Vec<&CallInput> = calls(&reply).collect();
         assert!(matches!(inputs[0], CallInput::Invalid { raw, .. } if raw == "{\"path\": \"a"), "{inputs:?}");
         assert_eq!(inputs[1], &CallInput::Json(json!({})));
     }
@@ -283,6 +359,49 @@ async fn an_answer_that_calls_itself_malformed_is_no_answer() {
     let error = ask(&*model("google", &server.url())).await.1.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Malformed);
     assert!(error.message.contains("MALFORMED_FUNCTION_CALL"), "{error}");
+}
+
+/// Answers one connection with these bytes.
+fn serve_once(answer: Vec<u8>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        // The whole request first, or closing would reset the connection.
+        let mut request = Vec::new();
+        while !request.ends_with(b"}") {
+            let mut bytes = [0; 4_096];
+            let count = stream.read(&mut bytes).unwrap();
+            request.extend_from_slice(&bytes[..count]);
+        }
+        stream.write_all(&answer).unwrap();
+    });
+    url
+}
+
+/// A compressed answer in chunks of a few bytes. `lost` bytes are missing at its end.
+fn compressed(text: &str, lost: usize) -> Vec<u8> {
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(text.as_bytes()).unwrap();
+    let packed = gzip.finish().unwrap();
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n";
+    let mut answer = head.as_bytes().to_vec();
+    for chunk in packed[..packed.len() - lost].chunks(5) {
+        answer.extend(format!("{:x}\r\n", chunk.len()).bytes().chain(chunk.iter().copied()).chain(*b"\r\n"));
+    }
+    answer.extend(b"0\r\n\r\n");
+    answer
+}
+
+#[tokio::test]
+async fn a_compressed_answer_in_chunks_is_read_and_one_that_is_damaged_is_a_cut_stream() {
+    let said = json!({ "choices": [{ "delta": { "content": "whole" } }] });
+    let end = json!({ "choices": [{ "delta": {}, "finish_reason": "stop" }] });
+    let answer = format!("data: {said}\n\ndata: {end}\n\ndata: [DONE]\n\n");
+    let (seen, outcome) = ask(&*model("openai-chat", &serve_once(compressed(&answer, 0)))).await;
+    assert_eq!((seen.as_str(), outcome.unwrap().finish), ("whole", FinishReason::Stop));
+    let error = ask(&*model("openai-chat", &serve_once(compressed(&answer, 20)))).await.1.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::CutStream, "{error}");
 }
 
 #[tokio::test]

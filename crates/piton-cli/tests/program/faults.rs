@@ -14,7 +14,7 @@ fn what_passes_is_waited_out() {
         json!({"status": 503, "body": "unavailable"}),
         json!({"status": 529, "body": {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}}),
         json!({"text": "par", "drop": true}),
-        json!({"text": "par", "malformed": true}),
+        json!({"text": "par", "malformed": true, "end_early": true}),
         json!({"text": "par", "end_early": true}),
         json!({"finish": "stop"}),
     ];
@@ -25,6 +25,31 @@ fn what_passes_is_waited_out() {
             assert_eq!(ran.result()["text"], "recovered", "{protocol}: {fault}");
             assert_eq!(stage.provider.requests().len(), 2, "{protocol}: {fault}");
         }
+    }
+}
+
+#[test]
+fn an_event_that_cannot_be_read_is_left_out_and_told_of() {
+    for protocol in BOTH {
+        let stage = Stage::speaking(protocol, json!([{"text": "whole", "malformed": true}]));
+        let ran = stage.run(&["go"]).expect_code(0);
+        assert_eq!(ran.result()["text"], "whole", "{protocol}");
+        let warnings = &ran.all("message_finished")[0]["reply"]["warnings"];
+        assert!(warnings[0].as_str().unwrap().ends_with(r#"{"garbage": tru"#), "{protocol}: {warnings}");
+        assert_eq!(stage.provider.requests().len(), 1, "{protocol}");
+    }
+}
+
+#[test]
+fn a_call_that_may_have_lost_a_piece_is_answered_not_run() {
+    for protocol in BOTH {
+        let gapped =
+            json!({"tools": [{"name": "write", "args": {"path": "x", "content": "one two ".repeat(9)}}], "garble": 2});
+        let stage = Stage::speaking(protocol, json!([gapped, {"text": "done"}]));
+        let ran = stage.run(&["go"]).expect_code(0);
+        assert!(!stage.workspace.has("x"), "{protocol}");
+        let outcome = &ran.all("call_settled")[0]["outcome"];
+        assert!(outcome["text"].as_str().unwrap().contains("lost on the way"), "{protocol}: {outcome}");
     }
 }
 

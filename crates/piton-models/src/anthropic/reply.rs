@@ -4,11 +4,14 @@
 use crate::draft::Draft;
 use crate::errors;
 use crate::sse::SseEvent;
-use crate::wire::{Progress, Protocol, count_at, cut_stream, event_json, text_at};
+use crate::wire::{EventError, Progress, Protocol, count_at, cut_stream, event_json, text_at};
 use piton_core::message::{FinishReason, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, Reply};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
+
+/// The member of a text block that names its sources, there and back.
+pub(super) const CITATIONS: &str = "citations";
 
 /// An answer in the making.
 #[derive(Debug, Default)]
@@ -30,6 +33,7 @@ enum Block {
     },
     Thinking {
         place: usize,
+        is_whole: bool,
     },
     ToolUse {
         call: usize,
@@ -44,7 +48,7 @@ enum Block {
 }
 
 impl Protocol for AnthropicReply {
-    fn event(&mut self, event: &SseEvent) -> Result<Vec<Delta>, ModelError> {
+    fn event(&mut self, event: &SseEvent) -> Result<Vec<Delta>, EventError> {
         let Some(value) = event_json(event)? else { return Ok(Vec::new()) };
         let mut deltas = Vec::new();
         let index = count_at(&value, &["index"]);
@@ -58,11 +62,11 @@ impl Protocol for AnthropicReply {
                 self.stop(&value["delta"]);
             }
             "message_stop" => self.is_stopped = true,
-            "error" => return Err(errors::from_stream(value.get("error").unwrap_or(&value))),
+            "error" => return Err(errors::from_stream(value.get("error").unwrap_or(&value)).into()),
             // `ping`, and whatever is invented next.
             _ => {
                 if let Some(error) = value.get("error").filter(|error| error.is_object()) {
-                    return Err(errors::from_stream(error));
+                    return Err(errors::from_stream(error).into());
                 }
             }
         }
@@ -85,6 +89,17 @@ impl Protocol for AnthropicReply {
         self.stop(document);
         self.is_stopped = true;
         Ok(deltas)
+    }
+
+    /// Thoughts that miss a word do not fit their signature any more, and are refused with it.
+    fn gap(&mut self) {
+        self.draft.gap();
+        for block in self.blocks.values_mut() {
+            if let Block::Thinking { place, is_whole } = block {
+                *is_whole = false;
+                self.draft.opaque_mut(*place).map(Option::take);
+            }
+        }
     }
 
     fn progress(&self) -> Progress {
@@ -143,7 +158,9 @@ impl AnthropicReply {
     fn open(&mut self, index: u64, block: &Value, deltas: &mut Vec<Delta>) {
         let opened = match text_at(block, "type") {
             Some("text") => {
-                let place = self.draft.open_text();
+                let citations =
+                    block.get("citations").filter(|list| list.as_array().is_some_and(|list| !list.is_empty()));
+                let place = self.draft.open_text(citations.map(|list| json!({ CITATIONS: list })));
                 self.draft.extend(place, text_at(block, "text").unwrap_or_default(), deltas);
                 Block::Text { place }
             }
@@ -151,7 +168,7 @@ impl AnthropicReply {
                 let signature = text_at(block, "signature").map(|signature| json!({ "signature": signature }));
                 let place = self.draft.open_reasoning(signature);
                 self.draft.extend(place, text_at(block, "thinking").unwrap_or_default(), deltas);
-                Block::Thinking { place }
+                Block::Thinking { place, is_whole: true }
             }
             Some("redacted_thinking") => {
                 self.draft.open_reasoning(Some(json!({ "redacted_thinking": block["data"] })));
@@ -179,10 +196,19 @@ impl AnthropicReply {
             (Some(Block::Text { place }), Some("text_delta")) => {
                 self.draft.extend(*place, text_at(delta, "text").unwrap_or_default(), deltas);
             }
-            (Some(Block::Thinking { place }), Some("thinking_delta")) => {
+            (Some(Block::Text { place }), Some("citations_delta")) => {
+                if let Some(opaque) = self.draft.opaque_mut(*place) {
+                    let opaque = opaque.get_or_insert_with(|| json!({ CITATIONS: [] }));
+                    opaque[CITATIONS]
+                        .as_array_mut()
+                        .map(|list| list.push(delta["citation"].clone()))
+                        .unwrap_or_default();
+                }
+            }
+            (Some(Block::Thinking { place, .. }), Some("thinking_delta")) => {
                 self.draft.extend(*place, text_at(delta, "thinking").unwrap_or_default(), deltas);
             }
-            (Some(Block::Thinking { place }), Some("signature_delta")) => {
+            (Some(Block::Thinking { place, is_whole: true }), Some("signature_delta")) => {
                 let more = text_at(delta, "signature").unwrap_or_default();
                 if let Some(opaque) = self.draft.opaque_mut(*place) {
                     let so_far = opaque.as_ref().and_then(|opaque| text_at(opaque, "signature")).unwrap_or_default();

@@ -5,6 +5,7 @@
 //! What may change from step to step stands behind the messages. To the provider's cache `tool_choice` stands before
 //! them all the same: a step that forbids calls reads tools and system only.
 
+use super::reply::CITATIONS;
 use crate::history::{self, Answer, IdRule, WireIds, mark_cached, sent_input, sent_name, speaks};
 use piton_core::message::{Message, Part, Role};
 use piton_core::model::Request;
@@ -123,7 +124,14 @@ fn assistant_blocks(message: &Message, ids: &WireIds) -> Vec<Value> {
 
 fn assistant_block(part: &Part, ids: &WireIds) -> Option<Value> {
     match part {
-        Part::Text { text, .. } | Part::Note { text } => text_block(text),
+        Part::Text { text, opaque } => {
+            let mut block = text_block(text)?;
+            if let Some(sources) = opaque.as_ref().and_then(|opaque| opaque.get(CITATIONS)) {
+                block[CITATIONS] = sources.clone();
+            }
+            Some(block)
+        }
+        Part::Note { text } => text_block(text),
         Part::Reasoning { text, opaque } => thinking_block(text, opaque.as_ref()?),
         Part::ToolCall(call) => {
             let input = sent_input(&call.input);

@@ -1,6 +1,7 @@
 //! What the recordings do not cover: requests, and replaying what came.
 
 use super::*;
+use crate::samples::event as sse;
 use crate::wire::Protocol;
 use expect_test::expect;
 use piton_core::call::{CallInput, Outcome, ToolClass, ToolSpec};
@@ -178,4 +179,23 @@ fn blocks_of_the_providers_own_tools_go_back_as_they_came() {
     reply.document(&json!({ "id": "msg", "content": content, "stop_reason": "end_turn" })).unwrap();
     let body = encode(&request(vec![message(Role::Assistant, reply.finish().unwrap().parts)]), 1);
     assert_eq!(body["messages"][0]["content"], content);
+}
+
+#[test]
+fn citations_go_back_with_the_words_they_belong_to() {
+    let source = |title: &str| json!({ "type": "web_search_result_location", "url": "https://a", "title": title, "encrypted_index": "E+/=" });
+    let mut reply = AnthropicReply::default();
+    for event in [
+        json!({ "type": "content_block_start", "index": 0, "content_block": { "type": "text", "text": "", "citations": [] } }),
+        json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": "It is so." } }),
+        json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "citations_delta", "citation": source("b") } }),
+        json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "citations_delta", "citation": source("a") } }),
+        json!({ "type": "content_block_stop", "index": 0 }),
+        json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn" } }),
+    ] {
+        reply.event(&sse(&event)).unwrap();
+    }
+    let block = json!({ "type": "text", "text": "It is so.", "citations": [source("b"), source("a")] });
+    let body = encode(&request(vec![message(Role::Assistant, reply.finish().unwrap().parts)]), 1);
+    assert_eq!(body["messages"][0]["content"].to_string(), json!([block]).to_string());
 }

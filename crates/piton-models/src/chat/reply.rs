@@ -6,7 +6,7 @@ use super::request::{DETAILS_FIELD, ECHOED_FIELD};
 use crate::draft::Draft;
 use crate::errors;
 use crate::sse::SseEvent;
-use crate::wire::{Progress, Protocol, arguments, count_at, cut_stream, event_json, text_at};
+use crate::wire::{EventError, Progress, Protocol, arguments, count_at, cut_stream, event_json, text_at};
 use piton_core::message::{FinishReason, Usage};
 use piton_core::model::{Delta, ModelError, Reply};
 use serde_json::{Value, json};
@@ -19,6 +19,8 @@ pub struct ChatReply {
     indexes: Vec<Option<u64>>,
     /// OpenRouter's reasoning in blocks, signatures included, put together from its pieces.
     details: Vec<Value>,
+    /// Whether a piece of them may be missing: half a signature is refused.
+    details_lost: bool,
     finish_raw: Option<String>,
     is_refused: bool,
     /// Whether a chunk was seen: the first one has the answer's id in it.
@@ -29,19 +31,19 @@ pub struct ChatReply {
 }
 
 impl Protocol for ChatReply {
-    fn event(&mut self, event: &SseEvent) -> Result<Vec<Delta>, ModelError> {
+    fn event(&mut self, event: &SseEvent) -> Result<Vec<Delta>, EventError> {
         if event.data.trim() == "[DONE]" {
             self.is_done = true;
             return Ok(Vec::new());
         }
-        if let Some(piece) = self.has_begun.then(|| quick::read(&event.data)).flatten() {
+        if let Some(piece) = (self.has_begun && !event.is_damaged).then(|| quick::read(&event.data)).flatten() {
             let mut deltas = Vec::with_capacity(1);
             self.draft.think(&piece.reasoning_content.unwrap_or_default(), Some(ECHOED_FIELD), &mut deltas);
             self.draft.say(&piece.content.unwrap_or_default(), &mut deltas);
             return Ok(deltas);
         }
         match event_json(event)? {
-            Some(chunk) => self.chunk(&chunk),
+            Some(chunk) => Ok(self.chunk(&chunk)?),
             None => Ok(Vec::new()),
         }
     }
@@ -52,6 +54,13 @@ impl Protocol for ChatReply {
         let is_chunk = choices.into_iter().flatten().any(|choice| choice.get("delta").is_some());
         self.is_done = choices.is_some() && !is_chunk;
         self.chunk(document)
+    }
+
+    fn gap(&mut self) {
+        self.draft.gap();
+        if self.draft.may_be_reasoning() {
+            self.details_lost = true;
+        }
     }
 
     fn progress(&self) -> Progress {
@@ -179,7 +188,7 @@ impl ChatReply {
     }
 
     fn attach_details(&mut self) {
-        if self.details.is_empty() {
+        if self.details.is_empty() || self.details_lost {
             return;
         }
         let place = self.draft.first_reasoning().unwrap_or_else(|| self.draft.open_reasoning(None));

@@ -1,7 +1,7 @@
 //! What the recordings do not cover: requests, and odd ways to stream calls.
 
 use super::*;
-use crate::sse::SseEvent;
+use crate::samples::event;
 use crate::wire::Protocol;
 use expect_test::{Expect, expect};
 use piton_core::call::{CallInput, Outcome, ToolClass, ToolSpec};
@@ -120,7 +120,7 @@ fn tools_are_functions() {
 fn check(deltas: &[Value], expected: Expect) {
     let mut reply = ChatReply::default();
     let mut feed = |chunk: Value| {
-        reply.event(&SseEvent { event: String::new(), data: chunk.to_string() }).unwrap();
+        reply.event(&event(&chunk)).unwrap();
     };
     for delta in deltas {
         feed(json!({ "choices": [{ "index": 0, "delta": delta }] }));
@@ -239,8 +239,8 @@ fn a_limit_wins_over_calls_and_done_alone_is_an_end() {
         let mut reply = ChatReply::default();
         let entry = json!({ "index": 0, "id": "a", "function": { "name": "x" } });
         let chunk = json!({ "choices": [{ "delta": { "tool_calls": [entry] }, "finish_reason": reason }] });
-        reply.event(&SseEvent { event: String::new(), data: chunk.to_string() }).unwrap();
-        reply.event(&SseEvent { event: String::new(), data: "[DONE]".into() }).unwrap();
+        reply.event(&event(&chunk)).unwrap();
+        reply.event(&event("[DONE]")).unwrap();
         reply.finish().unwrap().finish
     };
     assert_eq!(finish(Some("length")), FinishReason::Length);
@@ -284,10 +284,10 @@ fn blocks_of_reasoning_are_put_together_and_go_back_whole() {
     for piece in pieces {
         let delta = json!({ "reasoning": piece.get("text"), "reasoning_details": [piece] });
         let data = json!({ "choices": [{ "delta": delta }] }).to_string();
-        reply.event(&SseEvent { event: String::new(), data }).unwrap();
+        reply.event(&event(&data)).unwrap();
     }
     let end = json!({ "choices": [{ "delta": { "content": "yes" }, "finish_reason": "stop" }] });
-    reply.event(&SseEvent { event: String::new(), data: end.to_string() }).unwrap();
+    reply.event(&event(&end)).unwrap();
     let body = encode(&request(vec![message(Role::Assistant, reply.finish().unwrap().parts)]), Dialect::Compatible);
     let details = json!([
         { "type": "reasoning.text", "text": "a b", "index": 0, "format": "f", "signature": "S+/=" },

@@ -4,7 +4,7 @@
 use crate::draft::Draft;
 use crate::errors;
 use crate::sse::SseEvent;
-use crate::wire::{Progress, Protocol, arguments, count_at, cut_stream, event_json, text_at};
+use crate::wire::{EventError, Progress, Protocol, arguments, count_at, cut_stream, event_json, text_at};
 use piton_core::message::{FinishReason, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, Reply};
 use serde_json::{Map, Value, json};
@@ -16,13 +16,15 @@ pub struct GeminiReply {
     finish_raw: Option<String>,
     /// All counts seen so far; what comes later replaces what came before.
     counts: Map<String, Value>,
+    /// Where the answer is from: what the provider looked up, and whom it quotes.
+    sources: Map<String, Value>,
     response_id: Option<String>,
 }
 
 impl Protocol for GeminiReply {
-    fn event(&mut self, event: &SseEvent) -> Result<Vec<Delta>, ModelError> {
+    fn event(&mut self, event: &SseEvent) -> Result<Vec<Delta>, EventError> {
         match event_json(event)? {
-            Some(chunk) => self.document(&chunk),
+            Some(chunk) => Ok(self.document(&chunk)?),
             None => Ok(Vec::new()),
         }
     }
@@ -43,6 +45,12 @@ impl Protocol for GeminiReply {
         for candidate in candidates.filter(|candidate| count_at(candidate, &["index"]) == 0) {
             let parts = candidate.pointer("/content/parts").and_then(Value::as_array).into_iter().flatten();
             parts.for_each(|part| self.part(part, &mut deltas));
+            for key in ["groundingMetadata", "citationMetadata"] {
+                if let Some(found) = candidate.get(key).filter(|found| found.as_object().is_some_and(|f| !f.is_empty()))
+                {
+                    self.sources.insert(key.into(), found.clone());
+                }
+            }
             if let Some(reason) = text_at(candidate, "finishReason") {
                 self.finish_raw = Some(reason.to_owned());
             }
@@ -54,12 +62,17 @@ impl Protocol for GeminiReply {
         Ok(deltas)
     }
 
+    fn gap(&mut self) {
+        self.draft.gap();
+    }
+
     fn progress(&self) -> Progress {
         if self.finish_raw.is_some() { Progress::Finished } else { Progress::Speaking }
     }
 
     fn finish(&mut self) -> Result<Reply, ModelError> {
         let Some(raw) = self.finish_raw.take() else { return Err(cut_stream()) };
+        self.attach_sources();
         let draft = std::mem::take(&mut self.draft);
         Ok(Reply {
             finish: draft.settle(finish_reason(&raw)),
@@ -104,14 +117,20 @@ impl GeminiReply {
         if let Some(function) = part.get("functionCall").filter(|function| function.get("name").is_some()) {
             self.call(function, signature, deltas);
         } else if let Some(text) = part.get("text").and_then(Value::as_str) {
-            if part["thought"] == true {
-                self.draft.think(text, None, deltas);
-            } else {
-                self.draft.say(text, deltas);
-            }
-            // A signature on words has nowhere else to stand than right behind them.
-            if signature.is_some() {
-                self.draft.open_reasoning(signature);
+            match signature {
+                // A signed part goes back as it came, hence apart from its neighbours.
+                Some(signature) if part["thought"] != true => {
+                    let place = self.draft.open_text(Some(signature));
+                    self.draft.extend(place, text, deltas);
+                }
+                signature if part["thought"] == true => {
+                    self.draft.think(text, None, deltas);
+                    // Thoughts do not go back, but what is signed of them does, right behind them.
+                    if signature.is_some() {
+                        self.draft.open_reasoning(signature);
+                    }
+                }
+                _ => self.draft.say(text, deltas),
             }
         } else if part
             .as_object()
@@ -119,6 +138,15 @@ impl GeminiReply {
         {
             // The provider's own tools, and whatever is invented next.
             self.draft.open_reasoning(Some(json!({ "part": part })));
+        }
+    }
+
+    /// Sources are about the whole answer, and are kept with its last words. There is no way to send them back.
+    fn attach_sources(&mut self) {
+        let place = self.draft.last_text().filter(|_| !self.sources.is_empty());
+        if let Some(opaque) = place.and_then(|place| self.draft.opaque_mut(place)) {
+            let opaque = opaque.get_or_insert_with(|| json!({}));
+            std::mem::take(&mut self.sources).into_iter().for_each(|(key, found)| opaque[key] = found);
         }
     }
 

@@ -133,13 +133,23 @@ fn model_parts(message: &Message, ids: &GivenIds<'_>, generation: Generation) ->
     let mut parts = Vec::new();
     for part in &message.parts {
         match part {
-            Part::Text { text, .. } | Part::Note { text } if !text.is_empty() => parts.push(json!({ "text": text })),
+            Part::Text { text, opaque } => parts.extend(text_part(text, signature(opaque.as_ref()))),
+            Part::Note { text } => parts.extend(text_part(text, None)),
             Part::Reasoning { text: _, opaque } => parts.extend(opaque.as_ref().and_then(replayed)),
             Part::ToolCall(call) => parts.push(function_call(call, ids, std::mem::take(&mut needs_stand_in))),
-            Part::Text { .. } | Part::Note { .. } | Part::ToolResult { .. } | Part::Image { .. } => {}
+            Part::ToolResult { .. } | Part::Image { .. } => {}
         }
     }
     parts
+}
+
+/// Words, and their signature where they have one: that may stand in a part without words.
+fn text_part(text: &str, signature: Option<&str>) -> Option<Value> {
+    let mut part = json!({ "text": text });
+    if let Some(signature) = signature {
+        part["thoughtSignature"] = signature.into();
+    }
+    (!text.is_empty() || signature.is_some()).then_some(part)
 }
 
 fn signature(opaque: Option<&Value>) -> Option<&str> {

@@ -39,7 +39,8 @@ fn what_came_is_replayed_as_it_came() {
     let parts = json!([
         { "text": "thinking", "thought": true },
         { "text": "Let me see." },
-        { "text": "", "thoughtSignature": "on+words/==" },
+        { "text": "Signed words.", "thoughtSignature": "on+words/==" },
+        { "text": "", "thoughtSignature": "on nothing" },
         { "toolCall": { "toolType": "GOOGLE_SEARCH_WEB", "id": "s1" }, "thoughtSignature": "server" },
         { "functionCall": { "name": "read", "args": { "b": 1, "a": 2 }, "id": "f1" }, "thoughtSignature": "on call" },
         { "functionCall": { "name": "grep", "args": {} } },
@@ -50,6 +51,18 @@ fn what_came_is_replayed_as_it_came() {
     // Thoughts themselves do not go back.
     let wanted: Vec<Value> = parts.as_array().unwrap()[1..].to_vec();
     assert_eq!(body["contents"][0]["parts"].to_string(), Value::from(wanted).to_string());
+}
+
+#[test]
+fn sources_are_kept_with_the_last_words_and_do_not_go_back() {
+    let grounding = json!({ "webSearchQueries": ["q"], "groundingChunks": [{ "web": { "uri": "https://a" } }] });
+    let candidate = json!({ "content": { "parts": [{ "text": "found" }] }, "finishReason": "STOP",
+        "groundingMetadata": grounding });
+    let reply = read(&json!({ "candidates": [candidate] })).finish().unwrap();
+    let opaque = Some(json!({ "groundingMetadata": grounding }));
+    assert_eq!(reply.parts, [Part::Text { text: "found".into(), opaque }]);
+    let body = encode(&request("gemini-3-pro", vec![message(Role::Assistant, reply.parts)]));
+    assert_eq!(body["contents"][0]["parts"], json!([{ "text": "found" }]));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::draft::Draft;
 use crate::errors;
 use crate::sse::SseEvent;
-use crate::wire::{Progress, Protocol, arguments, count_at, cut_stream, event_json, text_at};
+use crate::wire::{EventError, Progress, Protocol, arguments, count_at, cut_stream, event_json, text_at};
 use piton_core::message::{FinishReason, Usage};
 use piton_core::model::{Delta, ModelError, Reply};
 use serde_json::Value;
@@ -21,9 +21,9 @@ pub struct OllamaReply {
 }
 
 impl Protocol for OllamaReply {
-    fn event(&mut self, event: &SseEvent) -> Result<Vec<Delta>, ModelError> {
+    fn event(&mut self, event: &SseEvent) -> Result<Vec<Delta>, EventError> {
         match event_json(event)? {
-            Some(chunk) => self.document(&chunk),
+            Some(chunk) => Ok(self.document(&chunk)?),
             None => Ok(Vec::new()),
         }
     }
@@ -49,6 +49,10 @@ impl Protocol for OllamaReply {
             };
         }
         Ok(deltas)
+    }
+
+    fn gap(&mut self) {
+        self.draft.gap();
     }
 
     fn progress(&self) -> Progress {

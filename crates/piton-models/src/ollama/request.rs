@@ -7,8 +7,8 @@ use piton_core::message::{Message, Part, Role};
 use piton_core::model::Request;
 use serde_json::{Map, Value, json};
 
-/// The body that asks this request as a stream.
-pub fn encode(request: &Request) -> Value {
+/// The body that asks this request as a stream. No window larger than the model's is asked for, where that is known.
+pub fn encode(request: &Request, window_tokens: Option<u64>) -> Value {
     let mut body = Map::new();
     body.insert("model".into(), request.model.clone().into());
     if !request.tools.is_empty() {
@@ -19,11 +19,39 @@ pub fn encode(request: &Request) -> Value {
         body.insert("tools".into(), tools.collect());
     }
     body.insert("messages".into(), messages(request).into());
+    let mut options = json!({ "num_ctx": window(request, &body, window_tokens) });
     if let Some(tokens) = request.max_output_tokens {
-        body.insert("options".into(), json!({ "num_predict": tokens }));
+        options["num_predict"] = tokens.into();
     }
+    body.insert("options".into(), options);
     body.insert("stream".into(), true.into());
     Value::Object(body)
+}
+
+/// The window to ask for. The server cuts what does not fit its usual few thousand tokens, from the front and without
+/// a word: system prompt and task go first. A window takes memory, and another one loads the model anew, so it is what
+/// the request needs, and grows by doubling.
+fn window(request: &Request, body: &Map<String, Value>, window_tokens: Option<u64>) -> u64 {
+    /// Room for a few steps before the first growth.
+    const LEAST_TOKENS: u64 = 16_384;
+    /// Room for an answer whose length nobody limited.
+    const ANSWER_TOKENS: u64 = 4_096;
+    /// Code has about four bytes to a token, other languages and JSON fewer.
+    const BYTES_PER_TOKEN: u64 = 3;
+    /// What the server makes of an image, about; its bytes say nothing.
+    const IMAGE_TOKENS: u64 = 1_024;
+    let mut bytes = 0;
+    let mut images = 0;
+    for message in body.get("messages").and_then(Value::as_array).into_iter().flatten() {
+        let pictures = message.get("images").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let picture_bytes: usize = pictures.iter().filter_map(Value::as_str).map(str::len).sum();
+        images += pictures.len() as u64;
+        bytes += message.to_string().len().saturating_sub(picture_bytes) as u64;
+    }
+    bytes += body.get("tools").map_or(0, |tools| tools.to_string().len() as u64);
+    let answer = request.max_output_tokens.map_or(ANSWER_TOKENS, u64::from);
+    let needed = bytes / BYTES_PER_TOKEN + images * IMAGE_TOKENS + answer;
+    needed.max(LEAST_TOKENS).next_power_of_two().min(window_tokens.unwrap_or(u64::MAX))
 }
 
 fn messages(request: &Request) -> Vec<Value> {

@@ -4,7 +4,7 @@ use super::*;
 use crate::samples::{conversation, kept, lines, message, only_adds_bytes, request};
 use crate::wire::{Body, Protocol};
 use expect_test::expect;
-use piton_core::message::Role;
+use piton_core::message::{Part, Role};
 use piton_core::model::{ModelError, ModelErrorKind, Reply};
 use serde_json::json;
 
@@ -26,15 +26,29 @@ fn a_request_has_arguments_as_objects_and_images_apart() {
           {"role":"user","content":"","images":["QUJD"]}
           {"role":"tool","content":"no","tool_name":"read","tool_call_id":"c1_1"}
           {"role":"assistant","content":"done"}
-        options: {"num_predict":77}
+        options: {"num_ctx":16384,"num_predict":77}
         stream: true
     "#]]
-    .assert_eq(&lines(&encode(&request("m", conversation())), "messages"));
+    .assert_eq(&lines(&encode(&request("m", conversation()), None), "messages"));
+}
+
+#[test]
+fn the_window_grows_by_doubling_up_to_the_models_own() {
+    let window = |words: usize, most| {
+        let said = message(Role::User, vec![Part::text("word ".repeat(words))]);
+        encode(&request("m", vec![said]), most)["options"]["num_ctx"].clone()
+    };
+    // Five bytes a word, three a token.
+    assert_eq!(window(1_000, None), 16_384);
+    assert_eq!(window(12_000, None), 32_768);
+    assert_eq!(window(30_000, None), 65_536);
+    assert_eq!(window(30_000, Some(40_000)), 40_000);
+    assert_eq!(window(1, Some(8_192)), 8_192);
 }
 
 #[test]
 fn one_more_message_only_adds_bytes() {
-    assert!(only_adds_bytes(encode, "messages"));
+    assert!(only_adds_bytes(|request| encode(request, None), "messages"));
 }
 
 #[test]
@@ -42,7 +56,7 @@ fn thinking_goes_back_where_it_came_from() {
     let mut reply = OllamaReply::default();
     let words = json!({ "thinking": "hm", "content": "yes" });
     reply.document(&json!({ "message": words, "done": true, "done_reason": "stop" })).unwrap();
-    let body = encode(&request("m", vec![message(Role::Assistant, kept(reply.finish().unwrap().parts))]));
+    let body = encode(&request("m", vec![message(Role::Assistant, kept(reply.finish().unwrap().parts))]), None);
     assert_eq!(body["messages"][1], json!({ "role": "assistant", "content": "yes", "thinking": "hm" }));
 }
 

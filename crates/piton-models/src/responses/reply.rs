@@ -3,11 +3,11 @@
 //!
 //! The provider's own tools (web search and its kin) are noted and left alone: there is nothing to run here.
 
-use super::request::CUSTOM;
+use super::request::{ANNOTATIONS, CUSTOM};
 use crate::draft::Draft;
 use crate::errors;
 use crate::sse::SseEvent;
-use crate::wire::{Progress, Protocol, arguments, count_at, cut_stream, event_json, text_at};
+use crate::wire::{EventError, Progress, Protocol, arguments, count_at, cut_stream, event_json, text_at};
 use piton_core::message::{FinishReason, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, Reply};
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ enum Place {
 }
 
 impl Protocol for ResponsesReply {
-    fn event(&mut self, event: &SseEvent) -> Result<Vec<Delta>, ModelError> {
+    fn event(&mut self, event: &SseEvent) -> Result<Vec<Delta>, EventError> {
         let Some(value) = event_json(event)? else { return Ok(Vec::new()) };
         let mut deltas = Vec::new();
         let kind = text_at(&value, "type").unwrap_or(&event.event);
@@ -75,11 +75,11 @@ impl Protocol for ResponsesReply {
             "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
                 self.end(&value["response"], &mut deltas)?;
             }
-            "error" => return Err(errors::from_stream(value.get("error").unwrap_or(&value))),
+            "error" => return Err(errors::from_stream(value.get("error").unwrap_or(&value)).into()),
             // Parts that begin and end, the steps of the provider's own tools, and whatever is invented next.
             _ => {
                 if let Some(error) = value.get("error").filter(|error| error.is_object()) {
-                    return Err(errors::from_stream(error));
+                    return Err(errors::from_stream(error).into());
                 }
             }
         }
@@ -96,6 +96,11 @@ impl Protocol for ResponsesReply {
         }
         self.end(document, &mut deltas)?;
         Ok(deltas)
+    }
+
+    /// What an item says at its end makes up for what was lost on the way.
+    fn gap(&mut self) {
+        self.draft.gap();
     }
 
     fn progress(&self) -> Progress {
@@ -157,9 +162,8 @@ impl ResponsesReply {
     fn open(&mut self, index: u64, item: &Value, deltas: &mut Vec<Delta>) {
         let place = match text_at(item, "type").unwrap_or_default() {
             "message" => {
-                // Said before the words it is about, since it goes back with them.
-                self.note(json!({ "phase": item["phase"] }), item["phase"].is_string());
-                Place::Message(self.draft.open_text())
+                let phase = item.get("phase").filter(|phase| phase.is_string());
+                Place::Message(self.draft.open_text(phase.map(|phase| json!({ "phase": phase }))))
             }
             "reasoning" => Place::Reasoning(self.draft.open_reasoning(None)),
             "function_call" => Place::Call(self.open_call(item, "name", deltas)),
@@ -207,6 +211,7 @@ impl ResponsesReply {
             Place::Message(place) => {
                 self.is_refused |= pieces(item, "content").any(|piece| text_at(piece, "refusal").is_some());
                 self.draft.settle_text(place, &said(item, "content"), deltas);
+                self.attach(place, item);
             }
             Place::Reasoning(place) => {
                 let whole = format!("{}{}", said(item, "summary"), said(item, "content"));
@@ -224,6 +229,22 @@ impl ResponsesReply {
         }
         if let Some(item) = self.items.get_mut(&index) {
             item.is_done = true;
+        }
+    }
+
+    /// The phase and the sources of a message. Sources count characters, hence are good for one piece of text only.
+    fn attach(&mut self, place: usize, item: &Value) {
+        let Some(opaque) = self.draft.opaque_mut(place) else { return };
+        let pieces: Vec<&Value> = pieces(item, "content").collect();
+        let sources = match pieces.as_slice() {
+            [only] => only.get(ANNOTATIONS).filter(|list| list.as_array().is_some_and(|list| !list.is_empty())),
+            _ => None,
+        };
+        let phase = item.get("phase").filter(|phase| phase.is_string());
+        for (key, value) in [("phase", phase), (ANNOTATIONS, sources)] {
+            if let Some(value) = value {
+                opaque.get_or_insert_with(|| json!({}))[key] = value.clone();
+            }
         }
     }
 
@@ -259,8 +280,12 @@ impl ResponsesReply {
         if kind == "compaction" {
             return self.note(json!({ "item": item }), true);
         }
-        let brief = json!({ "type": kind, "name": item["name"] });
-        self.note(json!({ "server_tool": brief }), kind.ends_with("_call"));
+        let mut opaque = json!({ "server_tool": { "type": kind, "name": item["name"] } });
+        // Of these, only searches may go back without the id under which the server stored them.
+        if kind == "web_search_call" {
+            opaque["item"] = item.clone();
+        }
+        self.note(opaque, kind.ends_with("_call"));
     }
 
     /// Takes from the final list what the stream left open or never told. The list may be shorter than what was

@@ -13,6 +13,9 @@ use std::collections::HashSet;
 /// The member under which a custom tool's free text stands in a call's arguments.
 pub(super) const CUSTOM: &str = "input";
 
+/// The member of a text that names its sources, there and back.
+pub(super) const ANNOTATIONS: &str = "annotations";
+
 /// The body that asks this request as a stream.
 pub fn encode(request: &Request) -> Value {
     let mut body = Map::new();
@@ -95,21 +98,11 @@ fn input_image(media_type: &str, data: &str) -> Value {
 
 fn assistant(message: &Message, ids: &WireIds) -> Vec<Value> {
     let mut items = Vec::new();
-    let mut phase = None;
     for part in &message.parts {
         match part {
-            Part::Text { text, .. } | Part::Note { text } if !text.is_empty() => {
-                let content = json!([{ "type": "output_text", "text": text }]);
-                let mut item = json!({ "type": "message", "role": "assistant", "content": content });
-                if let Some(phase) = phase.take() {
-                    item["phase"] = phase;
-                }
-                items.push(item);
-            }
-            Part::Reasoning { text: _, opaque: Some(opaque) } => {
-                phase = opaque.get("phase").cloned();
-                items.extend(opaque.get("item").map(unnamed));
-            }
+            Part::Text { text, opaque } if !text.is_empty() => items.push(said(text, opaque.as_ref())),
+            Part::Note { text } if !text.is_empty() => items.push(said(text, None)),
+            Part::Reasoning { text: _, opaque: Some(opaque) } => items.extend(opaque.get("item").map(unnamed)),
             Part::ToolCall(call) => items.push(tool_call(call, ids)),
             Part::Text { .. }
             | Part::Note { .. }
@@ -125,12 +118,27 @@ fn assistant(message: &Message, ids: &WireIds) -> Vec<Value> {
     items
 }
 
+fn said(text: &str, opaque: Option<&Value>) -> Value {
+    let mut piece = json!({ "type": "output_text", "text": text });
+    if let Some(sources) = opaque.and_then(|opaque| opaque.get(ANNOTATIONS)) {
+        piece[ANNOTATIONS] = sources.clone();
+    }
+    let mut item = json!({ "type": "message", "role": "assistant", "content": [piece] });
+    if let Some(phase) = opaque.and_then(|opaque| opaque.get("phase")) {
+        item["phase"] = phase.clone();
+    }
+    item
+}
+
 /// The item as it came, but for the id under which the server would look for it in a store that has nothing.
 fn unnamed(item: &Value) -> Value {
     let mut item = item.clone();
     if let Some(item) = item.as_object_mut() {
         item.shift_remove("id");
-        item.shift_remove("status");
+        // A search has to say that it is over.
+        if item["type"] != "web_search_call" {
+            item.shift_remove("status");
+        }
     }
     item
 }

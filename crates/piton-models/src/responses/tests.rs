@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::samples::{conversation, kept, lines, message, only_adds_bytes, request, thought};
-use crate::sse::SseEvent;
-use crate::wire::Protocol;
+use crate::wire::{Body, Protocol};
 use expect_test::expect;
 use piton_core::call::CallInput;
 use piton_core::message::{FinishReason, Part, Role};
@@ -11,11 +10,11 @@ use piton_core::model::{ModelError, ModelErrorKind, Reply};
 use serde_json::{Value, json};
 
 fn stream(events: &[Value]) -> Result<Reply, ModelError> {
-    let mut reply = ResponsesReply::default();
+    let mut body = Body::new(Box::<ResponsesReply>::default());
     for event in events {
-        reply.event(&SseEvent { event: String::new(), data: event.to_string() })?;
+        body.push(format!("data: {event}\n\n").as_bytes())?;
     }
-    reply.finish()
+    body.finish().map(|(_, reply)| reply)
 }
 
 #[test]
@@ -57,8 +56,12 @@ fn what_came_is_replayed_as_it_came_but_for_ids() {
     let output = json!([
         { "type": "reasoning", "id": "rs_1", "summary": [{ "type": "summary_text", "text": "hm" }],
           "content": [], "encrypted_content": "gAAA+/==" },
-        { "type": "message", "id": "msg_1", "role": "assistant", "phase": "commentary",
-          "content": [{ "type": "output_text", "text": "Let me see." }] },
+        { "type": "message", "id": "msg_1", "role": "assistant",
+          "content": [{ "type": "output_text", "text": "Let me see." }], "phase": "commentary" },
+        { "type": "web_search_call", "id": "ws_1", "status": "completed", "action": { "type": "search", "query": "q" } },
+        { "type": "message", "id": "msg_2", "role": "assistant", "content": [{ "type": "output_text", "text": "Seen.",
+          "annotations": [{ "type": "url_citation", "url": "https://a", "start_index": 0, "end_index": 5 }] }],
+          "phase": "final_answer" },
         { "type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "read", "arguments": "{\"a\":1}" },
         { "type": "custom_tool_call", "id": "ctc_1", "call_id": "call_2", "name": "patch", "input": "*** Begin" },
     ]);
@@ -70,7 +73,7 @@ fn what_came_is_replayed_as_it_came_but_for_ids() {
     for item in wanted.as_array_mut().unwrap() {
         item.as_object_mut().unwrap().shift_remove("id");
     }
-    assert_eq!(body["input"], wanted);
+    assert_eq!(body["input"].to_string(), wanted.to_string());
 }
 
 #[test]

@@ -169,6 +169,7 @@ impl Translation {
 }
 
 /// The whole reply. Where the server parsed the calls itself, they are the calls: some leave them in the text as well.
+/// Where a piece of the text was lost, nobody knows whether it was a piece of a call.
 pub(super) fn translated(reply: Reply, ear: Ear) -> Reply {
     let is_parsed = reply.parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
     let mut listener = Listener::new(ear);
@@ -183,8 +184,18 @@ pub(super) fn translated(reply: Reply, ear: Ear) -> Reply {
         }
     }
     extend(&mut parts, listener.pause(), is_parsed);
+    if !is_parsed && !reply.warnings.is_empty() {
+        parts = parts.into_iter().map(doubted).collect();
+    }
     let has_calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
     Reply { finish: settled(reply.finish, has_calls), parts, ..reply }
+}
+
+fn doubted(part: Part) -> Part {
+    match part {
+        Part::ToolCall(call) => Part::ToolCall(ToolCall { input: call.input.doubtful(), ..call }),
+        other => other,
+    }
 }
 
 fn extend(parts: &mut Vec<Part>, events: Vec<Event>, is_parsed: bool) {
