@@ -12,3 +12,4 @@ pub mod context;
 pub mod config;
 pub mod journal;
 pub mod index;
+pub mod control;
