@@ -7,6 +7,7 @@ mod ask;
 mod cli;
 mod demo;
 mod doctor;
+mod follow;
 mod models;
 mod report;
 mod run;
@@ -54,7 +55,7 @@ async fn obey(command: Command) -> u8 {
     let result = match command {
         Command::Run(args) => run::run(*args, around).await,
         Command::Demo(args) => demo::demo(args, around).await,
-        Command::Session(command) => sessions::session(command, &around),
+        Command::Session(command) => sessions::session(command, &around).await,
         Command::Models(args) => models::models(&args, &around).await,
         Command::Doctor => doctor::doctor(&around).await,
         Command::Completions { shell } => {

@@ -77,7 +77,7 @@ impl Speaker {
             && let Some(accepted) = accepted.take()
         {
             // Nobody may be listening any more.
-            drop(accepted.send(()));
+            let _ = accepted.send(());
         }
     }
 }
@@ -521,7 +521,12 @@ impl Driver {
     /// Lets other processes in from the first request on: who is here for less time need not be found.
     fn open_door(&mut self) {
         if let Door::Shut(commands) = &self.door {
-            self.door = Door::Open(Server::open(self.session.id().clone(), self.dir.clone(), self.bus.clone(), commands.clone()));
+            self.door = Door::Open(Server::open(
+                self.session.id().clone(),
+                self.dir.clone(),
+                self.bus.clone(),
+                commands.clone(),
+            ));
         }
     }
 

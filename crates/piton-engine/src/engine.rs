@@ -286,7 +286,7 @@ impl Session {
 }
 
 /// A new id for something that a user says.
-pub(crate) fn new_message_id() -> MessageId {
+pub fn new_message_id() -> MessageId {
     MessageId(format!("msg_{}", uuid::Uuid::now_v7().simple()))
 }
 
@@ -321,7 +321,17 @@ fn drive(
         opened_at: journal.durable_seq().max(1),
         workspace: PathBuf::from(session.workspace()),
     };
-    let setup = Setup { dir, journal, session, staged, settings, ledger: Arc::new(ledger), bus, inbox, commands: commands.downgrade() };
+    let setup = Setup {
+        dir,
+        journal,
+        session,
+        staged,
+        settings,
+        ledger: Arc::new(ledger),
+        bus,
+        inbox,
+        commands: commands.downgrade(),
+    };
     let driver = tokio::spawn(Driver::new(setup).run());
     Session { driver: Arc::new(tokio::sync::Mutex::new(Some(driver))), ..handle }
 }

@@ -8,6 +8,7 @@ mod commands;
 mod crash;
 mod demo;
 mod faults;
+mod follow;
 mod robustness;
 mod run;
 mod stage;

@@ -63,7 +63,10 @@ pub struct Connection {
 impl Connection {
     /// Reaches the writer of a session; `None` where there is none.
     pub async fn open(dir: &SessionDir) -> Result<Option<Self>, ControlError> {
-        let until = Instant::now() + PATIENCE;
+        Self::open_until(dir, Instant::now() + PATIENCE).await
+    }
+
+    async fn open_until(dir: &SessionDir, until: Instant) -> Result<Option<Self>, ControlError> {
         loop {
             let connected = match Address::of(dir) {
                 Ok(address) => UnixStream::connect(address.path()).await,
@@ -124,21 +127,29 @@ pub struct Follower {
 }
 
 enum Link {
-    /// Not connected, or not any more: it is not known whether there is a writer.
-    Open,
+    /// Not connected, or not any more: it is not known whether there is a writer. One that has the lock is looked for
+    /// until this time.
+    Lost(Instant),
     Connected(Box<Connection>),
     /// There is no writer: the journal has the rest.
     Alone,
 }
 
+impl Link {
+    fn lost() -> Self {
+        Self::Lost(Instant::now() + PATIENCE)
+    }
+}
+
 impl Follower {
     /// Follows from this position on (1 is the beginning). Nothing is read or connected yet.
     pub fn new(dir: SessionDir, from: Seq) -> Self {
-        Self { dir, next_seq: from.max(1), link: Link::Open, backlog: VecDeque::new() }
+        Self { dir, next_seq: from.max(1), link: Link::lost(), backlog: VecDeque::new() }
     }
 
     /// What there is to hear next; `None` when all is told and nobody runs the session. At each writer the first thing
-    /// is its [`Reply::Hello`]: what was asked of the writer before it, and not answered, must be asked again.
+    /// is its [`Reply::Hello`]: what was asked of the writer before it, and not answered, must be asked again. May be
+    /// dropped half-way and called again.
     pub async fn next(&mut self) -> Result<Option<Told>, ControlError> {
         loop {
             if let Some(record) = self.backlog.pop_front() {
@@ -146,7 +157,10 @@ impl Follower {
                 return Ok(Some(Told::Published(Published::Recorded(Arc::new(record)))));
             }
             match &mut self.link {
-                Link::Open => self.connect().await?,
+                Link::Lost(until) => {
+                    let until = *until;
+                    self.connect(until).await?;
+                }
                 Link::Connected(connection) => match connection.next().await {
                     Some(Told::Published(Published::Recorded(record))) if record.seq < self.next_seq => {}
                     Some(told) => {
@@ -155,7 +169,7 @@ impl Follower {
                         }
                         return Ok(Some(told));
                     }
-                    None => self.link = Link::Open,
+                    None => self.link = Link::lost(),
                 },
                 Link::Alone => return Ok(None),
             }
@@ -167,13 +181,13 @@ impl Follower {
         if let Link::Connected(connection) = &mut self.link
             && connection.ask(request).await.is_err()
         {
-            self.link = Link::Open;
+            self.link = Link::lost();
         }
     }
 
-    async fn connect(&mut self) -> Result<(), ControlError> {
+    async fn connect(&mut self, until: Instant) -> Result<(), ControlError> {
         let follow = Request::Follow { from: self.next_seq };
-        match Connection::open(&self.dir).await? {
+        match Connection::open_until(&self.dir, until).await? {
             Some(mut connection) => {
                 if connection.ask(&follow).await.is_ok() {
                     self.link = Link::Connected(Box::new(connection));

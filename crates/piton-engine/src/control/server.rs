@@ -237,12 +237,14 @@ impl Following {
             Self::History(from) => {
                 let records = piece(room.dir.clone(), *from).await?;
                 let next = records.last().map_or(*from, |record| record.seq + 1);
+                let mut lines: String = records.iter().map(line).collect();
                 *self = if records.len() < PIECE_RECORDS {
+                    lines.push_str(&line(&Reply::CaughtUp {}));
                     Self::Live(Box::new(room.bus.subscribe(room.dir.clone(), next)))
                 } else {
                     Self::History(next)
                 };
-                Ok(records.iter().map(line).collect())
+                Ok(lines)
             }
             Self::Live(subscription) => {
                 let mut lines = String::new();

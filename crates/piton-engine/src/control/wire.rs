@@ -56,6 +56,9 @@ pub enum Reply {
         /// The process.
         pid: u32,
     },
+    /// To a follower: what was there before is told, from here on it is told as it happens. Of a reply that was under
+    /// way the beginning was missed; it comes again, whole, with its record.
+    CaughtUp {},
     /// A prompt is in the journal.
     Accepted {
         /// Which.
