@@ -200,8 +200,8 @@ impl Watch<'_> {
     fn take(&mut self, published: &Published) -> Option<TurnReport> {
         self.shown.show(published);
         let Published::Recorded(record) = published else { return None };
-        if let (Shown::Text(view), Event::UserSpoke { parts, .. }) = (&mut *self.shown, &record.event) {
-            view.user_said(parts);
+        if let Event::UserSpoke { parts, .. } = &record.event {
+            self.shown.user_said(parts);
         }
         self.awaited.hear(record)
     }

@@ -8,7 +8,7 @@ use crate::setup;
 use crate::surroundings::Surroundings;
 use crate::view::{self, TextView};
 use anyhow::{Context, bail};
-use piton_core::event::{Delivery, TurnEnd};
+use piton_core::event::{Delivery, Event, TurnEnd};
 use piton_core::ids::SessionId;
 use piton_core::message::Part;
 use piton_engine::bus::{Published, Subscription};
@@ -139,6 +139,8 @@ async fn watch(
     let mut stops = Stops::listen()?;
     let mut cancelled = false;
     let mut terminated = false;
+    // What is said beyond that comes from another process.
+    let mut own_words = usize::from(prompt.is_some());
     let asking = async {
         match prompt {
             Some(text) => session.send(vec![Part::text(text)], Delivery::Steer).await,
@@ -163,6 +165,14 @@ async fn watch(
             published = subscription.next() => match published? {
                 Some(published) => {
                     shown.show(&published);
+                    if let Published::Recorded(record) = &published
+                        && let Event::UserSpoke { parts, .. } = &record.event
+                    {
+                        match own_words {
+                            0 => shown.user_said(parts),
+                            _ => own_words = 0,
+                        }
+                    }
                     questions.hear(&published);
                     // What comes next may be the answer to the next question.
                     if subscription.is_drained() && let Shown::Text(view) = shown {
@@ -205,6 +215,13 @@ impl Shown {
                 // Our own types always are JSON.
                 view::write_stdout(&format!("{}\n", line.unwrap_or_default()));
             }
+        }
+    }
+
+    /// Shows what somebody said in the session from elsewhere; as JSON it is a record like any other.
+    pub(crate) fn user_said(&mut self, parts: &[Part]) {
+        if let Self::Text(view) = self {
+            view.user_said(parts);
         }
     }
 

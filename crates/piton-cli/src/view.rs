@@ -79,8 +79,12 @@ impl TextView {
 
     /// Takes notice of what happened before, without showing it.
     pub(crate) fn remember(&mut self, event: &Event) {
-        if let Event::MessageFinished { reply, .. } = event {
-            self.note_calls(&reply.parts);
+        match event {
+            Event::MessageFinished { reply, .. } => self.note_calls(&reply.parts),
+            Event::TurnStarted { model, .. }
+            | Event::TurnResumed { model, .. }
+            | Event::ModelSwitched { model, .. } => self.model.clone_from(model),
+            _ => {}
         }
     }
 
