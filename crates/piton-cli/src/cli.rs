@@ -23,6 +23,10 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Watch the agent fix a failing test in a sample project; a recording plays the model, all else is real
     Demo(DemoArgs),
+    /// Take the last turn back: what was said, and every change to files, whatever made it
+    Undo(UndoArgs),
+    /// Bring back what was taken back last
+    Redo(RedoArgs),
     /// List, show and remove sessions
     #[command(subcommand)]
     Session(SessionCommand),
@@ -114,6 +118,43 @@ pub(crate) struct DemoArgs {
     pub(crate) dir: Option<PathBuf>,
 }
 
+/// `piton undo`.
+#[derive(Debug, Args)]
+pub(crate) struct UndoArgs {
+    /// How many turns to take back
+    #[arg(default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) turns: u32,
+    /// Of this session (an id, or the beginning of one), instead of the newest of this folder
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Only say what would be done
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Take back the files and keep the conversation; the model is told
+    #[arg(long, conflicts_with = "chat_only")]
+    pub(crate) files_only: bool,
+    /// Take back the conversation and leave all files as they are
+    #[arg(long)]
+    pub(crate) chat_only: bool,
+    /// Take back files too that somebody else has changed since
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+}
+
+/// `piton redo`.
+#[derive(Debug, Args)]
+pub(crate) struct RedoArgs {
+    /// Of this session (an id, or the beginning of one), instead of the newest of this folder
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Only say what would be done
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Bring back files too that somebody else has changed since
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+}
+
 /// `piton session …`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionCommand {
@@ -157,6 +198,19 @@ pub(crate) enum SessionCommand {
     Rm {
         /// The session's id, or the beginning of one
         id: String,
+    },
+    /// Draw a session's turns, with those that were taken back
+    Tree {
+        /// The session's id, or the beginning of one
+        id: String,
+    },
+    /// Make a new session that goes on from where this one was
+    Fork {
+        /// The session's id, or the beginning of one
+        id: String,
+        /// Where a turn ended (a number of `piton session tree`), instead of the end of the last one
+        #[arg(long, value_name = "SEQ")]
+        at: Option<u64>,
     },
     /// Check a session's journal: holes, edits, damage
     Verify {

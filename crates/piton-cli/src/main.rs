@@ -4,6 +4,7 @@
 //! `report` holds the words and exit codes, `view` draws a running turn, `surroundings` is all that is read from outside.
 
 mod ask;
+mod branches;
 mod cli;
 mod demo;
 mod doctor;
@@ -14,6 +15,7 @@ mod run;
 mod sessions;
 mod setup;
 mod surroundings;
+mod undo;
 mod view;
 
 use crate::cli::{Cli, Command};
@@ -55,6 +57,8 @@ async fn obey(command: Command) -> u8 {
     let result = match command {
         Command::Run(args) => run::run(*args, around).await,
         Command::Demo(args) => demo::demo(args, around).await,
+        Command::Undo(args) => undo::undo(args, &around).await,
+        Command::Redo(args) => undo::redo(args, &around).await,
         Command::Session(command) => sessions::session(command, &around).await,
         Command::Models(args) => models::models(&args, &around).await,
         Command::Doctor => doctor::doctor(&around).await,

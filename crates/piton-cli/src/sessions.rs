@@ -1,5 +1,6 @@
 //! `piton session …`: list, show, remove, check; following and stopping are in [`crate::follow`].
 
+use crate::branches;
 use crate::cli::SessionCommand;
 use crate::follow;
 use crate::report;
@@ -31,6 +32,8 @@ pub(crate) async fn session(command: SessionCommand, around: &Surroundings) -> a
         }
         SessionCommand::Cancel { id } => return follow::cancel(&engine, &find(&engine, &id)?).await,
         SessionCommand::Rm { id } => remove(&engine, &find(&engine, &id)?)?,
+        SessionCommand::Tree { id } => branches::tree(&engine, &find(&engine, &id)?)?,
+        SessionCommand::Fork { id, at } => branches::fork(&engine, &find(&engine, &id)?, at)?,
         SessionCommand::Verify { id } => {
             let id = find(&engine, &id)?;
             return verify(&engine, &id);

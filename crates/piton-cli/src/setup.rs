@@ -7,12 +7,13 @@ use piton_core::limits::Policy;
 use piton_core::permission::{Action, Rule, Rules};
 use piton_engine::config::{Config, Protocol, Server, milliseconds};
 use piton_engine::context;
-use piton_engine::engine::{Attendance, Settings};
+use piton_engine::engine::{Attendance, Engine, Settings};
 use piton_models::http::HttpOptions;
-use piton_models::model::Model;
+use piton_models::model::{Model, Nobody};
 use piton_models::provider::{self, PROBE_MS, PROVIDERS, Provider, ProviderSpec};
 use piton_models::recorded::{Recorded, Recorder};
 use piton_tools::runner::RunnerCommand;
+use piton_tools::snapshot::{self, Snapshots};
 use piton_tools::tool::ToolSet;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -91,8 +92,24 @@ pub(crate) fn bare_settings(model: Arc<dyn Model>, around: &Surroundings, worksp
     settings.runner = Some(RunnerCommand { program: around.exe.clone(), args: vec![OsString::from("runner")] });
     settings.env = Arc::new(tool_environment(&around.vars));
     settings.shares_runtime = false;
+    settings.snapshots = snapshots(around, workspace);
     settings.environment_note = Some(context::environment_note(workspace, &around.today));
     settings
+}
+
+/// Settings for a session that is only looked after: no model is asked.
+pub(crate) fn upkeep_settings(model: &str, around: &Surroundings, workspace: &Path) -> Settings {
+    let model = Arc::new(Nobody { name: model.split(',').next().unwrap_or_default().to_owned() });
+    bare_settings(model, around, workspace)
+}
+
+/// Where the workspace is put down before it is changed. A place that cannot be used only means that there is no undo,
+/// and the first snapshot says so.
+fn snapshots(around: &Surroundings, workspace: &Path) -> Option<Arc<Snapshots>> {
+    let paths = around.vars.get(OsStr::new("PATH"))?;
+    let git = std::env::split_paths(paths).map(|dir| dir.join("git")).find(|git| git.is_absolute() && git.is_file());
+    let options = snapshot::Options { git, left_out: vec![around.data_dir.clone()] };
+    Engine::open(&around.data_dir).snapshots(workspace, options).ok().map(Arc::new)
 }
 
 /// What tools' processes see of our environment: all but keys. Those are the variables in which providers have theirs,

@@ -46,6 +46,10 @@ pub(crate) struct TextView {
     waiting_for: Option<(String, Instant)>,
     spoke: bool,
     drawn: bool,
+    /// The states of the workspace in this turn.
+    trees: Vec<String>,
+    /// Notices about undo that were shown.
+    noticed: Vec<String>,
     frame: usize,
 }
 
@@ -65,6 +69,8 @@ impl TextView {
             waiting_for: None,
             spoke: false,
             drawn: false,
+            trees: Vec::new(),
+            noticed: Vec::new(),
             frame: 0,
         }
     }
@@ -131,8 +137,9 @@ impl TextView {
             0 => String::new(),
             read => format!(" ({} cached)", thousands(read)),
         };
+        let undo = if self.trees.first() == self.trees.last() { "" } else { " · take it back: piton undo" };
         let line = format!(
-            "{DIM}{} · {} · {} tokens in{cached}, {} out{cost} · {:.1} s · {session}{DIM:#}\n",
+            "{DIM}{} · {} · {} tokens in{cached}, {} out{cost} · {:.1} s · {session}{undo}{DIM:#}\n",
             clean(&self.model),
             plural(u64::from(spent.steps), "step"),
             thousands(usage.input_tokens),
@@ -197,7 +204,10 @@ impl TextView {
 
     fn show_record(&mut self, record: &Record) {
         match &record.event {
-            Event::TurnStarted { model, .. } | Event::TurnResumed { model, .. } => self.model.clone_from(model),
+            Event::TurnStarted { model, .. } | Event::TurnResumed { model, .. } => {
+                self.model.clone_from(model);
+                self.trees.clear();
+            }
             Event::StepStarted { .. } => {
                 (self.shown_chars, self.midway) = (0, false);
                 self.wait_for("waiting for the model".to_owned());
@@ -215,6 +225,10 @@ impl TextView {
                 self.wait_for("waiting for the model".to_owned());
             }
             Event::BackoffPassed { .. } => self.wait_for("waiting for the model".to_owned()),
+            Event::SnapshotTaken { tree, notices, .. } => {
+                self.trees.extend(tree.clone());
+                self.show_notices(notices);
+            }
             Event::CallStarted { call } => {
                 if let Some(call) = self.calls.get(call) {
                     let what = format!("{} {}", call.name, gist(call));
@@ -235,6 +249,8 @@ impl TextView {
             | Event::StepFinished { .. }
             | Event::CompactionFinished { .. }
             | Event::CompactionFailed { .. }
+            | Event::RewindStarted { .. }
+            | Event::RewindFinished { .. }
             | Event::CancelRequested { .. }
             | Event::DeadlinePassed {} => {}
         }
@@ -278,6 +294,16 @@ impl TextView {
         let why = clean(why);
         self.aside(&format!("{YELLOW}{why}{lost}; retry {attempt} in {seconds:.1} s{YELLOW:#}"));
         self.wait_for("waiting to try again".to_owned());
+    }
+
+    /// What undo will not cover. The same is said once.
+    fn show_notices(&mut self, notices: &[String]) {
+        for notice in notices {
+            if !self.noticed.contains(notice) {
+                self.noticed.push(notice.clone());
+                self.aside(&format!("{YELLOW}undo: {}{YELLOW:#}", clean(notice)));
+            }
+        }
     }
 
     fn settled(&mut self, id: &CallId, outcome: &Outcome) {

@@ -12,7 +12,7 @@
 //! after it: a model that edits and then tests in one breath means that order.
 
 use crate::call::{CallInput, Outcome, Status, ToolClass};
-use crate::event::{Decision, Event, Subject, Verdict};
+use crate::event::{Decision, Event, Moment, Subject, Verdict};
 use crate::ids::CallId;
 use crate::message::{Part, ToolCall};
 use crate::turn::Job;
@@ -23,6 +23,16 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Batch {
     calls: Vec<Entry>,
+    snapshot: Snapshot,
+}
+
+/// Whether the workspace has to be put down before a call may change it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Snapshot {
+    /// No: undo is off, or it was done.
+    NotNeeded,
+    /// As soon as a call that may change it is ready to.
+    Needed,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -73,7 +83,7 @@ pub(crate) struct Results {
 
 impl Batch {
     /// The calls of a reply. Calls whose input could not be read, and those beyond `most`, are answered, not run.
-    pub(crate) fn new(calls: Vec<Arc<ToolCall>>, most: usize) -> Self {
+    pub(crate) fn new(calls: Vec<Arc<ToolCall>>, most: usize, snapshot: Snapshot) -> Self {
         let calls = calls.into_iter().enumerate().map(|(position, call)| {
             let state = match &call.input {
                 CallInput::Invalid { error, .. } => CallState::Answered(Outcome::failed(format!(
@@ -87,7 +97,7 @@ impl Batch {
             };
             Entry { call, state }
         });
-        Self { calls: calls.collect() }
+        Self { calls: calls.collect(), snapshot }
     }
 
     /// Answers every call that has not begun with this outcome, and makes those that have begun stop.
@@ -126,6 +136,7 @@ impl Batch {
     /// Takes an event about one call. Events that come too late for the call's state change nothing.
     pub(crate) fn apply(mut self, event: &Event) -> Self {
         match event {
+            Event::SnapshotTaken { .. } => self.snapshot = Snapshot::NotNeeded,
             Event::CallRequested { call, input, class, verdict } => {
                 self.change(call, |entry| entry.request(input.as_ref(), *class, verdict));
             }
@@ -176,7 +187,7 @@ impl Batch {
     pub(crate) fn due(&self) -> Option<Event> {
         self.calls.iter().enumerate().find_map(|(position, entry)| match &entry.state {
             CallState::MustAsk(_) => Some(Event::ApprovalAsked { subject: Subject::Call(entry.call.id.clone()) }),
-            CallState::Ready(class, _) if self.is_free(position, *class) => {
+            CallState::Ready(class, _) if self.is_free(position, *class) && !self.waits_for_snapshot(*class) => {
                 Some(Event::CallStarted { call: entry.call.id.clone() })
             }
             CallState::Answered(outcome) => {
@@ -200,7 +211,15 @@ impl Batch {
             CallState::Stopping(_) => Some(Job::StopTool(entry.call.clone())),
             CallState::MustAsk(_) | CallState::Ready(..) | CallState::Answered(_) | CallState::Settled { .. } => None,
         };
-        self.calls.iter().filter_map(job).collect()
+        let mut jobs: Vec<Job> = self.calls.iter().filter_map(job).collect();
+        let waits = |(position, entry): (usize, &Entry)| match entry.state {
+            CallState::Ready(class, _) => self.waits_for_snapshot(class) && self.is_free(position, class),
+            _ => false,
+        };
+        if self.calls.iter().enumerate().any(waits) {
+            jobs.push(Job::Snapshot(Moment::Before));
+        }
+        jobs
     }
 
     /// The call with this id.
@@ -212,6 +231,10 @@ impl Batch {
         if let Some(entry) = self.calls.iter_mut().find(|entry| entry.call.id == *id) {
             change(entry);
         }
+    }
+
+    fn waits_for_snapshot(&self, class: ToolClass) -> bool {
+        self.snapshot == Snapshot::Needed && class != ToolClass::Read
     }
 
     /// Whether nothing before this call holds it up.

@@ -177,6 +177,19 @@ pub enum Event {
         /// The answer.
         decision: Decision,
     },
+    /// The workspace was put down as it is, so that it can be brought back.
+    SnapshotTaken {
+        /// The step it was taken in, or after.
+        step: u32,
+        /// Before a step's first change, or after the turn's last.
+        moment: Moment,
+        /// What to bring it back by; `None` where no snapshot could be made.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tree: Option<String>,
+        /// What it does not cover, or why there is none, in words.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        notices: Vec<String>,
+    },
     /// A call is about to act. Durable before it does: from here on it is never run a second time.
     CallStarted {
         /// Which call.
@@ -218,6 +231,25 @@ pub enum Event {
         trigger: Trigger,
         /// What went wrong, in words.
         error: String,
+    },
+    /// Files are about to be brought back to where they were. Durable before any is: whoever finds this without its end
+    /// brings them back again, which changes nothing where it was done.
+    RewindStarted {
+        /// What shall be done.
+        rewind: Rewind,
+        /// The workspace as it was just before.
+        was: String,
+    },
+    /// Turns were taken back, or brought back. What was taken back stays in the journal, as a branch of its own.
+    RewindFinished {
+        /// What was done.
+        rewind: Rewind,
+        /// Files that were left as they are, relative to the workspace.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        left: Vec<String>,
+        /// From the workspace as it is now to as it was before: what would take this rewind back. `None`: files stayed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        back: Option<Restore>,
     },
     /// Somebody wants the turn to stop.
     CancelRequested {
@@ -319,6 +351,53 @@ pub enum Trigger {
     Forced,
 }
 
+/// When a snapshot was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Moment {
+    /// Before the first call of a step that may change files.
+    Before,
+    /// At the end of a turn that may have changed some.
+    After,
+}
+
+/// Taking back turns, or bringing them back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rewind {
+    /// Which of the two.
+    pub direction: Direction,
+    /// How many turns.
+    pub turns: u32,
+    /// The event that the next one follows. `None`: the conversation stays as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Seq>,
+    /// What happens to files, in order. Empty: they stay as they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<Restore>,
+    /// Whether files that somebody changed since are overwritten.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub overwrite: bool,
+}
+
+/// Taking back, or bringing back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// Turns are taken back.
+    Undo,
+    /// Turns that were taken back are brought back.
+    Redo,
+}
+
+/// From one state of the workspace to another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restore {
+    /// The tree that should be there.
+    pub from: String,
+    /// The tree that shall be there.
+    pub to: String,
+}
+
 /// Who stopped a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -392,12 +471,15 @@ impl Event {
             Self::CallRequested { .. } => "call_requested",
             Self::ApprovalAsked { .. } => "approval_asked",
             Self::ApprovalGiven { .. } => "approval_given",
+            Self::SnapshotTaken { .. } => "snapshot_taken",
             Self::CallStarted { .. } => "call_started",
             Self::CallSettled { .. } => "call_settled",
             Self::StepFinished { .. } => "step_finished",
             Self::CompactionStarted { .. } => "compaction_started",
             Self::CompactionFinished { .. } => "compaction_finished",
             Self::CompactionFailed { .. } => "compaction_failed",
+            Self::RewindStarted { .. } => "rewind_started",
+            Self::RewindFinished { .. } => "rewind_finished",
             Self::CancelRequested { .. } => "cancel_requested",
             Self::DeadlinePassed {} => "deadline_passed",
             Self::TurnEnded { .. } => "turn_ended",

@@ -12,6 +12,7 @@ pub mod call;
 pub mod model;
 pub mod event;
 pub mod turn;
+pub mod branch;
 mod batch;
 pub mod request;
 pub mod limits;

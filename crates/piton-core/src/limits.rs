@@ -63,6 +63,9 @@ pub struct Policy {
     pub budget: Budget,
     /// What may run without asking.
     pub permission: Rules,
+    /// Whether the workspace is put down before each step that may change it, so that the turn can be undone.
+    #[serde(default)]
+    pub snapshots: bool,
 }
 
 /// What the last allowed step is like.
@@ -112,6 +115,7 @@ impl Policy {
             max_denials_in_a_row: MAX_DENIALS_IN_A_ROW,
             budget: Budget::default(),
             permission: Rules::default(),
+            snapshots: false,
         }
     }
 }

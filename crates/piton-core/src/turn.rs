@@ -28,8 +28,11 @@ mod work;
 
 use self::work::{After, AfterCompaction, Ending, TurnWork, Work, canceled, has_substance};
 use crate::batch::Batch;
+use crate::branch::Path;
 use crate::call::{CallInput, Outcome, Status, ToolClass};
-use crate::event::{Delivery, Event, Origin, Record, Spent, StepKind, Subject, Trigger, TurnEnd};
+use crate::event::{
+    Delivery, Direction, Event, Moment, Origin, Record, Rewind, Spent, StepKind, Subject, Trigger, TurnEnd,
+};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::limits::Policy;
 use crate::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
@@ -116,6 +119,8 @@ pub enum Job {
     RunTool(Arc<ToolCall>),
     /// Make a running call stop. It still ends in `CallSettled`.
     StopTool(Arc<ToolCall>),
+    /// Put the workspace down as it is. Ends in `SnapshotTaken`.
+    Snapshot(Moment),
     /// Make room in the context. Ends in `CompactionFinished` or `CompactionFailed`.
     Compact(Trigger),
 }
@@ -134,23 +139,42 @@ impl Session {
             granted: Vec::new(),
             turns: 0,
             steps: 0,
+            undone: Vec::new(),
+            rewinding: None,
             context_tokens: 0,
             turn,
         };
         Self { phase: Phase::Idle, work }
     }
 
-    /// The fold of a journal.
-    pub fn fold<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
+    /// The fold of a journal, from its first event on: of those events that lead to its head.
+    pub fn fold(records: &[Record]) -> Self {
+        let path = Path::of(records);
         let mut session = Self::new();
         for record in records {
-            session.apply(record);
+            match path.contains(record.seq) {
+                true => session.apply(record),
+                false => session.pass_over(record),
+            }
         }
         session
     }
 
-    /// Takes one event in. Every event is accepted in every phase; one that comes too late changes nothing.
+    /// An event of another branch: only numbers and ids that were given out stay given out.
+    fn pass_over(&mut self, record: &Record) {
+        self.work.remember_rewind(record);
+        match &record.event {
+            Event::UserSpoke { message, .. } => drop(self.work.heard.insert(message.clone())),
+            Event::TurnStarted { turn, .. } => self.work.turns = self.work.turns.max(*turn),
+            Event::StepStarted { step, .. } => self.work.steps = self.work.steps.max(*step),
+            _ => {}
+        }
+    }
+
+    /// Takes one event in. Every event is accepted in every phase; one that comes too late changes nothing. After an
+    /// event that moves the head ([`Event::RewindFinished`] with a `to`) the state is [`Session::fold`] of the journal.
     pub fn apply(&mut self, record: &Record) {
+        self.work.remember_rewind(record);
         let phase = std::mem::replace(&mut self.phase, Phase::Idle);
         self.phase = phase.step(&mut self.work, record);
     }
@@ -164,8 +188,9 @@ impl Session {
             Phase::StepOver(_) => Some(Event::StepFinished { step: work.steps }),
             Phase::Stuck(call) => Some(Event::ApprovalAsked { subject: Subject::GoOn(call.clone()) }),
             Phase::RoomNeeded(trigger, _) => Some(Event::CompactionStarted { trigger: *trigger }),
-            Phase::Ending(ending) => Some(work.turn_ended(ending, now_ms)),
-            Phase::Idle
+            Phase::Ending(ending) if !work.turn.unsealed => Some(work.turn_ended(ending, now_ms)),
+            Phase::Ending(_)
+            | Phase::Idle
             | Phase::Held
             | Phase::Due
             | Phase::CallingModel { .. }
@@ -187,6 +212,7 @@ impl Session {
             Phase::RunningTools(batch, _) => batch.wanted(),
             Phase::AskingToGoOn(call) => vec![Job::AskApproval(Subject::GoOn(call.clone()))],
             Phase::Compacting(trigger, _) => vec![Job::Compact(*trigger)],
+            Phase::Ending(_) if self.work.turn.unsealed => vec![Job::Snapshot(Moment::After)],
             Phase::Idle
             | Phase::Held
             | Phase::NextStep(_)
@@ -298,6 +324,28 @@ impl Session {
         &self.work.turn.spent
     }
 
+    /// A rewind that was begun and has no end on record: it has to be done again before anything else.
+    pub fn rewinding(&self) -> Option<(&Rewind, &str)> {
+        self.work.rewinding.as_ref().map(|(rewind, was)| (rewind, was.as_str()))
+    }
+
+    /// What would bring back what was taken back last, if nothing was said since.
+    pub fn redo(&self) -> Option<Rewind> {
+        let undone = self.work.undone.last()?;
+        Some(Rewind {
+            direction: Direction::Redo,
+            turns: undone.rewind.turns,
+            to: undone.rewind.to.map(|_| undone.from),
+            files: undone.back.iter().cloned().collect(),
+            overwrite: false,
+        })
+    }
+
+    /// The workspace before the newest step that may have changed it, in the turn under way or the last one.
+    pub fn snapshot(&self) -> Option<&str> {
+        self.work.turn.snapshot.as_deref()
+    }
+
     /// The rules of the turn under way, or of the last one.
     pub fn policy(&self) -> &Arc<Policy> {
         &self.work.turn.policy
@@ -391,7 +439,8 @@ impl Phase {
                 work.begin(session, workspace, parent.as_ref());
                 phase
             }
-            (phase, Event::WriterOpened { .. } | Event::WriterClosed {}) => phase,
+            (phase, Event::WriterOpened { .. } | Event::WriterClosed {} | Event::RewindStarted { .. }) => phase,
+            (Phase::Idle | Phase::Held | Due, Event::RewindFinished { rewind, .. }) => work.rewound(rewind, record.seq),
             (phase, Event::UserSpoke { message, parts, delivery }) => work.hear(phase, message, parts, *delivery),
             (phase, Event::CancelRequested { by }) => phase.stop(work, &canceled(by), record.seq),
             (phase @ (Phase::Idle | Phase::Held | Due), Event::DeadlinePassed {} | Event::TurnResumed { .. }) => phase,
@@ -402,11 +451,13 @@ impl Phase {
                 phase.gone_on_with()
             }
 
-            (Due, Event::TurnStarted { model, fallbacks, policy, compact_at_tokens, .. }) => {
+            (Due, Event::TurnStarted { turn: number, model, fallbacks, policy, compact_at_tokens }) => {
                 let turn = TurnWork::new(model, fallbacks, policy, *compact_at_tokens, record.at_ms);
-                work.start_turn(turn, record.seq)
+                work.start_turn(*number, turn, record.seq)
             }
-            (NextStep(_), Event::StepStarted { kind, note, .. }) => work.start_step(*kind, note.as_deref(), record.seq),
+            (NextStep(_), Event::StepStarted { step, kind, note }) => {
+                work.start_step(*step, *kind, note.as_deref(), record.seq)
+            }
             (CallingModel { .. }, Event::MessageFinished { reply, cost_micros, .. }) => {
                 work.accept(reply, *cost_micros, record.seq)
             }
@@ -420,13 +471,17 @@ impl Phase {
             }
             (
                 RunningTools(batch, after),
-                event @ (Event::CallRequested { .. }
+                event @ (Event::SnapshotTaken { .. }
+                | Event::CallRequested { .. }
                 | Event::ApprovalAsked { .. }
                 | Event::ApprovalGiven { .. }
                 | Event::CallStarted { .. }
                 | Event::CallSettled { .. }),
             ) => {
                 work.remember_grant(&batch, event);
+                if let Event::SnapshotTaken { tree, .. } = event {
+                    (work.turn.unsealed, work.turn.snapshot) = (true, tree.clone());
+                }
                 work.settle(batch.apply(event), after, record.seq)
             }
             (StepOver(after), Event::StepFinished { .. }) => work.after_step(after),
@@ -443,29 +498,46 @@ impl Phase {
                 work.keep_cut(parts, record.seq);
                 phase
             }
-            (Ending(ending), Event::TurnEnded { .. }) => work.end_turn(ending.end),
+            (phase @ Ending(_), Event::SnapshotTaken { .. }) => {
+                work.turn.unsealed = false;
+                phase
+            }
+            (Ending(ending), Event::TurnEnded { .. }) if !work.turn.unsealed => work.end_turn(ending.end),
 
-            // Late answers, one by one: a new event does not compile until someone decides what it means here.
-            (
-                phase,
-                Event::TurnStarted { .. }
-                | Event::StepStarted { .. }
-                | Event::MessageFinished { .. }
-                | Event::ModelFailed { .. }
-                | Event::ModelSwitched { .. }
-                | Event::BackoffPassed { .. }
-                | Event::MessageCut { .. }
-                | Event::CallRequested { .. }
-                | Event::ApprovalAsked { .. }
-                | Event::ApprovalGiven { .. }
-                | Event::CallStarted { .. }
-                | Event::CallSettled { .. }
-                | Event::StepFinished { .. }
-                | Event::CompactionStarted { .. }
-                | Event::CompactionFinished { .. }
-                | Event::CompactionFailed { .. }
-                | Event::TurnEnded { .. },
-            ) => phase,
+            (phase, event) => phase.unmoved_by(event),
+        }
+    }
+
+    /// Late answers, one by one: a new event does not compile until someone decides what it means.
+    fn unmoved_by(self, event: &Event) -> Self {
+        match event {
+            Event::SessionStarted { .. }
+            | Event::WriterOpened { .. }
+            | Event::WriterClosed {}
+            | Event::UserSpoke { .. }
+            | Event::TurnResumed { .. }
+            | Event::TurnStarted { .. }
+            | Event::StepStarted { .. }
+            | Event::MessageFinished { .. }
+            | Event::ModelFailed { .. }
+            | Event::ModelSwitched { .. }
+            | Event::BackoffPassed { .. }
+            | Event::MessageCut { .. }
+            | Event::CallRequested { .. }
+            | Event::ApprovalAsked { .. }
+            | Event::ApprovalGiven { .. }
+            | Event::SnapshotTaken { .. }
+            | Event::CallStarted { .. }
+            | Event::CallSettled { .. }
+            | Event::StepFinished { .. }
+            | Event::CompactionStarted { .. }
+            | Event::CompactionFinished { .. }
+            | Event::CompactionFailed { .. }
+            | Event::RewindFinished { .. }
+            | Event::TurnEnded { .. }
+            | Event::RewindStarted { .. }
+            | Event::CancelRequested { .. }
+            | Event::DeadlinePassed {} => self,
         }
     }
 

@@ -21,12 +21,16 @@
 use crate::bus::{Bus, Live, Published};
 use crate::control::Server;
 use crate::engine::{Attendance, EngineError, Settings, TurnReport, now_ms};
-use crate::jobs::{Done, JobKey, Jobs};
+use crate::jobs::{self, Done, JobKey, Jobs, Start};
 use crate::journal::{Journal, JournalError, SessionDir};
 use crate::partial;
+use crate::rewind::{self, Plan, RewindError, Rewound, Scope};
 use piton_core::call::{Outcome, Status};
-use piton_core::event::{Canceller, Decision, Delivery, Event, Record, Subject, Verdict};
+use piton_core::event::{
+    Canceller, Decision, Delivery, Direction, Event, Moment, Record, Restore, Rewind, Subject, Verdict,
+};
 use piton_core::ids::{CallId, MessageId};
+use piton_core::limits::Policy;
 use piton_core::message::{Part, ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind};
 use piton_core::permission::Action;
@@ -35,10 +39,12 @@ use piton_core::turn::{Job, Session};
 use piton_models::model::Model;
 use piton_tools::ledger::FileLedger;
 use piton_tools::runner::Runners;
+use piton_tools::snapshot::{Snapshot, Snapshots};
 use piton_tools::tool::{OutputSink, ToolContext};
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -59,6 +65,10 @@ pub(crate) enum Command {
     Answer(Subject, Decision),
     /// Leave, without stopping anything, once every handle of this process has its answer.
     LeaveWhenAnswered,
+    /// What would taking back turns, or bringing them back, do?
+    PlanRewind { direction: Direction, turns: u32, scope: Scope, reply: oneshot::Sender<Result<Plan, RewindError>> },
+    /// Take turns back, or bring them back.
+    Rewind { rewind: Rewind, reply: oneshot::Sender<Result<Rewound, RewindError>> },
     /// Stop and leave.
     Close,
 }
@@ -120,6 +130,10 @@ pub(crate) struct Driver {
     ended: Vec<(Waiter, TurnReport)>,
     leaving_when_answered: bool,
     closing: bool,
+    /// A command that takes its time; only while nothing else is under way.
+    errand: Option<Command>,
+    /// How long the last snapshot took: a short one is taken without a way to another thread and back.
+    snapshot_took: Duration,
 }
 
 /// Somebody who waits for a turn's end.
@@ -167,6 +181,8 @@ impl Driver {
             ended: Vec::new(),
             leaving_when_answered: false,
             closing: false,
+            errand: None,
+            snapshot_took: Duration::MAX,
         }
     }
 
@@ -199,6 +215,7 @@ impl Driver {
                 Some(command) => break command,
             }
         };
+        self.finish_rewind().await?;
         self.recover();
         self.obey(command);
         loop {
@@ -208,6 +225,7 @@ impl Driver {
             self.start_missing();
             self.open_door();
             self.answer_waiters();
+            self.run_errand().await?;
             if self.closing && !self.session.is_in_turn() {
                 return Ok(());
             }
@@ -224,7 +242,7 @@ impl Driver {
     fn recover(&mut self) {
         if self.session.is_in_turn() {
             let (model, fallbacks) = (self.settings.model.name().to_owned(), self.settings.fallback_names());
-            self.record(Event::TurnResumed { model, fallbacks, policy: Box::new(self.settings.policy.clone()) });
+            self.record(Event::TurnResumed { model, fallbacks, policy: Box::new(self.policy()) });
         }
         let asked = self.session.wanted().into_iter().find_map(|job| match job {
             Job::CallModel { step, attempt } => Some((step, attempt)),
@@ -236,6 +254,75 @@ impl Driver {
             let event = self.session.failed(attempt, error, Usage::default(), abandoned, now_ms(), dice());
             self.record(event);
         }
+    }
+
+    /// Does what a command asked for that reads the journal and touches files.
+    async fn run_errand(&mut self) -> Result<(), JournalError> {
+        // Nobody may be listening any more, whatever comes of it.
+        match self.errand.take() {
+            Some(Command::PlanRewind { direction, turns, scope, reply }) => {
+                let records = self.records()?;
+                let (session, snapshots) = (self.session.clone(), self.settings.snapshots.clone());
+                let plan = move || rewind::plan(&records, &session, snapshots.as_deref(), direction, turns, scope);
+                drop(reply.send(blocking(plan).await));
+            }
+            Some(Command::Rewind { rewind, reply }) => drop(reply.send(self.rewind(rewind, None).await?)),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Does a rewind that was cut off, before anything else: files and words must not be at different places.
+    async fn finish_rewind(&mut self) -> Result<(), JournalError> {
+        let Some((rewind, was)) = self.session.rewinding() else { return Ok(()) };
+        let (rewind, was) = (rewind.clone(), was.to_owned());
+        // Who can do nothing about it (no store of snapshots) leaves it to the next.
+        drop(self.rewind(rewind, Some(was)).await?);
+        Ok(())
+    }
+
+    /// Brings files and head to where a rewind wants them. `was`: the workspace before, where a cut rewind has noted it.
+    async fn rewind(
+        &mut self,
+        rewind: Rewind,
+        was: Option<String>,
+    ) -> Result<Result<Rewound, RewindError>, JournalError> {
+        let (mut files, mut back) = (Vec::new(), None);
+        if !rewind.files.is_empty() {
+            let Some(snapshots) = self.settings.snapshots.clone() else { return Ok(Err(RewindError::NoStore)) };
+            let look =
+                |snapshots: Arc<Snapshots>| async move { blocking(move || Ok(snapshots.take()?.id.to_string())).await };
+            let was = match was {
+                Some(was) => was,
+                None => match look(snapshots.clone()).await {
+                    Ok(was) => {
+                        self.record(Event::RewindStarted { rewind: rewind.clone(), was: was.clone() });
+                        self.commit().await?;
+                        was
+                    }
+                    Err(error) => return Ok(Err(error)),
+                },
+            };
+            let (store, way) = (snapshots.clone(), rewind.clone());
+            files = match blocking(move || rewind::restore(&store, &way, false)).await {
+                Ok(files) => files,
+                Err(error) => return Ok(Err(error)),
+            };
+            back = look(snapshots).await.ok().map(|now| Restore { from: now, to: was });
+        }
+        let left = rewind::left(&rewind, &files);
+        let is_moved = rewind.to.is_some();
+        self.record(Event::RewindFinished { rewind, left, back });
+        self.commit().await?;
+        if is_moved {
+            self.session = Session::fold(&self.records()?);
+        }
+        Ok(Ok(Rewound { files }))
+    }
+
+    /// Every event that is durable.
+    fn records(&self) -> Result<Vec<Record>, JournalError> {
+        self.journal.as_ref().map_or(Ok(Vec::new()), |journal| journal.read(1, usize::MAX))
     }
 
     fn obey(&mut self, command: Command) {
@@ -262,6 +349,14 @@ impl Driver {
             }
             Command::Answer(..) => {}
             Command::LeaveWhenAnswered => self.leaving_when_answered = true,
+            // Nobody may be listening any more.
+            Command::PlanRewind { reply, .. } if !self.session.is_at_rest() => {
+                drop(reply.send(Err(RewindError::MidTurn)));
+            }
+            Command::Rewind { reply, .. } if !self.session.is_at_rest() => {
+                drop(reply.send(Err(RewindError::MidTurn)));
+            }
+            command @ (Command::PlanRewind { .. } | Command::Rewind { .. }) => self.errand = Some(command),
             Command::Close => {
                 self.closing = true;
                 self.cancel(Canceller::User);
@@ -299,6 +394,7 @@ impl Driver {
             Done::BackoffPassed { step } => Event::BackoffPassed { step },
             Done::DeadlinePassed => Event::DeadlinePassed {},
             Done::Settled { call, outcome } => Event::CallSettled { call, outcome },
+            Done::Snapshot { moment, taken, took } => self.snapshot_taken(moment, taken, took),
         };
         self.record(event);
     }
@@ -325,7 +421,12 @@ impl Driver {
     }
 
     fn record_due(&mut self) {
+        /// Nobody notices a wait of this length.
+        const SHORT: Duration = Duration::from_millis(5);
         loop {
+            if !self.settings.shares_runtime && self.snapshot_took <= SHORT {
+                self.snapshot_at_once();
+            }
             if let Some(event) = self.session.due(now_ms()) {
                 self.record(event);
             } else if let Some(event) = self.instant_job() {
@@ -336,6 +437,33 @@ impl Driver {
         }
     }
 
+    /// Takes a wanted snapshot here and now, which spares a commit: what it waits for becomes durable together with it.
+    fn snapshot_at_once(&mut self) {
+        let moment = self.session.wanted().into_iter().find_map(|job| match job {
+            Job::Snapshot(moment) => Some(moment),
+            _ => None,
+        });
+        let Some(moment) = moment.filter(|_| !self.jobs.is_running(&JobKey::Snapshot)) else { return };
+        let done = jobs::snapshot(moment, self.settings.snapshots.as_deref());
+        self.take(done);
+    }
+
+    fn snapshot_taken(&mut self, moment: Moment, taken: Result<Snapshot, String>, took: Duration) -> Event {
+        self.snapshot_took = took;
+        let (tree, notices) = match taken {
+            Ok(snapshot) => (
+                Some(snapshot.id.to_string()),
+                snapshot
+                    .notices
+                    .iter()
+                    .map(|notice| format!("{} is not covered: {}", notice.path.display(), notice.why))
+                    .collect(),
+            ),
+            Err(error) => (None, vec![format!("no snapshot could be made: {error}")]),
+        };
+        Event::SnapshotTaken { step: self.session.step(), moment, tree, notices }
+    }
+
     /// A wanted job that takes no time: its event.
     fn instant_job(&self) -> Option<Event> {
         self.session.wanted().into_iter().find_map(|job| match job {
@@ -344,7 +472,7 @@ impl Driver {
                 turn: self.session.turn() + 1,
                 model: self.settings.model.name().to_owned(),
                 fallbacks: self.settings.fallback_names(),
-                policy: Box::new(self.settings.policy.clone()),
+                policy: Box::new(self.policy()),
                 compact_at_tokens: None,
             }),
             Job::SwitchModel { reason } => {
@@ -364,7 +492,8 @@ impl Driver {
                 );
                 Some(Event::CallSettled { call: call.id.clone(), outcome: Outcome::new(Status::Interrupted, text) })
             }
-            Job::CallModel { .. }
+            Job::Snapshot(_)
+            | Job::CallModel { .. }
             | Job::Wait { .. }
             | Job::WatchDeadline { .. }
             | Job::RunTool(_)
@@ -418,6 +547,7 @@ impl Driver {
                 Job::Wait { step, until_ms } => self.jobs.wait(step, until_ms),
                 Job::WatchDeadline { at_ms } => self.jobs.watch_deadline(at_ms),
                 Job::RunTool(call) => self.start_tool(&call),
+                Job::Snapshot(moment) => self.jobs.take_snapshot(moment, self.settings.snapshots.clone()),
                 Job::StartTurn
                 | Job::SwitchModel { .. }
                 | Job::JudgeCall(_)
@@ -425,6 +555,11 @@ impl Driver {
                 | Job::Compact(_) => {}
             }
         }
+    }
+
+    /// The rules of a turn that starts or goes on here.
+    fn policy(&self) -> Policy {
+        Policy { snapshots: self.settings.snapshots.is_some(), ..self.settings.policy.clone() }
     }
 
     /// The model whose turn it is.
@@ -454,9 +589,14 @@ impl Driver {
             env: self.settings.env.clone(),
             limits: self.settings.tool_limits.clone(),
         };
-        let fresh = self.started_here.contains(&call.id);
+        let start = if self.started_here.contains(&call.id) {
+            Start::Here
+        } else {
+            let before = self.session.snapshot().map(str::to_owned);
+            Start::Elsewhere { before: self.settings.snapshots.clone().zip(before) }
+        };
         let cut = self.session.policy().output_cut;
-        self.jobs.run_tool(call.clone(), tool, context, cut, fresh);
+        self.jobs.run_tool(call.clone(), tool, context, cut, start);
     }
 
     fn output_sink(&self, call: &CallId) -> OutputSink {
@@ -554,4 +694,11 @@ impl Driver {
 /// Uniform in 0..=1000, to spread retries.
 fn dice() -> u64 {
     fastrand::u64(0..=1000)
+}
+
+/// Work that waits for the disk, on a thread where that holds up nobody.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, RewindError> + Send + 'static,
+) -> Result<T, RewindError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or(Err(RewindError::Closed))
 }

@@ -7,7 +7,8 @@ use crate::bus::{Bus, Subscription};
 use crate::driver::{Command, Driver, Setup, Speaker};
 use crate::index::{Index, IndexError};
 use crate::journal::{Journal, JournalError, Opening, SessionDir};
-use piton_core::event::{Canceller, Decision, Delivery, Event, Record, Spent, Subject, TurnEnd};
+use crate::rewind::{Plan, RewindError, Rewound, Scope};
+use piton_core::event::{Canceller, Decision, Delivery, Direction, Event, Record, Rewind, Spent, Subject, TurnEnd};
 use piton_core::ids::{MessageId, Seq, SessionId, TimeMs};
 use piton_core::limits::Policy;
 use piton_core::message::{Message, Part, Role};
@@ -15,6 +16,7 @@ use piton_core::turn;
 use piton_models::model::Model;
 use piton_tools::ledger::FileLedger;
 use piton_tools::runner::RunnerCommand;
+use piton_tools::snapshot::{self, SnapshotError, Snapshots};
 use piton_tools::tool::{ToolLimits, ToolSet};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -55,6 +57,8 @@ pub struct Settings {
     /// Whether anything else runs on this tokio runtime that must not wait for the disk. Where nothing does, a step is
     /// some tenths of a millisecond shorter without the way to another thread and back.
     pub shares_runtime: bool,
+    /// Where the workspace is put down before it is changed, so that turns can be taken back; without it, they cannot.
+    pub snapshots: Option<Arc<Snapshots>>,
     /// Words in front of the session's first message, for the model only.
     pub environment_note: Option<String>,
 }
@@ -145,6 +149,7 @@ impl Settings {
             env: Arc::default(),
             tool_limits: ToolLimits::default(),
             shares_runtime: true,
+            snapshots: None,
             environment_note: None,
         }
     }
@@ -170,6 +175,12 @@ impl Engine {
         SessionDir::new(&self.sessions_dir(), id)
     }
 
+    /// The snapshots of a workspace, which all sessions that work in it share.
+    pub fn snapshots(&self, workspace: &Path, options: snapshot::Options) -> Result<Snapshots, SnapshotError> {
+        let name = blake3::hash(workspace.as_os_str().as_encoded_bytes()).to_hex();
+        Snapshots::open(&self.data_dir.join("snapshots").join(&name[..16]), workspace, options)
+    }
+
     /// The list of sessions.
     pub fn index(&self) -> Result<Index, IndexError> {
         Index::open(&self.data_dir)
@@ -177,7 +188,7 @@ impl Engine {
 
     /// Starts a new session in a workspace. Must be called within a tokio runtime.
     pub fn create(&self, workspace: &Path, settings: Settings) -> Result<Session, EngineError> {
-        let id = SessionId(format!("ses_{}", uuid::Uuid::now_v7().simple()));
+        let id = new_session_id();
         let dir = self.session_dir(&id);
         let mut journal = Journal::create(&dir, opening())?;
         let started = Event::SessionStarted {
@@ -254,6 +265,22 @@ impl Session {
         drop(self.commands.send(Command::Cancel(Canceller::User)));
     }
 
+    /// What taking back the last `turns` turns would do; or with [`Direction::Redo`], bringing back what was taken back
+    /// last. Changes nothing.
+    pub async fn plan_rewind(&self, direction: Direction, turns: u32, scope: Scope) -> Result<Plan, RewindError> {
+        let (reply, waiting) = oneshot::channel();
+        let command = Command::PlanRewind { direction, turns, scope, reply };
+        self.commands.send(command).map_err(|_| RewindError::Closed)?;
+        waiting.await.map_err(|_| RewindError::Closed)?
+    }
+
+    /// Does what was planned. What somebody changed since stays as it is, unless `overwrite` is set in it.
+    pub async fn rewind(&self, rewind: Rewind) -> Result<Rewound, RewindError> {
+        let (reply, waiting) = oneshot::channel();
+        self.commands.send(Command::Rewind { rewind, reply }).map_err(|_| RewindError::Closed)?;
+        waiting.await.map_err(|_| RewindError::Closed)?
+    }
+
     /// Answers an open question. An answer to a question that is no longer open changes nothing.
     pub fn answer(&self, subject: Subject, decision: Decision) -> Result<(), EngineError> {
         self.command(Command::Answer(subject, decision))
@@ -295,7 +322,12 @@ pub(crate) fn now_ms() -> TimeMs {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
-fn opening() -> Opening {
+/// An id that no session has; sorts by time.
+pub(crate) fn new_session_id() -> SessionId {
+    SessionId(format!("ses_{}", uuid::Uuid::now_v7().simple()))
+}
+
+pub(crate) fn opening() -> Opening {
     let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_owned());
     Opening { pid: std::process::id(), boot_id, now_ms: now_ms() }
 }

@@ -5,13 +5,14 @@ use crate::engine::now_ms;
 use crate::partial::Partial;
 use futures_util::StreamExt;
 use piton_core::call::{Outcome, Status};
-use piton_core::event::Subject;
+use piton_core::event::{Moment, Subject};
 use piton_core::ids::{CallId, TimeMs};
 use piton_core::message::{Part, ToolCall};
 use piton_core::model::{ModelError, ModelErrorKind, ModelEvent, Reply};
 use piton_core::truncate::OutputCut;
 use piton_core::turn::Job;
 use piton_models::model::ModelStream;
+use piton_tools::snapshot::{Snapshot, Snapshots};
 use piton_tools::tool::{Tool, ToolContext};
 use serde_json::json;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,6 +34,8 @@ pub(crate) enum JobKey {
     Deadline { at_ms: TimeMs },
     /// Running, settling or stopping a call.
     Tool(CallId),
+    /// Putting the workspace down.
+    Snapshot,
     /// A question.
     Ask(Subject),
     /// Anything that takes no time.
@@ -49,6 +52,8 @@ pub(crate) enum Done {
     BackoffPassed { step: u32 },
     /// The time is up.
     DeadlinePassed,
+    /// The workspace was put down, or why not.
+    Snapshot { moment: Moment, taken: Result<Snapshot, String>, took: Duration },
     /// A call has its outcome.
     Settled { call: CallId, outcome: Outcome },
 }
@@ -77,6 +82,7 @@ impl JobKey {
             Job::WatchDeadline { at_ms } => Self::Deadline { at_ms: *at_ms },
             Job::RunTool(call) | Job::StopTool(call) => Self::Tool(call.id.clone()),
             Job::AskApproval(subject) => Self::Ask(subject.clone()),
+            Job::Snapshot(_) => Self::Snapshot,
             Job::StartTurn | Job::SwitchModel { .. } | Job::JudgeCall(_) | Job::Compact(_) => Self::Instant,
         }
     }
@@ -167,6 +173,12 @@ impl Jobs {
         self.running.push(Running { key: JobKey::Deadline { at_ms }, handle, said: None, cancel: None });
     }
 
+    /// Puts the workspace down.
+    pub(crate) fn take_snapshot(&mut self, moment: Moment, store: Option<Arc<Snapshots>>) {
+        let handle = self.tasks.spawn_blocking(move || snapshot(moment, store.as_deref()));
+        self.running.push(Running { key: JobKey::Snapshot, handle, said: None, cancel: None });
+    }
+
     /// Runs a call; one that was started by another process is settled instead.
     pub(crate) fn run_tool(
         &mut self,
@@ -174,13 +186,31 @@ impl Jobs {
         tool: Arc<dyn Tool>,
         context: ToolContext,
         cut: OutputCut,
-        fresh: bool,
+        start: Start,
     ) {
         let key = JobKey::Tool(call.id.clone());
         let cancel = context.cancel.clone();
-        let handle = self.tasks.spawn(run(call, tool, context, cut, fresh));
+        let handle = self.tasks.spawn(run(call, tool, context, cut, start));
         self.running.push(Running { key, handle, said: None, cancel: Some(cancel) });
     }
+}
+
+/// Puts the workspace down, here and now.
+pub(crate) fn snapshot(moment: Moment, store: Option<&Snapshots>) -> Done {
+    let began = Instant::now();
+    let taken = match store {
+        Some(store) => store.take().map_err(|error| error.to_string()),
+        None => Err("this Piton keeps no snapshots".to_owned()),
+    };
+    Done::Snapshot { moment, taken, took: began.elapsed() }
+}
+
+/// Who started a call.
+pub(crate) enum Start {
+    /// This process: it is run.
+    Here,
+    /// Another one: it is settled. What it may have changed shows beside the workspace before it.
+    Elsewhere { before: Option<(Arc<Snapshots>, String)> },
 }
 
 /// Listens to a model until it has replied or failed.
@@ -220,21 +250,44 @@ fn failed(attempt: u32, error: ModelError, said: &Mutex<Partial>) -> Done {
     Done::ModelFailed { attempt, error, abandoned: lock(said).parts() }
 }
 
-async fn run(call: Arc<ToolCall>, tool: Arc<dyn Tool>, context: ToolContext, cut: OutputCut, fresh: bool) -> Done {
+async fn run(call: Arc<ToolCall>, tool: Arc<dyn Tool>, context: ToolContext, cut: OutputCut, start: Start) -> Done {
     let began = Instant::now();
     let input = match &call.input {
         piton_core::call::CallInput::Json(value) => value.clone(),
         piton_core::call::CallInput::Invalid { .. } => serde_json::Value::Null,
     };
-    let mut outcome = match fresh {
-        true => tool.run(input, &context).await,
-        false => tool.settle(input, &context).await,
+    let mut outcome = match &start {
+        Start::Here => tool.run(input, &context).await,
+        Start::Elsewhere { .. } => tool.settle(input, &context).await,
     };
+    if let (Status::Interrupted, Start::Elsewhere { before: Some((store, tree)) }) = (outcome.status, start) {
+        let changed = tokio::task::spawn_blocking(move || changed_since(&store, &tree)).await;
+        outcome.text.push_str(&changed.unwrap_or_default());
+    }
     if outcome.duration_ms == 0 {
         outcome.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     }
     cap(&mut outcome, cut, &context);
     Done::Settled { call: call.id.clone(), outcome }
+}
+
+/// Which files are not as they were before the step of a call whose end nobody saw; empty where that cannot be said.
+fn changed_since(store: &Snapshots, before: &str) -> String {
+    /// More would not help the model.
+    const MOST: usize = 40;
+    let changes = before.parse().ok().and_then(|before| store.diff(before, store.take().ok()?.id).ok());
+    let Some(changes) = changes else { return String::new() };
+    if changes.is_empty() {
+        return "\nNo file has changed since just before it began.".to_owned();
+    }
+    let mut text = "\nFiles that have changed since just before it began:".to_owned();
+    for change in changes.iter().take(MOST) {
+        text.push_str(&format!("\n- {} ({})", change.path.display(), change.kind));
+    }
+    if let Some(more) = changes.len().checked_sub(MOST).filter(|more| *more > 0) {
+        text.push_str(&format!("\n- and {more} more"));
+    }
+    text
 }
 
 /// Cuts what a tool did not cut itself; the whole text stays in the session's folder.
@@ -268,6 +321,10 @@ fn broken(key: &JobKey, error: &JoinError) -> Option<Done> {
             let error =
                 ModelError::new(ModelErrorKind::Malformed, format!("the provider's answer could not be read: {why}"));
             Some(Done::ModelFailed { attempt: *attempt, error, abandoned: Vec::new() })
+        }
+        JobKey::Snapshot => {
+            // Which of the two it was does not matter: nothing was put down.
+            Some(Done::Snapshot { moment: Moment::Before, taken: Err(why.to_owned()), took: Duration::MAX })
         }
         JobKey::Wait { .. } | JobKey::Deadline { .. } | JobKey::Ask(_) | JobKey::Instant => None,
     }

@@ -11,5 +11,7 @@ pub mod bus;
 pub mod context;
 pub mod config;
 pub mod journal;
+pub mod fork;
+pub mod rewind;
 pub mod index;
 pub mod control;

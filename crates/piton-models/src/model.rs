@@ -5,7 +5,7 @@
 
 use futures_util::stream::Stream;
 use piton_core::message::Usage;
-use piton_core::model::{ModelError, ModelEvent, Request};
+use piton_core::model::{ModelError, ModelErrorKind, ModelEvent, Request};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -40,6 +40,32 @@ impl Model for Arc<dyn Model> {
 
     fn stream(&self, request: Request) -> ModelStream {
         (**self).stream(request)
+    }
+}
+
+/// Stands where a model has to, in a session that is only looked after. Who asks it is told that there is none.
+#[derive(Debug, Clone, Default)]
+pub struct Nobody {
+    /// The name of the model in whose place it stands.
+    pub name: String,
+}
+
+impl Model for Nobody {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn limits(&self) -> ModelLimits {
+        ModelLimits::default()
+    }
+
+    fn price(&self) -> Option<Price> {
+        None
+    }
+
+    fn stream(&self, _: Request) -> ModelStream {
+        let error = ModelError::new(ModelErrorKind::InvalidRequest, "no model is asked here");
+        Box::pin(futures_util::stream::iter([Err(error)]))
     }
 }
 

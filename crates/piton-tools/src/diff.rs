@@ -18,10 +18,20 @@ pub(crate) struct Diff {
 pub(crate) fn diff(before: &[u8], after: &[u8]) -> Diff {
     let (before, after) = (String::from_utf8_lossy(before), String::from_utf8_lossy(after));
     let diff = TextDiff::configure().timeout(DIFF_TIME).diff_lines(&*before, &*after);
-    let count = |tag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
-    let (added, removed) = (count(ChangeTag::Insert), count(ChangeTag::Delete));
+    let (added, removed) = counted(&diff);
     let unified = diff.unified_diff().context_radius(2).to_string();
     Diff { text: shorten(&unified), added, removed }
+}
+
+/// Lines added and lines removed.
+pub(crate) fn count(before: &[u8], after: &[u8]) -> (usize, usize) {
+    let (before, after) = (String::from_utf8_lossy(before), String::from_utf8_lossy(after));
+    counted(&TextDiff::configure().timeout(DIFF_TIME).diff_lines(&*before, &*after))
+}
+
+fn counted(diff: &TextDiff<'_, '_, str>) -> (usize, usize) {
+    let count = |tag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
+    (count(ChangeTag::Insert), count(ChangeTag::Delete))
 }
 
 /// Lines end in plain newlines, are not endless, and not too many.

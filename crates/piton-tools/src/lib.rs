@@ -1,4 +1,4 @@
-//! Piton's tools, and the runner that keeps a shell command to at most one run.
+//! Piton's tools, the runner that keeps a shell command to at most one run, and the snapshots that take things back.
 //!
 //! A tool takes an input and answers with an outcome; a failure is an outcome like any other. Nothing here asks for
 //! permission, reads the environment, or prints: what may run was decided before, and everything a tool needs comes in
@@ -25,3 +25,4 @@ pub mod glob;
 pub mod bash;
 mod clean;
 pub mod runner;
+pub mod snapshot;

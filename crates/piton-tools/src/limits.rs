@@ -57,3 +57,19 @@ pub const DRAIN_QUIET: Duration = Duration::from_millis(20);
 pub const DRAIN_TIME: Duration = Duration::from_millis(100);
 /// How often output is made durable while a command runs.
 pub const SYNC_EVERY: Duration = Duration::from_secs(1);
+/// The largest file that a snapshot covers: enough for any source and most fixtures; beyond it a person is told.
+pub const SNAPSHOT_FILE_BYTES: u64 = 32 << 20;
+/// The largest object that is read back: a file, or a folder with more names than a workspace may have files.
+pub const SNAPSHOT_OBJECT_BYTES: u64 = 64 << 20;
+/// Files and folders that a workspace may have to be covered at all; looking at them takes about a second.
+pub const SNAPSHOT_ENTRIES: usize = 500_000;
+/// Entries of one ignored folder that are covered: build results and dependencies have more, local settings fewer.
+pub const SNAPSHOT_IGNORED_ENTRIES: usize = 2_000;
+/// Bytes of one ignored file or folder that are covered.
+pub const SNAPSHOT_IGNORED_BYTES: u64 = 16 << 20;
+/// Ignored entries looked at in all: bounds the time where there are many ignored folders.
+pub const SNAPSHOT_IGNORED_LOOKS: usize = 10_000;
+/// Ignored bytes covered in all.
+pub const SNAPSHOT_IGNORED_TOTAL_BYTES: u64 = 64 << 20;
+/// Bytes of a file that has its changed lines counted.
+pub const SNAPSHOT_COUNTED_BYTES: usize = 1 << 20;

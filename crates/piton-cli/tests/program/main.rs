@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests hand the binary an environment of their own")]
 
 mod bad_input;
+mod branches;
 mod commands;
 mod crash;
 mod demo;
@@ -12,3 +13,4 @@ mod follow;
 mod robustness;
 mod run;
 mod stage;
+mod undo;

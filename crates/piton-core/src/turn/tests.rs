@@ -1,8 +1,9 @@
 //! The turn machine as specifications: scenarios, the transition table, and 100,000 random orders of events.
 
 use super::*;
+use crate::branch;
 use crate::call::{CallInput, ToolClass};
-use crate::event::{Canceller, Decision, Verdict};
+use crate::event::{Canceller, Decision, Direction, Restore, Verdict};
 use crate::ids::MessageId;
 use crate::limits::Budget;
 use crate::permission::Action;
@@ -37,7 +38,11 @@ impl Bench {
     fn record(&mut self, event: Event) {
         let record = Record { seq: self.log.len() as Seq + 1, at_ms: self.now_ms, event };
         self.session.apply(&record);
+        let is_moved = matches!(&record.event, Event::RewindFinished { rewind, .. } if rewind.to.is_some());
         self.log.push(record);
+        if is_moved {
+            self.session = Session::fold(&self.log);
+        }
     }
 
     /// Records an event and all that follows from it without anything from outside.
@@ -229,6 +234,7 @@ fn show_job(job: &Job) -> String {
         Job::AskApproval(subject) => format!("ask({subject:?})"),
         Job::RunTool(call) => format!("run({})", call.id),
         Job::StopTool(call) => format!("stop({})", call.id),
+        Job::Snapshot(moment) => format!("snapshot({moment:?})"),
         Job::Compact(trigger) => format!("compact({trigger:?})"),
     }
 }
@@ -761,6 +767,127 @@ fn what_is_wrong_with_the_conversation_is_not_tried_on_another_model() {
 }
 
 #[test]
+fn the_workspace_is_put_down_before_a_step_changes_it_and_when_the_turn_is_over() {
+    check(
+        |b| {
+            b.policy.snapshots = true;
+            b.policy.permission.push("*", Action::Allow);
+            b.say("go");
+            b.calls(&["read", "bash", "bash"]);
+            assert_eq!(b.wanted(), "run(c1_0) snapshot(Before)", "what only reads need not wait");
+            b.happen(snapshot(Moment::Before));
+            assert_eq!(b.wanted(), "run(c1_0) run(c1_1) run(c1_2)");
+            for call in ["c1_0", "c1_1", "c1_2"] {
+                b.finish(call);
+            }
+            b.calls(&["read"]);
+            b.finish("c2_0");
+            b.answer("done");
+            assert_eq!(b.wanted(), "snapshot(After)");
+            b.happen(snapshot(Moment::After));
+            b.say("what is in it?");
+            b.calls(&["read"]);
+            b.finish("c4_0");
+            b.answer("nothing");
+        },
+        expect![[r#"
+            user       go
+            assistant  read#c1_0 bash#c1_1 bash#c1_2
+            result     #c1_0 ok
+            result     #c1_1 ok
+            result     #c1_2 ok
+            assistant  read#c2_0
+            result     #c2_0 ok
+            assistant  done
+            user       what is in it?
+            assistant  read#c4_0
+            result     #c4_0 ok
+            assistant  nothing
+            end        completed
+        "#]],
+    );
+}
+
+#[test]
+fn a_turn_that_was_taken_back_leaves_no_trace_in_the_conversation_and_can_be_brought_back() {
+    check(
+        |b| {
+            b.say("one");
+            b.answer("first");
+            b.say("two");
+            b.answer("second");
+            let started: Vec<Seq> = branch::turns(&b.log).iter().map(|span| span.started).collect();
+            b.happen(moved(&b.session, Direction::Undo, started[1] - 1));
+            assert_eq!(b.session.transcript().len(), 2);
+            b.happen(moved(&b.session, Direction::Undo, started[0] - 1));
+            assert_eq!((b.session.transcript().len(), b.session.turn()), (0, 2), "its number stays given out");
+            for left in [1, 0] {
+                let rewind = b.session.redo().expect("something to bring back");
+                b.happen(Event::RewindFinished { rewind, left: vec![], back: None });
+                assert_eq!(b.session.redo().map_or(0, |_| 1), left);
+            }
+            assert_eq!(b.session.transcript().len(), 4);
+            b.happen(moved(&b.session, Direction::Undo, started[1] - 1));
+            b.say("another two");
+            assert_eq!(b.session.redo(), None, "who goes on has let go of what was taken back");
+            b.answer("third");
+            let follows: Vec<_> =
+                branch::turns(&b.log).iter().map(|span| (span.turn, span.follows, span.on_path)).collect();
+            assert_eq!(follows, [(1, None, true), (2, Some(1), false), (3, Some(1), true)]);
+        },
+        expect![[r#"
+            user       one
+            assistant  first
+            user       another two
+            assistant  third
+            end        completed
+        "#]],
+    );
+}
+
+#[test]
+fn a_compaction_is_taken_back_with_its_turn() {
+    let mut b = Bench::with(Policy::piton());
+    b.say("one");
+    b.answer("first");
+    b.compact_at = Some(1);
+    b.say("two");
+    let upto_seq = b.log.len() as Seq;
+    b.happen(Event::CompactionFinished {
+        trigger: Trigger::Ordinary,
+        upto_seq,
+        summary: "they said one".into(),
+        tokens_before: 2,
+        tokens_after: 0,
+    });
+    b.answer("second");
+    assert!(b.session.is_at_rest() && b.session.transcript().len() == 2, "a summary and an answer");
+    let second = branch::turns(&b.log)[1].started;
+    b.happen(moved(&b.session, Direction::Undo, second - 1));
+    assert_eq!(b.session.transcript().map(|message| message.prose()).collect::<Vec<_>>(), ["one", "first"]);
+}
+
+#[test]
+fn the_model_is_told_of_files_that_were_taken_back_without_the_words() {
+    check(
+        |b| {
+            b.say("one");
+            b.answer("first");
+            b.happen(Event::RewindStarted { rewind: files_only(Direction::Undo), was: "w".into() });
+            assert!(b.session.rewinding().is_some());
+            b.happen(Event::RewindFinished { rewind: files_only(Direction::Undo), left: vec![], back: None });
+            assert!(b.session.rewinding().is_none());
+        },
+        expect![[r#"
+            user       one
+            assistant  first
+            user       [The user took back a…]
+            end        completed
+        "#]],
+    );
+}
+
+#[test]
 fn who_goes_on_with_a_turn_has_rules_of_their_own() {
     check(
         |b| {
@@ -1098,6 +1225,9 @@ fn one_of_each_event() -> Vec<Event> {
         Event::ApprovalAsked { subject: Subject::GoOn(call_id.clone()) },
         Event::ApprovalGiven { subject: Subject::Call(call_id.clone()), decision: Decision::Approve },
         Event::ApprovalGiven { subject: Subject::GoOn(call_id.clone()), decision: Decision::Approve },
+        snapshot(Moment::Before),
+        Event::RewindStarted { rewind: files_only(Direction::Undo), was: "w".into() },
+        Event::RewindFinished { rewind: files_only(Direction::Undo), left: vec![], back: None },
         Event::CallStarted { call: call_id.clone() },
         Event::CallSettled { call: call_id, outcome: Outcome::ok("x") },
         Event::StepFinished { step: 1 },
@@ -1178,6 +1308,7 @@ fn random_event(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
         Job::RunTool(call) | Job::StopTool(call) => {
             Event::CallSettled { call: call.id.clone(), outcome: Outcome::ok(format!("{}", dice.u8(..2))) }
         }
+        Job::Snapshot(moment) => snapshot(moment),
         Job::Compact(trigger) if dice.bool() => Event::CompactionFailed { trigger, error: "e".into() },
         Job::Compact(trigger) => Event::CompactionFinished {
             trigger,
@@ -1192,6 +1323,21 @@ fn random_event(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
 fn switch(session: &Session, reason: String) -> Event {
     let model = session.fallbacks().next().expect("another model").to_owned();
     Event::ModelSwitched { step: session.step(), model, reason, compact_at_tokens: None }
+}
+
+fn snapshot(moment: Moment) -> Event {
+    Event::SnapshotTaken { step: 1, moment, tree: Some("t".into()), notices: vec![] }
+}
+
+fn files_only(direction: Direction) -> Rewind {
+    let files = vec![Restore { from: "b".into(), to: "a".into() }];
+    Rewind { direction, turns: 1, to: None, files, overwrite: false }
+}
+
+fn moved(session: &Session, direction: Direction, to: Seq) -> Event {
+    assert!(session.is_at_rest());
+    let rewind = Rewind { direction, turns: 1, to: Some(to), files: vec![], overwrite: false };
+    Event::RewindFinished { rewind, left: vec![], back: None }
 }
 
 fn speech(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
@@ -1260,6 +1406,7 @@ fn one_hundred_thousand_random_orders_keep_every_invariant() {
         policy.max_calls_per_step = dice.usize(1..5);
         policy.retry.per_call = Some(dice.u32(..3));
         policy.no_progress.repeats = dice.u32(..4);
+        policy.snapshots = dice.bool();
         policy.budget.tokens = dice.bool().then_some(250);
         policy.budget.wall_clock_ms = dice.bool().then_some(1_000);
         let mut bench = Bench::with(policy);
@@ -1273,6 +1420,10 @@ fn one_hundred_thousand_random_orders_keep_every_invariant() {
         check_invariants(&bench.session, &bench.log);
         run_to_rest(&mut bench, &mut dice);
         check_invariants(&bench.session, &bench.log);
+        if let Some(span) = dice.choice(branch::turns(&bench.log)) {
+            bench.record(moved(&bench.session, Direction::Undo, span.started - 1));
+            check_invariants(&bench.session, &bench.log);
+        }
         bench.say("and now");
         assert!(bench.session.is_in_turn(), "seed {seed}: a session at rest did not take up a new message");
     }

@@ -2,9 +2,12 @@
 //! picture of them, are in [`crate::turn`]: each arm there names a method here.
 
 use super::Phase;
-use crate::batch::Batch;
+use crate::batch::{Batch, Snapshot};
 use crate::call::{Outcome, Status};
-use crate::event::{Canceller, Decision, Delivery, Event, Origin, Spent, StepKind, Subject, Trigger, TurnEnd};
+use crate::event::{
+    Canceller, Decision, Delivery, Direction, Event, Origin, Record, Restore, Rewind, Spent, StepKind, Subject,
+    Trigger, TurnEnd,
+};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::limits::{LastStep, MAX_CUT_REPLIES, Policy};
 use crate::message::{FinishReason, Message, Part, Role, Usage};
@@ -56,6 +59,10 @@ pub(super) struct Work {
     pub(super) granted: Vec<String>,
     pub(super) turns: u32,
     pub(super) steps: u32,
+    /// What was taken back and can be brought back, the newest last. A new turn ends that.
+    pub(super) undone: Vec<Undone>,
+    /// A rewind that was begun and has no end on record.
+    pub(super) rewinding: Option<(Rewind, String)>,
     /// Tokens of the conversation as the provider last counted them.
     pub(super) context_tokens: u64,
     pub(super) turn: TurnWork,
@@ -82,6 +89,10 @@ pub(super) struct TurnWork {
     /// Tools that were refused because nobody was there to approve them.
     pub(super) unattended: Vec<String>,
     pub(super) recent: Vec<Seen>,
+    /// The workspace before the newest step that may have changed it.
+    pub(super) snapshot: Option<String>,
+    /// Whether files may have changed since the last snapshot.
+    pub(super) unsealed: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -95,6 +106,15 @@ pub(super) struct Waiting {
     pub(super) message: Message,
     pub(super) delivery: Delivery,
     pub(super) spoken: Spoken,
+}
+
+/// A rewind that can be taken back.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Undone {
+    /// Where the head was.
+    pub(super) from: Seq,
+    pub(super) rewind: Rewind,
+    pub(super) back: Option<Restore>,
 }
 
 /// When a waiting message was spoken.
@@ -130,8 +150,9 @@ impl Work {
         }
     }
 
-    pub(super) fn start_turn(&mut self, turn: TurnWork, seq: Seq) -> Phase {
-        self.turns += 1;
+    /// Numbers are never given out twice, even where some are missing: turns that were taken back had some.
+    pub(super) fn start_turn(&mut self, number: u32, turn: TurnWork, seq: Seq) -> Phase {
+        self.turns = number.max(self.turns + 1);
         self.turn = turn;
         if let Some(first) = self.waiting.pop_front() {
             self.push(seq, first.message);
@@ -179,8 +200,8 @@ impl Work {
         Event::StepStarted { step: self.steps + 1, kind, note }
     }
 
-    pub(super) fn start_step(&mut self, kind: StepKind, note: Option<&str>, seq: Seq) -> Phase {
-        self.steps += 1;
+    pub(super) fn start_step(&mut self, step: u32, kind: StepKind, note: Option<&str>, seq: Seq) -> Phase {
+        self.steps = step.max(self.steps + 1);
         self.turn.steps += 1;
         self.turn.kind = kind;
         let (steering, later): (Vec<_>, Vec<_>) =
@@ -214,7 +235,8 @@ impl Work {
         if calls.is_empty() {
             return Phase::StepOver(self.after_answer(reply));
         }
-        let batch = Batch::new(calls, self.turn.policy.max_calls_per_step);
+        let snapshot = if self.turn.policy.snapshots { Snapshot::Needed } else { Snapshot::NotNeeded };
+        let batch = Batch::new(calls, self.turn.policy.max_calls_per_step, snapshot);
         let (batch, after) = self.open_batch(batch, reply);
         self.settle(batch, after, seq)
     }
@@ -447,6 +469,51 @@ impl Work {
         }
     }
 
+    /// Keeps track of what was taken back, wherever the head is.
+    pub(super) fn remember_rewind(&mut self, record: &Record) {
+        match &record.event {
+            Event::TurnStarted { .. } => self.undone.clear(),
+            Event::RewindStarted { rewind, was } => self.rewinding = Some((rewind.clone(), was.clone())),
+            Event::RewindFinished { rewind, back, .. } => {
+                self.rewinding = None;
+                match rewind.direction {
+                    Direction::Undo => {
+                        // A rewind with files is announced first, and the announcement follows the head.
+                        let from = record.seq - 1;
+                        self.undone.push(Undone { from, rewind: rewind.clone(), back: back.clone() });
+                    }
+                    Direction::Redo => drop(self.undone.pop()),
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The conversation is where it was before the turns that were taken back, or only files are: the model is told what
+    /// it could not know.
+    pub(super) fn rewound(&mut self, rewind: &Rewind, seq: Seq) -> Phase {
+        let turns = if rewind.turns == 1 { "turn".to_owned() } else { format!("{} turns", rewind.turns) };
+        let text = match (rewind.direction, rewind.to.is_some(), rewind.files.is_empty()) {
+            (Direction::Undo, false, false) => {
+                format!(
+                    "The user took back all changes to files of the last {turns}; the files are as they were before."
+                )
+            }
+            (Direction::Redo, false, false) => {
+                format!("The user brought back the changes to files of the last {turns}.")
+            }
+            // Conversation and files went together: nothing to tell.
+            _ => String::new(),
+        };
+        if rewind.to.is_some() {
+            self.waiting.clear();
+        }
+        if !text.is_empty() {
+            self.push(seq, Message::new(Role::User, vec![Part::Note { text }]));
+        }
+        if self.waiting.is_empty() { Phase::Idle } else { Phase::Held }
+    }
+
     pub(super) fn has_steering(&self) -> bool {
         self.waiting.iter().any(|waiting| waiting.delivery == Delivery::Steer)
     }
@@ -496,6 +563,8 @@ impl TurnWork {
             denials_in_a_row: 0,
             unattended: Vec::new(),
             recent: Vec::new(),
+            snapshot: None,
+            unsealed: false,
         }
     }
 

@@ -78,6 +78,9 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
         }
         // For the rest of a turn only: the next one begins with the first of the chain again.
         Event::ModelSwitched { .. }
+        | Event::SnapshotTaken { .. }
+        | Event::RewindStarted { .. }
+        | Event::RewindFinished { .. }
         | Event::BackoffPassed { .. }
         | Event::CallRequested { .. }
         | Event::ApprovalAsked { subject: Subject::GoOn(_) }

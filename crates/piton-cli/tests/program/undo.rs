@@ -1,0 +1,131 @@
+//! `piton undo` and `piton redo`: words and files go back together, whatever changed the files.
+
+use crate::stage::{Ran, Stage};
+use serde_json::{Value, json};
+
+fn bash(command: &str) -> Value {
+    json!({"tools": [{"name": "bash", "args": {"command": command}}]})
+}
+
+/// A turn in which a shell command changes, makes and removes files.
+fn changed() -> Stage {
+    let command = "echo two > kept.txt; rm gone.txt; mkdir new; echo made > new/made.txt; chmod +x tool.sh";
+    let stage = Stage::new(json!([bash(command), {"text": "done"}, {"text": "after"}, {"text": "more"}]));
+    let stage = stage.with_files([("kept.txt", "one\n"), ("gone.txt", "gone\n"), ("tool.sh", "#!/bin/sh\n")]);
+    stage.run(&["change things"]).expect_code(0);
+    stage
+}
+
+fn piton(stage: &Stage, args: &[&str]) -> Ran {
+    Ran::of(stage.piton(args))
+}
+
+fn is_executable(stage: &Stage) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(stage.workspace.path().join("tool.sh")).unwrap().permissions().mode() & 0o100 != 0
+}
+
+#[test]
+fn an_undo_takes_back_what_bash_did_and_the_words_and_a_redo_brings_both_back() {
+    let stage = changed();
+    let undone = piton(&stage, &["undo"]).expect_code(0);
+    for told in ["“change things”", "gone.txt  created  +1 −0", "kept.txt  changed  +1 −1", "new/made.txt  deleted"]
+    {
+        assert!(undone.stderr.contains(told), "{told}: {}", undone.stderr);
+    }
+    assert_eq!(stage.workspace.read("kept.txt"), "one\n");
+    assert_eq!(stage.workspace.read("gone.txt"), "gone\n");
+    assert!(!stage.workspace.has("new") && !is_executable(&stage));
+
+    piton(&stage, &["redo"]).expect_code(0);
+    assert_eq!(stage.workspace.read("kept.txt"), "two\n");
+    assert!(!stage.workspace.has("gone.txt") && stage.workspace.has("new/made.txt") && is_executable(&stage));
+    let nothing = piton(&stage, &["redo"]).expect_code(1);
+    assert!(nothing.stderr.contains("there is nothing to bring back"), "{}", nothing.stderr);
+
+    piton(&stage, &["undo"]).expect_code(0);
+    stage.run(&["--continue", "something else"]).expect_code(0);
+    let said = stage.last_messages();
+    assert!(!said.iter().any(|message| message.to_string().contains("change things")), "{said:?}");
+}
+
+#[test]
+fn a_dry_run_says_the_same_and_changes_nothing() {
+    let stage = changed();
+    let said = piton(&stage, &["undo", "--dry-run"]).expect_code(0);
+    assert!(said.stderr.contains("would take back 1 turn"), "{}", said.stderr);
+    assert_eq!(stage.workspace.read("kept.txt"), "two\n");
+    let tree = piton(&stage, &["session", "tree", stage.session_dir().file_name().unwrap().to_str().unwrap()]);
+    assert!(!tree.stdout.contains("taken back"), "{}", tree.stdout);
+}
+
+#[test]
+fn what_somebody_else_changed_since_is_taken_back_only_on_purpose_and_not_lost_even_then() {
+    let stage = changed();
+    stage.workspace.write("kept.txt", "mine\n");
+    let refused = piton(&stage, &["undo"]).expect_code(1);
+    assert!(refused.stderr.contains("changed since") && refused.stderr.contains("kept.txt"), "{}", refused.stderr);
+    assert!(stage.workspace.has("new/made.txt"), "nothing at all is touched");
+    assert_eq!(stage.workspace.read("kept.txt"), "mine\n");
+
+    piton(&stage, &["undo", "--overwrite"]).expect_code(0);
+    assert_eq!(stage.workspace.read("kept.txt"), "one\n");
+    piton(&stage, &["redo"]).expect_code(0);
+    assert_eq!(stage.workspace.read("kept.txt"), "mine\n");
+}
+
+#[test]
+fn files_and_words_can_be_taken_back_alone() {
+    let stage = changed();
+    piton(&stage, &["undo", "--files-only"]).expect_code(0);
+    assert_eq!(stage.workspace.read("kept.txt"), "one\n");
+    stage.run(&["--continue", "and now"]).expect_code(0);
+    let said = json!(stage.last_messages()).to_string();
+    assert!(said.contains("change things") && said.contains("The user took back all changes to files"), "{said}");
+
+    let stage = changed();
+    piton(&stage, &["undo", "--chat-only"]).expect_code(0);
+    assert_eq!(stage.workspace.read("kept.txt"), "two\n");
+}
+
+#[test]
+fn a_turn_that_was_cut_off_is_ended_and_taken_back() {
+    let stage = Stage::new(json!([bash("echo two > kept.txt"), {"text": "half", "stall_ms": 60_000}]));
+    let stage = stage.with_files([("kept.txt", "one\n")]);
+    let mut child = stage.start(&["go"]);
+    while stage.provider.requests().len() < 2 {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(stage.workspace.read("kept.txt"), "two\n");
+    let undone = piton(&stage, &["undo"]).expect_code(0);
+    assert!(undone.stderr.contains("was cut off"), "{}", undone.stderr);
+    assert_eq!(stage.workspace.read("kept.txt"), "one\n");
+    assert_eq!(stage.provider.requests().len(), 2, "no model is asked for an undo");
+}
+
+#[test]
+fn several_turns_go_back_at_once_and_those_that_are_not_there_do_not() {
+    let script = json!([bash("echo 1 >> log"), {"text": "a"}, bash("echo 2 >> log"), {"text": "b"}, {"text": "c"}]);
+    let stage = Stage::new(script);
+    stage.run(&["one"]).expect_code(0);
+    stage.run(&["--continue", "two"]).expect_code(0);
+    stage.run(&["--continue", "three"]).expect_code(0);
+    let refused = piton(&stage, &["undo", "4"]).expect_code(1);
+    assert!(refused.stderr.contains("4 turns cannot be taken back: there are 3"), "{}", refused.stderr);
+    piton(&stage, &["undo", "2"]).expect_code(0);
+    assert_eq!(stage.workspace.read("log"), "1\n");
+    piton(&stage, &["undo"]).expect_code(0);
+    assert!(!stage.workspace.has("log"));
+    piton(&stage, &["redo"]).expect_code(0);
+    piton(&stage, &["redo"]).expect_code(0);
+    assert_eq!(stage.workspace.read("log"), "1\n2\n");
+}
+
+#[test]
+fn where_no_session_has_worked_there_is_nothing_to_take_back() {
+    let stage = Stage::new(json!([]));
+    let ran = piton(&stage, &["undo"]).expect_code(1);
+    assert!(ran.stderr.contains("no session has worked in"), "{}", ran.stderr);
+}

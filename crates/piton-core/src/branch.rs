@@ -1,0 +1,151 @@
+//! Which of a session's events count. A rewind deletes nothing: it moves the head back, and what follows is another
+//! branch. The state of a session is the fold of the events on the path from its head back to its beginning.
+//!
+//! ```text
+//!   1 ── 2 ── 3 ── 4 ── 5                 the first try
+//!             └──── 6 (head moved to 3) ── 7 ── 8
+//! ```
+//!
+//! Also here: the turns of that path, as undo sees them, and the tree of all turns, as people see it.
+
+use crate::event::{Event, Moment, Record, TurnEnd};
+use crate::ids::Seq;
+use crate::message::{Part, prose};
+
+/// The path from the head of a journal back to its beginning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Path {
+    /// Whether the event at `index + 1` is on it; `None` where all are.
+    on: Option<Vec<bool>>,
+}
+
+impl Path {
+    /// The path to the last event of a journal: all its records from the first on, in order.
+    pub fn of(records: &[Record]) -> Self {
+        let is_moved = |record: &Record| moved_to(&record.event).is_some();
+        if !records.iter().any(is_moved) {
+            return Self { on: None };
+        }
+        let parents = parents(records);
+        let mut on = vec![false; records.len()];
+        let mut at = records.len();
+        while at > 0 {
+            on[at - 1] = true;
+            at = parents[at - 1];
+        }
+        Self { on: Some(on) }
+    }
+
+    /// Whether the event of this position counts.
+    pub fn contains(&self, seq: Seq) -> bool {
+        let index = usize::try_from(seq).unwrap_or(usize::MAX).wrapping_sub(1);
+        self.on.as_ref().is_none_or(|on| on.get(index).copied().unwrap_or(false))
+    }
+}
+
+/// A turn as undo and people see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnSpan {
+    /// Counts the session's turns from 1.
+    pub turn: u32,
+    /// Where it started.
+    pub started: Seq,
+    /// The last event of it so far.
+    pub last: Seq,
+    /// The turn it follows; `None` for the first, and where the session was rewound to its beginning.
+    pub follows: Option<u32>,
+    /// What the user said, as they said it.
+    pub prompt: String,
+    /// Why it ended; `None` while it goes on, or where it was cut off.
+    pub end: Option<TurnEnd>,
+    /// The workspace before its first change and after its last. `None`: it changed nothing.
+    pub files: Option<Trees>,
+    /// Whether it belongs to the conversation as it is now.
+    pub on_path: bool,
+}
+
+/// The workspace before and after a turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trees {
+    /// Before its first change; `None` where no snapshot could be made.
+    pub before: Option<String>,
+    /// After its last.
+    pub after: Option<String>,
+}
+
+/// All turns of a journal in the order in which they started, abandoned ones included.
+pub fn turns(records: &[Record]) -> Vec<TurnSpan> {
+    let path = Path::of(records);
+    let mut spans: Vec<TurnSpan> = Vec::new();
+    // Positions in `spans`: the turn at the head, and for each event the turn that it belongs to or follows.
+    let mut head: Option<usize> = None;
+    let mut turn_at: Vec<Option<usize>> = Vec::with_capacity(records.len());
+    let mut spoken: Vec<&[Part]> = Vec::new();
+    for record in records {
+        if let Some(to) = moved_to(&record.event) {
+            let index = usize::try_from(to).unwrap_or(usize::MAX).wrapping_sub(1);
+            head = turn_at.get(index).copied().flatten();
+            spoken.clear();
+        }
+        match &record.event {
+            Event::UserSpoke { parts, .. } => spoken.push(parts),
+            Event::TurnStarted { turn, .. } => {
+                let prompt = spoken.drain(..).map(prose).collect::<Vec<_>>().join("\n");
+                spans.push(TurnSpan {
+                    turn: *turn,
+                    started: record.seq,
+                    last: record.seq,
+                    follows: head.map(|at| spans[at].turn),
+                    prompt,
+                    end: None,
+                    files: None,
+                    on_path: path.contains(record.seq),
+                });
+                head = Some(spans.len() - 1);
+            }
+            Event::SnapshotTaken { moment, tree, .. } => {
+                if let Some(at) = head {
+                    spans[at].take_snapshot(*moment, tree.as_ref());
+                }
+            }
+            Event::TurnEnded { end, .. } => {
+                if let Some(at) = head {
+                    (spans[at].end, spans[at].last) = (Some(*end), record.seq);
+                }
+            }
+            _ => {}
+        }
+        if let Some(open) = head.map(|at| &mut spans[at]).filter(|span| span.end.is_none()) {
+            open.last = record.seq;
+        }
+        turn_at.push(head);
+    }
+    spans
+}
+
+impl TurnSpan {
+    fn take_snapshot(&mut self, moment: Moment, tree: Option<&String>) {
+        match (moment, &mut self.files) {
+            (Moment::Before, None) => self.files = Some(Trees { before: tree.cloned(), after: None }),
+            (Moment::After, Some(trees)) => trees.after = tree.cloned(),
+            (Moment::Before, Some(_)) | (Moment::After, None) => {}
+        }
+    }
+}
+
+/// For each event, the position of the one it follows: the one before it, or the one that the head was moved to. 0 for
+/// the first.
+fn parents(records: &[Record]) -> Vec<usize> {
+    let parent = |(before, record): (usize, &Record)| match moved_to(&record.event) {
+        Some(to) => usize::try_from(to).unwrap_or(before).min(before),
+        None => before,
+    };
+    records.iter().enumerate().map(parent).collect()
+}
+
+fn moved_to(event: &Event) -> Option<Seq> {
+    match event {
+        Event::RewindFinished { rewind, .. } => rewind.to,
+        _ => None,
+    }
+}

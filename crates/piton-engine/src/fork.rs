@@ -1,0 +1,175 @@
+//! A session of its own that begins as another one did: the events of the other's path, up to a place where it was at
+//! rest, under new positions. The two share nothing afterwards but the workspace, and either can be removed.
+
+use crate::engine::{Engine, new_session_id, now_ms, opening};
+use crate::journal::{self, Journal, JournalError};
+use piton_core::branch::{self, Path};
+use piton_core::event::{Event, Origin, Record};
+use piton_core::ids::{Seq, SessionId};
+
+/// Why a session cannot be forked.
+#[derive(Debug, thiserror::Error)]
+pub enum ForkError {
+    /// The journal could not be read, or the new one not be written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A fork in the middle of a turn would have to know what its open calls did.
+    #[error("{at} is no place to fork: a fork begins where a turn has ended, here {}", list(.ends))]
+    NotAtRest {
+        /// Where the fork was wanted.
+        at: Seq,
+        /// Where one can be.
+        ends: Vec<Seq>,
+    },
+    /// No turn has ended yet.
+    #[error("no turn of this session has ended yet: there is nothing to fork")]
+    NothingYet,
+}
+
+fn list(ends: &[Seq]) -> String {
+    let ends: Vec<String> = ends.iter().map(Seq::to_string).collect();
+    ends.join(", ")
+}
+
+impl Engine {
+    /// Makes a session that goes on from where this one was, `at` the end of a turn or, without, at its last. The other
+    /// session is only read; it may be at work.
+    pub fn fork(&self, id: &SessionId, at: Option<Seq>) -> Result<SessionId, ForkError> {
+        let records = journal::read_session(&self.session_dir(id))?;
+        let ends: Vec<Seq> = branch::turns(&records)
+            .into_iter()
+            .filter(|span| span.on_path && span.end.is_some())
+            .map(|span| span.last)
+            .collect();
+        let Some(last) = ends.last() else { return Err(ForkError::NothingYet) };
+        let cut = at.unwrap_or(*last);
+        if !ends.contains(&cut) {
+            return Err(ForkError::NotAtRest { at: cut, ends });
+        }
+        let fork = new_session_id();
+        let mut journal = Journal::create(&self.session_dir(&fork), opening())?;
+        copy(&records, cut, &fork, id, &mut journal);
+        journal.commit()?;
+        journal.close(now_ms());
+        Ok(fork)
+    }
+}
+
+/// Stages the events of a path up to `cut` as those of another session.
+fn copy(records: &[Record], cut: Seq, fork: &SessionId, of: &SessionId, journal: &mut Journal) {
+    let path = Path::of(records);
+    // The new position of each old event that was copied, in order.
+    let mut places: Vec<(Seq, Seq)> = Vec::new();
+    for record in records.iter().filter(|record| record.seq <= cut && path.contains(record.seq)) {
+        let event = match &record.event {
+            Event::SessionStarted { workspace, .. } => Event::SessionStarted {
+                session: fork.clone(),
+                workspace: workspace.clone(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                parent: Some(Origin { session: of.clone(), seq: cut }),
+            },
+            // Who wrote the other journal has no part in this one; and where its head was is where this one begins.
+            Event::WriterOpened { .. }
+            | Event::WriterClosed {}
+            | Event::RewindStarted { .. }
+            | Event::RewindFinished { .. } => continue,
+            Event::CompactionFinished { trigger, upto_seq, summary, tokens_before, tokens_after } => {
+                let upto_seq = places.iter().rev().find(|(old, _)| old <= upto_seq).map_or(0, |(_, new)| *new);
+                let (summary, trigger) = (summary.clone(), *trigger);
+                let (tokens_before, tokens_after) = (*tokens_before, *tokens_after);
+                Event::CompactionFinished { trigger, upto_seq, summary, tokens_before, tokens_after }
+            }
+            event => event.clone(),
+        };
+        let is_first = places.is_empty();
+        places.push((record.seq, journal.stage(record.at_ms, event).seq));
+        if is_first {
+            let opened = journal.opened();
+            journal.stage(now_ms(), opened);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use piton_core::event::{Delivery, Direction, Rewind, Spent, StepKind, Trigger, TurnEnd};
+    use piton_core::ids::MessageId;
+    use piton_core::limits::Policy;
+    use piton_core::message::{FinishReason, Part, Usage};
+    use piton_core::model::Reply;
+    use piton_core::turn::Session;
+
+    /// A turn in which the model says one thing.
+    fn turn(number: u32, step: u32, says: &str) -> Vec<Event> {
+        let reply = Reply {
+            parts: vec![Part::text(says)],
+            finish: FinishReason::Stop,
+            finish_raw: None,
+            usage: Usage::default(),
+            response_id: None,
+            warnings: Vec::new(),
+        };
+        let message = MessageId(format!("m{number}"));
+        vec![
+            Event::UserSpoke { message, parts: vec![Part::text("go")], delivery: Delivery::Steer },
+            Event::TurnStarted {
+                turn: number,
+                model: "fake/model".into(),
+                fallbacks: vec![],
+                policy: Box::new(Policy::piton()),
+                compact_at_tokens: None,
+            },
+            Event::StepStarted { step, kind: StepKind::Ordinary, note: None },
+            Event::MessageFinished { step, attempt: 1, reply, cost_micros: None },
+            Event::StepFinished { step },
+            Event::TurnEnded { turn: number, end: TurnEnd::Completed, detail: None, spent: Spent::default() },
+        ]
+    }
+
+    fn words(session: &Session) -> Vec<String> {
+        session.transcript().map(|message| message.prose()).collect()
+    }
+
+    #[test]
+    fn a_fork_holds_the_path_only_and_gives_out_no_number_twice() {
+        let data = tempfile::tempdir().expect("a folder");
+        let engine = Engine::open(data.path());
+        let id = new_session_id();
+        let mut journal = Journal::create(&engine.session_dir(&id), opening()).expect("a journal");
+        let started =
+            Event::SessionStarted { session: id.clone(), workspace: "/w".into(), version: "0".into(), parent: None };
+        let back = Rewind { direction: Direction::Undo, turns: 1, to: Some(7), files: vec![], overwrite: false };
+        let compacted = Event::CompactionFinished {
+            trigger: Trigger::Ordinary,
+            upto_seq: 5,
+            summary: "s".into(),
+            tokens_before: 2,
+            tokens_after: 1,
+        };
+        let events = std::iter::once(started)
+            .chain(turn(1, 1, "first"))
+            .chain(turn(2, 2, "taken back"))
+            .chain([Event::RewindFinished { rewind: back, left: vec![], back: None }])
+            .chain(turn(3, 3, "third"));
+        for event in events {
+            journal.stage(0, event);
+        }
+        journal.stage(0, compacted);
+        journal.commit().expect("a commit");
+        journal.close(0);
+
+        let fork = engine.fork(&id, None).expect("a fork");
+        let records = journal::read_session(&engine.session_dir(&fork)).expect("its journal");
+        let session = Session::fold(&records);
+        assert_eq!(words(&session), ["go", "first", "go", "third"]);
+        assert_eq!((session.turn(), session.step()), (3, 3));
+        assert_eq!(session.parent().map(|parent| parent.session.clone()), Some(id.clone()));
+        assert!(matches!(journal::verify(&engine.session_dir(&fork)), Ok(journal::Verdict::Sound { .. })));
+
+        let earlier = engine.fork(&id, Some(7)).expect("a fork");
+        let records = journal::read_session(&engine.session_dir(&earlier)).expect("its journal");
+        assert_eq!(words(&Session::fold(&records)), ["go", "first"]);
+        assert!(matches!(engine.fork(&id, Some(9)), Err(ForkError::NotAtRest { at: 9, ends }) if ends == [7, 20]));
+    }
+}

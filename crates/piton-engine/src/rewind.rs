@@ -1,0 +1,187 @@
+//! Taking turns back and bringing them back: the words and the files of them together.
+//!
+//! ```text
+//!   plan     which turns, which files, and what of them somebody changed since      (changes nothing)
+//!   rewind   RewindStarted ─ on disk ─▶ files ─▶ RewindFinished, which moves the head
+//! ```
+//!
+//! Files go back by snapshots of the workspace, so it does not matter what changed them. A rewind that was cut off is
+//! done again when the session is next opened: restoring is idempotent.
+
+use crate::journal::JournalError;
+use piton_core::branch::{self, Trees, TurnSpan};
+use piton_core::event::{Direction, Record, Restore, Rewind};
+use piton_core::ids::Seq;
+use piton_core::turn::Session;
+use piton_tools::snapshot::{Conflicts, NotAnId, Policy, Report, SnapshotError, Snapshots};
+use std::path::PathBuf;
+
+/// What is taken back: the words, the files, or both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Conversation and files.
+    Both,
+    /// Files only; the model is told.
+    Files,
+    /// The conversation only; the files stay.
+    Chat,
+}
+
+/// What a rewind would do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The rewind itself, to be handed to [`crate::engine::Session::rewind`].
+    pub rewind: Rewind,
+    /// What the user had said in each of the turns, the oldest first.
+    pub prompts: Vec<String>,
+    /// What would happen to files, in order.
+    pub files: Vec<Report>,
+}
+
+/// What a rewind did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rewound {
+    /// What happened to files, in order.
+    pub files: Vec<Report>,
+}
+
+/// Why nothing was taken back. Nothing was changed then.
+#[derive(Debug, thiserror::Error)]
+pub enum RewindError {
+    /// A turn is under way.
+    #[error("a turn is under way; stop it first")]
+    MidTurn,
+    /// There are not so many turns.
+    #[error("{}", not_so_many(*.wanted, *.there))]
+    NotSoMany {
+        /// How many were wanted.
+        wanted: u32,
+        /// How many there are.
+        there: u32,
+    },
+    /// Nothing was taken back, or something was said since.
+    #[error("there is nothing to bring back: nothing was taken back since the last prompt")]
+    NothingToRedo,
+    /// A turn has no snapshot, or only half of them.
+    #[error("the files of turn {turn} cannot be brought back: no snapshot was made of them")]
+    NoSnapshot {
+        /// The turn.
+        turn: u32,
+    },
+    /// The journal names a snapshot in a way that none is named.
+    #[error(transparent)]
+    BadName(#[from] NotAnId),
+    /// The workspace has no store of snapshots here.
+    #[error("this Piton keeps no snapshots")]
+    NoStore,
+    /// The snapshots cannot be used.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// The journal could not be read or written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The driver is gone: the session was closed.
+    #[error("the session is closed")]
+    Closed,
+}
+
+fn not_so_many(wanted: u32, there: u32) -> String {
+    match there {
+        0 => "there is no turn to take back".to_owned(),
+        1 => format!("{wanted} turns cannot be taken back: there is one"),
+        _ => format!("{wanted} turns cannot be taken back: there are {there}"),
+    }
+}
+
+impl Plan {
+    /// Paths that somebody changed since, so that they are in neither of the two states.
+    pub fn conflicts(&self) -> Vec<PathBuf> {
+        self.files.iter().flat_map(|report| &report.conflicts).map(|conflict| conflict.path.clone()).collect()
+    }
+}
+
+/// What taking back the last `turns` turns would do, or bringing back what was taken back last.
+pub(crate) fn plan(
+    records: &[Record],
+    session: &Session,
+    snapshots: Option<&Snapshots>,
+    direction: Direction,
+    turns: u32,
+    scope: Scope,
+) -> Result<Plan, RewindError> {
+    if !session.is_at_rest() {
+        return Err(RewindError::MidTurn);
+    }
+    let (rewind, prompts) = match direction {
+        Direction::Undo => undo(records, turns, scope)?,
+        Direction::Redo => {
+            let rewind = session.redo().ok_or(RewindError::NothingToRedo)?;
+            let prompts = brought_back(records, &rewind);
+            (rewind, prompts)
+        }
+    };
+    let files = match (rewind.files.is_empty(), snapshots) {
+        (true, _) => Vec::new(),
+        (false, None) => return Err(RewindError::NoStore),
+        (false, Some(snapshots)) => restore(snapshots, &rewind, true)?,
+    };
+    Ok(Plan { rewind, prompts, files })
+}
+
+fn undo(records: &[Record], turns: u32, scope: Scope) -> Result<(Rewind, Vec<String>), RewindError> {
+    let spans: Vec<TurnSpan> = branch::turns(records).into_iter().filter(|span| span.on_path).collect();
+    let there = u32::try_from(spans.len()).unwrap_or(u32::MAX);
+    let many = usize::try_from(turns).unwrap_or(usize::MAX);
+    if turns == 0 || many > spans.len() {
+        return Err(RewindError::NotSoMany { wanted: turns, there });
+    }
+    let back = &spans[spans.len() - many..];
+    let files = if scope == Scope::Chat { Vec::new() } else { files_of(back)? };
+    let to: Option<Seq> = (scope != Scope::Files).then(|| back[0].started - 1);
+    let prompts = back.iter().map(|span| span.prompt.clone()).collect();
+    Ok((Rewind { direction: Direction::Undo, turns, to, files, overwrite: false }, prompts))
+}
+
+/// The states that the files go through, the newest turn first. Where nobody changed anything between two turns, they
+/// are one way.
+fn files_of(back: &[TurnSpan]) -> Result<Vec<Restore>, RewindError> {
+    let mut way: Vec<Restore> = Vec::new();
+    for span in back.iter().rev() {
+        let Some(trees) = &span.files else { continue };
+        let Trees { before: Some(before), after: Some(after) } = trees else {
+            return Err(RewindError::NoSnapshot { turn: span.turn });
+        };
+        match way.last_mut().filter(|last| last.to == *after) {
+            Some(last) => last.to.clone_from(before),
+            None => way.push(Restore { from: after.clone(), to: before.clone() }),
+        }
+    }
+    Ok(way)
+}
+
+/// What the user had said in the turns that a redo brings back.
+fn brought_back(records: &[Record], redo: &Rewind) -> Vec<String> {
+    let Some(to) = redo.to else { return Vec::new() };
+    // They lead to the place where the head goes, and not to where it is.
+    let upto = usize::try_from(to).unwrap_or(usize::MAX).min(records.len());
+    let there = branch::turns(&records[..upto]).into_iter().filter(|span| span.on_path);
+    let here: Vec<u32> = branch::turns(records).iter().filter(|span| span.on_path).map(|span| span.turn).collect();
+    there.filter(|span| !here.contains(&span.turn)).map(|span| span.prompt).collect()
+}
+
+/// Brings the files to where the rewind wants them. What somebody changed since stays, unless it is to be overwritten.
+pub(crate) fn restore(snapshots: &Snapshots, rewind: &Rewind, dry_run: bool) -> Result<Vec<Report>, RewindError> {
+    let conflicts = if rewind.overwrite { Conflicts::Overwrite } else { Conflicts::Skip };
+    let policy = Policy { conflicts, dry_run };
+    let one = |way: &Restore| Ok(snapshots.restore(way.from.parse()?, way.to.parse()?, policy)?);
+    rewind.files.iter().map(one).collect()
+}
+
+/// What was not brought to where it should be, as text.
+pub(crate) fn left(rewind: &Rewind, reports: &[Report]) -> Vec<String> {
+    let conflicts = reports.iter().flat_map(|report| &report.conflicts).map(|conflict| &conflict.path);
+    let conflicts = conflicts.filter(|_| !rewind.overwrite);
+    let failures = reports.iter().flat_map(|report| &report.failures).map(|failure| &failure.path);
+    let kept = reports.iter().flat_map(|report| &report.kept);
+    conflicts.chain(failures).chain(kept).map(|path| path.to_string_lossy().into_owned()).collect()
+}

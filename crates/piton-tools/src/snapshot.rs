@@ -1,0 +1,334 @@
+//! Snapshots of a workspace, so that whatever changed its files can be taken back: a tool, a shell command, anything.
+//!
+//! ```text
+//!   take ──▶ scan: lstat every file ─▶ what the cache knows is not read again
+//!               │                      what is new is read, hashed, and stored once
+//!               ▼
+//!            trees, bottom up ─▶ one id for the state of the whole workspace
+//!
+//!   restore(from, to) ──▶ compare the two trees ─▶ for each difference: is the workspace still as in `from`?
+//!                            yes: put it as it is in `to`      no: somebody changed it, a conflict
+//! ```
+//!
+//! Objects are git's (see `object`), in a repository of our own outside of the workspace (see `store`). The user's
+//! repository is never written, asked or configured by: its index, stash, refs and hooks are not even read, and what is
+//! taken over from its objects is known by content (see `seed`). A snapshot says what it does not cover, and what is
+//! not covered is never touched.
+//!
+//! What must not be known here: sessions, steps, the journal. Everything blocks; the engine calls it on a thread where
+//! that does no harm. Modules in reading order.
+
+mod object;
+mod store;
+mod pack;
+mod git;
+mod seed;
+mod ignored;
+mod cache;
+mod scan;
+mod compare;
+mod restore;
+mod prune;
+
+pub use object::{EntryKind, NotAnId, TreeId};
+pub use prune::Usage;
+pub use restore::{Conflict, Conflicts, Failure, Policy, Report};
+
+use cache::Cache;
+use object::{Entry, ObjectKind, Oid, write_tree};
+use prune::Live;
+use scan::{Scan, Scanner};
+use seed::Seed;
+use serde::{Deserialize, Serialize};
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::fmt;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use store::{Hold, Store};
+
+/// The snapshots of one workspace. Any number of processes may share a store; they wait for each other.
+#[derive(Debug)]
+pub struct Snapshots {
+    folder: PathBuf,
+    workspace: PathBuf,
+    git: Option<PathBuf>,
+    left_out: Vec<PathBuf>,
+    live: Live,
+}
+
+/// What snapshots need to know beside the two folders.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// The git binary, as an absolute path. Without it nothing is shared with the user's repository, and a store
+    /// needs as much room as the workspace, compressed.
+    pub git: Option<PathBuf>,
+    /// Folders that are never covered, should they lie in the workspace: Piton's own data.
+    pub left_out: Vec<PathBuf>,
+}
+
+/// A state of the workspace that can be gone back to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The state.
+    pub id: TreeId,
+    /// What is not in it, sorted by path. Most are the same at each snapshot of a workspace.
+    pub notices: Vec<Notice>,
+}
+
+/// Something that a snapshot does not cover.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notice {
+    /// From the workspace.
+    pub path: PathBuf,
+    /// Why.
+    pub why: NotCovered,
+}
+
+/// Why something is not covered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NotCovered {
+    /// See [`crate::limits::SNAPSHOT_FILE_BYTES`].
+    LargeFile {
+        /// How large it is, or was when reading it stopped.
+        bytes: u64,
+    },
+    /// An ignored folder beyond [`crate::limits::SNAPSHOT_IGNORED_ENTRIES`] or
+    /// [`crate::limits::SNAPSHOT_IGNORED_BYTES`], or after all ignored paths' limits were used up.
+    LargeIgnoredFolder,
+    /// An ignored file beyond [`crate::limits::SNAPSHOT_IGNORED_BYTES`], or after the limits were used up.
+    LargeIgnoredFile,
+    /// It could not be read.
+    Unreadable {
+        /// In the system's words.
+        error: String,
+    },
+    /// Something else is mounted there.
+    OtherFileSystem,
+}
+
+impl fmt::Display for NotCovered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LargeFile { bytes } => write!(f, "a file of {} MB", bytes / 1_000_000),
+            Self::LargeIgnoredFolder => f.write_str("ignored, and large"),
+            Self::LargeIgnoredFile => f.write_str("an ignored file, and large"),
+            Self::Unreadable { error } => write!(f, "unreadable: {error}"),
+            Self::OtherFileSystem => f.write_str("on another file system"),
+        }
+    }
+}
+
+/// A path that two snapshots have differently.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// From the workspace.
+    pub path: PathBuf,
+    /// What happened.
+    pub kind: ChangeKind,
+    /// What is there now, or was before it was deleted.
+    pub what: EntryKind,
+    /// Of a text file; `None` for what is binary, large, or no file.
+    pub lines: Option<Lines>,
+}
+
+/// What happened to a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeKind {
+    /// It was not there.
+    Created,
+    /// It is not there any more.
+    Deleted,
+    /// It has another content.
+    Modified,
+    /// The same content with other permissions.
+    Permissions,
+    /// It is something else now: a file became a link, a link a folder.
+    Replaced,
+}
+
+impl fmt::Display for ChangeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Created => "created",
+            Self::Deleted => "deleted",
+            Self::Modified => "changed",
+            Self::Permissions => "permissions changed",
+            Self::Replaced => "replaced",
+        })
+    }
+}
+
+/// How many lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lines {
+    /// Lines that only the later content has.
+    pub added: usize,
+    /// Lines that only the earlier content has.
+    pub removed: usize,
+}
+
+/// Why there is no snapshot, or nothing to tell of one.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    /// Moved, removed, or not mounted.
+    #[error("the workspace {} is not there", .0.display())]
+    WorkspaceGone(PathBuf),
+    /// Looking at all of it would take too long.
+    #[error("the workspace has more than {most} files and folders")]
+    TooManyFiles {
+        /// See [`crate::limits::SNAPSHOT_ENTRIES`].
+        most: usize,
+    },
+    /// The workspace's own folder cannot be listed.
+    #[error("cannot read {}", .path.display())]
+    Workspace {
+        /// The folder.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// What was stored before is whole; nothing of the new snapshot counts.
+    #[error("there is no room left for snapshots: cannot write {}", .path.display())]
+    StoreFull {
+        /// What could not be written.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The store's folder cannot be used.
+    #[error("cannot use {}", .path.display())]
+    Store {
+        /// The file in question.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// It was pruned, or is of another store.
+    #[error("there is no snapshot {0}")]
+    Unknown(TreeId),
+    /// The store lost something that a snapshot needs.
+    #[error("the object {object} of the snapshots is missing or damaged")]
+    Damaged {
+        /// Its name, by which git knows it too.
+        object: String,
+        /// What is wrong with it.
+        source: io::Error,
+    },
+}
+
+impl Snapshots {
+    /// Opens the store in `folder`, which is made if it is not there and is for this workspace alone.
+    pub fn open(folder: &Path, workspace: &Path, options: Options) -> Result<Self, SnapshotError> {
+        let gone = |_| SnapshotError::WorkspaceGone(workspace.to_owned());
+        let workspace = workspace.canonicalize().map_err(gone)?;
+        Store::create(folder)?;
+        let folder = folder.canonicalize().map_err(store::store_error(folder))?;
+        let Options { git, mut left_out } = options;
+        left_out.push(folder.clone());
+        Ok(Self { folder, workspace, git, left_out, live: Live::default() })
+    }
+
+    /// Takes a snapshot of the workspace as it is. An unchanged workspace gives the same id again.
+    pub fn take(&self) -> Result<Snapshot, SnapshotError> {
+        if !self.workspace.is_dir() {
+            return Err(SnapshotError::WorkspaceGone(self.workspace.clone()));
+        }
+        Store::create(&self.folder)?;
+        let store = self.hold(Hold::Change)?;
+        let began = SystemTime::now();
+        let cache = Cache::load(&store);
+        let seed = match (&self.git, cache.root()) {
+            (Some(_), None) => Some(Seed::plant(&store, &self.workspace)),
+            (Some(_), Some(_)) | (None, _) => None,
+        };
+        let left_out = scan::within(&self.workspace, &self.left_out);
+        let scanner = Scanner {
+            workspace: &self.workspace,
+            store: &store,
+            cache: &cache,
+            left_out: &left_out,
+            seed: seed.as_ref(),
+        };
+        let scan = scanner.scan()?;
+        let trees = put_trees(&store, &cache, &scan)?;
+        let id = TreeId(trees.last().map_or_else(|| Oid::of(ObjectKind::Tree, b""), |(_, tree)| *tree));
+        store.commit()?;
+        self.live.note(&store, id)?;
+        if cache.root() != Some(id) || scan.read > 0 || scan.known != cache.files() {
+            let folders: Vec<_> = trees.iter().map(|(place, tree)| (&scan.folders[*place], *tree)).collect();
+            Cache::save(&store, id, began, &folders)?;
+        }
+        Ok(Snapshot { id, notices: scan.notices })
+    }
+
+    /// What changed from `before` to `after`, sorted by path.
+    pub fn diff(&self, before: TreeId, after: TreeId) -> Result<Vec<Change>, SnapshotError> {
+        let store = self.hold(Hold::Read)?;
+        let comparison = compare::Comparison::of(&store, before, after)?;
+        let changes = comparison.differences.iter().map(|difference| difference.change(&store));
+        changes.filter_map(Result::transpose).collect()
+    }
+
+    /// Brings the workspace from `from`, which it is expected to be in, to `to`. Touches only what the two have
+    /// differently, and none of it that is in neither state. May be repeated when it was cut.
+    pub fn restore(&self, from: TreeId, to: TreeId, policy: Policy) -> Result<Report, SnapshotError> {
+        let store = self.hold(Hold::Read)?;
+        restore::restore(&store, &self.workspace, from, to, policy)
+    }
+
+    /// Drops every snapshot but these, the last one taken, and those that running processes took. Says what is left.
+    pub fn prune(&self, keep: &[TreeId]) -> Result<Usage, SnapshotError> {
+        let store = self.hold(Hold::Change)?;
+        prune::prune(&store, keep)
+    }
+
+    /// How much room the store takes.
+    pub fn usage(&self) -> Result<Usage, SnapshotError> {
+        Usage::of(&self.hold(Hold::Read)?)
+    }
+
+    fn hold(&self, hold: Hold) -> Result<Store, SnapshotError> {
+        Store::hold(&self.folder, self.git.as_deref(), hold)
+    }
+}
+
+/// Makes the folders' objects, the innermost first and the workspace's last, beside their places in the scan.
+fn put_trees(store: &Store, cache: &Cache, scan: &Scan) -> Result<Vec<(usize, Oid)>, SnapshotError> {
+    let unreadable: HashSet<&Path> = scan.notices.iter().map(|notice| notice.path.as_path()).collect();
+    let mut trees: HashMap<Vec<u8>, Oid> = HashMap::with_capacity(scan.folders.len());
+    let mut order = Vec::with_capacity(scan.folders.len());
+    for (place, folder) in scan.folders.iter().enumerate().rev() {
+        let mut entries = Vec::with_capacity(folder.items.len());
+        for item in &folder.items {
+            let mut node = item.node;
+            if node.kind == EntryKind::Folder {
+                let path = scan::join(&folder.path, &item.name);
+                node = match trees.get(&path) {
+                    Some(&oid) => object::Node { oid, ..node },
+                    None if unreadable.contains(path_of(&path).as_path()) => object::Node::NOT_COVERED,
+                    // It went away between the two looks.
+                    None => continue,
+                };
+            }
+            entries.push(Entry { name: item.name.clone(), node });
+        }
+        let content = write_tree(entries);
+        let oid = Oid::of(ObjectKind::Tree, &content);
+        if cache.tree(&folder.path) != Some(oid) {
+            store.put(oid, ObjectKind::Tree, &content)?;
+        }
+        trees.insert(folder.path.clone(), oid);
+        order.push((place, oid));
+    }
+    Ok(order)
+}
+
+/// A path as the system has it, whatever bytes it is made of.
+fn path_of(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(bytes))
+}
