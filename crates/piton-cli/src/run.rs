@@ -140,7 +140,7 @@ async fn watch(
     let mut cancelled = false;
     let mut terminated = false;
     // What is said beyond that comes from another process.
-    let mut own_words = usize::from(prompt.is_some());
+    let mut own_words = prompt.iter().count();
     let asking = async {
         match prompt {
             Some(text) => session.send(vec![Part::text(text)], Delivery::Steer).await,
@@ -165,13 +165,8 @@ async fn watch(
             published = subscription.next() => match published? {
                 Some(published) => {
                     shown.show(&published);
-                    if let Published::Recorded(record) = &published
-                        && let Event::UserSpoke { parts, .. } = &record.event
-                    {
-                        match own_words {
-                            0 => shown.user_said(parts),
-                            _ => own_words = 0,
-                        }
+                    if let Some(parts) = spoken(&published) && std::mem::replace(&mut own_words, 0) == 0 {
+                        shown.user_said(parts);
                     }
                     questions.hear(&published);
                     // What comes next may be the answer to the next question.
@@ -200,6 +195,13 @@ async fn watch(
             _ = tick.tick(), if !questions.is_open() => shown.tick(),
         }
     }
+}
+
+/// What a user said, if that is what happened.
+fn spoken(published: &Published) -> Option<&[Part]> {
+    let Published::Recorded(record) = published else { return None };
+    let Event::UserSpoke { parts, .. } = &record.event else { return None };
+    Some(parts)
 }
 
 impl Shown {

@@ -215,7 +215,12 @@ impl Guest {
 
     fn reply_when(&self, reply: impl Future<Output = Option<Reply>> + Send + 'static) {
         let replies = self.replies.clone();
-        tokio::spawn(async move { reply.await.map(|reply| replies.send(reply)) });
+        tokio::spawn(async move {
+            if let Some(reply) = reply.await {
+                // Nobody may be listening any more.
+                drop(replies.send(reply));
+            }
+        });
     }
 
     async fn tell(&mut self, reply: &Reply) -> io::Result<()> {
