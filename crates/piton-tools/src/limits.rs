@@ -46,7 +46,7 @@ pub const STOPPING_EVERY: Duration = Duration::from_millis(10);
 pub const STOP_GRACE: Duration = Duration::from_millis(500);
 /// The same for a cancelled one. Who presses Ctrl-C shall have his machine back within 200 ms, whatever a command thinks
 /// of it; most have ended long before.
-pub const CANCEL_GRACE: Duration = Duration::from_millis(100);
+pub const CANCEL_GRACE: Duration = Duration::from_millis(80);
 /// Time a runner has to end a cancelled command before it is killed itself.
 pub const RUNNER_GRACE: Duration = Duration::from_secs(3);
 /// Time a runner takes at most to kill what a command left behind; only what hangs in the kernel needs it.
