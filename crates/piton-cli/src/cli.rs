@@ -1,6 +1,7 @@
 //! The command line: what can be said, and nothing of what it means.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use piton_models::text_tools;
 use std::path::PathBuf;
 
 /// A coding agent that fixes every step in a journal: nothing is lost, nothing runs twice.
@@ -49,6 +50,10 @@ pub(crate) struct RunArgs {
     /// Model to ask, as provider/name (see `piton models`); `a/x,b/y` asks b/y where a/x gives no reply
     #[arg(short, long, value_name = "PROVIDER/NAME[,…]")]
     pub(crate) model: Option<String>,
+    /// For a model that cannot call tools itself: speak `use_tool` or `hermes` with it in plain text, or `look` for
+    /// calls that its server leaves in the text (docs/text-tools.md)
+    #[arg(long, value_name = "HOW")]
+    pub(crate) text_tools: Option<text_tools::Mode>,
     /// Run every tool without asking
     #[arg(short, long)]
     pub(crate) yes: bool,
@@ -64,10 +69,10 @@ pub(crate) struct RunArgs {
     /// Stop after this many model replies; the last one sums up and calls no tools
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_steps: Option<u32>,
-    /// Stop when this many tokens are used, input and output together
+    /// Ask the model only while it can use no more tokens than this, input and output together
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_tokens: Option<u64>,
-    /// Stop when this much is spent, in US dollars (models with a known price)
+    /// Ask the model only while it can cost no more than this, in US dollars (models with a known price)
     #[arg(long, value_name = "USD")]
     pub(crate) max_cost: Option<f64>,
     /// Stop after this many seconds
@@ -193,6 +198,14 @@ pub(crate) enum SessionCommand {
     Cancel {
         /// The session's id, or the beginning of one
         id: String,
+    },
+    /// What a session used and cost, step by step, and what the provider's cache did for it
+    Cost {
+        /// The session's id, or the beginning of one
+        id: String,
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
     },
     /// Remove a session for good, its journal included
     Rm {

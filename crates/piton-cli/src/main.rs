@@ -6,6 +6,7 @@
 mod ask;
 mod branches;
 mod cli;
+mod cost;
 mod demo;
 mod doctor;
 mod follow;

@@ -13,11 +13,11 @@ pub(crate) async fn models(args: &ModelsArgs, around: &Surroundings) -> anyhow::
     let http = setup::http_options(&setup::config(around)?, around);
     for provider in PROVIDERS {
         let spec = setup::spec(provider.name, None, around);
-        let usable = spec.key.is_some() || spec.base_url.is_some() || !provider.needs_key;
-        if !usable {
+        let is_local = setup::local_providers().any(|local| local.name == provider.name);
+        // `openai-chat` without an address would be the llama.cpp of this machine a second time.
+        if spec.key.is_none() && spec.base_url.is_none() && !is_local {
             continue;
         }
-        let is_local = setup::local_providers().any(|local| local.name == provider.name);
         let options = if is_local { setup::probe_options() } else { http.clone() };
         match provider::list_models(&spec, &options).await {
             Ok(models) => {

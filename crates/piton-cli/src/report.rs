@@ -2,6 +2,7 @@
 
 use crate::view;
 use piton_core::event::TurnEnd;
+use piton_core::limits::dollars;
 use piton_engine::control::ControlError;
 use piton_engine::engine::{EngineError, TurnReport};
 use piton_engine::index::IndexError;
@@ -39,6 +40,16 @@ pub(crate) fn word(end: TurnEnd) -> String {
     word.as_str().unwrap_or_default().to_owned()
 }
 
+/// What calls cost, as far as that is known: unknown is not zero.
+pub(crate) fn cost(cost_micros: Option<u64>, unpriced_calls: u32) -> String {
+    match (cost_micros, unpriced_calls) {
+        (None, 0) | (Some(0), 0) => "nothing to pay".to_owned(),
+        (Some(cost), 0) => format!("${}", dollars(cost)),
+        (None | Some(0), _) => "cost unknown".to_owned(),
+        (Some(cost), _) => format!("at least ${}", dollars(cost)),
+    }
+}
+
 /// What to tell a person about a turn that did not complete: what happened, and what to do. `None` if all is well.
 pub(crate) fn ending(report: &TurnReport, session: &str) -> Option<String> {
     let (what, next) = match report.end {
@@ -51,7 +62,7 @@ pub(crate) fn ending(report: &TurnReport, session: &str) -> Option<String> {
         TurnEnd::MaxSteps => ("Not finished", "Give it more with --max-steps N, and go on with"),
         TurnEnd::MaxTurns => ("Not started", "Start a new session, or raise the limit"),
         TurnEnd::Budget => (
-            "Not finished: the budget is used up",
+            "Not finished: the budget does not allow more",
             "Give it more with --max-tokens, --max-cost or --max-time, and go on with",
         ),
         TurnEnd::NoProgress => ("Stopped, since it was going round in circles", "Tell it what to do differently with"),

@@ -2,6 +2,7 @@
 
 use crate::ask::Questions;
 use crate::cli::{Format, RunArgs};
+use crate::cost;
 use crate::follow::{self, Joined};
 use crate::report;
 use crate::setup;
@@ -107,11 +108,17 @@ async fn turn(
             return Err(error);
         }
     };
-    let id = session.id().to_string();
+    let (id, dir, from) = (session.id().to_string(), session.dir().clone(), session.opened_at());
     session.close().await;
     let report = result.with_context(|| format!("the session {id} cannot go on"))?;
     let code = if stopped_by_term { report::EXIT_TERMINATED } else { report::exit_code(report.end) };
     finish(&mut shown, &report, &id, code, args);
+    if let Shown::Text(view) = &mut shown
+        && view.has_missed_the_cache()
+        && let Some(line) = cost::miss_line(&dir, from)
+    {
+        view.note(&format!("{line}. See piton session cost {id}"));
+    }
     Ok(code)
 }
 

@@ -31,6 +31,7 @@ pub(crate) async fn session(command: SessionCommand, around: &Surroundings) -> a
             return follow::follow(&engine, &find(&engine, &id)?, from, format, around).await;
         }
         SessionCommand::Cancel { id } => return follow::cancel(&engine, &find(&engine, &id)?).await,
+        SessionCommand::Cost { id, json } => crate::cost::cost(&engine, &find(&engine, &id)?, json)?,
         SessionCommand::Rm { id } => remove(&engine, &find(&engine, &id)?)?,
         SessionCommand::Tree { id } => branches::tree(&engine, &find(&engine, &id)?)?,
         SessionCommand::Fork { id, at } => branches::fork(&engine, &find(&engine, &id)?, at)?,
@@ -87,7 +88,8 @@ fn list(engine: &Engine, workspace: Option<&std::path::Path>, limit: usize, json
     for session in sessions {
         let when = jiff::Timestamp::from_millisecond(i64::try_from(session.updated_ms)?)?;
         let when = when.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string();
-        let cost = session.cost_micros.map(|micros| format!("${}", limits::dollars(micros))).unwrap_or_default();
+        let least = if session.unpriced_calls > 0 { "≥" } else { "" };
+        let cost = session.cost_micros.map(|micros| format!("{least}${}", limits::dollars(micros))).unwrap_or_default();
         let end = session.last_end.map_or("unfinished".to_owned(), report::word);
         let steps = view::plural(u64::from(session.steps), "step");
         let title = view::first_line(&session.title);

@@ -12,6 +12,7 @@ use piton_models::http::HttpOptions;
 use piton_models::model::{Model, Nobody};
 use piton_models::provider::{self, PROBE_MS, PROVIDERS, Provider, ProviderSpec};
 use piton_models::recorded::{Recorded, Recorder};
+use piton_models::text_tools;
 use piton_tools::runner::RunnerCommand;
 use piton_tools::snapshot::{self, Snapshots};
 use piton_tools::tool::ToolSet;
@@ -49,10 +50,11 @@ pub(crate) async fn settings(
     let said = args.model.as_deref().or(had).or(config.model.as_deref());
     let http = http_options(&config, around);
     let mut models = match said {
-        Some(said) => {
-            said.split(',').map(|said| named_model(said.trim(), &config, around, &http)).collect::<Result<_, _>>()?
-        }
-        None => vec![find_model(around, &http).await?],
+        Some(said) => said
+            .split(',')
+            .map(|said| named_model(said.trim(), args.text_tools, &config, around, &http))
+            .collect::<Result<_, _>>()?,
+        None => vec![found_model(args.text_tools, &config, around, &http).await?],
     };
     if let Some(path) = &args.record {
         let is_used = std::fs::metadata(path).is_ok_and(|file| file.len() > 0);
@@ -65,7 +67,7 @@ pub(crate) async fn settings(
         }
     }
     let policy = policy(args, &config)?;
-    let has_no_price = |model: &&Arc<dyn Model>| model.price().is_none() && !is_free(model.name());
+    let has_no_price = |model: &&Arc<dyn Model>| model.price().is_none();
     if let Some(model) = models.iter().find(has_no_price).filter(|_| policy.budget.cost_micros.is_some()) {
         bail!(
             "the price of {} is not known here, so a limit in dollars cannot be kept. Limit the tokens instead, with \
@@ -77,12 +79,6 @@ pub(crate) async fn settings(
     settings.fallbacks = models;
     settings.policy = policy;
     Ok(settings)
-}
-
-/// Whether a model costs nothing by its nature: a server of this machine, or a recording.
-fn is_free(model: &str) -> bool {
-    let provider = model.split('/').next().unwrap_or_default();
-    provider == "recorded" || local_providers().any(|local| local.name == provider)
 }
 
 /// Settings with the default limits, nobody to ask.
@@ -165,9 +161,23 @@ fn without_questions(rules: Rules) -> Rules {
     answered
 }
 
-/// The model of this name.
+/// A model that can be found. `text_tools` wins over what the configuration says of it.
+async fn found_model(
+    text_tools: Option<text_tools::Mode>,
+    config: &Config,
+    around: &Surroundings,
+    http: &HttpOptions,
+) -> anyhow::Result<Arc<dyn Model>> {
+    let found = find_model(around).await?;
+    let name = found.model.as_deref().or_else(|| provider::find(&found.provider)?.default_model);
+    let text_tools = text_tools.unwrap_or_else(|| config.text_tools_of(&found.provider, name.unwrap_or_default()));
+    Ok(provider::open(&ProviderSpec { text_tools, ..found }, http)?)
+}
+
+/// The model of this name. `text_tools` wins over what the configuration says of it.
 fn named_model(
     said: &str,
+    text_tools: Option<text_tools::Mode>,
     config: &Config,
     around: &Surroundings,
     http: &HttpOptions,
@@ -185,10 +195,12 @@ fn named_model(
         let cassette = Recorded::parse(&text).with_context(|| path.clone())?;
         return Ok(Arc::new(cassette.named(format!("recorded/{path}"))));
     }
+    let text_tools = text_tools.unwrap_or_else(|| config.text_tools_of(name, model.as_deref().unwrap_or_default()));
     let spec = match config.providers.get(name) {
         Some(server) => own_server(name, model, server, around)?,
         None => spec(name, model, around),
     };
+    let spec = ProviderSpec { text_tools, ..spec };
     Ok(provider::open(&spec, http)?)
 }
 
@@ -216,7 +228,14 @@ fn own_server(
         "which model of {name}? name one as {name}/MODEL"
     );
     let base_url = Some(server.base_url.clone());
-    Ok(ProviderSpec { provider: provider.to_owned(), model, base_url, key, label: Some(name.to_owned()) })
+    Ok(ProviderSpec {
+        provider: provider.to_owned(),
+        model,
+        base_url,
+        key,
+        label: Some(name.to_owned()),
+        ..ProviderSpec::default()
+    })
 }
 
 /// The key that a command prints.
@@ -240,7 +259,7 @@ pub(crate) fn spec(name: &str, model: Option<String>, around: &Surroundings) -> 
         model,
         base_url: base_url.map(str::to_owned),
         key: key.map(str::to_owned),
-        label: None,
+        ..ProviderSpec::default()
     }
 }
 
@@ -266,16 +285,16 @@ pub(crate) fn probe_options() -> HttpOptions {
 
 /// The servers of this machine that need no key.
 pub(crate) fn local_providers() -> impl Iterator<Item = &'static Provider> {
-    PROVIDERS.iter().filter(|provider| provider.key_variables.is_empty() && provider.base_url.contains("127.0.0.1"))
+    PROVIDERS.iter().filter(|provider| provider.is_on_this_machine())
 }
 
 /// The first provider with a key, else the first local server that answers.
-async fn find_model(around: &Surroundings, http: &HttpOptions) -> anyhow::Result<Arc<dyn Model>> {
+async fn find_model(around: &Surroundings) -> anyhow::Result<ProviderSpec> {
     let keyed = ["anthropic", "openai", "openrouter"];
     for name in keyed {
         let spec = spec(name, None, around);
         if spec.key.is_some() {
-            return Ok(provider::open(&spec, http)?);
+            return Ok(spec);
         }
     }
     for local in local_providers() {
@@ -283,7 +302,7 @@ async fn find_model(around: &Surroundings, http: &HttpOptions) -> anyhow::Result
         let Ok(models) = provider::list_models(&spec, &probe_options()).await else { continue };
         let Some(first) = models.first() else { continue };
         spec.model = Some(first.id.clone());
-        return Ok(provider::open(&spec, http)?);
+        return Ok(spec);
     }
     bail!(NO_MODEL)
 }

@@ -1,11 +1,12 @@
 //! Draws a running turn: prose on standard output as it comes, one line per tool call on standard error, and on a
 //! terminal a line that shows what is being waited for.
 
+use crate::cost::MISS_WORTH_TELLING_MICROS;
+use crate::report;
 use anstyle::{AnsiColor, Style};
 use piton_core::call::{CallInput, Outcome, Status};
 use piton_core::event::{Event, Record, Subject};
 use piton_core::ids::CallId;
-use piton_core::limits;
 use piton_core::message::{Part, ToolCall};
 use piton_core::model::Delta;
 use piton_engine::bus::{Live, Published};
@@ -51,6 +52,8 @@ pub(crate) struct TextView {
     /// Notices about undo that were shown.
     noticed: Vec<String>,
     frame: usize,
+    /// What misses of the provider's cache cost so far, in millionths of a dollar.
+    lost_micros: u64,
 }
 
 impl TextView {
@@ -72,6 +75,7 @@ impl TextView {
             trees: Vec::new(),
             noticed: Vec::new(),
             frame: 0,
+            lost_micros: 0,
         }
     }
 
@@ -132,7 +136,10 @@ impl TextView {
         self.set_off();
         let spent = &report.spent;
         let usage = &spent.usage;
-        let cost = spent.cost_micros.map(|micros| format!(" · ${}", limits::dollars(micros))).unwrap_or_default();
+        let cost = match (spent.cost_micros.unwrap_or(0), spent.unpriced_calls) {
+            (0, 0) => String::new(),
+            (_, unpriced) => format!(" · {}", report::cost(spent.cost_micros, unpriced)),
+        };
         let cached = match usage.cache_read_tokens {
             0 => String::new(),
             read => format!(" ({} cached)", thousands(read)),
@@ -147,6 +154,11 @@ impl TextView {
             spent.duration_ms as f64 / 1000.0,
         );
         write_stderr(&line);
+    }
+
+    /// Whether misses of the provider's cache cost enough to tell of it.
+    pub(crate) fn has_missed_the_cache(&self) -> bool {
+        !self.quiet && self.lost_micros >= MISS_WORTH_TELLING_MICROS
     }
 
     /// A line for people, beside the answer.
@@ -212,7 +224,10 @@ impl TextView {
                 (self.shown_chars, self.midway) = (0, false);
                 self.wait_for("waiting for the model".to_owned());
             }
-            Event::MessageFinished { reply, .. } => self.finish_message(&reply.parts),
+            Event::MessageFinished { reply, prompt, .. } => {
+                self.lost_micros += prompt.as_ref().and_then(|prompt| prompt.lost_micros).unwrap_or(0);
+                self.finish_message(&reply.parts);
+            }
             Event::ModelFailed { error, retry_at_ms: Some(at_ms), abandoned, attempt, .. } => {
                 let wait_ms = at_ms.saturating_sub(record.at_ms);
                 self.failed_attempt(&error.message, *attempt, wait_ms, abandoned);
@@ -252,7 +267,8 @@ impl TextView {
             | Event::RewindStarted { .. }
             | Event::RewindFinished { .. }
             | Event::CancelRequested { .. }
-            | Event::DeadlinePassed {} => {}
+            | Event::DeadlinePassed {}
+            | Event::BudgetShort { .. } => {}
         }
     }
 

@@ -3,6 +3,8 @@
 //!
 //! Fragments that stream by (text, reasoning, tool output) are not events: see [`crate::model::Delta`].
 
+use crate::budget::Bound;
+use crate::cache::Prompt;
 use crate::call::{Outcome, ToolClass};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::limits::Policy;
@@ -110,6 +112,12 @@ pub enum Event {
         /// What it cost, in millionths of a US dollar, where the price is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_micros: Option<u64>,
+        /// What it used at most, where the provider did not say what it used.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at_most: Option<Bound>,
+        /// What the request was made of, for the cache ledger. Absent in sessions of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        prompt: Option<Box<Prompt>>,
     },
     /// An attempt to get a reply failed.
     ModelFailed {
@@ -122,6 +130,12 @@ pub enum Event {
         /// What it used all the same: an empty answer is billed too.
         #[serde(default)]
         usage: Usage,
+        /// What that cost, in millionths of a US dollar, where the price is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost_micros: Option<u64>,
+        /// What it used at most, where it may be billed and nobody said what it used. Counts against the budget.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at_most: Option<Bound>,
         /// What had streamed before it failed. Shown as abandoned; the model never sees it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         abandoned: Vec<Part>,
@@ -258,6 +272,13 @@ pub enum Event {
     },
     /// The turn's wall-clock budget is used up.
     DeadlinePassed {},
+    /// What is left of the budget is less than the next model call can need. The call was not made.
+    BudgetShort {
+        /// The step it would have belonged to.
+        step: u32,
+        /// What would have been needed, and what is left.
+        detail: String,
+    },
     /// The turn is over.
     TurnEnded {
         /// Which turn.
@@ -448,8 +469,16 @@ pub struct Spent {
     /// Money, in millionths of a US dollar; `None` when no call had a known price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
+    /// Model calls that were or may have been billed and whose cost is not known: with any, `cost_micros` is a least.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unpriced_calls: u32,
     /// From the turn's start to its end, in milliseconds.
     pub duration_ms: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl Event {
@@ -482,6 +511,7 @@ impl Event {
             Self::RewindFinished { .. } => "rewind_finished",
             Self::CancelRequested { .. } => "cancel_requested",
             Self::DeadlinePassed {} => "deadline_passed",
+            Self::BudgetShort { .. } => "budget_short",
             Self::TurnEnded { .. } => "turn_ended",
         }
     }

@@ -16,6 +16,8 @@ pub mod branch;
 mod batch;
 pub mod request;
 pub mod limits;
+pub mod budget;
+pub mod cache;
 pub mod retry;
 pub mod progress;
 pub mod permission;

@@ -1,5 +1,6 @@
 //! Every limit of the loop, each with its unit, its reason and who feels it; and the presets that are named sets of them.
 
+use crate::budget::Bound;
 use crate::permission::Rules;
 use crate::progress::{Compare, NoProgress};
 use crate::retry::{BeyondCap, Jitter, RetryPolicy};
@@ -34,6 +35,14 @@ pub const STREAM_STALL_MS: u64 = 60_000;
 pub const BASH_DEFAULT_MS: u64 = 120_000;
 /// The most time a model may give a shell command, in milliseconds.
 pub const BASH_MAX_MS: u64 = 600_000;
+
+/// Tokens of reply that a budget must leave for a call to be worth making: room for an edit or an answer.
+pub const MIN_REPLY_TOKENS: u32 = 1_000;
+/// Tokens of reply that a model can write of which nothing is known: as many as the largest windows hold.
+pub const UNKNOWN_REPLY_TOKENS: u32 = 1_048_576;
+/// Tokens of reply that such a model is asked for when a budget cannot leave it the whole of that. More than most small
+/// servers allow would be refused.
+pub const REPLY_TOKENS_NEAR_LIMIT: u32 = 8_192;
 
 /// The rules one turn runs by. Recorded in the event that starts the turn, so that a resumed turn decides as the first
 /// run would have.
@@ -78,13 +87,14 @@ pub enum LastStep {
     Plain,
 }
 
-/// What one turn may spend; `None` for no limit. Checked before each model call and each tool call.
+/// What one turn may spend; `None` for no limit. A model call is made only if it fits at its worst
+/// ([`crate::budget`]); tool calls are run while anything is left.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Budget {
     /// Input and output tokens, cache reads included.
     pub tokens: Option<u64>,
-    /// Money, in millionths of a US dollar; counts only calls whose price is known.
+    /// Money, in millionths of a US dollar. A model whose price is not known is not asked.
     pub cost_micros: Option<u64>,
     /// Wall-clock time since the turn started, in milliseconds.
     pub wall_clock_ms: Option<u64>,
@@ -158,12 +168,14 @@ impl Policy {
 
 impl Budget {
     /// Which part of the budget is used up, in words, or `None`. Time is watched by a timer of its own.
-    pub fn spent(&self, tokens: u64, cost_micros: u64) -> Option<String> {
+    pub fn spent(&self, used: &Bound) -> Option<String> {
+        let Bound { tokens, cost_micros } = *used;
         if let Some(most) = self.tokens.filter(|most| tokens >= *most) {
             return Some(format!("{tokens} of {most} tokens used"));
         }
-        let most = self.cost_micros.filter(|most| cost_micros >= *most)?;
-        Some(format!("${} of ${} spent", dollars(cost_micros), dollars(most)))
+        let cost = cost_micros.unwrap_or(0);
+        let most = self.cost_micros.filter(|most| cost >= *most)?;
+        Some(format!("${} of ${} spent", dollars(cost), dollars(most)))
     }
 }
 

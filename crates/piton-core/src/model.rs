@@ -162,6 +162,24 @@ impl ModelErrorKind {
         }
     }
 
+    /// Whether the provider may bill for a call that failed like this, even where nothing of its reply was seen: it may
+    /// have worked, and never said what it used. It may in any case where something was seen.
+    pub fn may_be_billed(self) -> bool {
+        match self {
+            Self::CutStream | Self::Stalled | Self::Malformed | Self::EmptyReply | Self::Interrupted => true,
+            Self::RateLimited
+            | Self::Overloaded
+            | Self::Server
+            | Self::Network
+            | Self::WindowExceeded
+            | Self::Auth
+            | Self::NotFound
+            | Self::QuotaSpent
+            | Self::ContentFilter
+            | Self::InvalidRequest => false,
+        }
+    }
+
     /// Whether asking the same thing again may help.
     pub fn is_retryable(self) -> bool {
         match self {

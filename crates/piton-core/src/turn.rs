@@ -26,9 +26,10 @@
 
 mod work;
 
-use self::work::{After, AfterCompaction, Ending, TurnWork, Work, canceled, has_substance};
+use self::work::{After, AfterCompaction, Ending, TurnWork, Work, canceled, has_substance, short};
 use crate::batch::Batch;
 use crate::branch::Path;
+use crate::budget::Bound;
 use crate::call::{CallInput, Outcome, Status, ToolClass};
 use crate::event::{
     Delivery, Direction, Event, Moment, Origin, Record, Rewind, Spent, StepKind, Subject, Trigger, TurnEnd,
@@ -346,6 +347,11 @@ impl Session {
         self.work.turn.snapshot.as_deref()
     }
 
+    /// What the turn under way, or the last one, has used at most: what is known, and the worst of what is not.
+    pub fn used(&self) -> Bound {
+        self.work.turn.used()
+    }
+
     /// The rules of the turn under way, or of the last one.
     pub fn policy(&self) -> &Arc<Policy> {
         &self.work.turn.policy
@@ -382,7 +388,11 @@ impl Session {
         let ends_well = matches!(reply.finish, FinishReason::Stop | FinishReason::Other | FinishReason::ToolCalls);
         if ends_well && !has_substance(&reply.parts) {
             let error = ModelError::new(ModelErrorKind::EmptyReply, "the model sent an empty answer");
-            return self.failed(attempt, error, reply.usage, Vec::new(), now_ms, dice);
+            let mut event = self.failed(attempt, error, reply.usage, Vec::new(), now_ms, dice);
+            if let Event::ModelFailed { cost_micros: cost, .. } = &mut event {
+                *cost = cost_micros;
+            }
+            return event;
         }
         let mut position = 0;
         for part in &mut reply.parts {
@@ -391,7 +401,7 @@ impl Session {
                 position += 1;
             }
         }
-        Event::MessageFinished { step, attempt, reply, cost_micros }
+        Event::MessageFinished { step, attempt, reply, cost_micros, at_most: None, prompt: None }
     }
 
     /// Turns a failed model call into the event to record, deciding whether and when it is made again.
@@ -407,7 +417,16 @@ impl Session {
         let turn = &self.work.turn;
         let wait_ms = retry::wait_ms(&turn.policy.retry, &error, attempt, turn.failures + 1, dice);
         let retry_at_ms = wait_ms.map(|wait| now_ms.saturating_add(wait));
-        Event::ModelFailed { step: self.work.steps, attempt, error, usage, abandoned, retry_at_ms }
+        Event::ModelFailed {
+            step: self.work.steps,
+            attempt,
+            error,
+            usage,
+            cost_micros: None,
+            at_most: None,
+            abandoned,
+            retry_at_ms,
+        }
     }
 
     fn deadline_ms(&self) -> Option<TimeMs> {
@@ -458,12 +477,11 @@ impl Phase {
             (NextStep(_), Event::StepStarted { step, kind, note }) => {
                 work.start_step(*step, *kind, note.as_deref(), record.seq)
             }
-            (CallingModel { .. }, Event::MessageFinished { reply, cost_micros, .. }) => {
-                work.accept(reply, *cost_micros, record.seq)
+            (CallingModel { .. }, Event::MessageFinished { reply, .. }) => work.accept(reply, record),
+            (CallingModel { attempt }, Event::ModelFailed { error, retry_at_ms, .. }) => {
+                work.retry_or_fail(attempt, error, *retry_at_ms, record)
             }
-            (CallingModel { attempt }, Event::ModelFailed { error, usage, retry_at_ms, .. }) => {
-                work.retry_or_fail(attempt, error, usage, *retry_at_ms)
-            }
+            (CallingModel { .. }, Event::BudgetShort { detail, .. }) => Ending(short(detail)),
             (BackingOff { attempt, .. }, Event::BackoffPassed { .. }) => work.ask_again(attempt),
             (GivenUp { .. }, Event::ModelSwitched { model, compact_at_tokens, .. }) => {
                 work.turn.switch(model, *compact_at_tokens);
@@ -533,6 +551,7 @@ impl Phase {
             | Event::CompactionStarted { .. }
             | Event::CompactionFinished { .. }
             | Event::CompactionFailed { .. }
+            | Event::BudgetShort { .. }
             | Event::RewindFinished { .. }
             | Event::TurnEnded { .. }
             | Event::RewindStarted { .. }

@@ -2,6 +2,7 @@
 
 use piton_core::limits::Policy;
 use piton_core::permission::{Action, NotARule, Rule};
+use piton_models::text_tools;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -23,6 +24,9 @@ pub struct Config {
     /// Servers of one's own, by the name that stands before the slash of `model`.
     #[serde(default)]
     pub providers: BTreeMap<String, Server>,
+    /// What is done about calls in a model's text, by `provider` or `provider/name`; the whole name wins.
+    #[serde(default)]
+    pub text_tools: BTreeMap<String, text_tools::Mode>,
     /// What to do with calls of a tool: `bash = "allow"`. `*` is every tool.
     #[serde(default)]
     pub permission: BTreeMap<String, Action>,
@@ -130,6 +134,12 @@ impl Config {
         }
     }
 
+    /// What is done about calls in the text of this model.
+    pub fn text_tools_of(&self, provider: &str, model: &str) -> text_tools::Mode {
+        let whole = self.text_tools.get(&format!("{provider}/{model}"));
+        whole.or_else(|| self.text_tools.get(provider)).copied().unwrap_or_default()
+    }
+
     /// Changes a policy to what the file says. `*` comes first, so that a tool's own rule wins.
     pub fn apply(&self, policy: &mut Policy) {
         let limits = &self.limits;
@@ -169,6 +179,18 @@ mod tests {
         let class = piton_core::call::ToolClass::Opaque;
         assert_eq!(policy.permission.judge("bash", class), Action::Allow);
         assert_eq!(policy.permission.judge("edit", class), Action::Deny);
+    }
+
+    #[test]
+    fn what_is_said_of_one_model_wins_over_what_is_said_of_its_provider() {
+        let config =
+            Config::parse("[text_tools]\nmine = \"use_tool\"\n\"mine/a/b:1\" = \"hermes:first\"\n").expect("valid");
+        let mode = |text: &str| text.parse::<text_tools::Mode>().expect("a mode");
+        assert_eq!(config.text_tools_of("mine", "a/b:1"), mode("hermes:first"));
+        assert_eq!(config.text_tools_of("mine", "other"), mode("use_tool"));
+        assert_eq!(config.text_tools_of("ollama", "other"), mode("auto"));
+        let error = Config::parse("[text_tools]\nmine = \"xml\"").expect_err("no way to call tools").to_string();
+        assert!(error.contains("line 2") && error.contains("use_tool, hermes"), "{error}");
     }
 
     #[test]

@@ -24,6 +24,7 @@ use crate::engine::{Attendance, EngineError, Settings, TurnReport, now_ms};
 use crate::jobs::{self, Done, JobKey, Jobs, Start};
 use crate::journal::{Journal, JournalError, SessionDir};
 use crate::partial;
+use crate::prompt::{Permit, Prompts};
 use crate::rewind::{self, Plan, RewindError, Rewound, Scope};
 use piton_core::call::{Outcome, Status};
 use piton_core::event::{
@@ -99,6 +100,7 @@ pub(crate) struct Setup {
     pub(crate) session: Session,
     /// What is staged in the journal already.
     pub(crate) staged: Vec<Record>,
+    pub(crate) prompts: Prompts,
     pub(crate) settings: Settings,
     pub(crate) ledger: Arc<FileLedger>,
     pub(crate) bus: Bus,
@@ -121,6 +123,9 @@ pub(crate) struct Driver {
     bus: Bus,
     inbox: mpsc::UnboundedReceiver<Command>,
     jobs: Jobs,
+    prompts: Prompts,
+    /// The most tokens that the reply of the next call may have.
+    reply_cap: Option<u32>,
     /// Recorded but not yet committed, hence not yet published.
     staged: Vec<Arc<Record>>,
     /// Calls whose start was recorded by this process: these are run, others are settled.
@@ -155,7 +160,7 @@ enum Door {
 
 impl Driver {
     pub(crate) fn new(setup: Setup) -> Self {
-        let Setup { dir, journal, session, staged, settings, ledger, bus, inbox, commands } = setup;
+        let Setup { dir, journal, session, staged, prompts, settings, ledger, bus, inbox, commands } = setup;
         let frame = Frame {
             system: settings.system.clone(),
             tools: settings.tools.specs(),
@@ -175,6 +180,8 @@ impl Driver {
             bus,
             inbox,
             jobs: Jobs::new(),
+            prompts,
+            reply_cap: None,
             staged: staged.into_iter().map(Arc::new).collect(),
             started_here: HashSet::new(),
             waiting: Vec::new(),
@@ -240,6 +247,8 @@ impl Driver {
     /// Takes over what a killed process left: its turn goes on by our rules, and what only that process could have
     /// ended is ended.
     fn recover(&mut self) {
+        // By the rules it had: what its process asked when it was killed is what would be asked here.
+        drop(self.weigh_call());
         if self.session.is_in_turn() {
             let (model, fallbacks) = (self.settings.model.name().to_owned(), self.settings.fallback_names());
             self.record(Event::TurnResumed { model, fallbacks, policy: Box::new(self.policy()) });
@@ -251,7 +260,9 @@ impl Driver {
         if let Some((step, attempt)) = asked {
             let abandoned = partial::recover(&self.dir.partial(), step, attempt);
             let error = ModelError::new(ModelErrorKind::Interrupted, "Piton was stopped while the model was asked");
-            let event = self.session.failed(attempt, error, Usage::default(), abandoned, now_ms(), dice());
+            let mut event = self.session.failed(attempt, error, Usage::default(), abandoned, now_ms(), dice());
+            let model = Arc::clone(self.model());
+            self.prompts.complete(&mut event, &*model);
             self.record(event);
         }
     }
@@ -383,11 +394,8 @@ impl Driver {
 
     /// Turns a job's end into the event it is.
     fn take(&mut self, done: Done) {
-        let event = match done {
-            Done::Replied { attempt, reply } => {
-                let cost = self.model().price().map(|price| price.cost_micros(&reply.usage));
-                self.session.replied(attempt, *reply, cost, now_ms(), dice())
-            }
+        let mut event = match done {
+            Done::Replied { attempt, reply } => self.session.replied(attempt, *reply, None, now_ms(), dice()),
             Done::ModelFailed { attempt, error, abandoned } => {
                 self.session.failed(attempt, error, Usage::default(), abandoned, now_ms(), dice())
             }
@@ -396,6 +404,10 @@ impl Driver {
             Done::Settled { call, outcome } => Event::CallSettled { call, outcome },
             Done::Snapshot { moment, taken, took } => self.snapshot_taken(moment, taken, took),
         };
+        if let Event::MessageFinished { .. } | Event::ModelFailed { .. } = event {
+            let model = Arc::clone(self.model());
+            self.prompts.complete(&mut event, &*model);
+        }
         self.record(event);
     }
 
@@ -406,6 +418,7 @@ impl Driver {
             self.started_here.insert(call.clone());
         }
         self.session.apply(&record);
+        self.prompts.hear(&record);
         if let Some(report) = TurnReport::of(&self.session, &record.event) {
             self.turn_ended(&report);
         }
@@ -430,6 +443,8 @@ impl Driver {
             if let Some(event) = self.session.due(now_ms()) {
                 self.record(event);
             } else if let Some(event) = self.instant_job() {
+                self.record(event);
+            } else if let Some(event) = self.weigh_call() {
                 self.record(event);
             } else {
                 return;
@@ -462,6 +477,23 @@ impl Driver {
             Err(error) => (None, vec![format!("no snapshot could be made: {error}")]),
         };
         Event::SnapshotTaken { step: self.session.step(), moment, tree, notices }
+    }
+
+    /// Weighs a model call that is about to be made: the event, if the budget does not cover it.
+    fn weigh_call(&mut self) -> Option<Event> {
+        let mut wanted = self.session.wanted().into_iter().filter(|job| !self.jobs.is_running(&JobKey::of(job)));
+        let step = wanted.find_map(|job| match job {
+            Job::CallModel { step, .. } => Some(step),
+            _ => None,
+        })?;
+        let model = Arc::clone(self.model());
+        match self.prompts.permit(&self.session, &self.frame, &*model) {
+            Permit::Granted(most) => {
+                self.reply_cap = most;
+                None
+            }
+            Permit::Short(detail) => Some(Event::BudgetShort { step, detail }),
+        }
     }
 
     /// A wanted job that takes no time: its event.
@@ -571,7 +603,8 @@ impl Driver {
     fn call_model(&mut self, step: u32, attempt: u32) {
         let model = self.model().clone();
         let name = model.name().split_once('/').map_or(model.name(), |(_, name)| name).to_owned();
-        let request = request::build(&self.session, &self.frame, &name);
+        let mut request = request::build(&self.session, &self.frame, &name);
+        request.max_output_tokens = self.reply_cap;
         let partial = partial::Partial::new(step, attempt, Some(self.dir.partial()));
         self.jobs.call_model(step, attempt, model.stream(request), partial, self.bus.clone());
     }

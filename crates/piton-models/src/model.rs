@@ -92,19 +92,65 @@ pub struct Price {
     pub cache_read: f64,
     /// Prompt tokens written to the provider's cache.
     pub cache_write: f64,
+    /// What is charged instead when the prompt is long.
+    pub long: Option<LongPrice>,
+}
+
+/// US dollars per million tokens of calls with a long prompt.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LongPrice {
+    /// A prompt with more tokens than this is long.
+    pub above_tokens: u64,
+    /// Prompt tokens that touch no cache.
+    pub input: f64,
+    /// Generated tokens.
+    pub output: f64,
+    /// Prompt tokens read from the provider's cache.
+    pub cache_read: f64,
+    /// Prompt tokens written to the provider's cache.
+    pub cache_write: f64,
 }
 
 impl Price {
+    /// What costs nothing by its nature: a server of this machine, a recording.
+    pub const FREE: Self = Self { input: 0.0, output: 0.0, cache_read: 0.0, cache_write: 0.0, long: None };
+
+    /// Whether nothing is ever charged.
+    pub fn is_free(&self) -> bool {
+        *self == Self::FREE
+    }
+
+    /// The rates of a call with so many prompt tokens.
+    pub fn of_prompt(&self, input_tokens: u64) -> Self {
+        match self.long {
+            Some(LongPrice { above_tokens, input, output, cache_read, cache_write }) if input_tokens > above_tokens => {
+                Self { input, output, cache_read, cache_write, long: None }
+            }
+            Some(_) | None => Self { long: None, ..*self },
+        }
+    }
+
+    /// The most that a prompt token can cost, in millionths of a dollar.
+    pub fn dearest_input(&self) -> f64 {
+        self.input.max(self.cache_write).max(self.cache_read)
+    }
+
+    /// What it would have saved to read these prompt tokens from the cache, in millionths of a dollar.
+    pub fn cache_saving_micros(&self, tokens: u64) -> u64 {
+        (tokens as f64 * (self.input - self.cache_read)).max(0.0).round() as u64
+    }
+
     /// What these tokens cost, in millionths of a dollar, rounded. Cached tokens are part of the input and are
     /// charged at their own rate instead.
     pub fn cost_micros(&self, usage: &Usage) -> u64 {
+        let price = self.of_prompt(usage.input_tokens);
         let cached = usage.cache_read_tokens.saturating_add(usage.cache_write_tokens);
         let plain = usage.input_tokens.saturating_sub(cached);
         let micros = [
-            (plain, self.input),
-            (usage.cache_read_tokens, self.cache_read),
-            (usage.cache_write_tokens, self.cache_write),
-            (usage.output_tokens, self.output),
+            (plain, price.input),
+            (usage.cache_read_tokens, price.cache_read),
+            (usage.cache_write_tokens, price.cache_write),
+            (usage.output_tokens, price.output),
         ]
         .iter()
         .map(|&(tokens, rate)| tokens as f64 * rate)
@@ -119,7 +165,7 @@ mod tests {
 
     #[test]
     fn cached_tokens_are_charged_once_at_their_own_rate() {
-        let price = Price { input: 3.0, output: 15.0, cache_read: 0.3, cache_write: 3.75 };
+        let price = Price { input: 3.0, output: 15.0, cache_read: 0.3, cache_write: 3.75, long: None };
         let usage = Usage {
             input_tokens: 1_000,
             output_tokens: 100,
@@ -128,5 +174,14 @@ mod tests {
             reasoning_tokens: 50,
         };
         assert_eq!(price.cost_micros(&usage), 300 + 1_500 + 240 + 375);
+    }
+
+    #[test]
+    fn a_long_prompt_pays_its_own_rates_for_all_of_it() {
+        let long = LongPrice { above_tokens: 200_000, input: 6.0, output: 22.5, cache_read: 0.6, cache_write: 7.5 };
+        let price = Price { input: 3.0, output: 15.0, cache_read: 0.3, cache_write: 3.75, long: Some(long) };
+        let usage = |input_tokens| Usage { input_tokens, output_tokens: 10, ..Usage::default() };
+        assert_eq!(price.cost_micros(&usage(200_000)), 600_000 + 150);
+        assert_eq!(price.cost_micros(&usage(200_001)), 1_200_006 + 225);
     }
 }

@@ -7,8 +7,9 @@ use crate::anthropic::DEFAULT_MAX_TOKENS;
 use crate::catalogue;
 use crate::chat::Dialect;
 use crate::http::{Http, HttpOptions};
-use crate::model::{Model, ModelLimits};
+use crate::model::{Model, ModelLimits, Price};
 use crate::remote::{Remote, Server, Wire};
+use crate::text_tools;
 use piton_core::model::{ModelError, ModelErrorKind};
 use reqwest::Url;
 use serde_json::Value;
@@ -199,6 +200,14 @@ pub const PROVIDERS: &[Provider] = &[
     local("vllm", "http://127.0.0.1:8000/v1", "https://docs.vllm.ai"),
 ];
 
+impl Provider {
+    /// Whether it is a server of this machine that nobody bills for. One that any address can be given to is not: there
+    /// may be anybody behind it.
+    pub fn is_on_this_machine(&self) -> bool {
+        self.key_variables.is_empty() && self.base_url_variable.is_none() && self.base_url.contains("127.0.0.1")
+    }
+}
+
 /// A service that wants a key and speaks Chat Completions.
 const fn hosted(
     name: &'static str,
@@ -242,6 +251,8 @@ pub struct ProviderSpec {
     pub key: Option<String>,
     /// What people call this server, where it is one of their own and `provider` only says how to talk to it.
     pub label: Option<String>,
+    /// What is done about calls in its text.
+    pub text_tools: text_tools::Mode,
 }
 
 impl fmt::Debug for ProviderSpec {
@@ -252,6 +263,7 @@ impl fmt::Debug for ProviderSpec {
             .field("base_url", &self.base_url)
             .field("key", &self.key.as_ref().map(|_| "[key]"))
             .field("label", &self.label)
+            .field("text_tools", &self.text_tools)
             .finish()
     }
 }
@@ -309,16 +321,19 @@ pub fn open(spec: &ProviderSpec, options: &HttpOptions) -> Result<Arc<dyn Model>
     let url = address(provider, spec, Endpoint::Replies)?;
     // Somebody's own server may call anything by any name.
     let facts = if spec.label.is_some() { None } else { catalogue::look_up(provider.name, model) };
-    let (limits, price) = facts.map_or((ModelLimits::default(), None), |facts| (facts.limits, facts.price));
+    let has_tools = facts.as_ref().and_then(|facts| facts.tools);
+    let free = (spec.base_url.is_none() && provider.is_on_this_machine()).then_some(Price::FREE);
+    let (limits, price) = facts.map_or((ModelLimits::default(), free), |facts| (facts.limits, facts.price));
     let wire = wire(provider.protocol, &url, limits);
-    Ok(Arc::new(Remote {
+    let remote = Remote {
         name: format!("{}/{model}", spec.label.as_deref().unwrap_or(provider.name)),
         model: model.to_owned(),
         wire,
         server: Arc::new(Server { http: Http::new(options.clone()), url, wire, key }),
         limits,
         price,
-    }))
+    };
+    Ok(spec.text_tools.around(Arc::new(remote), model, has_tools))
 }
 
 fn wire(protocol: WireProtocol, url: &Url, limits: ModelLimits) -> Wire {
@@ -339,6 +354,7 @@ fn dialect(host: &str) -> Dialect {
         "api.openai.com" => Dialect::OpenAi,
         "api.mistral.ai" => Dialect::Mistral,
         "api.deepseek.com" | "api.moonshot.ai" | "api.moonshot.cn" | "api.kimi.com" => Dialect::Echoing,
+        "openrouter.ai" => Dialect::OpenRouter,
         _ => Dialect::Compatible,
     }
 }

@@ -187,7 +187,7 @@ impl Model for Recorded {
     }
 
     fn price(&self) -> Option<Price> {
-        None
+        Some(Price::FREE)
     }
 
     fn stream(&self, request: Request) -> ModelStream {

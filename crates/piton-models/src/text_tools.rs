@@ -7,7 +7,9 @@
 //!
 //! A [`Decoder`] reads one [`Dialect`] incrementally and shows text at once, save what may still become a marker.
 //! What is taught is our own `<use_tool>` grammar or Hermes' ([`Speech`]); what is understood is every dialect that
-//! open models were trained on. [`TextTools`] puts both around a model. Nothing here knows a wire format or runs a call.
+//! open models were trained on. [`TextTools`] puts both around a model; [`FoundTools`] only listens, to a model whose server
+//! should have parsed its calls. Which of them it is, if any, is a [`Mode`]. Nothing here knows a wire format or runs a
+//! call.
 //!
 //! Two promises, kept by every dialect and tested on all of them: a call of which anything but closing marks is
 //! missing never runs, and no piece of a marker is shown.
@@ -38,8 +40,12 @@ mod harmony;
 mod dialect;
 mod render;
 mod model;
+mod found;
+mod mode;
 
 pub use dialect::{Dialect, detect};
+pub use found::FoundTools;
+pub use mode::{Approach, Mode, NotAMode};
 pub use model::TextTools;
 pub use render::Speech;
 

@@ -21,7 +21,7 @@ fn spec(provider: &str, url: &str) -> ProviderSpec {
         model: Some("m".into()),
         base_url: Some(url.into()),
         key: Some("sk-test-key".into()),
-        label: None,
+        ..ProviderSpec::default()
     }
 }
 

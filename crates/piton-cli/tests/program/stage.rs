@@ -188,6 +188,15 @@ impl Ran {
         self
     }
 
+    /// Checks that standard output says this.
+    #[track_caller]
+    pub(crate) fn expect_stdout(self, words: &[&str]) -> Self {
+        for word in words {
+            assert!(self.stdout.contains(word), "`{word}` is not in: {}", self.stdout);
+        }
+        self
+    }
+
     /// Checks that standard error says this.
     #[track_caller]
     pub(crate) fn expect_said(self, words: &[&str]) -> Self {

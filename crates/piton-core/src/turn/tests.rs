@@ -977,6 +977,53 @@ fn a_token_budget_ends_the_turn_before_the_next_tool_call() {
 }
 
 #[test]
+fn a_call_that_the_budget_may_not_cover_is_not_made() {
+    check(
+        |b| {
+            b.say("go");
+            b.calls(&["read"]);
+            b.finish("c1_0");
+            assert_eq!(b.wanted(), "call_model(2, 1)");
+            b.happen(Event::BudgetShort { step: 2, detail: "the next call can cost $1, and $0.5 is left".into() });
+        },
+        expect![[r#"
+            user       go
+            assistant  read#c1_0
+            result     #c1_0 ok
+            end        budget: the next call can cost $1, and $0.5 is left
+        "#]],
+    );
+}
+
+#[test]
+fn a_failed_attempt_counts_with_the_worst_it_can_have_cost() {
+    let budget = Budget { cost_micros: Some(1_000), ..Budget::default() };
+    check_with(
+        Policy { budget, ..Policy::piton() },
+        |b| {
+            b.say("go");
+            let error = ModelError::new(ModelErrorKind::CutStream, "cut");
+            let mut event = b.session.failed(1, error, Usage::default(), vec![], 0, 0);
+            if let Event::ModelFailed { at_most, .. } = &mut event {
+                *at_most = Some(Bound { tokens: 700, cost_micros: Some(995) });
+            }
+            b.happen(event);
+            b.happen(Event::BackoffPassed { step: 1 });
+            assert_eq!(b.session.used(), Bound { tokens: 700, cost_micros: Some(995) });
+            b.calls(&["read"]);
+            assert_eq!(b.session.spent().cost_micros, Some(10), "what is known is told apart from what may be");
+            assert_eq!(b.session.spent().unpriced_calls, 1);
+        },
+        &expect![[r#"
+            user       go
+            assistant  read#c1_0
+            result     #c1_0 cancelled
+            end        budget: $0.0010 of $0.0010 spent
+        "#]],
+    );
+}
+
+#[test]
 fn the_wall_clock_stops_running_tools() {
     let budget = Budget { wall_clock_ms: Some(5_000), ..Budget::default() };
     check_with(
@@ -1203,12 +1250,16 @@ fn one_of_each_event() -> Vec<Event> {
             attempt: 1,
             reply: reply(vec![Part::text("x")], FinishReason::Stop),
             cost_micros: None,
+            at_most: None,
+            prompt: None,
         },
         Event::ModelFailed {
             step: 1,
             attempt: 1,
             error: ModelError::new(ModelErrorKind::Server, "x"),
             usage: Usage::default(),
+            cost_micros: None,
+            at_most: None,
             abandoned: vec![],
             retry_at_ms: Some(1),
         },
@@ -1242,6 +1293,7 @@ fn one_of_each_event() -> Vec<Event> {
         Event::CompactionFailed { trigger: Trigger::Forced, error: "x".into() },
         Event::CancelRequested { by: Canceller::User },
         Event::DeadlinePassed {},
+        Event::BudgetShort { step: 1, detail: "it is short".into() },
         Event::TurnEnded { turn: 1, end: TurnEnd::Completed, detail: None, spent: Spent::default() },
     ]
 }

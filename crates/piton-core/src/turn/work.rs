@@ -3,6 +3,7 @@
 
 use super::Phase;
 use crate::batch::{Batch, Snapshot};
+use crate::budget::Bound;
 use crate::call::{Outcome, Status};
 use crate::event::{
     Canceller, Decision, Delivery, Direction, Event, Origin, Record, Restore, Rewind, Spent, StepKind, Subject,
@@ -82,6 +83,8 @@ pub(super) struct TurnWork {
     pub(super) steps: u32,
     pub(super) kind: StepKind,
     pub(super) spent: Spent,
+    /// What calls may have used of which nobody said what they did.
+    pub(super) at_risk: Bound,
     pub(super) failures: u32,
     pub(super) compactions: u32,
     pub(super) cut_replies: u32,
@@ -217,8 +220,9 @@ impl Work {
         Phase::CallingModel { attempt: 1 }
     }
 
-    pub(super) fn accept(&mut self, reply: &Reply, cost_micros: Option<u64>, seq: Seq) -> Phase {
-        self.turn.spend(&reply.usage, cost_micros);
+    pub(super) fn accept(&mut self, reply: &Reply, record: &Record) -> Phase {
+        let seq = record.seq;
+        self.turn.pay(&record.event);
         self.turn.spent.steps += 1;
         if reply.usage.total() > 0 {
             self.context_tokens = reply.usage.total();
@@ -298,10 +302,10 @@ impl Work {
         &mut self,
         attempt: u32,
         error: &ModelError,
-        usage: &Usage,
         retry_at: Option<TimeMs>,
+        record: &Record,
     ) -> Phase {
-        self.turn.spend(usage, None);
+        self.turn.pay(&record.event);
         // Our own death is not the provider's fault.
         self.turn.failures += u32::from(error.kind != ModelErrorKind::Interrupted);
         let policy = &self.turn.policy;
@@ -557,6 +561,7 @@ impl TurnWork {
             steps: 0,
             kind: StepKind::Ordinary,
             spent: Spent::default(),
+            at_risk: Bound::default(),
             failures: 0,
             compactions: 0,
             cut_replies: 0,
@@ -568,15 +573,35 @@ impl TurnWork {
         }
     }
 
-    pub(super) fn spend(&mut self, usage: &Usage, cost_micros: Option<u64>) {
-        self.spent.usage.add(usage);
-        if let Some(cost) = cost_micros {
-            *self.spent.cost_micros.get_or_insert(0) += cost;
+    /// Counts what a call used, whichever way it ended.
+    pub(super) fn pay(&mut self, event: &Event) {
+        match event {
+            Event::MessageFinished { reply, cost_micros, at_most, .. } => {
+                self.spend(&reply.usage, *cost_micros, at_most.as_ref());
+            }
+            Event::ModelFailed { usage, cost_micros, at_most, .. } => self.spend(usage, *cost_micros, at_most.as_ref()),
+            _ => {}
         }
     }
 
+    fn spend(&mut self, usage: &Usage, cost_micros: Option<u64>, at_most: Option<&Bound>) {
+        self.spent.usage.add(usage);
+        match cost_micros {
+            Some(cost) => *self.spent.cost_micros.get_or_insert(0) += cost,
+            None => self.spent.unpriced_calls += u32::from(usage.total() > 0 || at_most.is_some()),
+        }
+        at_most.into_iter().for_each(|most| self.at_risk.add(most));
+    }
+
+    /// What is known to be used, and the worst of what is not known.
+    pub(super) fn used(&self) -> Bound {
+        let mut used = Bound { tokens: self.spent.usage.total(), cost_micros: self.spent.cost_micros };
+        used.add(&self.at_risk);
+        used
+    }
+
     pub(super) fn budget_spent(&self) -> Option<String> {
-        self.policy.budget.spent(self.spent.usage.total(), self.spent.cost_micros.unwrap_or(0))
+        self.policy.budget.spent(&self.used())
     }
 
     pub(super) fn out_of_steps(&self) -> Ending {
@@ -600,6 +625,10 @@ impl Ending {
     pub(super) fn new(end: TurnEnd, detail: impl Into<String>) -> Self {
         Self { end, detail: Some(detail.into()) }
     }
+}
+
+pub(super) fn short(detail: &str) -> Ending {
+    Ending::new(TurnEnd::Budget, detail)
 }
 
 pub(super) fn canceled(by: &Canceller) -> Ending {

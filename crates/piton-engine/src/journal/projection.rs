@@ -53,16 +53,16 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
                 writer.message(Some(*step), "user", "finished", &[Part::Note { text: text.clone() }])?;
             }
         }
-        Event::MessageFinished { step, attempt, reply, cost_micros } => {
+        Event::MessageFinished { step, attempt, reply, cost_micros, .. } => {
             writer.message(Some(*step), "assistant", "finished", &reply.parts)?;
             writer.usage(*step, *attempt, &reply.usage, *cost_micros)?;
         }
-        Event::ModelFailed { step, attempt, usage, abandoned, .. } => {
+        Event::ModelFailed { step, attempt, usage, cost_micros, at_most, abandoned, .. } => {
             if !abandoned.is_empty() {
                 writer.message(Some(*step), "assistant", "abandoned", abandoned)?;
             }
-            if usage.total() > 0 {
-                writer.usage(*step, *attempt, usage, None)?;
+            if usage.total() > 0 || at_most.is_some() {
+                writer.usage(*step, *attempt, usage, *cost_micros)?;
             }
         }
         Event::MessageCut { step, parts } => writer.message(Some(*step), "assistant", "interrupted", parts)?,
@@ -90,7 +90,8 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
         | Event::CompactionFinished { .. }
         | Event::CompactionFailed { .. }
         | Event::CancelRequested { .. }
-        | Event::DeadlinePassed {} => {}
+        | Event::DeadlinePassed {}
+        | Event::BudgetShort { .. } => {}
     }
     writer.run("UPDATE session SET updated_ms = ?", [record.at_ms])
 }

@@ -29,6 +29,9 @@ pub struct Summary {
     pub steps: u32,
     /// Money so far, in millionths of a US dollar; `None` when no reply had a known price.
     pub cost_micros: Option<u64>,
+    /// Model calls that were or may have been billed and whose cost is not known: with any, `cost_micros` is a least.
+    #[serde(default)]
+    pub unpriced_calls: u32,
     /// What it is doing, by its record.
     pub status: Activity,
     /// How its newest finished turn ended, once there is one.
@@ -50,7 +53,7 @@ pub enum Activity {
 /// Reads the row; `None` before the first commit.
 pub(super) fn read(conn: &Connection) -> Result<Option<Summary>, Fault> {
     let sql = "SELECT id, workspace, version, title, model, created_ms, updated_ms, turns, steps, cost_micros, status, \
-               last_end, parent_session, parent_seq FROM session";
+               last_end, parent_session, parent_seq, (SELECT count(*) FROM usage WHERE cost_micros IS NULL) FROM session";
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query([])?;
     Ok(rows.next()?.map(from_row).transpose()?)
@@ -72,6 +75,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Summary> {
         turns: row.get(7)?,
         steps: row.get(8)?,
         cost_micros: row.get(9)?,
+        unpriced_calls: row.get(14)?,
         status: if status == "running" { Activity::Running } else { Activity::Idle },
         last_end: last_end.and_then(|word| serde_json::from_value(word.into()).ok()),
         parent: parent.zip(parent_seq).map(|(session, seq)| Origin { session: SessionId(session), seq }),

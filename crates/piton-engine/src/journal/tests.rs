@@ -9,6 +9,8 @@ mod projections;
 mod reading;
 
 use super::*;
+use piton_core::budget::Bound;
+use piton_core::cache::{Prompt, Segment, SegmentKind};
 use piton_core::call::{CallInput, Outcome, ToolClass};
 use piton_core::event::{Canceller, Decision, Delivery, Spent, StepKind, Subject, Trigger, TurnEnd, Verdict as Ruling};
 use piton_core::ids::{CallId, MessageId, SessionId};
@@ -177,6 +179,8 @@ fn eventful_session() -> Vec<Event> {
         attempt: 1,
         error: ModelError::new(ModelErrorKind::CutStream, "cut"),
         usage,
+        cost_micros: None,
+        at_most: Some(Bound { tokens: 900, cost_micros: Some(40) }),
         abandoned: vec![Part::text("I will"), call("c1_0", "read", json!({ "path": "a" }))],
         retry_at_ms,
     };
@@ -211,6 +215,13 @@ fn eventful_session() -> Vec<Event> {
                 call("c1_1", "bash", json!({ "command": "rm -r /" })),
             ]),
             cost_micros: Some(1500),
+            at_most: None,
+            prompt: Some(Box::new(Prompt {
+                kept: 0,
+                new: vec![Segment { kind: SegmentKind::Frame, hash: 7, bytes: 90 }],
+                predicted_tokens: 0,
+                lost_micros: Some(0),
+            })),
         },
         Event::CallRequested { call: read.clone(), input: None, class: ToolClass::Read, verdict: Ruling::Allow },
         asked(&bash),
@@ -238,6 +249,8 @@ fn eventful_session() -> Vec<Event> {
             attempt: 1,
             reply: reply(vec![call("c2_0", "bash", json!({ "command": "make" }))]),
             cost_micros: None,
+            at_most: None,
+            prompt: None,
         },
         asked(&late),
         Event::ApprovalAsked { subject: Subject::Call(late.clone()) },
@@ -245,6 +258,7 @@ fn eventful_session() -> Vec<Event> {
         Event::CallStarted { call: late },
         Event::StepStarted { step: 3, kind: StepKind::Continue, note: None },
         Event::DeadlinePassed {},
+        Event::BudgetShort { step: 3, detail: "it is short".to_owned() },
         Event::CancelRequested { by: Canceller::User },
         Event::MessageCut { step: 3, parts: vec![Part::text("So ")] },
         Event::TurnEnded { turn: 1, end: TurnEnd::Canceled, detail: None, spent: Spent::default() },

@@ -1,7 +1,11 @@
 //! The request body of Messages. Same request, same bytes; one more message only adds bytes to `messages`, the cache
-//! marks aside: they sit on the newest two user messages and move along, which the provider's cache does not mind.
+//! marks aside. There may be four: at the end of tools and system, at the end of the project's context in the first
+//! message, and on the newest two user messages. The last two move along, which the provider's cache does not mind.
+//!
+//! What may change from step to step stands behind the messages. To the provider's cache `tool_choice` stands before
+//! them all the same: a step that forbids calls reads tools and system only.
 
-use crate::history::{self, Answer, IdRule, WireIds, sent_input, sent_name, speaks};
+use crate::history::{self, Answer, IdRule, WireIds, mark_cached, sent_input, sent_name, speaks};
 use piton_core::message::{Message, Part, Role};
 use piton_core::model::Request;
 use serde_json::{Map, Value, json};
@@ -13,31 +17,31 @@ pub const DEFAULT_MAX_TOKENS: u32 = 8_192;
 pub fn encode(request: &Request, max_tokens: u32) -> Value {
     let mut body = Map::new();
     body.insert("model".into(), request.model.clone().into());
-    body.insert("max_tokens".into(), request.max_output_tokens.unwrap_or(max_tokens).into());
-    if !request.system.is_empty() {
-        let mut block = json!({ "type": "text", "text": request.system });
-        mark_cached(&mut block);
-        body.insert("system".into(), vec![block].into());
-    }
     let mut tools: Vec<Value> = request
         .tools
         .iter()
         .map(|tool| json!({ "name": tool.name, "description": tool.description, "input_schema": tool.schema }))
         .collect();
+    let has_tools = !tools.is_empty();
     if let Some(last) = tools.last_mut() {
-        mark_cached(last);
-        body.insert("tools".into(), tools.into());
-        if !request.may_call {
-            body.insert("tool_choice".into(), json!({ "type": "none" }));
+        // The mark on the system prompt covers the tools: they stand before it.
+        if request.system.is_empty() {
+            mark_cached(last);
         }
+        body.insert("tools".into(), tools.into());
+    }
+    if !request.system.is_empty() {
+        let mut block = json!({ "type": "text", "text": request.system });
+        mark_cached(&mut block);
+        body.insert("system".into(), vec![block].into());
     }
     body.insert("messages".into(), messages(request).into());
+    body.insert("max_tokens".into(), request.max_output_tokens.unwrap_or(max_tokens).into());
+    if has_tools && !request.may_call {
+        body.insert("tool_choice".into(), json!({ "type": "none" }));
+    }
     body.insert("stream".into(), true.into());
     Value::Object(body)
-}
-
-fn mark_cached(block: &mut Value) {
-    block["cache_control"] = json!({ "type": "ephemeral" });
 }
 
 fn messages(request: &Request) -> Vec<Value> {
@@ -58,6 +62,9 @@ fn messages(request: &Request) -> Vec<Value> {
     }
     for turn in turns.iter_mut().rev().filter(|turn| turn.role == "user").take(2) {
         turn.blocks.last_mut().map(mark_cached).unwrap_or_default();
+    }
+    if let Some(block) = turns.first_mut().and_then(|first| first.blocks.get_mut(history::context_end(request)?)) {
+        mark_cached(block);
     }
     turns.into_iter().map(|turn| json!({ "role": turn.role, "content": turn.blocks })).collect()
 }

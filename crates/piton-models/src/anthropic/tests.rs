@@ -63,7 +63,7 @@ fn neighbours_are_merged_results_come_first_and_reasoning_needs_its_signature() 
     }
     expect![[r#"
         "user"
-          {"type":"text","text":"hi"}
+          {"type":"text","text":"hi","cache_control":{"type":"ephemeral"}}
           {"type":"text","text":"go on","cache_control":{"type":"ephemeral"}}
         "assistant"
           {"type":"thinking","thinking":"hm","signature":"S+/="}
@@ -79,21 +79,46 @@ fn neighbours_are_merged_results_come_first_and_reasoning_needs_its_signature() 
 }
 
 #[test]
-fn system_and_tools_are_marked_for_the_cache() {
+fn the_cache_is_marked_behind_tools_and_system_behind_the_context_and_on_the_newest_two_messages() {
+    let note = Part::Note { text: "Working folder: /w".into() };
+    let mut messages = vec![message(Role::User, vec![note, Part::text("hi")])];
+    for step in ["c1_0", "c2_0", "c3_0"] {
+        messages.push(message(Role::Assistant, vec![call(step, step, "")]));
+        let result = Part::ToolResult { call: step.into(), tool: "read".into(), outcome: Outcome::ok("A") };
+        messages.push(message(Role::Tool, vec![result]));
+    }
     let spec = |name: &str| ToolSpec {
         name: name.into(),
         description: "d".into(),
         schema: json!({ "type": "object" }),
         class: ToolClass::Read,
     };
-    let mut request = request(Vec::new());
-    request.tools = Arc::new([spec("a"), spec("b")]);
-    let body = encode(&request, 77);
-    assert_eq!(body["max_tokens"], 77);
-    assert_eq!(body["system"][0]["cache_control"]["type"], "ephemeral");
-    assert_eq!(body["tools"][0].get("cache_control"), None);
-    assert_eq!(body["tools"][1]["cache_control"]["type"], "ephemeral");
-    assert_eq!(body["tools"][1]["input_schema"], json!({ "type": "object" }));
+    let mut request = Request { tools: Arc::new([spec("a"), spec("b")]), system: "sys".into(), ..request(messages) };
+    assert_eq!(
+        marked(&encode(&request, 1)),
+        ["/system/0", "/messages/0/content/0", "/messages/4/content/0", "/messages/6/content/0"]
+    );
+    request.system.clear();
+    assert_eq!(marked(&encode(&request, 1))[0], "/tools/1", "without a system prompt the tools are marked themselves");
+}
+
+/// Where the marks are, as JSON pointers.
+fn marked(body: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut open = vec![(String::new(), body)];
+    while let Some((at, value)) = open.pop() {
+        if value.get("cache_control") == Some(&json!({ "type": "ephemeral" })) {
+            found.push(at.clone());
+        }
+        match value {
+            Value::Array(list) => {
+                open.extend(list.iter().enumerate().map(|(n, item)| (format!("{at}/{n}"), item)).rev());
+            }
+            Value::Object(map) => open.extend(map.iter().map(|(key, item)| (format!("{at}/{key}"), item)).rev()),
+            _ => {}
+        }
+    }
+    found
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! The request body of Chat Completions. Same request, same bytes; one more message only adds bytes to `messages`.
+//! The request body of Chat Completions. Same request, same bytes; one more message only adds bytes to `messages`, and
+//! what may change from step to step stands behind them.
 
 use crate::history::{self, IdRule, WireIds, sent_input, sent_name, speaks};
 use piton_core::message::{Message, Part, Role, ToolCall};
@@ -14,6 +15,8 @@ pub enum Dialect {
     Mistral,
     /// DeepSeek's and Moonshot's: once a model thinks, each of its messages must come back with reasoning.
     Echoing,
+    /// OpenRouter's, which hands the cache marks of Anthropic's models on.
+    OpenRouter,
     /// Everybody else.
     Compatible,
 }
@@ -22,21 +25,25 @@ pub enum Dialect {
 pub fn encode(request: &Request, dialect: Dialect) -> Value {
     let mut body = Map::new();
     body.insert("model".into(), request.model.clone().into());
-    body.insert("messages".into(), messages(request, dialect).into());
     if !request.tools.is_empty() {
         let tools = request.tools.iter().map(|tool| {
             let function = json!({ "name": tool.name, "description": tool.description, "parameters": tool.schema });
             json!({ "type": "function", "function": function })
         });
         body.insert("tools".into(), tools.collect());
-        if !request.may_call {
-            body.insert("tool_choice".into(), "none".into());
-        }
+    }
+    let mut list = messages(request, dialect);
+    if dialect == Dialect::OpenRouter && request.model.starts_with("anthropic/") {
+        mark_cached(&mut list, request);
+    }
+    body.insert("messages".into(), list.into());
+    if !request.tools.is_empty() && !request.may_call {
+        body.insert("tool_choice".into(), "none".into());
     }
     if let Some(tokens) = request.max_output_tokens {
         let key = match dialect {
             Dialect::OpenAi => "max_completion_tokens",
-            Dialect::Mistral | Dialect::Echoing | Dialect::Compatible => "max_tokens",
+            Dialect::Mistral | Dialect::Echoing | Dialect::OpenRouter | Dialect::Compatible => "max_tokens",
         };
         body.insert(key.into(), tokens.into());
     }
@@ -51,7 +58,7 @@ pub fn encode(request: &Request, dialect: Dialect) -> Value {
 fn messages(request: &Request, dialect: Dialect) -> Vec<Value> {
     let rule = match dialect {
         Dialect::Mistral => IdRule::Nine,
-        Dialect::OpenAi | Dialect::Echoing | Dialect::Compatible => IdRule::Free,
+        Dialect::OpenAi | Dialect::Echoing | Dialect::OpenRouter | Dialect::Compatible => IdRule::Free,
     };
     let ids = WireIds::of(&request.messages, rule);
     let mut list = Vec::new();
@@ -72,6 +79,35 @@ fn messages(request: &Request, dialect: Dialect) -> Vec<Value> {
         }
     }
     list
+}
+
+/// Marks what Anthropic's cache is to keep, at the places of [`crate::anthropic::encode`]. Only a block can carry a
+/// mark, so every text becomes one, whether it is marked now or not: a mark that moves on changes nothing else.
+fn mark_cached(list: &mut [Value], request: &Request) {
+    for message in list.iter_mut().filter(|message| message["role"] != "assistant") {
+        if let Value::String(text) = &message["content"] {
+            message["content"] = json!([{ "type": "text", "text": text }]);
+        }
+    }
+    let is_heard = |message: &Value| message["role"] == "user" || message["role"] == "tool";
+    // What stands between two replies is one message there.
+    let ends: Vec<usize> = (0..list.len())
+        .rev()
+        .filter(|&at| is_heard(&list[at]) && list.get(at + 1).is_none_or(|next| !is_heard(next)))
+        .take(2)
+        .collect();
+    let system = list.first().filter(|first| first["role"] == "system").map(|_| 0);
+    for at in ends.into_iter().chain(system) {
+        list[at]["content"]
+            .as_array_mut()
+            .and_then(|blocks| blocks.last_mut())
+            .map(history::mark_cached)
+            .unwrap_or_default();
+    }
+    let first = list.get_mut(usize::from(system.is_some()));
+    if let Some(block) = first.and_then(|first| first["content"].get_mut(history::context_end(request)?)) {
+        history::mark_cached(block);
+    }
 }
 
 /// A user message: a plain string, or blocks as soon as there is an image. Nothing to say, no message.

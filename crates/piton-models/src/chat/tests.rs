@@ -335,3 +335,30 @@ fn servers_that_insist_on_reasoning_get_some_in_every_message() {
     }
     assert_eq!(encode(&request(all), Dialect::Compatible)["messages"][1].get("reasoning_content"), None);
 }
+
+#[test]
+fn openrouter_is_told_what_anthropic_shall_keep_and_other_models_are_left_alone() {
+    let note = Part::Note { text: "Working folder: /w".into() };
+    let result = |id: &str| Part::ToolResult { call: id.into(), tool: "read".into(), outcome: Outcome::ok(id) };
+    let messages = vec![
+        message(Role::User, vec![note, Part::text("hi")]),
+        message(Role::Assistant, vec![call("c1_0", None), call("c1_1", None)]),
+        message(Role::Tool, vec![result("c1_0"), result("c1_1")]),
+        message(Role::User, vec![Part::text("faster")]),
+    ];
+    let mut request = Request { model: "anthropic/claude-sonnet-5".into(), system: "sys".into(), ..request(messages) };
+    let mut lines = String::new();
+    for message in encode(&request, Dialect::OpenRouter)["messages"].as_array().unwrap() {
+        writeln!(lines, "{}", message["content"]).unwrap();
+    }
+    expect![[r#"
+        [{"type":"text","text":"sys","cache_control":{"type":"ephemeral"}}]
+        [{"type":"text","text":"Working folder: /w","cache_control":{"type":"ephemeral"}},{"type":"text","text":"hi","cache_control":{"type":"ephemeral"}}]
+        null
+        [{"type":"text","text":"c1_0"}]
+        [{"type":"text","text":"c1_1"}]
+        [{"type":"text","text":"faster","cache_control":{"type":"ephemeral"}}]
+    "#]].assert_eq(&lines);
+    request.model = "openai/gpt-5.5".into();
+    assert_eq!(encode(&request, Dialect::OpenRouter), encode(&request, Dialect::Compatible));
+}

@@ -1,4 +1,5 @@
-//! The request body of Gemini. Same request, same bytes; one more message only adds bytes to `contents`.
+//! The request body of Gemini. Same request, same bytes; one more message only adds bytes to `contents`, and what may
+//! change from step to step stands behind them.
 
 use crate::history::{self, IdRule, WireIds, sent_input, sent_name, speaks};
 use crate::wire::text_at;
@@ -15,16 +16,16 @@ pub fn encode(request: &Request) -> Value {
     if !request.system.is_empty() {
         body.insert("systemInstruction".into(), json!({ "parts": [{ "text": request.system }] }));
     }
-    body.insert("contents".into(), contents(request).into());
     if !request.tools.is_empty() {
         let tools = request.tools.iter().map(|tool| {
             // Plain JSON Schema; the older `parameters` takes a dialect of its own.
             json!({ "name": tool.name, "description": tool.description, "parametersJsonSchema": tool.schema })
         });
         body.insert("tools".into(), json!([{ "functionDeclarations": tools.collect::<Value>() }]));
-        if !request.may_call {
-            body.insert("toolConfig".into(), json!({ "functionCallingConfig": { "mode": "NONE" } }));
-        }
+    }
+    body.insert("contents".into(), contents(request).into());
+    if !request.tools.is_empty() && !request.may_call {
+        body.insert("toolConfig".into(), json!({ "functionCallingConfig": { "mode": "NONE" } }));
     }
     let mut config = Map::new();
     if let Some(tokens) = request.max_output_tokens {

@@ -18,12 +18,12 @@ fn read(body: &Value) -> GeminiReply {
 fn a_request_names_no_model_and_keeps_results_apart_from_images() {
     expect![[r#"
         systemInstruction: {"parts":[{"text":"sys"}]}
+        tools: [{"functionDeclarations":[{"name":"read","description":"d","parametersJsonSchema":{"type":"object"}}]}]
           {"role":"user","parts":[{"text":"hi"},{"inlineData":{"mimeType":"image/png","data":"QUJD"}},{"text":"go on"}]}
           {"role":"model","parts":[{"text":"let me see"},{"functionCall":{"name":"read","args":{"path":"a"},"id":"x"}},{"functionCall":{"name":"grep","args":{"invalid_arguments":"{\"a"},"id":"c1_1"}}]}
           {"role":"user","parts":[{"functionResponse":{"name":"read","response":{"output":"A"},"id":"x"}},{"functionResponse":{"name":"read","response":{"error":"no"},"id":"c1_1"}}]}
           {"role":"user","parts":[{"inlineData":{"mimeType":"image/png","data":"QUJD"}}]}
           {"role":"model","parts":[{"text":"done"}]}
-        tools: [{"functionDeclarations":[{"name":"read","description":"d","parametersJsonSchema":{"type":"object"}}]}]
         generationConfig: {"maxOutputTokens":77,"thinkingConfig":{"includeThoughts":true}}
     "#]]
     .assert_eq(&lines(&encode(&request("gemini-2.5-pro", conversation())), "contents"));

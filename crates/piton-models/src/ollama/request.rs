@@ -1,4 +1,5 @@
-//! The request body of Ollama. Same request, same bytes; one more message only adds bytes to `messages`.
+//! The request body of Ollama. Same request, same bytes; one more message only adds bytes to `messages`, and
+//! what may change from step to step stands behind them.
 
 use super::reply::THINKING;
 use crate::history::{self, IdRule, WireIds, sent_input, sent_name, speaks};
@@ -10,7 +11,6 @@ use serde_json::{Map, Value, json};
 pub fn encode(request: &Request) -> Value {
     let mut body = Map::new();
     body.insert("model".into(), request.model.clone().into());
-    body.insert("messages".into(), messages(request).into());
     if !request.tools.is_empty() {
         let tools = request.tools.iter().map(|tool| {
             let function = json!({ "name": tool.name, "description": tool.description, "parameters": tool.schema });
@@ -18,6 +18,7 @@ pub fn encode(request: &Request) -> Value {
         });
         body.insert("tools".into(), tools.collect());
     }
+    body.insert("messages".into(), messages(request).into());
     if let Some(tokens) = request.max_output_tokens {
         body.insert("options".into(), json!({ "num_predict": tokens }));
     }

@@ -18,6 +18,7 @@ fn read(text: &str) -> Result<Reply, ModelError> {
 fn a_request_has_arguments_as_objects_and_images_apart() {
     expect![[r#"
         model: "m"
+        tools: [{"type":"function","function":{"name":"read","description":"d","parameters":{"type":"object"}}}]
           {"role":"system","content":"sys"}
           {"role":"user","content":"hi\n\ngo on","images":["QUJD"]}
           {"role":"assistant","content":"let me see","tool_calls":[{"id":"x","function":{"name":"read","arguments":{"path":"a"}}},{"id":"c1_1","function":{"name":"grep","arguments":{"invalid_arguments":"{\"a"}}}]}
@@ -25,7 +26,6 @@ fn a_request_has_arguments_as_objects_and_images_apart() {
           {"role":"user","content":"","images":["QUJD"]}
           {"role":"tool","content":"no","tool_name":"read","tool_call_id":"c1_1"}
           {"role":"assistant","content":"done"}
-        tools: [{"type":"function","function":{"name":"read","description":"d","parameters":{"type":"object"}}}]
         options: {"num_predict":77}
         stream: true
     "#]]

@@ -8,7 +8,7 @@ fn spec(provider: &str, base_url: &str) -> ProviderSpec {
         model: Some("m".into()),
         base_url: Some(base_url.into()),
         key: Some("sk-secret".into()),
-        label: None,
+        ..ProviderSpec::default()
     }
 }
 

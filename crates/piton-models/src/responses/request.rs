@@ -1,4 +1,5 @@
-//! The request body of Responses. Same request, same bytes; one more message only adds bytes to `input`.
+//! The request body of Responses. Same request, same bytes; one more message only adds bytes to `input`, and what
+//! may change from step to step stands behind it.
 
 use crate::history::{self, Answer, IdRule, WireIds, sent_input, sent_name, speaks};
 use crate::wire::text_at;
@@ -19,7 +20,6 @@ pub fn encode(request: &Request) -> Value {
     if !request.system.is_empty() {
         body.insert("instructions".into(), request.system.clone().into());
     }
-    body.insert("input".into(), input(request).into());
     if !request.tools.is_empty() {
         let tools = request.tools.iter().map(|tool| {
             // Strict is the default here, and refuses most schemas.
@@ -27,9 +27,10 @@ pub fn encode(request: &Request) -> Value {
                 "parameters": tool.schema, "strict": false })
         });
         body.insert("tools".into(), tools.collect());
-        if !request.may_call {
-            body.insert("tool_choice".into(), "none".into());
-        }
+    }
+    body.insert("input".into(), input(request).into());
+    if !request.tools.is_empty() && !request.may_call {
+        body.insert("tool_choice".into(), "none".into());
     }
     if let Some(tokens) = request.max_output_tokens {
         body.insert("max_output_tokens".into(), tokens.into());

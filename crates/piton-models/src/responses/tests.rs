@@ -23,6 +23,7 @@ fn a_request_asks_without_storage_and_answers_each_call() {
     expect![[r#"
         model: "gpt-5.4"
         instructions: "sys"
+        tools: [{"type":"function","name":"read","description":"d","parameters":{"type":"object"},"strict":false}]
           {"type":"message","role":"user","content":[{"type":"input_text","text":"hi"},{"type":"input_image","image_url":"data:image/png;base64,QUJD"},{"type":"input_text","text":"go on"}]}
           {"type":"message","role":"assistant","content":[{"type":"output_text","text":"let me see"}]}
           {"type":"function_call","call_id":"x","name":"read","arguments":"{\"path\":\"a\"}"}
@@ -30,7 +31,6 @@ fn a_request_asks_without_storage_and_answers_each_call() {
           {"type":"function_call_output","call_id":"x","output":[{"type":"input_text","text":"A"},{"type":"input_image","image_url":"data:image/png;base64,QUJD"}]}
           {"type":"function_call_output","call_id":"c1_1","output":"no"}
           {"type":"message","role":"assistant","content":[{"type":"output_text","text":"done"}]}
-        tools: [{"type":"function","name":"read","description":"d","parameters":{"type":"object"},"strict":false}]
         max_output_tokens: 77
         prompt_cache_key: "ses_1"
         include: ["reasoning.encrypted_content"]

@@ -1,4 +1,4 @@
-//! Which part of a Markdown text is code. A call that is quoted as code is talked about, not made.
+//! Which part of a Markdown text is code or quoted. A call that stands there is talked about, not made.
 //!
 //! Read one character at a time, and simpler than CommonMark where a stream has to be: inline code ends at the latest
 //! with its line, so that a stray backtick hides nothing below it.
@@ -10,6 +10,8 @@ pub(super) struct Code {
     run: Run,
     /// Something other than white space stands on this line.
     is_line_begun: bool,
+    /// This line begins with `>`, and no fence is open.
+    is_quote: bool,
     /// The fence's closing run was seen; it closes if nothing else stands on its line.
     is_closing: bool,
 }
@@ -45,10 +47,10 @@ struct Run {
 const FENCE: usize = 3;
 
 impl Code {
-    /// Whether `next` stands in code.
+    /// Whether `next` stands in code, or in a quotation.
     pub(super) fn holds(&mut self, next: char) -> bool {
         self.settle(next);
-        self.open != Open::Nothing
+        self.open != Open::Nothing || self.is_quote
     }
 
     /// Goes on by one character.
@@ -66,6 +68,7 @@ impl Code {
             '\n' => self.end_line(),
             _ if c.is_whitespace() => {}
             _ => {
+                self.is_quote |= c == '>' && !self.is_line_begun && self.open == Open::Nothing;
                 self.is_line_begun = true;
                 self.is_closing = false;
             }
@@ -106,6 +109,7 @@ impl Code {
             Open::Lines(fence) => Open::Lines(fence),
         };
         self.is_line_begun = false;
+        self.is_quote = false;
         self.is_closing = false;
     }
 }
@@ -139,6 +143,11 @@ mod tests {
     fn a_fence_ends_with_a_line_of_its_own() {
         assert_eq!(outside("```xml\na ``` b\n```x\n````\nc"), "```...\n.......\n....\n....\nc");
         assert_eq!(outside("  ~~~\n```\n~~~\nc"), "  ~~~\n...\n...\nc");
+    }
+
+    #[test]
+    fn a_quotation_ends_with_its_line() {
+        assert_eq!(outside("> a\nb > c\n  > d"), ">..\nb > c\n  >..");
     }
 
     #[test]

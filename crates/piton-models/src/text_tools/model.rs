@@ -68,14 +68,15 @@ impl<M: Model> Model for TextTools<M> {
 
 /// How a reply is listened to.
 #[derive(Clone)]
-struct Ear {
-    tools: Arc<[ToolSpec]>,
-    dialect: Option<Dialect>,
-    options: Options,
+pub(super) struct Ear {
+    pub(super) tools: Arc<[ToolSpec]>,
+    /// `None`: found out by looking.
+    pub(super) dialect: Option<Dialect>,
+    pub(super) options: Options,
 }
 
 /// Listens to the texts of one reply, one after another.
-struct Listener {
+pub(super) struct Listener {
     ear: Ear,
     decoder: Option<Box<dyn Decoder>>,
     /// Only the first call counts, and it came.
@@ -83,12 +84,12 @@ struct Listener {
 }
 
 impl Listener {
-    fn new(ear: Ear) -> Self {
+    pub(super) fn new(ear: Ear) -> Self {
         Self { ear, decoder: None, is_over: false }
     }
 
     /// More of the text.
-    fn hear(&mut self, text: &str) -> Vec<Event> {
+    pub(super) fn hear(&mut self, text: &str) -> Vec<Event> {
         if self.is_over || text.is_empty() {
             return Vec::new();
         }
@@ -158,10 +159,8 @@ impl Translation {
                 Event::Text(text) => deltas.push(Delta::Text { text }),
                 Event::Reasoning(text) => deltas.push(Delta::Reasoning { text }),
                 Event::Call(TextCall { id: _, name, input }) => {
-                    let index = self.calls;
+                    deltas.extend(began(self.calls, name, &input));
                     self.calls += 1;
-                    deltas.push(Delta::CallBegan { index, name });
-                    deltas.push(Delta::CallInput { index, json: written(&input) });
                 }
                 Event::Remnant(_) => {}
             }
@@ -170,7 +169,7 @@ impl Translation {
 }
 
 /// The whole reply. Where the server parsed the calls itself, they are the calls: some leave them in the text as well.
-fn translated(reply: Reply, ear: Ear) -> Reply {
+pub(super) fn translated(reply: Reply, ear: Ear) -> Reply {
     let is_parsed = reply.parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
     let mut listener = Listener::new(ear);
     let mut parts = Vec::new();
@@ -217,6 +216,16 @@ fn settled(finish: FinishReason, has_calls: bool) -> FinishReason {
         | FinishReason::ContentFilter
         | FinishReason::Error => finish,
     }
+}
+
+/// A reply's calls as its deltas would have told of them.
+pub(super) fn call_deltas(reply: &Reply) -> Vec<Delta> {
+    let calls = reply.parts.iter().filter_map(|part| if let Part::ToolCall(call) = part { Some(call) } else { None });
+    calls.enumerate().flat_map(|(index, call)| began(index, call.name.clone(), &call.input)).collect()
+}
+
+fn began(index: usize, name: String, input: &CallInput) -> [Delta; 2] {
+    [Delta::CallBegan { index, name }, Delta::CallInput { index, json: written(input) }]
 }
 
 fn written(input: &CallInput) -> String {

@@ -2,6 +2,7 @@
 //! at every position, and by a reader that has to find out the dialect first.
 
 mod dialects;
+mod found;
 mod properties;
 mod model;
 mod use_tool;

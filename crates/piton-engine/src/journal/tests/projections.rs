@@ -118,6 +118,7 @@ fn a_small_session_at_a_glance() {
         turns: 1,
         steps: 3,
         cost_micros: Some(1500),
+        unpriced_calls: 2,
         status: Activity::Idle,
         last_end: Some(TurnEnd::Canceled),
         parent: None,

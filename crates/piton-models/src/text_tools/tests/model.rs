@@ -13,7 +13,7 @@ use piton_core::model::{ModelEvent, Request};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 
-fn request(messages: Vec<Message>) -> Request {
+pub(super) fn request(messages: Vec<Message>) -> Request {
     Request {
         session: "s".into(),
         model: "m".into(),
@@ -27,7 +27,12 @@ fn request(messages: Vec<Message>) -> Request {
 
 /// Everything that the model streams for this cassette.
 async fn heard(model: impl Model) -> Vec<ModelEvent> {
-    model.stream(request(Vec::new())).map(|item| item.expect("the cassette has no errors")).collect().await
+    events(model, request(Vec::new())).await
+}
+
+/// Everything that the model streams for this request.
+pub(super) async fn events(model: impl Model, request: Request) -> Vec<ModelEvent> {
+    model.stream(request).map(|item| item.expect("the cassette has no errors")).collect().await
 }
 
 async fn check_reply(cassette: &str, options: Options, expect: &Expect) {

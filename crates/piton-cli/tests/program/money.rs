@@ -1,0 +1,170 @@
+//! What a run may cost, what it did cost, and what the provider's cache did for it.
+
+use crate::stage::{Ran, Stage, kill, until};
+use serde_json::{Value, json};
+
+/// A model with a price: $3 for a million tokens in, $3.75 with a write to the cache, $0.30 from it, $15 out.
+const PRICED: &str = "--model=anthropic/claude-sonnet-4-6";
+
+/// A step that runs a command, as the provider counts it.
+fn step(n: u32, input: u64, cached: u64) -> Value {
+    let usage = json!({ "input_tokens": input - cached, "cache_read_input_tokens": cached, "output_tokens": 100 });
+    json!({ "tools": [{ "name": "bash", "args": { "command": format!("echo {n}") } }], "usage": usage })
+}
+
+fn end(input: u64, cached: u64) -> Value {
+    let usage = json!({ "input_tokens": input - cached, "cache_read_input_tokens": cached, "output_tokens": 100 });
+    json!({ "text": "done", "usage": usage })
+}
+
+fn run(stage: &Stage, args: &[&str]) -> Ran {
+    let mut command = stage.piton(&["run", "--yes", "--format=stream-json", PRICED, "go"]);
+    command.args(args);
+    Ran::of(command)
+}
+
+fn bill(stage: &Stage, json: &[&str]) -> Ran {
+    let id = stage.session_dir().file_name().unwrap().to_str().unwrap().to_owned();
+    let mut command = stage.piton(&["session", "cost", &id]);
+    command.args(json);
+    Ran::of(command).expect_code(0)
+}
+
+#[test]
+fn a_budget_that_covers_no_call_ends_the_turn_before_the_first() {
+    let stage = Stage::new(json!([end(100, 0)]));
+    for flag in ["--max-cost=0.01", "--max-tokens=1500"] {
+        let ran = run(&stage, &[flag]).expect_code(6);
+        assert_eq!(ran.end(), "budget");
+        let detail = ran.result()["detail"].as_str().unwrap().to_owned();
+        assert!(detail.starts_with("the next call can ") && detail.contains("for a short reply"), "{detail}");
+        assert_eq!(ran.all("budget_short").len(), 1);
+    }
+    assert!(stage.provider.requests().is_empty(), "nothing was asked");
+}
+
+#[test]
+fn a_long_reply_is_capped_to_what_the_budget_leaves() {
+    let stage = Stage::new(json!([step(1, 1_000, 0), end(1_200, 0)]));
+    run(&stage, &["--max-cost=0.30"]).expect_code(0);
+    let caps: Vec<u64> =
+        stage.provider.requests().iter().map(|seen| seen.body["max_tokens"].as_u64().unwrap()).collect();
+    assert!(caps.iter().all(|cap| (1_000..20_000).contains(cap)), "{caps:?}");
+    assert!(caps[1] > caps[0], "what the provider has counted need not be guessed: {caps:?}");
+    let free = Stage::new(json!([end(4_000, 0)]));
+    run(&free, &[]).expect_code(0);
+    assert_eq!(free.provider.requests()[0].body["max_tokens"], 32_000, "without a budget nothing is capped");
+}
+
+#[test]
+fn whatever_the_model_does_no_more_than_the_budget_is_spent() {
+    // Each reply is as long as it was allowed to be.
+    let greedy = |n: u32| {
+        let usage = json!({ "input_tokens": 3_000 + 60 * n, "output_tokens": 1_000 });
+        json!({ "tools": [{ "name": "bash", "args": { "command": format!("echo {n}") } }], "usage": usage })
+    };
+    let stage = Stage::new((1..40).map(greedy).collect());
+    let ran = run(&stage, &["--max-cost=0.25"]).expect_code(6);
+    let spent = ran.result()["spent"]["cost_micros"].as_u64().unwrap();
+    assert!((100_000..=250_000).contains(&spent), "{spent}");
+}
+
+#[test]
+fn an_attempt_that_was_cut_counts_with_the_worst_it_can_have_cost() {
+    let stage = Stage::new(json!([{ "text": "I will", "end_early": true }, { "text": "done", "repeat": true }]));
+    let ran = run(&stage, &["--max-cost=0.10"]).expect_code(6);
+    assert_eq!(stage.provider.requests().len(), 1, "what is left may not cover a second");
+    let failed = &ran.all("model_failed")[0];
+    let at_most = failed["at_most"]["cost_micros"].as_u64().unwrap();
+    assert!((90_000..=100_000).contains(&at_most), "{failed}");
+    assert_eq!(ran.result()["spent"]["unpriced_calls"], 1);
+    bill(&stage, &[]).expect_stdout(&["step 1 failed", "cost unknown", "not told, at most"]);
+}
+
+#[test]
+fn refusals_cost_nothing_and_leave_the_budget_as_it_was() {
+    let busy = json!({ "status": 529, "body": { "error": { "message": "busy" } } });
+    let stage = Stage::new(json!([busy, busy, end(4_000, 0)]));
+    let ran = run(&stage, &["--max-cost=0.10"]).expect_code(0);
+    assert_eq!(ran.result()["spent"].get("unpriced_calls"), None);
+}
+
+#[test]
+fn a_run_that_is_resumed_after_a_kill_remembers_the_call_that_nobody_answered() {
+    let stage = Stage::new(json!([{ "stall": 60 }, end(4_000, 0)]));
+    let mut command = stage.piton(&["run", "--yes", PRICED, "--max-cost=0.10", "go"]);
+    let mut child = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
+    until("the model is asked", || stage.provider.requests().len() == 1);
+    kill(child.id(), rustix::process::Signal::KILL);
+    child.wait().unwrap();
+    let again = stage.piton(&["run", "--yes", "--format=stream-json", "--continue", "--max-cost=0.10"]);
+    let again = Ran::of(again).expect_code(6);
+    assert!(again.all("model_failed")[0]["at_most"]["cost_micros"].as_u64().unwrap() > 80_000, "{}", again.stdout);
+    assert_eq!(stage.provider.requests().len(), 1);
+}
+
+#[test]
+fn what_a_session_cost_is_told_by_step_by_turn_and_in_all() {
+    let stage = Stage::new(json!([step(1, 10_000, 0), step(2, 11_000, 10_000), end(12_000, 11_000)]));
+    let spent = run(&stage, &[]).expect_code(0).result()["spent"]["cost_micros"].clone();
+    let told = &bill(&stage, &["--json"]).events()[0];
+    assert_eq!(told["cost_micros"], spent);
+    assert_eq!(told["turns"][0]["calls"][0]["cost_micros"], 31_500);
+    assert_eq!(told["turns"][0]["calls"][1]["cost_micros"], 3_000 + 3_000 + 1_500);
+    assert_eq!(told["models"][0]["model"], "anthropic/claude-sonnet-4-6");
+    assert_eq!(
+        told["cache"],
+        json!({ "predicted_tokens": 21_000, "reported_tokens": 21_000, "misses": 0, "lost_micros": null })
+    );
+    bill(&stage, &[]).expect_stdout(&["turn 1", "step 3", "session", "no misses", "$0.0"]);
+}
+
+#[test]
+fn a_cache_that_the_provider_lost_is_told_with_its_cost() {
+    let stage = Stage::new(json!([step(1, 50_000, 0), end(51_000, 0)]));
+    let text = stage.piton(&["run", "--yes", PRICED, "go"]);
+    Ran::of(text).expect_code(0).expect_said(&[
+        "cache was missed",
+        "$0.1350",
+        "in step 2",
+        "not kept by the provider",
+        "piton session cost ses_",
+    ]);
+    let told = &bill(&stage, &["--json"]).events()[0];
+    let reading = &told["turns"][0]["calls"][1]["cache"];
+    assert_eq!((&reading["predicted_tokens"], &reading["reported_tokens"]), (&json!(50_000), &json!(0)));
+    assert_eq!((&reading["miss"]["cause"], &reading["lost_micros"]), (&json!("not_kept"), &json!(135_000)));
+}
+
+#[test]
+fn a_prefix_that_we_changed_is_told_apart_across_a_resume() {
+    let stage = Stage::new(json!([end(50_000, 0), end(51_000, 0), end(52_000, 51_000)]));
+    run(&stage, &[]).expect_code(0);
+    let other = stage.piton(&["run", "--yes", "--continue", "--model=anthropic/claude-opus-4-5", "more"]);
+    Ran::of(other).expect_code(0).expect_said(&["another model was asked"]);
+    Ran::of(stage.piton(&["run", "--yes", "--continue", "and more"])).expect_code(0);
+    let told = &bill(&stage, &["--json"]).events()[0];
+    let cache = |turn: usize| told["turns"][turn]["calls"][0]["cache"].clone();
+    assert_eq!(cache(1)["miss"]["cause"], "model_changed");
+    assert_eq!((&cache(2)["predicted_tokens"], &cache(2)["miss"]), (&json!(51_000), &Value::Null));
+    assert_eq!(told["models"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn an_unknown_price_is_unknown_and_never_zero() {
+    let stage = Stage::new(json!([{ "text": "done" }]));
+    stage.run(&["go"]).expect_code(0);
+    let told = &bill(&stage, &["--json"]).events()[0];
+    assert_eq!((&told["cost_micros"], &told["unpriced_calls"]), (&Value::Null, &json!(1)));
+    bill(&stage, &[]).expect_stdout(&["cost unknown"]);
+}
+
+#[test]
+fn what_is_known_in_part_is_a_least() {
+    let stage = Stage::new(json!([{ "text": "done" }, end(10_000, 0)]));
+    stage.run(&["go"]).expect_code(0);
+    Ran::of(stage.piton(&["run", "--yes", PRICED, "--continue", "go"])).expect_code(0);
+    bill(&stage, &[]).expect_stdout(&["session", "at least $0.0315"]);
+    let list = Ran::of(stage.piton(&["session", "list"])).expect_code(0);
+    assert!(list.stdout.contains("≥$0.0315"), "{}", list.stdout);
+}

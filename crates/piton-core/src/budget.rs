@@ -1,0 +1,203 @@
+//! What a model call may use at most, and whether a budget leaves room for it. Asked before each call, so that a budget
+//! is never overdrawn: what cannot be known beforehand counts as the worst it can be.
+
+use crate::limits::{Budget, MIN_REPLY_TOKENS, REPLY_TOKENS_NEAR_LIMIT, UNKNOWN_REPLY_TOKENS, dollars};
+use serde::{Deserialize, Serialize};
+
+/// An upper limit of what was or will be used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bound {
+    /// Input and output together.
+    pub tokens: u64,
+    /// Money, in millionths of a US dollar; `None` where the price is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micros: Option<u64>,
+}
+
+impl Bound {
+    /// Adds another.
+    pub fn add(&mut self, other: &Self) {
+        self.tokens = self.tokens.saturating_add(other.tokens);
+        if let Some(cost) = other.cost_micros {
+            self.cost_micros = Some(self.cost_micros.unwrap_or(0).saturating_add(cost));
+        }
+    }
+}
+
+/// The dearest rates of a model, in millionths of a US dollar for one token.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rates {
+    /// A prompt token, should it have to be written to the cache as well.
+    pub input: f64,
+    /// A generated token.
+    pub output: f64,
+}
+
+/// A model call that is about to be made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Call<'a> {
+    /// The model, for words to people.
+    pub model: &'a str,
+    /// The most tokens its prompt can have.
+    pub input_tokens: u64,
+    /// The most tokens its reply can have, where anybody knows: what was asked for, or what the model can.
+    pub output_tokens: Option<u32>,
+    /// What it costs, where that is known.
+    pub rates: Option<Rates>,
+}
+
+/// What a budget says of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Leave {
+    /// It fits, whatever it does.
+    Free,
+    /// It fits if its reply has no more tokens than these.
+    Capped(u32),
+    /// Not even a short reply fits. Says what would have been needed.
+    Short(String),
+}
+
+impl Call<'_> {
+    /// What it uses at most, with a reply of this many tokens.
+    pub fn at_most(&self, output_tokens: u32) -> Bound {
+        let output = u64::from(output_tokens);
+        let cost = |rates: Rates| (self.input_tokens as f64 * rates.input + output as f64 * rates.output).ceil() as u64;
+        Bound { tokens: self.input_tokens.saturating_add(output), cost_micros: self.rates.map(cost) }
+    }
+
+    /// Its longest reply: what nobody knows counts as the longest there is.
+    pub fn longest_reply(&self) -> u32 {
+        self.output_tokens.unwrap_or(UNKNOWN_REPLY_TOKENS)
+    }
+
+    /// Whether it may be made, when this much is used already.
+    pub fn leave(&self, budget: &Budget, used: &Bound) -> Leave {
+        let longest = self.longest_reply();
+        let shortest = longest.min(MIN_REPLY_TOKENS);
+        let mut room = u64::MAX;
+        if let Some(most) = budget.tokens {
+            let left = most.saturating_sub(used.tokens);
+            room = left.saturating_sub(self.input_tokens);
+            if room < u64::from(shortest) {
+                let need = self.at_most(shortest).tokens;
+                return Leave::Short(format!(
+                    "the next call can need {need} tokens ({} in, and {shortest} for a short reply), and {left} of {most} \
+                     are left",
+                    self.input_tokens
+                ));
+            }
+        }
+        if let Some(most) = budget.cost_micros {
+            let Some(rates) = self.rates else {
+                return Leave::Short(format!(
+                    "the price of {} is not known, so no call of it can be kept below it",
+                    self.model
+                ));
+            };
+            let left = most.saturating_sub(used.cost_micros.unwrap_or(0));
+            let need = self.at_most(shortest).cost_micros.unwrap_or(u64::MAX);
+            if need > left {
+                return Leave::Short(format!(
+                    "the next call can cost ${} ({} tokens in, and {shortest} for a short reply), and ${} of ${} is left",
+                    dollars(need),
+                    self.input_tokens,
+                    dollars(left),
+                    dollars(most)
+                ));
+            }
+            let left = left as f64 - self.input_tokens as f64 * rates.input;
+            if rates.output > 0.0 {
+                room = room.min((left / rates.output).floor() as u64);
+            }
+        }
+        if room >= u64::from(longest) {
+            return Leave::Free;
+        }
+        let usual = if self.output_tokens.is_some() { u32::MAX } else { REPLY_TOKENS_NEAR_LIMIT };
+        Leave::Capped(u32::try_from(room).unwrap_or(u32::MAX).min(usual).max(shortest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATES: Rates = Rates { input: 3.75, output: 15.0 };
+
+    fn call(input_tokens: u64, output_tokens: Option<u32>) -> Call<'static> {
+        Call { model: "a/m", input_tokens, output_tokens, rates: Some(RATES) }
+    }
+
+    fn money(micros: u64) -> Budget {
+        Budget { cost_micros: Some(micros), ..Budget::default() }
+    }
+
+    #[test]
+    fn a_call_that_fits_at_its_worst_is_left_alone() {
+        assert_eq!(call(10_000, Some(8_000)).leave(&money(157_500), &Bound::default()), Leave::Free);
+        assert_eq!(call(10_000, Some(8_000)).leave(&Budget::default(), &Bound::default()), Leave::Free);
+    }
+
+    #[test]
+    fn a_long_reply_is_cut_to_what_the_budget_leaves() {
+        // 37,500 for the prompt leave 62,500, which are 4,166 tokens.
+        assert_eq!(call(10_000, Some(32_000)).leave(&money(100_000), &Bound::default()), Leave::Capped(4_166));
+        let tokens = Budget { tokens: Some(20_000), ..Budget::default() };
+        let used = Bound { tokens: 5_000, cost_micros: None };
+        assert_eq!(call(10_000, Some(32_000)).leave(&tokens, &used), Leave::Capped(5_000));
+    }
+
+    #[test]
+    fn where_no_useful_reply_fits_the_call_is_not_made_and_what_it_needs_is_said() {
+        let used = Bound { tokens: 0, cost_micros: Some(70_000) };
+        let Leave::Short(words) = call(10_000, Some(32_000)).leave(&money(100_000), &used) else { panic!("it fits") };
+        assert_eq!(
+            words,
+            "the next call can cost $0.0525 (10000 tokens in, and 1000 for a short reply), and $0.0300 of $0.1000 is left"
+        );
+        let tokens = Budget { tokens: Some(10_500), ..Budget::default() };
+        let Leave::Short(words) = call(10_000, None).leave(&tokens, &Bound::default()) else { panic!("it fits") };
+        assert_eq!(
+            words,
+            "the next call can need 11000 tokens (10000 in, and 1000 for a short reply), and 10500 of 10500 are left"
+        );
+    }
+
+    #[test]
+    fn an_unknown_price_does_not_fit_any_budget_of_money_and_a_free_model_fits_all() {
+        let unknown = Call { rates: None, ..call(10, Some(10)) };
+        assert!(matches!(unknown.leave(&money(1_000_000_000), &Bound::default()), Leave::Short(_)));
+        let free = Call { rates: Some(Rates { input: 0.0, output: 0.0 }), ..call(10, Some(10)) };
+        assert_eq!(free.leave(&money(1), &Bound::default()), Leave::Free);
+    }
+
+    #[test]
+    fn whatever_is_left_a_call_that_is_made_keeps_within_it() {
+        let mut dice = fastrand::Rng::with_seed(7);
+        for _ in 0..100_000 {
+            let call = Call {
+                model: "a/m",
+                input_tokens: dice.u64(..300_000),
+                output_tokens: dice.bool().then(|| dice.u32(1..200_000)),
+                rates: Some(Rates { input: dice.f64() * 20.0, output: dice.f64() * 80.0 }),
+            };
+            let budget = Budget {
+                tokens: dice.bool().then(|| dice.u64(..2_000_000)),
+                cost_micros: dice.bool().then(|| dice.u64(..20_000_000)),
+                wall_clock_ms: None,
+            };
+            let used = Bound { tokens: dice.u64(..400_000), cost_micros: Some(dice.u64(..4_000_000)) };
+            let output = match call.leave(&budget, &used) {
+                Leave::Short(_) => continue,
+                Leave::Free => call.longest_reply(),
+                Leave::Capped(most) => most,
+            };
+            let mut total = call.at_most(output);
+            total.add(&used);
+            assert!(budget.tokens.is_none_or(|most| total.tokens <= most), "{call:?} {budget:?} {used:?}");
+            // A fraction of a millionth of a dollar is rounded up.
+            let cost = total.cost_micros.unwrap_or(u64::MAX);
+            assert!(budget.cost_micros.is_none_or(|most| cost <= most + 1), "{call:?} {budget:?} {used:?}");
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! What the next request is made of, measured without encoding it: each message is hashed once, when it is new. From
+//! this follow the cache ledger's entry of the request and the most it can cost.
+
+use piton_core::budget::{Bound, Call, Leave, Rates};
+use piton_core::cache::{CacheLedger, Prompt, Segment, SegmentKind};
+use piton_core::event::{Event, Record};
+use piton_core::message::{Message, Part, Role, Usage};
+use piton_core::request::Frame;
+use piton_core::turn::Session;
+use piton_models::model::Model;
+use std::sync::Arc;
+
+/// The most tokens a picture is counted for. Providers scale pictures down, so that more is hardly possible.
+const IMAGE_TOKENS: u64 = 10_000;
+
+/// The most tokens that stand around a part of a message on the wire: roles, ids, brackets.
+const AROUND_PART_TOKENS: u64 = 32;
+
+/// The prompts of a session: what was sent, and what is about to be.
+pub(crate) struct Prompts {
+    ledger: CacheLedger,
+    frame: Option<(String, Segment)>,
+    messages: Vec<(Arc<Message>, Segment)>,
+    /// The call under way.
+    call: Option<Asked>,
+}
+
+/// A call that was let go.
+struct Asked {
+    segments: Vec<Segment>,
+    at_most: Bound,
+}
+
+/// What a call may do.
+pub(crate) enum Permit {
+    /// It may be made, with a reply of so many tokens, where that is limited.
+    Granted(Option<u32>),
+    /// It may not be made. Says why.
+    Short(String),
+}
+
+impl Prompts {
+    /// The prompts of a session with this past.
+    pub(crate) fn new(records: &[Record]) -> Self {
+        Self { ledger: CacheLedger::fold(records), frame: None, messages: Vec::new(), call: None }
+    }
+
+    /// Takes notice of what happened.
+    pub(crate) fn hear(&mut self, record: &Record) {
+        self.ledger.apply(record);
+    }
+
+    /// Measures the next call and weighs it against the budget of its turn.
+    pub(crate) fn permit(&mut self, session: &Session, frame: &Frame, model: &dyn Model) -> Permit {
+        let segments = self.measure(session, frame, model.name());
+        let input_tokens = self.ledger.most_tokens(&segments);
+        let price = model.price().map(|price| price.of_prompt(input_tokens));
+        let call = Call {
+            model: model.name(),
+            input_tokens,
+            output_tokens: frame.max_output_tokens.or(model.limits().max_output_tokens),
+            rates: price.map(|price| Rates { input: price.dearest_input(), output: price.output }),
+        };
+        let (output, permit) = match call.leave(&session.policy().budget, &session.used()) {
+            Leave::Free => (call.longest_reply(), Permit::Granted(frame.max_output_tokens)),
+            Leave::Capped(most) => (most, Permit::Granted(Some(most))),
+            Leave::Short(detail) => return Permit::Short(detail),
+        };
+        self.call = Some(Asked { segments, at_most: call.at_most(output) });
+        permit
+    }
+
+    /// Completes the event that a call ended in: what its prompt was, and what it may have used where nobody says.
+    pub(crate) fn complete(&mut self, event: &mut Event, model: &dyn Model) {
+        let Some(call) = self.call.take() else { return };
+        match event {
+            Event::MessageFinished { reply, cost_micros, at_most, prompt, .. } => {
+                let is_counted = reply.usage.input_tokens > 0;
+                (*cost_micros, *at_most) = (cost(model, &reply.usage), (!is_counted).then_some(call.at_most));
+                *prompt = Some(Box::new(self.record(&call.segments, &reply.usage, model)));
+            }
+            Event::ModelFailed { error, usage, cost_micros, at_most, abandoned, .. } => {
+                let is_counted = usage.input_tokens > 0;
+                let may_be_billed = error.kind.may_be_billed() || !abandoned.is_empty();
+                *cost_micros = if is_counted { cost(model, usage) } else { None };
+                *at_most = (may_be_billed && !is_counted).then_some(call.at_most);
+            }
+            _ => {}
+        }
+    }
+
+    fn record(&self, segments: &[Segment], usage: &Usage, model: &dyn Model) -> Prompt {
+        let lost = self.ledger.lost_tokens(usage);
+        let lost_micros = model.price().map(|price| price.of_prompt(usage.input_tokens).cache_saving_micros(lost));
+        Prompt { lost_micros, ..self.ledger.compare(segments) }
+    }
+
+    fn measure(&mut self, session: &Session, frame: &Frame, model: &str) -> Vec<Segment> {
+        let first = match &self.frame {
+            Some((of, segment)) if of == model => *segment,
+            _ => {
+                let segment = measure_frame(frame, model);
+                self.frame = Some((model.to_owned(), segment));
+                segment
+            }
+        };
+        let mut known = std::mem::take(&mut self.messages).into_iter();
+        for message in session.transcript() {
+            let segment = match known.next() {
+                Some((before, segment)) if Arc::ptr_eq(&before, message) => segment,
+                _ => measure_message(message),
+            };
+            self.messages.push((Arc::clone(message), segment));
+        }
+        std::iter::once(first).chain(self.messages.iter().map(|(_, segment)| *segment)).collect()
+    }
+}
+
+/// What a call cost, where its price is known and its tokens were counted. A model that costs nothing costs that much
+/// uncounted, too.
+fn cost(model: &dyn Model, usage: &Usage) -> Option<u64> {
+    let price = model.price()?;
+    (usage.input_tokens > 0 || price.is_free()).then(|| price.cost_micros(usage))
+}
+
+/// A segment in the making.
+struct Scale {
+    hasher: blake3::Hasher,
+    bytes: u64,
+}
+
+impl Scale {
+    fn new(kind: SegmentKind) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&[kind as u8]);
+        Self { hasher, bytes: 0 }
+    }
+
+    fn add(&mut self, text: &str) {
+        let length = text.len() as u64;
+        self.hasher.update(&length.to_le_bytes()).update(text.as_bytes());
+        self.bytes = self.bytes.saturating_add(length);
+    }
+
+    fn segment(self, kind: SegmentKind) -> Segment {
+        let mut hash = [0; 8];
+        self.hasher.finalize_xof().fill(&mut hash);
+        Segment { kind, hash: u64::from_le_bytes(hash), bytes: self.bytes }
+    }
+}
+
+/// The version of Piton is part of it: another one may say the same messages in other words.
+fn measure_frame(frame: &Frame, model: &str) -> Segment {
+    let mut scale = Scale::new(SegmentKind::Frame);
+    scale.add(env!("CARGO_PKG_VERSION"));
+    scale.add(model);
+    scale.add(&frame.system);
+    for tool in frame.tools.iter() {
+        scale.add(&tool.name);
+        scale.add(&tool.description);
+        scale.add(&tool.schema.to_string());
+    }
+    scale.bytes += AROUND_PART_TOKENS * (1 + frame.tools.len() as u64);
+    scale.segment(SegmentKind::Frame)
+}
+
+fn measure_message(message: &Message) -> Segment {
+    let kind = match message.role {
+        Role::User => SegmentKind::User,
+        Role::Assistant => SegmentKind::Assistant,
+        Role::Tool => SegmentKind::Tool,
+    };
+    let mut scale = Scale::new(kind);
+    for part in &message.parts {
+        measure_part(part, &mut scale);
+        scale.bytes += AROUND_PART_TOKENS;
+    }
+    scale.segment(kind)
+}
+
+/// What of a part is sent. Of a tool's outcome that is the text only.
+fn measure_part(part: &Part, scale: &mut Scale) {
+    match part {
+        Part::ToolResult { call, tool, outcome } => {
+            scale.add(call.as_str());
+            scale.add(tool);
+            scale.add(if outcome.status.is_error() { "error" } else { "output" });
+            scale.add(&outcome.text);
+        }
+        Part::Image { media_type, data } => {
+            let before = scale.bytes;
+            scale.add(media_type);
+            scale.add(data);
+            scale.bytes = before + IMAGE_TOKENS;
+        }
+        Part::Text { .. } | Part::Reasoning { .. } | Part::ToolCall(_) | Part::Note { .. } => {
+            // Our own types always are JSON.
+            scale.add(&serde_json::to_string(part).unwrap_or_default());
+        }
+    }
+}

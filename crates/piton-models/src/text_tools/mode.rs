@@ -1,0 +1,139 @@
+//! When calls in text are spoken, taught or only looked for: what people say of it, and what it means for one model.
+
+use super::{Calls, Dialect, FoundTools, Options, Speech, TextTools, detect};
+use crate::model::Model;
+use serde::Deserialize;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// What is done about calls in a model's text. Written as the approach's name, with `:first` behind it if no call but
+/// a reply's first counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Mode {
+    /// How.
+    pub approach: Approach,
+    /// How many calls of a reply count.
+    pub calls: Calls,
+}
+
+/// How a model comes to its calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Approach {
+    /// By what is known of the model: one that has no calls is taught `<use_tool>`; one of a family that writes calls
+    /// as text, wherever a server does not parse them, is looked through; any other is left alone.
+    #[default]
+    Auto,
+    /// The server does it all.
+    Off,
+    /// The model is told of the tools in its prompt, and reads and writes calls as text.
+    Taught(Speech),
+    /// The server is told of the tools, and calls that it leaves in the text are found there. `None`: in any dialect.
+    Found(Option<Dialect>),
+}
+
+/// Every approach that has a name, in the order in which people are told of them.
+const NAMES: [(&str, Approach); 12] = [
+    ("auto", Approach::Auto),
+    ("off", Approach::Off),
+    ("use_tool", Approach::Taught(Speech::UseTool)),
+    ("hermes", Approach::Taught(Speech::Hermes)),
+    ("look", Approach::Found(None)),
+    ("qwen_coder", Approach::Found(Some(Dialect::QwenCoder))),
+    ("glm", Approach::Found(Some(Dialect::Glm))),
+    ("kimi", Approach::Found(Some(Dialect::Kimi))),
+    ("deepseek", Approach::Found(Some(Dialect::DeepSeek))),
+    ("mistral", Approach::Found(Some(Dialect::Mistral))),
+    ("llama", Approach::Found(Some(Dialect::Llama))),
+    ("harmony", Approach::Found(Some(Dialect::Harmony))),
+];
+
+/// What stands behind the name where only the first call counts.
+const FIRST: &str = ":first";
+
+/// A word that names no approach.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{word:?} is no way to call tools in text; there are {known}, each also with {FIRST} behind it")]
+pub struct NotAMode {
+    word: String,
+    known: String,
+}
+
+impl FromStr for Mode {
+    type Err = NotAMode;
+
+    fn from_str(text: &str) -> Result<Self, NotAMode> {
+        let (word, calls) = match text.strip_suffix(FIRST) {
+            Some(word) => (word, Calls::FirstOnly),
+            None => (text, Calls::All),
+        };
+        let known = || NAMES.map(|(name, _)| name).join(", ");
+        let (_, approach) = NAMES
+            .into_iter()
+            .find(|(name, _)| *name == word)
+            .ok_or_else(|| NotAMode { word: text.to_owned(), known: known() })?;
+        Ok(Self { approach, calls })
+    }
+}
+
+impl TryFrom<String> for Mode {
+    type Error = NotAMode;
+
+    fn try_from(text: String) -> Result<Self, NotAMode> {
+        text.parse()
+    }
+}
+
+impl Mode {
+    /// The model as it is to be asked. `has_tools` is what the catalogue knows of it.
+    pub(crate) fn around(self, model: Arc<dyn Model>, name: &str, has_tools: Option<bool>) -> Arc<dyn Model> {
+        let approach = match self.approach {
+            Approach::Auto => known(name, has_tools),
+            said @ (Approach::Off | Approach::Taught(_) | Approach::Found(_)) => said,
+        };
+        let options = Options { calls: self.calls, ..Options::default() };
+        match approach {
+            Approach::Auto | Approach::Off => model,
+            Approach::Taught(speech) => Arc::new(TextTools::new(model).teaching(speech).with(options)),
+            Approach::Found(dialect) => Arc::new(FoundTools::new(model, dialect, options)),
+        }
+    }
+}
+
+/// What is best for a model of which nothing was said.
+fn known(name: &str, has_tools: Option<bool>) -> Approach {
+    match (has_tools, detect(name)) {
+        (Some(false), _) => Approach::Taught(Speech::UseTool),
+        (Some(true) | None, Some(dialect)) => Approach::Found(Some(dialect)),
+        (Some(true) | None, None) => Approach::Off,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(text: &str) -> Result<Mode, String> {
+        text.parse().map_err(|error: NotAMode| error.to_string())
+    }
+
+    #[test]
+    fn a_mode_is_written_as_its_name() {
+        for (name, approach) in NAMES {
+            assert_eq!(mode(name), Ok(Mode { approach, calls: Calls::All }));
+            assert_eq!(mode(&format!("{name}{FIRST}")), Ok(Mode { approach, calls: Calls::FirstOnly }));
+        }
+        let error = mode("xml").expect_err("no name of ours");
+        assert!(error.contains("\"xml\"") && error.contains("use_tool, hermes"), "{error}");
+    }
+
+    #[test]
+    fn what_is_known_of_a_model_decides_where_nothing_is_said() {
+        assert_eq!(known("gemma-2-27b-it", Some(false)), Approach::Taught(Speech::UseTool));
+        assert_eq!(known("hermes-4-70b", Some(false)), Approach::Taught(Speech::UseTool));
+        assert_eq!(known("qwen3:4b", None), Approach::Found(Some(Dialect::Hermes)));
+        assert_eq!(known("kimi-k2", Some(true)), Approach::Found(Some(Dialect::Kimi)));
+        assert_eq!(known("gpt-5.4", Some(true)), Approach::Off);
+        assert_eq!(known("some-model", None), Approach::Off);
+    }
+}
