@@ -2,10 +2,13 @@
 
 use anyhow::{Context, ensure};
 use piton_models::catalogue;
+use piton_models::credentials::Cloud;
 use piton_models::provider::{PROVIDERS, Provider, WireProtocol};
 use std::fmt::Write;
 
 const PAGE: &str = "docs/providers.md";
+const FOR_ALL: &str = include_str!("catalogue/for_all.md");
+const ANYTHING_ELSE: &str = include_str!("catalogue/anything_else.md");
 
 /// Writes it.
 pub(crate) fn write() -> anyhow::Result<()> {
@@ -28,16 +31,11 @@ fn page() -> anyhow::Result<String> {
          knows, in this list or not.\n",
         catalogue::about()
     );
+    text.push_str(FOR_ALL);
     for provider in PROVIDERS {
         section(&mut text, provider)?;
     }
-    text.push_str(
-        "\n## Anything else\n\nA server that speaks one of the protocols, in `~/.config/piton/config.toml`:\n\n```toml\n\
-         [providers.mine]\nprotocol = \"chat\"            # chat, responses, anthropic, gemini or ollama\n\
-         base_url = \"https://models.corp.example/v1\"\nkey_variable = \"MINE_API_KEY\"   # or key_command = \"pass show mine\"\n\
-         ```\n\n```sh\npiton run --model mine/NAME \"…\"\n```\n\n\
-         If its model cannot call tools, or if calls come as text: [text-tools.md](text-tools.md).\n",
-    );
+    text.push_str(ANYTHING_ELSE);
     Ok(text)
 }
 
@@ -53,9 +51,21 @@ fn section(text: &mut String, provider: &Provider) -> anyhow::Result<()> {
     let models = if known.is_empty() { String::new() } else { format!(", {} models known", known.len()) };
     writeln!(text, "\n## {}\n\n{protocol}{models}. [Documentation]({})\n\n```sh", provider.name, provider.docs)?;
     if let Some(variable) = provider.key_variables.first() {
-        writeln!(text, "export {variable}=…")?;
+        writeln!(text, "export {variable}=…        # or: piton auth login {}", provider.name)?;
     }
-    if let Some(variable) = provider.base_url_variable.filter(|_| provider.base_url.is_empty()) {
+    let cloud = match provider.cloud {
+        Some(Cloud::Aws) => {
+            "export AWS_REGION=us-east-1        # and, in place of a key: AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY\n"
+        }
+        Some(Cloud::Google) => {
+            "export GOOGLE_CLOUD_PROJECT=…        # and, in place of a key: gcloud auth application-default login, or GOOGLE_APPLICATION_CREDENTIALS\n"
+        }
+        None => "",
+    };
+    text.push_str(cloud);
+    if let Some(variable) =
+        provider.base_url_variable.filter(|_| provider.base_url.is_empty() && provider.cloud.is_none())
+    {
         writeln!(text, "export {variable}={}", provider.base_url_example)?;
     }
     let model = provider.default_model.unwrap_or("NAME");

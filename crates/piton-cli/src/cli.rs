@@ -1,6 +1,8 @@
 //! The command line: what can be said, and nothing of what it means.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use piton_models::options::Effort;
 use piton_models::text_tools;
 use std::path::PathBuf;
 
@@ -33,6 +35,9 @@ pub(crate) enum Command {
     Session(SessionCommand),
     /// List the models that can be asked from here
     Models(ModelsArgs),
+    /// Keep a provider's key, list where keys are, or forget one
+    #[command(subcommand)]
+    Auth(AuthCommand),
     /// Say what Piton finds on this machine: keys by name, local servers, tools, the database
     Doctor,
     /// Print a completion script for a shell
@@ -54,6 +59,15 @@ pub(crate) struct RunArgs {
     /// calls that its server leaves in the text (docs/text-tools.md)
     #[arg(long, value_name = "HOW")]
     pub(crate) text_tools: Option<text_tools::Mode>,
+    /// How much the model thinks: none, minimal, low, medium, high, xhigh or max; each model gets the nearest it has
+    #[arg(long, value_name = "LEVEL", value_parser = effort())]
+    pub(crate) effort: Option<Effort>,
+    /// Most tokens of one answer, reasoning included
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_output: Option<u32>,
+    /// How much chance there is in the answers, from 0 to 2
+    #[arg(long, value_name = "T")]
+    pub(crate) temperature: Option<f64>,
     /// Run every tool without asking
     #[arg(short, long)]
     pub(crate) yes: bool,
@@ -93,6 +107,11 @@ pub(crate) struct RunArgs {
     /// Print the answer only
     #[arg(short, long)]
     pub(crate) quiet: bool,
+}
+
+/// One of the words for it; what is nearly one is answered with it.
+fn effort() -> impl TypedValueParser<Value = Effort> {
+    PossibleValuesParser::new(Effort::NAMES).try_map(|word| word.parse::<Effort>())
 }
 
 /// What `piton run` prints.
@@ -232,9 +251,32 @@ pub(crate) enum SessionCommand {
     },
 }
 
+/// `piton auth …`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuthCommand {
+    /// Keep a key: typed here without being shown, or piped in. In the keyring, or a file of your own where there is none
+    Login {
+        /// The provider, such as anthropic
+        provider: String,
+        /// In the file, even where there is a keyring
+        #[arg(long)]
+        file: bool,
+    },
+    /// Say for every provider with a key where it is found. Keys are not shown
+    List,
+    /// Forget the key that was kept
+    Logout {
+        /// The provider
+        provider: String,
+    },
+}
+
 /// `piton models`.
 #[derive(Debug, Args)]
 pub(crate) struct ModelsArgs {
+    /// Take windows and prices from this file or address (the shape of models.jsonl), now and from now on
+    #[arg(long, value_name = "FILE|URL")]
+    pub(crate) refresh: Option<String>,
     /// One JSON object per model
     #[arg(long)]
     pub(crate) json: bool,

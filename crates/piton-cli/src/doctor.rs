@@ -1,32 +1,43 @@
 //! `piton doctor`: what is found on this machine. Keys by name, never by value.
 
+use crate::cloud;
+use crate::keys::{self, Place};
 use crate::setup;
 use crate::surroundings::Surroundings;
 use crate::view;
+use piton_engine::config::Config;
 use piton_engine::engine::Engine;
 use piton_models::provider::{self, PROVIDERS};
-use std::path::{Path, PathBuf};
 
 /// Prints the findings. The exit code is 0 only if Piton could work.
 pub(crate) async fn doctor(around: &Surroundings) -> anyhow::Result<u8> {
     line("piton", &format!("{} ({})", env!("CARGO_PKG_VERSION"), around.exe.display()));
-    let mut healthy = configuration(around);
+    let config = setup::config(around);
+    let mut healthy = configuration(around, config.as_ref());
+    let config = config.unwrap_or_default();
     healthy &= sessions(around);
-    let models = keys(around) + local_servers(around).await;
+    let models = keys(&config, around).unwrap_or_else(|error| {
+        line("key", &format!("{error:#}"));
+        healthy = false;
+        0
+    }) + local_servers(&config, around).await;
     if models == 0 {
-        line("models", "none: set a key, or start a local server (`piton run` tells which)");
+        line(
+            "models",
+            "none: keep a key (`piton auth login PROVIDER`), or start a local server (`piton run` tells which)",
+        );
     }
     for tool in ["bash", "git", "bwrap"] {
-        let found = find_program(around, tool);
+        let found = around.find_program(tool);
         line(tool, &found.map_or("not found".to_owned(), |path| path.display().to_string()));
     }
     line("sandbox", "none yet: tools run with your rights, and ask before they act");
     Ok(if healthy && models > 0 { 0 } else { crate::report::EXIT_FAILED })
 }
 
-fn configuration(around: &Surroundings) -> bool {
+fn configuration(around: &Surroundings, config: Result<&Config, &anyhow::Error>) -> bool {
     let path = around.config_file.display();
-    match setup::config(around) {
+    match config {
         Ok(_) if around.config_file.exists() => line("config", &format!("{path}")),
         Ok(_) => line("config", &format!("{path} (not there; the defaults hold)")),
         Err(error) => {
@@ -50,21 +61,27 @@ fn sessions(around: &Surroundings) -> bool {
     true
 }
 
-fn keys(around: &Surroundings) -> usize {
+fn keys(config: &Config, around: &Surroundings) -> anyhow::Result<usize> {
     let mut found = 0;
-    for variable in PROVIDERS.iter().flat_map(|provider| provider.key_variables) {
-        if around.var(variable).is_some() {
-            line("key", &format!("{variable} is set"));
-            found += 1;
+    let own = config.providers.keys().map(String::as_str).filter(|name| provider::find(name).is_none());
+    for name in PROVIDERS.iter().map(|provider| provider.name).chain(own) {
+        match keys::places(name, config, around)?.first() {
+            None => match provider::find(name).and_then(|known| cloud::place(known, around)) {
+                None => continue,
+                Some(place) => line("key", &format!("{name}: by {place}")),
+            },
+            Some(Place::Variable(variable)) => line("key", &format!("{variable} is set ({name})")),
+            Some(place) => line("key", &format!("{name}: in {place}")),
         }
+        found += 1;
     }
-    found
+    Ok(found)
 }
 
-async fn local_servers(around: &Surroundings) -> usize {
+async fn local_servers(config: &Config, around: &Surroundings) -> usize {
     let mut found = 0;
     for provider in setup::local_providers() {
-        let spec = setup::spec(provider.name, None, around);
+        let Ok(spec) = setup::spec(provider.name, None, config, around) else { continue };
         let address = spec.base_url.as_deref().unwrap_or(provider.base_url);
         if let Ok(models) = provider::list_models(&spec, &setup::probe_options()).await {
             line(provider.name, &format!("{} at {}", view::plural(models.len() as u64, "model"), address));
@@ -72,11 +89,6 @@ async fn local_servers(around: &Surroundings) -> usize {
         }
     }
     found
-}
-
-fn find_program(around: &Surroundings, name: &str) -> Option<PathBuf> {
-    let path = around.var("PATH")?;
-    path.split(':').map(|dir| Path::new(dir).join(name)).find(|path| path.is_file())
 }
 
 fn line(what: &str, text: &str) {

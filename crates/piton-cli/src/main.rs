@@ -4,12 +4,15 @@
 //! `report` holds the words and exit codes, `view` draws a running turn, `surroundings` is all that is read from outside.
 
 mod ask;
+mod auth;
 mod branches;
 mod cli;
+mod cloud;
 mod cost;
 mod demo;
 mod doctor;
 mod follow;
+mod keys;
 mod models;
 mod report;
 mod run;
@@ -62,6 +65,7 @@ async fn obey(command: Command) -> u8 {
         Command::Redo(args) => undo::redo(args, &around).await,
         Command::Session(command) => sessions::session(command, &around).await,
         Command::Models(args) => models::models(&args, &around).await,
+        Command::Auth(command) => auth::auth(command, &around).await,
         Command::Doctor => doctor::doctor(&around).await,
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "piton", &mut std::io::stdout());

@@ -1,33 +1,40 @@
-//! `piton models`: which models can be asked from here.
+//! `piton models`: which models can be asked from here, and with whose key.
 
 use crate::cli::ModelsArgs;
+use crate::cloud;
+use crate::keys;
 use crate::setup;
 use crate::surroundings::Surroundings;
 use crate::view;
-use piton_models::provider::{self, PROVIDERS, Provider};
+use anyhow::Context;
+use piton_engine::config::Config;
+use piton_models::catalogue::Catalogue;
+use piton_models::http::fetch;
+use piton_models::provider::{self, ListedModel, PROVIDERS};
 use serde_json::json;
+use std::io::Write;
+use std::path::PathBuf;
 
-/// Lists them, provider by provider.
+/// Lists them, provider by provider. One that fails does not hide the others.
 pub(crate) async fn models(args: &ModelsArgs, around: &Surroundings) -> anyhow::Result<u8> {
+    let config = setup::config(around)?;
+    if let Some(source) = &args.refresh {
+        return refresh(source, &config, around).await;
+    }
+    let own = config.providers.iter().filter(|(_, server)| server.protocol.is_some()).map(|(name, _)| name.as_str());
     let mut found = 0;
-    let http = setup::http_options(&setup::config(around)?, around);
-    for provider in PROVIDERS {
-        let spec = setup::spec(provider.name, None, around);
-        let is_local = setup::local_providers().any(|local| local.name == provider.name);
-        // `openai-chat` without an address would be the llama.cpp of this machine a second time.
-        if spec.key.is_none() && spec.base_url.is_none() && !is_local {
-            continue;
-        }
-        let options = if is_local { setup::probe_options() } else { http.clone() };
-        match provider::list_models(&spec, &options).await {
+    for name in PROVIDERS.iter().map(|provider| provider.name).chain(own) {
+        match list(name, &config, around).await {
             Ok(models) => {
-                for model in models {
-                    found += 1;
-                    show(args, provider, &model.id, model.window_tokens);
+                let place = keys::places(name, &config, around)?.first().map(ToString::to_string);
+                let place = place.or_else(|| cloud::place(provider::find(name)?, around));
+                if let (Some(place), false) = (&place, args.json) {
+                    view::write_stderr(&format!("{name}: key from {place}\n"));
                 }
+                models.iter().for_each(|model| show(args, name, model, place.as_deref()));
+                found += models.len();
             }
-            Err(_) if is_local => {}
-            Err(error) => view::write_stderr(&format!("{}: {error}\n", provider.name)),
+            Err(error) => view::write_stderr(&format!("{name}: {error:#}\n")),
         }
     }
     if found == 0 {
@@ -37,15 +44,68 @@ pub(crate) async fn models(args: &ModelsArgs, around: &Surroundings) -> anyhow::
     Ok(0)
 }
 
-fn show(args: &ModelsArgs, provider: &Provider, id: &str, window: Option<u64>) {
-    let name = format!("{}/{id}", provider.name);
+/// Keeps a newer catalogue, if it is one; else everything stays as it is.
+async fn refresh(source: &str, config: &Config, around: &Surroundings) -> anyhow::Result<u8> {
+    /// Thirty times what is embedded.
+    const MAX_BYTES: usize = 10 << 20;
+    let bytes = if source.starts_with("http://") || source.starts_with("https://") {
+        fetch(source, &setup::http_options("", config, around)?, MAX_BYTES).await?
+    } else {
+        std::fs::read(source).with_context(|| format!("cannot read {source}"))?
+    };
+    let text = String::from_utf8(bytes).ok().with_context(|| format!("{source} is not text; nothing was changed"))?;
+    let checked = Catalogue::check(&text).with_context(|| format!("{source} is no catalogue; nothing was changed"))?;
+    let path = file(around);
+    let failed = || format!("cannot write {}", path.display());
+    std::fs::create_dir_all(&around.data_dir).with_context(failed)?;
+    let mut new = tempfile::NamedTempFile::new_in(&around.data_dir).with_context(failed)?;
+    new.write_all(checked.text.as_bytes()).with_context(failed)?;
+    new.persist(&path).with_context(failed)?;
+    let (models, providers) =
+        (view::plural(checked.models as u64, "model"), view::plural(checked.providers as u64, "provider"));
+    view::write_stdout(&format!(
+        "{models} of {providers} are kept in {}; they come before what is built in\n",
+        path.display()
+    ));
+    Ok(0)
+}
+
+/// What is known about models: what is built in, and over it what `--refresh` has kept.
+pub(crate) fn catalogue(around: &Surroundings) -> Catalogue {
+    // A cache of facts: one that cannot be read is as good as none.
+    std::fs::read_to_string(file(around)).map(|text| Catalogue::over(&text)).unwrap_or_default()
+}
+
+fn file(around: &Surroundings) -> PathBuf {
+    around.data_dir.join("models.jsonl")
+}
+
+/// The models of a provider; none where nobody set it up.
+async fn list(name: &str, config: &Config, around: &Surroundings) -> anyhow::Result<Vec<ListedModel>> {
+    let spec = setup::spec(name, None, config, around)?;
+    let is_cloud = provider::find(name).is_some_and(|provider| provider.cloud.is_some());
+    let needs_key = provider::find(name).is_none_or(|provider| provider.needs_key);
+    // An address that follows from a region alone is nobody's wish.
+    let is_set_up = spec.key.is_some() || spec.credentials.is_some() || (spec.base_url.is_some() && !is_cloud);
+    let is_local = setup::local_providers().any(|local| local.name == name);
+    // `openai-chat` without an address would be the llama.cpp of this machine a second time.
+    if !is_set_up && (needs_key || !is_local) {
+        return Ok(Vec::new());
+    }
+    if is_local {
+        // A server of this machine that is not there is nothing to report.
+        return Ok(provider::list_models(&spec, &setup::probe_options()).await.unwrap_or_default());
+    }
+    Ok(provider::list_models(&spec, &setup::http_options(name, config, around)?).await?)
+}
+
+fn show(args: &ModelsArgs, provider: &str, model: &ListedModel, key: Option<&str>) {
+    let name = format!("{provider}/{}", model.id);
     if args.json {
-        view::write_stdout(&format!(
-            "{}\n",
-            json!({"model": name, "provider": provider.name, "window_tokens": window})
-        ));
+        let line = json!({"model": name, "provider": provider, "window_tokens": model.window_tokens, "key": key});
+        view::write_stdout(&format!("{line}\n"));
         return;
     }
-    let window = window.map(|tokens| format!("  {} tokens", view::thousands(tokens))).unwrap_or_default();
+    let window = model.window_tokens.map(|tokens| format!("  {} tokens", view::thousands(tokens))).unwrap_or_default();
     view::write_stdout(&format!("{name}{window}\n"));
 }

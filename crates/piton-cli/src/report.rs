@@ -3,11 +3,12 @@
 use crate::view;
 use piton_core::event::TurnEnd;
 use piton_core::limits::dollars;
+use piton_engine::config::nearest;
 use piton_engine::control::ControlError;
 use piton_engine::engine::{EngineError, TurnReport};
 use piton_engine::index::IndexError;
 use piton_engine::journal::JournalError;
-use piton_models::provider::OpenError;
+use piton_models::provider::{OpenError, PROVIDERS};
 
 /// Something went wrong before or beside a turn.
 pub(crate) const EXIT_FAILED: u8 = 1;
@@ -109,14 +110,17 @@ pub(crate) fn failure(error: &anyhow::Error) -> u8 {
 
 fn open_hint(error: &OpenError) -> Option<String> {
     match error {
-        OpenError::UnknownProvider { .. } => {
-            Some("Name a model as provider/name; `piton models` lists them.".to_owned())
+        OpenError::UnknownProvider { name, .. } => {
+            let meant = nearest(name, PROVIDERS.iter().map(|provider| provider.name));
+            let meant = meant.map(|word| format!("Did you mean {word}? ")).unwrap_or_default();
+            Some(format!("{meant}Name a model as provider/name; `piton models` lists them."))
         }
-        OpenError::MissingKey { .. } => {
-            Some("Without any key: piton demo, or a local server such as Ollama.".to_owned())
-        }
+        OpenError::MissingKey { provider, .. } => Some(format!(
+            "Or keep it for good: piton auth login {provider}\n\
+             Without any key: piton demo, or a local server such as Ollama."
+        )),
         OpenError::MissingModel { .. } => Some("`piton models` lists what there is.".to_owned()),
-        OpenError::BadBaseUrl { .. } | OpenError::MissingBaseUrl { .. } => None,
+        OpenError::BadBaseUrl { .. } | OpenError::MissingBaseUrl { .. } | OpenError::BadHeader { .. } => None,
     }
 }
 

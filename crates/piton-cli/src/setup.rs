@@ -1,15 +1,18 @@
 //! From what was said to what it means: which model, which rules, which settings.
 
 use crate::cli::RunArgs;
+use crate::keys;
 use crate::surroundings::Surroundings;
+use crate::view;
 use anyhow::{Context, bail};
 use piton_core::limits::Policy;
 use piton_core::permission::{Action, Rule, Rules};
-use piton_engine::config::{Config, Protocol, Server, milliseconds};
+use piton_engine::config::{Config, Protocol, Server, milliseconds, nearest};
 use piton_engine::context;
 use piton_engine::engine::{Attendance, Engine, Settings};
-use piton_models::http::HttpOptions;
+use piton_models::http::{HttpOptions, Roots};
 use piton_models::model::{Model, Nobody};
+use piton_models::options::Options;
 use piton_models::provider::{self, PROBE_MS, PROVIDERS, Provider, ProviderSpec};
 use piton_models::recorded::{Recorded, Recorder};
 use piton_models::text_tools;
@@ -19,7 +22,6 @@ use piton_tools::tool::ToolSet;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 /// The configuration file, or the defaults where there is none.
@@ -35,7 +37,31 @@ pub(crate) fn config(around: &Surroundings) -> anyhow::Result<Config> {
 fn parsed(text: &str) -> anyhow::Result<Config> {
     let config = Config::parse(text)?;
     config.permission.keys().try_for_each(|tool| known_tool(tool))?;
+    for (name, server) in &config.providers {
+        known_provider(name, &format!("[providers.{name}]"), server, &config)?;
+    }
+    for model in config.models.keys() {
+        let name = model.split('/').next().unwrap_or_default();
+        let table = format!("[models.{model:?}]");
+        anyhow::ensure!(model.contains('/'), "{table} must be called provider/name, as the model is");
+        known_provider(name, &table, &Server::default(), &config)?;
+    }
     Ok(config)
+}
+
+/// What is said about a provider that does not exist is a mistake that would pass unnoticed.
+fn known_provider(name: &str, table: &str, server: &Server, config: &Config) -> anyhow::Result<()> {
+    if server.protocol.is_some() {
+        anyhow::ensure!(server.base_url.is_some(), "{table} says its protocol but not its base_url");
+        return Ok(());
+    }
+    let own = config.providers.iter().filter(|(_, server)| server.protocol.is_some()).map(|(name, _)| name.as_str());
+    let known: Vec<&str> = PROVIDERS.iter().map(|provider| provider.name).chain(own).collect();
+    if known.contains(&name) {
+        return Ok(());
+    }
+    let meant = nearest(name, known).map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
+    bail!("{table}: there is no provider `{name}`, and a server of your own needs `protocol` and `base_url`{meant}")
 }
 
 /// Everything a session needs besides its task. The models are those that were named (`a/x,b/y`: b/y where a/x gives no
@@ -48,13 +74,12 @@ pub(crate) async fn settings(
 ) -> anyhow::Result<Settings> {
     let config = config(around)?;
     let said = args.model.as_deref().or(had).or(config.model.as_deref());
-    let http = http_options(&config, around);
+    let answers = Answers { options: said_options(args)?, text_tools: args.text_tools };
     let mut models = match said {
-        Some(said) => said
-            .split(',')
-            .map(|said| named_model(said.trim(), args.text_tools, &config, around, &http))
-            .collect::<Result<_, _>>()?,
-        None => vec![found_model(args.text_tools, &config, around, &http).await?],
+        Some(said) => {
+            said.split(',').map(|said| named_model(said.trim(), &answers, &config, around)).collect::<Result<_, _>>()?
+        }
+        None => vec![find_model(&answers, &config, around).await?],
     };
     if let Some(path) = &args.record {
         let is_used = std::fs::metadata(path).is_ok_and(|file| file.len() > 0);
@@ -78,7 +103,24 @@ pub(crate) async fn settings(
     let mut settings = bare_settings(models.remove(0), around, workspace);
     settings.fallbacks = models;
     settings.policy = policy;
+    settings.env = Arc::new(tool_environment(&around.vars, &config));
     Ok(settings)
+}
+
+/// What the command line sets about the answers; it wins over what the configuration says.
+struct Answers {
+    options: Options,
+    text_tools: Option<text_tools::Mode>,
+}
+
+/// Its options.
+fn said_options(args: &RunArgs) -> anyhow::Result<Options> {
+    let &RunArgs { temperature, max_output, effort, .. } = args;
+    let options = Options { temperature, max_output, effort, ..Options::default() };
+    match options.mistake() {
+        Some((key, what)) => bail!("--{} must be {what}", key.replace('_', "-")),
+        None => Ok(options),
+    }
 }
 
 /// Settings with the default limits, nobody to ask.
@@ -86,7 +128,7 @@ pub(crate) fn bare_settings(model: Arc<dyn Model>, around: &Surroundings, worksp
     let mut settings = Settings::new(model);
     settings.attendance = Attendance::Unattended;
     settings.runner = Some(RunnerCommand { program: around.exe.clone(), args: vec![OsString::from("runner")] });
-    settings.env = Arc::new(tool_environment(&around.vars));
+    settings.env = Arc::new(tool_environment(&around.vars, &Config::default()));
     settings.shares_runtime = false;
     settings.snapshots = snapshots(around, workspace);
     settings.environment_note = Some(context::environment_note(workspace, &around.today));
@@ -109,13 +151,22 @@ fn snapshots(around: &Surroundings, workspace: &Path) -> Option<Arc<Snapshots>> 
 }
 
 /// What tools' processes see of our environment: all but keys. Those are the variables in which providers have theirs,
-/// and every other whose name ends in `_API_KEY`. `GITHUB_TOKEN` stays: git and gh are what agents work with.
-pub(crate) fn tool_environment(vars: &BTreeMap<OsString, OsString>) -> BTreeMap<OsString, OsString> {
-    let is_known = |name: &OsStr| PROVIDERS.iter().flat_map(|provider| provider.key_variables).any(|key| name == *key);
+/// and every other whose name ends in `_API_KEY`. `GITHUB_TOKEN` stays: git and gh are what agents work with. What the
+/// configuration lists in `keys_for_tools` stays too.
+pub(crate) fn tool_environment(vars: &BTreeMap<OsString, OsString>, config: &Config) -> BTreeMap<OsString, OsString> {
+    let configured = || config.providers.values().filter_map(|server| server.key_variable.as_deref());
+    let known = || PROVIDERS.iter().flat_map(|provider| provider.key_variables).copied();
+    let is_known = |name: &OsStr| known().chain(configured()).any(|key| name == key);
     let is_key =
         |name: &OsStr| (is_known(name) && name != "GITHUB_TOKEN") || name.as_encoded_bytes().ends_with(b"_API_KEY");
-    vars.iter().filter(|(name, _)| !is_key(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+    let is_granted = |name: &OsStr| config.keys_for_tools.iter().any(|granted| name == granted.as_str());
+    let is_kept =
+        |name: &OsStr| is_granted(name) || !(is_key(name) || CLOUD_SECRETS.iter().any(|secret| name == *secret));
+    vars.iter().filter(|(name, _)| is_kept(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
+
+/// What Bedrock's requests may be signed with.
+const CLOUD_SECRETS: [&str; 2] = ["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"];
 
 fn policy(args: &RunArgs, config: &Config) -> anyhow::Result<Policy> {
     let mut policy = Policy::piton();
@@ -161,26 +212,12 @@ fn without_questions(rules: Rules) -> Rules {
     answered
 }
 
-/// A model that can be found. `text_tools` wins over what the configuration says of it.
-async fn found_model(
-    text_tools: Option<text_tools::Mode>,
-    config: &Config,
-    around: &Surroundings,
-    http: &HttpOptions,
-) -> anyhow::Result<Arc<dyn Model>> {
-    let found = find_model(around).await?;
-    let name = found.model.as_deref().or_else(|| provider::find(&found.provider)?.default_model);
-    let text_tools = text_tools.unwrap_or_else(|| config.text_tools_of(&found.provider, name.unwrap_or_default()));
-    Ok(provider::open(&ProviderSpec { text_tools, ..found }, http)?)
-}
-
-/// The model of this name. `text_tools` wins over what the configuration says of it.
+/// The model of this name.
 fn named_model(
     said: &str,
-    text_tools: Option<text_tools::Mode>,
+    answers: &Answers,
     config: &Config,
     around: &Surroundings,
-    http: &HttpOptions,
 ) -> anyhow::Result<Arc<dyn Model>> {
     let (name, model) = match said.split_once('/') {
         Some((name, model)) => (name, Some(model.to_owned())),
@@ -195,87 +232,114 @@ fn named_model(
         let cassette = Recorded::parse(&text).with_context(|| path.clone())?;
         return Ok(Arc::new(cassette.named(format!("recorded/{path}"))));
     }
-    let text_tools = text_tools.unwrap_or_else(|| config.text_tools_of(name, model.as_deref().unwrap_or_default()));
-    let spec = match config.providers.get(name) {
-        Some(server) => own_server(name, model, server, around)?,
-        None => spec(name, model, around),
-    };
-    let spec = ProviderSpec { text_tools, ..spec };
-    Ok(provider::open(&spec, http)?)
+    open(spec(name, model, config, around)?, answers, config, around)
+}
+
+/// The model of a spec, with what was set about its answers. Says what should be known about it.
+fn open(
+    mut spec: ProviderSpec,
+    answers: &Answers,
+    config: &Config,
+    around: &Surroundings,
+) -> anyhow::Result<Arc<dyn Model>> {
+    let name = spec.label.as_deref().unwrap_or(&spec.provider);
+    let default = provider::find(&spec.provider).and_then(|known| known.default_model);
+    let model = spec.model.as_deref().or(default).unwrap_or_default();
+    let options = answers.options.clone().or(&config.options(name, model));
+    let text_tools = answers.text_tools.unwrap_or_else(|| config.text_tools_of(name, model));
+    let is_own = spec.label.is_some();
+    anyhow::ensure!(
+        !is_own || spec.model.as_deref().is_some_and(|model| !model.is_empty()),
+        "which model of {name}? name one as {name}/MODEL"
+    );
+    let http = http_options(name, config, around)?;
+    (spec.options, spec.text_tools) = (options, text_tools);
+    spec.catalogue = crate::models::catalogue(around);
+    for line in provider::remarks(&spec) {
+        view::write_stderr(&format!("note: {line}\n"));
+    }
+    Ok(provider::open(&spec, &http)?)
+}
+
+/// What environment and configuration say about a provider.
+pub(crate) fn spec(
+    name: &str,
+    model: Option<String>,
+    config: &Config,
+    around: &Surroundings,
+) -> anyhow::Result<ProviderSpec> {
+    let server = config.providers.get(name);
+    match server.and_then(|server| Some((server, server.protocol?))) {
+        Some((server, protocol)) => own_server(name, model, (server, protocol), config, around),
+        None => known_server(name, model, config, around),
+    }
 }
 
 /// A server that the configuration describes.
 fn own_server(
     name: &str,
     model: Option<String>,
-    server: &Server,
+    (server, protocol): (&Server, Protocol),
+    config: &Config,
     around: &Surroundings,
 ) -> anyhow::Result<ProviderSpec> {
-    let provider = match server.protocol {
+    let provider = match protocol {
         Protocol::Chat => "openai-chat",
         Protocol::Responses => "openai-responses",
         Protocol::Anthropic => "anthropic",
         Protocol::Gemini => "google",
         Protocol::Ollama => "ollama-native",
     };
-    let by_variable = server.key_variable.as_deref().and_then(|variable| around.var(variable)).map(str::to_owned);
-    let key = match (by_variable, &server.key_command) {
-        (None, Some(command)) => Some(printed_key(name, command)?),
-        (key, _) => key,
-    };
-    anyhow::ensure!(
-        model.as_deref().is_some_and(|model| !model.is_empty()),
-        "which model of {name}? name one as {name}/MODEL"
-    );
-    let base_url = Some(server.base_url.clone());
-    Ok(ProviderSpec {
-        provider: provider.to_owned(),
-        model,
-        base_url,
-        key,
-        label: Some(name.to_owned()),
-        ..ProviderSpec::default()
+    let key = keys::find(name, config, around)?;
+    let base_url = server.base_url.clone();
+    let label = Some(name.to_owned());
+    Ok(ProviderSpec { provider: provider.to_owned(), model, base_url, key, label, ..ProviderSpec::default() })
+}
+
+/// A provider of the table, at its own address or at another.
+fn known_server(
+    name: &str,
+    model: Option<String>,
+    config: &Config,
+    around: &Surroundings,
+) -> anyhow::Result<ProviderSpec> {
+    let known = provider::find(name);
+    let by_variable = known.and_then(|known| known.base_url_variable).and_then(|variable| around.var(variable));
+    let configured = config.providers.get(name).and_then(|server| server.base_url.clone());
+    let base_url = by_variable.map(str::to_owned).or(configured);
+    // A key goes to the server it is for: the provider's own, or one that was named on purpose.
+    let is_meant = known.is_some_and(|known| known.needs_key) || base_url.is_some();
+    let key = if is_meant { keys::find(name, config, around)? } else { None };
+    let mut spec = ProviderSpec { provider: name.to_owned(), model, base_url, key, ..ProviderSpec::default() };
+    if let Some(known) = known {
+        crate::cloud::complete(&mut spec, known, around)?;
+    }
+    Ok(spec)
+}
+
+/// How a provider is talked to: by the configuration, and through the proxy that it or the environment names, except
+/// for servers of this machine.
+pub(crate) fn http_options(name: &str, config: &Config, around: &Surroundings) -> anyhow::Result<HttpOptions> {
+    let default = HttpOptions::default();
+    let http = &config.http;
+    let any = |names: &[&str]| names.iter().find_map(|name| around.var(name)).map(str::to_owned);
+    let proxy = http.proxy.clone().or_else(|| any(&["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]));
+    let own = http.no_proxy.clone().or_else(|| any(&["NO_PROXY", "no_proxy"]));
+    let own = own.map(|hosts| format!(",{hosts}")).unwrap_or_default();
+    let ca_file = config.providers.get(name).and_then(|server| server.ca_file.as_ref()).or(http.ca_file.as_ref());
+    Ok(HttpOptions {
+        connect_timeout_ms: http.connect_timeout.map_or(default.connect_timeout_ms, milliseconds),
+        stall_ms: http.stall_timeout.map_or(default.stall_ms, milliseconds),
+        proxy: proxy.filter(|proxy| !proxy.is_empty()),
+        no_proxy: Some(format!("localhost,127.0.0.1,::1{own}")),
+        roots: ca_file.map(|path| certificates(path)).transpose()?.unwrap_or_default(),
+        ..default
     })
 }
 
-/// The key that a command prints.
-fn printed_key(name: &str, command: &str) -> anyhow::Result<String> {
-    let output = Command::new("sh").args(["-c", command]).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
-    let output = output.with_context(|| format!("cannot run the key_command of {name}"))?;
-    anyhow::ensure!(output.status.success(), "the key_command of {name} failed ({})", output.status);
-    let key = String::from_utf8(output.stdout).ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
-    key.with_context(|| format!("the key_command of {name} printed no key"))
-}
-
-/// What the environment says about a provider.
-pub(crate) fn spec(name: &str, model: Option<String>, around: &Surroundings) -> ProviderSpec {
-    let known = provider::find(name);
-    let base_url = known.and_then(|known| known.base_url_variable).and_then(|variable| around.var(variable));
-    // A key goes to the server it is for: the provider's own, or one that was named on purpose.
-    let known = known.filter(|known| known.needs_key || base_url.is_some());
-    let key = known.and_then(|known| known.key_variables.iter().find_map(|variable| around.var(variable)));
-    ProviderSpec {
-        provider: name.to_owned(),
-        model,
-        base_url: base_url.map(str::to_owned),
-        key: key.map(str::to_owned),
-        ..ProviderSpec::default()
-    }
-}
-
-/// How providers are talked to: by the configuration, and through the proxy that the environment names, except for
-/// servers of this machine.
-pub(crate) fn http_options(config: &Config, around: &Surroundings) -> HttpOptions {
-    let default = HttpOptions::default();
-    let any = |names: &[&str]| names.iter().find_map(|name| around.var(name)).map(str::to_owned);
-    let own = any(&["NO_PROXY", "no_proxy"]).map(|hosts| format!(",{hosts}")).unwrap_or_default();
-    HttpOptions {
-        connect_timeout_ms: config.http.connect_timeout.map_or(default.connect_timeout_ms, milliseconds),
-        stall_ms: config.http.stall_timeout.map_or(default.stall_ms, milliseconds),
-        proxy: any(&["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]),
-        no_proxy: Some(format!("localhost,127.0.0.1,::1{own}")),
-        ..default
-    }
+fn certificates(path: &str) -> anyhow::Result<Roots> {
+    let pem = std::fs::read(path).with_context(|| format!("cannot read the ca_file {path}"))?;
+    Roots::parse(&pem).with_context(|| format!("the ca_file {path} holds no sound certificate in PEM form"))
 }
 
 /// How a server of this machine that may not be there is talked to.
@@ -285,31 +349,37 @@ pub(crate) fn probe_options() -> HttpOptions {
 
 /// The servers of this machine that need no key.
 pub(crate) fn local_providers() -> impl Iterator<Item = &'static Provider> {
-    PROVIDERS.iter().filter(|provider| provider.is_on_this_machine())
+    PROVIDERS.iter().filter(|provider| provider.key_variables.is_empty() && provider.base_url.contains("127.0.0.1"))
 }
 
 /// The first provider with a key, else the first local server that answers.
-async fn find_model(around: &Surroundings) -> anyhow::Result<ProviderSpec> {
-    let keyed = ["anthropic", "openai", "openrouter"];
-    for name in keyed {
-        let spec = spec(name, None, around);
+async fn find_model(answers: &Answers, config: &Config, around: &Surroundings) -> anyhow::Result<Arc<dyn Model>> {
+    let kept = keys::kept_names(around)?;
+    let kept = kept.iter().map(String::as_str).filter(|name| provider::find(name).is_some_and(has_default));
+    for name in ["anthropic", "openai", "openrouter"].into_iter().chain(kept) {
+        let spec = spec(name, None, config, around)?;
         if spec.key.is_some() {
-            return Ok(spec);
+            return open(spec, answers, config, around);
         }
     }
     for local in local_providers() {
-        let mut spec = spec(local.name, None, around);
+        let mut spec = spec(local.name, None, config, around)?;
         let Ok(models) = provider::list_models(&spec, &probe_options()).await else { continue };
         let Some(first) = models.first() else { continue };
         spec.model = Some(first.id.clone());
-        return Ok(spec);
+        return open(spec, answers, config, around);
     }
     bail!(NO_MODEL)
+}
+
+fn has_default(provider: &Provider) -> bool {
+    provider.default_model.is_some()
 }
 
 const NO_MODEL: &str = "\
 there is no model to ask yet. Any one of these will do:
 
+  piton auth login anthropic       keeps a key for Anthropic (or any other provider)
   export ANTHROPIC_API_KEY=…       a key for Anthropic
   export OPENAI_API_KEY=…          a key for OpenAI
   export OPENROUTER_API_KEY=…      a key for OpenRouter
@@ -338,18 +408,33 @@ mod tests {
 
     #[test]
     fn a_key_goes_only_to_the_server_it_is_for() {
+        let spec = |name: &str, around: &Surroundings| {
+            super::spec(name, None, &Config::default(), around).expect("nothing can go wrong here")
+        };
         let keyed = around(&[("OPENAI_API_KEY", "sk-1")]);
-        assert_eq!(spec("openai", None, &keyed).key.as_deref(), Some("sk-1"));
-        assert_eq!(spec("openai-chat", None, &keyed).key, None, "whoever listens on this machine is not OpenAI");
-        assert!(local_providers().all(|local| spec(local.name, None, &keyed).key.is_none()));
+        assert_eq!(spec("openai", &keyed).key.as_deref(), Some("sk-1"));
+        assert_eq!(spec("openai-chat", &keyed).key, None, "whoever listens on this machine is not OpenAI");
+        assert!(local_providers().all(|local| spec(local.name, &keyed).key.is_none()));
         let named = around(&[("OPENAI_API_KEY", "sk-1"), ("OPENAI_BASE_URL", "http://my.server/v1")]);
-        assert_eq!(spec("openai-chat", None, &named).key.as_deref(), Some("sk-1"));
+        assert_eq!(spec("openai-chat", &named).key.as_deref(), Some("sk-1"));
     }
 
     #[test]
     fn tools_see_the_environment_without_keys() {
-        let vars = [("PATH", "/bin"), ("ANTHROPIC_API_KEY", "1"), ("SOME_API_KEY", "2"), ("EDITOR", "vi")];
-        let seen = tool_environment(&around(&vars).vars);
+        let vars = [
+            ("PATH", "/bin"),
+            ("ANTHROPIC_API_KEY", "1"),
+            ("SOME_API_KEY", "2"),
+            ("EDITOR", "vi"),
+            ("AWS_SECRET_ACCESS_KEY", "4"),
+        ];
+        let vars = around(&[vars.as_slice(), &[("MINE", "3")]].concat()).vars;
+        let config =
+            Config::parse("[providers.mine]\nprotocol = \"chat\"\nbase_url = \"http://h\"\nkey_variable = \"MINE\"");
+        let seen = tool_environment(&vars, &config.expect("a valid file"));
         assert_eq!(seen.keys().collect::<Vec<_>>(), ["EDITOR", "PATH"]);
+        let granting = Config::parse("keys_for_tools = [\"SOME_API_KEY\"]").expect("a valid file");
+        let seen = tool_environment(&vars, &granting);
+        assert_eq!(seen.keys().collect::<Vec<_>>(), ["EDITOR", "MINE", "PATH", "SOME_API_KEY"]);
     }
 }

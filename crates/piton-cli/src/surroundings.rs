@@ -58,6 +58,12 @@ impl Surroundings {
         self.vars.get(OsStr::new(name)).and_then(|value| value.to_str()).filter(|value| !value.is_empty())
     }
 
+    /// The program that this name starts.
+    pub(crate) fn find_program(&self, name: &str) -> Option<PathBuf> {
+        let path = self.var("PATH")?;
+        path.split(':').map(|dir| Path::new(dir).join(name)).find(|path| path.is_file())
+    }
+
     /// Whether lines may be drawn over on standard error: a terminal that knows how, and nobody who minds.
     pub(crate) fn may_animate(&self) -> bool {
         self.stderr_is_terminal && self.var("NO_COLOR").is_none() && self.var("TERM") != Some("dumb")

@@ -7,7 +7,7 @@
 //! A recording plays the model here, so that it runs without a key. With one:
 //!
 //! ```text
-//! let spec = ProviderSpec { provider: "anthropic".into(), model: Some("claude-…".into()), base_url: None, key: Some(key) };
+//! let spec = ProviderSpec { provider: "anthropic".into(), key: Some(key), ..ProviderSpec::default() };
 //! let model = piton_models::provider::open(&spec, &HttpOptions::default())?;
 //! ```
 

@@ -2,6 +2,7 @@
 
 use piton_core::limits::Policy;
 use piton_core::permission::{Action, NotARule, Rule};
+use piton_models::options::Options;
 use piton_models::text_tools;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -21,12 +22,21 @@ pub struct Config {
     /// How providers are talked to.
     #[serde(default)]
     pub http: Http,
-    /// Servers of one's own, by the name that stands before the slash of `model`.
+    /// Providers, known ones and servers of one's own, by the name that stands before the slash of `model`.
     #[serde(default)]
     pub providers: BTreeMap<String, Server>,
     /// What is done about calls in a model's text, by `provider` or `provider/name`; the whole name wins.
     #[serde(default)]
     pub text_tools: BTreeMap<String, text_tools::Mode>,
+    /// What is set about the answers of every model.
+    #[serde(default)]
+    pub options: Options,
+    /// What is set about the answers of one, by its name as `provider/name`.
+    #[serde(default)]
+    pub models: BTreeMap<String, Options>,
+    /// Environment variables with keys that tools' processes see all the same.
+    #[serde(default)]
+    pub keys_for_tools: Vec<String>,
     /// What to do with calls of a tool: `bash = "allow"`. `*` is every tool.
     #[serde(default)]
     pub permission: BTreeMap<String, Action>,
@@ -66,20 +76,31 @@ pub struct Http {
     pub connect_timeout: Option<f64>,
     /// Seconds a provider may be silent, before its answer and within it; then the call is made again.
     pub stall_timeout: Option<f64>,
+    /// The proxy, as a URL, instead of the one that the environment names. Empty: none.
+    pub proxy: Option<String>,
+    /// Hosts that are talked to without it, separated by commas.
+    pub no_proxy: Option<String>,
+    /// A file of certificates (PEM) to trust besides those of the machine.
+    pub ca_file: Option<String>,
 }
 
 /// A `[providers.NAME]` table.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Server {
-    /// What it speaks.
-    pub protocol: Protocol,
+    /// What it speaks. Only a server of one's own has to say so, and where it is.
+    pub protocol: Option<Protocol>,
     /// Where it is.
-    pub base_url: String,
+    pub base_url: Option<String>,
     /// The environment variable that holds its key.
     pub key_variable: Option<String>,
     /// A command that prints its key.
     pub key_command: Option<String>,
+    /// A file of certificates (PEM) to trust besides those of the machine.
+    pub ca_file: Option<String>,
+    /// What is set about the answers of its models.
+    #[serde(default)]
+    pub options: Options,
 }
 
 /// What a server speaks.
@@ -102,8 +123,23 @@ pub enum Protocol {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// It is not TOML of this shape; names line and field.
-    #[error(transparent)]
-    Shape(#[from] toml::de::Error),
+    #[error("{error}{hint}")]
+    Shape {
+        /// What TOML's reader says.
+        error: toml::de::Error,
+        /// The word that was meant, if one is much like it.
+        hint: String,
+    },
+    /// An option makes no sense.
+    #[error("{key} in [{table}] must be {what}")]
+    Option {
+        /// The option.
+        key: &'static str,
+        /// Where it stands.
+        table: String,
+        /// What it must be.
+        what: &'static str,
+    },
     /// A key of `[permission]` is no tool's name.
     #[error("in [permission]")]
     Rule(#[from] NotARule),
@@ -115,12 +151,15 @@ pub enum ConfigError {
 impl Config {
     /// Reads the text of a configuration file.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        let config: Self = toml::from_str(text)?;
+        let config: Self = toml::from_str(text).map_err(|error| {
+            let hint = meant(error.message()).map(|word| format!("did you mean `{word}`?")).unwrap_or_default();
+            ConfigError::Shape { error, hint }
+        })?;
         for (tool, action) in &config.permission {
             Rule::parse(tool, *action)?;
         }
         let Retry { first_wait, longest_wait, .. } = config.retry;
-        let Http { connect_timeout, stall_timeout } = config.http;
+        let Http { connect_timeout, stall_timeout, .. } = config.http;
         let numbers = [
             ("max_cost in [limits]", config.limits.max_cost),
             ("first_wait in [retry]", first_wait),
@@ -130,7 +169,7 @@ impl Config {
         ];
         match numbers.iter().find(|(_, number)| number.is_some_and(|number| !number.is_finite() || number <= 0.0)) {
             Some((name, _)) => Err(ConfigError::Number(name)),
-            None => Ok(config),
+            None => config.with_sound_options(),
         }
     }
 
@@ -138,6 +177,26 @@ impl Config {
     pub fn text_tools_of(&self, provider: &str, model: &str) -> text_tools::Mode {
         let whole = self.text_tools.get(&format!("{provider}/{model}"));
         whole.or_else(|| self.text_tools.get(provider)).copied().unwrap_or_default()
+    }
+
+    fn with_sound_options(self) -> Result<Self, ConfigError> {
+        let everywhere = std::iter::once(("options".to_owned(), &self.options));
+        let of_providers =
+            self.providers.iter().map(|(name, server)| (format!("providers.{name}.options"), &server.options));
+        let of_models = self.models.iter().map(|(name, options)| (format!("models.{name:?}"), options));
+        for (table, options) in everywhere.chain(of_providers).chain(of_models) {
+            if let Some((key, what)) = options.mistake() {
+                return Err(ConfigError::Option { key, table, what });
+            }
+        }
+        Ok(self)
+    }
+
+    /// What is set about a model's answers: for it, else for its provider, else for all.
+    pub fn options(&self, provider: &str, model: &str) -> Options {
+        let own = self.models.get(&format!("{provider}/{model}")).cloned().unwrap_or_default();
+        let of_provider = self.providers.get(provider).map(|server| server.options.clone()).unwrap_or_default();
+        own.or(&of_provider).or(&self.options)
     }
 
     /// Changes a policy to what the file says. `*` comes first, so that a tool's own rule wins.
@@ -156,6 +215,22 @@ impl Config {
             policy.permission.push(tool.clone(), *action);
         }
     }
+}
+
+/// The word that was meant, in a message of the form "unknown field `modle`, expected one of `model`, `limits`".
+fn meant(message: &str) -> Option<&str> {
+    let mut words = message.split('`').skip(1).step_by(2);
+    let said = words.next()?;
+    nearest(said, words)
+}
+
+/// The word that is most like the one that was said, if one is much like it.
+pub fn nearest<'w>(said: &str, words: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
+    /// Below this, words have little in common.
+    const MUCH_LIKE: f64 = 0.8;
+    let likeness = |word: &'w str| (strsim::jaro_winkler(said, word), word);
+    let best = words.into_iter().map(likeness).max_by(|(one, _), (other, _)| one.total_cmp(other));
+    best.filter(|(likeness, _)| *likeness >= MUCH_LIKE).map(|(_, word)| word)
 }
 
 /// Seconds as milliseconds, at least one.
@@ -202,5 +277,40 @@ mod tests {
         let error = Config::parse("[http]\nstall_timeout = 0").expect_err("no time at all").to_string();
         assert_eq!(error, "stall_timeout in [http] must be a number above 0");
         assert!(Config::parse("\u{0}\u{1}").is_err());
+    }
+
+    #[test]
+    fn a_word_that_is_nearly_right_is_answered_with_the_right_one() {
+        let said = |text: &str| Config::parse(text).expect_err("a mistake").to_string();
+        for (text, meant) in [
+            ("modle = 3", "did you mean `model`?"),
+            ("[providers.openai]\nbaseurl = \"x\"", "did you mean `base_url`?"),
+            ("[options]\neffort = \"hihg\"", "did you mean `high`?"),
+            ("[models.\"a/b\"]\ntemprature = 1", "did you mean `temperature`?"),
+        ] {
+            assert!(said(text).ends_with(meant), "{}", said(text));
+        }
+        assert!(!said("xyz = 3").contains("did you mean"));
+        let error = said("[providers.openai.options]\ntemperature = 7");
+        assert_eq!(error, "temperature in [providers.openai.options] must be a number from 0 to 2");
+        let error = said("[models.\"a/b\"]\neffort = \"low\"\nthinking_budget = 9");
+        assert!(error.starts_with("thinking_budget in [models.\"a/b\"] must be left out"), "{error}");
+    }
+
+    #[test]
+    fn options_of_a_model_come_before_its_providers_and_those_before_everybodys() {
+        let config = Config::parse(
+            "[options]\ntemperature = 1.0\nmax_output = 1\neffort = \"low\"\n\
+             [providers.a.options]\nmax_output = 2\neffort = \"high\"\n[models.\"a/b\"]\neffort = \"max\"\n",
+        );
+        let config = config.expect("a valid file");
+        let seen = |provider, model| {
+            let options = config.options(provider, model);
+            (options.temperature, options.max_output, options.effort)
+        };
+        use piton_models::options::Effort;
+        assert_eq!(seen("a", "b"), (Some(1.0), Some(2), Some(Effort::Max)));
+        assert_eq!(seen("a", "c"), (Some(1.0), Some(2), Some(Effort::High)));
+        assert_eq!(seen("c", "b"), (Some(1.0), Some(1), Some(Effort::Low)));
     }
 }

@@ -2,10 +2,13 @@
 //!
 //! The data, `crates/piton-models/catalogue/models.jsonl`, is in the binary as it is: text costs a starting process nothing,
 //! where a table of strings would have to be relocated, in every runner too. Its first line says where its numbers are
-//! from. A model that is not in it works as well; its window and price are unknown, which is not the same as none.
+//! from. A newer file of the same shape can be laid over it ([`Catalogue::over`]), line by line. A model that is not in
+//! it works as well; its window and price are unknown, which is not the same as none.
 
 use crate::model::{LongPrice, ModelLimits, Price};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 const DATA: &str = include_str!("../catalogue/models.jsonl");
 
@@ -28,33 +31,39 @@ pub struct ModelFacts {
     pub reasoning: bool,
 }
 
-/// A line of the data.
-#[derive(Deserialize)]
+/// A line of the data. The members that are looked for stand first.
+#[derive(Serialize, Deserialize)]
 struct Line {
     provider: String,
     model: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     window: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     max_output: Option<u32>,
     #[serde(default)]
     images: bool,
     tools: Option<bool>,
     #[serde(default)]
     reasoning: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
     price: Option<Rates>,
 }
 
 /// US dollars per million tokens.
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct Rates {
     input: f64,
     output: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
     cache_read: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     cache_write: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     long: Option<LongRates>,
 }
 
 /// US dollars per million tokens, for prompts above a size.
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct LongRates {
     above: u64,
     #[serde(flatten)]
@@ -71,6 +80,28 @@ impl From<Rates> for Price {
             LongPrice { above_tokens: long.above, input, output, cache_read, cache_write }
         });
         Self { input, output, cache_read, cache_write, long }
+    }
+}
+
+/// No price per million tokens is higher, in US dollars; one that is was meant for another unit.
+const HIGHEST_RATE: f64 = 10_000.0;
+
+impl Line {
+    /// What makes no sense about it.
+    fn mistake(&self) -> Option<&'static str> {
+        let long = self.price.iter().filter_map(|rates| Some(&*rates.long.as_ref()?.rates));
+        let rates = self.price.iter().chain(long).flat_map(|rates| {
+            [Some(rates.input), Some(rates.output), rates.cache_read, rates.cache_write].into_iter().flatten()
+        });
+        if self.provider.is_empty() || self.model.is_empty() {
+            Some("provider and model must have a name")
+        } else if self.window == Some(0) || self.max_output == Some(0) {
+            Some("window and max_output are above 0 where they are known")
+        } else if rates.into_iter().any(|rate| !(0.0..HIGHEST_RATE).contains(&rate)) {
+            Some("a price is in US dollars per million tokens")
+        } else {
+            None
+        }
     }
 }
 
@@ -98,18 +129,93 @@ pub fn about() -> String {
     first["about"].as_str().unwrap_or_default().to_owned()
 }
 
-/// All models that are known of a provider, by name.
+/// The embedded data, and over it a newer one that somebody handed in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Catalogue {
+    newer: Option<Arc<str>>,
+}
+
+/// Why a text is no catalogue.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CatalogueError {
+    /// A line cannot be read, or makes no sense.
+    #[error("line {line}: {why}")]
+    Line {
+        /// Its number, from 1.
+        line: usize,
+        /// What is wrong.
+        why: String,
+    },
+    /// There is nothing in it.
+    #[error("there is no model in it")]
+    Empty,
+}
+
+/// A text that was read, in the form in which it is looked up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    /// One line per model.
+    pub text: String,
+    /// How many models.
+    pub models: usize,
+    /// How many providers.
+    pub providers: usize,
+}
+
+impl Catalogue {
+    /// Lays a text that [`Self::check`] made over the embedded data.
+    pub fn over(text: &str) -> Self {
+        Self { newer: Some(text.into()) }
+    }
+
+    /// Reads a text of the shape of `models.jsonl`: all of it, or an error.
+    pub fn check(text: &str) -> Result<Checked, CatalogueError> {
+        let (mut lines, mut providers) = (Vec::new(), BTreeSet::new());
+        for (index, text) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+            let wrong = |why: String| CatalogueError::Line { line: index + 1, why };
+            if index == 0 && text.trim_start().starts_with("{\"about\"") {
+                continue;
+            }
+            let line: Line = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+            if let Some(why) = line.mistake() {
+                return Err(wrong(why.to_owned()));
+            }
+            lines.push(serde_json::to_string(&line).map_err(|error| wrong(error.to_string()))?);
+            providers.insert(line.provider);
+        }
+        if lines.is_empty() {
+            return Err(CatalogueError::Empty);
+        }
+        Ok(Checked { text: lines.join("\n") + "\n", models: lines.len(), providers: providers.len() })
+    }
+
+    /// What is known about a model. A dated name (`claude-sonnet-4-5-20250929`) is the model without the date, unless
+    /// it is known by itself.
+    pub fn look_up(&self, provider: &str, model: &str) -> Option<ModelFacts> {
+        self.newer(provider, model).or_else(|| find_in(DATA, provider, model))
+    }
+
+    /// The same, of what was handed in alone.
+    pub fn newer(&self, provider: &str, model: &str) -> Option<ModelFacts> {
+        find_in(self.newer.as_deref()?, provider, model)
+    }
+}
+
+/// All models that are embedded of a provider, by name.
 pub fn models(provider: &str) -> Vec<ModelFacts> {
     let begin = format!("{{\"provider\":{provider:?},");
     DATA.lines().filter(|line| line.starts_with(&begin)).filter_map(facts).collect()
 }
 
-/// What is known about a model. A dated name (`claude-sonnet-4-5-20250929`) is the model without the date, unless it is
-/// known by itself.
+/// What the embedded data says about a model.
 pub fn look_up(provider: &str, model: &str) -> Option<ModelFacts> {
+    Catalogue::default().look_up(provider, model)
+}
+
+fn find_in(data: &str, provider: &str, model: &str) -> Option<ModelFacts> {
     let find = |name: &str| {
         let begin = format!("{{\"provider\":{:?},\"model\":{name:?},", listed_as(provider));
-        DATA.lines().find(|line| line.starts_with(&begin)).and_then(facts)
+        data.lines().find(|line| line.starts_with(&begin)).and_then(facts)
     };
     find(model).or_else(|| find(undated(model)))
 }
@@ -119,8 +225,12 @@ fn facts(line: &str) -> Option<ModelFacts> {
 }
 
 /// The provider under whose name the models stand.
-fn listed_as(provider: &str) -> &str {
-    if provider == "openai-responses" { "openai" } else { provider }
+pub(crate) fn listed_as(provider: &str) -> &str {
+    match provider {
+        "openai-responses" => "openai",
+        "bedrock-anthropic" => "bedrock",
+        other => other,
+    }
 }
 
 /// The name without a trailing `-20250929` or `-2026-03-05`.
@@ -180,6 +290,32 @@ mod tests {
                 assert!((0.0..10_000.0).contains(&rate), "{facts:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_newer_catalogue_is_laid_over_the_embedded_one() {
+        let text = "{\"about\": \"mine\"}\n\n{\"window\": 5, \"model\": \"gpt-99\", \"provider\": \"openai\"}\n\
+                    {\"provider\":\"mine\",\"model\":\"m\",\"price\":{\"input\":1,\"output\":2}}\n";
+        let checked = Catalogue::check(text).expect("a catalogue");
+        assert_eq!((checked.models, checked.providers), (2, 2));
+        let catalogue = Catalogue::over(&checked.text);
+        let window = |model| catalogue.look_up("openai", model).and_then(|facts| facts.limits.window_tokens);
+        assert_eq!(window("gpt-99"), Some(5));
+        assert_eq!(window("gpt-5.4"), look_up("openai", "gpt-5.4").and_then(|facts| facts.limits.window_tokens));
+        assert!(catalogue.newer("mine", "m").is_some_and(|facts| facts.price.is_some()));
+        assert_eq!(Catalogue::check(DATA).map(|checked| checked.models), Ok(DATA.lines().count() - 1));
+    }
+
+    #[test]
+    fn a_text_that_is_no_catalogue_is_refused_with_its_line() {
+        let said = |text: &str| Catalogue::check(text).expect_err("no catalogue").to_string();
+        assert_eq!(said("\n"), "there is no model in it");
+        assert!(said("<html>").starts_with("line 1: "));
+        let good = "{\"provider\":\"a\",\"model\":\"b\"}\n";
+        assert!(said(&format!("{good}{{\"provider\":\"a\"}}")).contains("line 2: missing field `model`"));
+        let priced = good.replace('}', ",\"price\":{\"input\":-1,\"output\":1}}");
+        assert_eq!(said(&priced), "line 1: a price is in US dollars per million tokens");
+        assert!(said(&good.replace('}', ",\"window\":0}")).contains("above 0"));
     }
 
     #[test]

@@ -9,6 +9,8 @@
 use piton_core::limits::STREAM_STALL_MS;
 use piton_core::model::{ModelError, ModelErrorKind};
 use reqwest::{Client, Url};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use std::error::Error;
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
@@ -25,8 +27,24 @@ pub struct HttpOptions {
     pub proxy: Option<String>,
     /// Hosts that are talked to without the proxy, as in `NO_PROXY`: `localhost,.corp.example,10.0.0.0/8`.
     pub no_proxy: Option<String>,
+    /// Certificates to trust besides those of the machine.
+    pub roots: Roots,
     /// What we call ourselves.
     pub user_agent: String,
+}
+
+/// Certificates that somebody trusts, such as a company's own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Roots(Vec<CertificateDer<'static>>);
+
+impl Roots {
+    /// Reads the text of a PEM file. `None`: there is no certificate in it, or one that is damaged.
+    pub fn parse(pem: &[u8]) -> Option<Self> {
+        let found: Vec<_> = CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().ok()?;
+        let mut store = rustls::RootCertStore::empty();
+        let are_sound = found.iter().all(|certificate| store.add(certificate.clone()).is_ok());
+        (are_sound && !found.is_empty()).then_some(Self(found))
+    }
 }
 
 impl Default for HttpOptions {
@@ -38,9 +56,32 @@ impl Default for HttpOptions {
             stall_ms: STREAM_STALL_MS,
             proxy: None,
             no_proxy: None,
+            roots: Roots::default(),
             user_agent: concat!("piton/", env!("CARGO_PKG_VERSION")).to_owned(),
         }
     }
+}
+
+/// Fetches a text that is not a model's: all of it, up to `max_bytes`. Redirects are followed by nobody.
+pub async fn fetch(url: &str, options: &HttpOptions, max_bytes: usize) -> Result<Vec<u8>, ModelError> {
+    let bad = |why: String| ModelError::new(ModelErrorKind::InvalidRequest, why);
+    let url = Url::parse(url).map_err(|error| bad(format!("{url:?} is not an address ({error})")))?;
+    let http = Http::new(options.clone());
+    let answer = Http::within(http.stall(), http.client(&url)?.get(url.clone()).send()).await?;
+    let mut answer = answer.map_err(|error| network_error(&error, &url))?;
+    if !answer.status().is_success() {
+        return Err(bad(format!("{} answered with HTTP {}", address(&url), answer.status().as_u16())));
+    }
+    let mut bytes = Vec::new();
+    while let Some(more) =
+        Http::within(http.stall(), answer.chunk()).await?.map_err(|error| read_error(&error, &url))?
+    {
+        bytes.extend_from_slice(&more);
+        if bytes.len() > max_bytes {
+            return Err(bad(format!("{} sends more than {max_bytes} bytes", address(&url))));
+        }
+    }
+    Ok(bytes)
 }
 
 /// A client that is made when it is first needed. Connections are kept for the next request.
@@ -101,7 +142,7 @@ fn build(options: &HttpOptions, trust: Trust) -> Result<Client, reqwest::Error> 
         .connect_timeout(Duration::from_millis(options.connect_timeout_ms))
         .tcp_nodelay(true)
         .redirect(reqwest::redirect::Policy::none())
-        .tls_backend_preconfigured(tls(trust))
+        .tls_backend_preconfigured(tls(trust, &options.roots))
         .no_proxy();
     if let Some(proxy) = &options.proxy {
         let except = options.no_proxy.as_deref().and_then(reqwest::NoProxy::from_string);
@@ -110,7 +151,7 @@ fn build(options: &HttpOptions, trust: Trust) -> Result<Client, reqwest::Error> 
     builder.build()
 }
 
-fn tls(trust: Trust) -> rustls::ClientConfig {
+fn tls(trust: Trust, more: &Roots) -> rustls::ClientConfig {
     let mut roots = rustls::RootCertStore::empty();
     match trust {
         Trust::Nobody => {}
@@ -119,6 +160,7 @@ fn tls(trust: Trust) -> rustls::ClientConfig {
             if roots.is_empty() {
                 roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
             }
+            roots.add_parsable_certificates(more.0.iter().cloned());
         }
     }
     rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))

@@ -18,10 +18,13 @@ pub mod gemini;
 pub mod ollama;
 pub mod responses;
 pub mod catalogue;
+pub mod options;
 pub mod errors;
 
 pub mod http;
+pub mod credentials;
 mod remote;
+pub mod window;
 
 pub mod provider;
 pub mod recorded;

@@ -4,17 +4,25 @@
 //! caller's business.
 
 use crate::anthropic::DEFAULT_MAX_TOKENS;
-use crate::catalogue;
+use crate::catalogue::{self, Catalogue, ModelFacts};
 use crate::chat::Dialect;
+use crate::credentials::{Cloud, Credentials};
 use crate::http::{Http, HttpOptions};
 use crate::model::{Model, ModelLimits, Price};
+use crate::options::{Options, Target, Thinking, Translated};
 use crate::remote::{Remote, Server, Wire};
 use crate::text_tools;
+use crate::window::{TellsWindow, Window};
 use piton_core::model::{ModelError, ModelErrorKind};
 use reqwest::Url;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
+
+mod table;
+
+pub use table::PROVIDERS;
 
 /// One provider of the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +43,14 @@ pub struct Provider {
     pub needs_key: bool,
     /// The model used where none is named.
     pub default_model: Option<&'static str>,
+    /// How it is told how much to think, where it speaks Chat Completions.
+    pub thinking: Thinking,
+    /// The header that its key is sent in, where that is not its protocol's.
+    pub key_header: Option<&'static str>,
+    /// Whose credentials it takes in place of a key.
+    pub cloud: Option<Cloud>,
+    /// How it tells the window of a model, where it is a server that knows best.
+    pub window: Option<TellsWindow>,
     /// Where its models are described.
     pub docs: &'static str,
 }
@@ -54,152 +70,6 @@ pub enum WireProtocol {
     Ollama,
 }
 
-/// Every provider, in the order in which people are told of them.
-pub const PROVIDERS: &[Provider] = &[
-    Provider {
-        protocol: WireProtocol::Anthropic,
-        base_url_variable: Some("ANTHROPIC_BASE_URL"),
-        default_model: Some("claude-sonnet-5-5"),
-        ..hosted(
-            "anthropic",
-            "https://api.anthropic.com",
-            &["ANTHROPIC_API_KEY"],
-            "https://docs.anthropic.com/en/docs/about-claude/models",
-        )
-    },
-    Provider {
-        base_url_variable: Some("OPENAI_BASE_URL"),
-        default_model: Some("gpt-5.4"),
-        ..hosted("openai", "https://api.openai.com/v1", &["OPENAI_API_KEY"], "https://platform.openai.com/docs/models")
-    },
-    Provider {
-        protocol: WireProtocol::Responses,
-        base_url_variable: Some("OPENAI_BASE_URL"),
-        default_model: Some("gpt-5.4"),
-        ..hosted(
-            "openai-responses",
-            "https://api.openai.com/v1",
-            &["OPENAI_API_KEY"],
-            "https://platform.openai.com/docs/api-reference/responses",
-        )
-    },
-    Provider {
-        needs_key: false,
-        base_url_variable: Some("OPENAI_BASE_URL"),
-        ..hosted(
-            "openai-chat",
-            "http://127.0.0.1:8080/v1",
-            &["OPENAI_API_KEY"],
-            "https://platform.openai.com/docs/api-reference/chat",
-        )
-    },
-    Provider {
-        protocol: WireProtocol::Gemini,
-        base_url_variable: Some("GEMINI_BASE_URL"),
-        ..hosted(
-            "google",
-            "https://generativelanguage.googleapis.com/v1beta",
-            &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-            "https://ai.google.dev/gemini-api/docs/models",
-        )
-    },
-    Provider {
-        base_url_variable: Some("OPENROUTER_BASE_URL"),
-        default_model: Some("openai/gpt-5.5"),
-        ..hosted("openrouter", "https://openrouter.ai/api/v1", &["OPENROUTER_API_KEY"], "https://openrouter.ai/models")
-    },
-    hosted("deepseek", "https://api.deepseek.com", &["DEEPSEEK_API_KEY"], "https://api-docs.deepseek.com"),
-    hosted(
-        "mistral",
-        "https://api.mistral.ai/v1",
-        &["MISTRAL_API_KEY"],
-        "https://docs.mistral.ai/getting-started/models",
-    ),
-    hosted("xai", "https://api.x.ai/v1", &["XAI_API_KEY"], "https://docs.x.ai/docs/models"),
-    hosted("groq", "https://api.groq.com/openai/v1", &["GROQ_API_KEY"], "https://console.groq.com/docs/models"),
-    hosted(
-        "cerebras",
-        "https://api.cerebras.ai/v1",
-        &["CEREBRAS_API_KEY"],
-        "https://inference-docs.cerebras.ai/models/overview",
-    ),
-    hosted(
-        "together",
-        "https://api.together.xyz/v1",
-        &["TOGETHER_API_KEY"],
-        "https://docs.together.ai/docs/serverless-models",
-    ),
-    hosted("fireworks", "https://api.fireworks.ai/inference/v1", &["FIREWORKS_API_KEY"], "https://docs.fireworks.ai"),
-    hosted(
-        "moonshot",
-        "https://api.moonshot.ai/v1",
-        &["MOONSHOT_API_KEY"],
-        "https://platform.moonshot.ai/docs/api/chat",
-    ),
-    hosted(
-        "zai",
-        "https://api.z.ai/api/paas/v4",
-        &["ZAI_API_KEY", "ZHIPU_API_KEY"],
-        "https://docs.z.ai/guides/overview/pricing",
-    ),
-    hosted(
-        "alibaba",
-        "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
-        &["DASHSCOPE_API_KEY"],
-        "https://www.alibabacloud.com/help/en/model-studio/models",
-    ),
-    Provider {
-        protocol: WireProtocol::Anthropic,
-        ..hosted(
-            "minimax",
-            "https://api.minimax.io/anthropic/v1",
-            &["MINIMAX_API_KEY"],
-            "https://platform.minimax.io/docs",
-        )
-    },
-    hosted(
-        "huggingface",
-        "https://router.huggingface.co/v1",
-        &["HF_TOKEN"],
-        "https://huggingface.co/docs/inference-providers",
-    ),
-    hosted("vercel", "https://ai-gateway.vercel.sh/v1", &["AI_GATEWAY_API_KEY"], "https://vercel.com/docs/ai-gateway"),
-    hosted(
-        "github",
-        "https://models.github.ai/inference",
-        &["GITHUB_MODELS_TOKEN", "GITHUB_TOKEN"],
-        "https://docs.github.com/en/github-models",
-    ),
-    Provider {
-        base_url_variable: Some("AZURE_OPENAI_BASE_URL"),
-        base_url_example: "https://RESOURCE.openai.azure.com/openai/v1",
-        ..hosted(
-            "azure",
-            "",
-            &["AZURE_OPENAI_API_KEY", "AZURE_API_KEY"],
-            "https://learn.microsoft.com/en-us/azure/ai-services/openai",
-        )
-    },
-    Provider {
-        base_url_variable: Some("BEDROCK_BASE_URL"),
-        base_url_example: "https://bedrock-runtime.us-east-1.amazonaws.com/openai/v1",
-        ..hosted("bedrock", "", &["AWS_BEARER_TOKEN_BEDROCK"], "https://docs.aws.amazon.com/bedrock/latest/userguide")
-    },
-    Provider {
-        base_url_variable: Some("VERTEX_BASE_URL"),
-        base_url_example: "https://aiplatform.googleapis.com/v1/projects/PROJECT/locations/global/endpoints/openapi",
-        ..hosted("vertex", "", &["VERTEX_ACCESS_TOKEN"], "https://cloud.google.com/vertex-ai/generative-ai/docs")
-    },
-    local("ollama", "http://127.0.0.1:11434/v1", "https://docs.ollama.com"),
-    Provider {
-        protocol: WireProtocol::Ollama,
-        ..local("ollama-native", "http://127.0.0.1:11434", "https://docs.ollama.com/api")
-    },
-    local("lmstudio", "http://127.0.0.1:1234/v1", "https://lmstudio.ai/docs"),
-    local("llamacpp", "http://127.0.0.1:8080/v1", "https://github.com/ggml-org/llama.cpp/tree/master/tools/server"),
-    local("vllm", "http://127.0.0.1:8000/v1", "https://docs.vllm.ai"),
-];
-
 impl Provider {
     /// Whether it is a server of this machine that nobody bills for. One that any address can be given to is not: there
     /// may be anybody behind it.
@@ -208,38 +78,13 @@ impl Provider {
     }
 }
 
-/// A service that wants a key and speaks Chat Completions.
-const fn hosted(
-    name: &'static str,
-    base_url: &'static str,
-    key_variables: &'static [&'static str],
-    docs: &'static str,
-) -> Provider {
-    Provider {
-        name,
-        protocol: WireProtocol::Chat,
-        base_url,
-        base_url_example: "",
-        key_variables,
-        base_url_variable: None,
-        needs_key: true,
-        default_model: None,
-        docs,
-    }
-}
-
-/// A server on this machine: no key, and it knows best which models it has.
-const fn local(name: &'static str, base_url: &'static str, docs: &'static str) -> Provider {
-    Provider { needs_key: false, ..hosted(name, base_url, &[], docs) }
-}
-
 /// The provider of this name.
 pub fn find(name: &str) -> Option<&'static Provider> {
     PROVIDERS.iter().find(|provider| provider.name == name)
 }
 
 /// What was said about the model to use.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct ProviderSpec {
     /// The provider's name.
     pub provider: String,
@@ -249,10 +94,16 @@ pub struct ProviderSpec {
     pub base_url: Option<String>,
     /// The key.
     pub key: Option<String>,
+    /// What is there in place of a key.
+    pub credentials: Option<Credentials>,
     /// What people call this server, where it is one of their own and `provider` only says how to talk to it.
     pub label: Option<String>,
     /// What is done about calls in its text.
     pub text_tools: text_tools::Mode,
+    /// What is set about its answers.
+    pub options: Options,
+    /// What is known about models.
+    pub catalogue: Catalogue,
 }
 
 impl fmt::Debug for ProviderSpec {
@@ -262,8 +113,10 @@ impl fmt::Debug for ProviderSpec {
             .field("model", &self.model)
             .field("base_url", &self.base_url)
             .field("key", &self.key.as_ref().map(|_| "[key]"))
+            .field("credentials", &self.credentials)
             .field("label", &self.label)
             .field("text_tools", &self.text_tools)
+            .field("options", &self.options)
             .finish()
     }
 }
@@ -309,6 +162,12 @@ pub enum OpenError {
         /// The address as given.
         url: String,
     },
+    /// A header is none.
+    #[error("{name:?} cannot be sent as a header, or its value cannot")]
+    BadHeader {
+        /// Its name.
+        name: String,
+    },
 }
 
 /// The model that was asked for. Connects to nothing yet.
@@ -317,23 +176,83 @@ pub fn open(spec: &ProviderSpec, options: &HttpOptions) -> Result<Arc<dyn Model>
     let Some(model) = spec.model.as_deref().filter(|model| !model.is_empty()).or(provider.default_model) else {
         return Err(OpenError::MissingModel { provider: provider.name });
     };
-    let key = key(provider, spec)?;
+    key(provider, spec)?;
     let url = address(provider, spec, Endpoint::Replies)?;
-    // Somebody's own server may call anything by any name.
-    let facts = if spec.label.is_some() { None } else { catalogue::look_up(provider.name, model) };
+    let facts = facts(provider, spec, model);
     let has_tools = facts.as_ref().and_then(|facts| facts.tools);
     let free = (spec.base_url.is_none() && provider.is_on_this_machine()).then_some(Price::FREE);
     let (limits, price) = facts.map_or((ModelLimits::default(), free), |facts| (facts.limits, facts.price));
     let wire = wire(provider.protocol, &url, limits);
+    let server = server(provider, spec, url, wire, options)?;
     let remote = Remote {
         name: format!("{}/{model}", spec.label.as_deref().unwrap_or(provider.name)),
         model: model.to_owned(),
         wire,
-        server: Arc::new(Server { http: Http::new(options.clone()), url, wire, key }),
+        server: Arc::new(server),
         limits,
+        window: provider.window.map(|tells| Arc::new(Window::told_by(tells))),
         price,
+        max_output: spec.options.max_output,
+        extra: translated(provider, spec, model, limits).body.into(),
     };
     Ok(spec.text_tools.around(Arc::new(remote), model, has_tools))
+}
+
+fn server(
+    provider: &'static Provider,
+    spec: &ProviderSpec,
+    url: Url,
+    wire: Wire,
+    options: &HttpOptions,
+) -> Result<Server, OpenError> {
+    let key = key(provider, spec)?;
+    // A token of Microsoft's directory is no key, and goes where tokens go.
+    let is_token = key.as_deref().is_some_and(|key| key.starts_with("eyJ"));
+    Ok(Server {
+        http: Http::new(options.clone()),
+        url,
+        wire,
+        key,
+        key_header: provider.key_header.filter(|_| !is_token),
+        credentials: spec.credentials.clone(),
+        headers: headers(&spec.options)?,
+    })
+}
+
+/// What a person should know about the model that is asked for; a line for each: that nothing is known of it, and what
+/// of the options will not be sent, since it would refuse it.
+pub fn remarks(spec: &ProviderSpec) -> Vec<String> {
+    let Ok(provider) = known(&spec.provider) else { return Vec::new() };
+    let Some(model) = spec.model.as_deref().or(provider.default_model) else { return Vec::new() };
+    let facts = facts(provider, spec, model);
+    let is_listed = spec.label.is_none() && !catalogue::models(catalogue::listed_as(provider.name)).is_empty();
+    let unknown = (is_listed && facts.is_none())
+        .then(|| format!("{}/{model} is not in the catalogue: its window and price are not known", provider.name));
+    let limits = facts.map(|facts| facts.limits).unwrap_or_default();
+    unknown.into_iter().chain(translated(provider, spec, model, limits).left_out).collect()
+}
+
+fn translated(provider: &Provider, spec: &ProviderSpec, model: &str, limits: ModelLimits) -> Translated {
+    let max_tokens = spec.options.max_output.unwrap_or(usual_max_tokens(limits));
+    spec.options.translate(Target { protocol: provider.protocol, thinking: provider.thinking, model, max_tokens })
+}
+
+/// What is known of the model. Somebody's own server may call anything by any name, and is in no embedded list.
+fn facts(provider: &Provider, spec: &ProviderSpec, model: &str) -> Option<ModelFacts> {
+    match &spec.label {
+        Some(label) => spec.catalogue.newer(label, model),
+        None => spec.catalogue.look_up(provider.name, model),
+    }
+}
+
+fn headers(options: &Options) -> Result<HeaderMap, OpenError> {
+    let header = |(name, value): (&String, &String)| {
+        let parsed = HeaderName::from_bytes(name.as_bytes()).ok().zip(HeaderValue::from_str(value).ok());
+        let (name, mut value) = parsed.ok_or_else(|| OpenError::BadHeader { name: name.clone() })?;
+        value.set_sensitive(true);
+        Ok((name, value))
+    };
+    options.headers.iter().map(header).collect()
 }
 
 fn wire(protocol: WireProtocol, url: &Url, limits: ModelLimits) -> Wire {
@@ -342,10 +261,13 @@ fn wire(protocol: WireProtocol, url: &Url, limits: ModelLimits) -> Wire {
         WireProtocol::Responses => Wire::Responses,
         WireProtocol::Gemini => Wire::Gemini,
         WireProtocol::Ollama => Wire::Ollama,
-        WireProtocol::Anthropic => Wire::Anthropic {
-            max_tokens: limits.max_output_tokens.map_or(DEFAULT_MAX_TOKENS, |most| most.min(USUAL_MAX_TOKENS)),
-        },
+        WireProtocol::Anthropic => Wire::Anthropic { max_tokens: usual_max_tokens(limits) },
     }
+}
+
+/// What Messages is told where nobody says how long an answer may be.
+fn usual_max_tokens(limits: ModelLimits) -> u32 {
+    limits.max_output_tokens.map_or(DEFAULT_MAX_TOKENS, |most| most.min(USUAL_MAX_TOKENS))
 }
 
 /// Whose Chat Completions are spoken at this host.
@@ -388,11 +310,10 @@ pub const PROBE_MS: u64 = 500;
 /// The models the provider offers, as it lists them. For a probe set both time-outs of `options` to [`PROBE_MS`].
 pub async fn list_models(spec: &ProviderSpec, options: &HttpOptions) -> Result<Vec<ListedModel>, ListError> {
     let provider = known(&spec.provider)?;
-    let key = key(provider, spec)?;
     let url = address(provider, spec, Endpoint::Models)?;
     let wire = wire(provider.protocol, &url, ModelLimits::default());
-    let server = Server { http: Http::new(options.clone()), url, wire, key };
-    Ok(listed(&server.get().await?)?)
+    let server = server(provider, spec, url, wire, options)?;
+    Ok(listed(&server.get(&server.url).await?)?)
 }
 
 fn listed(body: &[u8]) -> Result<Vec<ListedModel>, ModelError> {
@@ -428,8 +349,15 @@ fn known(name: &str) -> Result<&'static Provider, OpenError> {
 /// The key, if there is one. Somebody else's address may need none; the provider's own says so itself.
 fn key(provider: &Provider, spec: &ProviderSpec) -> Result<Option<String>, OpenError> {
     let key = spec.key.as_deref().map(str::trim).filter(|key| !key.is_empty());
-    if key.is_none() && provider.needs_key && spec.base_url.is_none() {
-        let variables = provider.key_variables.join(" or ");
+    // The address in a cloud follows from a region or a project, and says nothing about who may ask there.
+    let is_its_own = spec.base_url.is_none() || provider.cloud.is_some();
+    if key.is_none() && spec.credentials.is_none() && provider.needs_key && is_its_own {
+        let clouds = provider.cloud.map(|cloud| match cloud {
+            Cloud::Aws => "credentials of AWS (AWS_ACCESS_KEY_ID, AWS_PROFILE)",
+            Cloud::Google => "credentials of Google Cloud (gcloud auth application-default login)",
+        });
+        let variables: Vec<&str> = provider.key_variables.iter().copied().chain(clouds).collect();
+        let variables = variables.join(" or ");
         return Err(OpenError::MissingKey { provider: provider.name, variables });
     }
     Ok(key.map(ToOwned::to_owned))

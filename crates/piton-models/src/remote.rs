@@ -11,19 +11,22 @@
 
 use crate::anthropic;
 use crate::chat::{self, Dialect};
+use crate::credentials::{Credentials, Outgoing};
 use crate::errors::{self, Refusal};
 use crate::gemini;
 use crate::http::{self, Http};
 use crate::model::{Model, ModelLimits, ModelStream, Price};
 use crate::ollama;
+use crate::options;
 use crate::provider::WireProtocol;
 use crate::responses;
+use crate::window::Window;
 use crate::wire::{self, Body, Progress};
 use piton_core::message::{FinishReason, Message, Part, Role, Usage};
 use piton_core::model::{ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Response, Url};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -78,7 +81,13 @@ pub(crate) struct Remote {
     pub(crate) wire: Wire,
     pub(crate) server: Arc<Server>,
     pub(crate) limits: ModelLimits,
+    /// What the server itself says of its window.
+    pub(crate) window: Option<Arc<Window>>,
     pub(crate) price: Option<Price>,
+    /// The longest answer, where the request does not say.
+    pub(crate) max_output: Option<u32>,
+    /// What options add to every body.
+    pub(crate) extra: Arc<Map<String, Value>>,
 }
 
 /// Where requests go, and with which key.
@@ -87,6 +96,12 @@ pub(crate) struct Server {
     pub(crate) url: Url,
     pub(crate) wire: Wire,
     pub(crate) key: Option<String>,
+    /// The header for the key, where it is not the protocol's.
+    pub(crate) key_header: Option<&'static str>,
+    /// What stands in for a key.
+    pub(crate) credentials: Option<Credentials>,
+    /// Headers that somebody added. They win over ours.
+    pub(crate) headers: HeaderMap,
 }
 
 impl Model for Remote {
@@ -95,7 +110,8 @@ impl Model for Remote {
     }
 
     fn limits(&self) -> ModelLimits {
-        self.limits
+        let told = self.window.as_ref().and_then(|window| window.tokens());
+        ModelLimits { window_tokens: told.or(self.limits.window_tokens), ..self.limits }
     }
 
     fn price(&self) -> Option<Price> {
@@ -106,9 +122,12 @@ impl Model for Remote {
         if request.model.is_empty() {
             request.model.clone_from(&self.model);
         }
+        request.max_output_tokens = request.max_output_tokens.or(self.max_output);
         let flow = Flow {
             server: Arc::clone(&self.server),
             wire: self.wire,
+            extra: Arc::clone(&self.extra),
+            window: self.window.clone(),
             request,
             phase: Phase::Ask,
             paused: Paused::default(),
@@ -122,6 +141,8 @@ impl Model for Remote {
 struct Flow {
     server: Arc<Server>,
     wire: Wire,
+    extra: Arc<Map<String, Value>>,
+    window: Option<Arc<Window>>,
     request: Request,
     phase: Phase,
     paused: Paused,
@@ -162,8 +183,14 @@ impl Flow {
 
     async fn ask(&mut self) -> Result<Phase, ModelError> {
         let url = self.wire.address(&self.server.url, &self.request.model);
-        let json = self.wire.encode(&self.request).to_string().into_bytes();
+        let mut body = self.wire.encode(&self.request);
+        options::merge(&mut body, Value::Object((*self.extra).clone()));
+        let json = body.to_string().into_bytes();
         let response = self.server.post(&url, json).await?;
+        if let Some(window) = self.window.take().filter(|window| window.is_to_be_asked()) {
+            let (server, model) = (Arc::clone(&self.server), self.request.model.clone());
+            tokio::spawn(async move { window.ask(&server, &model).await });
+        }
         Ok(Phase::Read { response: Box::new(response), body: Body::new(wire::protocol(self.wire.protocol())) })
     }
 
@@ -240,19 +267,29 @@ impl Server {
     /// Asks, and waits for the headers of an answer. Anything but 200 is an error.
     async fn post(&self, url: &Url, json: Vec<u8>) -> Result<Response, ModelError> {
         let client = self.http.client(url)?;
-        let request = client.post(url.clone()).headers(self.headers()?).body(json);
+        let allowed = self.allowed(Outgoing { method: "POST", url, body: &json }).await?;
+        let request = client.post(url.clone()).headers(self.headers()?).headers(allowed).body(json);
         let answer = Http::within(self.http.stall(), request.send()).await?;
         self.accepted(answer.map_err(|error| http::network_error(&error, &self.url))?).await
     }
 
     /// Asks for a small JSON document.
-    pub(crate) async fn get(&self) -> Result<Vec<u8>, ModelError> {
-        let client = self.http.client(&self.url)?;
-        let request = client.get(self.url.clone()).headers(self.headers()?);
+    pub(crate) async fn get(&self, url: &Url) -> Result<Vec<u8>, ModelError> {
+        let client = self.http.client(url)?;
+        let allowed = self.allowed(Outgoing { method: "GET", url, body: &[] }).await?;
+        let request = client.get(url.clone()).headers(self.headers()?).headers(allowed);
         let answer = Http::within(self.http.stall(), request.send()).await?;
         let response = self.accepted(answer.map_err(|error| http::network_error(&error, &self.url))?).await?;
         let bytes = Http::within(self.http.stall(), response.bytes()).await?;
         Ok(bytes.map_err(|error| http::read_error(&error, &self.url))?.to_vec())
+    }
+
+    /// The headers that credentials add. A key that was given goes before them.
+    async fn allowed(&self, request: Outgoing<'_>) -> Result<HeaderMap, ModelError> {
+        match &self.credentials {
+            Some(credentials) if self.key.is_none() => credentials.headers(request, &self.http).await,
+            Some(_) | None => Ok(HeaderMap::new()),
+        }
     }
 
     async fn accepted(&self, response: Response) -> Result<Response, ModelError> {
@@ -297,12 +334,14 @@ impl Server {
             }
             Wire::Gemini => ("x-goog-api-key", self.key.clone()),
         };
+        let (name, value) = self.key_header.map_or((name, value), |name| (name, self.key.clone()));
         if let Some(value) = value {
             let mut value = HeaderValue::from_str(&value)
                 .map_err(|_| ModelError::new(ModelErrorKind::Auth, "the key has characters that no key has"))?;
             value.set_sensitive(true);
             headers.insert(HeaderName::from_static(name), value);
         }
+        headers.extend(self.headers.clone());
         Ok(headers)
     }
 

@@ -1,7 +1,8 @@
 //! A model server on loopback that does as a script says, wire and all: it stalls, resets, ends early and sends
 //! garbage where the script wants it. It speaks Chat Completions (`POST …/chat/completions`), OpenAI's Responses
 //! (`…/responses`), Anthropic's Messages (`…/messages`), Gemini (`…:streamGenerateContent`) and Ollama's own protocol
-//! (`…/api/chat`), and lists one model (`GET …/models` or `…/api/tags`); everything else is 404.
+//! (`…/api/chat`), lists one model (`GET …/models` or `…/api/tags`) and tells its window as llama.cpp does (`GET /props`);
+//! everything else is 404.
 //!
 //! The script is a JSON array with one answer per POST:
 //!
@@ -143,6 +144,9 @@ fn converse(stream: &TcpStream, stage: &Stage, connection: usize) -> io::Result<
             }
             (None, _) if path.ends_with("/api/tags") => {
                 voice.document(200, &[], &json!({ "models": [{ "name": "fake-model" }] }))?;
+            }
+            (None, _) if path.ends_with("/props") => {
+                voice.document(200, &[], &json!({ "default_generation_settings": { "n_ctx": 8_192 } }))?;
             }
             (None, _) if path.ends_with("/models") => {
                 let models = json!({ "object": "list", "data": [{ "id": "fake-model", "object": "model" }] });

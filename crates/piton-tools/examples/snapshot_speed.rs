@@ -81,7 +81,19 @@ fn build(workspace: &Path) -> Result<(), Box<dyn Error>> {
         fs::write(path, (0..LINES).map(line).collect::<String>())?;
     }
     fs::write(workspace.join(".gitignore"), "/target\n*.log\nnode_modules/\n")?;
-    let who = ["-c", "user.name=bench", "-c", "user.email=bench@localhost", "-c", "core.hooksPath=/dev/null"];
+    // No clean-up of git's own accord, which would be in the way of ours.
+    let who = [
+        "-c",
+        "user.name=bench",
+        "-c",
+        "user.email=bench@localhost",
+        "-c",
+        "gc.auto=0",
+        "-c",
+        "maintenance.auto=false",
+        "-c",
+        "core.hooksPath=/dev/null",
+    ];
     for words in
         [&["init", "--quiet"][..], &["add", "--all"], &["commit", "--quiet", "--message=all"], &["gc", "--quiet"]]
     {

@@ -131,7 +131,7 @@ pub struct Change {
     pub kind: ChangeKind,
     /// What is there now, or was before it was deleted.
     pub what: EntryKind,
-    /// Of a text file; `None` for what is binary, large, or no file.
+    /// Of a text file; `None` for what is binary, large, damaged, or no file.
     pub lines: Option<Lines>,
 }
 
@@ -270,8 +270,7 @@ impl Snapshots {
     pub fn diff(&self, before: TreeId, after: TreeId) -> Result<Vec<Change>, SnapshotError> {
         let store = self.hold(Hold::Read)?;
         let comparison = compare::Comparison::of(&store, before, after)?;
-        let changes = comparison.differences.iter().map(|difference| difference.change(&store));
-        changes.filter_map(Result::transpose).collect()
+        Ok(comparison.differences.iter().filter_map(|difference| difference.change(&store)).collect())
     }
 
     /// Brings the workspace from `from`, which it is expected to be in, to `to`. Touches only what the two have
@@ -281,10 +280,11 @@ impl Snapshots {
         restore::restore(&store, &self.workspace, from, to, policy)
     }
 
-    /// Drops every snapshot but these, the last one taken, and those that running processes took. Says what is left.
+    /// Drops every snapshot but these, the last one taken, and those that others took and which are still open. Says
+    /// what is left. What was taken with this same value is dropped too unless it is named.
     pub fn prune(&self, keep: &[TreeId]) -> Result<Usage, SnapshotError> {
         let store = self.hold(Hold::Change)?;
-        prune::prune(&store, keep)
+        prune::prune(&store, keep, &self.live)
     }
 
     /// How much room the store takes.

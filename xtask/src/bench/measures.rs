@@ -22,6 +22,7 @@ pub(super) const MEASURES: &[(&str, Measure)] = &[
     ("binary", binary),
     ("first_request", first_request),
     ("decode", decode),
+    ("snapshot", snapshot),
 ];
 
 /// How often a run of a few milliseconds is repeated.
@@ -232,17 +233,41 @@ fn first_request(stage: &Stage) -> anyhow::Result<Vec<Row>> {
     Ok(vec![Row::of("first_request", what, Unit::Bytes, [bytes]).at_most(8192.0)])
 }
 
-/// A program of its own, since this one is not built for speed.
 fn decode(_: &Stage) -> anyhow::Result<Vec<Row>> {
-    let args = ["run", "--release", "--quiet", "--package", "piton-models", "--example", "decode_speed"];
-    let output = Command::new("cargo").args(args).output().context("cannot run cargo")?;
-    ensure!(output.status.success(), "cargo {} failed: {}", args.join(" "), String::from_utf8_lossy(&output.stderr));
-    let text = String::from_utf8(output.stdout).context("decode_speed prints no text")?;
+    let text = run_example("piton-models", "decode_speed")?;
     let speeds: Vec<f64> =
         text.lines().map(str::parse).collect::<Result<_, _>>().context("decode_speed prints no numbers")?;
     ensure!(!speeds.is_empty(), "decode_speed printed nothing");
     let what = "a Chat stream of 20,000 deltas decoded, on one core";
     Ok(vec![Row::of("decode", what, Unit::MegabytesPerSecond, speeds).at_least(300.0)])
+}
+
+fn snapshot(_: &Stage) -> anyhow::Result<Vec<Row>> {
+    let text = run_example("piton-tools", "snapshot_speed")?;
+    let row = |word: &str, what, unit| -> anyhow::Result<Row> {
+        let line = text.lines().find_map(|line| line.strip_prefix(word)?.strip_prefix(' '));
+        let numbers = line.with_context(|| format!("snapshot_speed says nothing of {word}"))?;
+        let numbers: Vec<f64> = numbers.split(' ').map(str::parse).collect::<Result<_, _>>()?;
+        Ok(Row::of("snapshot", what, unit, numbers))
+    };
+    let (ms, s, mb) = (Unit::Milliseconds, Unit::Seconds, Unit::Megabytes);
+    Ok(vec![
+        row("unchanged_ms", "of an unchanged repository of 50,000 files", ms)?.at_most(150.0),
+        row("one_changed_ms", "the same, one file changed", ms)?.at_most(200.0),
+        row("restore_s", "1,000 changed files taken back", s)?.at_most(1.0),
+        row("first_s", "the first one, which reads all 50,000 files", s)?,
+        row("disk_mb", "room it takes on the disk", mb)?,
+        row("first_alone_s", "the first one where nothing can be shared with git", s)?,
+        row("disk_alone_mb", "room that takes", mb)?,
+    ])
+}
+
+/// What a program of its own prints, since this one is not built for speed.
+fn run_example(package: &str, example: &str) -> anyhow::Result<String> {
+    let args = ["run", "--release", "--quiet", "--package", package, "--example", example];
+    let output = Command::new("cargo").args(args).output().context("cannot run cargo")?;
+    ensure!(output.status.success(), "cargo {} failed: {}", args.join(" "), String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).with_context(|| format!("{example} prints no text"))
 }
 
 fn hello_script() -> Value {

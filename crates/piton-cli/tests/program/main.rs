@@ -3,14 +3,18 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "tests hand the binary an environment of their own")]
 
+mod auth;
 mod bad_input;
 mod branches;
+mod catalogue;
+mod clouds;
 mod commands;
 mod crash;
 mod demo;
 mod faults;
 mod follow;
 mod money;
+mod options;
 mod robustness;
 mod run;
 mod stage;

@@ -41,12 +41,10 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
             writer.message(None, "user", "finished", parts)?;
         }
         Event::TurnStarted { turn, model, fallbacks, .. } => {
-            let sql = "UPDATE session SET turns = ?, model = ?, status = 'running'";
-            writer.run(sql, params![turn, chain(model, fallbacks)])?;
+            writer.run("UPDATE session SET turns = ?, status = 'running'", [turn])?;
+            writer.model(model, fallbacks)?;
         }
-        Event::TurnResumed { model, fallbacks, .. } => {
-            writer.run("UPDATE session SET model = ?", [chain(model, fallbacks)])?;
-        }
+        Event::TurnResumed { model, fallbacks, .. } => writer.model(model, fallbacks)?,
         Event::StepStarted { step, note, .. } => {
             writer.run("UPDATE session SET steps = ?", [step])?;
             if let Some(text) = note {
@@ -96,12 +94,6 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
     writer.run("UPDATE session SET updated_ms = ?", [record.at_ms])
 }
 
-/// A model and its fallbacks as people say them: `a/x,b/y`.
-fn chain(model: &str, fallbacks: &[String]) -> String {
-    let rest = fallbacks.iter().map(String::as_str);
-    std::iter::once(model).chain(rest).collect::<Vec<_>>().join(",")
-}
-
 /// The word that one of our enums is in JSON.
 pub(super) fn word(value: &impl Serialize) -> Option<String> {
     serde_json::to_value(value).ok()?.as_str().map(str::to_owned)
@@ -117,6 +109,13 @@ impl Tables<'_> {
     fn run(&self, sql: &str, values: impl rusqlite::Params) -> Result<(), Fault> {
         self.conn.prepare_cached(sql)?.execute(values)?;
         Ok(())
+    }
+
+    /// A model and its fallbacks as people say them: `a/x,b/y`.
+    fn model(&self, model: &str, fallbacks: &[String]) -> Result<(), Fault> {
+        let rest = fallbacks.iter().map(String::as_str);
+        let chain = std::iter::once(model).chain(rest).collect::<Vec<_>>().join(",");
+        self.run("UPDATE session SET model = ?", [chain])
     }
 
     fn message(&self, step: Option<u32>, role: &str, state: &str, parts: &[Part]) -> Result<(), Fault> {

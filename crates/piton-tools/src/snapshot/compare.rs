@@ -86,13 +86,13 @@ impl Comparison {
 
 impl Difference {
     /// The difference as people are told of it; `None` for a folder that is there because something is in it.
-    pub(super) fn change(&self, store: &Store) -> Result<Option<Change>, SnapshotError> {
+    pub(super) fn change(&self, store: &Store) -> Option<Change> {
         let filled = |node: Option<Node>| {
             node.is_some_and(|node| node.kind == EntryKind::Folder && node.oid != Oid::of(ObjectKind::Tree, b""))
         };
         let kind = match (self.before, self.after) {
-            (None, after) if filled(after) => return Ok(None),
-            (before, None) if filled(before) => return Ok(None),
+            (None, after) if filled(after) => return None,
+            (before, None) if filled(before) => return None,
             (None, _) => ChangeKind::Created,
             (_, None) => ChangeKind::Deleted,
             (Some(before), Some(after)) if before.kind != after.kind => ChangeKind::Replaced,
@@ -103,25 +103,23 @@ impl Difference {
         };
         let what = self.after.or(self.before).map_or(EntryKind::NotCovered, |node| node.kind);
         let path = path_of(&self.path);
-        Ok(Some(Change { path, kind, what, lines: self.lines(store)? }))
+        Some(Change { path, kind, what, lines: self.lines(store) })
     }
 
     /// Lines added and removed; `None` where nobody counts them.
-    fn lines(&self, store: &Store) -> Result<Option<Lines>, SnapshotError> {
+    fn lines(&self, store: &Store) -> Option<Lines> {
         let is_text = |content: &[u8]| content.len() <= SNAPSHOT_COUNTED_BYTES && memchr::memchr(0, content).is_none();
         let content = |node: Option<Node>| match node {
-            Some(node) if node.kind == EntryKind::File => store.get(node.oid, ObjectKind::Blob),
-            Some(_) | None => Ok(Vec::new()),
+            // What is damaged is told by who needs it; a count is not worth failing for.
+            Some(node) if node.kind == EntryKind::File => store.get(node.oid, ObjectKind::Blob).ok(),
+            Some(_) | None => Some(Vec::new()),
         };
         let is_file = |node: Option<Node>| node.is_some_and(|node| node.kind == EntryKind::File);
         if !is_file(self.before) && !is_file(self.after) {
-            return Ok(None);
+            return None;
         }
         let (before, after) = (content(self.before)?, content(self.after)?);
-        if !is_text(&before) || !is_text(&after) {
-            return Ok(None);
-        }
-        let (added, removed) = diff::count(&before, &after);
-        Ok(Some(Lines { added, removed }))
+        let (added, removed) = (is_text(&before) && is_text(&after)).then(|| diff::count(&before, &after))?;
+        Some(Lines { added, removed })
     }
 }

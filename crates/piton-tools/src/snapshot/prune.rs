@@ -1,5 +1,5 @@
-//! What a store keeps: the snapshots it is told to, the last one (the cache is about it), and those that running
-//! processes have taken and perhaps not told anybody of yet.
+//! What a store keeps: the snapshots it is told to, the last one (the cache is about it), and those that others have
+//! taken and perhaps not told anybody of yet.
 
 use super::object::{EntryKind, ObjectKind, Oid, TreeId};
 use super::pack::PackIndex;
@@ -25,7 +25,7 @@ pub struct Usage {
     pub objects: usize,
 }
 
-/// The snapshots that this process took, on record for as long as it runs.
+/// The snapshots that were taken in one place, on record for as long as it is open.
 #[derive(Debug, Default)]
 pub(super) struct Live(Mutex<Option<(PathBuf, File)>>);
 
@@ -42,6 +42,11 @@ impl Live {
         let written = writeln!(file, "{id}");
         *open = Some((path, file));
         written.map_err(|error| store_error(&folder)(error))
+    }
+
+    /// Whoever took them says from now on which ones are kept.
+    fn forget(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
@@ -76,11 +81,12 @@ fn taken_by_the_living(store: &Store) -> Result<Vec<TreeId>, SnapshotError> {
     Ok(taken)
 }
 
-pub(super) fn prune(store: &Store, keep: &[TreeId]) -> Result<Usage, SnapshotError> {
+pub(super) fn prune(store: &Store, keep: &[TreeId], live: &Live) -> Result<Usage, SnapshotError> {
     let mut needed = HashSet::new();
     for id in keep {
         store.root_tree(*id)?;
     }
+    live.forget();
     let living = taken_by_the_living(store)?;
     for id in keep.iter().copied().chain(living).chain(Cache::load(store).root()) {
         reach(store, id.0, &mut needed)?;

@@ -32,6 +32,9 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// They wait for the disk, which makes many files durable in one go as well as a single one.
+const SYNCING_THREADS: usize = 8;
+
 /// How a restore goes about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
@@ -119,13 +122,13 @@ pub(super) fn restore(
         restore.make(&steps);
         restore.write(&steps)?;
         restore.permit(&steps);
-        restore.sync(&steps);
+        restore.sync(&steps)?;
     }
     if !stopped || policy.dry_run {
         for step in &steps {
             let kept = restore.report.kept.contains(&path_of(&step.difference.path));
             if !kept && !restore.failed.contains(&step.difference.path) {
-                restore.report.changes.extend(step.difference.change(store)?);
+                restore.report.changes.extend(step.difference.change(store));
             }
         }
     }
@@ -239,7 +242,7 @@ impl Restore<'_> {
         let next = AtomicUsize::new(0);
         let results = {
             let this: &Self = self;
-            in_parallel(open.len(), &|| {
+            in_parallel(SYNCING_THREADS.min(open.len()), &|| {
                 let mut results = Vec::new();
                 while let Some(step) = open.get(next.fetch_add(1, Ordering::Relaxed)) {
                     results.push((*step, this.write_beside(step)));
@@ -321,13 +324,19 @@ impl Restore<'_> {
     }
 
     /// Makes the new names durable. Where this cannot be done the files are in their places all the same.
-    fn sync(&self, steps: &[Step<'_>]) {
+    fn sync(&self, steps: &[Step<'_>]) -> Result<(), SnapshotError> {
         let folders: BTreeSet<&[u8]> = steps.iter().map(|step| split(&step.difference.path).0).collect();
-        for path in folders {
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let opened = self.folder(path).and_then(|folder| openat(folder, ".", flags, Mode::empty()));
-            let _ = opened.map(File::from).map(|folder| folder.sync_all());
-        }
+        let folders = Vec::from_iter(folders);
+        let next = AtomicUsize::new(0);
+        in_parallel(SYNCING_THREADS.min(folders.len()), &|| {
+            while let Some(path) = folders.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                let opened = self.folder(path).and_then(|folder| openat(folder, ".", flags, Mode::empty()));
+                let _ = opened.map(File::from).map(|folder| folder.sync_all());
+            }
+            Ok(Vec::<()>::new())
+        })?;
+        Ok(())
     }
 
     /// Opens a folder of the workspace without following a link. It is good for `*at` calls only.

@@ -201,7 +201,7 @@ impl Scanner<'_> {
             while let Some(task) = tasks.pop().filter(|_| fits) {
                 match self.look(&task.path, None, device, &mut inner) {
                     Ok(more) => tasks.extend(more),
-                    Err(error) => inner.cannot_open(task.path, &error),
+                    Err(error) => inner.cannot_open(&task.path, &error),
                 }
                 let looked = inner.folders.last().into_iter().flat_map(|folder| &folder.items);
                 fits = looked.map(|item| item.stamp.map_or(0, |stamp| stamp.bytes)).all(|bytes| share.spend(bytes));
@@ -242,7 +242,7 @@ impl Scanner<'_> {
             }
             Ok(done)
         };
-        let done = in_parallel(jobs.len(), &work)?;
+        let done = in_parallel(threads_for(jobs.len()), &work)?;
         for (place, at, content) in done {
             let folder = &mut scan.folders[place];
             let item = &mut folder.items[at];
@@ -330,9 +330,9 @@ impl Walked {
     }
 
     /// A folder that went away is nothing to tell; its parent will have no object for it and leave it out.
-    fn cannot_open(&mut self, path: Vec<u8>, error: &io::Error) {
+    fn cannot_open(&mut self, path: &[u8], error: &io::Error) {
         if error.kind() != io::ErrorKind::NotFound {
-            self.note(&path, NotCovered::Unreadable { error: error.to_string() });
+            self.note(path, NotCovered::Unreadable { error: error.to_string() });
         }
     }
 }
@@ -359,7 +359,7 @@ impl<'w> Walk<'w> {
     }
 
     fn run(&self) -> Result<Walked, SnapshotError> {
-        let parts = in_parallel(usize::MAX, &|| self.work().map(|walked| vec![walked]))?;
+        let parts = in_parallel(threads_for(usize::MAX), &|| self.work().map(|walked| vec![walked]))?;
         if self.entries.load(Ordering::Relaxed) > SNAPSHOT_ENTRIES {
             return Err(SnapshotError::TooManyFiles { most: SNAPSHOT_ENTRIES });
         }
@@ -383,7 +383,7 @@ impl<'w> Walk<'w> {
                     return Err(SnapshotError::Workspace { path: self.scanner.workspace.to_owned(), source: error });
                 }
                 Err(error) => {
-                    walked.cannot_open(task.path, &error);
+                    walked.cannot_open(&task.path, &error);
                     self.give(Vec::new());
                     continue;
                 }
@@ -411,10 +411,14 @@ impl<'w> Walk<'w> {
 
     fn give(&self, new: Vec<Task>) {
         let mut todo = self.todo();
-        todo.tasks.extend(new);
         todo.at_work -= 1;
+        // Most folders have no folders in them: then there is nobody to wake, until all is done.
+        let wake = !new.is_empty() || todo.at_work == 0;
+        todo.tasks.extend(new);
         drop(todo);
-        self.changed.notify_all();
+        if wake {
+            self.changed.notify_all();
+        }
     }
 
     fn todo(&self) -> MutexGuard<'_, Todo> {
@@ -422,17 +426,21 @@ impl<'w> Walk<'w> {
     }
 }
 
-/// Does the same on some threads and gives all results, or one of the errors.
-pub(super) fn in_parallel<T: Send>(
-    jobs: usize,
-    work: &(dyn Fn() -> Result<Vec<T>, SnapshotError> + Sync),
-) -> Result<Vec<T>, SnapshotError> {
+/// How many threads are worth it for so many jobs that keep a core busy.
+fn threads_for(jobs: usize) -> usize {
     /// More only wait for the same disk.
     const MOST_THREADS: usize = 8;
     /// A thread is not worth fewer jobs.
     const FEW: usize = 4;
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
-    if threads == 1 || jobs < FEW {
+    std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS).min(jobs.div_ceil(FEW))
+}
+
+/// Does the same on some threads and gives all results, or one of the errors.
+pub(super) fn in_parallel<T: Send>(
+    threads: usize,
+    work: &(dyn Fn() -> Result<Vec<T>, SnapshotError> + Sync),
+) -> Result<Vec<T>, SnapshotError> {
+    if threads <= 1 {
         return work();
     }
     let parts: Vec<_> = std::thread::scope(|scope| {

@@ -22,7 +22,7 @@ impl Seed {
     pub(super) fn plant(store: &Store, workspace: &Path) -> Self {
         let mut folders = Vec::new();
         if let Some(objects) = objects_of(workspace) {
-            with_borrowed(objects, &mut folders);
+            with_borrowed(&objects, &mut folders);
         }
         folders.retain(|folder| link_packs(folder, &store.path("objects/pack")));
         Self { folders }
@@ -67,22 +67,22 @@ fn objects_of(workspace: &Path) -> Option<PathBuf> {
 fn line_of(path: &Path) -> Option<String> {
     /// Longer than any path.
     const MOST_BYTES: u64 = 8 << 10;
-    if fs::metadata(path).ok().filter(|file| file.is_file())?.len() > MOST_BYTES {
+    if fs::metadata(path).ok().filter(fs::Metadata::is_file)?.len() > MOST_BYTES {
         return None;
     }
     fs::read_to_string(path).ok()?.lines().next().map(str::to_owned)
 }
 
-fn with_borrowed(objects: PathBuf, folders: &mut Vec<PathBuf>) {
+fn with_borrowed(objects: &Path, folders: &mut Vec<PathBuf>) {
     /// As many as git follows.
     const MOST: usize = 6;
-    if folders.contains(&objects) || folders.len() >= MOST || !objects.is_dir() {
+    if folders.iter().any(|folder| folder == objects) || folders.len() >= MOST || !objects.is_dir() {
         return;
     }
     let borrowed = fs::read_to_string(objects.join("info/alternates")).unwrap_or_default();
-    folders.push(objects.clone());
+    folders.push(objects.to_owned());
     for line in borrowed.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
-        with_borrowed(objects.join(line), folders);
+        with_borrowed(&objects.join(line), folders);
     }
 }
 

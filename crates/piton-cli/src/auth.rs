@@ -1,0 +1,150 @@
+//! `piton auth`: keeps keys, lists where they are, and forgets them. A key is never printed.
+
+use crate::cli::AuthCommand;
+use crate::keys::{self, Place};
+use crate::report;
+use crate::setup;
+use crate::surroundings::Surroundings;
+use crate::view;
+use anyhow::{Context, bail};
+use piton_engine::config::{Config, nearest};
+use piton_models::provider::{self, PROVIDERS};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use std::io::Stdin;
+
+/// Obeys one of them.
+pub(crate) async fn auth(command: AuthCommand, around: &Surroundings) -> anyhow::Result<u8> {
+    let config = setup::config(around)?;
+    match command {
+        AuthCommand::Login { provider, file } => login(&provider, file, &config, around).await,
+        AuthCommand::List => list(&config, around),
+        AuthCommand::Logout { provider } => logout(&provider, &config, around),
+    }
+}
+
+async fn login(name: &str, in_file: bool, config: &Config, around: &Surroundings) -> anyhow::Result<u8> {
+    wants_a_key(name, config)?;
+    let key = key_from_person(name, around).await?;
+    let place = keys::keep(name, &key, !in_file, around)?;
+    let told = match place {
+        Place::File => {
+            format!("kept in {}, which only you can read; it is not encrypted", keys::file(around).display())
+        }
+        Place::Keyring | Place::Variable(_) | Place::Command => format!("kept in {place}"),
+    };
+    view::write_stdout(&format!("the key of {name} is {told}\n"));
+    if let Some(Place::Variable(variable)) = keys::places(name, config, around)?.first() {
+        view::write_stderr(&format!("note: {variable} is set, and comes first\n"));
+    }
+    Ok(0)
+}
+
+fn list(config: &Config, around: &Surroundings) -> anyhow::Result<u8> {
+    let mut names: Vec<String> = PROVIDERS.iter().map(|provider| provider.name.to_owned()).collect();
+    let others = config.providers.keys().cloned().chain(keys::kept_names(around)?);
+    for other in others {
+        if !names.contains(&other) {
+            names.push(other);
+        }
+    }
+    let mut found = false;
+    for name in names {
+        let places: Vec<String> = keys::places(&name, config, around)?.iter().map(Place::to_string).collect();
+        let Some((first, others)) = places.split_first() else { continue };
+        let others = if others.is_empty() { String::new() } else { format!(" (also: {})", others.join(", ")) };
+        view::write_stdout(&format!("{name:<18} {first}{others}\n"));
+        found = true;
+    }
+    if !found {
+        view::write_stderr("there is no key yet; `piton auth login PROVIDER` keeps one\n");
+    }
+    Ok(0)
+}
+
+fn logout(name: &str, config: &Config, around: &Surroundings) -> anyhow::Result<u8> {
+    match keys::forget(name, around)? {
+        Some(place) => view::write_stdout(&format!("the key of {name} is no longer in {place}\n")),
+        None => bail!("no key of {name} is kept here"),
+    }
+    if let Some(place) = keys::places(name, config, around)?.first() {
+        view::write_stderr(&format!("note: there still is one in {place}\n"));
+    }
+    Ok(0)
+}
+
+/// Keeping a key that nobody will ask for is a mistake that would pass unnoticed.
+fn wants_a_key(name: &str, config: &Config) -> anyhow::Result<()> {
+    if config.providers.contains_key(name) {
+        return Ok(());
+    }
+    match provider::find(name) {
+        Some(known) if known.key_variables.is_empty() => bail!("{name} needs no key"),
+        Some(_) => Ok(()),
+        None => {
+            let meant = nearest(name, PROVIDERS.iter().map(|provider| provider.name));
+            let meant = meant.map(|word| format!("; did you mean {word}?")).unwrap_or_default();
+            bail!("there is no provider {name:?}{meant}")
+        }
+    }
+}
+
+/// The key, typed without echo or piped in.
+async fn key_from_person(name: &str, around: &Surroundings) -> anyhow::Result<String> {
+    let line = if around.stdin_is_terminal {
+        view::write_stderr(&format!("key for {name} (it is not shown): "));
+        let silence = Silence::over(std::io::stdin());
+        let typed = tokio::select! {
+            line = read_line() => line,
+            _ = tokio::signal::ctrl_c() => {
+                drop(silence);
+                view::write_stderr("\n");
+                std::process::exit(i32::from(report::exit_code(piton_core::event::TurnEnd::Canceled)));
+            }
+        };
+        drop(silence);
+        view::write_stderr("\n");
+        typed?
+    } else {
+        read_line().await?
+    };
+    let key = line.trim();
+    anyhow::ensure!(!key.is_empty(), "no key was given");
+    let is_one_word = key.chars().all(|c| c.is_ascii_graphic());
+    anyhow::ensure!(is_one_word, "that is no key: it has spaces or characters that no key has");
+    Ok(key.to_owned())
+}
+
+async fn read_line() -> anyhow::Result<String> {
+    let read = || -> std::io::Result<String> {
+        let mut line = String::new();
+        std::io::stdin().read_line(&mut line)?;
+        Ok(line)
+    };
+    tokio::task::spawn_blocking(read).await.context("cannot read the key")?.context("cannot read the key")
+}
+
+/// A terminal that does not show what is typed, until this is dropped.
+struct Silence {
+    terminal: Stdin,
+    before: Option<Termios>,
+}
+
+impl Silence {
+    fn over(terminal: Stdin) -> Self {
+        let before = tcgetattr(&terminal).ok();
+        if let Some(mut modes) = before.clone() {
+            modes.local_modes.remove(LocalModes::ECHO);
+            // A terminal that cannot be silenced still takes the key.
+            let _ = tcsetattr(&terminal, OptionalActions::Flush, &modes);
+        }
+        Self { terminal, before }
+    }
+}
+
+impl Drop for Silence {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            let _ = tcsetattr(&self.terminal, OptionalActions::Now, before);
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Keys: where they are looked for, and where `piton auth` keeps them.
+//!
+//! The order is: environment, what is kept (in the keyring of the desktop, or in a file that only its owner can read),
+//! and last a command of the configuration. `keys.json` in the data folder knows of every kept key where it is, so that
+//! the keyring is asked only for a key that is in it, and never where the environment has one.
+
+use crate::setup::tool_environment;
+use crate::surroundings::Surroundings;
+use anyhow::{Context, bail};
+use piton_engine::config::Config;
+use piton_models::provider;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+/// Where a key is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In this environment variable.
+    Variable(String),
+    /// In the keyring.
+    Keyring,
+    /// In `keys.json`.
+    File,
+    /// Where the `key_command` of the configuration finds it.
+    Command,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Variable(name) => f.write_str(name),
+            Self::Keyring => f.write_str("the keyring"),
+            Self::File => f.write_str("keys.json"),
+            Self::Command => f.write_str("key_command"),
+        }
+    }
+}
+
+/// What `keys.json` says of a provider.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kept {
+    /// It is in the keyring.
+    Keyring,
+    /// This is it.
+    Key(String),
+}
+
+/// The key of a provider, from the first place that has one. What comes later is not even looked at.
+pub(crate) fn find(name: &str, config: &Config, around: &Surroundings) -> anyhow::Result<Option<String>> {
+    let place = match variables(name, config, around).into_iter().next() {
+        Some(place) => Some(place),
+        None => places(name, config, around)?.into_iter().next(),
+    };
+    place.map(|place| read(name, &place, config, around)).transpose()
+}
+
+/// Every place that has a key for a provider; the first is used. Nothing is run and no keyring asked.
+pub(crate) fn places(name: &str, config: &Config, around: &Surroundings) -> anyhow::Result<Vec<Place>> {
+    let mut places = variables(name, config, around);
+    places.extend(kept(around)?.get(name).map(|kept| match kept {
+        Kept::Keyring => Place::Keyring,
+        Kept::Key(_) => Place::File,
+    }));
+    let server = config.providers.get(name);
+    places.extend(server.and_then(|server| server.key_command.as_ref()).map(|_| Place::Command));
+    Ok(places)
+}
+
+fn variables(name: &str, config: &Config, around: &Surroundings) -> Vec<Place> {
+    let server = config.providers.get(name);
+    let named = server.and_then(|server| server.key_variable.as_deref());
+    let is_own = server.is_some_and(|server| server.protocol.is_some());
+    let known = provider::find(name).filter(|_| !is_own).map(|known| known.key_variables).unwrap_or_default();
+    let all = named.into_iter().chain(known.iter().copied());
+    all.filter(|variable| around.var(variable).is_some()).map(|name| Place::Variable(name.to_owned())).collect()
+}
+
+/// The key at a place.
+fn read(name: &str, place: &Place, config: &Config, around: &Surroundings) -> anyhow::Result<String> {
+    match place {
+        Place::Variable(variable) => Ok(around.var(variable).unwrap_or_default().to_owned()),
+        Place::Keyring => from_keyring(name, around),
+        Place::File => match kept(around)?.remove(name) {
+            Some(Kept::Key(key)) => Ok(key),
+            Some(Kept::Keyring) | None => bail!("the key of {name} was just removed"),
+        },
+        Place::Command => {
+            let command = config.providers.get(name).and_then(|server| server.key_command.as_deref());
+            printed_key(name, command.unwrap_or_default())
+        }
+    }
+}
+
+/// Keeps a key: in the keyring where there is one and it takes it, else in the file.
+pub(crate) fn keep(name: &str, key: &str, may_use_keyring: bool, around: &Surroundings) -> anyhow::Result<Place> {
+    let is_in_keyring = may_use_keyring && has_keyring(around) && to_keyring(name, key, around)?;
+    let mut all = kept(around)?;
+    let (kept, place) = match is_in_keyring {
+        true => (Kept::Keyring, Place::Keyring),
+        false => (Kept::Key(key.to_owned()), Place::File),
+    };
+    all.insert(name.to_owned(), kept);
+    write(&all, around)?;
+    Ok(place)
+}
+
+/// Forgets a kept key. Where it was, if it was.
+pub(crate) fn forget(name: &str, around: &Surroundings) -> anyhow::Result<Option<Place>> {
+    let mut all = kept(around)?;
+    let place = match all.remove(name) {
+        None => return Ok(None),
+        Some(Kept::Key(_)) => Place::File,
+        Some(Kept::Keyring) => {
+            let output = keyring(&["clear"], name, around).output().context("cannot ask the keyring")?;
+            anyhow::ensure!(output.status.success(), "the keyring did not remove the key of {name}{}", words(&output));
+            Place::Keyring
+        }
+    };
+    write(&all, around)?;
+    Ok(Some(place))
+}
+
+/// The providers of which a key is kept.
+pub(crate) fn kept_names(around: &Surroundings) -> anyhow::Result<Vec<String>> {
+    Ok(kept(around)?.into_keys().collect())
+}
+
+pub(crate) fn file(around: &Surroundings) -> PathBuf {
+    around.data_dir.join("keys.json")
+}
+
+fn kept(around: &Surroundings) -> anyhow::Result<BTreeMap<String, Kept>> {
+    let path = file(around);
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        // That a data folder is none is found out by whoever needs to write there.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(BTreeMap::new());
+        }
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+    };
+    let mode = std::fs::metadata(&path).map(|meta| meta.permissions().mode()).unwrap_or_default();
+    anyhow::ensure!(mode & 0o077 == 0, "others may read the keys in {0}: chmod 600 {0}", path.display());
+    // Not serde's own words: they would quote what is in the file.
+    serde_json::from_str(&text)
+        .ok()
+        .with_context(|| format!("{} is damaged; remove it and log in again", path.display()))
+}
+
+/// Whole or not at all; a temporary file is its owner's alone from the start.
+fn write(all: &BTreeMap<String, Kept>, around: &Surroundings) -> anyhow::Result<()> {
+    let path = file(around);
+    let failed = || format!("cannot write {}", path.display());
+    std::fs::create_dir_all(&around.data_dir).with_context(failed)?;
+    let mut new = tempfile::NamedTempFile::new_in(&around.data_dir).with_context(failed)?;
+    new.write_all(serde_json::to_string_pretty(all)?.as_bytes()).with_context(failed)?;
+    new.as_file().sync_all().with_context(failed)?;
+    new.persist(&path).with_context(failed)?;
+    Ok(())
+}
+
+/// The program by which libsecret's keyrings (GNOME's, KDE's, KeePassXC's) are asked.
+const KEYRING: &str = "secret-tool";
+
+fn has_keyring(around: &Surroundings) -> bool {
+    around.find_program(KEYRING).is_some()
+}
+
+fn keyring(action: &[&str], name: &str, around: &Surroundings) -> Command {
+    let mut command = Command::new(KEYRING);
+    command.args(action).args(["service", "piton", "provider", name]);
+    command.env_clear().envs(tool_environment(&around.vars, &Config::default())).stdin(Stdio::null());
+    command
+}
+
+fn from_keyring(name: &str, around: &Surroundings) -> anyhow::Result<String> {
+    let again = || format!("piton auth login {name} keeps it anew");
+    let output = keyring(&["lookup"], name, around).output().context("cannot ask the keyring").with_context(again)?;
+    let key = String::from_utf8(output.stdout.clone()).unwrap_or_default().trim().to_owned();
+    let is_there = output.status.success() && !key.is_empty();
+    anyhow::ensure!(is_there, "the keyring does not give the key of {name}{}; {}", words(&output), again());
+    Ok(key)
+}
+
+/// Whether the keyring took it: without a session of a desktop there is the program but no keyring behind it.
+fn to_keyring(name: &str, key: &str, around: &Surroundings) -> anyhow::Result<bool> {
+    let label = format!("Piton: {name}");
+    let mut command = keyring(&["store", "--label", &label], name, around);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A program that does not listen says so by its status.
+        let _ = stdin.write_all(key.as_bytes());
+    }
+    Ok(child.wait()?.success() && from_keyring(name, around).is_ok_and(|back| back == key))
+}
+
+fn words(output: &Output) -> String {
+    let said = String::from_utf8_lossy(&output.stderr);
+    said.lines().next().map(|line| format!(" ({})", line.trim())).unwrap_or_default()
+}
+
+/// The key that a command prints.
+fn printed_key(name: &str, command: &str) -> anyhow::Result<String> {
+    let output = Command::new("sh").args(["-c", command]).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    let output = output.with_context(|| format!("cannot run the key_command of {name}"))?;
+    anyhow::ensure!(output.status.success(), "the key_command of {name} failed ({})", output.status);
+    let key = String::from_utf8(output.stdout).ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
+    key.with_context(|| format!("the key_command of {name} printed no key"))
+}

@@ -1,0 +1,147 @@
+//! `piton auth`: where keys are kept, in which order they are found, and that none of them ever shows.
+
+use crate::stage::{Ran, Stage};
+use serde_json::json;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+
+/// A keyring in a file, by the program that asks the real one.
+const KEYRING: &str = "#!/bin/sh\nkept=\"$KEYRING_FILE\"\ncase \"$1\" in\n\
+    store) cat >\"$kept\" ;;\nlookup) cat \"$kept\" 2>/dev/null ;;\nclear) rm \"$kept\" ;;\nesac\n";
+
+fn stage() -> Stage {
+    let stage = Stage::new(json!([{"text": "ok", "repeat": true}]));
+    let config = format!(
+        "[providers.openai]\nbase_url = \"{url}/v1\"\n[providers.mine]\nprotocol = \"chat\"\nbase_url = \"{url}/v1\"\nkey_command = \"printf sk-by-command\"\n",
+        url = stage.provider.url()
+    );
+    stage.with_config(&config)
+}
+
+/// Piton without any key in its environment.
+fn piton(stage: &Stage, args: &[&str]) -> Command {
+    let mut command = stage.piton(args);
+    for name in ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+fn login(mut command: Command, key: &str) -> Ran {
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    writeln!(child.stdin.take().unwrap(), "{key}").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Ran { code: output.status.code().unwrap(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// The authorization of the newest request of `piton run`.
+fn authorization(stage: &Stage, mut command: Command) -> String {
+    command.stdin(Stdio::null());
+    Ran::of(command).expect_code(0);
+    stage.provider.requests().last().unwrap().header("authorization").unwrap_or_default().to_owned()
+}
+
+fn ask(model: &str) -> [&str; 5] {
+    ["run", "--yes", "--model", model, "go"]
+}
+
+#[test]
+fn without_a_keyring_a_key_is_kept_in_a_file_of_its_own_and_that_is_said() {
+    let stage = stage();
+    let ran = login(piton(&stage, &["auth", "login", "openai"]), "sk-secret-1").expect_code(0);
+    assert!(ran.stdout.contains("keys.json") && ran.stdout.contains("not encrypted"), "{}", ran.stdout);
+    let file = stage.home.path().join("data/keys.json");
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(authorization(&stage, piton(&stage, &ask("openai/m"))), "Bearer sk-secret-1");
+    let list = Ran::of(piton(&stage, &["auth", "list"])).expect_code(0);
+    assert_eq!(list.stdout, "openai             keys.json\nmine               key_command\n");
+    Ran::of(piton(&stage, &["auth", "logout", "openai"])).expect_code(0);
+    Ran::of(piton(&stage, &["auth", "logout", "openai"])).expect_code(1).expect_said(&["no key of openai"]);
+    assert!(!std::fs::read_to_string(&file).unwrap().contains("sk-secret-1"));
+}
+
+#[test]
+fn a_keyring_takes_it_where_there_is_one_and_is_asked_only_for_what_is_in_it() {
+    let stage = stage();
+    stage.home.write("bin/secret-tool", KEYRING);
+    let program = stage.home.path().join("bin/secret-tool");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", stage.home.path().join("bin").display());
+    let with_keyring = |args: &[&str]| {
+        let mut command = piton(&stage, args);
+        command.env("PATH", &path).env("KEYRING_FILE", stage.home.path().join("kept"));
+        command
+    };
+    let ran = login(with_keyring(&["auth", "login", "openai"]), "sk-secret-2").expect_code(0);
+    assert!(ran.stdout.contains("in the keyring"), "{}", ran.stdout);
+    assert!(!stage.home.read("data/keys.json").contains("sk-secret-2"));
+    assert_eq!(authorization(&stage, with_keyring(&ask("openai/m"))), "Bearer sk-secret-2");
+    // From here on it would fail, if it were asked.
+    stage.home.write("bin/secret-tool", "#!/bin/sh\necho asked >&2; exit 1\n");
+    let mut keyed = with_keyring(&ask("openai/m"));
+    keyed.env("OPENAI_API_KEY", "sk-env");
+    assert_eq!(authorization(&stage, keyed), "Bearer sk-env");
+    assert_eq!(authorization(&stage, with_keyring(&ask("mine/m"))), "Bearer sk-by-command");
+    let words = ["the keyring does not give the key of openai", "asked", "piton auth login openai"];
+    Ran::of(with_keyring(&ask("openai/m"))).expect_code(1).expect_said(&words);
+    login(with_keyring(&["auth", "login", "openai"]), "sk-secret-3").expect_code(0);
+    assert_eq!(authorization(&stage, with_keyring(&ask("openai/m"))), "Bearer sk-secret-3", "the file is the fallback");
+}
+
+#[test]
+fn the_environment_comes_before_what_is_kept_and_that_before_a_command() {
+    let stage = stage();
+    assert_eq!(authorization(&stage, piton(&stage, &ask("mine/m"))), "Bearer sk-by-command");
+    login(piton(&stage, &["auth", "login", "mine"]), "sk-kept").expect_code(0);
+    assert_eq!(authorization(&stage, piton(&stage, &ask("mine/m"))), "Bearer sk-kept");
+    let mut command = piton(&stage, &["auth", "login", "openai"]);
+    command.env("OPENAI_API_KEY", "sk-env");
+    login(command, "sk-other").expect_code(0).expect_said(&["OPENAI_API_KEY is set, and comes first"]);
+}
+
+#[test]
+fn a_key_is_in_no_output_no_journal_and_no_tool() {
+    let script = json!([{"tools": [{"name": "bash", "args": {"command": "env"}}]},
+        {"status": 401, "body": {"error": {"message": "Incorrect API key provided: sk-secret-4"}}}]);
+    let stage = Stage::new(script);
+    let config = format!("[providers.openai]\nbase_url = \"{}/v1\"\n", stage.provider.url());
+    let stage = stage.with_config(&config);
+    login(piton(&stage, &["auth", "login", "openai"]), "sk-secret-4").expect_code(0);
+    let ran = Ran::of(piton(&stage, &["run", "--yes", "--format", "stream-json", "--model", "openai/m", "go"]));
+    let ran = ran.expect_code(10);
+    let doctor = Ran::of(piton(&stage, &["doctor"]));
+    assert!(doctor.stdout.contains("openai: in keys.json"), "{}", doctor.stdout);
+    let models = Ran::of(piton(&stage, &["models"])).expect_code(0).expect_said(&["openai: key from keys.json"]);
+    for text in [&ran.stdout, &ran.stderr, &doctor.stdout, &models.stdout, &models.stderr] {
+        assert!(!text.contains("sk-secret-4"), "{text}");
+    }
+    for entry in std::fs::read_dir(stage.session_dir()).unwrap() {
+        let path = entry.unwrap().path();
+        let bytes = std::fs::read(&path).unwrap_or_default();
+        assert!(!bytes.windows(11).any(|window| window == b"sk-secret-4"), "{}", path.display());
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_key_or_its_file_is_said() {
+    let stage = stage();
+    let said = |args: &[&str], key: &str| login(piton(&stage, args), key).expect_code(1);
+    said(&["auth", "login", "opnai"], "k").expect_said(&["opnai", "did you mean openai"]);
+    said(&["auth", "login", "ollama"], "k").expect_said(&["ollama needs no key"]);
+    said(&["auth", "login", "openai"], "  ").expect_said(&["no key was given"]);
+    said(&["auth", "login", "openai"], "export OPENAI_API_KEY=sk").expect_said(&["that is no key"]);
+    Ran::of(piton(&stage, &["run", "--model", "anthropic/m", "go"]))
+        .expect_code(1)
+        .expect_said(&["ANTHROPIC_API_KEY", "piton auth login anthropic"]);
+    said(&["auth", "login", "mistral"], "k\u{e9}").expect_said(&["that is no key"]);
+    login(piton(&stage, &["auth", "login", "openai"]), "sk-1").expect_code(0);
+    let file = stage.home.path().join("data/keys.json");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    Ran::of(piton(&stage, &ask("openai/m"))).expect_code(1).expect_said(&["chmod 600", "keys.json"]);
+    std::fs::write(&file, "sk-secret garbage").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let ran = Ran::of(piton(&stage, &ask("openai/m"))).expect_code(1).expect_said(&["damaged"]);
+    assert!(!ran.stderr.contains("sk-secret"), "{}", ran.stderr);
+}

@@ -1,0 +1,69 @@
+//! `piton models --refresh`, and models that nobody has heard of.
+
+use crate::stage::{Ran, Stage};
+use serde_json::json;
+
+const PRICED: &str = "{\"about\":\"ours\"}\n{\"provider\":\"openai\",\"model\":\"gpt-99\",\"window\":1000,\"price\":{\"input\":1,\"output\":2}}\n\
+                      {\"provider\":\"mine\",\"model\":\"m\",\"window\":2000,\"price\":{\"input\":1,\"output\":2}}\n";
+
+fn stage() -> Stage {
+    let stage = Stage::new(json!([{"text": "ok", "repeat": true}]));
+    let config = format!("[providers.mine]\nprotocol = \"chat\"\nbase_url = \"{}/v1\"\n", stage.provider.url());
+    stage.with_config(&config)
+}
+
+fn refresh(stage: &Stage, text: &str) -> Ran {
+    stage.home.write("new.jsonl", text);
+    let path = stage.home.path().join("new.jsonl");
+    Ran::of(stage.piton(&["models", "--refresh", path.to_str().unwrap()]))
+}
+
+fn run(stage: &Stage, model: &str, args: &[&str]) -> Ran {
+    let mut command = stage.piton(&["run", "--yes", "--model", model]);
+    command.args(args).arg("go");
+    Ran::of(command)
+}
+
+#[test]
+fn an_unknown_model_works_with_one_warning_and_a_known_one_without() {
+    let stage = stage();
+    let ran = run(&stage, "openai/gpt-99", &[]).expect_code(0);
+    assert_eq!(ran.stderr.matches("is not in the catalogue").count(), 1, "{}", ran.stderr);
+    for known in ["openai/gpt-5.4", "mine/m", "openai-chat/whatever"] {
+        let ran = run(&stage, known, &[]).expect_code(0);
+        assert!(!ran.stderr.contains("catalogue"), "{known}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn what_a_newer_catalogue_knows_is_used_from_then_on() {
+    let stage = stage();
+    for model in ["openai/gpt-99", "mine/m"] {
+        run(&stage, model, &["--max-cost=1"]).expect_code(1).expect_said(&["price"]);
+    }
+    let ran = refresh(&stage, PRICED).expect_code(0);
+    assert!(ran.stdout.starts_with("2 models of 2 providers are kept in"), "{}", ran.stdout);
+    for model in ["openai/gpt-99", "mine/m"] {
+        let ran = run(&stage, model, &["--max-cost=1"]).expect_code(0);
+        assert!(!ran.stderr.contains("catalogue"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_file_or_answer_that_is_no_catalogue_changes_nothing() {
+    let stage = stage();
+    refresh(&stage, PRICED).expect_code(0);
+    let kept = stage.home.read("data/models.jsonl");
+    for (text, words) in [
+        ("<html>", ["line 1", "nothing was changed"]),
+        ("", ["there is no model in it", "nothing was changed"]),
+        ("{\"provider\":\"openai\",\"model\":\"m\",\"price\":{\"input\":1e9,\"output\":1}}", ["line 1", "US dollars"]),
+    ] {
+        refresh(&stage, text).expect_code(1).expect_said(&words);
+    }
+    let at = |path: &str| Ran::of(stage.piton(&["models", "--refresh", &format!("{}{path}", stage.provider.url())]));
+    at("/nowhere").expect_code(1).expect_said(&["HTTP 404"]);
+    at("/v1/models").expect_code(1).expect_said(&["line 1", "nothing was changed"]);
+    Ran::of(stage.piton(&["models", "--refresh", "nowhere.jsonl"])).expect_code(1).expect_said(&["nowhere.jsonl"]);
+    assert_eq!(stage.home.read("data/models.jsonl"), kept);
+}

@@ -1,0 +1,128 @@
+//! What people set about a model's answers, from the command line and the configuration down to the wire.
+
+use crate::stage::{Ran, Stage};
+use serde_json::{Value, json};
+
+fn stage(protocol: &'static str) -> Stage {
+    Stage::speaking(protocol, json!([{"text": "ok", "repeat": true}]))
+}
+
+/// The body and headers of the only request for a reply.
+fn sent(stage: &Stage) -> (Value, Vec<(String, String)>) {
+    let mut requests = stage.provider.requests();
+    requests.retain(|request| request.method == "POST");
+    assert_eq!(requests.len(), 1);
+    let request = requests.remove(0);
+    (request.body, request.headers)
+}
+
+#[test]
+fn flags_reach_every_protocol_in_its_own_words() {
+    let google = |stage: &Stage| format!("[providers.google]\nbase_url = {:?}\n", stage.provider.url());
+    let ollama = |stage: &Stage| format!("[providers.ollama-native]\nbase_url = {:?}\n", stage.provider.url());
+    for (protocol, expected) in [
+        ("openai-chat", json!({"temperature": 0.5, "max_tokens": 3000, "reasoning_effort": "low"})),
+        ("openai-responses", json!({"temperature": 0.5, "max_output_tokens": 3000, "reasoning": {"effort": "low"}})),
+        ("anthropic", json!({"max_tokens": 3000, "thinking": {"type": "enabled", "budget_tokens": 1976}})),
+        ("google", json!({"generationConfig": {"maxOutputTokens": 3000, "temperature": 0.5}})),
+        ("ollama-native", json!({"options": {"num_predict": 3000, "temperature": 0.5}, "think": true})),
+    ] {
+        let stage = stage(protocol);
+        let config = google(&stage) + &ollama(&stage);
+        let stage = stage.with_config(&config);
+        let mut command = stage.run_command(&["--effort", "low", "--max-output", "3000", "--temperature=0.5", "go"]);
+        command.env("GEMINI_API_KEY", "k");
+        Ran::of(command).expect_code(0);
+        let (body, _) = sent(&stage);
+        for (key, value) in expected.as_object().unwrap() {
+            assert_eq!(&body[key], value, "{protocol}: {body}");
+        }
+    }
+}
+
+#[test]
+fn the_nearest_word_wins_and_extra_body_and_headers_are_added() {
+    let stage = stage("openai-chat").with_config(
+        "[options]\nmax_output = 1000\ntemperature = 1.0\n\
+         [providers.openai-chat.options]\nmax_output = 2000\nheaders = { x-team = \"blue\", x-title = \"t\" }\n\
+         extra_body = { provider = { sort = \"price\" }, seed = 7 }\n\
+         [models.\"openai-chat/test-model\"]\nmax_output = 3000\nheaders = { x-title = \"u\", Authorization = \"Basic x\" }\n\
+         extra_body = { provider = { zdr = true }, stream_options = { include_usage = false } }\n",
+    );
+    stage.run(&["--temperature", "0", "go"]).expect_code(0);
+    let (body, headers) = sent(&stage);
+    assert_eq!((&body["max_tokens"], &body["temperature"], &body["seed"]), (&json!(3000), &json!(0.0), &json!(7)));
+    assert_eq!(body["provider"], json!({"sort": "price", "zdr": true}));
+    assert_eq!(body["stream_options"], json!({"include_usage": false}), "what Piton itself says can be changed");
+    let of = |name: &str| headers.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str()).collect();
+    let all: [Vec<&str>; 3] = [of("x-team"), of("x-title"), of("authorization")];
+    assert_eq!(all, [vec!["blue"], vec!["u"], vec!["Basic x"]]);
+}
+
+#[test]
+fn the_same_options_are_the_same_bytes_in_every_request() {
+    let script = json!([{"tools": [{"name": "bash", "args": {"command": "true"}}]}, {"text": "ok"}]);
+    let stage = Stage::new(script).with_config(
+        "[options]\neffort = \"high\"\n[options.extra_body]\nz = 1\na = { d = 1, c = 2 }\n[options.extra_body.m]\nx = true\n",
+    );
+    stage.run(&["go"]).expect_code(0);
+    let without_messages = |mut body: Value| {
+        body.as_object_mut().unwrap().shift_remove("messages");
+        body.to_string()
+    };
+    let bodies: Vec<String> =
+        stage.provider.requests().into_iter().map(|request| without_messages(request.body)).collect();
+    assert_eq!(bodies.len(), 2);
+    assert_eq!(bodies[0], bodies[1]);
+}
+
+#[test]
+fn what_a_model_would_refuse_is_left_out_and_said_once() {
+    let stage = stage("openai");
+    let mut command = stage.piton(&["run", "--yes", "--model", "openai/gpt-5.4", "--temperature", "0.3", "go"]);
+    command.env("OPENAI_API_KEY", "k");
+    let ran = Ran::of(command).expect_code(0).expect_said(&["temperature is not sent to gpt-5.4"]);
+    assert_eq!(ran.stderr.matches("temperature").count(), 1, "{}", ran.stderr);
+    assert!(sent(&stage).0.get("temperature").is_none());
+}
+
+#[test]
+fn a_wrong_option_is_answered_with_the_right_one_before_anything_is_sent() {
+    let stage = stage("openai-chat");
+    stage.run(&["--effort", "hihg", "go"]).expect_code(2).expect_said(&["--effort", "'high'"]);
+    stage.run(&["--temperature", "3", "go"]).expect_code(1).expect_said(&["--temperature must be", "0 to 2"]);
+    for (config, words) in [
+        ("[options]\neffort = \"hihg\"\n", ["config.toml", "did you mean `high`?"]),
+        ("[providers.opnai.options]\neffort = \"high\"\n", ["[providers.opnai]", "did you mean `openai`?"]),
+        ("[models.\"antropic/x\"]\neffort = \"high\"\n", ["antropic/x", "did you mean `anthropic`?"]),
+        ("[models.gpt-5]\neffort = \"high\"\n", ["[models.\"gpt-5\"]", "provider/name"]),
+        ("[providers.mine]\nprotocol = \"chat\"\n", ["[providers.mine]", "base_url"]),
+        ("[options.headers]\n\"x y\" = \"1\"\n", ["x y", "cannot be sent as a header"]),
+        ("[http]\nca_file = \"/nowhere.pem\"\n", ["ca_file", "/nowhere.pem"]),
+        ("[http]\nca_file = \"/etc/hostname\"\n", ["/etc/hostname", "certificate"]),
+    ] {
+        let stage = stage_with(config);
+        stage.run(&["go"]).expect_code(1).expect_said(&words);
+        assert!(stage.provider.requests().is_empty());
+    }
+}
+
+fn stage_with(config: &str) -> Stage {
+    stage("openai-chat").with_config(config)
+}
+
+#[test]
+fn a_proxy_of_the_configuration_is_used_and_an_empty_one_is_none() {
+    let direct = stage("openai-chat").with_config("[http]\nproxy = \"\"\n");
+    let mut command = direct.run_command(&["go"]);
+    command.env("HTTPS_PROXY", "http://127.0.0.1:9");
+    Ran::of(command).expect_code(0);
+    // The provider plays the proxy: it sees a request for another host.
+    let stage = stage("openai-chat");
+    let config = format!("[http]\nproxy = {:?}\n", stage.provider.url());
+    let stage = stage.with_config(&config);
+    let mut command = stage.run_command(&["go"]);
+    command.env("OPENAI_BASE_URL", "http://models.invalid/v1");
+    Ran::of(command).expect_code(0);
+    assert_eq!(stage.provider.requests()[0].header("host"), Some("models.invalid"));
+}

@@ -1,0 +1,405 @@
+//! What people may set about a model's answers, and what each provider calls it.
+//!
+//! [`Options`] is what was said. [`Options::translate`] turns it, once per model, into the members it adds to every
+//! request body, and into a line for each wish that this model would refuse and that is therefore left out. Same
+//! options, same bytes: the prefix that a provider caches stays what it is.
+
+use crate::provider::WireProtocol;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+/// What was said. Everything is optional; what is not said is left to the provider.
+#[derive(Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Options {
+    /// How much chance there is in the answers.
+    pub temperature: Option<f64>,
+    /// The most tokens of one answer, reasoning included.
+    pub max_output: Option<u32>,
+    /// How much the model thinks.
+    pub effort: Option<Effort>,
+    /// The same in tokens, where a provider counts them.
+    pub thinking_budget: Option<u32>,
+    /// Members of the request body that Piton does not know: merged into it last, and deep.
+    #[serde(default)]
+    pub extra_body: Map<String, Value>,
+    /// Headers of every request.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("temperature", &self.temperature)
+            .field("max_output", &self.max_output)
+            .field("effort", &self.effort)
+            .field("thinking_budget", &self.thinking_budget)
+            .field("extra_body", &self.extra_body)
+            // Some gateways want a key there.
+            .field("headers", &self.headers.keys())
+            .finish()
+    }
+}
+
+/// How much a model thinks before it answers. No provider has all of these; each gets the nearest it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Effort {
+    /// Not at all, where the model can be told so.
+    None,
+    /// Hardly.
+    Minimal,
+    /// A little.
+    Low,
+    /// Some.
+    Medium,
+    /// Much.
+    High,
+    /// More than much.
+    Xhigh,
+    /// As much as it can.
+    Max,
+}
+
+impl Effort {
+    /// All of them, by name.
+    pub const NAMES: [&'static str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+
+    fn word(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
+    /// About as many tokens of thought, for models that are given a number.
+    fn tokens(self) -> u32 {
+        match self {
+            Self::None => 0,
+            Self::Minimal => 1_024,
+            Self::Low => 4_096,
+            Self::Medium => 8_192,
+            Self::High => 16_384,
+            Self::Xhigh | Self::Max => 24_576,
+        }
+    }
+}
+
+impl FromStr for Effort {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        Self::deserialize(serde::de::value::StrDeserializer::<serde::de::value::Error>::new(word))
+            .map_err(|error| error.to_string())
+    }
+}
+
+/// How a server that speaks Chat Completions is told how much to think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Thinking {
+    /// `reasoning_effort`, on OpenAI's scale from `none` to `xhigh`.
+    Scale,
+    /// `reasoning_effort`, of which most servers know `none`, `low`, `medium` and `high`.
+    Three,
+    /// `reasoning_effort`, `none` or `high` (Mistral).
+    Two,
+    /// `reasoning`, an object with an effort or a number of tokens (OpenRouter).
+    Object,
+    /// `thinking`, on or off (Moonshot, Z.ai).
+    Switch,
+    /// `thinking`, on or off, and `reasoning_effort`, `high` or `max` (DeepSeek).
+    SwitchAndTwo,
+    /// `enable_thinking` and `thinking_budget` (Alibaba).
+    Qwen,
+}
+
+/// Whom the options are for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Target<'a> {
+    pub(crate) protocol: WireProtocol,
+    pub(crate) thinking: Thinking,
+    pub(crate) model: &'a str,
+    /// What Messages is told as `max_tokens`, of which thoughts are a part.
+    pub(crate) max_tokens: u32,
+}
+
+/// Options in a provider's words.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Translated {
+    /// Members to be merged into every body.
+    pub(crate) body: Map<String, Value>,
+    /// What was said but is not sent, each with its reason.
+    pub(crate) left_out: Vec<String>,
+}
+
+impl Options {
+    /// These, and where they say nothing, what `general` says.
+    #[must_use]
+    pub fn or(self, general: &Self) -> Self {
+        let mut extra_body = Value::Object(general.extra_body.clone());
+        merge(&mut extra_body, Value::Object(self.extra_body));
+        let mut headers = general.headers.clone();
+        headers.extend(self.headers);
+        // Effort and budget say the same: who says one does not want the other from elsewhere.
+        let (effort, thinking_budget) = match (self.effort, self.thinking_budget) {
+            (None, None) => (general.effort, general.thinking_budget),
+            said => said,
+        };
+        Self {
+            temperature: self.temperature.or(general.temperature),
+            max_output: self.max_output.or(general.max_output),
+            effort,
+            thinking_budget,
+            extra_body: extra_body.as_object().cloned().unwrap_or_default(),
+            headers,
+        }
+    }
+
+    /// What makes no sense to any provider: the key, and what it must be.
+    pub fn mistake(&self) -> Option<(&'static str, &'static str)> {
+        if self.temperature.is_some_and(|temperature| !(0.0..=2.0).contains(&temperature)) {
+            return Some(("temperature", "a number from 0 to 2"));
+        }
+        if self.max_output == Some(0) {
+            return Some(("max_output", "a number above 0"));
+        }
+        if self.effort.is_some() && self.thinking_budget.is_some() {
+            return Some(("thinking_budget", "left out where effort is said: they are two words for one thing"));
+        }
+        None
+    }
+
+    /// These options in the words of one model.
+    pub(crate) fn translate(&self, target: Target<'_>) -> Translated {
+        let mut to = Translated::default();
+        match target.protocol {
+            WireProtocol::Chat => self.chat(target, &mut to),
+            WireProtocol::Responses => self.responses(target, &mut to),
+            WireProtocol::Anthropic => self.anthropic(target, &mut to),
+            WireProtocol::Gemini => self.gemini(target, &mut to),
+            WireProtocol::Ollama => self.ollama(target, &mut to),
+        }
+        let mut body = Value::Object(to.body);
+        merge(&mut body, Value::Object(self.extra_body.clone()));
+        to.body = body.as_object().cloned().unwrap_or_default();
+        to
+    }
+
+    fn chat(&self, target: Target<'_>, to: &mut Translated) {
+        self.openai_temperature(target, to);
+        if let (Some(tokens), Thinking::Object) = (self.thinking_budget, target.thinking) {
+            to.set("reasoning", json!({ "max_tokens": tokens }));
+        } else if let (Some(tokens), Thinking::Qwen) = (self.thinking_budget, target.thinking) {
+            to.set("enable_thinking", true.into());
+            to.set("thinking_budget", tokens.into());
+        } else if self.thinking_budget.is_some() {
+            to.leave_out(target, "thinking_budget", "it counts no tokens of thought; say effort");
+        }
+        let Some(effort) = self.effort else { return };
+        let switch = json!({ "type": if effort == Effort::None { "disabled" } else { "enabled" } });
+        match target.thinking {
+            Thinking::Scale => to.set("reasoning_effort", effort.min(Effort::Xhigh).word().into()),
+            Thinking::Three if effort == Effort::None => to.set("reasoning_effort", "none".into()),
+            Thinking::Three => to.set("reasoning_effort", effort.clamp(Effort::Low, Effort::High).word().into()),
+            Thinking::Two => {
+                to.set("reasoning_effort", if effort == Effort::None { "none" } else { "high" }.into());
+            }
+            Thinking::Object => to.set("reasoning", json!({ "effort": effort.min(Effort::Xhigh).word() })),
+            Thinking::Switch => to.set("thinking", switch),
+            Thinking::SwitchAndTwo => {
+                to.set("thinking", switch);
+                if effort > Effort::None {
+                    to.set("reasoning_effort", if effort > Effort::High { "max" } else { "high" }.into());
+                }
+            }
+            Thinking::Qwen => to.set("enable_thinking", (effort > Effort::None).into()),
+        }
+    }
+
+    fn responses(&self, target: Target<'_>, to: &mut Translated) {
+        self.openai_temperature(target, to);
+        if let Some(effort) = self.effort {
+            to.set("reasoning", json!({ "effort": effort.min(Effort::Xhigh).word() }));
+        }
+        if self.thinking_budget.is_some() {
+            to.leave_out(target, "thinking_budget", "it counts no tokens of thought; say effort");
+        }
+    }
+
+    /// OpenAI's thinking models refuse a temperature, wherever they are served.
+    fn openai_temperature(&self, target: Target<'_>, to: &mut Translated) {
+        let Some(temperature) = self.temperature else { return };
+        if openai_thinks(target.model) && self.effort != Some(Effort::None) {
+            to.leave_out(target, "temperature", "it thinks, and takes none then");
+        } else {
+            to.set("temperature", temperature.into());
+        }
+    }
+
+    fn anthropic(&self, target: Target<'_>, to: &mut Translated) {
+        let claude = Claude::of(target.model);
+        match (claude, self.effort, self.thinking_budget) {
+            (_, None | Some(Effort::None), None) => {}
+            (Claude::Plain, ..) => to.leave_out(target, "effort", "it does not think"),
+            (Claude::Adaptive | Claude::OnlyAdaptive, Some(effort), _) => {
+                let effort = match (claude, effort) {
+                    (_, Effort::None | Effort::Minimal | Effort::Low) => Effort::Low,
+                    (Claude::Adaptive, Effort::Xhigh) => Effort::High,
+                    (_, effort) => effort,
+                };
+                to.set("thinking", adaptive(claude));
+                to.set("output_config", json!({ "effort": effort.word() }));
+            }
+            (Claude::OnlyAdaptive, None, Some(_)) => {
+                to.leave_out(target, "thinking_budget", "it decides itself how long it thinks; say effort");
+                to.set("thinking", adaptive(claude));
+            }
+            (Claude::Counting | Claude::Adaptive, effort, budget) => {
+                let wanted = budget.or(effort.map(Effort::tokens)).unwrap_or_default().max(MIN_BUDGET);
+                // Thoughts are a part of the answer, and something must be left for the rest.
+                let room = target.max_tokens.saturating_sub(MIN_BUDGET);
+                if room < MIN_BUDGET {
+                    to.leave_out(target, "effort", "max_output has no room for thoughts");
+                } else {
+                    to.set("thinking", json!({ "type": "enabled", "budget_tokens": wanted.min(room) }));
+                }
+            }
+        }
+        let Some(temperature) = self.temperature else { return };
+        if claude == Claude::OnlyAdaptive {
+            to.leave_out(target, "temperature", "it takes none");
+        } else if to.body.contains_key("thinking") {
+            to.leave_out(target, "temperature", "it takes none while it thinks");
+        } else {
+            to.set("temperature", temperature.min(1.0).into());
+        }
+    }
+
+    fn gemini(&self, target: Target<'_>, to: &mut Translated) {
+        let name = target.model.rsplit('/').next().unwrap_or(target.model);
+        let version = name.strip_prefix("gemini-").unwrap_or_default();
+        let is_counting = version.starts_with("2.5");
+        let is_graded = version.starts_with(|first: char| ('3'..='9').contains(&first));
+        let is_pro = name.contains("pro");
+        let mut config = Map::new();
+        if let Some(temperature) = self.temperature {
+            config.insert("temperature".into(), temperature.into());
+        }
+        let level = self.effort.map(|effort| match effort {
+            Effort::None | Effort::Minimal if is_pro => Effort::Low,
+            effort => effort.clamp(Effort::Minimal, Effort::High),
+        });
+        match (level, self.thinking_budget) {
+            (None, None) => {}
+            (Some(level), _) if is_graded => {
+                config.insert("thinkingConfig".into(), json!({ "thinkingLevel": level.word() }));
+            }
+            (_, budget) if is_counting || is_graded => {
+                // The smallest budget of the big model, which cannot be told not to think.
+                let least = if is_pro { 128 } else { 0 };
+                let tokens = budget.or(self.effort.map(Effort::tokens)).unwrap_or_default().max(least);
+                config.insert("thinkingConfig".into(), json!({ "thinkingBudget": tokens }));
+            }
+            _ => to.leave_out(target, "effort", "it does not think"),
+        }
+        if !config.is_empty() {
+            to.set("generationConfig", config.into());
+        }
+    }
+
+    fn ollama(&self, target: Target<'_>, to: &mut Translated) {
+        if let Some(temperature) = self.temperature {
+            to.set("options", json!({ "temperature": temperature }));
+        }
+        if self.thinking_budget.is_some() {
+            to.leave_out(target, "thinking_budget", "it counts no tokens of thought; say effort");
+        }
+        match self.effort {
+            None => {}
+            // The one family that takes a degree, and cannot be told not to think.
+            Some(effort) if target.model.contains("gpt-oss") => {
+                to.set("think", effort.clamp(Effort::Low, Effort::High).word().into());
+            }
+            Some(effort) => to.set("think", (effort > Effort::None).into()),
+        }
+    }
+}
+
+impl Translated {
+    fn set(&mut self, key: &str, value: Value) {
+        self.body.insert(key.to_owned(), value);
+    }
+
+    fn leave_out(&mut self, target: Target<'_>, option: &str, why: &str) {
+        self.left_out.push(format!("{option} is not sent to {}: {why}", target.model));
+    }
+}
+
+/// The fewest tokens that Anthropic takes for thoughts.
+const MIN_BUDGET: u32 = 1_024;
+
+/// How one of Anthropic's models is told to think. Generations differ, and each refuses the others' words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Claude {
+    /// Up to 3.5: not at all.
+    Plain,
+    /// 3.7 to 4.5, and whatever else speaks Messages: a number of tokens.
+    Counting,
+    /// 4.6: by itself, with an effort; a number is still taken.
+    Adaptive,
+    /// From 4.7 on: by itself, with an effort; neither a number nor a temperature is taken.
+    OnlyAdaptive,
+}
+
+impl Claude {
+    fn of(model: &str) -> Self {
+        let Some((_, name)) = model.split_once("claude-") else { return Self::Counting };
+        let mut numbers = name.split(['-', '.', '@', ':']).filter_map(|word| word.parse::<u32>().ok());
+        // A date is no version.
+        let mut version = || numbers.next().filter(|number| *number < 100).unwrap_or_default();
+        match (version(), version()) {
+            (0..=2, _) | (3, 0..=6) => Self::Plain,
+            (3, _) | (4, 0..=5) => Self::Counting,
+            (4, 6) => Self::Adaptive,
+            _ => Self::OnlyAdaptive,
+        }
+    }
+}
+
+/// From 4.7 on thoughts are hidden unless they are asked for.
+fn adaptive(claude: Claude) -> Value {
+    match claude {
+        Claude::OnlyAdaptive => json!({ "type": "adaptive", "display": "summarized" }),
+        Claude::Plain | Claude::Counting | Claude::Adaptive => json!({ "type": "adaptive" }),
+    }
+}
+
+/// Whether it is one of OpenAI's models that think: the o series, and all from GPT-5 on that are not for chat.
+fn openai_thinks(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    let name = name.strip_prefix("openai.").unwrap_or(name);
+    let is_o = matches!(name.as_bytes(), [b'o', b'1'..=b'9', ..]);
+    let number = name.strip_prefix("gpt-").and_then(|rest| rest.bytes().next());
+    is_o || (number.is_some_and(|first| (b'5'..=b'9').contains(&first)) && !name.contains("chat"))
+}
+
+/// Lays `more` over a value: objects are merged member by member, all else is replaced.
+pub(crate) fn merge(value: &mut Value, more: Value) {
+    match (value, more) {
+        (Value::Object(value), Value::Object(more)) => {
+            for (key, more) in more {
+                match value.get_mut(&key) {
+                    Some(there) => merge(there, more),
+                    None => {
+                        value.insert(key, more);
+                    }
+                }
+            }
+        }
+        (value, more) => *value = more,
+    }
+}
+
+#[cfg(test)]
+mod tests;
