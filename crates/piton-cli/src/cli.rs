@@ -92,7 +92,7 @@ pub(crate) struct RunArgs {
     /// Stop after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_time: Option<u64>,
-    /// Go on with the newest session of this folder
+    /// Go on with the newest session of this folder; if another piton runs it, speak in it there
     #[arg(short, long, conflicts_with = "resume")]
     pub(crate) r#continue: bool,
     /// Go on with this session (an id, or the beginning of one)
@@ -121,6 +121,15 @@ pub(crate) enum Format {
     Text,
     /// One JSON object at the end
     Json,
+    /// One JSON object per event, as it happens
+    StreamJson,
+}
+
+/// What `piton session follow` prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FollowFormat {
+    /// Prose on standard output as it comes, one line per tool call on standard error
+    Text,
     /// One JSON object per event, as it happens
     StreamJson,
 }
@@ -192,6 +201,22 @@ pub(crate) enum SessionCommand {
         /// Every event, one JSON object per line
         #[arg(long)]
         json: bool,
+    },
+    /// Watch a session that another piton runs, as it goes on
+    Follow {
+        /// The session's id, or the beginning of one
+        id: String,
+        /// Begin at this event; 1 is the first
+        #[arg(long, value_name = "SEQ", default_value_t = 1)]
+        from: u64,
+        /// What to print
+        #[arg(long, value_enum, default_value_t = FollowFormat::Text)]
+        format: FollowFormat,
+    },
+    /// Stop what a session is doing, whichever piton runs it
+    Cancel {
+        /// The session's id, or the beginning of one
+        id: String,
     },
     /// What a session used and cost, step by step, and what the provider's cache did for it
     Cost {

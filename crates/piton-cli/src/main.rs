@@ -11,6 +11,7 @@ mod cloud;
 mod cost;
 mod demo;
 mod doctor;
+mod follow;
 mod keys;
 mod models;
 mod report;
@@ -62,7 +63,7 @@ async fn obey(command: Command) -> u8 {
         Command::Demo(args) => demo::demo(args, around).await,
         Command::Undo(args) => undo::undo(args, &around).await,
         Command::Redo(args) => undo::redo(args, &around).await,
-        Command::Session(command) => sessions::session(command, &around),
+        Command::Session(command) => sessions::session(command, &around).await,
         Command::Models(args) => models::models(&args, &around).await,
         Command::Auth(command) => auth::auth(command, &around).await,
         Command::Doctor => doctor::doctor(&around).await,

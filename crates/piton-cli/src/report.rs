@@ -4,6 +4,7 @@ use crate::view;
 use piton_core::event::TurnEnd;
 use piton_core::limits::dollars;
 use piton_engine::config::nearest;
+use piton_engine::control::ControlError;
 use piton_engine::engine::{EngineError, TurnReport};
 use piton_engine::index::IndexError;
 use piton_engine::journal::JournalError;
@@ -86,6 +87,9 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     }
     if let Some(IndexError::NoSuch { .. } | IndexError::Ambiguous { .. }) = error.downcast_ref() {
         return Some("`piton session list` names them.".to_owned());
+    }
+    if let Some(ControlError::Unreachable { .. }) = error.downcast_ref() {
+        return Some("Wait until it is done, or start a new session without --continue.".to_owned());
     }
     let journal = error.downcast_ref::<JournalError>().or_else(|| match error.downcast_ref::<EngineError>() {
         Some(EngineError::Journal(error)) => Some(error),

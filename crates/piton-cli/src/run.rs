@@ -3,17 +3,18 @@
 use crate::ask::Questions;
 use crate::cli::{Format, RunArgs};
 use crate::cost;
+use crate::follow::{self, Joined};
 use crate::report;
 use crate::setup;
 use crate::surroundings::Surroundings;
 use crate::view::{self, TextView};
 use anyhow::{Context, bail};
-use piton_core::event::{Delivery, TurnEnd};
+use piton_core::event::{Delivery, Event, TurnEnd};
 use piton_core::ids::SessionId;
 use piton_core::message::Part;
 use piton_engine::bus::{Published, Subscription};
 use piton_engine::engine::{Attendance, Engine, EngineError, Resumed, Session, TurnReport};
-use piton_engine::journal;
+use piton_engine::journal::{self, JournalError};
 use serde_json::json;
 use std::io::Read;
 use std::path::Path;
@@ -21,20 +22,20 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// How often the waiting line moves.
-const TICK: Duration = Duration::from_millis(100);
+pub(crate) const TICK: Duration = Duration::from_millis(100);
 
 /// After so long without an end of standard input somebody may wonder.
 const PATIENCE_WITH_STDIN: Duration = Duration::from_secs(1);
 
 /// How the run is shown.
-enum Shown {
+pub(crate) enum Shown {
     Text(TextView),
     Json,
     StreamJson,
 }
 
 /// The signals that mean "stop".
-struct Stops {
+pub(crate) struct Stops {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
@@ -43,28 +44,39 @@ struct Stops {
 /// Runs one turn and returns the exit code.
 pub(crate) async fn run(args: RunArgs, around: Surroundings) -> anyhow::Result<u8> {
     let workspace = around.workspace(args.cwd.as_deref())?;
-    let prompt = prompt(&args, &around)?;
+    let mut prompt = prompt(&args, &around)?;
     let engine = Engine::open(&around.data_dir);
     let resumed = resumed_id(&args, &engine, &workspace)?;
-    let model = match &resumed {
-        Some(id) => model_of(&engine, id, &args, &workspace)?,
-        None => None,
-    };
-    let mut settings = setup::settings(&args, model.as_deref(), &around, &workspace).await?;
-    let attended = is_attended(&args, &around);
-    settings.attendance = if attended { Attendance::Attended } else { Attendance::Unattended };
-    let session = match resumed {
-        Some(id) => engine.resume(&id, settings)?,
-        None => engine.create(&workspace, settings)?,
-    };
-    let shown = match args.format {
+    let mut shown = match args.format {
         Format::Text => Shown::Text(TextView::new(args.quiet, around.may_animate())),
         Format::Json => Shown::Json,
         Format::StreamJson => Shown::StreamJson,
     };
-    let at_rest = session.resumed() == Resumed::AtRest;
-    let prompt = prompt.or_else(|| at_rest.then(|| "Go on.".to_owned()));
-    turn(session, prompt, shown, &args, attended).await
+    loop {
+        let mut model = None;
+        if let Some(id) = &resumed {
+            match follow::join(&engine, id, prompt, &mut shown, &args).await? {
+                Joined::Over(code) => return Ok(code),
+                Joined::Alone(unsaid) => prompt = unsaid,
+            }
+            model = model_of(&engine, id, &args, &workspace)?;
+        }
+        let mut settings = setup::settings(&args, model.as_deref(), &around, &workspace).await?;
+        let attended = is_attended(&args, &around);
+        settings.attendance = if attended { Attendance::Attended } else { Attendance::Unattended };
+        let opened = match &resumed {
+            Some(id) => engine.resume(id, settings),
+            None => engine.create(&workspace, settings),
+        };
+        let session = match opened {
+            // Somebody was faster: then it is there that we speak.
+            Err(EngineError::Journal(JournalError::Busy { .. })) if resumed.is_some() => continue,
+            opened => opened?,
+        };
+        let at_rest = session.resumed() == Resumed::AtRest;
+        let prompt = prompt.or_else(|| at_rest.then(|| "Go on.".to_owned()));
+        return turn(session, prompt, shown, &args, attended).await;
+    }
 }
 
 /// The model a session had. A session stays in its folder: one that was named besides must be that.
@@ -86,6 +98,8 @@ async fn turn(
     attended: bool,
 ) -> anyhow::Result<u8> {
     let subscription = session.subscribe(session.opened_at());
+    // What others have said here meanwhile, they see to themselves.
+    session.leave_when_answered();
     let watched = watch(&session, prompt, subscription, &mut shown, attended).await;
     let (result, stopped_by_term) = match watched {
         Ok(watched) => watched,
@@ -132,6 +146,8 @@ async fn watch(
     let mut stops = Stops::listen()?;
     let mut cancelled = false;
     let mut terminated = false;
+    // What is said beyond that comes from another process.
+    let mut own_words = prompt.iter().count();
     let asking = async {
         match prompt {
             Some(text) => session.send(vec![Part::text(text)], Delivery::Steer).await,
@@ -156,6 +172,9 @@ async fn watch(
             published = subscription.next() => match published? {
                 Some(published) => {
                     shown.show(&published);
+                    if let Some(parts) = spoken(&published) && std::mem::replace(&mut own_words, 0) == 0 {
+                        shown.user_said(parts);
+                    }
                     questions.hear(&published);
                     // What comes next may be the answer to the next question.
                     if subscription.is_drained() && let Shown::Text(view) = shown {
@@ -185,8 +204,15 @@ async fn watch(
     }
 }
 
+/// What a user said, if that is what happened.
+fn spoken(published: &Published) -> Option<&[Part]> {
+    let Published::Recorded(record) = published else { return None };
+    let Event::UserSpoke { parts, .. } = &record.event else { return None };
+    Some(parts)
+}
+
 impl Shown {
-    fn show(&mut self, published: &Published) {
+    pub(crate) fn show(&mut self, published: &Published) {
         match self {
             Self::Text(view) => view.show(published),
             Self::Json => {}
@@ -201,7 +227,14 @@ impl Shown {
         }
     }
 
-    fn tick(&mut self) {
+    /// Shows what somebody said in the session from elsewhere; as JSON it is a record like any other.
+    pub(crate) fn user_said(&mut self, parts: &[Part]) {
+        if let Self::Text(view) = self {
+            view.user_said(parts);
+        }
+    }
+
+    pub(crate) fn tick(&mut self) {
         if let Self::Text(view) = self {
             view.tick();
         }
@@ -227,7 +260,7 @@ impl Shown {
 }
 
 impl Stops {
-    fn listen() -> anyhow::Result<Self> {
+    pub(crate) fn listen() -> anyhow::Result<Self> {
         let on = |kind| signal(kind).context("cannot listen for signals");
         Ok(Self {
             interrupt: on(SignalKind::interrupt())?,
@@ -237,7 +270,7 @@ impl Stops {
     }
 
     /// The next one; whether it came from outside (SIGTERM, SIGHUP) rather than from the keyboard.
-    async fn next(&mut self) -> bool {
+    pub(crate) async fn next(&mut self) -> bool {
         tokio::select! {
             _ = self.interrupt.recv() => false,
             _ = self.terminate.recv() => true,
@@ -247,7 +280,7 @@ impl Stops {
 }
 
 /// The last words, in the form asked for.
-fn finish(shown: &mut Shown, report: &TurnReport, session: &str, code: u8, args: &RunArgs) {
+pub(crate) fn finish(shown: &mut Shown, report: &TurnReport, session: &str, code: u8, args: &RunArgs) {
     match shown {
         Shown::Text(view) => {
             if args.quiet && !report.text.is_empty() {

@@ -1,7 +1,8 @@
-//! `piton session …`: list, show, remove, check.
+//! `piton session …`: list, show, remove, check; following and stopping are in [`crate::follow`].
 
 use crate::branches;
 use crate::cli::SessionCommand;
+use crate::follow;
 use crate::report;
 use crate::surroundings::Surroundings;
 use crate::view;
@@ -18,7 +19,7 @@ use piton_engine::journal::{self, Flaw, Verdict};
 const SHORT_ID_CHARS: usize = 20;
 
 /// Obeys one of the session commands.
-pub(crate) fn session(command: SessionCommand, around: &Surroundings) -> anyhow::Result<u8> {
+pub(crate) async fn session(command: SessionCommand, around: &Surroundings) -> anyhow::Result<u8> {
     let engine = Engine::open(&around.data_dir);
     match command {
         SessionCommand::List { cwd, limit, json } => {
@@ -26,6 +27,10 @@ pub(crate) fn session(command: SessionCommand, around: &Surroundings) -> anyhow:
             list(&engine, workspace.as_deref(), limit, json)?;
         }
         SessionCommand::Show { id, json } => show(&engine, &find(&engine, &id)?, json)?,
+        SessionCommand::Follow { id, from, format } => {
+            return follow::follow(&engine, &find(&engine, &id)?, from, format, around).await;
+        }
+        SessionCommand::Cancel { id } => return follow::cancel(&engine, &find(&engine, &id)?).await,
         SessionCommand::Cost { id, json } => crate::cost::cost(&engine, &find(&engine, &id)?, json)?,
         SessionCommand::Rm { id } => remove(&engine, &find(&engine, &id)?)?,
         SessionCommand::Tree { id } => branches::tree(&engine, &find(&engine, &id)?)?,

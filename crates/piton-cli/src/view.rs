@@ -42,6 +42,8 @@ pub(crate) struct TextView {
     model: String,
     /// Whether prose is shown as it comes; otherwise when its message is complete, so that nothing is shown in vain.
     streams: bool,
+    /// Whether the beginning of the message that streams was missed.
+    midway: bool,
     waiting_for: Option<(String, Instant)>,
     spoke: bool,
     drawn: bool,
@@ -66,6 +68,7 @@ impl TextView {
             calls: HashMap::new(),
             model: String::new(),
             streams: std::io::stdout().is_terminal(),
+            midway: false,
             waiting_for: None,
             spoke: false,
             drawn: false,
@@ -86,9 +89,24 @@ impl TextView {
 
     /// Takes notice of what happened before, without showing it.
     pub(crate) fn remember(&mut self, event: &Event) {
-        if let Event::MessageFinished { reply, .. } = event {
-            self.note_calls(&reply.parts);
+        match event {
+            Event::MessageFinished { reply, .. } => self.note_calls(&reply.parts),
+            Event::TurnStarted { model, .. }
+            | Event::TurnResumed { model, .. }
+            | Event::ModelSwitched { model, .. } => self.model.clone_from(model),
+            _ => {}
         }
+    }
+
+    /// What is shown begins in the middle of things: the message under way is shown when it is complete.
+    pub(crate) fn begin_midway(&mut self) {
+        self.midway = true;
+    }
+
+    /// Shows what somebody said in the session who does not sit here.
+    pub(crate) fn user_said(&mut self, parts: &[Part]) {
+        let text = piton_core::message::prose(parts);
+        self.aside(&format!("{BOLD}»{BOLD:#} {}", first_line(text.trim())));
     }
 
     /// Moves the waiting line on. Called ten times a second on a terminal.
@@ -183,7 +201,7 @@ impl TextView {
 
     fn show_live(&mut self, live: &Live) {
         match live {
-            Live::ModelDelta { delta: Delta::Text { text }, .. } if self.streams => self.prose(text),
+            Live::ModelDelta { delta: Delta::Text { text }, .. } if self.streams && !self.midway => self.prose(text),
             Live::ModelDelta { delta: Delta::CallBegan { name, .. }, .. } => {
                 self.wait_for(format!("{} is writing a call of {name}", "the model"));
             }
@@ -203,7 +221,7 @@ impl TextView {
                 self.trees.clear();
             }
             Event::StepStarted { .. } => {
-                self.shown_chars = 0;
+                (self.shown_chars, self.midway) = (0, false);
                 self.wait_for("waiting for the model".to_owned());
             }
             Event::MessageFinished { reply, prompt, .. } => {

@@ -34,7 +34,7 @@ use crate::call::{CallInput, Outcome, Status, ToolClass};
 use crate::event::{
     Delivery, Direction, Event, Moment, Origin, Record, Rewind, Spent, StepKind, Subject, Trigger, TurnEnd,
 };
-use crate::ids::{CallId, Seq, SessionId, TimeMs};
+use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::limits::Policy;
 use crate::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
 use crate::model::{ModelError, ModelErrorKind, Reply};
@@ -281,6 +281,18 @@ impl Session {
     /// Messages that wait to be taken up.
     pub fn waiting(&self) -> impl Iterator<Item = (&Message, Delivery)> {
         self.work.waiting.iter().map(|waiting| (&waiting.message, waiting.delivery))
+    }
+
+    /// Whether a message with this id was heard before, taken up or not.
+    pub fn has_heard(&self, message: &MessageId) -> bool {
+        self.work.heard.contains(message)
+    }
+
+    /// Whether whoever said this has the answer that there will be: its turn is over, or none will take it up. Asked at
+    /// a turn's end.
+    pub fn has_answered(&self, message: &MessageId) -> bool {
+        let is_waiting = self.waiting().any(|(waiting, _)| waiting.id.as_ref() == Some(message));
+        self.has_heard(message) && (self.is_at_rest() || !is_waiting)
     }
 
     /// The model of the turn under way, or of the last one: `provider/model`. Empty before the first turn.

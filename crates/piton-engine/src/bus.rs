@@ -7,7 +7,7 @@ use crate::journal::{self, JournalError, SessionDir};
 use piton_core::event::Record;
 use piton_core::ids::{CallId, Seq};
 use piton_core::model::Delta;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::sync::broadcast;
@@ -25,7 +25,7 @@ pub enum Published {
 }
 
 /// A fragment of something under way.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Live {
     /// The model is speaking.

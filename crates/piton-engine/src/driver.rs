@@ -19,6 +19,7 @@
 //! This module must not know: which provider, which tool, which front end.
 
 use crate::bus::{Bus, Live, Published};
+use crate::control::Server;
 use crate::engine::{Attendance, EngineError, Settings, TurnReport, now_ms};
 use crate::jobs::{self, Done, JobKey, Jobs, Start};
 use crate::journal::{Journal, JournalError, SessionDir};
@@ -31,7 +32,7 @@ use piton_core::event::{
 };
 use piton_core::ids::{CallId, MessageId};
 use piton_core::limits::Policy;
-use piton_core::message::{Message, Part, Role, ToolCall, Usage};
+use piton_core::message::{Part, ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind};
 use piton_core::permission::Action;
 use piton_core::request::{self, Frame};
@@ -54,19 +55,42 @@ pub(crate) type Report = oneshot::Sender<Result<TurnReport, EngineError>>;
 /// What a handle asks of the driver.
 pub(crate) enum Command {
     /// The user speaks; the report comes when the turn that answers is over.
-    Speak { message: MessageId, parts: Vec<Part>, delivery: Delivery, report: Report },
+    Speak { message: MessageId, parts: Vec<Part>, delivery: Delivery, from: Speaker, report: Report },
     /// Go on with a turn that was cut off.
     GoOn { report: Report },
     /// Stop the turn under way.
     Cancel(Canceller),
+    /// Stop the turn under way, and tell when it is over.
+    Stop { report: Report },
     /// An answer to a question.
     Answer(Subject, Decision),
+    /// Leave, without stopping anything, once every handle of this process has its answer.
+    LeaveWhenAnswered,
     /// What would taking back turns, or bringing them back, do?
     PlanRewind { direction: Direction, turns: u32, scope: Scope, reply: oneshot::Sender<Result<Plan, RewindError>> },
     /// Take turns back, or bring them back.
     Rewind { rewind: Rewind, reply: oneshot::Sender<Result<Rewound, RewindError>> },
     /// Stop and leave.
     Close,
+}
+
+/// Who speaks.
+pub(crate) enum Speaker {
+    /// A handle of this process.
+    Host,
+    /// Somebody at the control socket, who is told once, as soon as the words are durable.
+    Guest { accepted: Option<oneshot::Sender<()>> },
+}
+
+impl Speaker {
+    fn tell_durable(&mut self) {
+        if let Self::Guest { accepted } = self
+            && let Some(accepted) = accepted.take()
+        {
+            // Nobody may be listening any more.
+            let _ = accepted.send(());
+        }
+    }
 }
 
 /// What a driver is made from.
@@ -81,11 +105,15 @@ pub(crate) struct Setup {
     pub(crate) ledger: Arc<FileLedger>,
     pub(crate) bus: Bus,
     pub(crate) inbox: mpsc::UnboundedReceiver<Command>,
+    /// The other end of the inbox, for those at the control socket; it does not keep the driver.
+    pub(crate) commands: mpsc::WeakUnboundedSender<Command>,
 }
 
 /// Drives one session.
 pub(crate) struct Driver {
     dir: SessionDir,
+    /// Before the journal, so that it is shut before the lock is given up.
+    door: Door,
     journal: Option<Journal>,
     session: Session,
     settings: Settings,
@@ -104,7 +132,8 @@ pub(crate) struct Driver {
     started_here: HashSet<CallId>,
     waiting: Vec<Waiter>,
     /// Who is to be told of a turn's end as soon as it is durable.
-    ended: Vec<(Report, TurnReport)>,
+    ended: Vec<(Waiter, TurnReport)>,
+    leaving_when_answered: bool,
     closing: bool,
     /// A command that takes its time; only while nothing else is under way.
     errand: Option<Command>,
@@ -115,12 +144,23 @@ pub(crate) struct Driver {
 /// Somebody who waits for a turn's end.
 struct Waiter {
     message: Option<MessageId>,
+    from: Speaker,
     report: Report,
+}
+
+/// Where other processes come in.
+enum Door {
+    /// Not yet: nothing was asked of this session so far.
+    Shut(mpsc::WeakUnboundedSender<Command>),
+    /// Somebody may come in.
+    Open(Server),
+    /// The session is being left.
+    Left,
 }
 
 impl Driver {
     pub(crate) fn new(setup: Setup) -> Self {
-        let Setup { dir, journal, session, staged, prompts, settings, ledger, bus, inbox } = setup;
+        let Setup { dir, journal, session, staged, prompts, settings, ledger, bus, inbox, commands } = setup;
         let frame = Frame {
             system: settings.system.clone(),
             tools: settings.tools.specs(),
@@ -130,6 +170,7 @@ impl Driver {
         let runners = settings.runner.clone().map(|command| Runners::new(command, dir.calls(), settings.env.clone()));
         Self {
             dir,
+            door: Door::Shut(commands),
             runners: runners.map(Arc::new),
             journal: Some(journal),
             session,
@@ -145,6 +186,7 @@ impl Driver {
             started_here: HashSet::new(),
             waiting: Vec::new(),
             ended: Vec::new(),
+            leaving_when_answered: false,
             closing: false,
             errand: None,
             snapshot_took: Duration::MAX,
@@ -164,18 +206,21 @@ impl Driver {
         self.jobs.stop_all();
         self.bus.live(Live::Broken { error: error.to_string() });
         let error = Arc::new(error);
-        let ended = self.ended.drain(..).map(|(report, _)| report);
-        for reporter in self.waiting.drain(..).map(|waiter| waiter.report).chain(ended) {
+        let ended = self.ended.drain(..).map(|(waiter, _)| waiter);
+        for waiter in self.waiting.drain(..).chain(ended) {
             // Nobody may be listening any more.
-            drop(reporter.send(Err(EngineError::Broken(Arc::clone(&error)))));
+            drop(waiter.report.send(Err(EngineError::Broken(Arc::clone(&error)))));
         }
     }
 
     async fn drive(&mut self) -> Result<(), JournalError> {
         // Nothing moves before the first command, so that what it says can join what was cut off.
-        let command = match self.inbox.recv().await {
-            None | Some(Command::Close) => return Ok(()),
-            Some(command) => command,
+        let command = loop {
+            match self.inbox.recv().await {
+                None | Some(Command::Close) => return Ok(()),
+                Some(Command::LeaveWhenAnswered) => self.leaving_when_answered = true,
+                Some(command) => break command,
+            }
         };
         self.finish_rewind().await?;
         self.recover();
@@ -185,6 +230,7 @@ impl Driver {
             self.record_due();
             self.commit().await?;
             self.start_missing();
+            self.open_door();
             self.answer_waiters();
             self.run_errand().await?;
             if self.closing && !self.session.is_in_turn() {
@@ -292,23 +338,28 @@ impl Driver {
 
     fn obey(&mut self, command: Command) {
         match command {
-            Command::Speak { message, mut parts, delivery, report } => {
+            Command::Speak { message, from, report, .. } if self.session.has_heard(&message) => {
+                self.wait_for_turn(Waiter { message: Some(message), from, report });
+            }
+            Command::Speak { message, mut parts, delivery, from, report } => {
                 if self.session.transcript().len() == 0 && self.session.waiting().next().is_none() {
                     let note = self.settings.environment_note.clone();
                     parts.splice(0..0, note.map(|text| Part::Note { text }));
                 }
-                self.waiting.push(Waiter { message: Some(message.clone()), report });
+                self.waiting.push(Waiter { message: Some(message.clone()), from, report });
                 self.record(Event::UserSpoke { message, parts, delivery });
             }
-            // Nobody may be listening any more.
-            Command::GoOn { report } if self.session.is_at_rest() => drop(report.send(Err(EngineError::AtRest))),
-            Command::GoOn { report } => self.waiting.push(Waiter { message: None, report }),
-            Command::Cancel(by) if self.session.is_in_turn() => self.record(Event::CancelRequested { by }),
-            Command::Cancel(_) => {}
+            Command::GoOn { report } => self.wait_for_turn(Waiter { message: None, from: Speaker::Host, report }),
+            Command::Cancel(by) => self.cancel(by),
+            Command::Stop { report } => {
+                self.cancel(Canceller::User);
+                self.wait_for_turn(Waiter { message: None, from: Speaker::Host, report });
+            }
             Command::Answer(subject, decision) if self.is_open(&subject) => {
                 self.record(Event::ApprovalGiven { subject, decision });
             }
             Command::Answer(..) => {}
+            Command::LeaveWhenAnswered => self.leaving_when_answered = true,
             // Nobody may be listening any more.
             Command::PlanRewind { reply, .. } if !self.session.is_at_rest() => {
                 drop(reply.send(Err(RewindError::MidTurn)));
@@ -319,10 +370,25 @@ impl Driver {
             command @ (Command::PlanRewind { .. } | Command::Rewind { .. }) => self.errand = Some(command),
             Command::Close => {
                 self.closing = true;
-                if self.session.is_in_turn() {
-                    self.record(Event::CancelRequested { by: Canceller::User });
-                }
+                self.cancel(Canceller::User);
             }
+        }
+    }
+
+    fn cancel(&mut self, by: Canceller) {
+        if self.session.is_in_turn() {
+            self.record(Event::CancelRequested { by });
+        }
+    }
+
+    /// Waits for the end of the turn that is under way or about to be.
+    fn wait_for_turn(&mut self, mut waiter: Waiter) {
+        if self.session.is_at_rest() {
+            waiter.from.tell_durable();
+            // Nobody may be listening any more.
+            drop(waiter.report.send(Err(EngineError::AtRest)));
+        } else {
+            self.waiting.push(waiter);
         }
     }
 
@@ -353,10 +419,8 @@ impl Driver {
         }
         self.session.apply(&record);
         self.prompts.hear(&record);
-        if let Event::TurnEnded { turn, end, detail, spent } = &record.event {
-            let text = last_words(&self.session);
-            let (turn, end, detail, spent) = (*turn, *end, detail.clone(), *spent);
-            self.turn_ended(&TurnReport { turn, end, detail, spent, text });
+        if let Some(report) = TurnReport::of(&self.session, &record.event) {
+            self.turn_ended(&report);
         }
         self.staged.push(record);
     }
@@ -603,22 +667,39 @@ impl Driver {
 
     /// Notes a turn's end for those who wait for it. Who spoke for a later turn goes on waiting, unless none will start.
     fn turn_ended(&mut self, report: &TurnReport) {
-        let at_rest = self.session.is_at_rest();
         for waiter in std::mem::take(&mut self.waiting) {
-            let waits = |id: &MessageId| self.session.waiting().any(|(message, _)| message.id.as_ref() == Some(id));
-            if !at_rest && waiter.message.as_ref().is_some_and(waits) {
-                self.waiting.push(waiter);
+            if waiter.message.as_ref().is_none_or(|message| self.session.has_answered(message)) {
+                self.ended.push((waiter, report.clone()));
             } else {
-                self.ended.push((waiter.report, report.clone()));
+                self.waiting.push(waiter);
             }
+        }
+        if self.leaving_when_answered {
+            self.closing |= !self.waiting.iter().any(|waiter| matches!(waiter.from, Speaker::Host));
         }
     }
 
-    /// Tells them, now that the end is durable.
+    /// Tells them what is durable now: that they were heard, and how their turn ended.
     fn answer_waiters(&mut self) {
-        for (reporter, report) in self.ended.drain(..) {
+        for waiter in &mut self.waiting {
+            waiter.from.tell_durable();
+        }
+        for (mut waiter, report) in self.ended.drain(..) {
+            waiter.from.tell_durable();
             // Nobody may be listening any more.
-            drop(reporter.send(Ok(report)));
+            drop(waiter.report.send(Ok(report)));
+        }
+    }
+
+    /// Lets other processes in from the first request on: who is here for less time need not be found.
+    fn open_door(&mut self) {
+        if let Door::Shut(commands) = &self.door {
+            self.door = Door::Open(Server::open(
+                self.session.id().clone(),
+                self.dir.clone(),
+                self.bus.clone(),
+                commands.clone(),
+            ));
         }
     }
 
@@ -628,28 +709,19 @@ impl Driver {
 
     async fn leave(mut self) {
         self.waiting.clear();
+        let mut door = std::mem::replace(&mut self.door, Door::Left);
+        if let Door::Open(server) = &mut door {
+            server.shut().await;
+        }
         let Some(journal) = self.journal.take() else { return };
         // Best effort: what was committed before is safe in any case.
         let last = tokio::task::spawn_blocking(move || journal.close(now_ms())).await.unwrap_or_default();
         for record in last {
             self.bus.publish(Published::Recorded(Arc::new(record)));
         }
+        // Only now, so that followers hear the last of it.
+        drop(door);
     }
-}
-
-/// What the model said last, if it spoke after the user did. A reply that was cut and continued is one.
-fn last_words(session: &Session) -> String {
-    let messages: Vec<&Arc<Message>> = session.transcript().collect();
-    let mut backwards = messages.iter().rev().skip_while(|message| message.role == Role::Tool).peekable();
-    let mut text = String::new();
-    while let Some(reply) = backwards.next_if(|message| message.role == Role::Assistant) {
-        text.insert_str(0, &reply.prose());
-        // Between the pieces stands a note of ours, which has no id.
-        if backwards.next_if(|message| message.role == Role::User && message.id.is_none()).is_none() {
-            break;
-        }
-    }
-    text
 }
 
 /// Uniform in 0..=1000, to spread retries.

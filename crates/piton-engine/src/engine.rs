@@ -4,7 +4,7 @@
 //! when the last handle is dropped or [`Session::close`] is called, and leaves a journal that another process resumes.
 
 use crate::bus::{Bus, Subscription};
-use crate::driver::{Command, Driver, Setup};
+use crate::driver::{Command, Driver, Setup, Speaker};
 use crate::index::{Index, IndexError};
 use crate::journal::{Journal, JournalError, Opening, SessionDir};
 use crate::prompt::Prompts;
@@ -12,13 +12,14 @@ use crate::rewind::{Plan, RewindError, Rewound, Scope};
 use piton_core::event::{Canceller, Decision, Delivery, Direction, Event, Record, Rewind, Spent, Subject, TurnEnd};
 use piton_core::ids::{MessageId, Seq, SessionId, TimeMs};
 use piton_core::limits::Policy;
-use piton_core::message::Part;
+use piton_core::message::{Message, Part, Role};
 use piton_core::turn;
 use piton_models::model::Model;
 use piton_tools::ledger::FileLedger;
 use piton_tools::runner::RunnerCommand;
 use piton_tools::snapshot::{self, SnapshotError, Snapshots};
 use piton_tools::tool::{ToolLimits, ToolSet};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -95,7 +96,7 @@ pub enum Resumed {
 }
 
 /// How a turn went.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnReport {
     /// Counts the session's turns from 1.
     pub turn: u32,
@@ -107,6 +108,15 @@ pub struct TurnReport {
     pub spent: Spent,
     /// The model's last words; empty if it said none.
     pub text: String,
+}
+
+impl TurnReport {
+    /// The report of the turn that just ended, where this is the event that ended it; the session has applied it.
+    pub fn of(session: &turn::Session, event: &Event) -> Option<Self> {
+        let Event::TurnEnded { turn, end, detail, spent } = event else { return None };
+        let text = last_words(session);
+        Some(Self { turn: *turn, end: *end, detail: detail.clone(), spent: *spent, text })
+    }
 }
 
 /// Why a session could not be opened or driven.
@@ -239,9 +249,8 @@ impl Session {
 
     /// Says something and waits for the end of the turn that answers it.
     pub async fn send(&self, parts: Vec<Part>, delivery: Delivery) -> Result<TurnReport, EngineError> {
-        let message = MessageId(format!("msg_{}", uuid::Uuid::now_v7().simple()));
         let (report, waiting) = oneshot::channel();
-        self.command(Command::Speak { message, parts, delivery, report })?;
+        self.command(Command::Speak { message: new_message_id(), parts, delivery, from: Speaker::Host, report })?;
         waiting.await.map_err(|_| EngineError::Closed)?
     }
 
@@ -284,6 +293,13 @@ impl Session {
         self.bus.subscribe(self.dir.clone(), from_seq)
     }
 
+    /// Announces that this process leaves as soon as its own prompts are answered: no turn is begun then for what others
+    /// have said through the control socket. It stays queued for whoever opens the session next.
+    pub fn leave_when_answered(&self) {
+        // A closed session has been left.
+        drop(self.commands.send(Command::LeaveWhenAnswered));
+    }
+
     /// Leaves the session in good order: stops what runs, closes the journal, updates the list of sessions.
     pub async fn close(self) {
         drop(self.commands.send(Command::Close));
@@ -296,6 +312,11 @@ impl Session {
     fn command(&self, command: Command) -> Result<(), EngineError> {
         self.commands.send(command).map_err(|_| EngineError::Closed)
     }
+}
+
+/// A new id for something that a user says.
+pub fn new_message_id() -> MessageId {
+    MessageId(format!("msg_{}", uuid::Uuid::now_v7().simple()))
 }
 
 /// Milliseconds since the Unix epoch. The engine's one look at the wall clock.
@@ -329,13 +350,24 @@ fn drive(
         id: session.id().clone(),
         dir: dir.clone(),
         bus: bus.clone(),
-        commands,
+        commands: commands.clone(),
         driver: Arc::default(),
         resumed: if session.is_at_rest() { Resumed::AtRest } else { Resumed::MidTurn },
         opened_at: journal.durable_seq().max(1),
         workspace: PathBuf::from(session.workspace()),
     };
-    let setup = Setup { dir, journal, session, staged, prompts, settings, ledger: Arc::new(ledger), bus, inbox };
+    let setup = Setup {
+        dir,
+        journal,
+        session,
+        staged,
+        prompts,
+        settings,
+        ledger: Arc::new(ledger),
+        bus,
+        inbox,
+        commands: commands.downgrade(),
+    };
     let driver = tokio::spawn(Driver::new(setup).run());
     Session { driver: Arc::new(tokio::sync::Mutex::new(Some(driver))), ..handle }
 }
@@ -350,4 +382,19 @@ fn remember_files(records: &[Record], ledger: &FileLedger) {
             ledger.restore(Path::new(path), hash);
         }
     }
+}
+
+/// What the model said last, if it spoke after the user did. A reply that was cut and continued is one.
+fn last_words(session: &turn::Session) -> String {
+    let messages: Vec<&Arc<Message>> = session.transcript().collect();
+    let mut backwards = messages.iter().rev().skip_while(|message| message.role == Role::Tool).peekable();
+    let mut text = String::new();
+    while let Some(reply) = backwards.next_if(|message| message.role == Role::Assistant) {
+        text.insert_str(0, &reply.prose());
+        // Between the pieces stands a note of ours, which has no id.
+        if backwards.next_if(|message| message.role == Role::User && message.id.is_none()).is_none() {
+            break;
+        }
+    }
+    text
 }

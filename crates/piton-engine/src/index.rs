@@ -7,7 +7,7 @@
 
 use crate::journal::{self, JournalError, SessionDir, Summary};
 use piton_core::ids::SessionId;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use std::collections::HashMap;
 use std::fs;
 use std::io::ErrorKind;
@@ -113,7 +113,8 @@ impl Index {
     }
 
     fn refresh(&mut self) -> Result<(), IndexError> {
-        let tx = self.conn.transaction()?;
+        // At once the only one: who reads first and writes then is refused when another has written in between.
+        let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut noted = noted_stamps(&tx)?;
         for id in session_ids(&self.sessions_dir)? {
             let dir = SessionDir::new(&self.sessions_dir, &id);

@@ -32,7 +32,7 @@ mod tests;
 pub use dir::SessionDir;
 use error::Fault;
 pub use error::{JournalError, Kept};
-pub use lock::is_held;
+pub use lock::{is_held, writer_of};
 pub use reader::{Flaw, Reader, Verdict, read_session, summary, tail, verify};
 pub use summary::{Activity, Summary};
 

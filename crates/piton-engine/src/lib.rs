@@ -15,3 +15,4 @@ pub mod journal;
 pub mod fork;
 pub mod rewind;
 pub mod index;
+pub mod control;

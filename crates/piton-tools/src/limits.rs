@@ -40,8 +40,13 @@ pub const LIVE_BYTES: usize = 512 << 10;
 pub const LIVE_EVERY: Duration = Duration::from_millis(25);
 /// How often a command that another process started is looked at.
 pub const ATTACHED_EVERY: Duration = Duration::from_millis(50);
-/// Time a command has to end by itself after it was asked to.
+/// How often one that is being stopped is looked at: a person waits for it to be gone.
+pub const STOPPING_EVERY: Duration = Duration::from_millis(10);
+/// Time a command whose time is up has to end by itself after it was asked to.
 pub const STOP_GRACE: Duration = Duration::from_millis(500);
+/// The same for a cancelled one. Who presses Ctrl-C shall have his machine back within 200 ms, whatever a command thinks
+/// of it; most have ended long before.
+pub const CANCEL_GRACE: Duration = Duration::from_millis(80);
 /// Time a runner has to end a cancelled command before it is killed itself.
 pub const RUNNER_GRACE: Duration = Duration::from_secs(3);
 /// Time a runner takes at most to kill what a command left behind; only what hangs in the kernel needs it.

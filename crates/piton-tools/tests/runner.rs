@@ -134,6 +134,56 @@ async fn a_killed_runner_leaves_an_interrupted_call_and_no_process() {
 }
 
 #[tokio::test]
+async fn what_a_dead_runner_left_behind_is_found_wherever_it_went() {
+    let place = Place::new();
+    let (daemon, grandchild, shell) = (unique_sleep(), unique_sleep(), unique_sleep());
+    let other = unique_sleep();
+    let mut stranger = std::process::Command::new("sleep").arg(&other).env("PITON_CALL", "ses_x/c1_0").spawn().unwrap();
+    // Each loses its parent, and leads a session of its own.
+    let command = format!(
+        "(setsid sleep {daemon} &); (setsid nohup bash -c '(sleep {grandchild} &); :' >/dev/null 2>&1 &); sleep {shell}"
+    );
+    let mut runner = place.start_runner(&command);
+    wait_until("they all run", || [&daemon, &grandchild, &shell].iter().all(|sleep| is_running(sleep)));
+    runner.kill().unwrap();
+    runner.wait().unwrap();
+    assert!(is_running(&daemon) && is_running(&grandchild), "nobody ends them by itself");
+    let outcome = place.settle("bash", json!({"command": "x"})).await;
+    assert_eq!(outcome.status, Status::Interrupted);
+    assert!(![&daemon, &grandchild, &shell].iter().any(|sleep| is_running(sleep)));
+    assert!(is_running(&other), "another call's process is none of ours");
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
+}
+
+#[tokio::test]
+async fn a_command_knows_which_call_it_is() {
+    let place = Place::new();
+    let session = place.cx.calls_dir.parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+    assert_eq!(place.bash("echo $PITON_CALL").await.text, format!("{session}/c1_0"));
+}
+
+#[tokio::test]
+async fn a_cancelled_command_that_will_not_end_is_killed_with_all_that_it_started() {
+    let mut place = Place::new();
+    let sleeps = [unique_sleep(), unique_sleep(), unique_sleep()];
+    let [one, two, three] = &sleeps;
+    let cancel = place.cx.cancel.clone();
+    place.cx.output = OutputSink::new(move |text| {
+        if text.contains("begun") {
+            cancel.cancel();
+        }
+    });
+    let command = format!(
+        "trap '' TERM; (setsid sleep {one} &); nohup sleep {two} >/dev/null 2>&1 & \
+         until pgrep -f 'sleep {one}' >/dev/null; do sleep 0.01; done; echo begun; sleep {three}; sleep {three}"
+    );
+    let outcome = place.bash(&command).await;
+    assert_eq!(outcome.status, Status::Cancelled);
+    assert!(!sleeps.iter().any(|sleep| is_running(sleep)));
+}
+
+#[tokio::test]
 async fn a_runner_killed_while_we_wait_for_it_is_an_interrupted_call_too() {
     let place = Place::new();
     let sleep = unique_sleep();

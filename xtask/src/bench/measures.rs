@@ -1,6 +1,6 @@
 //! What is measured, how often, and against which limit.
 
-use super::play::{Run, play};
+use super::play::{Run, cancelled_after, play};
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 use std::cell::OnceCell;
@@ -18,6 +18,7 @@ pub(super) const MEASURES: &[(&str, Measure)] = &[
     ("deltas", deltas),
     ("output_50mb", output_50mb),
     ("parallel_8", parallel_8),
+    ("cancel", cancel),
     ("binary", binary),
     ("first_request", first_request),
     ("decode", decode),
@@ -28,6 +29,8 @@ pub(super) const MEASURES: &[(&str, Measure)] = &[
 const SHORT_RUNS: usize = 30;
 /// How often a run of about a second is repeated.
 const LONG_RUNS: usize = 5;
+/// How often a run is cancelled.
+const CANCELS: usize = 15;
 /// Steps in `hundred_steps`.
 const STEPS: usize = 100;
 /// How often each floor is tried before every run that it is a floor of.
@@ -194,6 +197,24 @@ fn parallel_8(stage: &Stage) -> anyhow::Result<Vec<Row>> {
     let runs = stage.play(&json!([{ "tools": commands }, { "text": "done" }]), LONG_RUNS)?;
     let times = runs.iter().flat_map(Run::gaps).map(|gap| gap.as_secs_f64());
     Ok(vec![Row::of("parallel_8", "a step with eight `sleep 0.5`", Unit::Seconds, times).at_most(0.55)])
+}
+
+/// From Ctrl-C until the last process is gone: Piton, its runners, and whatever the command started.
+fn cancel(stage: &Stage) -> anyhow::Result<Vec<Row>> {
+    // One that ends when it is asked to, and what left its group with it.
+    let willing = "(setsid sleep 600 &); nohup sleep 600 >/dev/null 2>&1 & sleep 600 | sleep 600 & touch started; wait";
+    let stubborn = "trap '' TERM INT HUP; (setsid sleep 600 &); nohup sleep 600 >/dev/null 2>&1 & sleep 600 & \
+                    touch started; while :; do sleep 600; done";
+    let after = |command: &str| -> anyhow::Result<Vec<f64>> {
+        let script = json!([{ "tools": [bash(command)] }]);
+        (0..CANCELS).map(|_| Ok(milliseconds(cancelled_after(&stage.binary, &script)?))).collect()
+    };
+    let unit = Unit::Milliseconds;
+    Ok(vec![
+        Row::of("cancel", "Ctrl-C until the last process is gone: children, daemons", unit, after(willing)?)
+            .at_most(200.0),
+        Row::of("cancel", "the same, all of them deaf to SIGTERM", unit, after(stubborn)?).at_most(200.0),
+    ])
 }
 
 fn binary(stage: &Stage) -> anyhow::Result<Vec<Row>> {

@@ -3,11 +3,12 @@
 use super::launch::{Report, monotonic};
 use anyhow::{Context, ensure};
 use piton_testkit::{FakeProvider, SeenRequest, TempWorkspace};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What was seen of a run.
 pub(super) struct Run {
@@ -32,26 +33,55 @@ impl Run {
     }
 }
 
+/// Plays the script until its command says that it has started (it makes a file of that name), presses Ctrl-C, and
+/// answers with the time until the last process of the run was gone.
+pub(super) fn cancelled_after(binary: &Path, script: &Value) -> anyhow::Result<Duration> {
+    let provider = FakeProvider::start(script.clone());
+    let (workspace, home) = (TempWorkspace::new(), TempWorkspace::new());
+    let mut launcher = launcher(binary, &provider, &workspace, &home)?.spawn().context("cannot start the launcher")?;
+    let patience = Instant::now() + Duration::from_secs(30);
+    while !workspace.has("started") {
+        ensure!(Instant::now() < patience, "the command was never started");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", launcher.id()))?;
+    let pid = children.split_whitespace().next().and_then(|pid| Pid::from_raw(pid.parse().ok()?));
+    let pressed = Instant::now();
+    kill_process(pid.context("the launcher has started nothing")?, Signal::INT)?;
+    // It waits for everything that Piton leaves behind.
+    launcher.wait()?;
+    Ok(pressed.elapsed())
+}
+
 /// Plays the script once. The run must end well, and with as many requests as the script has answers.
 pub(super) fn play(binary: &Path, script: &Value) -> anyhow::Result<Run> {
     let provider = FakeProvider::start(script.clone());
     let (workspace, home) = (TempWorkspace::new(), TempWorkspace::new());
-    let (report, said) = (home.path().join("report"), home.path().join("stderr"));
-    let mut command = Command::new(std::env::current_exe()?);
-    command.args(["bench", "--launch"]).arg(&report).arg(binary);
-    command.args(["run", "do it", "--model", "openai-chat/test", "--yes", "--max-steps", "200"]);
-    command.current_dir(workspace.path()).env_clear();
-    command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", home.path());
-    command.env("PITON_DATA_DIR", home.path().join("data")).env("PITON_CONFIG", home.path().join("config.toml"));
-    command.env("OPENAI_BASE_URL", format!("{}/v1", provider.url())).env("OPENAI_API_KEY", "sk-test");
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&said)?);
-    command.status().context("cannot start the launcher")?;
-    let said = std::fs::read_to_string(&said).unwrap_or_default();
-    let report = std::fs::read_to_string(&report).ok().and_then(|text| Report::parse(&text));
+    launcher(binary, &provider, &workspace, &home)?.status().context("cannot start the launcher")?;
+    let said = std::fs::read_to_string(home.path().join("stderr")).unwrap_or_default();
+    let report = std::fs::read_to_string(home.path().join("report")).ok().and_then(|text| Report::parse(&text));
     let report = report.with_context(|| format!("the launcher reports nothing:\n{said}"))?;
     ensure!(report.succeeded, "piton failed:\n{said}");
     let requests = provider.requests();
     let answers = script.as_array().map_or(0, Vec::len);
     ensure!(requests.len() == answers, "{} requests came where {answers} were expected:\n{said}", requests.len());
     Ok(Run { report, requests })
+}
+
+/// The launcher with the binary in a world of its own; it writes `report` and `stderr` at home.
+fn launcher(
+    binary: &Path,
+    provider: &FakeProvider,
+    workspace: &TempWorkspace,
+    home: &TempWorkspace,
+) -> anyhow::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["bench", "--launch"]).arg(home.path().join("report")).arg(binary);
+    command.args(["run", "do it", "--model", "openai-chat/test", "--yes", "--max-steps", "200"]);
+    command.current_dir(workspace.path()).env_clear();
+    command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", home.path());
+    command.env("PITON_DATA_DIR", home.path().join("data")).env("PITON_CONFIG", home.path().join("config.toml"));
+    command.env("OPENAI_BASE_URL", format!("{}/v1", provider.url())).env("OPENAI_API_KEY", "sk-test");
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(home.path().join("stderr"))?);
+    Ok(command)
 }

@@ -12,6 +12,7 @@ mod commands;
 mod crash;
 mod demo;
 mod faults;
+mod follow;
 mod money;
 mod options;
 mod robustness;

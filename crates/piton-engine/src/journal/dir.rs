@@ -30,6 +30,11 @@ impl SessionDir {
         self.root.join("lock")
     }
 
+    /// The socket at which the writer listens to other processes.
+    pub fn control_sock(&self) -> PathBuf {
+        self.root.join("control.sock")
+    }
+
     /// Claims, outputs and exit records of tool calls. May not exist.
     pub fn calls(&self) -> PathBuf {
         self.root.join("calls")

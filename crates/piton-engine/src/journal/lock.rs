@@ -52,6 +52,11 @@ pub fn is_held(dir: &SessionDir) -> bool {
         .is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK))
 }
 
+/// The process that says it is the writer, if some process is.
+pub fn writer_of(dir: &SessionDir) -> Option<u32> {
+    holder(&mut File::open(dir.lock()).ok().filter(|_| is_held(dir))?)
+}
+
 /// [`is_held`] looks by taking a shared lock for a moment. Who is in the way of us but not of a shared lock was only
 /// looking, and must not pass for a writer.
 fn take_exclusive(file: &File) -> Result<(), Errno> {

@@ -3,13 +3,18 @@
 use super::files::Claim;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 use std::collections::HashSet;
+use std::path::Path;
 use std::time::{Duration, Instant};
+
+/// The variable in which a command finds which call it is, and by which its processes are found when its runner is dead.
+pub(super) const MARK: &str = "PITON_CALL";
 
 /// What `/proc/<pid>/stat` says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Process {
     pub(super) pid: i32,
     parent: i32,
+    group: i32,
     session: i32,
     start_ticks: u64,
     /// Dead, and only waiting to be collected.
@@ -25,6 +30,7 @@ impl Process {
     fn parse(pid: i32, stat: &[u8]) -> Option<Self> {
         /// Positions after the name, where `state` is 0.
         const PARENT: usize = 1;
+        const GROUP: usize = 2;
         const SESSION: usize = 3;
         const START: usize = 19;
         let after = stat.iter().rposition(|byte| *byte == b')')? + 1;
@@ -32,11 +38,31 @@ impl Process {
         Some(Self {
             pid,
             parent: fields.get(PARENT)?.parse().ok()?,
+            group: fields.get(GROUP)?.parse().ok()?,
             session: fields.get(SESSION)?.parse().ok()?,
             start_ticks: fields.get(START)?.parse().ok()?,
             dead: matches!(*fields.first()?, "Z" | "X"),
         })
     }
+
+    pub(super) fn is_in_group(&self, group: Pid) -> bool {
+        self.group == group.as_raw_pid()
+    }
+
+    /// Whether it was started by the command of this call. Another user's process does not tell.
+    fn is_marked(&self, mark: &str) -> bool {
+        let entry = format!("{MARK}={mark}");
+        let environment = std::fs::read(format!("/proc/{}/environ", self.pid)).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|other| other == entry.as_bytes())
+    }
+}
+
+/// The mark that every process of a call inherits, of whatever session, group or parent it is: the session's folder and
+/// the call.
+pub(super) fn mark(base: &Path) -> String {
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let session = base.ancestors().nth(2).map(name).unwrap_or_default();
+    format!("{session}/{}", name(base))
 }
 
 /// Every process there is.
@@ -62,11 +88,11 @@ pub(super) fn descendants(of: i32) -> Vec<Process> {
     with_descendants(&all(), |process| process.parent == of)
 }
 
-/// Kills a process that a moment ago was there.
-pub(super) fn kill(process: &Process) {
+/// Signals a process that a moment ago was there.
+pub(super) fn kill(process: &Process, signal: Signal) {
     if let Some(pid) = Pid::from_raw(process.pid) {
         // Gone in the meantime is as good.
-        let _ = kill_process(pid, Signal::KILL);
+        let _ = kill_process(pid, signal);
     }
 }
 
@@ -113,27 +139,30 @@ pub(super) fn signal_runner(claim: &Claim, signal: Signal) {
     }
 }
 
-/// Kills whatever still lives of a command whose runner is dead: its session and the descendants of that. A daemon
-/// that left the session *and* lost its parent before the runner died cannot be told from others and is missed.
-pub(super) fn kill_remains(claim: &Claim) {
+/// Kills whatever still lives of a command whose runner is dead: its session, whoever carries its mark, and their
+/// descendants. A daemon that left the session, lost its parent *and* cleared its environment cannot be told from others
+/// and is missed.
+pub(super) fn kill_remains(claim: &Claim, base: &Path) {
     /// Killed processes take a moment to be gone; what hangs in the kernel is not waited for.
     const PATIENCE: Duration = Duration::from_secs(1);
     if !is_comparable(claim) {
         return;
     }
-    let until = Instant::now() + PATIENCE;
+    let (mark, until) = (mark(base), Instant::now() + PATIENCE);
     loop {
         let all = all();
         // A session's id is not used again while the session has members, so a leader that is not our runner means
         // that ours is empty.
-        if all.iter().any(|process| process.pid == claim.pid && process.start_ticks != claim.start_ticks) {
-            return;
-        }
-        let remains = with_descendants(&all, |process| process.session == claim.pid);
+        let is_used_again =
+            all.iter().any(|process| process.pid == claim.pid && process.start_ticks != claim.start_ticks);
+        let is_of_session = |process: &Process| process.session == claim.pid && !is_used_again;
+        let mut remains = with_descendants(&all, |process| is_of_session(process) || process.is_marked(&mark));
+        // A command may have started the very Piton that looks after it now.
+        remains.retain(|process| i64::from(process.pid) != i64::from(std::process::id()));
         if remains.is_empty() || Instant::now() >= until {
             return;
         }
-        remains.iter().for_each(kill);
+        remains.iter().for_each(|process| kill(process, Signal::KILL));
         std::thread::sleep(Duration::from_millis(2));
     }
 }
@@ -145,14 +174,19 @@ mod tests {
     #[test]
     fn a_process_may_be_called_anything() {
         let stat = b"42 (a ) (R 1 2) S 7 42 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 123456 1 2";
-        let expected = Process { pid: 42, parent: 7, session: 9, start_ticks: 123_456, dead: false };
+        let expected = Process { pid: 42, parent: 7, group: 42, session: 9, start_ticks: 123_456, dead: false };
         assert_eq!(Process::parse(42, stat), Some(expected));
         assert_eq!(Process::parse(42, b"42 (cut"), None);
     }
 
     #[test]
+    fn a_mark_names_the_session_and_the_call() {
+        assert_eq!(mark(Path::new("/data/sessions/ses_1/calls/c2_0")), "ses_1/c2_0");
+    }
+
+    #[test]
     fn descendants_are_found_at_any_depth_and_the_dead_do_not_count() {
-        let process = |pid, parent, dead| Process { pid, parent, session: 1, start_ticks: 1, dead };
+        let process = |pid, parent, dead| Process { pid, parent, group: 1, session: 1, start_ticks: 1, dead };
         let all = [process(5, 4, false), process(4, 3, true), process(3, 2, false), process(9, 8, false)];
         let found = with_descendants(&all, |process| process.parent == 2);
         assert_eq!(found.iter().map(|process| process.pid).collect::<Vec<_>>(), [5, 3]);

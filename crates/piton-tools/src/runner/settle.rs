@@ -4,7 +4,7 @@
 use super::files::{CallFiles, Claim, ClaimState, ClaimedBy, Durably, End, ExitRecord, HeldClaim};
 use super::processes::{is_of_another_boot, kill_remains, signal_runner};
 use super::report::{self, Tail};
-use crate::limits::{ATTACHED_EVERY, RUNNER_GRACE};
+use crate::limits::{ATTACHED_EVERY, RUNNER_GRACE, STOPPING_EVERY};
 use crate::tool::ToolContext;
 use piton_core::call::Outcome;
 use rustix::process::Signal;
@@ -56,7 +56,7 @@ fn record(files: &CallFiles, held: &HeldClaim, record: ExitRecord) -> io::Result
 
 fn interrupted(files: &CallFiles, claim: Option<&Claim>) -> ExitRecord {
     if let Some(claim) = claim {
-        kill_remains(claim);
+        kill_remains(claim, files.base());
     }
     let cause = match claim {
         Some(claim) if is_of_another_boot(claim) => "a restart of the machine",
@@ -106,7 +106,11 @@ pub(super) async fn settle_from(files: &CallFiles, mut tail: Tail, command: &str
             }
             Err(error) => return Outcome::failed(format!("bash: what came of this call cannot be read: {error}")),
         }
-        tokio::time::sleep(ATTACHED_EVERY).await;
+        let is_cancelled = cx.cancel.is_cancelled();
+        tokio::select! {
+            () = tokio::time::sleep(if is_cancelled { STOPPING_EVERY } else { ATTACHED_EVERY }) => {}
+            () = cx.cancel.cancelled(), if !is_cancelled => {}
+        }
     }
 }
 

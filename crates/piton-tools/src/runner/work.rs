@@ -6,9 +6,9 @@
 
 use super::RunSpec;
 use super::files::{CallFiles, Durably, End, ExitRecord, HeldClaim, ReadyClaim};
-use super::processes::{descendants, kill, this_process};
+use super::processes::{MARK, descendants, kill, mark, this_process};
 use super::spool::Spool;
-use crate::limits::{DRAIN_QUIET, DRAIN_TIME, STOP_GRACE, SWEEP_TIME};
+use crate::limits::{CANCEL_GRACE, DRAIN_QUIET, DRAIN_TIME, STOP_GRACE, SWEEP_TIME};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
@@ -108,11 +108,8 @@ fn run(spec: &RunSpec, files: &CallFiles, held: &HeldClaim, stop: OwnedFd) -> Ex
             watch.drain();
             watch.sweep()
         }
-        End::TimedOut | End::Cancelled => {
-            watch.stop_gently();
-            watch.sweep();
-            0
-        }
+        End::TimedOut => watch.stop(STOP_GRACE),
+        End::Cancelled => watch.stop(CANCEL_GRACE),
         End::SpawnFailed | End::Interrupted | End::NotStarted => 0,
     };
     watch.drain();
@@ -132,7 +129,7 @@ fn run(spec: &RunSpec, files: &CallFiles, held: &HeldClaim, stop: OwnedFd) -> Ex
 }
 
 /// Starts the command in a process group of its own, with nothing to read and one pipe to write to.
-fn spawn(spec: &RunSpec, output: &OwnedFd) -> io::Result<Pid> {
+fn spawn(spec: &RunSpec, files: &CallFiles, output: &OwnedFd) -> io::Result<Pid> {
     let Some((program, arguments)) = spec.argv.split_first() else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no command"));
     };
@@ -142,7 +139,7 @@ fn spawn(spec: &RunSpec, output: &OwnedFd) -> io::Result<Pid> {
     }
     let start = |program: &str| {
         let mut command = Command::new(program);
-        command.args(arguments).current_dir(&spec.cwd).process_group(0);
+        command.args(arguments).current_dir(&spec.cwd).process_group(0).env(MARK, mark(files.base()));
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output.try_clone()?);
         command.spawn()
     };
@@ -180,7 +177,7 @@ impl Watch {
         let (output, writer) = pipe_with(PipeFlags::CLOEXEC)?;
         fcntl_setfl(&output, OFlags::NONBLOCK)?;
         let spool = Spool::create(&files.out(), spec.spool_bytes);
-        let shell = spawn(spec, &writer)?;
+        let shell = spawn(spec, files, &writer)?;
         // Only the command writes now, so that its end is the pipe's.
         drop(writer);
         let shell_ended = pidfd_open(shell, PidfdFlags::empty()).inspect_err(|_| {
@@ -282,16 +279,24 @@ impl Watch {
         }
     }
 
-    /// Asks the command to end and gives it a moment to do so.
-    fn stop_gently(&mut self) {
+    /// Asks the command and whatever left its group to end, gives them a moment to do so, and then kills the rest. None
+    /// of them counts as left behind.
+    fn stop(&mut self, grace: Duration) -> u32 {
         /// How often to look whether all are gone: only the shell's end is told.
         const LOOK_EVERY: Duration = Duration::from_millis(5);
-        let until = Instant::now() + STOP_GRACE;
+        let until = Instant::now() + grace;
         // The shell was not collected yet, so its id is still its group's.
         let _ = kill_process_group(self.shell, Signal::TERM);
+        for process in descendants(getpid().as_raw_pid()) {
+            if !process.is_in_group(self.shell) {
+                kill(&process, Signal::TERM);
+            }
+        }
         while self.collect_dead() && Instant::now() < until {
             self.wait(until.min(Instant::now() + LOOK_EVERY));
         }
+        self.sweep();
+        0
     }
 
     /// Kills all that is left of the command; answers with how many there were.
@@ -300,7 +305,7 @@ impl Watch {
         let mut killed = HashSet::new();
         while self.collect_dead() && Instant::now() < until {
             for process in descendants(getpid().as_raw_pid()) {
-                kill(&process);
+                kill(&process, Signal::KILL);
                 killed.insert(process.pid);
             }
             self.wait(Instant::now() + Duration::from_millis(1));

@@ -30,7 +30,9 @@ impl Place {
         std::fs::create_dir(root.join("workspace")).unwrap();
         let path = (OsString::from("PATH"), OsString::from("/usr/local/bin:/usr/bin:/bin"));
         let env: Arc<BTreeMap<OsString, OsString>> = Arc::new([path].into());
-        let calls_dir = root.join("session/calls");
+        // Named as no other test's: by its name the processes of a session are found.
+        let session = format!("ses_{}", root.file_name().unwrap().to_string_lossy());
+        let calls_dir = root.join(session).join("calls");
         let cx = ToolContext {
             call: CallId::from("c1_0"),
             workspace: root.join("workspace"),

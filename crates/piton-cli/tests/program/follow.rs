@@ -1,0 +1,322 @@
+//! One writer, many readers: what other processes see of a session that runs, say in it and stop of it.
+
+use crate::stage::{Ran, Stage, descendants, is_alive, kill, until};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+
+/// A command that runs until the test lets it go on.
+const GATE: &str = "echo begun; touch started; until [ -e go ]; do sleep 0.02; done; echo through";
+
+/// One call that waits at the gate, and then an answer.
+fn gated() -> Stage {
+    Stage::new(json!([{"tools": [{"name": "bash", "args": {"command": GATE}}]}, {"text": "done", "repeat": true}]))
+}
+
+/// Starts the gated run and waits until it stands at the gate and can be reached.
+fn at_the_gate(stage: &Stage) -> Child {
+    let child = stage.start(&["go"]);
+    until("the command runs", || stage.workspace.has("started"));
+    until("it can be reached", || stage.session_dir().join("control.sock").exists());
+    child
+}
+
+fn id(stage: &Stage) -> String {
+    stage.session_dir().file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+/// A process that goes on beside the test.
+struct Beside {
+    child: Child,
+    folder: tempfile::TempDir,
+}
+
+fn start(mut command: Command) -> Beside {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name| File::create(folder.path().join(name)).unwrap();
+    Beside { child: command.stdout(file("out")).stderr(file("err")).spawn().unwrap(), folder }
+}
+
+/// The same, once it has reached the writer.
+fn start_beside_the_writer(command: Command) -> Beside {
+    let started = start(command);
+    until("it has reached the writer", || started.printed("err").contains("is run by process"));
+    started
+}
+
+impl Beside {
+    fn printed(&self, name: &str) -> String {
+        std::fs::read_to_string(self.folder.path().join(name)).unwrap()
+    }
+
+    fn end(mut self) -> Ran {
+        let code = self.child.wait().unwrap().code().unwrap();
+        Ran { code, stdout: self.printed("out"), stderr: self.printed("err") }
+    }
+}
+
+fn follow(stage: &Stage) -> Command {
+    stage.piton(&["session", "follow", "--format", "stream-json", &id(stage)])
+}
+
+fn records(lines: &[Value]) -> Vec<Value> {
+    lines.iter().filter(|line| line.get("seq").is_some()).cloned().collect()
+}
+
+fn user_messages(stage: &Stage) -> Vec<String> {
+    let said = stage.journal().into_iter().filter(|event| event["type"] == "user_spoke");
+    said.map(|event| event["parts"].as_array().unwrap().last().unwrap()["text"].as_str().unwrap().to_owned()).collect()
+}
+
+/// A line to the writer, spoken by hand.
+struct Line(BufReader<UnixStream>);
+
+impl Line {
+    fn open(stage: &Stage) -> Self {
+        Self(BufReader::new(UnixStream::connect(stage.session_dir().join("control.sock")).unwrap()))
+    }
+
+    fn say(&mut self, request: &Value) {
+        self.0.get_mut().write_all(format!("{request}\n").as_bytes()).unwrap();
+    }
+
+    /// The next line of this type; `None` when the line is cut.
+    fn hear(&mut self, kind: &str) -> Option<Value> {
+        loop {
+            let mut line = String::new();
+            if self.0.read_line(&mut line).unwrap_or(0) == 0 {
+                return None;
+            }
+            let value: Value = serde_json::from_str(&line).unwrap();
+            if value["type"] == kind {
+                return Some(value);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_follower_hears_every_record_once_and_the_output_as_it_comes() {
+    let stage = gated();
+    let mut child = at_the_gate(&stage);
+    let follower = start_beside_the_writer(follow(&stage));
+    stage.workspace.write("go", "");
+    assert!(child.wait().unwrap().success());
+    let followed = follower.end().expect_code(0);
+    assert_eq!(records(&followed.events()), stage.journal());
+    followed.expect_said(&[&format!("is run by process {}", child.id()), "has left"]);
+    let later = Ran::of(follow(&stage)).expect_code(0);
+    assert_eq!(records(&later.events()), stage.journal());
+    later.expect_said(&["nobody runs", "this is all there is"]);
+    let some = Ran::of(stage.piton(&["session", "follow", "--format", "stream-json", "--from", "4", &id(&stage)]));
+    assert_eq!(records(&some.events()), stage.journal()[3..]);
+}
+
+#[test]
+fn a_follower_hears_what_a_command_prints_while_it_runs() {
+    let stage = gated();
+    let mut child = at_the_gate(&stage);
+    let mut line = Line::open(&stage);
+    line.say(&json!({"do": "follow"}));
+    line.hear("caught_up").unwrap();
+    stage.workspace.write("go", "");
+    until("the rest is heard", || line.hear("tool_output").unwrap()["text"].as_str().unwrap().ends_with("through\n"));
+    assert!(child.wait().unwrap().success());
+    assert!(line.hear("writer_closed").is_some() || line.hear("anything").is_none(), "then the line ends");
+}
+
+#[test]
+fn a_person_follows_in_words() {
+    let stage = gated();
+    let mut child = at_the_gate(&stage);
+    let follower = start_beside_the_writer(stage.piton(&["session", "follow", &id(&stage)]));
+    stage.workspace.write("go", "");
+    assert!(child.wait().unwrap().success());
+    let followed = follower.end().expect_code(0);
+    assert_eq!(followed.stdout, "done\n");
+    followed.expect_said(&["» go", "✓ bash", "2 steps", "has left"]);
+}
+
+#[test]
+fn a_prompt_from_another_process_joins_the_turn_and_both_hear_how_it_ends() {
+    let stage = gated();
+    let mut child = at_the_gate(&stage);
+    let second = start(stage.run_command(&["--continue", "and be kind"]));
+    let third = start(stage.run_command(&["--continue", "and be quick"]));
+    until("both are heard", || user_messages(&stage).len() == 3);
+    stage.workspace.write("go", "");
+    assert!(child.wait().unwrap().success());
+    let (second, third) = (second.end().expect_code(0), third.end().expect_code(0));
+    let own: Value = serde_json::from_str(stage.printed().lines().last().unwrap()).unwrap();
+    assert_eq!((second.result(), third.result()), (own.clone(), own), "one turn, three reports");
+    let last = Value::from(stage.last_messages()).to_string();
+    assert!(last.contains("and be kind") && last.contains("and be quick"), "{last}");
+    second.expect_said(&[&format!("is run by process {}", child.id()), "joins it"]);
+}
+
+#[test]
+fn without_a_prompt_the_turn_under_way_is_watched_to_its_end() {
+    let stage = gated();
+    let mut child = at_the_gate(&stage);
+    let second = start_beside_the_writer(stage.run_command(&["--resume", &id(&stage)]));
+    stage.workspace.write("go", "");
+    assert!(child.wait().unwrap().success());
+    assert_eq!(second.end().expect_code(0).result()["text"], "done");
+}
+
+#[test]
+fn a_follow_up_that_is_not_answered_when_the_writer_leaves_waits_for_the_next_one() {
+    let stage = gated();
+    let mut child = at_the_gate(&stage);
+    let mut line = Line::open(&stage);
+    assert_eq!(line.hear("hello").unwrap()["pid"], child.id());
+    let prompt = json!({"do": "prompt", "text": "then this", "delivery": "follow_up", "message": "m1", "wait": true});
+    line.say(&prompt);
+    assert_eq!(line.hear("accepted").unwrap()["message"], "m1");
+    line.say(&prompt);
+    assert_eq!(line.hear("accepted").unwrap()["message"], "m1", "who asks twice is not heard twice");
+    stage.workspace.write("go", "");
+    assert!(child.wait().unwrap().success(), "the first run ends with its own turn");
+    assert!(line.hear("ended").is_none());
+    assert_eq!(user_messages(&stage), ["go", "then this"]);
+    assert!(!stage.last_messages().last().unwrap().to_string().contains("then this"));
+    stage.run(&["--continue"]).expect_code(0);
+    assert!(stage.last_messages().last().unwrap().to_string().contains("then this"));
+    assert_eq!(user_messages(&stage), ["go", "then this"], "it was queued, and nothing else was said");
+}
+
+#[test]
+fn a_client_that_waits_is_told_the_end_of_its_turn() {
+    let stage = gated();
+    let mut child = at_the_gate(&stage);
+    let mut line = Line::open(&stage);
+    line.say(&json!({"do": "prompt", "text": "me too", "message": "m1", "wait": true}));
+    line.hear("accepted").unwrap();
+    stage.workspace.write("go", "");
+    let ended = line.hear("ended").unwrap();
+    assert_eq!((&ended["message"], &ended["end"], &ended["text"]), (&json!("m1"), &json!("completed"), &json!("done")));
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn what_cannot_be_understood_is_refused_and_the_line_goes_on() {
+    let stage = gated();
+    let mut child = at_the_gate(&stage);
+    let mut line = Line::open(&stage);
+    line.say(&json!({"do": "dance"}));
+    assert!(line.hear("refused").unwrap()["error"].as_str().unwrap().contains("dance"));
+    line.say(&json!({"do": "answer", "subject": {"call": "c1_0"}, "decision": "approve"}));
+    line.hear("noted").unwrap();
+    let mode = std::fs::metadata(stage.session_dir().join("control.sock")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "nobody else comes in");
+    stage.workspace.write("go", "");
+    assert!(child.wait().unwrap().success());
+    assert!(!stage.session_dir().join("control.sock").exists(), "it is taken away");
+}
+
+#[test]
+fn a_session_is_cancelled_from_another_process() {
+    let stage = gated();
+    let mut child = at_the_gate(&stage);
+    let tree = descendants(child.id());
+    let cancel = || Ran::of(stage.piton(&["session", "cancel", &id(&stage)])).expect_code(0);
+    assert_eq!(cancel().stdout, format!("stopped turn 1 of {}\n", id(&stage)));
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    until("its processes are gone", || !tree.iter().any(|pid| is_alive(*pid)));
+    cancel().expect_said(&["nothing to stop: nobody runs"]);
+}
+
+#[test]
+fn ctrl_c_in_the_second_process_only_stops_the_watching() {
+    let stage = gated();
+    let mut child = at_the_gate(&stage);
+    let second = start(stage.run_command(&["--continue", "and be kind"]));
+    until("it is heard", || user_messages(&stage).len() == 2);
+    kill(second.child.id(), Signal::INT);
+    second.end().expect_code(130).expect_said(&["no longer watching", "piton session cancel"]);
+    stage.workspace.write("go", "");
+    assert!(child.wait().unwrap().success());
+    assert!(Value::from(stage.last_messages()).to_string().contains("and be kind"));
+}
+
+#[test]
+fn a_writer_that_is_killed_is_reported_by_everyone_who_waits() {
+    let stage = gated();
+    let mut child = at_the_gate(&stage);
+    let follower = start_beside_the_writer(follow(&stage));
+    let second = start(stage.run_command(&["--continue", "and be kind"]));
+    until("it is heard", || user_messages(&stage).len() == 2);
+    kill(child.id(), Signal::KILL);
+    child.wait().unwrap();
+    let pid = format!("(process {})", child.id());
+    second.end().expect_code(1).expect_said(&[&pid, "in the middle of a turn", "what you said is kept", "--resume"]);
+    follower.end().expect_code(1).expect_said(&[&pid, "in the middle of a turn"]);
+    assert!(stage.session_dir().join("control.sock").exists(), "a killed process takes nothing away");
+    let cut = Ran::of(follow(&stage)).expect_code(0);
+    cut.expect_said(&["nobody runs", "cut off in the middle of a turn", "--resume"]);
+
+    let mut again = stage.start(&["--continue"]);
+    until("the session is open again", || stage.printed().contains("turn_resumed"));
+    let follower = start_beside_the_writer(follow(&stage));
+    stage.workspace.write("go", "");
+    assert!(again.wait().unwrap().success());
+    assert_eq!(records(&follower.end().expect_code(0).events()), stage.journal(), "the dead one's socket was replaced");
+}
+
+#[test]
+fn a_command_that_outlived_its_writer_is_heard_live_by_the_next_one() {
+    let stage = gated();
+    let mut child = at_the_gate(&stage);
+    kill(child.id(), Signal::KILL);
+    child.wait().unwrap();
+    let mut again = stage.start(&["--continue"]);
+    until("what it has printed is heard", || stage.printed().contains(r#""text":"begun\n""#));
+    assert!(!stage.printed().contains("call_settled"), "it still runs");
+    stage.workspace.write("go", "");
+    assert!(again.wait().unwrap().success());
+    let printed = stage.printed();
+    let lines: Vec<Value> = printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let heard = lines.iter().filter(|line| line["type"] == "tool_output").map(|line| line["text"].as_str().unwrap());
+    assert_eq!(heard.collect::<String>(), "begun\nthrough\n", "each byte once");
+}
+
+#[test]
+fn a_data_folder_of_any_length_can_be_reached() {
+    let stage = gated();
+    let deep = stage.home.path().join("d".repeat(120)).join("e".repeat(120));
+    let at = |mut command: Command| {
+        command.env("PITON_DATA_DIR", &deep);
+        command
+    };
+    let mut child = at(stage.run_command(&["go"])).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("the command runs", || stage.workspace.has("started"));
+    let sessions: Vec<_> = std::fs::read_dir(deep.join("sessions")).unwrap().collect();
+    let id = sessions[0].as_ref().unwrap().file_name().into_string().unwrap();
+    let cancelled = Ran::of(at(stage.piton(&["session", "cancel", &id]))).expect_code(0);
+    assert!(cancelled.stdout.contains("stopped turn 1"), "{}", cancelled.stderr);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn whoever_speaks_while_the_writer_leaves_is_answered_all_the_same() {
+    let stage = Stage::new(json!([{"text": "hello", "repeat": true}]));
+    stage.run(&["first"]).expect_code(0);
+    for round in 0..6 {
+        let runs: Vec<Beside> =
+            (0..3).map(|number| start(stage.run_command(&["--continue", &format!("word {round}.{number}")]))).collect();
+        for run in runs {
+            let ran = run.end();
+            assert_eq!((ran.code, ran.result()["text"].as_str()), (0, Some("hello")), "{}", ran.stderr);
+        }
+    }
+    let mut said = user_messages(&stage);
+    said.sort();
+    let expected = (0..6).flat_map(|round| (0..3).map(move |number| format!("word {round}.{number}")));
+    assert_eq!(said, ["first".to_owned()].into_iter().chain(expected).collect::<Vec<_>>(), "each once");
+    let verified = Ran::of(stage.piton(&["session", "verify", &id(&stage)])).expect_code(0);
+    assert!(verified.stdout.contains("every one in its place"));
+}

@@ -1,0 +1,203 @@
+//! The other processes' side of the socket: a [`Connection`] to the writer of the moment, and a [`Follower`], which
+//! outlives connections.
+
+use super::address::Address;
+use super::wire::{Reply, Request};
+use crate::bus::{Live, Published};
+use crate::journal::{self, JournalError, SessionDir};
+use futures_util::StreamExt;
+use piton_core::event::Record;
+use piton_core::ids::Seq;
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio_util::codec::{FramedRead, LinesCodec};
+
+/// A writer has its lock before it has its socket, and loses its socket before its lock: so long we wait for one of
+/// them to follow the other.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// The pause before the socket is tried again.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Why a session that somebody runs could not be reached.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// Its writer has no socket, or does not answer there.
+    #[error("the session is in use by another Piton{}, which cannot be reached", process(*pid))]
+    Unreachable {
+        /// That process, where it has said who it is.
+        pid: Option<u32>,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The journal could not be read.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+fn process(pid: Option<u32>) -> String {
+    pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
+}
+
+/// Something that is heard at the socket.
+#[derive(Debug, Clone)]
+pub enum Told {
+    /// It happened in the session.
+    Published(Published),
+    /// It is an answer to us.
+    Reply(Reply),
+}
+
+/// A line to the writer of a session.
+pub struct Connection {
+    lines: FramedRead<OwnedReadHalf, LinesCodec>,
+    out: OwnedWriteHalf,
+}
+
+impl Connection {
+    /// Reaches the writer of a session; `None` where there is none.
+    pub async fn open(dir: &SessionDir) -> Result<Option<Self>, ControlError> {
+        Self::open_until(dir, Instant::now() + PATIENCE).await
+    }
+
+    async fn open_until(dir: &SessionDir, until: Instant) -> Result<Option<Self>, ControlError> {
+        loop {
+            let connected = match Address::of(dir) {
+                Ok(address) => UnixStream::connect(address.path()).await,
+                Err(error) => Err(error),
+            };
+            match connected {
+                Ok(stream) => {
+                    let (read, out) = stream.into_split();
+                    return Ok(Some(Self { lines: FramedRead::new(read, LinesCodec::new()), out }));
+                }
+                Err(_) if !journal::is_held(dir) => return Ok(None),
+                Err(source) if Instant::now() >= until => {
+                    return Err(ControlError::Unreachable { pid: journal::writer_of(dir), source });
+                }
+                Err(_) => tokio::time::sleep(PAUSE).await,
+            }
+        }
+    }
+
+    /// Asks for something; the answer is among what comes. A writer that is gone is found out by [`Connection::next`].
+    pub async fn ask(&mut self, request: &Request) -> io::Result<()> {
+        let mut line = serde_json::to_vec(request)?;
+        line.push(b'\n');
+        self.out.write_all(&line).await
+    }
+
+    /// What is told next; `None` when the writer has left or died. Words that a newer writer has are passed over.
+    pub async fn next(&mut self) -> Option<Told> {
+        loop {
+            // A line that cannot be read is the end of what this connection is good for.
+            let line = self.lines.next().await?.ok()?;
+            if let Some(told) = told(&line) {
+                return Some(told);
+            }
+        }
+    }
+}
+
+fn told(line: &str) -> Option<Told> {
+    let value: Value = serde_json::from_str(line).ok()?;
+    if value.get("seq").is_some() {
+        let record: Record = serde_json::from_value(value).ok()?;
+        return Some(Told::Published(Published::Recorded(Arc::new(record))));
+    }
+    match serde_json::from_value::<Live>(value.clone()) {
+        Ok(live) => Some(Told::Published(Published::Live(Arc::new(live)))),
+        Err(_) => serde_json::from_value(value).ok().map(Told::Reply),
+    }
+}
+
+/// Follows a session from writer to writer, and where there is none to its end in the journal. Every record comes once
+/// and in order, whatever happens to the processes.
+pub struct Follower {
+    dir: SessionDir,
+    next_seq: Seq,
+    link: Link,
+    backlog: VecDeque<Record>,
+}
+
+enum Link {
+    /// Not connected, or not any more: it is not known whether there is a writer. One that has the lock is looked for
+    /// until this time.
+    Lost(Instant),
+    Connected(Box<Connection>),
+    /// There is no writer: the journal has the rest.
+    Alone,
+}
+
+impl Link {
+    fn lost() -> Self {
+        Self::Lost(Instant::now() + PATIENCE)
+    }
+}
+
+impl Follower {
+    /// Follows from this position on (1 is the beginning). Nothing is read or connected yet.
+    pub fn new(dir: SessionDir, from: Seq) -> Self {
+        Self { dir, next_seq: from.max(1), link: Link::lost(), backlog: VecDeque::new() }
+    }
+
+    /// What there is to hear next; `None` when all is told and nobody runs the session. At each writer the first thing
+    /// is its [`Reply::Hello`]: what was asked of the writer before it, and not answered, must be asked again. May be
+    /// dropped half-way and called again.
+    pub async fn next(&mut self) -> Result<Option<Told>, ControlError> {
+        loop {
+            if let Some(record) = self.backlog.pop_front() {
+                self.next_seq = record.seq + 1;
+                return Ok(Some(Told::Published(Published::Recorded(Arc::new(record)))));
+            }
+            match &mut self.link {
+                Link::Lost(until) => {
+                    let until = *until;
+                    self.connect(until).await?;
+                }
+                Link::Connected(connection) => match connection.next().await {
+                    Some(Told::Published(Published::Recorded(record))) if record.seq < self.next_seq => {}
+                    Some(told) => {
+                        if let Told::Published(Published::Recorded(record)) = &told {
+                            self.next_seq = record.seq + 1;
+                        }
+                        return Ok(Some(told));
+                    }
+                    None => self.link = Link::lost(),
+                },
+                Link::Alone => return Ok(None),
+            }
+        }
+    }
+
+    /// Asks the writer for something. Where there is none, or none any more, [`Follower::next`] will tell.
+    pub async fn ask(&mut self, request: &Request) {
+        if let Link::Connected(connection) = &mut self.link
+            && connection.ask(request).await.is_err()
+        {
+            self.link = Link::lost();
+        }
+    }
+
+    async fn connect(&mut self, until: Instant) -> Result<(), ControlError> {
+        let follow = Request::Follow { from: self.next_seq };
+        match Connection::open_until(&self.dir, until).await? {
+            Some(mut connection) => {
+                if connection.ask(&follow).await.is_ok() {
+                    self.link = Link::Connected(Box::new(connection));
+                }
+            }
+            None => {
+                self.backlog = journal::tail(&self.dir, self.next_seq)?.into();
+                self.link = Link::Alone;
+            }
+        }
+        Ok(())
+    }
+}

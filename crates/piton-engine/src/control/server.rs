@@ -1,0 +1,296 @@
+//! The writer's side of the socket. It never holds up the loop: every guest has a task of its own, history is read on
+//! another thread and in pieces, and who does not take what was sent for a while is shown out. Nothing is lost by that:
+//! he comes back with the position he has got to.
+
+use super::address::Address;
+use super::wire::{PROTOCOL, Reply, Request};
+use crate::bus::{Bus, Published, Subscription};
+use crate::driver::{Command, Speaker};
+use crate::engine::{EngineError, new_message_id};
+use crate::journal::{JournalError, Reader, SessionDir};
+use futures_util::{FutureExt, StreamExt};
+use piton_core::event::{Delivery, Record};
+use piton_core::ids::{MessageId, Seq, SessionId};
+use piton_core::message::Part;
+use serde::Serialize;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio_util::codec::{FramedRead, LinesCodec};
+use tokio_util::sync::CancellationToken;
+
+/// Bytes of a request: a prompt with some files pasted in.
+const REQUEST_BYTES: usize = 16 << 20;
+/// Records of history that are read at once.
+const PIECE_RECORDS: usize = 256;
+/// Bytes that are gathered before they are sent: a fast model must not cost a system call per word and follower.
+const BATCH_BYTES: usize = 64 << 10;
+/// How long a guest may leave what was sent to him before he is shown out.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The pause after a guest could not be let in, for want of descriptors mostly.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The open door. Dropping it ends every conversation, once its guest has heard the last of the session.
+pub(crate) struct Server {
+    accepting: JoinHandle<()>,
+    socket: PathBuf,
+    over: CancellationToken,
+}
+
+/// What the guests of one session share.
+struct Room {
+    session: SessionId,
+    dir: SessionDir,
+    bus: Bus,
+    commands: mpsc::WeakUnboundedSender<Command>,
+    over: CancellationToken,
+}
+
+impl Server {
+    /// Opens the door from a task, at its next turn: whoever calls has more urgent things to do. Only for the writer.
+    /// Where no socket can be made, the session goes on without.
+    pub(crate) fn open(
+        session: SessionId,
+        dir: SessionDir,
+        bus: Bus,
+        commands: mpsc::WeakUnboundedSender<Command>,
+    ) -> Self {
+        let (socket, over) = (dir.control_sock(), CancellationToken::new());
+        let room = Arc::new(Room { session, dir, bus, commands, over: over.clone() });
+        Self { accepting: tokio::spawn(accept(room)), socket, over }
+    }
+
+    /// Lets nobody in any more. Who is in stays until this is dropped.
+    pub(crate) async fn shut(&mut self) {
+        self.accepting.abort();
+        // Its end is what we asked for.
+        drop((&mut self.accepting).await);
+        // One that stays behind is refused by the system, and replaced.
+        drop(std::fs::remove_file(&self.socket));
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.accepting.abort();
+        self.over.cancel();
+    }
+}
+
+async fn accept(room: Arc<Room>) {
+    let Ok(listener) = listen(&room.dir) else { return };
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => drop(tokio::spawn(receive(room.clone(), stream))),
+            Err(_) => tokio::time::sleep(PAUSE).await,
+        }
+    }
+}
+
+fn listen(dir: &SessionDir) -> io::Result<UnixListener> {
+    let address = Address::of(dir)?;
+    // We have the lock: what lies there is a dead writer's.
+    match std::fs::remove_file(address.path()) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let listener = UnixListener::bind(address.path())?;
+    std::fs::set_permissions(address.path(), std::fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// Somebody at the socket.
+struct Guest {
+    room: Arc<Room>,
+    out: OwnedWriteHalf,
+    following: Following,
+    replies: mpsc::UnboundedSender<Reply>,
+}
+
+/// Where in the session a guest listens.
+enum Following {
+    Not,
+    /// Still in the journal, at this position.
+    History(Seq),
+    Live(Box<Subscription>),
+}
+
+/// An error only means that the guest is gone, does not listen, or that the session is over.
+async fn receive(room: Arc<Room>, stream: UnixStream) {
+    let (read, out) = stream.into_split();
+    let requests = FramedRead::new(read, LinesCodec::new_with_max_length(REQUEST_BYTES));
+    let (replies, pending) = mpsc::unbounded_channel();
+    let guest = Guest { room, out, following: Following::Not, replies };
+    drop(guest.entertain(requests, pending).await);
+}
+
+impl Guest {
+    async fn entertain(
+        mut self,
+        mut requests: FramedRead<OwnedReadHalf, LinesCodec>,
+        mut pending: mpsc::UnboundedReceiver<Reply>,
+    ) -> io::Result<()> {
+        let over = self.room.over.clone();
+        let (session, pid) = (self.room.session.clone(), std::process::id());
+        self.tell(&Reply::Hello { protocol: PROTOCOL, session, pid }).await?;
+        let mut listens_only = false;
+        loop {
+            tokio::select! {
+                request = requests.next(), if !listens_only => match request {
+                    Some(Ok(request)) => self.hear(&request)?,
+                    Some(Err(error)) => return self.tell(&Reply::Refused { error: error.to_string() }).await,
+                    None => listens_only = true,
+                },
+                Some(reply) = pending.recv() => self.tell(&reply).await?,
+                lines = self.following.next(&self.room) => match lines {
+                    Ok(lines) => self.send(&lines).await?,
+                    Err(error) => return self.tell(&Reply::Refused { error: error.to_string() }).await,
+                },
+                () = over.cancelled() => break,
+            }
+        }
+        while let Ok(reply) = pending.try_recv() {
+            self.tell(&reply).await?;
+        }
+        while let Some(Ok(lines)) = self.following.next(&self.room).now_or_never() {
+            self.send(&lines).await?;
+        }
+        Ok(())
+    }
+
+    /// Does what was asked; the answers come as they come. Fails when the session is being left.
+    fn hear(&mut self, request: &str) -> io::Result<()> {
+        match serde_json::from_str(request) {
+            Ok(Request::Follow { from }) => self.following = Following::History(from.max(1)),
+            Ok(Request::Prompt { text, delivery, message, wait }) => {
+                let message = message.unwrap_or_else(new_message_id);
+                self.prompt(message, text, delivery, wait)?;
+            }
+            Ok(Request::Cancel {}) => {
+                let (report, ended) = oneshot::channel();
+                self.command(Command::Stop { report })?;
+                self.reply_when(async move { Some(end(None, ended.await.ok()?)) });
+            }
+            Ok(Request::Answer { subject, decision }) => {
+                self.command(Command::Answer(subject, decision))?;
+                self.reply(Reply::Noted {});
+            }
+            Err(error) => self.reply(Reply::Refused { error: format!("this request is not understood: {error}") }),
+        }
+        Ok(())
+    }
+
+    fn prompt(&self, message: MessageId, text: String, delivery: Delivery, wait: bool) -> io::Result<()> {
+        let (accepted, durable) = oneshot::channel();
+        let (report, ended) = oneshot::channel();
+        let from = Speaker::Guest { accepted: Some(accepted) };
+        let parts = vec![Part::text(text)];
+        self.command(Command::Speak { message: message.clone(), parts, delivery, from, report })?;
+        let replies = self.replies.clone();
+        self.reply_when(async move {
+            durable.await.ok()?;
+            // Nobody may be listening any more.
+            drop(replies.send(Reply::Accepted { message: message.clone() }));
+            if wait { Some(end(Some(message), ended.await.ok()?)) } else { None }
+        });
+        Ok(())
+    }
+
+    fn command(&self, command: Command) -> io::Result<()> {
+        let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
+        self.room.commands.upgrade().ok_or_else(gone)?.send(command).map_err(|_| gone())
+    }
+
+    fn reply(&self, reply: Reply) {
+        // Nobody may be listening any more.
+        drop(self.replies.send(reply));
+    }
+
+    fn reply_when(&self, reply: impl Future<Output = Option<Reply>> + Send + 'static) {
+        let replies = self.replies.clone();
+        tokio::spawn(async move {
+            if let Some(reply) = reply.await {
+                // Nobody may be listening any more.
+                drop(replies.send(reply));
+            }
+        });
+    }
+
+    async fn tell(&mut self, reply: &Reply) -> io::Result<()> {
+        self.send(&line(reply)).await
+    }
+
+    async fn send(&mut self, lines: &str) -> io::Result<()> {
+        let sent = tokio::time::timeout(PATIENCE, self.out.write_all(lines.as_bytes())).await;
+        sent.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl Following {
+    /// The next lines there are to send; may be empty. Waits for ever where nobody follows. May be dropped half-way and
+    /// called again: it moves on only with what it returns.
+    async fn next(&mut self, room: &Room) -> Result<String, JournalError> {
+        match self {
+            Self::Not => std::future::pending().await,
+            Self::History(from) => {
+                let records = piece(room.dir.clone(), *from).await?;
+                let next = records.last().map_or(*from, |record| record.seq + 1);
+                let mut lines: String = records.iter().map(line).collect();
+                *self = if records.len() < PIECE_RECORDS {
+                    lines.push_str(&line(&Reply::CaughtUp {}));
+                    Self::Live(Box::new(room.bus.subscribe(room.dir.clone(), next)))
+                } else {
+                    Self::History(next)
+                };
+                Ok(lines)
+            }
+            Self::Live(subscription) => {
+                let mut lines = String::new();
+                let mut published = subscription.next().await?;
+                while let Some(one) = published {
+                    match &one {
+                        Published::Recorded(record) => lines.push_str(&line(&**record)),
+                        Published::Live(live) => lines.push_str(&line(&**live)),
+                    }
+                    if lines.len() >= BATCH_BYTES {
+                        return Ok(lines);
+                    }
+                    match subscription.next().now_or_never() {
+                        Some(more) => published = more?,
+                        None => return Ok(lines),
+                    }
+                }
+                *self = Self::Not;
+                Ok(lines)
+            }
+        }
+    }
+}
+
+/// A piece of the journal, read on a thread that may block.
+async fn piece(dir: SessionDir, from: Seq) -> Result<Vec<Record>, JournalError> {
+    let work = tokio::task::spawn_blocking(move || Reader::open(&dir)?.read(from, PIECE_RECORDS));
+    work.await.map_err(|panic| JournalError::from(io::Error::other(panic)))?
+}
+
+fn end(message: Option<MessageId>, ended: Result<crate::engine::TurnReport, EngineError>) -> Reply {
+    match ended {
+        Ok(report) => Reply::Ended { message, report },
+        Err(EngineError::AtRest) => Reply::AtRest {},
+        Err(error) => Reply::Refused { error: error.to_string() },
+    }
+}
+
+/// A line of JSON. Our own types always are JSON.
+fn line(value: &impl Serialize) -> String {
+    let mut line = serde_json::to_string(value).unwrap_or_default();
+    line.push('\n');
+    line
+}

@@ -1,0 +1,111 @@
+//! What is said at the socket: one JSON object per line. Records and live fragments go by as in `--format stream-json`.
+
+use crate::engine::TurnReport;
+use piton_core::event::{Decision, Delivery, Subject};
+use piton_core::ids::{MessageId, Seq, SessionId};
+use serde::{Deserialize, Serialize};
+
+/// The version of this vocabulary. It rises when an older client could misread a newer writer.
+pub const PROTOCOL: u32 = 1;
+
+/// What a client asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+pub enum Request {
+    /// To hear everything from this position of the journal on.
+    Follow {
+        /// The first position; 1 is the beginning.
+        #[serde(default = "beginning")]
+        from: Seq,
+    },
+    /// To say something in the session.
+    Prompt {
+        /// What is said.
+        text: String,
+        /// When the model shall hear it.
+        #[serde(default = "at_the_next_step")]
+        delivery: Delivery,
+        /// The client's id for it. Who repeats one, because no answer came, is not heard twice.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<MessageId>,
+        /// Whether to tell when the turn that answers it is over.
+        #[serde(default)]
+        wait: bool,
+    },
+    /// To stop the turn under way. Answered when it is over.
+    Cancel {},
+    /// To answer an open question. One that is no longer open stays as it was answered.
+    Answer {
+        /// The question.
+        subject: Subject,
+        /// The answer.
+        decision: Decision,
+    },
+}
+
+/// What the writer says besides records and live fragments.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Reply {
+    /// The first line of every connection.
+    Hello {
+        /// The version of the vocabulary that is spoken here.
+        protocol: u32,
+        /// Whose writer this is.
+        session: SessionId,
+        /// The process.
+        pid: u32,
+    },
+    /// To a follower: what was there before is told, from here on it is told as it happens. Of a reply that was under
+    /// way the beginning was missed; it comes again, whole, with its record.
+    CaughtUp {},
+    /// A prompt is in the journal.
+    Accepted {
+        /// Which.
+        message: MessageId,
+    },
+    /// The turn that was waited for, or cancelled, is over.
+    Ended {
+        /// The prompt that it answers; none where it was cancelled.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<MessageId>,
+        /// How it went.
+        #[serde(flatten)]
+        report: TurnReport,
+    },
+    /// An answer was passed on.
+    Noted {},
+    /// There is no turn to stop, or to wait for.
+    AtRest {},
+    /// A request could not be understood, or nothing more can be done in this session.
+    Refused {
+        /// Why, in words.
+        error: String,
+    },
+}
+
+fn beginning() -> Seq {
+    1
+}
+
+fn at_the_next_step() -> Delivery {
+    Delivery::Steer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_request_needs_no_more_words_than_it_has_something_to_say() {
+        let read = |value| serde_json::from_value::<Request>(value).unwrap();
+        assert_eq!(read(json!({"do": "follow"})), Request::Follow { from: 1 });
+        let prompt = Request::Prompt { text: "hi".into(), delivery: Delivery::Steer, message: None, wait: false };
+        assert_eq!(read(json!({"do": "prompt", "text": "hi"})), prompt);
+        assert_eq!(read(json!({"do": "cancel"})), Request::Cancel {});
+        let answer = json!({"do": "answer", "subject": {"call": "c1_0"}, "decision": "approve"});
+        let subject = Subject::Call("c1_0".into());
+        assert_eq!(read(answer), Request::Answer { subject, decision: Decision::Approve });
+    }
+}
