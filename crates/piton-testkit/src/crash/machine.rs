@@ -49,7 +49,7 @@ pub enum Refusal {
 }
 
 /// What SQLite is about to do to a file.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) enum Deed<'b> {
     Write { at: usize, bytes: &'b [u8] },
     Cut { len: usize },
@@ -150,7 +150,7 @@ impl Machine {
             Err(Dead) => return Err(ffi::SQLITE_IOERR),
         };
         if let Some(how) = refused {
-            return Err(how.code(&deed));
+            return Err(how.code(deed));
         }
         let disk = &mut self.state().disk;
         match deed {
@@ -214,7 +214,7 @@ impl Crash {
 }
 
 impl Refusal {
-    fn code(self, deed: &Deed<'_>) -> c_int {
+    fn code(self, deed: Deed<'_>) -> c_int {
         match (self, deed) {
             (Self::Full, _) => ffi::SQLITE_FULL,
             (Self::ReadOnly, _) => ffi::SQLITE_READONLY,

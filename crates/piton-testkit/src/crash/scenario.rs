@@ -83,12 +83,6 @@ impl Scenario {
         Self { name, replies, says, cancel_on: None, asks: false, ends: &[TurnEnd::Completed] }
     }
 
-    /// The lines that an uninterrupted run leaves in the ledger.
-    pub(super) fn lines(&self) -> Vec<&str> {
-        let calls = self.replies.iter().flat_map(|reply| &reply.calls);
-        calls.filter_map(|(_, input)| input["line"].as_str()).collect()
-    }
-
     /// What an uninterrupted run leaves in the workspace.
     pub(super) fn made(&self) -> Option<&str> {
         let mut calls = self.replies.iter().flat_map(|reply| &reply.calls);
