@@ -111,7 +111,10 @@ fn with_processes(wanted: &Wanted) -> anyhow::Result<()> {
     println!("{table}");
     write_between("slow", &table)?;
     let violated = tallies.iter().filter(|tally| !tally.violations.is_empty()).count();
-    ensure!(violated == 0, "{violated} runs with violations; `cargo xtask crash --slow --runs 1 --seed S` runs one again");
+    ensure!(
+        violated == 0,
+        "{violated} runs with violations; `cargo xtask crash --slow --runs 1 --seed S` runs one again"
+    );
     Ok(())
 }
 

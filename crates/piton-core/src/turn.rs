@@ -59,7 +59,7 @@ enum Phase {
     /// The model is being asked.
     CallingModel { attempt: u32 },
     /// The provider is given time.
-    BackingOff { attempt: u32, until_ms: TimeMs },
+    BackingOff { attempt: u32, since_ms: TimeMs, until_ms: TimeMs },
     /// Tool calls are open.
     RunningTools(Batch, After),
     /// The step's work is done.
@@ -374,6 +374,11 @@ impl Phase {
                 match phase {
                     RunningTools(batch, after) => RunningTools(batch.judge_again(), after),
                     AskingToGoOn(call) => Stuck(call),
+                    // The clock was set back: the wait is as long as it was meant to be, whatever the hour.
+                    BackingOff { attempt, since_ms, until_ms } if record.at_ms < since_ms => {
+                        let until_ms = record.at_ms.saturating_add(until_ms.saturating_sub(since_ms));
+                        BackingOff { attempt, since_ms: record.at_ms, until_ms }
+                    }
                     phase => phase,
                 }
             }
@@ -387,7 +392,7 @@ impl Phase {
                 work.accept(reply, *cost_micros, record.seq)
             }
             (CallingModel { attempt }, Event::ModelFailed { error, usage, retry_at_ms, .. }) => {
-                work.retry_or_fail(attempt, error, usage, *retry_at_ms)
+                work.retry_or_fail(attempt, error, usage, retry_at_ms.map(|until_ms| (record.at_ms, until_ms)))
             }
             (BackingOff { attempt, .. }, Event::BackoffPassed { .. }) => work.ask_again(attempt),
             (

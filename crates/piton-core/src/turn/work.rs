@@ -275,7 +275,7 @@ impl Work {
         attempt: u32,
         error: &ModelError,
         usage: &Usage,
-        retry_at: Option<TimeMs>,
+        wait: Option<(TimeMs, TimeMs)>,
     ) -> Phase {
         self.turn.spend(usage, None);
         // Our own death is not the provider's fault.
@@ -286,8 +286,8 @@ impl Work {
         if error.kind == ModelErrorKind::WindowExceeded && self.turn.compactions < policy.max_compactions {
             return Phase::RoomNeeded(Trigger::Forced, AfterCompaction::AskAgain);
         }
-        match (retry_at.filter(|_| may_retry), error.kind) {
-            (Some(until_ms), _) => Phase::BackingOff { attempt: attempt + 1, until_ms },
+        match (wait.filter(|_| may_retry), error.kind) {
+            (Some((since_ms, until_ms)), _) => Phase::BackingOff { attempt: attempt + 1, since_ms, until_ms },
             (None, ModelErrorKind::WindowExceeded) => {
                 Phase::Ending(Ending::new(TurnEnd::ContextLimit, error.message.clone()))
             }

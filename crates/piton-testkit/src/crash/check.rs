@@ -164,9 +164,7 @@ impl Findings<'_> {
     /// I9.
     fn approvals(&mut self) {
         for call in calls(&self.records) {
-            let given = |event: &Event| {
-                matches!(event, Event::ApprovalGiven { subject: Subject::Call(id), .. } if *id == call.id)
-            };
+            let given = |event: &Event| matches!(event, Event::ApprovalGiven { subject: Subject::Call(id), .. } if *id == call.id);
             let times = self.records.iter().filter(|record| given(&record.event)).count();
             let started = self.position(|event| matches!(event, Event::CallStarted { call: id } if *id == call.id));
             if times > 1 {
@@ -260,9 +258,7 @@ fn outcomes<'r>(records: &'r [Record], id: &'r CallId) -> impl Iterator<Item = &
 
 /// The outcomes of the opaque calls, for the table.
 pub(super) fn statuses(records: &[Record]) -> Vec<Status> {
-    let opaque = |record: &Record, id: &CallId| {
-        matches!(&record.event, Event::CallRequested { call, class: ToolClass::Opaque, .. } if call == id)
-    };
+    let opaque = |record: &Record, id: &CallId| matches!(&record.event, Event::CallRequested { call, class: ToolClass::Opaque, .. } if call == id);
     records
         .iter()
         .filter_map(|record| match &record.event {

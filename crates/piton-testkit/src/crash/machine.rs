@@ -93,8 +93,7 @@ pub(super) struct State {
 
 impl Machine {
     pub(super) fn new(root: &Path, syncs: Syncs) -> Arc<Self> {
-        let machine =
-            Arc::new(Self { root: root.to_owned(), syncs, state: Mutex::default(), died: Notify::new() });
+        let machine = Arc::new(Self { root: root.to_owned(), syncs, state: Mutex::default(), died: Notify::new() });
         super::vfs::plug_in(&machine);
         machine
     }

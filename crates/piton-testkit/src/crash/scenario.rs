@@ -55,7 +55,10 @@ pub fn scenarios(seed: u64) -> Vec<Scenario> {
         Scenario::new("one tool", vec![calls([act("one")]), end.clone()], said.clone()),
         Scenario::new("eight parallel tools", vec![calls(eight), end.clone()], said.clone()),
         Scenario::new("a tool of each class", vec![calls([read, made, act("opaque")]), end.clone()], said.clone()),
-        Scenario { asks: true, ..Scenario::new("approval pending", vec![calls([act("asked")]), end.clone()], said.clone()) },
+        Scenario {
+            asks: true,
+            ..Scenario::new("approval pending", vec![calls([act("asked")]), end.clone()], said.clone())
+        },
         Scenario::new("retry pending", vec![calls([act("before")]), failing(dice.u32(1..3))], said.clone()),
         Scenario::new(
             "steering queued",

@@ -201,6 +201,7 @@ impl Scene<'_> {
         let ledger = if self.workspace.has("ledger") { self.workspace.read("ledger") } else { String::new() };
         let mut lines: HashMap<String, usize> = HashMap::new();
         ledger.lines().for_each(|line| *lines.entry(line.to_owned()).or_default() += 1);
+        let all_were_hit = tally.kills.contains(&Victim::Everything);
         for (name, input, outcomes) in calls(records) {
             let [outcome] = outcomes.as_slice() else {
                 tally.violations.push(format!("I2: {name} {input} has {} results", outcomes.len()));
@@ -223,7 +224,9 @@ impl Scene<'_> {
                 Status::Ok => times == 1 && said_all,
                 Status::NotStarted => times == 0,
                 Status::Interrupted => times <= 1,
-                Status::Failed | Status::TimedOut | Status::Denied | Status::Cancelled => false,
+                // When all are hit, a command may die of it before its runner, which then says so.
+                Status::Failed => times <= 1 && all_were_hit && outcome.text.contains("SIGKILL"),
+                Status::TimedOut | Status::Denied | Status::Cancelled => false,
             };
             if times > 1 {
                 tally.violations.push(format!("I1: {line} happened {times} times"));
