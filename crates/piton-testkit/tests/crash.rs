@@ -6,7 +6,7 @@
 use piton_engine::engine::{Engine, EngineError, Settings};
 use piton_engine::journal::JournalError;
 use piton_models::recorded::Recorded;
-use piton_testkit::crash::{self, Planted, Scenario, Sweep};
+use piton_testkit::crash::{self, Crash, Planted, Refusal, Scenario, Sweep};
 use std::sync::Arc;
 
 /// Seeds of a run of the CI: with them the scenarios have more than ten thousand crashes.
@@ -38,6 +38,13 @@ fn whatever_crashes_wherever_nothing_is_lost_and_nothing_happens_twice() {
     assert!(violations.is_empty(), "{} violations: {:#?}", violations.len(), &violations[..violations.len().min(10)]);
     let runs: usize = sweeps.iter().flat_map(|sweep| &sweep.rows).map(|row| row.runs).sum();
     assert!(runs >= LEAST_RUNS, "only {runs} runs");
+}
+
+#[test]
+fn a_disk_that_fails_at_the_very_first_write_is_named_as_what_it_is() {
+    let first_write = Crash::Refusal { at: 1, how: Refusal::Broken };
+    let report = crash::run(&scenario("plain answer"), 1, Some(first_write), Planted::Nothing);
+    assert_eq!(report.violations, Vec::<String>::new());
 }
 
 #[test]
