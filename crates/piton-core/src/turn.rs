@@ -371,16 +371,7 @@ impl Phase {
 
             (phase, Event::TurnResumed { model, policy }) => {
                 work.turn.resume(model, policy, record.at_ms);
-                match phase {
-                    RunningTools(batch, after) => RunningTools(batch.judge_again(), after),
-                    AskingToGoOn(call) => Stuck(call),
-                    // The clock was set back: the wait is as long as it was meant to be, whatever the hour.
-                    BackingOff { attempt, since_ms, until_ms } if record.at_ms < since_ms => {
-                        let until_ms = record.at_ms.saturating_add(until_ms.saturating_sub(since_ms));
-                        BackingOff { attempt, since_ms: record.at_ms, until_ms }
-                    }
-                    phase => phase,
-                }
+                phase.resume(record.at_ms)
             }
 
             (Due, Event::TurnStarted { model, policy, compact_at_tokens, .. }) => work.start_turn(
@@ -442,6 +433,20 @@ impl Phase {
                 | Event::CompactionFailed { .. }
                 | Event::TurnEnded { .. },
             ) => phase,
+        }
+    }
+
+    /// Goes on in another process, perhaps by other rules.
+    fn resume(self, now_ms: TimeMs) -> Self {
+        match self {
+            Self::RunningTools(batch, after) => Self::RunningTools(batch.judge_again(), after),
+            Self::AskingToGoOn(call) => Self::Stuck(call),
+            // The clock was set back: the wait is as long as it was meant to be, whatever the hour.
+            Self::BackingOff { attempt, since_ms, until_ms } if now_ms < since_ms => {
+                let until_ms = now_ms.saturating_add(until_ms.saturating_sub(since_ms));
+                Self::BackingOff { attempt, since_ms: now_ms, until_ms }
+            }
+            phase => phase,
         }
     }
 
