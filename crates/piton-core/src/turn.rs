@@ -64,7 +64,7 @@ enum Phase {
     /// The model is being asked.
     CallingModel { attempt: u32 },
     /// The provider is given time.
-    BackingOff { attempt: u32, until_ms: TimeMs },
+    BackingOff { attempt: u32, since_ms: TimeMs, until_ms: TimeMs },
     /// The provider gave no reply, and another model is there to be asked.
     GivenUp { reason: String },
     /// Tool calls are open.
@@ -467,7 +467,7 @@ impl Phase {
 
             (phase, Event::TurnResumed { model, fallbacks, policy }) => {
                 work.turn.resume(model, fallbacks, policy, record.at_ms);
-                phase.gone_on_with()
+                phase.gone_on_with(record.at_ms)
             }
 
             (Due, Event::TurnStarted { turn: number, model, fallbacks, policy, compact_at_tokens }) => {
@@ -560,12 +560,17 @@ impl Phase {
         }
     }
 
-    /// Where somebody with rules and models of their own finds it: what the old ones led to is decided anew.
-    fn gone_on_with(self) -> Self {
+    /// Where another process finds it, with rules and models of its own: what the old ones led to is decided anew.
+    fn gone_on_with(self, now_ms: TimeMs) -> Self {
         match self {
             Self::GivenUp { .. } => Self::CallingModel { attempt: 1 },
             Self::RunningTools(batch, after) => Self::RunningTools(batch.judge_again(), after),
             Self::AskingToGoOn(call) => Self::Stuck(call),
+            // The clock was set back: the wait is as long as it was meant to be, whatever the hour.
+            Self::BackingOff { attempt, since_ms, until_ms } if now_ms < since_ms => {
+                let until_ms = now_ms.saturating_add(until_ms.saturating_sub(since_ms));
+                Self::BackingOff { attempt, since_ms: now_ms, until_ms }
+            }
             phase => phase,
         }
     }

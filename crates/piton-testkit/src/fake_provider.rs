@@ -18,6 +18,7 @@
 //! `garble`, `keep_alives` with `keep_alive_ms`, `chunk_bytes`, `delta_chars`, `deltas`, `delay_ms`, `repeat`. After the last answer requests get HTTP 500
 //! `script exhausted`. Threads and blocking sockets: no runtime, so it can also serve a bench from another process.
 
+use crate::conversation;
 use crate::script::Answer;
 use crate::speech::Speech;
 use serde_json::{Value, json};
@@ -56,6 +57,11 @@ pub struct SeenRequest {
 }
 
 impl SeenRequest {
+    /// What a strict provider would refuse in its conversation: a call that is not answered at once, once and in order.
+    pub fn fault(&self) -> Option<String> {
+        conversation::fault(&self.body)
+    }
+
     /// The value of a header, by its name in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
@@ -75,14 +81,36 @@ struct Play {
     script: Vec<Answer>,
     next: usize,
     requests: Vec<SeenRequest>,
+    order: Order,
+}
+
+/// Which answer a request gets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Order {
+    /// The one after the last request's.
+    #[default]
+    OfRequests,
+    /// The one after those that its conversation holds.
+    OfConversation,
 }
 
 impl FakeProvider {
     /// Serves this script on a free port. Panics if the script is not one.
     pub fn start(script: Value) -> Self {
+        Self::start_in(script, Order::OfRequests)
+    }
+
+    /// The same, but which answer a request gets is told by the replies that its conversation holds: whoever was killed
+    /// while it asked gets that answer when it asks again.
+    pub fn start_by_conversation(script: Value) -> Self {
+        Self::start_in(script, Order::OfConversation)
+    }
+
+    fn start_in(script: Value, order: Order) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let stage = Arc::new(Stage::new(script));
+        stage.play().order = order;
         let shared = Arc::clone(&stage);
         std::thread::spawn(move || serve(&listener, &shared));
         Self { address, stage }
@@ -196,11 +224,15 @@ impl Stage {
     fn enter(&self, request: SeenRequest, asks_model: bool) -> (usize, Option<(usize, Answer)>) {
         let mut play = self.play();
         let number = play.requests.len();
+        let held = conversation::replies(&request.body);
         play.requests.push(request);
         if !asks_model {
             return (number, None);
         }
-        let turn = play.next;
+        let turn = match play.order {
+            Order::OfRequests => play.next,
+            Order::OfConversation => held,
+        };
         play.next += 1;
         let last = play.script.last().filter(|answer| answer.repeat);
         (number, play.script.get(turn).or(last).cloned().map(|answer| (turn, answer)))

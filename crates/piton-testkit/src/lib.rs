@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a broken script is a broken test")]
 
 pub mod conformance;
+mod conversation;
+pub mod crash;
 pub mod fake_provider;
 mod script;
 mod speech;

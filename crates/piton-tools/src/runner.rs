@@ -27,6 +27,7 @@
 //! models, permissions. The runner side is plain synchronous code without a runtime, because it starts with every
 //! command and a person waits for it.
 
+mod act;
 mod files;
 mod launch;
 mod processes;
@@ -35,6 +36,7 @@ mod settle;
 mod spool;
 mod work;
 
+pub use act::Act;
 pub use files::{Claim, ClaimedBy, End, ExitRecord};
 pub use launch::{Runners, launch};
 pub use settle::{Settled, settle, settle_once};

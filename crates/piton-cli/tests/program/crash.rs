@@ -84,6 +84,18 @@ fn a_command_that_still_runs_is_waited_for_not_run_again() {
 }
 
 #[test]
+fn whoever_is_killed_whenever_nothing_is_lost_and_nothing_runs_twice() {
+    let program = piton_testkit::crash::slow::Program {
+        piton: env!("CARGO_BIN_EXE_piton").into(),
+        search_path: std::env::var_os("PATH").unwrap(),
+    };
+    for seed in 1..=8 {
+        let tally = piton_testkit::crash::slow::run(&program, seed);
+        assert!(tally.violations.is_empty(), "seed {seed}: {:#?}", tally.violations);
+    }
+}
+
+#[test]
 fn killed_before_the_first_answer_the_task_is_not_lost() {
     let stage = Stage::new(json!([{"stall": 60, "text": "never"}, {"text": "here I am"}]));
     let mut child = stage.start(&["remember this task"]);

@@ -914,6 +914,19 @@ fn who_goes_on_with_a_turn_has_rules_of_their_own() {
 }
 
 #[test]
+fn a_clock_that_was_set_back_does_not_lengthen_a_wait() {
+    const HOUR_MS: TimeMs = 3_600_000;
+    let mut b = Bench::with(Policy::piton());
+    b.now_ms = HOUR_MS;
+    b.say("go");
+    b.fail(1, ModelErrorKind::Overloaded);
+    assert_eq!(b.wanted(), format!("wait({})", HOUR_MS + 2_000));
+    b.now_ms = 5;
+    b.happen(Event::TurnResumed { model: "fake/model".into(), fallbacks: vec![], policy: Box::new(b.policy.clone()) });
+    assert_eq!(b.wanted(), "wait(2005)");
+}
+
+#[test]
 fn always_answers_questions_and_lifts_no_ban() {
     let mut b = Bench::with(Policy::piton());
     b.say("go");

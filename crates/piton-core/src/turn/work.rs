@@ -315,7 +315,7 @@ impl Work {
             return Phase::RoomNeeded(Trigger::Forced, AfterCompaction::AskAgain);
         }
         match (retry_at.filter(|_| may_retry), error.kind) {
-            (Some(until_ms), _) => Phase::BackingOff { attempt: attempt + 1, until_ms },
+            (Some(until_ms), _) => Phase::BackingOff { attempt: attempt + 1, since_ms: record.at_ms, until_ms },
             (None, ModelErrorKind::WindowExceeded) => {
                 Phase::Ending(Ending::new(TurnEnd::ContextLimit, error.message.clone()))
             }

@@ -26,8 +26,9 @@ const EVERY_CONNECTION: &str = "PRAGMA mmap_size=0; PRAGMA foreign_keys=ON;";
 const WRITER: &str = "PRAGMA synchronous=FULL; PRAGMA fullfsync=ON; PRAGMA journal_size_limit=16777216; \
                       PRAGMA wal_autocheckpoint=4000;";
 
-/// Turns an empty file into an empty database in WAL mode with a single fsync: there is nothing to roll back to yet.
-const NEW_FILE: &str = "PRAGMA synchronous=FULL; PRAGMA journal_mode=MEMORY; PRAGMA journal_mode=WAL;";
+/// Before an empty file becomes a database in WAL mode, so that it takes a single fsync: there is nothing to roll back
+/// to yet.
+const NEW_FILE: &str = "PRAGMA synchronous=FULL; PRAGMA journal_mode=MEMORY;";
 
 /// One step from a version to the next; its place in the list is the version it leads to.
 #[derive(Debug, Clone, Copy)]
@@ -68,8 +69,22 @@ pub(super) fn create(path: &Path) -> Result<Connection, Fault> {
     drop(options.open(path).map_err(Fault::os(path))?);
     let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     conn.execute_batch(NEW_FILE)?;
+    keep_log(&conn, path)?;
     conn.execute_batch(WRITER)?;
     Ok(conn)
+}
+
+/// Turns on WAL mode. SQLite writes the file only after it has answered, and says by its next word whether it could; a
+/// statement that is dropped after its first row never hears it.
+fn keep_log(conn: &Connection, path: &Path) -> Result<(), Fault> {
+    let mut statement = conn.prepare("PRAGMA journal_mode=WAL")?;
+    let mut rows = statement.query([])?;
+    let mut mode = String::new();
+    while let Some(row) = rows.next()? {
+        mode = row.get(0)?;
+    }
+    let error = || std::io::Error::other(format!("SQLite stays in {mode} mode where it was told to keep a log"));
+    if mode == "wal" { Ok(()) } else { Err(Fault::os(path)(error())) }
 }
 
 /// A database in memory, ready to be written.

@@ -1,0 +1,212 @@
+//! The crash harness: the real engine, driver, journal and SQLite on a machine that is made to crash at every point
+//! where something becomes durable, and is then resumed until all is done. In memory, thousands of times a minute.
+//!
+//! ```text
+//!   scenario ──▶ client ──▶ engine ──▶ journal ──▶ SQLite ──▶ vfs ──┐
+//!                             │ tools ──▶ runner files              ├──▶ machine: points, power, disk, ledger
+//!                             └ model                      ─────────┘
+//!   then: resume, run to the end, check the invariants
+//! ```
+//!
+//! What is simulated: the model, the user, the disk below SQLite (see [`disk`]), and the process beside Piton that an
+//! opaque call runs in; its claim, its exit record and how they are settled are the product's own. A crash is said by
+//! three numbers (seed, point, what happens), and the same three give the same crash again. Real processes and real
+//! kills are in [`slow`].
+//!
+//! A harness that cannot fail proves nothing: [`Planted`] names the bugs it is shown to find.
+
+mod check;
+mod client;
+mod disk;
+mod machine;
+mod model;
+mod scenario;
+pub mod slow;
+mod sweep;
+mod tools;
+mod vfs;
+
+pub use machine::{Crash, Refusal};
+pub use scenario::{Scenario, scenarios};
+pub use sweep::{Row, Sweep, points, sweep};
+
+use client::{Life, Stage};
+use machine::{Machine, Syncs};
+use piton_core::call::Status;
+use piton_engine::engine::Engine;
+use piton_engine::journal::{self, JournalError};
+use std::path::Path;
+use std::time::Duration;
+use tempfile::TempDir;
+use tools::Rule;
+
+/// A bug that is there on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Planted {
+    /// None.
+    Nothing,
+    /// A runner acts without its claim.
+    NoClaim,
+    /// A call without a result is run again.
+    RunAgain,
+    /// The disk says that it has synced, and has not.
+    NoSync,
+}
+
+/// What came of one run.
+#[derive(Debug)]
+pub struct Report {
+    /// What must not be; empty when all is well.
+    pub violations: Vec<String>,
+    /// How often the process was started.
+    pub lives: u32,
+    /// Points that its first life passed.
+    pub points: u64,
+    /// How the opaque calls came out.
+    pub statuses: Vec<Status>,
+}
+
+/// How long one life may take before it counts as stuck. None takes nearly as long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// So many lives are enough for any story.
+const MOST_LIVES: u32 = 8;
+
+/// Plays a scenario with this crash in its first life, and sometimes one more in a later one.
+pub fn run(scenario: &Scenario, seed: u64, crash: Option<Crash>, planted: Planted) -> Report {
+    let folder = in_memory();
+    let (data, workspace) = (folder.path().join("data"), folder.path().join("workspace"));
+    std::fs::create_dir_all(&workspace).unwrap();
+    std::fs::write(workspace.join("there.txt"), "here\n").unwrap();
+    let machine = Machine::new(&data, if planted == Planted::NoSync { Syncs::Lied } else { Syncs::Kept });
+    let rule = match planted {
+        Planted::Nothing | Planted::NoSync => Rule::Kept,
+        Planted::NoClaim => Rule::NoClaim,
+        Planted::RunAgain => Rule::RunAgain,
+    };
+    let stage = Stage { machine: &machine, scenario, rule, workspace: &workspace, session: None };
+    let report = Run { stage, dice: fastrand::Rng::with_seed(mixed(seed, crash)), points: 0 }.play(crash);
+    vfs::unplug(&machine);
+    report
+}
+
+struct Run<'s> {
+    stage: Stage<'s>,
+    dice: fastrand::Rng,
+    points: u64,
+}
+
+impl Run<'_> {
+    fn play(mut self, first: Option<Crash>) -> Report {
+        let mut lives = 0;
+        let mut crash = first;
+        loop {
+            lives += 1;
+            self.stage.machine.start(crash);
+            let life = self.live();
+            if lives == 1 {
+                self.points = self.stage.machine.points();
+            }
+            match (life, crash) {
+                (Life::Finished, _) => break,
+                (Life::Died, Some(Crash::PowerCut { .. })) => self.power_cut(),
+                (Life::Died, _) => self.leave_runners(),
+                (Life::Stopped(error), Some(Crash::Refusal { how, .. })) => {
+                    self.check_words(&error, how);
+                    self.leave_runners();
+                }
+                (Life::Stopped(error), _) => {
+                    self.stage.machine.accuse(format!("I4: the session cannot be gone on with: {error}"));
+                    break;
+                }
+            }
+            if lives == MOST_LIVES {
+                self.stage.machine.accuse("it never comes to an end".to_owned());
+                break;
+            }
+            crash = self.next_crash();
+        }
+        self.finish_runners();
+        let violations = check::violations(&self.stage);
+        let session = self.stage.session.as_ref();
+        let dir = session.map(|id| Engine::open(self.stage.machine.root()).session_dir(id));
+        let records = dir.and_then(|dir| journal::read_session(&dir).ok()).unwrap_or_default();
+        Report { violations, lives, points: self.points, statuses: check::statuses(&records) }
+    }
+
+    /// One life in a runtime of its own; with it ends everything the process had in hand.
+    fn live(&mut self) -> Life {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let life = runtime.block_on(async { tokio::time::timeout(PATIENCE, self.stage.live()).await });
+        drop(runtime);
+        life.unwrap_or_else(|_| {
+            self.stage.machine.accuse("it is stuck".to_owned());
+            Life::Finished
+        })
+    }
+
+    /// One crash in four is followed by another, while the first is being recovered from.
+    fn next_crash(&mut self) -> Option<Crash> {
+        let at = self.dice.u64(1..60);
+        let crash = if self.dice.bool() { Crash::PowerCut { at } } else { Crash::Kill { at } };
+        (self.dice.u8(0..4) == 0).then_some(crash)
+    }
+
+    fn power_cut(&mut self) {
+        let runners = std::mem::take(&mut self.stage.machine.state().runners);
+        for runner in runners {
+            tools::lock(&runner).lose_power(&mut self.dice).unwrap();
+        }
+        self.stage.machine.lose_power(&mut self.dice).unwrap();
+    }
+
+    /// Piton is gone. Of the runners that it leaves some die, some go on, and some are late.
+    fn leave_runners(&mut self) {
+        let runners = std::mem::take(&mut self.stage.machine.state().runners);
+        for runner in runners {
+            match self.dice.u8(0..3) {
+                0 => {}
+                1 if tools::lock(&runner).is_on_its_way() => self.stage.machine.state().runners.push(runner),
+                _ => while tools::lock(&runner).go_on(self.stage.machine) {},
+            }
+        }
+    }
+
+    /// Those that were late arrive.
+    fn finish_runners(&mut self) {
+        let runners = std::mem::take(&mut self.stage.machine.state().runners);
+        for runner in runners {
+            while tools::lock(&runner).go_on(self.stage.machine) {}
+        }
+    }
+
+    /// A disk that refuses is named as what it is.
+    fn check_words(&self, error: &JournalError, how: Refusal) {
+        let fits = match how {
+            Refusal::Full => matches!(error, JournalError::Full { .. }),
+            Refusal::ReadOnly => matches!(error, JournalError::ReadOnly { .. }),
+            Refusal::Broken => matches!(error, JournalError::Io { .. }),
+        };
+        if !fits {
+            self.stage.machine.accuse(format!("{how:?} is reported as: {error}"));
+        }
+    }
+}
+
+/// A folder that costs no disk, where there is one.
+fn in_memory() -> TempDir {
+    let memory = Path::new("/dev/shm");
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("piton-crash-");
+    if memory.is_dir() { builder.tempdir_in(memory).unwrap() } else { builder.tempdir().unwrap() }
+}
+
+fn mixed(seed: u64, crash: Option<Crash>) -> u64 {
+    let (kind, at) = match crash {
+        None => (0, 0),
+        Some(Crash::Kill { at }) => (1, at),
+        Some(Crash::PowerCut { at }) => (2, at),
+        Some(Crash::Refusal { at, how }) => (3 + how as u64, at),
+    };
+    seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ (at << 8) ^ kind
+}

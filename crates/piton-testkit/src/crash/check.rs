@@ -1,0 +1,271 @@
+//! What must hold of a session when it is over, whatever crashed on the way: the invariants, by their numbers.
+//!
+//! ```text
+//!   I1  an effect happens at most once               I6  epochs rise: never two writers
+//!   I2  every call has one result, in good form      I7  no effect before its call is on record
+//!   I3  no result says what is not so                I9  an approval is given and acted on at most once
+//!   I4  what was heard as recorded stays             I10 what is derived agrees with the events
+//!   I5  the chain of hashes is whole                 $   every reply is billed once
+//! ```
+//!
+//! I8, that no process is left over, needs processes: see [`super::slow`].
+
+use super::client::{Stage, times_said};
+use super::model::USAGE;
+use piton_core::call::{Outcome, Status, ToolClass};
+use piton_core::event::{Event, Record, Subject};
+use piton_core::ids::CallId;
+use piton_core::message::{Message, ToolCall, Usage};
+use piton_core::turn;
+use piton_engine::engine::Engine;
+use piton_engine::journal::{self, SessionDir, Verdict};
+use std::collections::{BTreeMap, HashMap};
+
+/// Everything that is wrong with the session of this stage.
+pub(super) fn violations(stage: &Stage<'_>) -> Vec<String> {
+    let mut found = stage.machine.state().violations.clone();
+    let Some(id) = &stage.session else {
+        found.push("harness: no session came to be".to_owned());
+        return found;
+    };
+    let dir = Engine::open(stage.machine.root()).session_dir(id);
+    match journal::verify(&dir) {
+        Ok(Verdict::Sound { .. }) => {}
+        Ok(bad) => found.push(format!("I5: {bad:?}")),
+        Err(error) => found.push(format!("I5: {error}")),
+    }
+    match journal::read_session(&dir) {
+        Ok(records) => Findings { stage, dir: &dir, records, found: &mut found }.look(),
+        Err(error) => found.push(format!("I5: {error}")),
+    }
+    found
+}
+
+struct Findings<'f> {
+    stage: &'f Stage<'f>,
+    dir: &'f SessionDir,
+    records: Vec<Record>,
+    found: &'f mut Vec<String>,
+}
+
+impl Findings<'_> {
+    fn look(&mut self) {
+        let session = turn::Session::fold(&self.records);
+        let messages: Vec<&Message> = session.transcript().map(AsRef::as_ref).collect();
+        if let Some(fault) = turn::malformed(messages.iter().copied()) {
+            self.say(format!("I2: the transcript is malformed: {fault}"));
+        }
+        self.heard_stays();
+        self.effects();
+        self.epochs();
+        self.approvals();
+        self.derived(&session);
+        self.bill(&session);
+        self.end(&messages);
+    }
+
+    fn say(&mut self, violation: String) {
+        self.found.push(violation);
+    }
+
+    /// I4.
+    fn heard_stays(&mut self) {
+        let heard: BTreeMap<_, _> = self.stage.machine.state().heard.clone();
+        let by_seq: HashMap<_, _> = self.records.iter().map(|record| (record.seq, record.clone())).collect();
+        for (seq, record) in heard {
+            if by_seq.get(&seq) != Some(&record) {
+                self.say(format!("I4: event {seq} ({}) was heard as recorded, and is not", record.event.kind()));
+            }
+        }
+        for say in &self.stage.scenario.says {
+            let times = times_said(&self.records, say.text);
+            if times != 1 {
+                self.say(format!("I4: {:?} is on record {times} times", say.text));
+            }
+        }
+    }
+
+    /// I1, I2, I3 and I7, call by call.
+    fn effects(&mut self) {
+        let ledger = self.stage.machine.state().ledger.clone();
+        let mut lines: HashMap<&str, usize> = HashMap::new();
+        ledger.iter().for_each(|line| *lines.entry(line).or_default() += 1);
+        for (line, times) in &lines {
+            if *times > 1 {
+                self.say(format!("I1: {line:?} happened {times} times"));
+            }
+        }
+        for call in calls(&self.records) {
+            let settled: Vec<Outcome> = outcomes(&self.records, &call.id).cloned().collect();
+            let [outcome] = settled.as_slice() else {
+                self.say(format!("I2: call {} has {} results", call.id, settled.len()));
+                continue;
+            };
+            let input = match &call.input {
+                piton_core::call::CallInput::Json(input) => input.clone(),
+                piton_core::call::CallInput::Invalid { .. } => continue,
+            };
+            let started = self.has(|event| matches!(event, Event::CallStarted { call: id } if *id == call.id));
+            if call.name == "act" {
+                let times = lines.remove(input["line"].as_str().unwrap_or_default()).unwrap_or(0);
+                self.truth(&call.id, outcome, times, started);
+            } else {
+                self.checkable(&call, outcome);
+            }
+        }
+        for line in lines.keys() {
+            self.say(format!("I7: {line:?} happened, and no call on record says so"));
+        }
+    }
+
+    fn truth(&mut self, call: &CallId, outcome: &Outcome, times: usize, started: bool) {
+        let status = outcome.status;
+        if times > 0 && !started {
+            self.say(format!("I7: call {call} had an effect before its start was on record"));
+        }
+        let is_true = match status {
+            Status::Ok => times > 0,
+            Status::NotStarted | Status::Denied => times == 0,
+            // Stopped before or after it acted, or nobody knows: both may be.
+            Status::Cancelled | Status::Interrupted => true,
+            Status::Failed | Status::TimedOut => false,
+        };
+        if !is_true {
+            self.say(format!("I3: call {call} is said to be {status:?}, and had {times} effects: {}", outcome.text));
+        }
+    }
+
+    /// What only reads, and what can be checked, always succeeds: the workspace is as after an uninterrupted run.
+    fn checkable(&mut self, call: &ToolCall, outcome: &Outcome) {
+        if outcome.status != Status::Ok {
+            self.say(format!("I3: {} is said to be {:?}: {}", call.name, outcome.status, outcome.text));
+        }
+        let made = std::fs::read_to_string(self.stage.workspace.join("made.txt")).ok();
+        if made.as_deref() != self.stage.scenario.made() {
+            self.say("I1: made.txt is not what it is after an uninterrupted run".to_owned());
+        }
+    }
+
+    /// I6.
+    fn epochs(&mut self) {
+        let epochs: Vec<u64> = self
+            .records
+            .iter()
+            .filter_map(|record| match record.event {
+                Event::WriterOpened { epoch, .. } => Some(epoch),
+                _ => None,
+            })
+            .collect();
+        if !epochs.is_sorted_by(|a, b| a < b) {
+            self.say(format!("I6: epochs {epochs:?}"));
+        }
+    }
+
+    /// I9.
+    fn approvals(&mut self) {
+        for call in calls(&self.records) {
+            let given = |event: &Event| matches!(event, Event::ApprovalGiven { subject: Subject::Call(id), .. } if *id == call.id);
+            let times = self.records.iter().filter(|record| given(&record.event)).count();
+            let started = self.position(|event| matches!(event, Event::CallStarted { call: id } if *id == call.id));
+            if times > 1 {
+                self.say(format!("I9: call {} was approved {times} times", call.id));
+            }
+            let needs_one = self.stage.scenario.asks && started.is_some();
+            if needs_one && self.position(given).is_none_or(|given| Some(given) > started) {
+                self.say(format!("I9: call {} was started before it was approved", call.id));
+            }
+            let starts = |event: &Event| matches!(event, Event::CallStarted { call: id } if *id == call.id);
+            if self.records.iter().filter(|record| starts(&record.event)).count() > 1 {
+                self.say(format!("I9: call {} was started twice", call.id));
+            }
+        }
+    }
+
+    /// I10.
+    fn derived(&mut self, session: &turn::Session) {
+        match journal::summary(self.dir) {
+            Ok(summary) if (summary.turns, summary.steps) == (session.turn(), session.step()) => {}
+            Ok(summary) => self.say(format!("I10: the summary says {summary:?}")),
+            Err(error) => self.say(format!("I10: {error}")),
+        }
+    }
+
+    /// Every reply is in the bill of its turn, once.
+    fn bill(&mut self, session: &turn::Session) {
+        let (mut used, mut billed, mut replies) = (Usage::default(), Usage::default(), HashMap::new());
+        for record in &self.records {
+            match &record.event {
+                Event::MessageFinished { step, reply, .. } => {
+                    used.add(&reply.usage);
+                    *replies.entry(*step).or_insert(0) += 1;
+                }
+                Event::ModelFailed { usage, .. } => used.add(usage),
+                Event::TurnEnded { spent, .. } => billed.add(&spent.usage),
+                _ => {}
+            }
+        }
+        let once = u64::from(session.step()) * USAGE.total();
+        if used != billed || used.total() > once || replies.values().any(|times| *times != 1) {
+            self.say(format!("$: replies used {used:?}, the turns were billed {billed:?}"));
+        }
+    }
+
+    /// The story came to its end.
+    fn end(&mut self, messages: &[&Message]) {
+        let scenario = self.stage.scenario;
+        let ends: Vec<_> = self
+            .records
+            .iter()
+            .filter_map(|record| match record.event {
+                Event::TurnEnded { end, .. } => Some(end),
+                _ => None,
+            })
+            .collect();
+        if ends.last().is_none_or(|end| !scenario.ends.contains(end)) {
+            self.say(format!("the turns ended {ends:?}"));
+        }
+        let last = scenario.replies.last().map_or("", |reply| reply.text.as_str());
+        let completed = ends.last() == Some(&piton_core::event::TurnEnd::Completed);
+        if completed && messages.last().is_none_or(|message| message.prose() != last) {
+            self.say("the model's last words are not what it said".to_owned());
+        }
+    }
+
+    fn has(&self, is: impl Fn(&Event) -> bool) -> bool {
+        self.position(is).is_some()
+    }
+
+    fn position(&self, is: impl Fn(&Event) -> bool) -> Option<usize> {
+        self.records.iter().position(|record| is(&record.event))
+    }
+}
+
+fn calls(records: &[Record]) -> Vec<ToolCall> {
+    let replies = records.iter().filter_map(|record| match &record.event {
+        Event::MessageFinished { reply, .. } => Some(&reply.parts),
+        _ => None,
+    });
+    let message = |parts: &Vec<_>| Message::new(piton_core::message::Role::Assistant, parts.clone());
+    replies.flat_map(|parts| message(parts).calls().cloned().collect::<Vec<_>>()).collect()
+}
+
+fn outcomes<'r>(records: &'r [Record], id: &'r CallId) -> impl Iterator<Item = &'r Outcome> {
+    records.iter().filter_map(move |record| match &record.event {
+        Event::CallSettled { call, outcome } if call == id => Some(outcome),
+        _ => None,
+    })
+}
+
+/// The outcomes of the opaque calls, for the table.
+pub(super) fn statuses(records: &[Record]) -> Vec<Status> {
+    let opaque = |record: &Record, id: &CallId| matches!(&record.event, Event::CallRequested { call, class: ToolClass::Opaque, .. } if call == id);
+    records
+        .iter()
+        .filter_map(|record| match &record.event {
+            Event::CallSettled { call, outcome } if records.iter().any(|other| opaque(other, call)) => {
+                Some(outcome.status)
+            }
+            _ => None,
+        })
+        .collect()
+}

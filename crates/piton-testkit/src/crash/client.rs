@@ -1,0 +1,221 @@
+//! The user's side of one life of the process: opens the session, says what is still to be said, answers, cancels, and
+//! leaves when all is done. It remembers nothing over a crash but what it was told: what it heard as recorded.
+
+use super::machine::Machine;
+use super::model::Simulated;
+use super::scenario::Scenario;
+use super::tools::{self, Rule};
+use piton_core::event::{Decision, Event, Record, Subject};
+use piton_core::ids::{Seq, SessionId};
+use piton_core::message::Part;
+use piton_core::permission::Action;
+use piton_core::turn::{self, Job};
+use piton_engine::bus::{Published, Subscription};
+use piton_engine::engine::{Attendance, Engine, EngineError, Resumed, Session, Settings, TurnReport};
+use piton_engine::journal::{self, JournalError};
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+use tokio::task::JoinSet;
+
+/// How one life of the process ended.
+#[derive(Debug)]
+pub(super) enum Life {
+    /// All is done, and the session was left in good order.
+    Finished,
+    /// The process died.
+    Died,
+    /// The journal could not be written: Piton stopped by itself.
+    Stopped(JournalError),
+}
+
+/// What all lives of one run have in common.
+pub(super) struct Stage<'s> {
+    pub(super) machine: &'s Arc<Machine>,
+    pub(super) scenario: &'s Scenario,
+    pub(super) rule: Rule,
+    pub(super) workspace: &'s Path,
+    /// The session, once the client knows of it.
+    pub(super) session: Option<SessionId>,
+}
+
+impl Stage<'_> {
+    /// One life, to its end.
+    pub(super) async fn live(&mut self) -> Life {
+        let machine = self.machine.clone();
+        tokio::select! {
+            biased;
+            () = machine.death() => Life::Died,
+            ended = self.use_piton() => match ended {
+                Ok(()) => Life::Finished,
+                Err(_) if machine.is_off() => Life::Died,
+                Err(EngineError::Journal(error)) => Life::Stopped(error),
+                Err(EngineError::Broken(error)) => match Arc::try_unwrap(error) {
+                    Ok(error) => Life::Stopped(error),
+                    Err(error) => Life::Stopped(std::io::Error::other(error.to_string()).into()),
+                },
+                Err(error) => {
+                    machine.accuse(format!("an unexpected end: {error}"));
+                    Life::Finished
+                }
+            },
+        }
+    }
+
+    async fn use_piton(&mut self) -> Result<(), EngineError> {
+        let (session, recorded) = self.open()?;
+        let mut visit = Visit {
+            machine: self.machine,
+            scenario: self.scenario,
+            listening: session.subscribe(recorded.last().map_or(0, |record| record.seq) + 1),
+            session,
+            heard: Vec::new(),
+            fold: turn::Session::new(),
+            said: HashSet::new(),
+            answered: HashSet::new(),
+            has_cancelled: false,
+            waiting: JoinSet::new(),
+        };
+        recorded.into_iter().for_each(|record| visit.hear(record));
+        if visit.session.resumed() == Resumed::MidTurn {
+            let session = visit.session.clone();
+            visit.waiting.spawn(async move { session.go_on().await });
+        }
+        visit.stay().await?;
+        visit.session.close().await;
+        Ok(())
+    }
+
+    /// Opens the session it knows of; one of which nothing was ever heard may not have come to be.
+    fn open(&mut self) -> Result<(Session, Vec<Record>), EngineError> {
+        let engine = Engine::open(self.machine.root());
+        if let Some(id) = &self.session {
+            match engine.resume(id, self.settings()) {
+                Ok(session) => {
+                    let recorded = journal::read_session(session.dir())?;
+                    return Ok((session, recorded));
+                }
+                Err(EngineError::Journal(JournalError::NotFound { .. } | JournalError::Damaged { .. }))
+                    if self.machine.state().heard.is_empty() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let session = engine.create(self.workspace, self.settings())?;
+        self.session = Some(session.id().clone());
+        Ok((session, Vec::new()))
+    }
+
+    pub(super) fn settings(&self) -> Settings {
+        let answers = self.scenario.replies.clone();
+        let mut settings = Settings::new(Arc::new(Simulated { machine: self.machine.clone(), answers }));
+        settings.tools = tools::tools(self.machine, self.rule);
+        settings.attendance = Attendance::Attended;
+        settings.shares_runtime = false;
+        settings.policy.retry.first_ms = 1;
+        settings.policy.permission.push("*", if self.scenario.asks { Action::Ask } else { Action::Allow });
+        settings
+    }
+}
+
+/// One visit to a session.
+struct Visit<'s> {
+    machine: &'s Machine,
+    scenario: &'s Scenario,
+    session: Session,
+    listening: Subscription,
+    heard: Vec<Record>,
+    fold: turn::Session,
+    said: HashSet<&'static str>,
+    answered: HashSet<Seq>,
+    has_cancelled: bool,
+    waiting: JoinSet<Result<TurnReport, EngineError>>,
+}
+
+impl Visit<'_> {
+    async fn stay(&mut self) -> Result<(), EngineError> {
+        loop {
+            if self.listening.is_drained() || self.heard.is_empty() || !self.waiting.is_empty() {
+                self.speak_up()?;
+            }
+            if self.is_done() {
+                return Ok(());
+            }
+            tokio::select! {
+                published = self.listening.next() => match published? {
+                    Some(Published::Recorded(record)) => self.hear((*record).clone()),
+                    Some(Published::Live(_)) => {}
+                    None => return Err(EngineError::Closed),
+                },
+                Some(ended) = self.waiting.join_next() => match ended {
+                    // A turn that had ended by the time we asked for it is none to go on with.
+                    Ok(Ok(_) | Err(EngineError::AtRest)) => {}
+                    Ok(Err(error)) => return Err(error),
+                    Err(panic) => self.machine.accuse(format!("a panic: {panic}")),
+                },
+            }
+        }
+    }
+
+    fn hear(&mut self, record: Record) {
+        let known = self.machine.state().heard.insert(record.seq, record.clone());
+        if known.is_some_and(|known| known != record) {
+            self.machine.accuse(format!("I4: event {} was heard, and is another now", record.seq));
+        }
+        self.fold.apply(&record);
+        self.heard.push(record);
+    }
+
+    /// Says, answers and cancels what is to be said, answered and cancelled by now.
+    fn speak_up(&mut self) -> Result<(), EngineError> {
+        for say in &self.scenario.says {
+            let is_time = say.after.is_none_or(|kind| self.has_heard(kind));
+            if is_time && !has_said(&self.heard, say.text) && self.said.insert(say.text) {
+                let (session, words, delivery) = (self.session.clone(), say.text, say.delivery);
+                self.waiting.spawn(async move { session.send(vec![Part::text(words)], delivery).await });
+            }
+        }
+        if self.scenario.cancel_on.is_some_and(|kind| self.has_heard(kind))
+            && !self.has_heard("cancel_requested")
+            && !self.has_cancelled
+        {
+            self.has_cancelled = true;
+            self.session.cancel();
+        }
+        self.answer()
+    }
+
+    fn answer(&mut self) -> Result<(), EngineError> {
+        for job in self.fold.wanted() {
+            let Job::AskApproval(subject @ Subject::Call(_)) = job else { continue };
+            let asks = |record: &&Record| matches!(&record.event, Event::ApprovalAsked { subject: s } if *s == subject);
+            let Some(seq) = self.heard.iter().rev().find(asks).map(|record| record.seq) else { continue };
+            if seq >= self.session.opened_at() && self.answered.insert(seq) {
+                self.session.answer(subject, Decision::Approve)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn has_heard(&self, kind: &str) -> bool {
+        self.heard.iter().any(|record| record.event.kind() == kind)
+    }
+
+    fn is_done(&self) -> bool {
+        let all_said = self.scenario.says.iter().all(|say| has_said(&self.heard, say.text));
+        all_said && self.fold.is_at_rest() && self.waiting.is_empty() && self.has_heard("turn_ended")
+    }
+}
+
+/// Whether the user's words are on record.
+pub(super) fn has_said(records: &[Record], words: &str) -> bool {
+    times_said(records, words) > 0
+}
+
+/// How often they are.
+pub(super) fn times_said(records: &[Record], words: &str) -> usize {
+    let says = |record: &&Record| match &record.event {
+        Event::UserSpoke { parts, .. } => piton_core::message::prose(parts) == words,
+        _ => false,
+    };
+    records.iter().filter(says).count()
+}

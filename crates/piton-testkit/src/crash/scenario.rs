@@ -1,0 +1,110 @@
+//! What is going on when the machine crashes: what the user says and when, and what the model answers.
+
+use piton_core::event::{Delivery, TurnEnd};
+use piton_core::model::ModelErrorKind;
+use serde_json::{Value, json};
+
+/// One story, the same for every seed but for its small print.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    /// What it is called.
+    pub name: &'static str,
+    /// The model's answers, one per step.
+    pub(super) replies: Vec<Answer>,
+    pub(super) says: Vec<Say>,
+    /// The turn is cancelled when this kind of event is heard.
+    pub(super) cancel_on: Option<&'static str>,
+    /// `act` needs a person's word.
+    pub(super) asks: bool,
+    /// How the last turn may end.
+    pub(super) ends: &'static [TurnEnd],
+}
+
+/// What the model answers at one step.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Answer {
+    pub(super) text: String,
+    pub(super) calls: Vec<(&'static str, Value)>,
+    /// So many attempts fail first.
+    pub(super) failures: u32,
+    pub(super) error: Option<ModelErrorKind>,
+}
+
+/// What the user says, as soon as this kind of event is heard; `None`: at once.
+#[derive(Debug, Clone)]
+pub(super) struct Say {
+    pub(super) text: &'static str,
+    pub(super) after: Option<&'static str>,
+    pub(super) delivery: Delivery,
+}
+
+/// Every story. The seed decides how long the answers are and how often the provider fails.
+pub fn scenarios(seed: u64) -> Vec<Scenario> {
+    let mut dice = fastrand::Rng::with_seed(seed);
+    // The longest goes to a blob.
+    let length = [5, 300, 6_000, 70_000][dice.choice([0, 1, 1, 2, 2, 2, 3]).unwrap_or(0)];
+    let end = Answer { text: format!("done {}", "x".repeat(length)), ..Answer::default() };
+    let failing = |times| Answer { failures: times, error: Some(ModelErrorKind::Overloaded), ..end.clone() };
+    let eight: Vec<_> = (0..8).map(|n| act(&format!("of eight {n}"))).collect();
+    let made = ("write", json!({"path": "made.txt", "content": "made\n".repeat(dice.usize(1..400))}));
+    let read = ("read", json!({"path": "there.txt"}));
+    let two_steps = vec![calls([act("first")]), calls([act("second")]), end.clone()];
+    let said = vec![at_once("do it")];
+    vec![
+        Scenario::new("plain answer", vec![end.clone()], said.clone()),
+        Scenario::new("one tool", vec![calls([act("one")]), end.clone()], said.clone()),
+        Scenario::new("eight parallel tools", vec![calls(eight), end.clone()], said.clone()),
+        Scenario::new("a tool of each class", vec![calls([read, made, act("opaque")]), end.clone()], said.clone()),
+        Scenario {
+            asks: true,
+            ..Scenario::new("approval pending", vec![calls([act("asked")]), end.clone()], said.clone())
+        },
+        Scenario::new("retry pending", vec![calls([act("before")]), failing(dice.u32(1..3))], said.clone()),
+        Scenario::new(
+            "steering queued",
+            two_steps.clone(),
+            vec![at_once("do it"), Say { after: Some("call_started"), ..at_once("and this") }],
+        ),
+        Scenario::new(
+            "follow-up queued",
+            vec![calls([act("first")]), end.clone(), calls([act("then")]), end.clone()],
+            vec![
+                at_once("do it"),
+                Say { after: Some("call_started"), delivery: Delivery::FollowUp, ..at_once("then this") },
+            ],
+        ),
+        Scenario {
+            cancel_on: Some("call_started"),
+            ends: &[TurnEnd::Canceled, TurnEnd::Completed],
+            ..Scenario::new("cancel under way", vec![calls([waiting("cut"), act("beside")]), end], said)
+        },
+    ]
+}
+
+impl Scenario {
+    fn new(name: &'static str, replies: Vec<Answer>, says: Vec<Say>) -> Self {
+        Self { name, replies, says, cancel_on: None, asks: false, ends: &[TurnEnd::Completed] }
+    }
+
+    /// What an uninterrupted run leaves in the workspace.
+    pub(super) fn made(&self) -> Option<&str> {
+        let mut calls = self.replies.iter().flat_map(|reply| &reply.calls);
+        calls.find_map(|(name, input)| (*name == "write").then(|| input["content"].as_str())?)
+    }
+}
+
+fn calls(calls: impl IntoIterator<Item = (&'static str, Value)>) -> Answer {
+    Answer { text: "let me".to_owned(), calls: calls.into_iter().collect(), ..Answer::default() }
+}
+
+fn act(line: &str) -> (&'static str, Value) {
+    ("act", json!({"line": line}))
+}
+
+fn waiting(line: &str) -> (&'static str, Value) {
+    ("act", json!({"line": line, "wait": true}))
+}
+
+fn at_once(text: &'static str) -> Say {
+    Say { text, after: None, delivery: Delivery::Steer }
+}

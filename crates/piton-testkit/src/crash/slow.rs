@@ -1,0 +1,354 @@
+//! The same with real processes: `piton run` against the fake provider, real shell commands, `kill -9` of Piton, of its
+//! runners or of both at random times, then `--continue` until all is done. Linux only: it looks into `/proc`.
+//!
+//! The seed decides the script, whom it hits and when; the machine's scheduler has its say too, so a seed that failed
+//! fails again often, not always.
+
+use super::client::times_said;
+use crate::{FakeProvider, TempWorkspace};
+use piton_core::call::{CallInput, Outcome, Status};
+use piton_core::event::{Event, Record, TurnEnd};
+use piton_core::ids::SessionId;
+use piton_core::message::{Message, Part, Usage};
+use piton_core::turn;
+use piton_engine::journal::{self, SessionDir, Verdict};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// What is run.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// The `piton` binary.
+    pub piton: PathBuf,
+    /// Where shell commands find theirs.
+    pub search_path: OsString,
+}
+
+/// Whom a kill hits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Victim {
+    /// Piton; its runners live on.
+    Piton,
+    /// The runners; Piton lives on.
+    Runners,
+    /// Piton and every process below it.
+    Everything,
+}
+
+/// What came of one run.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// What must not be; empty when all is well.
+    pub violations: Vec<String>,
+    /// Who was hit, kill by kill.
+    pub kills: Vec<Victim>,
+    /// How the shell commands came out.
+    pub statuses: Vec<Status>,
+    /// Requests that the provider saw.
+    pub requests: usize,
+}
+
+const PROMPT: &str = "do it";
+/// Retries that nobody has to wait for.
+const CONFIG: &str = "[retry]\nfirst_wait = 0.02\nlongest_wait = 0.05\n";
+/// How long anything may take. Nothing takes nearly as long.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Kills of one run at most.
+const MOST_KILLS: u32 = 3;
+const PROTOCOLS: [&str; 3] = ["openai-chat", "anthropic", "openai-responses"];
+
+/// One session, killed up to three times.
+pub fn run(program: &Program, seed: u64) -> Tally {
+    let mut dice = fastrand::Rng::with_seed(seed);
+    let script = script(&mut dice);
+    let home = TempWorkspace::with([("config.toml", CONFIG)]);
+    let scene = Scene {
+        program,
+        provider: FakeProvider::start_by_conversation(script.clone()),
+        workspace: TempWorkspace::new(),
+        sessions: home.path().join("data/sessions"),
+        home,
+        protocol: PROTOCOLS[dice.usize(0..PROTOCOLS.len())],
+    };
+    let mut tally = Tally::default();
+    let mut kills_left = dice.u32(1..=MOST_KILLS);
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE {
+        let mut piton = scene.start();
+        let victim = [Victim::Piton, Victim::Runners, Victim::Everything][dice.usize(0..3)];
+        let after = Duration::from_millis(dice.u64(0..250));
+        if kills_left > 0 && !ends_within(&mut piton, after) {
+            kills_left -= 1;
+            tally.kills.push(victim);
+            scene.hit(&piton, victim);
+        }
+        if !ends_within(&mut piton, PATIENCE) {
+            tally.violations.push("it is stuck".to_owned());
+            scene.hit(&piton, Victim::Everything);
+        }
+        let ended_well = piton.wait().is_ok_and(|status| status.success());
+        if ended_well {
+            break;
+        }
+    }
+    tally.requests = scene.provider.requests().len();
+    scene.check(&mut tally);
+    tally
+}
+
+/// A few steps of shell commands, each leaving a line of its own, and files beside them.
+fn script(dice: &mut fastrand::Rng) -> Value {
+    let mut answers = Vec::new();
+    for step in 0..dice.usize(2..=4) {
+        let command = |n: usize, dice: &mut fastrand::Rng| {
+            let (line, ms) = (format!("L{step}_{n}"), dice.u32(0..80));
+            let text = format!("echo {line} >> ledger; sleep 0.{ms:03}; echo out {line}");
+            json!({"name": "bash", "id": format!("call_{line}"), "args": {"command": text}})
+        };
+        let mut tools: Vec<Value> = (0..dice.usize(1..=3)).map(|n| command(n, dice)).collect();
+        if dice.bool() {
+            let args = json!({"path": format!("made{step}.txt"), "content": made(step)});
+            tools.push(json!({"name": "write", "id": format!("call_w{step}"), "args": args}));
+        }
+        answers.push(json!({"text": "let me", "tools": tools, "usage": {"input": 100, "output": 10}}));
+    }
+    answers.push(json!({"text": "all done", "usage": {"input": 100, "output": 10}}));
+    Value::from(answers)
+}
+
+fn made(step: usize) -> String {
+    format!("made in step {step}\n").repeat(50)
+}
+
+struct Scene<'s> {
+    program: &'s Program,
+    provider: FakeProvider,
+    workspace: TempWorkspace,
+    home: TempWorkspace,
+    sessions: PathBuf,
+    protocol: &'static str,
+}
+
+impl Scene<'_> {
+    /// Starts the task, or goes on with it where there is one on record.
+    fn start(&self) -> Child {
+        let mut command = Command::new(&self.program.piton);
+        command.env_clear().env("PATH", &self.program.search_path).env("HOME", self.home.path());
+        command.env("PITON_DATA_DIR", self.home.path().join("data"));
+        command.env("PITON_CONFIG", self.home.path().join("config.toml"));
+        command.env("OPENAI_BASE_URL", format!("{}/v1", self.provider.url())).env("OPENAI_API_KEY", "sk-test-openai");
+        command.env("ANTHROPIC_BASE_URL", self.provider.url()).env("ANTHROPIC_API_KEY", "sk-test-anthropic");
+        command.args(["run", "--yes", "--format", "json", "--model", &format!("{}/test-model", self.protocol)]);
+        command.arg(if self.records().is_some() { "--continue" } else { PROMPT });
+        command.current_dir(self.workspace.path());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+
+    fn hit(&self, piton: &Child, victim: Victim) {
+        let below = descendants(piton.id());
+        let is_runner = |pid: &u32| command_line(*pid).is_some_and(|line| line.contains("runner"));
+        let piton = std::iter::once(piton.id());
+        let victims: Vec<u32> = match victim {
+            Victim::Piton => piton.collect(),
+            Victim::Runners => below.into_iter().filter(is_runner).collect(),
+            Victim::Everything => piton.chain(below).collect(),
+        };
+        victims.into_iter().for_each(kill);
+    }
+
+    /// The session and its events, once the task is on record.
+    fn records(&self) -> Option<(SessionDir, Vec<Record>)> {
+        let entries = std::fs::read_dir(&self.sessions).into_iter().flatten().flatten();
+        let dirs = entries.map(|entry| {
+            let id = SessionId(entry.file_name().to_string_lossy().into_owned());
+            SessionDir::new(&self.sessions, &id)
+        });
+        let with_records = dirs.filter_map(|dir| Some((dir.clone(), journal::read_session(&dir).ok()?)));
+        with_records.into_iter().find(|(_, records)| times_said(records, PROMPT) > 0 || has_prompt(records))
+    }
+
+    fn check(&self, tally: &mut Tally) {
+        for request in self.provider.requests() {
+            tally.violations.extend(request.fault().map(|fault| format!("I2: the provider is asked with {fault}")));
+        }
+        let Some((dir, records)) = self.records() else {
+            tally.violations.push("I4: the task is not on record".to_owned());
+            return;
+        };
+        match journal::verify(&dir) {
+            Ok(Verdict::Sound { .. }) => {}
+            other => tally.violations.push(format!("I5: {other:?}")),
+        }
+        let session = turn::Session::fold(&records);
+        let messages = session.transcript().map(AsRef::as_ref);
+        tally.violations.extend(turn::malformed(messages).map(|fault| format!("I2: {fault}")));
+        self.calls(&records, tally);
+        bill(&records, tally);
+        let completed = |record: &Record| matches!(record.event, Event::TurnEnded { end: TurnEnd::Completed, .. });
+        if !records.iter().any(completed) {
+            tally.violations.push("the turn did not complete".to_owned());
+        }
+        self.left_over(tally);
+    }
+
+    /// Each call has one outcome, and it is true.
+    fn calls(&self, records: &[Record], tally: &mut Tally) {
+        let ledger = if self.workspace.has("ledger") { self.workspace.read("ledger") } else { String::new() };
+        let mut lines: HashMap<String, usize> = HashMap::new();
+        ledger.lines().for_each(|line| *lines.entry(line.to_owned()).or_default() += 1);
+        let all_were_hit = tally.kills.contains(&Victim::Everything);
+        for (name, input, outcomes) in calls(records) {
+            let [outcome] = outcomes.as_slice() else {
+                tally.violations.push(format!("I2: {name} {input} has {} results", outcomes.len()));
+                continue;
+            };
+            if name == "write" {
+                let path = input["path"].as_str().unwrap_or_default();
+                let as_intended = self.workspace.has(path) && json!(self.workspace.read(path)) == input["content"];
+                if outcome.status != Status::Ok || !as_intended {
+                    tally.violations.push(format!("I3: {path} as intended: {as_intended}, said: {}", outcome.text));
+                }
+                continue;
+            }
+            let command = input["command"].as_str().unwrap_or_default();
+            let line = command.split_whitespace().nth(1).unwrap_or_default();
+            let times = lines.remove(line).unwrap_or(0);
+            tally.statuses.push(outcome.status);
+            let said_all = outcome.text.contains(&format!("out {line}"));
+            let is_true = match outcome.status {
+                Status::Ok => times == 1 && said_all,
+                Status::NotStarted => times == 0,
+                Status::Interrupted => times <= 1,
+                // When all are hit, a command may die of it before its runner, which then says so.
+                Status::Failed => times <= 1 && all_were_hit && outcome.text.contains("SIGKILL"),
+                Status::TimedOut | Status::Denied | Status::Cancelled => false,
+            };
+            if times > 1 {
+                tally.violations.push(format!("I1: {line} happened {times} times"));
+            }
+            if !is_true {
+                let (status, text) = (outcome.status, &outcome.text);
+                tally.violations.push(format!("I3: {line} happened {times} times and is {status:?}: {text}"));
+            }
+        }
+        tally.violations.extend(lines.keys().map(|line| format!("I7: {line} happened, and no call says so")));
+    }
+
+    /// I8: nothing that was started is still there.
+    fn left_over(&self, tally: &mut Tally) {
+        let (workspace, home) = (self.workspace.path(), self.home.path().to_string_lossy().into_owned());
+        let is_ours = |pid: &u32| {
+            std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == workspace)
+                || command_line(*pid).is_some_and(|line| line.contains(&home))
+        };
+        let began = Instant::now();
+        loop {
+            let left: Vec<u32> = parents().into_keys().filter(is_ours).collect();
+            if left.is_empty() {
+                return;
+            }
+            if began.elapsed() > PATIENCE / 6 {
+                let lines: Vec<_> = left.iter().filter_map(|pid| command_line(*pid)).collect();
+                tally.violations.push(format!("I8: still there: {lines:?}"));
+                left.into_iter().for_each(kill);
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// The task, which may have a note of Piton's in front.
+fn has_prompt(records: &[Record]) -> bool {
+    let says = |part: &Part| matches!(part, Part::Text { text, .. } if text == PROMPT);
+    records.iter().any(|record| matches!(&record.event, Event::UserSpoke { parts, .. } if parts.iter().any(says)))
+}
+
+/// Every call with its input and its outcomes.
+fn calls(records: &[Record]) -> Vec<(String, Value, Vec<Outcome>)> {
+    let replies = records.iter().filter_map(|record| match &record.event {
+        Event::MessageFinished { reply, .. } => {
+            Some(Message::new(piton_core::message::Role::Assistant, reply.parts.clone()))
+        }
+        _ => None,
+    });
+    let calls: Vec<_> = replies.flat_map(|message| message.calls().cloned().collect::<Vec<_>>()).collect();
+    let outcomes = |id: &piton_core::ids::CallId| {
+        let of = |record: &Record| match &record.event {
+            Event::CallSettled { call, outcome } if call == id => Some(outcome.clone()),
+            _ => None,
+        };
+        records.iter().filter_map(of).collect::<Vec<_>>()
+    };
+    let input = |input: &CallInput| match input {
+        CallInput::Json(value) => value.clone(),
+        CallInput::Invalid { .. } => Value::Null,
+    };
+    calls.into_iter().map(|call| (call.name.clone(), input(&call.input), outcomes(&call.id))).collect()
+}
+
+/// Every reply is in the bill once.
+fn bill(records: &[Record], tally: &mut Tally) {
+    let (mut used, mut billed) = (Usage::default(), Usage::default());
+    for record in records {
+        match &record.event {
+            Event::MessageFinished { reply, .. } => used.add(&reply.usage),
+            Event::ModelFailed { usage, .. } => used.add(usage),
+            Event::TurnEnded { spent, .. } => billed.add(&spent.usage),
+            _ => {}
+        }
+    }
+    if used != billed || used.total() == 0 {
+        tally.violations.push(format!("$: replies used {used:?}, the turns were billed {billed:?}"));
+    }
+}
+
+fn ends_within(child: &mut Child, time: Duration) -> bool {
+    let began = Instant::now();
+    loop {
+        if !matches!(child.try_wait(), Ok(None)) {
+            return true;
+        }
+        if began.elapsed() >= time {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn kill(pid: u32) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    // Gone in the meantime is as good.
+    pid.map(|pid| kill_process(pid, Signal::KILL)).and_then(Result::ok).unwrap_or_default();
+}
+
+/// Every process with its parent.
+fn parents() -> HashMap<u32, u32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter_map(|pid| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let parent = stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()?;
+        Some((pid, parent))
+    })
+    .collect()
+}
+
+fn descendants(of: u32) -> Vec<u32> {
+    let parents = parents();
+    let is_below = |pid: &u32| {
+        let mut line = std::iter::successors(parents.get(pid).copied(), |pid| parents.get(pid).copied());
+        line.any(|ancestor| ancestor == of)
+    };
+    parents.keys().copied().filter(is_below).collect()
+}
+
+fn command_line(pid: u32) -> Option<String> {
+    let bytes = std::fs::read(Path::new("/proc").join(pid.to_string()).join("cmdline")).ok()?;
+    (!bytes.is_empty()).then(|| String::from_utf8_lossy(&bytes).replace('\0', " "))
+}

@@ -1,0 +1,207 @@
+//! The tools of the crashing machine, one per class: `act` is opaque and runs under a claim, `write` and `read` are the
+//! product's own with points around them.
+
+use super::machine::Machine;
+use async_trait::async_trait;
+use piton_core::call::{Outcome, Status, ToolClass, ToolSpec};
+use piton_tools::runner::{self, Act, Claim, End, ExitRecord};
+use piton_tools::tool::{Tool, ToolContext, ToolSet};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Whether the rule of the claim is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rule {
+    Kept,
+    /// A negative control: a runner acts without the claim.
+    NoClaim,
+    /// A negative control: a call without a result is run again, as most agents do.
+    RunAgain,
+}
+
+pub(super) fn tools(machine: &Arc<Machine>, rule: Rule) -> ToolSet {
+    let builtin = ToolSet::builtin();
+    let mut tools = ToolSet::empty().with(Arc::new(Acting { machine: machine.clone(), rule }));
+    for name in ["read", "write"] {
+        if let Some(inner) = builtin.get(name) {
+            tools = tools.with(Arc::new(Pointed { machine: machine.clone(), inner }));
+        }
+    }
+    tools
+}
+
+/// How far a runner has come.
+#[derive(Debug)]
+enum Progress {
+    /// It knows what to do.
+    Told,
+    /// The claim is its own; `None` where it goes on without.
+    Claimed(Option<Act>),
+    /// It has done it.
+    Acted(Option<Act>),
+    /// It has said how it ended, or that it is none of its business.
+    Over,
+}
+
+/// The process beside Piton that does one act. It lives on when Piton is killed, if the harness lets it.
+#[derive(Debug)]
+pub(super) struct Runner {
+    base: PathBuf,
+    line: String,
+    rule: Rule,
+    progress: Progress,
+    end: End,
+}
+
+impl Runner {
+    /// The next thing that it does; `false` when there is none.
+    pub(super) fn go_on(&mut self, machine: &Machine) -> bool {
+        self.progress = match std::mem::replace(&mut self.progress, Progress::Over) {
+            Progress::Told => match (Act::claim(&self.base, simulated()), self.rule) {
+                (Ok(Some(act)), _) => Progress::Claimed(Some(act)),
+                (Ok(None), Rule::Kept) => Progress::Over,
+                (Ok(None), Rule::NoClaim | Rule::RunAgain) => Progress::Claimed(None),
+                (Err(error), _) => {
+                    machine.accuse(format!("harness: no claim for {}: {error}", self.line));
+                    Progress::Over
+                }
+            },
+            Progress::Claimed(act) => {
+                machine.leave_line(&self.line);
+                Progress::Acted(act)
+            }
+            Progress::Acted(act) => {
+                let record = ExitRecord { code: Some(0), ..ExitRecord::of(self.end) };
+                if let Some(Err(error)) = act.map(|act| act.ended(&record)) {
+                    machine.accuse(format!("harness: no exit record for {}: {error}", self.line));
+                }
+                Progress::Over
+            }
+            Progress::Over => return false,
+        };
+        true
+    }
+
+    /// Whether its claim is still to come.
+    pub(super) fn is_on_its_way(&self) -> bool {
+        matches!(self.progress, Progress::Told)
+    }
+
+    /// It dies with its machine, which keeps what was synced: the claim, since nothing is done before it is. An exit
+    /// record is not, and a claim that was only just taken may not be either.
+    pub(super) fn lose_power(&mut self, dice: &mut fastrand::Rng) -> std::io::Result<()> {
+        let progress = std::mem::replace(&mut self.progress, Progress::Over);
+        match progress {
+            Progress::Claimed(_) => forget(&self.with("claim"), dice),
+            Progress::Over => forget(&self.with("exit"), dice),
+            Progress::Told | Progress::Acted(_) => Ok(()),
+        }
+    }
+
+    fn with(&self, extension: &str) -> PathBuf {
+        PathBuf::from(format!("{}.{extension}", self.base.display()))
+    }
+}
+
+/// What a power cut may leave of a file that was not synced: all, nothing, only the name, or zeros.
+fn forget(path: &Path, dice: &mut fastrand::Rng) -> std::io::Result<()> {
+    let Ok(content) = std::fs::read(path) else { return Ok(()) };
+    match dice.usize(0..4) {
+        0 => Ok(()),
+        1 => std::fs::remove_file(path),
+        2 => std::fs::write(path, b""),
+        _ => std::fs::write(path, vec![0; content.len()]),
+    }
+}
+
+/// A process of a boot that is over: nothing of it is ever looked for.
+fn simulated() -> Claim {
+    Claim { pid: i32::MAX, start_ticks: 0, boot_id: "simulated".to_owned(), pid_namespace: String::new() }
+}
+
+/// Leaves a line in the ledger, once. With `wait` it goes on until it is cancelled.
+struct Acting {
+    machine: Arc<Machine>,
+    rule: Rule,
+}
+
+#[async_trait]
+impl Tool for Acting {
+    fn spec(&self) -> ToolSpec {
+        let schema = json!({"type": "object", "properties": {"line": {"type": "string"}, "wait": {"type": "boolean"}}});
+        ToolSpec { name: "act".into(), description: "Leaves a line.".into(), schema, class: ToolClass::Opaque }
+    }
+
+    async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {
+        let machine = &self.machine;
+        machine.point().await;
+        if let Err(error) = std::fs::create_dir_all(&cx.calls_dir) {
+            return Outcome::failed(error.to_string());
+        }
+        let line = input["line"].as_str().unwrap_or_default().to_owned();
+        let base = cx.calls_dir.join(cx.call.as_str());
+        let runner = Runner { base, line, rule: self.rule, progress: Progress::Told, end: End::Exited };
+        let runner = Arc::new(Mutex::new(runner));
+        machine.state().runners.push(runner.clone());
+        loop {
+            machine.point().await;
+            // Others may act in between.
+            tokio::task::yield_now().await;
+            if machine.is_off() {
+                continue;
+            }
+            if input["wait"] == true && matches!(lock(&runner).progress, Progress::Acted(_)) {
+                cx.cancel.cancelled().await;
+                lock(&runner).end = End::Cancelled;
+            }
+            if !lock(&runner).go_on(machine) {
+                break;
+            }
+        }
+        // It says so on its stdout too: its record need not be read.
+        let runner = lock(&runner);
+        match runner.end {
+            End::Cancelled => Outcome::new(Status::Cancelled, "stopped"),
+            _ => Outcome::ok(runner.line.clone()),
+        }
+    }
+
+    async fn settle(&self, input: Value, cx: &ToolContext) -> Outcome {
+        match self.rule {
+            Rule::Kept | Rule::NoClaim => runner::settle("act", cx).await,
+            Rule::RunAgain => self.run(input, cx).await,
+        }
+    }
+}
+
+/// A tool of the product with a point before and after it.
+struct Pointed {
+    machine: Arc<Machine>,
+    inner: Arc<dyn Tool>,
+}
+
+#[async_trait]
+impl Tool for Pointed {
+    fn spec(&self) -> ToolSpec {
+        self.inner.spec()
+    }
+
+    async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {
+        self.machine.point().await;
+        let outcome = self.inner.run(input, cx).await;
+        self.machine.point().await;
+        outcome
+    }
+
+    async fn settle(&self, input: Value, cx: &ToolContext) -> Outcome {
+        self.machine.point().await;
+        let outcome = self.inner.settle(input, cx).await;
+        self.machine.point().await;
+        outcome
+    }
+}
+
+pub(super) fn lock(runner: &Mutex<Runner>) -> MutexGuard<'_, Runner> {
+    runner.lock().unwrap_or_else(PoisonError::into_inner)
+}

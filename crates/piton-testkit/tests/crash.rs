@@ -1,0 +1,99 @@
+//! Nothing lost, nothing twice: every scenario, crashed at every point, resumed and run to its end. And the bugs that
+//! this must find, planted one by one.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use piton_engine::engine::{Engine, EngineError, Settings};
+use piton_engine::journal::JournalError;
+use piton_models::recorded::Recorded;
+use piton_testkit::crash::{self, Crash, Planted, Refusal, Scenario, Sweep};
+use std::sync::Arc;
+
+/// Seeds of a run of the CI: with them the scenarios have more than ten thousand crashes.
+const SEEDS: std::ops::RangeInclusive<u64> = 1..=4;
+const LEAST_RUNS: usize = 10_000;
+
+fn scenario(name: &str) -> Scenario {
+    crash::scenarios(1).into_iter().find(|scenario| scenario.name == name).unwrap()
+}
+
+fn sweeps_with(planted: Planted, names: &[&str]) -> Vec<String> {
+    names.iter().flat_map(|name| crash::sweep(&scenario(name), 1, planted).violations).collect()
+}
+
+fn check_found(violations: &[String], invariants: &[&str]) {
+    for invariant in invariants {
+        let found = violations.iter().any(|violation| violation.contains(&format!(": {invariant}:")));
+        assert!(found, "no {invariant} among {violations:#?}");
+    }
+}
+
+#[test]
+fn whatever_crashes_wherever_nothing_is_lost_and_nothing_happens_twice() {
+    let sweeps: Vec<Sweep> = SEEDS
+        .flat_map(|seed| crash::scenarios(seed).into_iter().map(move |scenario| (seed, scenario)))
+        .map(|(seed, scenario)| crash::sweep(&scenario, seed, Planted::Nothing))
+        .collect();
+    let violations: Vec<&String> = sweeps.iter().flat_map(|sweep| &sweep.violations).collect();
+    assert!(violations.is_empty(), "{} violations: {:#?}", violations.len(), &violations[..violations.len().min(10)]);
+    let runs: usize = sweeps.iter().flat_map(|sweep| &sweep.rows).map(|row| row.runs).sum();
+    assert!(runs >= LEAST_RUNS, "only {runs} runs");
+}
+
+#[test]
+fn a_disk_that_fails_at_the_very_first_write_is_named_as_what_it_is() {
+    let first_write = Crash::Refusal { at: 1, how: Refusal::Broken };
+    let report = crash::run(&scenario("plain answer"), 1, Some(first_write), Planted::Nothing);
+    assert_eq!(report.violations, Vec::<String>::new());
+}
+
+#[test]
+fn a_runner_that_acts_without_its_claim_is_found_out() {
+    let violations = sweeps_with(Planted::NoClaim, &["eight parallel tools"]);
+    check_found(&violations, &["I3"]);
+}
+
+#[test]
+fn a_call_that_is_run_again_is_found_out() {
+    check_found(&sweeps_with(Planted::RunAgain, &["one tool"]), &["I1"]);
+}
+
+#[test]
+fn a_disk_that_only_says_it_has_synced_is_found_out() {
+    check_found(&sweeps_with(Planted::NoSync, &["plain answer"]), &["I4"]);
+}
+
+/// Whether a second process gets into a session that a first one has open.
+fn second_gets_in(before: impl FnOnce(&Engine, &piton_core::ids::SessionId)) -> Result<(), EngineError> {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::open(folder.path());
+    let settings = || Settings::new(Arc::new(Recorded::parse("{\"text\":\"hello\"}").unwrap()));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let first = engine.create(folder.path(), settings()).unwrap();
+        first.prompt("say something").await.unwrap();
+        before(&engine, first.id());
+        let second = engine.resume(first.id(), settings());
+        // What the second has written, the first must not write over, lock or no lock.
+        if second.is_ok() {
+            let fenced = first.prompt("still there?").await.unwrap_err();
+            assert!(
+                matches!(&fenced, EngineError::Broken(e) if matches!(**e, JournalError::Fenced { .. })),
+                "{fenced}"
+            );
+        }
+        second.map(drop)
+    })
+}
+
+#[test]
+fn of_two_processes_only_the_first_gets_in() {
+    let refused = second_gets_in(|_, _| {}).unwrap_err();
+    assert!(matches!(refused, EngineError::Journal(JournalError::Busy { .. })), "{refused}");
+    assert!(refused.to_string().contains("in use by another Piton"), "{refused}");
+}
+
+#[test]
+fn without_the_lock_two_get_in_and_the_first_is_fenced_off() {
+    second_gets_in(|engine, id| std::fs::remove_file(engine.session_dir(id).lock()).unwrap()).unwrap();
+}
