@@ -315,12 +315,17 @@ impl TextView {
 
     /// What undo will not cover. The same is said once.
     fn show_notices(&mut self, notices: &[String]) {
-        for notice in notices {
-            if !self.noticed.contains(notice) {
-                self.noticed.push(notice.clone());
-                self.aside(&format!("{YELLOW}undo: {}{YELLOW:#}", clean(notice)));
-            }
+        /// More would be in the way.
+        const MOST: usize = 3;
+        let new: Vec<String> = notices.iter().filter(|notice| !self.noticed.contains(notice)).cloned().collect();
+        if new.is_empty() {
+            return;
         }
+        let more = new.len().saturating_sub(MOST);
+        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        let first: Vec<String> = new.iter().take(MOST).map(|notice| clean(notice)).collect();
+        self.aside(&format!("{DIM}for undo: {}{more}{DIM:#}", first.join("; ")));
+        self.noticed.extend(new);
     }
 
     fn settled(&mut self, id: &CallId, outcome: &Outcome) {

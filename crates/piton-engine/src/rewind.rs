@@ -94,9 +94,10 @@ fn not_so_many(wanted: u32, there: u32) -> String {
 }
 
 impl Plan {
-    /// Paths that somebody changed since, so that they are in neither of the two states.
+    /// Paths that somebody changed since, so that they are in neither of the two states. Ignored ones do not count: every
+    /// build changes them.
     pub fn conflicts(&self) -> Vec<PathBuf> {
-        self.files.iter().flat_map(|report| &report.conflicts).map(|conflict| conflict.path.clone()).collect()
+        conflicts(&self.files).cloned().collect()
     }
 }
 
@@ -177,10 +178,14 @@ pub(crate) fn restore(snapshots: &Snapshots, rewind: &Rewind, dry_run: bool) -> 
     rewind.files.iter().map(one).collect()
 }
 
+fn conflicts(reports: &[Report]) -> impl Iterator<Item = &PathBuf> {
+    let all = reports.iter().flat_map(|report| &report.conflicts);
+    all.filter(|conflict| !conflict.ignored).map(|conflict| &conflict.path)
+}
+
 /// What was not brought to where it should be, as text.
 pub(crate) fn left(rewind: &Rewind, reports: &[Report]) -> Vec<String> {
-    let conflicts = reports.iter().flat_map(|report| &report.conflicts).map(|conflict| &conflict.path);
-    let conflicts = conflicts.filter(|_| !rewind.overwrite);
+    let conflicts = conflicts(reports).filter(|_| !rewind.overwrite);
     let failures = reports.iter().flat_map(|report| &report.failures).map(|failure| &failure.path);
     let kept = reports.iter().flat_map(|report| &report.kept);
     conflicts.chain(failures).chain(kept).map(|path| path.to_string_lossy().into_owned()).collect()

@@ -75,6 +75,18 @@ fn what_somebody_else_changed_since_is_taken_back_only_on_purpose_and_not_lost_e
 }
 
 #[test]
+fn what_a_build_has_changed_since_is_in_nobodys_way() {
+    let stage = Stage::new(json!([bash("echo new > kept.txt; mkdir target; echo 1 > target/out"), {"text": "done"}]));
+    let stage = stage.with_files([("kept.txt", "one\n"), (".gitignore", "/target\n")]);
+    stage.workspace.write(".git/HEAD", "ref: refs/heads/main\n");
+    stage.run(&["build it"]).expect_code(0);
+    stage.workspace.write("target/out", "2");
+    piton(&stage, &["undo"]).expect_code(0);
+    assert_eq!(stage.workspace.read("kept.txt"), "one\n");
+    assert_eq!(stage.workspace.read("target/out"), "2", "it is nobody's work, and stays");
+}
+
+#[test]
 fn files_and_words_can_be_taken_back_alone() {
     let stage = changed();
     piton(&stage, &["undo", "--files-only"]).expect_code(0);

@@ -69,6 +69,21 @@ impl Rules {
     }
 }
 
+/// Whether a path of a workspace is ignored, or a folder that it lies in.
+pub(super) fn is_ignored(workspace: &Path, path: &Path) -> bool {
+    let mut rules = Rules::above(workspace).with(workspace, &workspace.join(".gitignore"));
+    let mut folders: Vec<&Path> = path.ancestors().skip(1).filter(|folder| *folder != Path::new("")).collect();
+    folders.reverse();
+    for folder in folders {
+        let folder = workspace.join(folder);
+        if rules.ignore(&folder, true) {
+            return true;
+        }
+        rules = rules.with(&folder, &folder.join(".gitignore"));
+    }
+    rules.ignore(&workspace.join(path), workspace.join(path).is_dir())
+}
+
 /// What may still be covered of all that is ignored. Spent in the order of the paths, so that the same workspace always
 /// comes out the same.
 #[derive(Debug)]

@@ -14,6 +14,7 @@
 //! is put in its way meanwhile, nothing outside of the workspace is touched.
 
 use super::compare::{Comparison, Difference};
+use super::ignored;
 use super::object::{EntryKind, Node, ObjectKind, Oid, TreeId};
 use super::scan::{Stamp, in_parallel, read_file_in, split};
 use super::store::Store;
@@ -47,7 +48,7 @@ pub struct Policy {
 /// What to do with paths that are in neither of the two states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Conflicts {
-    /// If there is one, nothing at all is touched.
+    /// If there is one that is not ignored, nothing at all is touched; ignored ones stay as they are.
     Stop,
     /// They stay as they are; everything else is restored.
     Skip,
@@ -77,6 +78,8 @@ pub struct Conflict {
     pub path: PathBuf,
     /// What was done to it since.
     pub since: ChangeKind,
+    /// Whether it is ignored: the output of a build, mostly, which nobody would call their work.
+    pub ignored: bool,
 }
 
 /// A path that could not be restored.
@@ -115,8 +118,9 @@ pub(super) fn restore(
     let not_covered = comparison.not_covered.iter().map(|path| path_of(path)).collect();
     let report = Report { not_covered, ..Report::default() };
     let mut restore = Restore { store, root, report, failed: BTreeSet::new() };
-    let steps = restore.plan(&comparison.differences, policy.conflicts);
-    let stopped = policy.conflicts == Conflicts::Stop && !restore.report.conflicts.is_empty();
+    let steps = restore.plan(workspace, &comparison.differences, policy.conflicts);
+    let is_stopping = |conflict: &Conflict| !conflict.ignored;
+    let stopped = policy.conflicts == Conflicts::Stop && restore.report.conflicts.iter().any(is_stopping);
     if !policy.dry_run && !stopped {
         restore.remove(&steps);
         restore.make(&steps);
@@ -138,7 +142,7 @@ pub(super) fn restore(
 
 impl Restore<'_> {
     /// What is to be done, sorted by path.
-    fn plan<'d>(&mut self, differences: &'d [Difference], conflicts: Conflicts) -> Vec<Step<'d>> {
+    fn plan<'d>(&mut self, workspace: &Path, differences: &'d [Difference], conflicts: Conflicts) -> Vec<Step<'d>> {
         let mut steps = Vec::new();
         let mut blocked: Option<&[u8]> = None;
         for difference in differences {
@@ -159,7 +163,9 @@ impl Restore<'_> {
             }
             if !is_as(difference, now, difference.before) {
                 let since = since(difference.before, now);
-                self.report.conflicts.push(Conflict { path: path_of(path), since });
+                let path_there = path_of(path);
+                let ignored = ignored::is_ignored(workspace, &path_there);
+                self.report.conflicts.push(Conflict { path: path_there, since, ignored });
                 if conflicts != Conflicts::Overwrite {
                     let was_to_be_made = difference.after.is_some_and(|node| node.kind == EntryKind::Folder);
                     blocked = was_to_be_made.then_some(path).or(blocked);
