@@ -17,7 +17,7 @@ use piton_engine::engine::{Attendance, Engine, EngineError, Resumed, Session, Tu
 use piton_engine::journal::{self, JournalError};
 use serde_json::json;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -53,15 +53,16 @@ pub(crate) async fn run(args: RunArgs, around: Surroundings) -> anyhow::Result<u
         Format::StreamJson => Shown::StreamJson,
     };
     loop {
-        let mut model = None;
+        let (mut model, mut place) = (None, workspace.clone());
         if let Some(id) = &resumed {
             match follow::join(&engine, id, prompt, &mut shown, &args).await? {
                 Joined::Over(code) => return Ok(code),
                 Joined::Alone(unsaid) => prompt = unsaid,
             }
-            model = model_of(&engine, id, &args, &workspace)?;
+            (model, place) = found(&engine, id, &args, &workspace)?;
         }
-        let mut settings = setup::settings(&args, model.as_deref(), &around, &workspace).await?;
+        let mut settings = setup::settings(&args, model.as_deref(), &around, &place).await?;
+        let snapshots = settings.snapshots.clone();
         let attended = is_attended(&args, &around);
         settings.attendance = if attended { Attendance::Attended } else { Attendance::Unattended };
         let opened = match &resumed {
@@ -75,18 +76,23 @@ pub(crate) async fn run(args: RunArgs, around: Surroundings) -> anyhow::Result<u
         };
         let at_rest = session.resumed() == Resumed::AtRest;
         let prompt = prompt.or_else(|| at_rest.then(|| "Go on.".to_owned()));
-        return turn(session, prompt, shown, &args, attended).await;
+        let code = turn(session, prompt, shown, &args, attended).await;
+        if let Some(snapshots) = snapshots {
+            // Housekeeping: what could not be done today is done another day.
+            drop(engine.prune_snapshots(&place, &snapshots, around.now_ms));
+        }
+        return code;
     }
 }
 
-/// The model a session had. A session stays in its folder: one that was named besides must be that.
-fn model_of(engine: &Engine, id: &SessionId, args: &RunArgs, here: &Path) -> anyhow::Result<Option<String>> {
+/// The model a session had, and its folder. It stays there: one that was named besides must be that.
+fn found(engine: &Engine, id: &SessionId, args: &RunArgs, here: &Path) -> anyhow::Result<(Option<String>, PathBuf)> {
     let summary = journal::summary(&engine.session_dir(id))?;
     if Path::new(&summary.workspace) != here {
         anyhow::ensure!(args.cwd.is_none(), "{id} works in {}; --cwd cannot move it", summary.workspace);
         view::write_stderr(&format!("working in {}\n", summary.workspace));
     }
-    Ok(summary.model)
+    Ok((summary.model, PathBuf::from(summary.workspace)))
 }
 
 /// Prompts an open session and shows the turn until it is over.

@@ -18,6 +18,8 @@ pub(crate) struct Surroundings {
     pub(crate) stdin_is_terminal: bool,
     pub(crate) stderr_is_terminal: bool,
     pub(crate) today: String,
+    /// Milliseconds since the Unix epoch.
+    pub(crate) now_ms: u64,
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
@@ -49,6 +51,7 @@ impl Surroundings {
             stdin_is_terminal: std::io::stdin().is_terminal(),
             stderr_is_terminal: std::io::stderr().is_terminal(),
             today: jiff::Zoned::now().date().to_string(),
+            now_ms: u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default(),
             vars,
         })
     }

@@ -178,8 +178,13 @@ impl Engine {
 
     /// The snapshots of a workspace, which all sessions that work in it share.
     pub fn snapshots(&self, workspace: &Path, options: snapshot::Options) -> Result<Snapshots, SnapshotError> {
+        Snapshots::open(&self.snapshots_dir(workspace), workspace, options)
+    }
+
+    /// Where they lie.
+    pub(crate) fn snapshots_dir(&self, workspace: &Path) -> PathBuf {
         let name = blake3::hash(workspace.as_os_str().as_encoded_bytes()).to_hex();
-        Snapshots::open(&self.data_dir.join("snapshots").join(&name[..16]), workspace, options)
+        self.data_dir.join("snapshots").join(&name[..16])
     }
 
     /// The list of sessions.

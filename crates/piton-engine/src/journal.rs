@@ -33,7 +33,7 @@ pub use dir::SessionDir;
 use error::Fault;
 pub use error::{JournalError, Kept};
 pub use lock::{is_held, writer_of};
-pub use reader::{Flaw, Reader, Verdict, read_session, summary, tail, verify};
+pub use reader::{Flaw, Reader, Verdict, of_kind, read_session, summary, tail, verify};
 pub use summary::{Activity, Summary};
 
 use lock::Lock;

@@ -14,5 +14,6 @@ pub mod config;
 pub mod journal;
 pub mod fork;
 pub mod rewind;
+pub mod upkeep;
 pub mod index;
 pub mod control;

@@ -567,3 +567,30 @@ async fn an_undo_that_was_cut_off_is_ended_when_the_session_is_next_opened() {
     assert_eq!(said, ["something else", "fresh"]);
     session.close().await;
 }
+
+#[tokio::test]
+async fn snapshots_of_sessions_that_are_gone_go_too_and_the_others_stay() {
+    let home = Home::new();
+    let workspace = home.workspace.path().canonicalize().unwrap();
+    let snapshots = Arc::new(home.engine().snapshots(&workspace, piton_tools::snapshot::Options::default()).unwrap());
+    let mut trees = Vec::new();
+    for content in ["one", "two"] {
+        let script = [call("write", &json!({"path": content, "content": content})), says("done")];
+        let settings = Settings { snapshots: Some(Arc::clone(&snapshots)), ..cassette(&script) };
+        let session = home.create(settings);
+        session.prompt("write").await.unwrap();
+        let plan = session.plan_rewind(Direction::Undo, 1, Scope::Both).await.unwrap();
+        trees.push((session.id().clone(), plan.rewind.files[0].clone()));
+        session.close().await;
+    }
+    drop(snapshots);
+    std::fs::remove_dir_all(home.engine().session_dir(&trees[0].0).root()).unwrap();
+    let snapshots = home.engine().snapshots(&workspace, piton_tools::snapshot::Options::default()).unwrap();
+    let now_ms = 1_000 + u64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap();
+    assert!(home.engine().prune_snapshots(&workspace, &snapshots, now_ms).unwrap());
+    let is_there =
+        |way: &piton_core::event::Restore| snapshots.diff(way.from.parse().unwrap(), way.to.parse().unwrap()).is_ok();
+    assert!(!is_there(&trees[0].1), "its session is gone");
+    assert!(is_there(&trees[1].1));
+    assert!(!home.engine().prune_snapshots(&workspace, &snapshots, now_ms).unwrap(), "once a day is enough");
+}

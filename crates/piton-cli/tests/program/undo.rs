@@ -141,3 +141,21 @@ fn where_no_session_has_worked_there_is_nothing_to_take_back() {
     let ran = piton(&stage, &["undo"]).expect_code(1);
     assert!(ran.stderr.contains("no session has worked in"), "{}", ran.stderr);
 }
+
+#[test]
+fn a_session_that_is_resumed_from_elsewhere_is_undone_in_its_own_folder() {
+    let stage = Stage::new(json!([{"text": "hi"}, bash("echo two > kept.txt"), {"text": "done"}]));
+    let stage = stage.with_files([("kept.txt", "one\n")]);
+    stage.run(&["hello"]).expect_code(0);
+    let id = stage.session_dir().file_name().unwrap().to_str().unwrap().to_owned();
+    let elsewhere = piton_testkit::TempWorkspace::with([("mine.txt", "mine\n")]);
+    let mut command = stage.run_command(&["--resume", &id, "change it"]);
+    command.current_dir(elsewhere.path());
+    Ran::of(command).expect_code(0);
+    let mut command = stage.piton(&["undo", "--session", &id]);
+    command.current_dir(elsewhere.path());
+    let undone = Ran::of(command).expect_code(0);
+    assert!(undone.stderr.contains("kept.txt  changed"), "{}", undone.stderr);
+    assert_eq!(stage.workspace.read("kept.txt"), "one\n");
+    assert_eq!(elsewhere.read("mine.txt"), "mine\n");
+}

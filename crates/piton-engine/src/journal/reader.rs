@@ -61,6 +61,16 @@ pub fn tail(dir: &SessionDir, from: Seq) -> Result<Vec<Record>, JournalError> {
     Reader::open(dir)?.read(from, usize::MAX)
 }
 
+/// The committed events of one kind, in order.
+pub fn of_kind(dir: &SessionDir, kind: &str) -> Result<Vec<Record>, JournalError> {
+    let reader = Reader::open(dir)?;
+    let read = || match reader.is_unborn()? {
+        true => Ok(Vec::new()),
+        false => rows::of_kind(&reader.conn, Some(&reader.dir.blobs()), kind),
+    };
+    read().map_err(|fault| reader.explain(fault))
+}
+
 /// The session at a glance, from a single row.
 pub fn summary(dir: &SessionDir) -> Result<Summary, JournalError> {
     Reader::open(dir)?.summary()

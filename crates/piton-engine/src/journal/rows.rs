@@ -91,6 +91,14 @@ pub(super) fn read(conn: &Connection, blobs: Option<&Path>, from: Seq, max: usiz
     Ok(records)
 }
 
+/// The events of one kind, in order.
+pub(super) fn of_kind(conn: &Connection, blobs: Option<&Path>, kind: &str) -> Result<Vec<Record>, Fault> {
+    let sql = "SELECT seq, epoch, at_ms, kind, v, body FROM event WHERE kind = ? ORDER BY seq";
+    let mut statement = conn.prepare_cached(sql)?;
+    let sheets = statement.query_map([kind], Sheet::from_row)?;
+    sheets.map(|sheet| sheet?.read(blobs)).collect()
+}
+
 /// Walks over the rows from this position on, each with the hash that was stored with it.
 pub(super) fn each_from(
     conn: &Connection,

@@ -1,0 +1,83 @@
+//! Dropping snapshots that nobody will go back to: those of removed sessions, and of sessions that were left alone for
+//! long. Whatever a journal that cannot be read may need is not known, so then nothing is dropped.
+
+use crate::engine::Engine;
+use crate::index::IndexError;
+use crate::journal::{self, JournalError, SessionDir};
+use piton_core::event::{Event, Restore};
+use piton_core::ids::TimeMs;
+use piton_tools::snapshot::{SnapshotError, Snapshots, TreeId};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+/// How long the snapshots of a session are kept after it was last worked on, in milliseconds: thirty days. Feature work
+/// comes back within weeks; after a month, what was undone would be somebody else's work.
+pub const SNAPSHOTS_KEPT_MS: u64 = 30 * 24 * 3_600_000;
+/// How often a workspace's snapshots are looked through.
+pub const PRUNED_EVERY: Duration = Duration::from_secs(24 * 3600);
+
+/// Why nothing was dropped.
+#[derive(Debug, thiserror::Error)]
+pub enum UpkeepError {
+    /// The sessions could not be listed.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+    /// A session could not be read.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The store could not be pruned.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// The note of when this was done last could not be written.
+    #[error("cannot note when snapshots were last dropped")]
+    Note(#[source] std::io::Error),
+}
+
+impl Engine {
+    /// Drops what is not needed any more of a workspace's snapshots, unless that was done within the last day. Whether it
+    /// was done.
+    pub fn prune_snapshots(
+        &self,
+        workspace: &Path,
+        snapshots: &Snapshots,
+        now_ms: TimeMs,
+    ) -> Result<bool, UpkeepError> {
+        let note = self.snapshots_dir(workspace).with_extension("pruned");
+        let age = std::fs::metadata(&note).and_then(|note| note.modified()).ok();
+        let age = age.and_then(|pruned| SystemTime::now().duration_since(pruned).ok());
+        if age.is_some_and(|age| age < PRUNED_EVERY) {
+            return Ok(false);
+        }
+        let index = self.index()?;
+        if index.unreadable().next().is_some() {
+            return Ok(false);
+        }
+        let mut kept = BTreeSet::new();
+        for session in index.list(Some(workspace), usize::MAX)? {
+            if session.updated_ms.saturating_add(SNAPSHOTS_KEPT_MS) >= now_ms {
+                kept.extend(trees(&self.session_dir(&session.id))?);
+            }
+        }
+        let kept: Vec<TreeId> = kept.iter().filter_map(|tree| tree.parse().ok()).collect();
+        snapshots.prune(&kept)?;
+        std::fs::write(&note, "").map_err(UpkeepError::Note)?;
+        Ok(true)
+    }
+}
+
+/// Every state of the workspace that a session's journal names.
+fn trees(dir: &SessionDir) -> Result<Vec<String>, JournalError> {
+    let mut trees = Vec::new();
+    for kind in ["snapshot_taken", "rewind_started", "rewind_finished"] {
+        for record in journal::of_kind(dir, kind)? {
+            match record.event {
+                Event::SnapshotTaken { tree, .. } => trees.extend(tree),
+                Event::RewindStarted { was, .. } => trees.push(was),
+                Event::RewindFinished { back: Some(Restore { from, to }), .. } => trees.extend([from, to]),
+                _ => {}
+            }
+        }
+    }
+    Ok(trees)
+}
