@@ -50,7 +50,7 @@ impl Engine {
             return Ok(false);
         }
         let index = self.index()?;
-        if index.unreadable().next().is_some() {
+        if !index.unreadable().is_empty() {
             return Ok(false);
         }
         let mut kept = BTreeSet::new();
