@@ -404,6 +404,7 @@ mod tests {
             stdin_is_terminal: false,
             stderr_is_terminal: false,
             today: String::new(),
+            now_ms: 0,
         }
     }
 
