@@ -218,7 +218,10 @@ impl TextView {
             | Event::CompactionFinished { .. }
             | Event::CompactionFailed { .. }
             | Event::CancelRequested { .. }
-            | Event::DeadlinePassed {} => {}
+            | Event::DeadlinePassed {}
+            | Event::TitleGiven { .. }
+            | Event::WorkspaceMoved { .. }
+            | Event::EventLost {} => {}
         }
     }
 

@@ -128,6 +128,8 @@ impl Session {
             id: SessionId::from(""),
             workspace: String::new(),
             parent: None,
+            title: None,
+            is_new_here: true,
             transcript: Vec::new(),
             heard: HashSet::new(),
             waiting: VecDeque::new(),
@@ -244,6 +246,16 @@ impl Session {
     /// Where the session comes from, if from another.
     pub fn parent(&self) -> Option<&Origin> {
         self.work.parent.as_ref()
+    }
+
+    /// The title it was given, by a person or a model.
+    pub fn title(&self) -> Option<&str> {
+        self.work.title.as_deref()
+    }
+
+    /// Whether nothing was said yet since it works in this folder: the model knows nothing of the place.
+    pub fn is_new_here(&self) -> bool {
+        self.work.is_new_here
     }
 
     /// What the model sees of the conversation, in order.
@@ -380,6 +392,15 @@ impl Phase {
                 phase
             }
             (phase, Event::WriterOpened { .. } | Event::WriterClosed {}) => phase,
+            (phase, Event::TitleGiven { title, .. }) => {
+                work.title = Some(title.clone()).filter(|title| !title.is_empty());
+                phase
+            }
+            (phase, Event::WorkspaceMoved { workspace }) => {
+                (work.workspace, work.is_new_here) = (workspace.clone(), true);
+                phase
+            }
+            (phase, Event::EventLost {}) => phase.break_off(work, record.seq),
             (phase, Event::UserSpoke { message, parts, delivery }) => work.hear(phase, message, parts, *delivery),
             (phase, Event::CancelRequested { by }) => phase.stop(work, &canceled(by), record.seq),
             (phase @ (Phase::Idle | Phase::Held | Due), Event::DeadlinePassed {} | Event::TurnResumed { .. }) => phase,
@@ -390,11 +411,13 @@ impl Phase {
                 phase.gone_on_with()
             }
 
-            (Due, Event::TurnStarted { model, fallbacks, policy, compact_at_tokens, .. }) => {
-                let turn = TurnWork::new(model, fallbacks, policy, *compact_at_tokens, record.at_ms);
-                work.start_turn(turn, record.seq)
+            (Due, Event::TurnStarted { turn, model, fallbacks, policy, compact_at_tokens }) => {
+                let rules = TurnWork::new(model, fallbacks, policy, *compact_at_tokens, record.at_ms);
+                work.start_turn(*turn, rules, record.seq)
             }
-            (NextStep(_), Event::StepStarted { kind, note, .. }) => work.start_step(*kind, note.as_deref(), record.seq),
+            (NextStep(_), Event::StepStarted { step, kind, note }) => {
+                work.start_step(*step, *kind, note.as_deref(), record.seq)
+            }
             (CallingModel { .. }, Event::MessageFinished { reply, cost_micros, .. }) => {
                 work.accept(reply, *cost_micros, record.seq)
             }
@@ -492,6 +515,17 @@ impl Phase {
             }
             Self::Ending(first) => Self::Ending(first),
         }
+    }
+
+    /// What is under way cannot be known to its end: its calls are answered so, and nothing of it goes on.
+    fn break_off(self, work: &mut Work, seq: Seq) -> Self {
+        if let Self::RunningTools(batch, _) = self {
+            let text = "[interrupted] What came of this call was lost when the session's journal was damaged.";
+            work.settle(batch.give_up(&Outcome::new(Status::Interrupted, text)), After::Answered, seq);
+        } else if matches!(self, Self::Due | Self::Held) {
+            return self;
+        }
+        if work.waiting.is_empty() { Self::Idle } else { Self::Held }
     }
 
     fn out_of_time(work: &Work) -> self::Ending {

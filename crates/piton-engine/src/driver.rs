@@ -195,7 +195,7 @@ impl Driver {
     fn obey(&mut self, command: Command) {
         match command {
             Command::Speak { message, mut parts, delivery, report } => {
-                if self.session.transcript().len() == 0 && self.session.waiting().next().is_none() {
+                if self.session.is_new_here() {
                     let note = self.settings.environment_note.clone();
                     parts.splice(0..0, note.map(|text| Part::Note { text }));
                 }

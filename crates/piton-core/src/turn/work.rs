@@ -49,6 +49,10 @@ pub(super) struct Work {
     pub(super) id: SessionId,
     pub(super) workspace: String,
     pub(super) parent: Option<Origin>,
+    /// What a person or a model has called it.
+    pub(super) title: Option<String>,
+    /// Nothing was said yet since it works in this folder.
+    pub(super) is_new_here: bool,
     pub(super) transcript: Vec<Entry>,
     pub(super) heard: HashSet<MessageId>,
     pub(super) waiting: VecDeque<Waiting>,
@@ -116,6 +120,7 @@ impl Work {
         if !self.heard.insert(id.clone()) {
             return phase;
         }
+        self.is_new_here = false;
         let message = Message { id: Some(id.clone()), ..Message::new(Role::User, parts.to_vec()) };
         let spoken = match &phase {
             Phase::Ending(_) | Phase::StepOver(After::End(_)) | Phase::RunningTools(_, After::End(_)) => {
@@ -130,8 +135,8 @@ impl Work {
         }
     }
 
-    pub(super) fn start_turn(&mut self, turn: TurnWork, seq: Seq) -> Phase {
-        self.turns += 1;
+    pub(super) fn start_turn(&mut self, number: u32, turn: TurnWork, seq: Seq) -> Phase {
+        self.turns = number.max(self.turns + 1);
         self.turn = turn;
         if let Some(first) = self.waiting.pop_front() {
             self.push(seq, first.message);
@@ -179,8 +184,9 @@ impl Work {
         Event::StepStarted { step: self.steps + 1, kind, note }
     }
 
-    pub(super) fn start_step(&mut self, kind: StepKind, note: Option<&str>, seq: Seq) -> Phase {
-        self.steps += 1;
+    pub(super) fn start_step(&mut self, number: u32, kind: StepKind, note: Option<&str>, seq: Seq) -> Phase {
+        // Higher where steps in between were lost: calls are named by it, and must not be named alike.
+        self.steps = number.max(self.steps + 1);
         self.turn.steps += 1;
         self.turn.kind = kind;
         let (steering, later): (Vec<_>, Vec<_>) =

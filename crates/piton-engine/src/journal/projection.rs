@@ -5,10 +5,10 @@
 use super::error::Fault;
 use super::rows::{self, INLINE_BYTES};
 use piton_core::call::Outcome;
-use piton_core::event::{Decision, Event, Record, Subject};
+use piton_core::event::{Decision, Event, Record, Subject, TitledBy};
 use piton_core::ids::{CallId, Seq};
 use piton_core::message::{Part, Usage, prose};
-use rusqlite::{Connection, ToSql, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, ToSql, Transaction, params};
 use serde::Serialize;
 use std::path::Path;
 
@@ -35,7 +35,10 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
             return writer.run(sql, params![session.as_str(), workspace, version, at_ms, at_ms, from, at]);
         }
         // Who opens a session to look at it has not worked on it.
-        Event::WriterOpened { .. } | Event::WriterClosed {} => return Ok(()),
+        Event::WriterOpened { .. } | Event::WriterClosed {} | Event::EventLost {} => return Ok(()),
+        // Nor has who names it.
+        Event::TitleGiven { title, by } => return writer.titled(title, by),
+        Event::WorkspaceMoved { workspace } => writer.run("UPDATE session SET workspace = ?", [workspace])?,
         Event::UserSpoke { parts, .. } => {
             writer.run("UPDATE session SET title = ? WHERE title = ''", [title(parts)])?;
             writer.message(None, "user", "finished", parts)?;
@@ -55,14 +58,14 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
         }
         Event::MessageFinished { step, attempt, reply, cost_micros } => {
             writer.message(Some(*step), "assistant", "finished", &reply.parts)?;
-            writer.usage(*step, *attempt, &reply.usage, *cost_micros)?;
+            writer.usage(*step, *attempt, None, &reply.usage, *cost_micros)?;
         }
         Event::ModelFailed { step, attempt, usage, abandoned, .. } => {
             if !abandoned.is_empty() {
                 writer.message(Some(*step), "assistant", "abandoned", abandoned)?;
             }
             if usage.total() > 0 {
-                writer.usage(*step, *attempt, usage, None)?;
+                writer.usage(*step, *attempt, None, usage, None)?;
             }
         }
         Event::MessageCut { step, parts } => writer.message(Some(*step), "assistant", "interrupted", parts)?,
@@ -138,15 +141,39 @@ impl Tables<'_> {
         self.run(sql, params![word(&outcome.status), self.seq, call.as_str()])
     }
 
-    fn usage(&self, step: u32, attempt: u32, usage: &Usage, cost_micros: Option<u64>) -> Result<(), Fault> {
+    /// An empty title stands for the first prompt's words, which the first message still has.
+    fn titled(&self, words: &str, by: &TitledBy) -> Result<(), Fault> {
+        if words.is_empty() {
+            let sql = "SELECT text FROM message WHERE role = 'user' AND text <> '' ORDER BY seq LIMIT 1";
+            let prompt: Option<String> = self.conn.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()?;
+            self.run("UPDATE session SET title = ?", [shorten(&prompt.unwrap_or_default())])?;
+        } else {
+            self.run("UPDATE session SET title = ?", [words])?;
+        }
+        match by {
+            TitledBy::User => Ok(()),
+            TitledBy::Model { model, usage, cost_micros } => self.usage(0, 1, Some(model), usage, *cost_micros),
+        }
+    }
+
+    /// The model is that of the turn where none is named.
+    fn usage(
+        &self,
+        step: u32,
+        attempt: u32,
+        model: Option<&str>,
+        usage: &Usage,
+        cost_micros: Option<u64>,
+    ) -> Result<(), Fault> {
         let sql = "INSERT INTO usage (seq, step, attempt, model, input, output, cache_read, cache_write, reasoning, \
-                   cost_micros) VALUES (?, ?, ?, (SELECT model FROM session), ?, ?, ?, ?, ?, ?)";
+                   cost_micros) VALUES (?, ?, ?, coalesce(?, (SELECT model FROM session)), ?, ?, ?, ?, ?, ?)";
         self.run(
             sql,
             params![
                 self.seq,
                 step,
                 attempt,
+                model,
                 usage.input_tokens,
                 usage.output_tokens,
                 usage.cache_read_tokens,
@@ -179,7 +206,10 @@ fn data(part: &Part) -> Option<String> {
 }
 
 fn title(parts: &[Part]) -> String {
-    let prompt = prose(parts);
+    shorten(&prose(parts))
+}
+
+fn shorten(prompt: &str) -> String {
     let line = prompt.split_whitespace().collect::<Vec<_>>().join(" ");
     line.chars().take(TITLE_CHARS).collect()
 }

@@ -57,7 +57,7 @@ pub(super) fn write_down(record: &Record, epoch: u64, blobs: Option<&Path>) -> R
         body = serde_json::to_string(&reference).map_err(json)?;
     }
     let kind = record.event.kind().to_owned();
-    Ok(Sheet { seq: record.seq, epoch, at_ms: record.at_ms, kind, v: SCHEMA_VERSION, body })
+    Ok(Sheet { seq: record.seq, epoch, at_ms: record.at_ms, kind, v: record.event.since(), body })
 }
 
 /// Adds a row behind `head` and returns the new head.
