@@ -73,6 +73,8 @@ pub(crate) async fn settings(
         );
     }
     let mut settings = bare_settings(models.remove(0), around, workspace);
+    let titles = config.titles.model.as_deref().map(|said| named_model(said, &config, around, &http));
+    settings.titles = titles.transpose().context("in [titles] of the configuration")?;
     settings.fallbacks = models;
     settings.policy = policy;
     Ok(settings)
@@ -98,10 +100,24 @@ pub(crate) fn bare_settings(model: Arc<dyn Model>, around: &Surroundings, worksp
 /// What tools' processes see of our environment: all but keys. Those are the variables in which providers have theirs,
 /// and every other whose name ends in `_API_KEY`. `GITHUB_TOKEN` stays: git and gh are what agents work with.
 pub(crate) fn tool_environment(vars: &BTreeMap<OsString, OsString>) -> BTreeMap<OsString, OsString> {
-    let is_known = |name: &OsStr| PROVIDERS.iter().flat_map(|provider| provider.key_variables).any(|key| name == *key);
-    let is_key =
-        |name: &OsStr| (is_known(name) && name != "GITHUB_TOKEN") || name.as_encoded_bytes().ends_with(b"_API_KEY");
+    let is_key = |name: &OsStr| (is_of_provider(name) && name != "GITHUB_TOKEN") || has_ending(name, &["_API_KEY"]);
     vars.iter().filter(|(name, _)| !is_key(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// The values of our environment that nobody else should read: keys, and whatever is named like one.
+pub(crate) fn secrets(vars: &BTreeMap<OsString, OsString>) -> Vec<String> {
+    let endings = ["_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_ACCESS_KEY", "_PRIVATE_KEY"];
+    let is_secret = |name: &OsStr| is_of_provider(name) || has_ending(name, &endings);
+    vars.iter().filter(|(name, _)| is_secret(name)).filter_map(|(_, value)| value.to_str().map(str::to_owned)).collect()
+}
+
+/// Whether a provider has its key in this variable.
+fn is_of_provider(name: &OsStr) -> bool {
+    PROVIDERS.iter().flat_map(|provider| provider.key_variables).any(|key| name == *key)
+}
+
+fn has_ending(name: &OsStr, endings: &[&str]) -> bool {
+    endings.iter().any(|ending| name.as_encoded_bytes().ends_with(ending.as_bytes()))
 }
 
 fn policy(args: &RunArgs, config: &Config) -> anyhow::Result<Policy> {

@@ -34,6 +34,8 @@ pub const STREAM_STALL_MS: u64 = 60_000;
 pub const BASH_DEFAULT_MS: u64 = 120_000;
 /// The most time a model may give a shell command, in milliseconds.
 pub const BASH_MAX_MS: u64 = 600_000;
+/// The longest that leaving a session waits for its title, in milliseconds: a small model mostly has it by then.
+pub const TITLE_GRACE_MS: u64 = 2_000;
 
 /// The rules one turn runs by. Recorded in the event that starts the turn, so that a resumed turn decides as the first
 /// run would have.

@@ -23,6 +23,9 @@ pub struct Config {
     /// Servers of one's own, by the name that stands before the slash of `model`.
     #[serde(default)]
     pub providers: BTreeMap<String, Server>,
+    /// Who names sessions.
+    #[serde(default)]
+    pub titles: Titles,
     /// What to do with calls of a tool: `bash = "allow"`. `*` is every tool.
     #[serde(default)]
     pub permission: BTreeMap<String, Action>,
@@ -62,6 +65,14 @@ pub struct Http {
     pub connect_timeout: Option<f64>,
     /// Seconds a provider may be silent, before its answer and within it; then the call is made again.
     pub stall_timeout: Option<f64>,
+}
+
+/// The `[titles]` table.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Titles {
+    /// The small model that names a session after its first turn, as `provider/name`. Without one, no model is asked.
+    pub model: Option<String>,
 }
 
 /// A `[providers.NAME]` table.

@@ -23,6 +23,7 @@ use crate::engine::{Attendance, EngineError, Settings, TurnReport, now_ms};
 use crate::jobs::{Done, JobKey, Jobs};
 use crate::journal::{Journal, JournalError, SessionDir};
 use crate::partial;
+use crate::titles::Titling;
 use piton_core::call::{Outcome, Status};
 use piton_core::event::{Canceller, Decision, Delivery, Event, Record, Subject, Verdict};
 use piton_core::ids::{CallId, MessageId};
@@ -90,6 +91,7 @@ pub(crate) struct Driver {
     waiting: Vec<Waiter>,
     /// Who is to be told of a turn's end as soon as it is durable.
     ended: Vec<(Report, TurnReport)>,
+    titling: Titling,
     closing: bool,
 }
 
@@ -124,6 +126,7 @@ impl Driver {
             started_here: HashSet::new(),
             waiting: Vec::new(),
             ended: Vec::new(),
+            titling: Titling::default(),
             closing: false,
         }
     }
@@ -139,6 +142,7 @@ impl Driver {
     /// The journal cannot be written: nothing may act any more, since nothing more can be recorded.
     fn break_off(&mut self, error: JournalError) {
         self.jobs.stop_all();
+        self.titling = Titling::default();
         self.bus.live(Live::Broken { error: error.to_string() });
         let error = Arc::new(error);
         let ended = self.ended.drain(..).map(|(report, _)| report);
@@ -169,6 +173,7 @@ impl Driver {
                 // `None`: the last handle was dropped.
                 command = self.inbox.recv(), if !self.closing => self.obey(command.unwrap_or(Command::Close)),
                 done = self.jobs.next() => self.take(done),
+                title = self.titling.next() => self.record(title),
             }
         }
     }
@@ -248,6 +253,7 @@ impl Driver {
             let text = last_words(&self.session);
             let (turn, end, detail, spent) = (*turn, *end, detail.clone(), *spent);
             self.turn_ended(&TurnReport { turn, end, detail, spent, text });
+            self.titling.turn_ended(&self.session, end, self.settings.titles.as_ref());
         }
         self.staged.push(record);
     }
@@ -455,6 +461,9 @@ impl Driver {
 
     async fn leave(mut self) {
         self.waiting.clear();
+        if let Some(title) = self.titling.last().await {
+            self.record(title);
+        }
         let Some(journal) = self.journal.take() else { return };
         // Best effort: what was committed before is safe in any case.
         let last = tokio::task::spawn_blocking(move || journal.close(now_ms())).await.unwrap_or_default();

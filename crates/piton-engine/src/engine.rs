@@ -54,7 +54,9 @@ pub struct Settings {
     /// Whether anything else runs on this tokio runtime that must not wait for the disk. Where nothing does, a step is
     /// some tenths of a millisecond shorter without the way to another thread and back.
     pub shares_runtime: bool,
-    /// Words in front of the session's first message, for the model only.
+    /// Who names a session when its first turn is over; without one, nobody is asked and the first prompt's words do.
+    pub titles: Option<Arc<dyn Model>>,
+    /// Words in front of the first message in a workspace, for the model only.
     pub environment_note: Option<String>,
 }
 
@@ -135,6 +137,7 @@ impl Settings {
             env: Arc::default(),
             tool_limits: ToolLimits::default(),
             shares_runtime: true,
+            titles: None,
             environment_note: None,
         }
     }
@@ -148,6 +151,11 @@ impl Engine {
     /// An engine over a data folder (`~/.local/share/piton` for the `piton` binary). Nothing is read or written yet.
     pub fn open(data_dir: impl Into<PathBuf>) -> Self {
         Self { data_dir: data_dir.into() }
+    }
+
+    /// The folder of everything.
+    pub fn data_dir(&self) -> &Path {
+        &self.data_dir
     }
 
     /// Where sessions lie, one folder each.
@@ -167,9 +175,21 @@ impl Engine {
 
     /// Starts a new session in a workspace. Must be called within a tokio runtime.
     pub fn create(&self, workspace: &Path, settings: Settings) -> Result<Session, EngineError> {
-        let id = SessionId(format!("ses_{}", uuid::Uuid::now_v7().simple()));
+        let id = Self::new_id();
         let dir = self.session_dir(&id);
-        let mut journal = Journal::create(&dir, opening())?;
+        let journal = Journal::create(&dir, opening())?;
+        Ok(Self::begin(id, dir, journal, workspace, settings))
+    }
+
+    /// The same with a journal in memory: nothing of it outlives this process, and no other can see it. To measure what
+    /// durability costs.
+    pub fn create_in_memory(&self, workspace: &Path, settings: Settings) -> Session {
+        let id = Self::new_id();
+        let dir = self.session_dir(&id);
+        Self::begin(id, dir, Journal::in_memory(), workspace, settings)
+    }
+
+    fn begin(id: SessionId, dir: SessionDir, mut journal: Journal, workspace: &Path, settings: Settings) -> Session {
         let started = Event::SessionStarted {
             session: id.clone(),
             workspace: workspace.to_string_lossy().into_owned(),
@@ -179,17 +199,38 @@ impl Engine {
         let opened = journal.opened();
         let staged = vec![journal.stage(now_ms(), started), journal.stage(now_ms(), opened)];
         let session = turn::Session::fold(&staged);
-        Ok(drive(dir, journal, session, staged, settings, FileLedger::default()))
+        drive(dir, journal, session, staged, settings, FileLedger::default())
+    }
+
+    /// An id that no session has.
+    pub(crate) fn new_id() -> SessionId {
+        SessionId(format!("ses_{}", uuid::Uuid::now_v7().simple()))
     }
 
     /// Opens a session again. What was under way goes on with the next prompt, or with [`Session::go_on`].
     pub fn resume(&self, id: &SessionId, settings: Settings) -> Result<Session, EngineError> {
+        self.resume_in(id, None, settings)
+    }
+
+    /// The same, in another workspace from here on where one is given: the one before was moved or is gone.
+    pub fn resume_in(
+        &self,
+        id: &SessionId,
+        workspace: Option<&Path>,
+        settings: Settings,
+    ) -> Result<Session, EngineError> {
         let dir = self.session_dir(id);
-        let (journal, records) = Journal::open(&dir, opening())?;
-        let session = turn::Session::fold(&records);
-        let ledger = FileLedger::default();
-        remember_files(&records, &ledger);
-        Ok(drive(dir, journal, session, Vec::new(), settings, ledger))
+        let (mut session, ledger) = (turn::Session::new(), FileLedger::default());
+        let mut journal = Journal::open_each(&dir, opening(), |record| {
+            session.apply(record);
+            remember_file(record, &ledger);
+        })?;
+        let moved = workspace.map(|workspace| {
+            let workspace = workspace.to_string_lossy().into_owned();
+            journal.stage(now_ms(), Event::WorkspaceMoved { workspace })
+        });
+        moved.iter().for_each(|record| session.apply(record));
+        Ok(drive(dir, journal, session, moved.into_iter().collect(), settings, ledger))
     }
 }
 
@@ -274,7 +315,7 @@ pub(crate) fn now_ms() -> TimeMs {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
-fn opening() -> Opening {
+pub(crate) fn opening() -> Opening {
     let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_owned());
     Opening { pid: std::process::id(), boot_id, now_ms: now_ms() }
 }
@@ -305,14 +346,12 @@ fn drive(
     Session { driver: Arc::new(tokio::sync::Mutex::new(Some(driver))), ..handle }
 }
 
-/// Restores what the model knows of files from the outcomes on record, so that a resumed session may edit what the
+/// Restores what the model knows of a file from an outcome on record, so that a resumed session may edit what the
 /// session before had read.
-fn remember_files(records: &[Record], ledger: &FileLedger) {
-    for record in records {
-        let Event::CallSettled { outcome, .. } = &record.event else { continue };
-        let text = |key: &str| outcome.metadata.get(key).and_then(|value| value.as_str());
-        if let (Some(path), Some(hash)) = (text("path"), text("hash")) {
-            ledger.restore(Path::new(path), hash);
-        }
+fn remember_file(record: &Record, ledger: &FileLedger) {
+    let Event::CallSettled { outcome, .. } = &record.event else { return };
+    let text = |key: &str| outcome.metadata.get(key).and_then(|value| value.as_str());
+    if let (Some(path), Some(hash)) = (text("path"), text("hash")) {
+        ledger.restore(Path::new(path), hash);
     }
 }

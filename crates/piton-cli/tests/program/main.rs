@@ -9,5 +9,6 @@ mod crash;
 mod demo;
 mod faults;
 mod robustness;
+mod sessions;
 mod run;
 mod stage;

@@ -117,7 +117,7 @@ fn a_small_session_at_a_glance() {
         updated_ms: eventful_session().len() as TimeMs - 1,
         turns: 1,
         steps: 3,
-        cost_micros: Some(1500),
+        cost_micros: Some(1507),
         status: Activity::Idle,
         last_end: Some(TurnEnd::Canceled),
         parent: None,
