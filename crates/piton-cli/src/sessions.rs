@@ -16,7 +16,7 @@ use crate::view;
 use piton_core::ids::SessionId;
 use piton_engine::engine::Engine;
 use piton_engine::index::{Index, IndexError};
-use piton_engine::shelf;
+use piton_engine::{journal, shelf};
 
 /// Obeys one of the session commands.
 pub(crate) fn session(command: SessionCommand, around: &Surroundings) -> anyhow::Result<u8> {
@@ -50,7 +50,15 @@ pub(crate) fn find(engine: &Engine, around: &Surroundings, name: &str) -> anyhow
     index.named(name, &here).map_err(|error| with_candidates(&index, error))
 }
 
+/// Who has it open may be in the middle of something.
+fn must_be_closed(engine: &Engine, id: &SessionId) -> anyhow::Result<()> {
+    let is_open = journal::is_held(&engine.session_dir(id));
+    anyhow::ensure!(!is_open, "{id} is open in another piton; close that one first");
+    Ok(())
+}
+
 fn rename(engine: &Engine, id: &SessionId, title: &str) -> anyhow::Result<()> {
+    must_be_closed(engine, id)?;
     let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
     shelf::rename(engine, id, &title)?;
     let what = if title.is_empty() { "has the words of its first prompt for a title again" } else { "renamed" };

@@ -22,6 +22,7 @@ mod dir;
 mod error;
 mod lock;
 mod projection;
+mod quick;
 mod reader;
 mod rows;
 mod salvage;

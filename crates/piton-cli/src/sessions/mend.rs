@@ -41,6 +41,7 @@ pub(super) fn verify(engine: &Engine, id: &SessionId) -> anyhow::Result<u8> {
 
 /// Makes a new session of what can be read of this one.
 pub(super) fn repair(engine: &Engine, id: &SessionId) -> anyhow::Result<()> {
+    super::must_be_closed(engine, id)?;
     let repaired = shelf::repair(engine, id)?;
     let salvage = &repaired.salvage;
     let total = salvage.records.len();
@@ -86,8 +87,10 @@ fn places(places: &[Seq]) -> String {
     if spans.len() > MOST {
         words.push("…".to_owned());
     }
-    let noun = if places.len() == 1 { "event" } else { "events" };
-    format!("{noun} {} ({} in all)", words.join(", "), places.len())
+    match places.len() {
+        1 => format!("event {}", words.join(", ")),
+        many => format!("events {} ({many} in all)", words.join(", ")),
+    }
 }
 
 #[cfg(test)]
@@ -96,7 +99,7 @@ mod tests {
 
     #[test]
     fn places_beside_each_other_are_one_span() {
-        assert_eq!(places(&[7]), "event 7 (1 in all)");
+        assert_eq!(places(&[7]), "event 7");
         assert_eq!(places(&[1, 2, 3, 9, 11, 12]), "events 1–3, 9, 11–12 (6 in all)");
     }
 }

@@ -65,15 +65,16 @@ pub(super) fn when(at_ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jiff::tz::TimeZone;
 
     #[test]
     fn a_date_a_time_and_a_span_are_points_in_time() {
-        let now: Zoned = "2026-11-21T12:00[UTC]".parse().expect("a date");
-        let at = |text: &str| milliseconds(&text.parse().expect("a date"));
-        assert_eq!(since("2026-11-01", &now).expect("a date"), at("2026-11-01T00:00[UTC]"));
-        assert_eq!(since("2026-11-01T10:30", &now).expect("a time"), at("2026-11-01T10:30[UTC]"));
-        assert_eq!(since("7d", &now).expect("a span"), at("2026-11-14T12:00[UTC]"));
-        assert_eq!(before("12h", &now).expect("a span"), at("2026-11-21T00:00[UTC]"));
+        let zoned = |text: &str| text.parse::<DateTime>().expect("a date").to_zoned(TimeZone::UTC).expect("a time");
+        let (now, at) = (zoned("2026-11-21T12:00"), |text: &str| milliseconds(&zoned(text)));
+        assert_eq!(since("2026-11-01", &now).expect("a date"), at("2026-11-01T00:00"));
+        assert_eq!(since("2026-11-01T10:30", &now).expect("a time"), at("2026-11-01T10:30"));
+        assert_eq!(since("7d", &now).expect("a span"), at("2026-11-14T12:00"));
+        assert_eq!(before("12h", &now).expect("a span"), at("2026-11-21T00:00"));
         for nonsense in ["yesterday-ish", "-3d", "", "2026-13-01"] {
             assert!(since(nonsense, &now).is_err(), "{nonsense}");
         }

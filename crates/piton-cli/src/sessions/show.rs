@@ -71,14 +71,14 @@ fn called(call: &ToolCall, outcome: Option<&Outcome>, full: bool) -> String {
     let asked = if full { view::clean(&piton_engine::export::story::telling(call)) } else { view::gist(call) };
     let mut text = format!("  → {} {asked}\n", view::first_line(&call.name));
     let Some(outcome) = outcome else { return text + "  ← not known\n" };
-    let title = view::first_line(&outcome.title);
+    let title = view::first_line(outcome.title.strip_prefix(&call.name).unwrap_or(&outcome.title).trim());
     let title = if title.is_empty() { title } else { format!(": {title}") };
     text.push_str(&format!("  ← {} {}{title}\n", view::first_line(&call.name), status(Some(outcome))));
     let lines: Vec<&str> = outcome.text.trim_end().lines().collect();
     let shown: Vec<String> = match lines.len() {
         many if many > SHOWN_LINES && !full => {
             let half = SHOWN_LINES / 2;
-            let gap = format!("… {} more (--full shows them)", view::plural((many - SHOWN_LINES) as u64, "line"));
+            let gap = format!("… {} (--full shows them)", view::plural((many - SHOWN_LINES) as u64, "more line"));
             let ends =
                 [&lines[..half], &lines[many - half..]].map(|part| part.iter().map(|line| view::first_line(line)));
             let [beginning, end] = ends;

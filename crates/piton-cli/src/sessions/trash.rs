@@ -17,6 +17,7 @@ const RECENT: &str = "1d";
 /// Moves sessions to the trash.
 pub(super) fn remove(engine: &Engine, ids: &[SessionId]) -> anyhow::Result<()> {
     for id in ids {
+        super::must_be_closed(engine, id)?;
         shelf::throw_away(engine, id)?;
         view::write_stderr(&format!("{id} is in the trash; `piton session restore {id}` brings it back\n"));
     }
@@ -67,11 +68,13 @@ pub(super) fn prune(engine: &Engine, args: &PruneArgs, around: &Surroundings) ->
         before_ms: args.older_than.as_deref().map(|said| said::before(said, &now)).transpose()?,
         keep: args.keep,
         larger_than: args.larger_than.as_deref().map(said::bytes).transpose()?,
-        recent_since_ms: if args.recent { None } else { Some(said::before(RECENT, &now)?) },
     };
+    let recent_since_ms = said::before(RECENT, &now)?;
     let project = list::project(&args.scope, around)?;
     let sessions = engine.index()?.select(&Query { project: project.clone(), ..Query::default() })?;
     let chosen = rules.chosen(sessions, |id| shelf::size(&engine.session_dir(id)));
+    let is_spared = |session: &Summary| session.updated_ms >= recent_since_ms && !args.recent;
+    let (spared, chosen): (Vec<_>, Vec<_>) = chosen.into_iter().partition(|(session, _)| is_spared(session));
     let (mut moved, mut bytes) = (0, 0);
     for (session, size) in &chosen {
         if journal::is_held(&engine.session_dir(&session.id)) {
@@ -89,6 +92,10 @@ pub(super) fn prune(engine: &Engine, args: &PruneArgs, around: &Surroundings) ->
         true => format!("{sessions} ({size}) would go to the trash\n"),
         false => format!("{sessions} ({size}) moved to the trash; `piton session trash --empty` frees the space\n"),
     });
+    if !spared.is_empty() {
+        let spared = view::plural(spared.len() as u64, "session");
+        view::write_stderr(&format!("{spared} of the last day stayed; --recent takes those too\n"));
+    }
     Ok(0)
 }
 
@@ -97,18 +104,13 @@ struct Rules {
     before_ms: Option<TimeMs>,
     keep: Option<usize>,
     larger_than: Option<u64>,
-    /// What was touched since stays.
-    recent_since_ms: Option<TimeMs>,
 }
 
 impl Rules {
     /// Those of the sessions, newest first, that go, each with its size.
     fn chosen(&self, sessions: Vec<Summary>, size: impl Fn(&SessionId) -> u64) -> Vec<(Summary, u64)> {
         let beyond = sessions.into_iter().skip(self.keep.unwrap_or_default());
-        let old = beyond.filter(|session| {
-            let before = |limit: Option<TimeMs>| limit.is_none_or(|limit| session.updated_ms < limit);
-            before(self.before_ms) && before(self.recent_since_ms)
-        });
+        let old = beyond.filter(|session| self.before_ms.is_none_or(|limit| session.updated_ms < limit));
         let sized = old.map(|session| {
             let size = size(&session.id);
             (session, size)
@@ -151,11 +153,10 @@ mod tests {
 
     #[test]
     fn every_rule_that_is_said_must_name_a_session() {
-        let none = || Rules { before_ms: None, keep: None, larger_than: None, recent_since_ms: None };
+        let none = || Rules { before_ms: None, keep: None, larger_than: None };
         check(&Rules { keep: Some(3), ..none() }, &["ses_2", "ses_1"]);
         check(&Rules { before_ms: Some(300), ..none() }, &["ses_2", "ses_1"]);
         check(&Rules { larger_than: Some(7), ..none() }, &["ses_2", "ses_1"]);
         check(&Rules { keep: Some(1), before_ms: Some(400), larger_than: Some(8), ..none() }, &["ses_1"]);
-        check(&Rules { keep: Some(0), recent_since_ms: Some(150), ..none() }, &["ses_1"]);
     }
 }

@@ -151,7 +151,9 @@ fn rm_restore_and_the_trash() {
 fn prune_spares_what_was_touched_today_and_says_what_would_go() {
     let stage = used();
     stage.run(&["second task"]).expect_code(0);
-    session(&stage, &["prune", "--keep", "0"]).expect_code(0).expect_said(&["0 sessions"]);
+    session(&stage, &["prune", "--keep", "0"])
+        .expect_code(0)
+        .expect_said(&["0 sessions", "2 sessions of the last day"]);
     let dry = session(&stage, &["prune", "--keep", "1", "--recent", "--dry-run"]).expect_code(0);
     assert!(dry.stdout.contains("say hi") && !dry.stdout.contains("second"), "{}", dry.stdout);
     assert_eq!(ids(&stage).len(), 2);
@@ -185,17 +187,19 @@ fn a_session_whose_folder_is_gone_goes_on_elsewhere_when_told() {
     let stage = used();
     let id = ids(&stage).remove(0);
     let (old, new) = (stage.workspace.path(), stage.home.path().join("moved"));
-    std::fs::rename(&old, &new).unwrap();
     let resumed = |more: &[&str]| {
         let mut command = stage.run_command(&[&["--resume", &id], more].concat());
-        command.current_dir(&stage.home.path());
-        Ran::of(command)
+        command.current_dir(stage.home.path());
+        command
     };
-    resumed(&["go"]).expect_code(1).expect_said(&["moved or is gone", "--cwd DIR"]);
-    resumed(&["go", "--cwd", new.to_str().unwrap()]).expect_code(0).expect_said(&["from here on"]);
+    let (plain, moved) = (resumed(&["go"]), resumed(&["go", "--cwd", new.to_str().unwrap()]));
+    let again = resumed(&["and again"]);
+    std::fs::rename(&old, &new).unwrap();
+    Ran::of(plain).expect_code(1).expect_said(&["moved or is gone", "--cwd DIR"]);
+    Ran::of(moved).expect_code(0).expect_said(&["from here on"]);
     let told = stage.last_messages();
     assert!(told.last().unwrap().to_string().contains(new.to_str().unwrap()), "{told:?}");
-    resumed(&["and again"]).expect_code(0).expect_said(&["working in", "moved"]);
+    Ran::of(again).expect_code(0).expect_said(&["working in", "moved"]);
     std::fs::rename(new, old).unwrap();
 }
 

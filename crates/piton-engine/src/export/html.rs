@@ -138,6 +138,10 @@ fn input(call: &ToolCall) -> String {
         }),
         // Its output is the change.
         "edit" => Some(String::new()),
+        // All of it stands in the line above.
+        _ if input.as_object().is_some_and(|fields| fields.len() == 1) && telling(call).len() < 80 => {
+            Some(String::new())
+        }
         _ => None,
     }
     .unwrap_or_else(|| {

@@ -6,6 +6,7 @@
 
 use super::blobs;
 use super::error::Fault;
+use super::quick;
 use piton_core::event::{Event, Record, SCHEMA_VERSION};
 use piton_core::ids::{Seq, TimeMs};
 use rusqlite::{Connection, Row, params};
@@ -169,7 +170,7 @@ impl Sheet {
         }
         let event = match blobs.and_then(|folder| Some((folder, self.blob()?))) {
             Some((folder, name)) => serde_json::from_slice::<Event>(&blobs::get(folder, &name)?),
-            None => serde_json::from_str::<Event>(&self.body),
+            None => quick::event(&self.kind, &self.body),
         };
         let event = event.map_err(|error| Fault::damaged(format!("event {} is not readable: {error}", self.seq)))?;
         Ok(Record { seq: self.seq, at_ms: self.at_ms, event })
