@@ -4,6 +4,7 @@ use crate::ask::Questions;
 use crate::cli::{Format, RunArgs};
 use crate::cost;
 use crate::report;
+use crate::sessions;
 use crate::setup;
 use crate::surroundings::Surroundings;
 use crate::view::{self, TextView};
@@ -13,7 +14,7 @@ use piton_core::ids::SessionId;
 use piton_core::message::Part;
 use piton_engine::bus::{Published, Subscription};
 use piton_engine::engine::{Attendance, Engine, EngineError, Resumed, Session, TurnReport};
-use piton_engine::journal;
+use piton_engine::journal::{self, Summary};
 use serde_json::json;
 use std::io::Read;
 use std::path::Path;
@@ -45,16 +46,16 @@ pub(crate) async fn run(args: RunArgs, around: Surroundings) -> anyhow::Result<u
     let workspace = around.workspace(args.cwd.as_deref())?;
     let prompt = prompt(&args, &around)?;
     let engine = Engine::open(&around.data_dir);
-    let resumed = resumed_id(&args, &engine, &workspace)?;
-    let model = match &resumed {
-        Some(id) => model_of(&engine, id, &args, &workspace)?,
-        None => None,
+    let resumed = resumed_id(&args, &engine, &workspace, &around)?;
+    let (model, moved_to) = match &resumed {
+        Some(id) => what_it_had(&engine, id, &args, &workspace)?,
+        None => (None, None),
     };
     let mut settings = setup::settings(&args, model.as_deref(), &around, &workspace).await?;
     let attended = is_attended(&args, &around);
     settings.attendance = if attended { Attendance::Attended } else { Attendance::Unattended };
     let session = match resumed {
-        Some(id) => engine.resume(&id, settings)?,
+        Some(id) => engine.resume_in(&id, moved_to, settings)?,
         None => engine.create(&workspace, settings)?,
     };
     let shown = match args.format {
@@ -63,18 +64,34 @@ pub(crate) async fn run(args: RunArgs, around: Surroundings) -> anyhow::Result<u
         Format::StreamJson => Shown::StreamJson,
     };
     let at_rest = session.resumed() == Resumed::AtRest;
-    let prompt = prompt.or_else(|| at_rest.then(|| "Go on.".to_owned()));
+    // Of a new place the model hears with the next message.
+    let prompt = prompt.or_else(|| (at_rest || moved_to.is_some()).then(|| "Go on.".to_owned()));
     turn(session, prompt, shown, &args, attended).await
 }
 
-/// The model a session had. A session stays in its folder: one that was named besides must be that.
-fn model_of(engine: &Engine, id: &SessionId, args: &RunArgs, here: &Path) -> anyhow::Result<Option<String>> {
-    let summary = journal::summary(&engine.session_dir(id))?;
-    if Path::new(&summary.workspace) != here {
-        anyhow::ensure!(args.cwd.is_none(), "{id} works in {}; --cwd cannot move it", summary.workspace);
-        view::write_stderr(&format!("working in {}\n", summary.workspace));
+/// The model a session had, and where it goes on if not in its folder. It stays there as long as there is one: a folder
+/// that was named besides must be that. Where it is gone, the named one takes its place.
+fn what_it_had<'h>(
+    engine: &Engine,
+    id: &SessionId,
+    args: &RunArgs,
+    here: &'h Path,
+) -> anyhow::Result<(Option<String>, Option<&'h Path>)> {
+    let Summary { workspace, model, .. } = journal::summary(&engine.session_dir(id))?;
+    if Path::new(&workspace) == here {
+        return Ok((model, None));
     }
-    Ok(summary.model)
+    if Path::new(&workspace).is_dir() {
+        anyhow::ensure!(args.cwd.is_none(), "{id} works in {workspace}; --cwd cannot move it while that is there");
+        view::write_stderr(&format!("working in {workspace}\n"));
+        return Ok((model, None));
+    }
+    anyhow::ensure!(
+        args.cwd.is_some(),
+        "{id} worked in {workspace}, which was moved or is gone. Go on with it in another folder with --cwd DIR"
+    );
+    view::write_stderr(&format!("{workspace} is gone; working in {} from here on\n", here.display()));
+    Ok((model, Some(here)))
 }
 
 /// Prompts an open session and shows the turn until it is over.
@@ -95,17 +112,23 @@ async fn turn(
         }
     };
     let (id, dir, from) = (session.id().to_string(), session.dir().clone(), session.opened_at());
+    let exit_code = |report: &TurnReport| match stopped_by_term {
+        true => report::EXIT_TERMINATED,
+        false => report::exit_code(report.end),
+    };
+    if let Ok(report) = &result {
+        // Before the session is left, for that may wait a moment for its title. All of the turn is on record by now.
+        finish(&mut shown, report, &id, exit_code(report), args);
+        if let Shown::Text(view) = &mut shown
+            && view.has_missed_the_cache()
+            && let Some(line) = cost::miss_line(&dir, from)
+        {
+            view.note(&format!("{line}. See piton session cost {id}"));
+        }
+    }
     session.close().await;
     let report = result.with_context(|| format!("the session {id} cannot go on"))?;
-    let code = if stopped_by_term { report::EXIT_TERMINATED } else { report::exit_code(report.end) };
-    finish(&mut shown, &report, &id, code, args);
-    if let Shown::Text(view) = &mut shown
-        && view.has_missed_the_cache()
-        && let Some(line) = cost::miss_line(&dir, from)
-    {
-        view.note(&format!("{line}. See piton session cost {id}"));
-    }
-    Ok(code)
+    Ok(exit_code(&report))
 }
 
 /// Prompts a session, shows the turn in a view, and closes the session.
@@ -331,9 +354,16 @@ fn is_attended(args: &RunArgs, around: &Surroundings) -> bool {
 }
 
 /// The session to go on with, if any.
-pub(crate) fn resumed_id(args: &RunArgs, engine: &Engine, workspace: &Path) -> anyhow::Result<Option<SessionId>> {
-    if let Some(prefix) = &args.resume {
-        return Ok(Some(crate::sessions::find(engine, prefix)?));
+pub(crate) fn resumed_id(
+    args: &RunArgs,
+    engine: &Engine,
+    workspace: &Path,
+    around: &Surroundings,
+) -> anyhow::Result<Option<SessionId>> {
+    match args.resume.as_deref() {
+        Some("") => return Ok(Some(sessions::pick(engine, around, workspace)?)),
+        Some(name) => return Ok(Some(sessions::find(engine, around, name)?)),
+        None => {}
     }
     if !args.r#continue {
         return Ok(None);

@@ -25,6 +25,7 @@ use crate::journal::{Journal, JournalError, SessionDir};
 use crate::partial;
 use crate::prompt::{Permit, Prompts};
 use crate::rewind::{self, Plan, RewindError, Rewound, Scope};
+use crate::titles::Titling;
 use piton_core::call::{Outcome, Status};
 use piton_core::event::{
     Canceller, Decision, Delivery, Direction, Event, Moment, Record, Restore, Rewind, Subject, Verdict,
@@ -105,6 +106,7 @@ pub(crate) struct Driver {
     waiting: Vec<Waiter>,
     /// Who is to be told of a turn's end as soon as it is durable.
     ended: Vec<(Report, TurnReport)>,
+    titling: Titling,
     closing: bool,
     /// A command that takes its time; only while nothing else is under way.
     errand: Option<Command>,
@@ -145,6 +147,7 @@ impl Driver {
             started_here: HashSet::new(),
             waiting: Vec::new(),
             ended: Vec::new(),
+            titling: Titling::default(),
             closing: false,
             errand: None,
             snapshot_took: Duration::MAX,
@@ -162,6 +165,7 @@ impl Driver {
     /// The journal cannot be written: nothing may act any more, since nothing more can be recorded.
     fn break_off(&mut self, error: JournalError) {
         self.jobs.stop_all();
+        self.titling = Titling::default();
         self.bus.live(Live::Broken { error: error.to_string() });
         let error = Arc::new(error);
         let ended = self.ended.drain(..).map(|(report, _)| report);
@@ -194,6 +198,7 @@ impl Driver {
                 // `None`: the last handle was dropped.
                 command = self.inbox.recv(), if !self.closing => self.obey(command.unwrap_or(Command::Close)),
                 done = self.jobs.next() => self.take(done),
+                title = self.titling.next() => self.record(title),
             }
         }
     }
@@ -293,7 +298,7 @@ impl Driver {
     fn obey(&mut self, command: Command) {
         match command {
             Command::Speak { message, mut parts, delivery, report } => {
-                if self.session.transcript().len() == 0 && self.session.waiting().next().is_none() {
+                if self.session.is_new_here() {
                     let note = self.settings.environment_note.clone();
                     parts.splice(0..0, note.map(|text| Part::Note { text }));
                 }
@@ -357,6 +362,7 @@ impl Driver {
             let text = last_words(&self.session);
             let (turn, end, detail, spent) = (*turn, *end, detail.clone(), *spent);
             self.turn_ended(&TurnReport { turn, end, detail, spent, text });
+            self.titling.turn_ended(&self.session, end, self.settings.titles.as_ref());
         }
         self.staged.push(record);
     }
@@ -628,6 +634,9 @@ impl Driver {
 
     async fn leave(mut self) {
         self.waiting.clear();
+        if let Some(title) = self.titling.last().await {
+            self.record(title);
+        }
         let Some(journal) = self.journal.take() else { return };
         // Best effort: what was committed before is safe in any case.
         let last = tokio::task::spawn_blocking(move || journal.close(now_ms())).await.unwrap_or_default();

@@ -15,6 +15,7 @@ mod faults;
 mod money;
 mod options;
 mod robustness;
+mod sessions;
 mod run;
 mod stage;
 mod text_tools;

@@ -25,7 +25,10 @@ fn flags_reach_every_protocol_in_its_own_words() {
         ("openai-responses", json!({"temperature": 0.5, "max_output_tokens": 3000, "reasoning": {"effort": "low"}})),
         ("anthropic", json!({"max_tokens": 3000, "thinking": {"type": "enabled", "budget_tokens": 1976}})),
         ("google", json!({"generationConfig": {"maxOutputTokens": 3000, "temperature": 0.5}})),
-        ("ollama-native", json!({"options": {"num_predict": 3000, "temperature": 0.5}, "think": true})),
+        (
+            "ollama-native",
+            json!({"options": {"num_ctx": 16384, "num_predict": 3000, "temperature": 0.5}, "think": true}),
+        ),
     ] {
         let stage = stage(protocol);
         let config = google(&stage) + &ollama(&stage);
