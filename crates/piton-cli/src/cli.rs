@@ -30,7 +30,7 @@ pub(crate) enum Command {
     Undo(UndoArgs),
     /// Bring back what was taken back last
     Redo(RedoArgs),
-    /// List, show and remove sessions
+    /// List, show, name, export, fork, remove and repair sessions
     #[command(subcommand)]
     Session(SessionCommand),
     /// List the models that can be asked from here
@@ -77,7 +77,7 @@ pub(crate) struct RunArgs {
     /// Never run this tool (may be repeated)
     #[arg(long, value_name = "RULE")]
     pub(crate) deny: Vec<String>,
-    /// Folder to work in, instead of the current one (a session that is resumed stays in its own)
+    /// Folder to work in, instead of the current one. A session that is resumed stays in its own, unless that is gone
     #[arg(short = 'C', long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
     /// Stop after this many model replies; the last one sums up and calls no tools
@@ -95,8 +95,8 @@ pub(crate) struct RunArgs {
     /// Go on with the newest session of this folder; if another piton runs it, speak in it there
     #[arg(short, long, conflicts_with = "resume")]
     pub(crate) r#continue: bool,
-    /// Go on with this session (an id, or the beginning of one)
-    #[arg(short, long, value_name = "ID")]
+    /// Go on with this session (an id or the beginning of one, a title, last, -2); without one, choose from a list
+    #[arg(short, long, value_name = "ID", num_args = 0..=1, default_missing_value = "", allow_negative_numbers = true)]
     pub(crate) resume: Option<String>,
     /// What to print
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -148,8 +148,8 @@ pub(crate) struct UndoArgs {
     /// How many turns to take back
     #[arg(default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) turns: u32,
-    /// Of this session (an id, or the beginning of one), instead of the newest of this folder
-    #[arg(long, value_name = "ID")]
+    /// Of this session (an id or the beginning of one, a title, last, -2), instead of the newest of this folder
+    #[arg(long, allow_hyphen_values = true, value_name = "ID")]
     pub(crate) session: Option<String>,
     /// Only say what would be done
     #[arg(long)]
@@ -168,8 +168,8 @@ pub(crate) struct UndoArgs {
 /// `piton redo`.
 #[derive(Debug, Args)]
 pub(crate) struct RedoArgs {
-    /// Of this session (an id, or the beginning of one), instead of the newest of this folder
-    #[arg(long, value_name = "ID")]
+    /// Of this session (an id or the beginning of one, a title, last, -2), instead of the newest of this folder
+    #[arg(long, allow_hyphen_values = true, value_name = "ID")]
     pub(crate) session: Option<String>,
     /// Only say what would be done
     #[arg(long)]
@@ -179,25 +179,20 @@ pub(crate) struct RedoArgs {
     pub(crate) overwrite: bool,
 }
 
-/// `piton session …`.
+/// `piton session …`. A session is named by its id or the beginning of one, by its title or a piece of it, or by its
+/// place among those of this folder: `last` or `-1`, `-2`, …
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionCommand {
-    /// List sessions, newest first
-    List {
-        /// Only those of this folder
-        #[arg(short = 'C', long, value_name = "DIR")]
-        cwd: Option<PathBuf>,
-        /// At most this many
-        #[arg(short = 'n', long, default_value_t = 20)]
-        limit: usize,
-        /// One JSON object per session
-        #[arg(long)]
-        json: bool,
-    },
+    /// List the sessions of this folder and below it, newest first
+    List(ListArgs),
     /// Show a session: what was said and done
     Show {
-        /// The session's id, or the beginning of one
+        /// The session: an id or the beginning of one, a title, last, -2
+        #[arg(allow_negative_numbers = true)]
         id: String,
+        /// All of the tools' output, and what the model thought aloud
+        #[arg(long)]
+        full: bool,
         /// Every event, one JSON object per line
         #[arg(long)]
         json: bool,
@@ -220,35 +215,158 @@ pub(crate) enum SessionCommand {
     },
     /// What a session used and cost, step by step, and what the provider's cache did for it
     Cost {
-        /// The session's id, or the beginning of one
+        /// The session: an id or the beginning of one, a title, last, -2
+        #[arg(allow_negative_numbers = true)]
         id: String,
         /// One JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Remove a session for good, its journal included
-    Rm {
-        /// The session's id, or the beginning of one
-        id: String,
-    },
     /// Draw a session's turns, with those that were taken back
     Tree {
-        /// The session's id, or the beginning of one
+        /// The session: an id or the beginning of one, a title, last, -2
+        #[arg(allow_negative_numbers = true)]
         id: String,
     },
     /// Make a new session that goes on from where this one was
     Fork {
-        /// The session's id, or the beginning of one
+        /// The session: an id or the beginning of one, a title, last, -2
+        #[arg(allow_negative_numbers = true)]
         id: String,
         /// Where a turn ended (a number of `piton session tree`), instead of the end of the last one
         #[arg(long, value_name = "SEQ")]
         at: Option<u64>,
     },
-    /// Check a session's journal: holes, edits, damage
-    Verify {
-        /// The session's id, or the beginning of one
+    /// Give a session a title
+    Rename {
+        /// The session: an id or the beginning of one, a title, last, -2
+        #[arg(allow_negative_numbers = true)]
+        id: String,
+        /// The title; "" for the words of the first prompt again
+        title: String,
+    },
+    /// Write a session as one file: an HTML page or Markdown to read, JSON to import
+    Export(ExportArgs),
+    /// Make a session of an export in JSON, with the same events
+    Import {
+        /// The file; `-` is standard input
+        file: PathBuf,
+    },
+    /// Move sessions to the trash
+    Rm {
+        /// The sessions: ids or the beginnings of them, titles, last, -2
+        #[arg(required = true, allow_negative_numbers = true, value_name = "ID")]
+        ids: Vec<String>,
+    },
+    /// Bring a session back from the trash
+    Restore {
+        /// The session: an id or the beginning of one, a title
         id: String,
     },
+    /// List what is in the trash, or empty it
+    Trash {
+        /// Remove all of it for good
+        #[arg(long)]
+        empty: bool,
+        /// One JSON object per session
+        #[arg(long, conflicts_with = "empty")]
+        json: bool,
+    },
+    /// Move old or large sessions to the trash
+    Prune(PruneArgs),
+    /// Check a session's journal: holes, edits, damage
+    Verify {
+        /// The session: an id or the beginning of one, a title, last, -2
+        #[arg(allow_negative_numbers = true)]
+        id: String,
+    },
+    /// Make a new session of what can be read of a damaged one, which stays as it is
+    Repair {
+        /// The session's id, or the beginning of one
+        #[arg(allow_negative_numbers = true)]
+        id: String,
+    },
+}
+
+/// Whose sessions are meant.
+#[derive(Debug, Args)]
+pub(crate) struct Scope {
+    /// Those of this folder and below it, instead of the current one
+    #[arg(short = 'C', long, alias = "cwd", value_name = "DIR", conflicts_with = "all")]
+    pub(crate) project: Option<PathBuf>,
+    /// Those of every folder
+    #[arg(short, long)]
+    pub(crate) all: bool,
+}
+
+/// `piton session list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    #[command(flatten)]
+    pub(crate) scope: Scope,
+    /// Those in whose title, folder or prompts each of these words occurs
+    #[arg(short, long, value_name = "WORDS")]
+    pub(crate) search: Option<String>,
+    /// Those that were worked on since: 2026-11-01, or 7d for a week ago
+    #[arg(long, value_name = "DATE")]
+    pub(crate) since: Option<String>,
+    /// At most this many
+    #[arg(short = 'n', long, default_value_t = 20)]
+    pub(crate) limit: usize,
+    /// One JSON object per session
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `piton session export`.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// The session: an id or the beginning of one, a title, last, -2
+    #[arg(allow_negative_numbers = true)]
+    pub(crate) id: String,
+    /// What to write
+    #[arg(long, value_enum, default_value_t = ExportFormat::Html)]
+    pub(crate) format: ExportFormat,
+    /// Where to, instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Keep what looks like a key or another secret
+    #[arg(long)]
+    pub(crate) no_redact: bool,
+}
+
+/// What `piton session export` writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// Markdown
+    Md,
+    /// One page that needs nothing else
+    Html,
+    /// Every event, to be imported again
+    Json,
+}
+
+/// `piton session prune`. What is said must all be true of a session.
+#[derive(Debug, Args)]
+#[command(group(clap::ArgGroup::new("rule").args(["older_than", "keep", "larger_than"]).required(true).multiple(true)))]
+pub(crate) struct PruneArgs {
+    #[command(flatten)]
+    pub(crate) scope: Scope,
+    /// Those in which nothing happened for so long: 30d, 2w
+    #[arg(long, value_name = "SPAN")]
+    pub(crate) older_than: Option<String>,
+    /// All but so many of the newest
+    #[arg(long, value_name = "N")]
+    pub(crate) keep: Option<usize>,
+    /// Those that take more space than this: 200MB, 1.5G
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) larger_than: Option<String>,
+    /// Also those that were touched within the last day
+    #[arg(long)]
+    pub(crate) recent: bool,
+    /// Only say what would go
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 /// `piton auth …`.

@@ -4,7 +4,7 @@ use crate::report;
 use crate::view::{self, plural, thousands};
 use piton_core::budget::Bound;
 use piton_core::cache::{CacheLedger, Miss, Reading, SegmentKind};
-use piton_core::event::{Event, Record};
+use piton_core::event::{Event, Record, TitledBy};
 use piton_core::ids::{Seq, SessionId};
 use piton_core::limits::dollars;
 use piton_core::message::Usage;
@@ -22,6 +22,9 @@ struct Bill {
     #[serde(flatten)]
     sum: Sum,
     turns: Vec<Turn>,
+    /// What a model used to name the session, where one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<Sum>,
     models: Vec<ModelSum>,
     cache: Cache,
 }
@@ -129,18 +132,27 @@ impl Bill {
                     let (step, attempt, model) = (*step, *attempt, model.clone());
                     bill.add(Call { seq: record.seq, step, attempt, model, replied: false, sum, cache: None });
                 }
+                Event::TitleGiven { by: TitledBy::Model { model, usage, cost_micros }, .. } => {
+                    let sum = Sum::of(usage, *cost_micros, None);
+                    bill.count(model, &sum);
+                    bill.title.get_or_insert_default().add(&sum);
+                }
                 _ => {}
             }
         }
         bill
     }
 
-    fn add(&mut self, call: Call) {
-        self.sum.add(&call.sum);
-        match self.models.iter_mut().find(|known| known.model == call.model) {
-            Some(known) => known.sum.add(&call.sum),
-            None => self.models.push(ModelSum { model: call.model.clone(), sum: call.sum.clone() }),
+    fn count(&mut self, model: &str, sum: &Sum) {
+        self.sum.add(sum);
+        match self.models.iter_mut().find(|known| known.model == model) {
+            Some(known) => known.sum.add(sum),
+            None => self.models.push(ModelSum { model: model.to_owned(), sum: sum.clone() }),
         }
+    }
+
+    fn add(&mut self, call: Call) {
+        self.count(&call.model, &call.sum);
         if let Some(reading) = &call.cache {
             self.cache.add(reading);
         }
@@ -155,6 +167,9 @@ impl Bill {
         for turn in &self.turns {
             text.push_str(&format!("turn {:<3} {}\n", turn.turn, turn.sum.words()));
             turn.calls.iter().for_each(|call| text.push_str(&call.words()));
+        }
+        if let Some(title) = &self.title {
+            text.push_str(&format!("title    {}\n", title.words()));
         }
         if self.models.len() > 1 {
             for model in &self.models {

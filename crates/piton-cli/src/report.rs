@@ -8,6 +8,7 @@ use piton_engine::control::ControlError;
 use piton_engine::engine::{EngineError, TurnReport};
 use piton_engine::index::IndexError;
 use piton_engine::journal::JournalError;
+use piton_engine::shelf::ShelfError;
 use piton_models::provider::{OpenError, PROVIDERS};
 
 /// Something went wrong before or beside a turn.
@@ -85,8 +86,11 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     if let Some(error) = error.downcast_ref::<OpenError>() {
         return open_hint(error);
     }
-    if let Some(IndexError::NoSuch { .. } | IndexError::Ambiguous { .. }) = error.downcast_ref() {
-        return Some("`piton session list` names them.".to_owned());
+    match error.downcast_ref::<IndexError>() {
+        Some(IndexError::NoSuch { .. } | IndexError::TooFew { .. }) => {
+            return Some("`piton session list --all` names them, `piton session trash` what was removed.".to_owned());
+        }
+        Some(IndexError::Ambiguous { .. } | IndexError::Folder { .. } | IndexError::Database(_)) | None => {}
     }
     if let Some(ControlError::Unreachable { .. }) = error.downcast_ref() {
         return Some("Wait until it is done, or start a new session without --continue.".to_owned());
@@ -94,7 +98,10 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     let journal = error.downcast_ref::<JournalError>().or_else(|| match error.downcast_ref::<EngineError>() {
         Some(EngineError::Journal(error)) => Some(error),
         Some(EngineError::Broken(error)) => Some(error),
-        _ => None,
+        _ => match error.downcast_ref::<ShelfError>() {
+            Some(ShelfError::Journal(error)) => Some(error),
+            _ => None,
+        },
     });
     journal.and_then(journal_hint)
 }
@@ -130,7 +137,13 @@ fn journal_hint(error: &JournalError) -> Option<String> {
             Some("Wait until it is done, or start a new session without --continue.".to_owned())
         }
         JournalError::Newer { .. } => Some("Use that newer Piton for it; nothing was changed.".to_owned()),
-        JournalError::Damaged { .. } => Some("Other sessions are not affected.".to_owned()),
+        JournalError::Damaged { .. } => Some(
+            "Other sessions are not affected. `piton session repair ID` makes a new one of what can be read."
+                .to_owned(),
+        ),
+        JournalError::NoLocks { .. } => {
+            Some("Keep sessions on a disk of this machine, with PITON_DATA_DIR=DIR.".to_owned())
+        }
         JournalError::Full { .. } => Some("Free some space and go on with `piton run --continue`.".to_owned()),
         JournalError::ReadOnly { .. } | JournalError::Io { .. } => {
             Some("Make sure it can be written, or keep sessions elsewhere with PITON_DATA_DIR=DIR.".to_owned())

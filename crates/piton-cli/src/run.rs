@@ -5,6 +5,7 @@ use crate::cli::{Format, RunArgs};
 use crate::cost;
 use crate::follow::{self, Joined};
 use crate::report;
+use crate::sessions;
 use crate::setup;
 use crate::surroundings::Surroundings;
 use crate::view::{self, TextView};
@@ -14,7 +15,7 @@ use piton_core::ids::SessionId;
 use piton_core::message::Part;
 use piton_engine::bus::{Published, Subscription};
 use piton_engine::engine::{Attendance, Engine, EngineError, Resumed, Session, TurnReport};
-use piton_engine::journal::{self, JournalError};
+use piton_engine::journal::{self, JournalError, Summary};
 use serde_json::json;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -46,27 +47,27 @@ pub(crate) async fn run(args: RunArgs, around: Surroundings) -> anyhow::Result<u
     let workspace = around.workspace(args.cwd.as_deref())?;
     let mut prompt = prompt(&args, &around)?;
     let engine = Engine::open(&around.data_dir);
-    let resumed = resumed_id(&args, &engine, &workspace)?;
+    let resumed = resumed_id(&args, &engine, &workspace, &around)?;
     let mut shown = match args.format {
         Format::Text => Shown::Text(TextView::new(args.quiet, around.may_animate())),
         Format::Json => Shown::Json,
         Format::StreamJson => Shown::StreamJson,
     };
     loop {
-        let (mut model, mut place) = (None, workspace.clone());
+        let (mut model, mut place, mut is_moved) = (None, workspace.clone(), false);
         if let Some(id) = &resumed {
             match follow::join(&engine, id, prompt, &mut shown, &args).await? {
                 Joined::Over(code) => return Ok(code),
                 Joined::Alone(unsaid) => prompt = unsaid,
             }
-            (model, place) = found(&engine, id, &args, &workspace)?;
+            WhatItHad { model, place, is_moved } = what_it_had(&engine, id, &args, &workspace)?;
         }
         let mut settings = setup::settings(&args, model.as_deref(), &around, &place).await?;
         let snapshots = settings.snapshots.clone();
         let attended = is_attended(&args, &around);
         settings.attendance = if attended { Attendance::Attended } else { Attendance::Unattended };
         let opened = match &resumed {
-            Some(id) => engine.resume(id, settings),
+            Some(id) => engine.resume_in(id, is_moved.then_some(&*place), settings),
             None => engine.create(&workspace, settings),
         };
         let session = match opened {
@@ -75,7 +76,8 @@ pub(crate) async fn run(args: RunArgs, around: Surroundings) -> anyhow::Result<u
             opened => opened?,
         };
         let at_rest = session.resumed() == Resumed::AtRest;
-        let prompt = prompt.or_else(|| at_rest.then(|| "Go on.".to_owned()));
+        // Of a new place the model hears with the next message.
+        let prompt = prompt.or_else(|| (at_rest || is_moved).then(|| "Go on.".to_owned()));
         let code = turn(session, prompt, shown, &args, attended).await;
         if let Some(snapshots) = snapshots {
             // Housekeeping: what could not be done today is done another day.
@@ -85,14 +87,34 @@ pub(crate) async fn run(args: RunArgs, around: Surroundings) -> anyhow::Result<u
     }
 }
 
-/// The model a session had, and its folder. It stays there: one that was named besides must be that.
-fn found(engine: &Engine, id: &SessionId, args: &RunArgs, here: &Path) -> anyhow::Result<(Option<String>, PathBuf)> {
-    let summary = journal::summary(&engine.session_dir(id))?;
-    if Path::new(&summary.workspace) != here {
-        anyhow::ensure!(args.cwd.is_none(), "{id} works in {}; --cwd cannot move it", summary.workspace);
-        view::write_stderr(&format!("working in {}\n", summary.workspace));
+/// What a session that goes on was like.
+struct WhatItHad {
+    model: Option<String>,
+    /// Where it goes on.
+    place: PathBuf,
+    /// Whether that is another folder than it had.
+    is_moved: bool,
+}
+
+/// What a session had. It stays in its folder as long as there is one: a folder that was named besides must be that.
+/// Where it is gone, the named one takes its place.
+fn what_it_had(engine: &Engine, id: &SessionId, args: &RunArgs, here: &Path) -> anyhow::Result<WhatItHad> {
+    let Summary { workspace, model, .. } = journal::summary(&engine.session_dir(id))?;
+    let place = PathBuf::from(&workspace);
+    if place == here {
+        return Ok(WhatItHad { model, place, is_moved: false });
     }
-    Ok((summary.model, PathBuf::from(summary.workspace)))
+    if place.is_dir() {
+        anyhow::ensure!(args.cwd.is_none(), "{id} works in {workspace}; --cwd cannot move it while that is there");
+        view::write_stderr(&format!("working in {workspace}\n"));
+        return Ok(WhatItHad { model, place, is_moved: false });
+    }
+    anyhow::ensure!(
+        args.cwd.is_some(),
+        "{id} worked in {workspace}, which was moved or is gone. Go on with it in another folder with --cwd DIR"
+    );
+    view::write_stderr(&format!("{workspace} is gone; working in {} from here on\n", here.display()));
+    Ok(WhatItHad { model, place: here.to_owned(), is_moved: true })
 }
 
 /// Prompts an open session and shows the turn until it is over.
@@ -115,17 +137,23 @@ async fn turn(
         }
     };
     let (id, dir, from) = (session.id().to_string(), session.dir().clone(), session.opened_at());
+    let exit_code = |report: &TurnReport| match stopped_by_term {
+        true => report::EXIT_TERMINATED,
+        false => report::exit_code(report.end),
+    };
+    if let Ok(report) = &result {
+        // Before the session is left, for that may wait a moment for its title. All of the turn is on record by now.
+        finish(&mut shown, report, &id, exit_code(report), args);
+        if let Shown::Text(view) = &mut shown
+            && view.has_missed_the_cache()
+            && let Some(line) = cost::miss_line(&dir, from)
+        {
+            view.note(&format!("{line}. See piton session cost {id}"));
+        }
+    }
     session.close().await;
     let report = result.with_context(|| format!("the session {id} cannot go on"))?;
-    let code = if stopped_by_term { report::EXIT_TERMINATED } else { report::exit_code(report.end) };
-    finish(&mut shown, &report, &id, code, args);
-    if let Shown::Text(view) = &mut shown
-        && view.has_missed_the_cache()
-        && let Some(line) = cost::miss_line(&dir, from)
-    {
-        view.note(&format!("{line}. See piton session cost {id}"));
-    }
-    Ok(code)
+    Ok(exit_code(&report))
 }
 
 /// Prompts a session, shows the turn in a view, and closes the session.
@@ -370,9 +398,16 @@ fn is_attended(args: &RunArgs, around: &Surroundings) -> bool {
 }
 
 /// The session to go on with, if any.
-pub(crate) fn resumed_id(args: &RunArgs, engine: &Engine, workspace: &Path) -> anyhow::Result<Option<SessionId>> {
-    if let Some(prefix) = &args.resume {
-        return Ok(Some(crate::sessions::find(engine, prefix)?));
+pub(crate) fn resumed_id(
+    args: &RunArgs,
+    engine: &Engine,
+    workspace: &Path,
+    around: &Surroundings,
+) -> anyhow::Result<Option<SessionId>> {
+    match args.resume.as_deref() {
+        Some("") => return Ok(Some(sessions::pick(engine, around, workspace)?)),
+        Some(name) => return Ok(Some(sessions::find(engine, around, name)?)),
+        None => {}
     }
     if !args.r#continue {
         return Ok(None);

@@ -101,6 +101,10 @@ pub(crate) async fn settings(
         );
     }
     let mut settings = bare_settings(models.remove(0), around, workspace);
+    // What the command line sets is meant for the answers.
+    let plain = Answers { options: Options::default(), text_tools: None };
+    let titles = config.titles.model.as_deref().map(|said| named_model(said, &plain, &config, around));
+    settings.titles = titles.transpose().context("in [titles] of the configuration")?;
     settings.fallbacks = models;
     settings.policy = policy;
     settings.env = Arc::new(tool_environment(&around.vars, &config));
@@ -154,11 +158,8 @@ fn snapshots(around: &Surroundings, workspace: &Path) -> Option<Arc<Snapshots>> 
 /// and every other whose name ends in `_API_KEY`. `GITHUB_TOKEN` stays: git and gh are what agents work with. What the
 /// configuration lists in `keys_for_tools` stays too.
 pub(crate) fn tool_environment(vars: &BTreeMap<OsString, OsString>, config: &Config) -> BTreeMap<OsString, OsString> {
-    let configured = || config.providers.values().filter_map(|server| server.key_variable.as_deref());
-    let known = || PROVIDERS.iter().flat_map(|provider| provider.key_variables).copied();
-    let is_known = |name: &OsStr| known().chain(configured()).any(|key| name == key);
     let is_key =
-        |name: &OsStr| (is_known(name) && name != "GITHUB_TOKEN") || name.as_encoded_bytes().ends_with(b"_API_KEY");
+        |name: &OsStr| (is_of_provider(name, config) && name != "GITHUB_TOKEN") || has_ending(name, &["_API_KEY"]);
     let is_granted = |name: &OsStr| config.keys_for_tools.iter().any(|granted| name == granted.as_str());
     let is_kept =
         |name: &OsStr| is_granted(name) || !(is_key(name) || CLOUD_SECRETS.iter().any(|secret| name == *secret));
@@ -167,6 +168,23 @@ pub(crate) fn tool_environment(vars: &BTreeMap<OsString, OsString>, config: &Con
 
 /// What Bedrock's requests may be signed with.
 const CLOUD_SECRETS: [&str; 2] = ["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"];
+
+/// The values of our environment that nobody else should read: keys, and whatever is named like one.
+pub(crate) fn secrets(vars: &BTreeMap<OsString, OsString>, config: &Config) -> Vec<String> {
+    let endings = ["_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_ACCESS_KEY", "_PRIVATE_KEY"];
+    let is_secret = |name: &OsStr| is_of_provider(name, config) || has_ending(name, &endings);
+    vars.iter().filter(|(name, _)| is_secret(name)).filter_map(|(_, value)| value.to_str().map(str::to_owned)).collect()
+}
+
+/// Whether a provider has its key in this variable: one that is known, or one of the configuration.
+fn is_of_provider(name: &OsStr, config: &Config) -> bool {
+    let configured = config.providers.values().filter_map(|server| server.key_variable.as_deref());
+    PROVIDERS.iter().flat_map(|provider| provider.key_variables).copied().chain(configured).any(|key| name == key)
+}
+
+fn has_ending(name: &OsStr, endings: &[&str]) -> bool {
+    endings.iter().any(|ending| name.as_encoded_bytes().ends_with(ending.as_bytes()))
+}
 
 fn policy(args: &RunArgs, config: &Config) -> anyhow::Result<Policy> {
     let mut policy = Policy::piton();

@@ -52,7 +52,7 @@ pub(crate) async fn redo(args: RedoArgs, around: &Surroundings) -> anyhow::Resul
 async fn rewind(session: Option<&str>, wish: &Wish, around: &Surroundings) -> anyhow::Result<u8> {
     let engine = Engine::open(&around.data_dir);
     let id = match session {
-        Some(session) => sessions::find(&engine, session)?,
+        Some(session) => sessions::find(&engine, around, session)?,
         None => newest_here(&engine, around)?,
     };
     let summary = journal::summary(&engine.session_dir(&id))?;

@@ -4,13 +4,14 @@
 use crate::cost::MISS_WORTH_TELLING_MICROS;
 use crate::report;
 use anstyle::{AnsiColor, Style};
-use piton_core::call::{CallInput, Outcome, Status};
+use piton_core::call::{Outcome, Status};
 use piton_core::event::{Event, Record, Subject};
 use piton_core::ids::CallId;
 use piton_core::message::{Part, ToolCall};
 use piton_core::model::Delta;
 use piton_engine::bus::{Live, Published};
 use piton_engine::engine::TurnReport;
+use piton_engine::export::story;
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -269,7 +270,10 @@ impl TextView {
             | Event::RewindFinished { .. }
             | Event::CancelRequested { .. }
             | Event::DeadlinePassed {}
-            | Event::BudgetShort { .. } => {}
+            | Event::BudgetShort { .. }
+            | Event::TitleGiven { .. }
+            | Event::WorkspaceMoved { .. }
+            | Event::EventLost {} => {}
         }
     }
 
@@ -392,10 +396,7 @@ fn columns() -> usize {
 
 /// What a call is about, in one line.
 pub(crate) fn gist(call: &ToolCall) -> String {
-    let CallInput::Json(input) = &call.input else { return "(broken arguments)".to_owned() };
-    let telling = ["command", "path", "filePath", "file_path", "pattern"];
-    let text = telling.iter().find_map(|key| input.get(key)?.as_str()).map_or_else(|| input.to_string(), str::to_owned);
-    shorten(&text)
+    shorten(&story::telling(call))
 }
 
 /// The first line, cut to what a line can hold.

@@ -114,6 +114,16 @@ impl Batch {
         self
     }
 
+    /// Settles every open call with this outcome, whatever it was doing.
+    pub(crate) fn give_up(mut self, outcome: &Outcome) -> Self {
+        for entry in &mut self.calls {
+            if !matches!(entry.state, CallState::Settled { .. }) {
+                entry.state = CallState::Settled { outcome: outcome.clone(), ran: false };
+            }
+        }
+        self
+    }
+
     /// Lets the rules see every call again that has not begun, except those that a person has allowed: who goes on with
     /// the turn has rules of its own.
     pub(crate) fn judge_again(mut self) -> Self {

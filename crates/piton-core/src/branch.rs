@@ -143,7 +143,8 @@ fn parents(records: &[Record]) -> Vec<usize> {
     records.iter().enumerate().map(parent).collect()
 }
 
-fn moved_to(event: &Event) -> Option<Seq> {
+/// Where an event moves the head, if it does.
+pub fn moved_to(event: &Event) -> Option<Seq> {
     match event {
         Event::RewindFinished { rewind, .. } => rewind.to,
         _ => None,

@@ -13,9 +13,10 @@ use crate::model::{ModelError, Reply};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The version of this vocabulary, stored beside every event. It rises when an older Piton could misread a newer event;
-/// a reader upgrades older events as it reads them and refuses newer ones.
-pub const SCHEMA_VERSION: u32 = 1;
+/// The version of this vocabulary. It rises when an older Piton could misread a newer event; a reader upgrades older
+/// events as it reads them and refuses newer ones. Beside every event stands the version that it needs
+/// ([`Event::since`]), so that an older Piton goes on reading sessions in which nothing newer has happened.
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// An event in its place.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -279,6 +280,20 @@ pub enum Event {
         /// What would have been needed, and what is left.
         detail: String,
     },
+    /// The session has another title from here on.
+    TitleGiven {
+        /// One line; empty for the first prompt's words again.
+        title: String,
+        /// Who chose it.
+        by: TitledBy,
+    },
+    /// The session works in another folder from here on: the one before was moved or is gone.
+    WorkspaceMoved {
+        /// The folder, absolute.
+        workspace: String,
+    },
+    /// Here stood an event that could not be read when the session was repaired. What was under way is over.
+    EventLost {},
     /// The turn is over.
     TurnEnded {
         /// Which turn.
@@ -300,6 +315,25 @@ pub struct Origin {
     pub session: SessionId,
     /// The position in it.
     pub seq: Seq,
+}
+
+/// Who chose a title.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TitledBy {
+    /// A person.
+    User,
+    /// A small model, after the first turn.
+    Model {
+        /// `provider/model`.
+        model: String,
+        /// What it used. Not part of any turn.
+        #[serde(default)]
+        usage: Usage,
+        /// What it cost, in millionths of a US dollar, where the price is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost_micros: Option<u64>,
+    },
 }
 
 /// When the model shall hear a message that arrives during a turn.
@@ -482,6 +516,20 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl Event {
+    /// The first version of the vocabulary that knows this event.
+    pub fn since(&self) -> u32 {
+        match self {
+            Self::SnapshotTaken { .. }
+            | Self::RewindStarted { .. }
+            | Self::RewindFinished { .. }
+            | Self::BudgetShort { .. }
+            | Self::TitleGiven { .. }
+            | Self::WorkspaceMoved { .. }
+            | Self::EventLost {} => 2,
+            _ => 1,
+        }
+    }
+
     /// The `type` this event has in JSON and in the journal's `kind` column.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -512,6 +560,9 @@ impl Event {
             Self::CancelRequested { .. } => "cancel_requested",
             Self::DeadlinePassed {} => "deadline_passed",
             Self::BudgetShort { .. } => "budget_short",
+            Self::TitleGiven { .. } => "title_given",
+            Self::WorkspaceMoved { .. } => "workspace_moved",
+            Self::EventLost {} => "event_lost",
             Self::TurnEnded { .. } => "turn_ended",
         }
     }

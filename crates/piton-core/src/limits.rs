@@ -38,6 +38,8 @@ pub const STREAM_KEEP_ALIVE_MS: u64 = 600_000;
 pub const BASH_DEFAULT_MS: u64 = 120_000;
 /// The most time a model may give a shell command, in milliseconds.
 pub const BASH_MAX_MS: u64 = 600_000;
+/// The longest that leaving a session waits for its title, in milliseconds: a small model mostly has it by then.
+pub const TITLE_GRACE_MS: u64 = 2_000;
 
 /// Tokens of reply that a budget must leave for a call to be worth making: room for an edit or an answer.
 pub const MIN_REPLY_TOKENS: u32 = 1_000;

@@ -134,6 +134,8 @@ impl Session {
             id: SessionId::from(""),
             workspace: String::new(),
             parent: None,
+            title: None,
+            is_new_here: true,
             transcript: Vec::new(),
             heard: HashSet::new(),
             waiting: VecDeque::new(),
@@ -161,9 +163,10 @@ impl Session {
         session
     }
 
-    /// An event of another branch: only numbers and ids that were given out stay given out.
+    /// An event of another branch: numbers and ids that were given out stay given out, and what is said of the session
+    /// as a whole holds on every branch.
     fn pass_over(&mut self, record: &Record) {
-        self.work.remember_rewind(record);
+        self.work.remember(record);
         match &record.event {
             Event::UserSpoke { message, .. } => drop(self.work.heard.insert(message.clone())),
             Event::TurnStarted { turn, .. } => self.work.turns = self.work.turns.max(*turn),
@@ -175,7 +178,7 @@ impl Session {
     /// Takes one event in. Every event is accepted in every phase; one that comes too late changes nothing. After an
     /// event that moves the head ([`Event::RewindFinished`] with a `to`) the state is [`Session::fold`] of the journal.
     pub fn apply(&mut self, record: &Record) {
-        self.work.remember_rewind(record);
+        self.work.remember(record);
         let phase = std::mem::replace(&mut self.phase, Phase::Idle);
         self.phase = phase.step(&mut self.work, record);
     }
@@ -271,6 +274,16 @@ impl Session {
     /// Where the session comes from, if from another.
     pub fn parent(&self) -> Option<&Origin> {
         self.work.parent.as_ref()
+    }
+
+    /// The title it was given, by a person or a model.
+    pub fn title(&self) -> Option<&str> {
+        self.work.title.as_deref()
+    }
+
+    /// Whether nothing was said yet since it works in this folder: the model knows nothing of the place.
+    pub fn is_new_here(&self) -> bool {
+        self.work.is_new_here
     }
 
     /// What the model sees of the conversation, in order.
@@ -458,7 +471,15 @@ impl Phase {
                 work.begin(session, workspace, parent.as_ref());
                 phase
             }
-            (phase, Event::WriterOpened { .. } | Event::WriterClosed {} | Event::RewindStarted { .. }) => phase,
+            (
+                phase,
+                Event::WriterOpened { .. }
+                | Event::WriterClosed {}
+                | Event::RewindStarted { .. }
+                | Event::TitleGiven { .. }
+                | Event::WorkspaceMoved { .. },
+            ) => phase,
+            (phase, Event::EventLost {}) => phase.break_off(work, record.seq),
             (Phase::Idle | Phase::Held | Due, Event::RewindFinished { rewind, .. }) => work.rewound(rewind, record.seq),
             (phase, Event::UserSpoke { message, parts, delivery }) => work.hear(phase, message, parts, *delivery),
             (phase, Event::CancelRequested { by }) => phase.stop(work, &canceled(by), record.seq),
@@ -552,6 +573,9 @@ impl Phase {
             | Event::CompactionFinished { .. }
             | Event::CompactionFailed { .. }
             | Event::BudgetShort { .. }
+            | Event::TitleGiven { .. }
+            | Event::WorkspaceMoved { .. }
+            | Event::EventLost {}
             | Event::RewindFinished { .. }
             | Event::TurnEnded { .. }
             | Event::RewindStarted { .. }
@@ -600,6 +624,17 @@ impl Phase {
             }
             Self::Ending(first) => Self::Ending(first),
         }
+    }
+
+    /// What is under way cannot be known to its end: its calls are answered so, and nothing of it goes on.
+    fn break_off(self, work: &mut Work, seq: Seq) -> Self {
+        if let Self::RunningTools(batch, _) = self {
+            let text = "[interrupted] What came of this call was lost when the session's journal was damaged.";
+            work.settle(batch.give_up(&Outcome::new(Status::Interrupted, text)), After::Answered, seq);
+        } else if matches!(self, Self::Due | Self::Held) {
+            return self;
+        }
+        if work.waiting.is_empty() { Self::Idle } else { Self::Held }
     }
 
     fn out_of_time(work: &Work) -> self::Ending {

@@ -37,6 +37,9 @@ pub struct Config {
     /// Environment variables with keys that tools' processes see all the same.
     #[serde(default)]
     pub keys_for_tools: Vec<String>,
+    /// Who names sessions.
+    #[serde(default)]
+    pub titles: Titles,
     /// What to do with calls of a tool: `bash = "allow"`. `*` is every tool.
     #[serde(default)]
     pub permission: BTreeMap<String, Action>,
@@ -84,6 +87,14 @@ pub struct Http {
     pub no_proxy: Option<String>,
     /// A file of certificates (PEM) to trust besides those of the machine.
     pub ca_file: Option<String>,
+}
+
+/// The `[titles]` table.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Titles {
+    /// The small model that names a session after its first turn, as `provider/name`. Without one, no model is asked.
+    pub model: Option<String>,
 }
 
 /// A `[providers.NAME]` table.

@@ -26,6 +26,7 @@ use crate::journal::{Journal, JournalError, SessionDir};
 use crate::partial;
 use crate::prompt::{Permit, Prompts};
 use crate::rewind::{self, Plan, RewindError, Rewound, Scope};
+use crate::titles::Titling;
 use piton_core::call::{Outcome, Status};
 use piton_core::event::{
     Canceller, Decision, Delivery, Direction, Event, Moment, Record, Restore, Rewind, Subject, Verdict,
@@ -134,6 +135,7 @@ pub(crate) struct Driver {
     /// Who is to be told of a turn's end as soon as it is durable.
     ended: Vec<(Waiter, TurnReport)>,
     leaving_when_answered: bool,
+    titling: Titling,
     closing: bool,
     /// A command that takes its time; only while nothing else is under way.
     errand: Option<Command>,
@@ -187,6 +189,7 @@ impl Driver {
             waiting: Vec::new(),
             ended: Vec::new(),
             leaving_when_answered: false,
+            titling: Titling::default(),
             closing: false,
             errand: None,
             snapshot_took: Duration::MAX,
@@ -204,6 +207,7 @@ impl Driver {
     /// The journal cannot be written: nothing may act any more, since nothing more can be recorded.
     fn break_off(&mut self, error: JournalError) {
         self.jobs.stop_all();
+        self.titling = Titling::default();
         self.bus.live(Live::Broken { error: error.to_string() });
         let error = Arc::new(error);
         let ended = self.ended.drain(..).map(|(waiter, _)| waiter);
@@ -240,6 +244,7 @@ impl Driver {
                 // `None`: the last handle was dropped.
                 command = self.inbox.recv(), if !self.closing => self.obey(command.unwrap_or(Command::Close)),
                 done = self.jobs.next() => self.take(done),
+                title = self.titling.next() => self.record(title),
             }
         }
     }
@@ -342,7 +347,7 @@ impl Driver {
                 self.wait_for_turn(Waiter { message: Some(message), from, report });
             }
             Command::Speak { message, mut parts, delivery, from, report } => {
-                if self.session.transcript().len() == 0 && self.session.waiting().next().is_none() {
+                if self.session.is_new_here() {
                     let note = self.settings.environment_note.clone();
                     parts.splice(0..0, note.map(|text| Part::Note { text }));
                 }
@@ -421,6 +426,7 @@ impl Driver {
         self.prompts.hear(&record);
         if let Some(report) = TurnReport::of(&self.session, &record.event) {
             self.turn_ended(&report);
+            self.titling.turn_ended(&self.session, report.end, self.settings.titles.as_ref());
         }
         self.staged.push(record);
     }
@@ -712,6 +718,9 @@ impl Driver {
         let mut door = std::mem::replace(&mut self.door, Door::Left);
         if let Door::Open(server) = &mut door {
             server.shut().await;
+        }
+        if let Some(title) = self.titling.last().await {
+            self.record(title);
         }
         let Some(journal) = self.journal.take() else { return };
         // Best effort: what was committed before is safe in any case.

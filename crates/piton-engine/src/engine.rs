@@ -60,7 +60,9 @@ pub struct Settings {
     pub shares_runtime: bool,
     /// Where the workspace is put down before it is changed, so that turns can be taken back; without it, they cannot.
     pub snapshots: Option<Arc<Snapshots>>,
-    /// Words in front of the session's first message, for the model only.
+    /// Who names a session when its first turn is over; without one, nobody is asked and the first prompt's words do.
+    pub titles: Option<Arc<dyn Model>>,
+    /// Words in front of the first message in a workspace, for the model only.
     pub environment_note: Option<String>,
 }
 
@@ -151,6 +153,7 @@ impl Settings {
             tool_limits: ToolLimits::default(),
             shares_runtime: true,
             snapshots: None,
+            titles: None,
             environment_note: None,
         }
     }
@@ -164,6 +167,11 @@ impl Engine {
     /// An engine over a data folder (`~/.local/share/piton` for the `piton` binary). Nothing is read or written yet.
     pub fn open(data_dir: impl Into<PathBuf>) -> Self {
         Self { data_dir: data_dir.into() }
+    }
+
+    /// The folder of everything.
+    pub fn data_dir(&self) -> &Path {
+        &self.data_dir
     }
 
     /// Where sessions lie, one folder each.
@@ -196,7 +204,19 @@ impl Engine {
     pub fn create(&self, workspace: &Path, settings: Settings) -> Result<Session, EngineError> {
         let id = new_session_id();
         let dir = self.session_dir(&id);
-        let mut journal = Journal::create(&dir, opening())?;
+        let journal = Journal::create(&dir, opening())?;
+        Ok(Self::begin(&id, dir, journal, workspace, settings))
+    }
+
+    /// The same with a journal in memory: nothing of it outlives this process, and no other can see it. To measure what
+    /// durability costs.
+    pub fn create_in_memory(&self, workspace: &Path, settings: Settings) -> Session {
+        let id = new_session_id();
+        let dir = self.session_dir(&id);
+        Self::begin(&id, dir, Journal::in_memory(), workspace, settings)
+    }
+
+    fn begin(id: &SessionId, dir: SessionDir, mut journal: Journal, workspace: &Path, settings: Settings) -> Session {
         let started = Event::SessionStarted {
             session: id.clone(),
             workspace: workspace.to_string_lossy().into_owned(),
@@ -206,18 +226,35 @@ impl Engine {
         let opened = journal.opened();
         let staged = vec![journal.stage(now_ms(), started), journal.stage(now_ms(), opened)];
         let session = turn::Session::fold(&staged);
-        let prompts = Prompts::new(&staged);
-        Ok(drive(dir, journal, session, staged, prompts, settings, FileLedger::default()))
+        let mut prompts = Prompts::default();
+        staged.iter().for_each(|record| prompts.hear(record));
+        drive(dir, journal, session, staged, prompts, settings, FileLedger::default())
     }
 
     /// Opens a session again. What was under way goes on with the next prompt, or with [`Session::go_on`].
     pub fn resume(&self, id: &SessionId, settings: Settings) -> Result<Session, EngineError> {
+        self.resume_in(id, None, settings)
+    }
+
+    /// The same, in another workspace from here on where one is given: the one before was moved or is gone.
+    pub fn resume_in(
+        &self,
+        id: &SessionId,
+        workspace: Option<&Path>,
+        settings: Settings,
+    ) -> Result<Session, EngineError> {
         let dir = self.session_dir(id);
-        let (journal, records) = Journal::open(&dir, opening())?;
-        let session = turn::Session::fold(&records);
-        let ledger = FileLedger::default();
-        remember_files(&records, &ledger);
-        Ok(drive(dir, journal, session, Vec::new(), Prompts::new(&records), settings, ledger))
+        let (mut prompts, ledger) = (Prompts::default(), FileLedger::default());
+        let (mut journal, mut session) = Journal::resume(&dir, opening(), |record| {
+            prompts.hear(record);
+            remember_file(record, &ledger);
+        })?;
+        let moved = workspace.map(|workspace| {
+            let workspace = workspace.to_string_lossy().into_owned();
+            journal.stage(now_ms(), Event::WorkspaceMoved { workspace })
+        });
+        moved.iter().for_each(|record| session.apply(record));
+        Ok(drive(dir, journal, session, moved.into_iter().collect(), prompts, settings, ledger))
     }
 }
 
@@ -377,15 +414,13 @@ fn drive(
     Session { driver: Arc::new(tokio::sync::Mutex::new(Some(driver))), ..handle }
 }
 
-/// Restores what the model knows of files from the outcomes on record, so that a resumed session may edit what the
+/// Restores what the model knows of a file from an outcome on record, so that a resumed session may edit what the
 /// session before had read.
-fn remember_files(records: &[Record], ledger: &FileLedger) {
-    for record in records {
-        let Event::CallSettled { outcome, .. } = &record.event else { continue };
-        let text = |key: &str| outcome.metadata.get(key).and_then(|value| value.as_str());
-        if let (Some(path), Some(hash)) = (text("path"), text("hash")) {
-            ledger.restore(Path::new(path), hash);
-        }
+fn remember_file(record: &Record, ledger: &FileLedger) {
+    let Event::CallSettled { outcome, .. } = &record.event else { return };
+    let text = |key: &str| outcome.metadata.get(key).and_then(|value| value.as_str());
+    if let (Some(path), Some(hash)) = (text("path"), text("hash")) {
+        ledger.restore(Path::new(path), hash);
     }
 }
 

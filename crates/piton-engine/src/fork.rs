@@ -55,12 +55,15 @@ impl Engine {
     }
 }
 
-/// Stages the events of a path up to `cut` as those of another session.
+/// Stages the events of a path up to `cut` as those of another session, with whatever holds on every path: the fork is
+/// called as the other session is now, and works where that works now.
 fn copy(records: &[Record], cut: Seq, fork: &SessionId, of: &SessionId, journal: &mut Journal) {
     let path = Path::of(records);
     // The new position of each old event that was copied, in order.
     let mut places: Vec<(Seq, Seq)> = Vec::new();
-    for record in records.iter().filter(|record| record.seq <= cut && path.contains(record.seq)) {
+    let holds_everywhere = |event: &Event| matches!(event, Event::TitleGiven { .. } | Event::WorkspaceMoved { .. });
+    let counts = |record: &&Record| record.seq <= cut && path.contains(record.seq) || holds_everywhere(&record.event);
+    for record in records.iter().filter(counts) {
         let event = match &record.event {
             Event::SessionStarted { workspace, .. } => Event::SessionStarted {
                 session: fork.clone(),
@@ -93,7 +96,7 @@ fn copy(records: &[Record], cut: Seq, fork: &SessionId, of: &SessionId, journal:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use piton_core::event::{Delivery, Direction, Rewind, Spent, StepKind, Trigger, TurnEnd};
+    use piton_core::event::{Delivery, Direction, Rewind, Spent, StepKind, TitledBy, Trigger, TurnEnd};
     use piton_core::ids::MessageId;
     use piton_core::limits::Policy;
     use piton_core::message::{FinishReason, Part, Usage};
@@ -156,8 +159,15 @@ mod tests {
             journal.stage(0, event);
         }
         journal.stage(0, compacted);
+        journal.stage(0, Event::TitleGiven { title: "ours".into(), by: TitledBy::User });
+        journal.stage(0, Event::WorkspaceMoved { workspace: "/v".into() });
         journal.commit().expect("a commit");
         journal.close(0);
+
+        let old = journal::read_session(&engine.session_dir(&id)).expect("its journal");
+        let (journal, session) = Journal::resume(&engine.session_dir(&id), opening(), |_| {}).expect("its journal");
+        assert_eq!(session, Session::fold(&[old, vec![journal.read(23, 1).expect("the newest")[0].clone()]].concat()));
+        drop(journal);
 
         let fork = engine.fork(&id, None).expect("a fork");
         let records = journal::read_session(&engine.session_dir(&fork)).expect("its journal");
@@ -169,7 +179,9 @@ mod tests {
 
         let earlier = engine.fork(&id, Some(7)).expect("a fork");
         let records = journal::read_session(&engine.session_dir(&earlier)).expect("its journal");
-        assert_eq!(words(&Session::fold(&records)), ["go", "first"]);
+        let session = Session::fold(&records);
+        assert_eq!(words(&session), ["go", "first"]);
+        assert_eq!((session.title(), session.workspace()), (Some("ours"), "/v"), "what holds everywhere comes along");
         assert!(matches!(engine.fork(&id, Some(9)), Err(ForkError::NotAtRest { at: 9, ends }) if ends == [7, 20]));
     }
 }

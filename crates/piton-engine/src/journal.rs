@@ -22,8 +22,10 @@ mod dir;
 mod error;
 mod lock;
 mod projection;
+mod quick;
 mod reader;
 mod rows;
+mod salvage;
 mod schema;
 mod summary;
 #[cfg(test)]
@@ -32,13 +34,17 @@ mod tests;
 pub use dir::SessionDir;
 use error::Fault;
 pub use error::{JournalError, Kept};
-pub use lock::{is_held, writer_of};
-pub use reader::{Flaw, Reader, Verdict, of_kind, read_session, summary, tail, verify};
+pub use lock::{Held, hold, is_held, writer_of};
+pub use reader::{Flaw, Reader, Verdict, of_kind, read_session, summary, summary_and_prompts, tail, verify};
+pub use salvage::Salvage;
+pub(crate) use salvage::salvage;
 pub use summary::{Activity, Summary};
 
 use lock::Lock;
+use piton_core::branch;
 use piton_core::event::{Event, Record};
 use piton_core::ids::{Seq, TimeMs};
+use piton_core::turn::Session;
 use rows::Head;
 use rusqlite::{Connection, TransactionBehavior};
 use schema::{Found, MIGRATIONS, Migration};
@@ -91,10 +97,57 @@ impl Journal {
         Self::create_in(dir, opening).map_err(|fault| fault.explain(&db, 0))
     }
 
+    /// Makes a session of events that happened elsewhere (an import, a repair): all of them or none, in their places and
+    /// with their times. The first must be [`Event::SessionStarted`]. Leaves it closed; its folder must be new.
+    pub fn adopt(dir: &SessionDir, opening: Opening, records: Vec<Record>) -> Result<(), JournalError> {
+        debug_assert!(records.iter().zip(1..).all(|(record, seq)| record.seq == seq), "no place is empty");
+        let mut journal = Self::create(dir, opening)?;
+        // Whoever opens it next comes after every writer that the events name.
+        let epochs = records.iter().map(|record| match record.event {
+            Event::WriterOpened { epoch, .. } => epoch,
+            _ => 1,
+        });
+        journal.epoch = epochs.max().unwrap_or(1);
+        journal.staged = records;
+        journal.commit()?;
+        let _ = journal.conn.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
+        Ok(())
+    }
+
     /// Takes the lock of an existing session, upgrades its tables if they are old, and makes it durable that this
     /// process is the writer now ([`Event::WriterOpened`]). Returns all events, that one included.
     pub fn open(dir: &SessionDir, opening: Opening) -> Result<(Self, Vec<Record>), JournalError> {
-        Self::open_with(dir, opening, MIGRATIONS)
+        let mut records = Vec::new();
+        let journal = Self::open_each(dir, opening, |record| records.push(record.clone()))?;
+        Ok((journal, records))
+    }
+
+    /// The same, and the events one by one instead of all at once: a long session is read in little memory.
+    pub fn open_each(dir: &SessionDir, opening: Opening, mut visit: impl FnMut(&Record)) -> Result<Self, JournalError> {
+        let (journal, opened) = Self::open_with(dir, opening, MIGRATIONS, &mut visit)?;
+        visit(&opened);
+        Ok(journal)
+    }
+
+    /// Opens a session and folds it; `visit` sees all of its events, one by one. Where turns were taken back, which
+    /// events count is only known at the end: then they are all read once more.
+    pub fn resume(
+        dir: &SessionDir,
+        opening: Opening,
+        mut visit: impl FnMut(&Record),
+    ) -> Result<(Self, Session), JournalError> {
+        let (mut session, mut has_branches) = (Session::new(), false);
+        let journal = Self::open_each(dir, opening, |record| {
+            has_branches |= branch::moved_to(&record.event).is_some();
+            if !has_branches {
+                session.apply(record);
+            }
+            visit(record);
+        })?;
+        if has_branches {
+            session = Session::fold(&journal.read(1, usize::MAX)?);
+        }
+        Ok((journal, session))
     }
 
     /// A journal that lasts as long as this value. For tests, and to measure what durability costs.
@@ -206,16 +259,22 @@ impl Journal {
         dir: &SessionDir,
         opening: Opening,
         migrations: &[Migration],
-    ) -> Result<(Self, Vec<Record>), JournalError> {
+        visit: &mut dyn FnMut(&Record),
+    ) -> Result<(Self, Record), JournalError> {
         let db = dir.journal_db();
-        let (mut journal, mut records) = Self::load(dir, opening, migrations).map_err(|fault| fault.explain(&db, 0))?;
+        let loaded = Self::load(dir, opening, migrations, visit);
+        let mut journal = loaded.map_err(|fault| fault.explain(&db, 0))?;
         let opened = journal.stage(journal.opening.now_ms, journal.opened());
         journal.commit()?;
-        records.push(opened);
-        Ok((journal, records))
+        Ok((journal, opened))
     }
 
-    fn load(dir: &SessionDir, opening: Opening, migrations: &[Migration]) -> Result<(Self, Vec<Record>), Fault> {
+    fn load(
+        dir: &SessionDir,
+        opening: Opening,
+        migrations: &[Migration],
+        visit: &mut dyn FnMut(&Record),
+    ) -> Result<Self, Fault> {
         let (db, blobs) = (dir.journal_db(), dir.blobs());
         // Before the lock, so that a folder that holds nothing is not given one.
         if !db.exists() {
@@ -224,7 +283,7 @@ impl Journal {
         let lock = Lock::take(&dir.lock(), opening.pid)?;
         let (mut conn, found) = schema::open_to_write(&db, migrations)?;
         let Found::Version(version) = found else { return Err(Fault::NotFound) };
-        let records = rows::read(&conn, Some(&blobs), 1, usize::MAX)?;
+        rows::each_record(&conn, Some(&blobs), 1, usize::MAX, visit)?;
         schema::upgrade(&mut conn, &db, Some(&blobs), version, migrations)?;
         let (epoch, last_seq): (u64, Seq) =
             conn.query_row("SELECT epoch, last_seq FROM writer", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -235,7 +294,7 @@ impl Journal {
         schema::fold_on_close(&conn)?;
         let mut journal = Self::new(conn, Some((dir.clone(), lock)), opening);
         (journal.standing, journal.epoch, journal.head) = (Standing::Heir { of: epoch }, epoch + 1, head);
-        Ok((journal, records))
+        Ok(journal)
     }
 
     fn write_staged(&mut self) -> Result<Head, Fault> {

@@ -17,6 +17,7 @@ const IMAGE_TOKENS: u64 = 10_000;
 const AROUND_PART_TOKENS: u64 = 32;
 
 /// The prompts of a session: what was sent, and what is about to be.
+#[derive(Default)]
 pub(crate) struct Prompts {
     ledger: CacheLedger,
     frame: Option<(String, Segment)>,
@@ -40,12 +41,7 @@ pub(crate) enum Permit {
 }
 
 impl Prompts {
-    /// The prompts of a session with this past.
-    pub(crate) fn new(records: &[Record]) -> Self {
-        Self { ledger: CacheLedger::fold(records), frame: None, messages: Vec::new(), call: None }
-    }
-
-    /// Takes notice of what happened.
+    /// Takes notice of what happened; of all of it, whatever was taken back.
     pub(crate) fn hear(&mut self, record: &Record) {
         self.ledger.apply(record);
     }
@@ -118,7 +114,7 @@ impl Prompts {
 
 /// What a call cost, where its price is known and its tokens were counted. A model that costs nothing costs that much
 /// uncounted, too.
-fn cost(model: &dyn Model, usage: &Usage) -> Option<u64> {
+pub(crate) fn cost(model: &dyn Model, usage: &Usage) -> Option<u64> {
     let price = model.price()?;
     (usage.input_tokens > 0 || price.is_free()).then(|| price.cost_micros(usage))
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::cell::OnceCell;
 use std::fs::File;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,9 @@ pub(super) const MEASURES: &[(&str, Measure)] = &[
     ("first_request", first_request),
     ("decode", decode),
     ("snapshot", snapshot),
+    ("list_10000", list_10000),
+    ("open_10000", open_10000),
+    ("journal_step", journal_step),
 ];
 
 /// How often a run of a few milliseconds is repeated.
@@ -234,16 +237,14 @@ fn first_request(stage: &Stage) -> anyhow::Result<Vec<Row>> {
 }
 
 fn decode(_: &Stage) -> anyhow::Result<Vec<Row>> {
-    let text = run_example("piton-models", "decode_speed")?;
-    let speeds: Vec<f64> =
-        text.lines().map(str::parse).collect::<Result<_, _>>().context("decode_speed prints no numbers")?;
+    let speeds = numbers("piton-models", "decode_speed", &[])?;
     ensure!(!speeds.is_empty(), "decode_speed printed nothing");
     let what = "a Chat stream of 20,000 deltas decoded, on one core";
     Ok(vec![Row::of("decode", what, Unit::MegabytesPerSecond, speeds).at_least(300.0)])
 }
 
 fn snapshot(_: &Stage) -> anyhow::Result<Vec<Row>> {
-    let text = run_example("piton-tools", "snapshot_speed")?;
+    let text = printed("piton-tools", "snapshot_speed", &[])?;
     let row = |word: &str, what, unit| -> anyhow::Result<Row> {
         let line = text.lines().find_map(|line| line.strip_prefix(word)?.strip_prefix(' '));
         let numbers = line.with_context(|| format!("snapshot_speed says nothing of {word}"))?;
@@ -262,10 +263,75 @@ fn snapshot(_: &Stage) -> anyhow::Result<Vec<Row>> {
     ])
 }
 
-/// What a program of its own prints, since this one is not built for speed.
-fn run_example(package: &str, example: &str) -> anyhow::Result<String> {
-    let args = ["run", "--release", "--quiet", "--package", package, "--example", example];
-    let output = Command::new("cargo").args(args).output().context("cannot run cargo")?;
+fn list_10000(stage: &Stage) -> anyhow::Result<Vec<Row>> {
+    let data = tempfile::tempdir()?;
+    session_sizes("list", data.path())?;
+    let list = |limit: &str| -> anyhow::Result<f64> {
+        let mut command = Command::new(&stage.binary);
+        command.args(["session", "list", "--all", "-n", limit]).env("PITON_DATA_DIR", data.path());
+        let started = Instant::now();
+        let output = command.output()?;
+        let took = milliseconds(started.elapsed());
+        let lines = output.stdout.iter().filter(|byte| **byte == b'\n').count();
+        ensure!(lines.to_string() == limit, "{lines} of {limit} sessions were listed");
+        Ok(took)
+    };
+    // The first one makes the index.
+    list("20")?;
+    let times = |limit: &str| (0..SHORT_RUNS).map(|_| list(limit)).collect::<anyhow::Result<Vec<f64>>>();
+    let unit = Unit::Milliseconds;
+    Ok(vec![
+        Row::of("list_10000", "`piton session list` of 10,000 sessions, the newest 20 printed", unit, times("20")?)
+            .at_most(30.0),
+        Row::of("list_10000", "the same, all 10,000 printed", unit, times("10000")?),
+    ])
+}
+
+fn open_10000(_: &Stage) -> anyhow::Result<Vec<Row>> {
+    let data = tempfile::tempdir()?;
+    // The first one makes the session.
+    session_sizes("open", data.path())?;
+    let mut times = session_sizes("open", data.path())?;
+    let peak = times.pop().context("no peak memory")?;
+    let what = "a session of 10,000 steps opened to go on with it";
+    Ok(vec![
+        Row::of("open_10000", what, Unit::Milliseconds, times).at_most(50.0),
+        Row::of("open_10000", "peak memory of the process that opens it", Unit::Megabytes, [peak]).at_most(60.0),
+    ])
+}
+
+fn journal_step(_: &Stage) -> anyhow::Result<Vec<Row>> {
+    let (mut on_disk, mut in_memory) = (Vec::new(), Vec::new());
+    for _ in 0..LONG_RUNS {
+        let data = tempfile::tempdir()?;
+        let [disk, memory] = session_sizes("steps", data.path())?[..] else { anyhow::bail!("two numbers are wanted") };
+        on_disk.push(disk);
+        in_memory.push(memory);
+    }
+    let unit = Unit::Milliseconds;
+    let more = on_disk.iter().zip(&in_memory).map(|(disk, memory)| disk - memory);
+    Ok(vec![
+        Row::of("journal_step", "a step with `read`: what the journal on the disk adds", unit, more).at_most(1.0),
+        Row::of("journal_step", "the step with the journal on the disk", unit, on_disk),
+        Row::of("journal_step", "the step with the journal in memory", unit, in_memory),
+    ])
+}
+
+fn session_sizes(what: &str, data: &Path) -> anyhow::Result<Vec<f64>> {
+    numbers("piton-engine", "session_sizes", &[what, &data.to_string_lossy()])
+}
+
+/// The numbers that an example prints, one a line.
+fn numbers(package: &str, example: &str, words: &[&str]) -> anyhow::Result<Vec<f64>> {
+    let text = printed(package, example, words)?;
+    text.lines().map(str::parse).collect::<Result<_, _>>().with_context(|| format!("{example} prints no numbers"))
+}
+
+/// What an example prints: a program of its own, since this one is not built for speed.
+fn printed(package: &str, example: &str, words: &[&str]) -> anyhow::Result<String> {
+    let mut args = vec!["run", "--release", "--quiet", "--package", package, "--example", example, "--"];
+    args.extend(words);
+    let output = Command::new("cargo").args(&args).output().context("cannot run cargo")?;
     ensure!(output.status.success(), "cargo {} failed: {}", args.join(" "), String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).with_context(|| format!("{example} prints no text"))
 }

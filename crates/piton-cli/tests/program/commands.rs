@@ -19,7 +19,7 @@ fn session_list_show_verify_and_rm() {
     let stage = used();
     let id = id_of(&stage);
     let list = Ran::of(stage.piton(&["session", "list"])).expect_code(0);
-    for word in [&id[..20], "completed", "2 steps", "say hi, please"] {
+    for word in [&id[..20], "completed", "1 turn", "say hi, please"] {
         assert!(list.stdout.contains(word), "{word}: {}", list.stdout);
     }
     let show = Ran::of(stage.piton(&["session", "show", &id[4..20]])).expect_code(0);

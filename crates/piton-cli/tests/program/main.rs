@@ -16,6 +16,7 @@ mod follow;
 mod money;
 mod options;
 mod robustness;
+mod sessions;
 mod run;
 mod stage;
 mod text_tools;

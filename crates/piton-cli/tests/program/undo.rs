@@ -37,7 +37,11 @@ fn an_undo_takes_back_what_bash_did_and_the_words_and_a_redo_brings_both_back() 
     assert_eq!(stage.workspace.read("gone.txt"), "gone\n");
     assert!(!stage.workspace.has("new") && !is_executable(&stage));
 
-    piton(&stage, &["redo"]).expect_code(0);
+    let shown = piton(&stage, &["session", "show", "last"]).expect_code(0);
+    assert!(shown.stdout.contains("[the last turn was taken back]"), "{}", shown.stdout);
+    assert!(!shown.stdout.contains("you: "), "{}", shown.stdout);
+
+    piton(&stage, &["redo", "--session", "-1"]).expect_code(0);
     assert_eq!(stage.workspace.read("kept.txt"), "two\n");
     assert!(!stage.workspace.has("gone.txt") && stage.workspace.has("new/made.txt") && is_executable(&stage));
     let nothing = piton(&stage, &["redo"]).expect_code(1);

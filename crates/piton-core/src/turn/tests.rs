@@ -3,7 +3,7 @@
 use super::*;
 use crate::branch;
 use crate::call::{CallInput, ToolClass};
-use crate::event::{Canceller, Decision, Direction, Restore, Verdict};
+use crate::event::{Canceller, Decision, Direction, Restore, TitledBy, Verdict};
 use crate::ids::MessageId;
 use crate::limits::Budget;
 use crate::permission::Action;
@@ -1059,6 +1059,100 @@ fn the_wall_clock_stops_running_tools() {
 }
 
 #[test]
+fn a_lost_event_ends_what_was_under_way_and_answers_its_calls() {
+    check(
+        |b| {
+            b.say("go");
+            b.calls(&["read", "bash"]);
+            b.finish("c1_0");
+            b.happen(Event::EventLost {});
+            assert_eq!(b.wanted(), "", "nothing of it goes on");
+            b.finish("c1_1");
+            b.answer("too late to be understood");
+            b.say("and now?");
+            b.answer("fine");
+        },
+        expect![[r#"
+            user       go
+            assistant  read#c1_0 bash#c1_1
+            result     #c1_0 ok
+            result     #c1_1 interrupted
+            user       and now?
+            assistant  fine
+            end        completed
+        "#]],
+    );
+}
+
+#[test]
+fn steps_and_turns_count_on_from_what_is_on_record() {
+    let mut bench = Bench::with(Policy::piton());
+    bench.record(said("go"));
+    let turn = |turn| Event::TurnStarted {
+        turn,
+        model: "m".into(),
+        fallbacks: vec![],
+        policy: Box::new(Policy::piton()),
+        compact_at_tokens: None,
+    };
+    bench.record(turn(4));
+    bench.record(Event::StepStarted { step: 17, kind: StepKind::Ordinary, note: None });
+    assert_eq!((bench.session.turn(), bench.session.step()), (4, 17));
+    bench.calls(&["read"]);
+    assert_eq!(bench.wanted(), "run(c17_0)", "no call is named like one of the lost steps");
+}
+
+#[test]
+fn a_session_has_the_title_and_the_folder_it_was_given_last() {
+    let mut bench = Bench::with(Policy::piton());
+    assert!(bench.session.is_new_here());
+    bench.record(said("go"));
+    assert!(!bench.session.is_new_here());
+    for title in ["one", "two"] {
+        bench.record(Event::TitleGiven { title: title.into(), by: TitledBy::User });
+    }
+    assert_eq!(bench.session.title(), Some("two"));
+    bench.record(Event::TitleGiven { title: String::new(), by: TitledBy::User });
+    assert_eq!(bench.session.title(), None);
+    bench.record(Event::WorkspaceMoved { workspace: "/elsewhere".into() });
+    assert_eq!(bench.session.workspace(), "/elsewhere");
+    assert!(bench.session.is_new_here(), "the model must be told of the new place");
+}
+
+#[test]
+fn a_title_and_a_folder_hold_on_every_branch_and_the_model_is_told_of_the_folder_again() {
+    let mut bench = Bench::with(Policy::piton());
+    bench.say("go");
+    bench.answer("fine");
+    bench.record(Event::TitleGiven { title: "mine".into(), by: TitledBy::User });
+    bench.record(Event::WorkspaceMoved { workspace: "/elsewhere".into() });
+    bench.say("here");
+    bench.answer("there");
+    assert!(!bench.session.is_new_here());
+    let start = bench.log.iter().find(|record| matches!(record.event, Event::TurnStarted { turn: 1, .. }));
+    let to = start.map(|record| record.seq - 1);
+    let rewind = Rewind { direction: Direction::Undo, turns: 2, to, files: vec![], overwrite: false };
+    bench.record(Event::RewindFinished { rewind, left: vec![], back: None });
+    let folded = Session::fold(&bench.log);
+    assert_eq!((folded.title(), folded.workspace()), (Some("mine"), "/elsewhere"));
+    assert_eq!(folded.transcript().len(), 0);
+    assert!(folded.is_new_here(), "what told the model of it was taken back");
+}
+
+#[test]
+fn where_the_end_of_a_rewind_is_lost_it_is_not_done_again() {
+    let mut bench = Bench::with(Policy::piton());
+    bench.say("go");
+    bench.answer("fine");
+    let files = vec![Restore { from: "a".into(), to: "b".into() }];
+    let rewind = Rewind { direction: Direction::Undo, turns: 1, to: Some(2), files, overwrite: false };
+    bench.record(Event::RewindStarted { rewind, was: "c".into() });
+    assert!(bench.session.rewinding().is_some());
+    bench.record(Event::EventLost {});
+    assert_eq!(bench.session.rewinding(), None);
+}
+
+#[test]
 fn a_full_context_is_compacted_before_the_step_and_a_failed_try_does_not_stop_the_work() {
     check(
         |b| {
@@ -1242,6 +1336,10 @@ fn one_of_each_phase() -> Vec<Bench> {
     all
 }
 
+fn said(text: &str) -> Event {
+    Event::UserSpoke { message: MessageId::from("m"), parts: vec![Part::text(text)], delivery: Delivery::Steer }
+}
+
 /// One event of every kind, all about the first step's first call.
 fn one_of_each_event() -> Vec<Event> {
     let call_id = CallId::from("c1_0");
@@ -1307,6 +1405,9 @@ fn one_of_each_event() -> Vec<Event> {
         Event::CancelRequested { by: Canceller::User },
         Event::DeadlinePassed {},
         Event::BudgetShort { step: 1, detail: "it is short".into() },
+        Event::TitleGiven { title: "x".into(), by: TitledBy::User },
+        Event::WorkspaceMoved { workspace: "/v".into() },
+        Event::EventLost {},
         Event::TurnEnded { turn: 1, end: TurnEnd::Completed, detail: None, spent: Spent::default() },
     ]
 }
@@ -1485,7 +1586,9 @@ fn one_hundred_thousand_random_orders_keep_every_invariant() {
         check_invariants(&bench.session, &bench.log);
         run_to_rest(&mut bench, &mut dice);
         check_invariants(&bench.session, &bench.log);
-        if let Some(span) = dice.choice(branch::turns(&bench.log)) {
+        // A `TurnStarted` that came at the wrong time started no turn, and is no place to go back to.
+        let is_rest = |span: &branch::TurnSpan| !Session::fold(&bench.log[..span.started as usize - 1]).is_in_turn();
+        if let Some(span) = dice.choice(branch::turns(&bench.log)).filter(is_rest) {
             bench.record(moved(&bench.session, Direction::Undo, span.started - 1));
             check_invariants(&bench.session, &bench.log);
         }

@@ -53,6 +53,10 @@ pub(super) struct Work {
     pub(super) id: SessionId,
     pub(super) workspace: String,
     pub(super) parent: Option<Origin>,
+    /// What a person or a model has called it.
+    pub(super) title: Option<String>,
+    /// Nothing was said yet since it works in this folder.
+    pub(super) is_new_here: bool,
     pub(super) transcript: Vec<Entry>,
     pub(super) heard: HashSet<MessageId>,
     pub(super) waiting: VecDeque<Waiting>,
@@ -109,6 +113,8 @@ pub(super) struct Waiting {
     pub(super) message: Message,
     pub(super) delivery: Delivery,
     pub(super) spoken: Spoken,
+    /// Whether it is the one that tells the model of the folder.
+    pub(super) is_first_here: bool,
 }
 
 /// A rewind that can be taken back.
@@ -139,6 +145,7 @@ impl Work {
         if !self.heard.insert(id.clone()) {
             return phase;
         }
+        let is_first_here = std::mem::take(&mut self.is_new_here);
         let message = Message { id: Some(id.clone()), ..Message::new(Role::User, parts.to_vec()) };
         let spoken = match &phase {
             Phase::Ending(_) | Phase::StepOver(After::End(_)) | Phase::RunningTools(_, After::End(_)) => {
@@ -146,14 +153,14 @@ impl Work {
             }
             _ => Spoken::Before,
         };
-        self.waiting.push_back(Waiting { message, delivery, spoken });
+        self.waiting.push_back(Waiting { message, delivery, spoken, is_first_here });
         match phase {
             Phase::Idle | Phase::Held => Phase::Due,
             busy => busy,
         }
     }
 
-    /// Numbers are never given out twice, even where some are missing: turns that were taken back had some.
+    /// Numbers are never given out twice, even where some are missing: turns were taken back, or events were lost.
     pub(super) fn start_turn(&mut self, number: u32, turn: TurnWork, seq: Seq) -> Phase {
         self.turns = number.max(self.turns + 1);
         self.turn = turn;
@@ -473,9 +480,15 @@ impl Work {
         }
     }
 
-    /// Keeps track of what was taken back, wherever the head is.
-    pub(super) fn remember_rewind(&mut self, record: &Record) {
+    /// Keeps track of what holds wherever the head is: what was taken back, how the session is called and where it works.
+    pub(super) fn remember(&mut self, record: &Record) {
         match &record.event {
+            Event::TitleGiven { title, .. } => self.title = Some(title.clone()).filter(|title| !title.is_empty()),
+            Event::WorkspaceMoved { workspace } => {
+                (self.workspace, self.is_new_here) = (workspace.clone(), true);
+            }
+            // Whether a rewind came to its end is not known; to do it again later could take back what came after it.
+            Event::EventLost {} => self.rewinding = None,
             Event::TurnStarted { .. } => self.undone.clear(),
             Event::RewindStarted { rewind, was } => self.rewinding = Some((rewind.clone(), was.clone())),
             Event::RewindFinished { rewind, back, .. } => {
@@ -510,7 +523,7 @@ impl Work {
             _ => String::new(),
         };
         if rewind.to.is_some() {
-            self.waiting.clear();
+            self.is_new_here |= self.waiting.drain(..).any(|waiting| waiting.is_first_here);
         }
         if !text.is_empty() {
             self.push(seq, Message::new(Role::User, vec![Part::Note { text }]));

@@ -59,6 +59,12 @@ pub enum JournalError {
         /// What is safe.
         kept: Kept,
     },
+    /// The file system knows no locks, so two processes could write the same session: keep sessions elsewhere.
+    #[error("the file system of {} cannot lock files, and without a lock two Pitons could write the same session; nothing was changed", path.display())]
+    NoLocks {
+        /// The file that should be locked.
+        path: PathBuf,
+    },
     /// Anything else between us and the disk. What was staged is still staged.
     #[error("{} could not be read or written; {kept}", path.display())]
     Io {
@@ -109,6 +115,9 @@ pub(crate) enum Fault {
     },
     Fenced,
     NotFound,
+    NoLocks {
+        path: PathBuf,
+    },
     /// Without a path it is the database that is damaged.
     Damaged {
         path: Option<PathBuf>,
@@ -145,6 +154,7 @@ impl Fault {
             Self::Os { path, source } => explain_os(source, path, kept),
             Self::Busy { pid } => JournalError::Busy { pid },
             Self::Fenced => JournalError::Fenced { kept },
+            Self::NoLocks { path } => JournalError::NoLocks { path },
             Self::NotFound => JournalError::NotFound { path: db.parent().unwrap_or(db).to_owned() },
             Self::Damaged { path, why } => JournalError::Damaged { path: path.unwrap_or_else(|| db.to_owned()), why },
             Self::Newer { found, ours } => JournalError::Newer { found, ours },
@@ -158,6 +168,8 @@ fn explain_sqlite(error: rusqlite::Error, db: &Path, kept: Kept) -> JournalError
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => JournalError::Full { path, kept },
         Some(ErrorCode::ReadOnly) => JournalError::ReadOnly { path, kept },
+        Some(ErrorCode::FileLockingProtocolFailed) => JournalError::NoLocks { path },
+        Some(ErrorCode::SystemIoFailure) if cannot_lock(&error) => JournalError::NoLocks { path },
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             JournalError::Damaged { path, why: error.to_string() }
         }
@@ -165,6 +177,14 @@ fn explain_sqlite(error: rusqlite::Error, db: &Path, kept: Kept) -> JournalError
         // SQLite's own errors are not our enum: the rest have nothing in common that a caller could act on.
         Some(_) | None => JournalError::Io { path, kept, source: Box::new(error) },
     }
+}
+
+/// Whether SQLite failed where it locks, or shares memory between processes.
+fn cannot_lock(error: &rusqlite::Error) -> bool {
+    use rusqlite::ffi;
+    let at_locks =
+        [ffi::SQLITE_IOERR_LOCK, ffi::SQLITE_IOERR_RDLOCK, ffi::SQLITE_IOERR_SHMLOCK, ffi::SQLITE_IOERR_SHMMAP];
+    error.sqlite_extended_error_code().is_some_and(|code| at_locks.contains(&code))
 }
 
 /// Whether a value is not of the shape that we write.

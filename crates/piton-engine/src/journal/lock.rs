@@ -2,7 +2,7 @@
 //! id is reused. The id is there for people.
 
 use super::dir::SessionDir;
-use super::error::Fault;
+use super::error::{Fault, JournalError};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::File;
@@ -31,6 +31,7 @@ impl Lock {
         match take_exclusive(&file) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Err(Fault::Busy { pid: holder(&mut file) }),
+            Err(errno) if cannot_lock(errno) => return Err(Fault::NoLocks { path: path.to_owned() }),
             Err(errno) => return Err(Fault::os(path)(errno.into())),
         }
         // A full disk must not keep anyone from opening a session: the id is a courtesy.
@@ -44,6 +45,24 @@ impl Drop for Lock {
     fn drop(&mut self) {
         let _ = flock(&self.file, FlockOperation::Unlock);
     }
+}
+
+/// Keeps everybody else from opening a session, while its folder is moved or thrown away.
+#[derive(Debug)]
+pub struct Held(#[expect(dead_code, reason = "holds the lock")] Lock);
+
+/// Takes the session's lock without reading anything of it: a damaged session can be moved as well.
+pub fn hold(dir: &SessionDir, pid: u32) -> Result<Held, JournalError> {
+    let path = dir.lock();
+    if !dir.root().is_dir() {
+        return Err(Fault::NotFound.explain(&dir.journal_db(), 0));
+    }
+    Lock::take(&path, pid).map(Held).map_err(|fault| fault.explain(&path, 0))
+}
+
+/// What file systems say that know no locks, as some network mounts do.
+fn cannot_lock(errno: Errno) -> bool {
+    matches!(errno, Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS)
 }
 
 /// Whether some process is the writer of this session now.

@@ -5,10 +5,10 @@
 use super::error::Fault;
 use super::rows::{self, INLINE_BYTES};
 use piton_core::call::Outcome;
-use piton_core::event::{Decision, Event, Record, Subject};
-use piton_core::ids::{CallId, Seq};
+use piton_core::event::{Decision, Event, Origin, Record, Subject, TitledBy};
+use piton_core::ids::{CallId, Seq, SessionId, TimeMs};
 use piton_core::message::{Part, Usage, prose};
-use rusqlite::{Connection, ToSql, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, ToSql, Transaction, params};
 use serde::Serialize;
 use std::path::Path;
 
@@ -28,14 +28,13 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
     let writer = Tables { conn, seq: record.seq };
     match &record.event {
         Event::SessionStarted { session, workspace, version, parent } => {
-            let sql = "INSERT INTO session (one, id, workspace, version, created_ms, updated_ms, parent_session, \
-                       parent_seq) VALUES (1, ?, ?, ?, ?, ?, ?, ?)";
-            let (from, at) = parent.as_ref().map(|origin| (origin.session.as_str(), origin.seq)).unzip();
-            let at_ms = record.at_ms;
-            return writer.run(sql, params![session.as_str(), workspace, version, at_ms, at_ms, from, at]);
+            return writer.begin(session, workspace, version, parent.as_ref(), record.at_ms);
         }
         // Who opens a session to look at it has not worked on it.
-        Event::WriterOpened { .. } | Event::WriterClosed {} => return Ok(()),
+        Event::WriterOpened { .. } | Event::WriterClosed {} | Event::EventLost {} => return Ok(()),
+        // Nor has who names it.
+        Event::TitleGiven { title, by } => return writer.titled(title, by),
+        Event::WorkspaceMoved { workspace } => writer.run("UPDATE session SET workspace = ?", [workspace])?,
         Event::UserSpoke { parts, .. } => {
             writer.run("UPDATE session SET title = ? WHERE title = ''", [title(parts)])?;
             writer.message(None, "user", "finished", parts)?;
@@ -53,14 +52,14 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
         }
         Event::MessageFinished { step, attempt, reply, cost_micros, .. } => {
             writer.message(Some(*step), "assistant", "finished", &reply.parts)?;
-            writer.usage(*step, *attempt, &reply.usage, *cost_micros)?;
+            writer.usage(*step, *attempt, None, &reply.usage, *cost_micros)?;
         }
         Event::ModelFailed { step, attempt, usage, cost_micros, at_most, abandoned, .. } => {
             if !abandoned.is_empty() {
                 writer.message(Some(*step), "assistant", "abandoned", abandoned)?;
             }
             if usage.total() > 0 || at_most.is_some() {
-                writer.usage(*step, *attempt, usage, *cost_micros)?;
+                writer.usage(*step, *attempt, None, usage, *cost_micros)?;
             }
         }
         Event::MessageCut { step, parts } => writer.message(Some(*step), "assistant", "interrupted", parts)?,
@@ -111,6 +110,20 @@ impl Tables<'_> {
         Ok(())
     }
 
+    fn begin(
+        &self,
+        id: &SessionId,
+        workspace: &str,
+        version: &str,
+        parent: Option<&Origin>,
+        at_ms: TimeMs,
+    ) -> Result<(), Fault> {
+        let sql = "INSERT INTO session (one, id, workspace, version, created_ms, updated_ms, parent_session, \
+                   parent_seq) VALUES (1, ?, ?, ?, ?, ?, ?, ?)";
+        let (from, at) = parent.map(|origin| (origin.session.as_str(), origin.seq)).unzip();
+        self.run(sql, params![id.as_str(), workspace, version, at_ms, at_ms, from, at])
+    }
+
     /// A model and its fallbacks as people say them: `a/x,b/y`.
     fn model(&self, model: &str, fallbacks: &[String]) -> Result<(), Fault> {
         let rest = fallbacks.iter().map(String::as_str);
@@ -141,15 +154,39 @@ impl Tables<'_> {
         self.run(sql, params![word(&outcome.status), self.seq, call.as_str()])
     }
 
-    fn usage(&self, step: u32, attempt: u32, usage: &Usage, cost_micros: Option<u64>) -> Result<(), Fault> {
+    /// An empty title stands for the first prompt's words, which the first message still has.
+    fn titled(&self, words: &str, by: &TitledBy) -> Result<(), Fault> {
+        if words.is_empty() {
+            let sql = "SELECT text FROM message WHERE role = 'user' AND text <> '' ORDER BY seq LIMIT 1";
+            let prompt: Option<String> = self.conn.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()?;
+            self.run("UPDATE session SET title = ?", [shorten(&prompt.unwrap_or_default())])?;
+        } else {
+            self.run("UPDATE session SET title = ?", [words])?;
+        }
+        match by {
+            TitledBy::User => Ok(()),
+            TitledBy::Model { model, usage, cost_micros } => self.usage(0, 1, Some(model), usage, *cost_micros),
+        }
+    }
+
+    /// The model is that of the turn where none is named.
+    fn usage(
+        &self,
+        step: u32,
+        attempt: u32,
+        model: Option<&str>,
+        usage: &Usage,
+        cost_micros: Option<u64>,
+    ) -> Result<(), Fault> {
         let sql = "INSERT INTO usage (seq, step, attempt, model, input, output, cache_read, cache_write, reasoning, \
-                   cost_micros) VALUES (?, ?, ?, (SELECT model FROM session), ?, ?, ?, ?, ?, ?)";
+                   cost_micros) VALUES (?, ?, ?, coalesce(?, (SELECT model FROM session)), ?, ?, ?, ?, ?, ?)";
         self.run(
             sql,
             params![
                 self.seq,
                 step,
                 attempt,
+                model,
                 usage.input_tokens,
                 usage.output_tokens,
                 usage.cache_read_tokens,
@@ -182,7 +219,10 @@ fn data(part: &Part) -> Option<String> {
 }
 
 fn title(parts: &[Part]) -> String {
-    let prompt = prose(parts);
+    shorten(&prose(parts))
+}
+
+fn shorten(prompt: &str) -> String {
     let line = prompt.split_whitespace().collect::<Vec<_>>().join(" ");
     line.chars().take(TITLE_CHARS).collect()
 }

@@ -76,6 +76,14 @@ pub fn summary(dir: &SessionDir) -> Result<Summary, JournalError> {
     Reader::open(dir)?.summary()
 }
 
+/// The session at a glance, and all that the user said in it, for the search in a list.
+pub fn summary_and_prompts(dir: &SessionDir) -> Result<(Summary, String), JournalError> {
+    let reader = Reader::open(dir)?;
+    let summary = reader.summary()?;
+    let prompts = summary::prompts(&reader.conn).map_err(|fault| reader.explain(fault))?;
+    Ok((summary, prompts))
+}
+
 /// Checks every event against the chain of hashes, and every blob against its name. Reads everything.
 pub fn verify(dir: &SessionDir) -> Result<Verdict, JournalError> {
     let reader = Reader::open(dir)?;

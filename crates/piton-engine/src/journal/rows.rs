@@ -6,6 +6,7 @@
 
 use super::blobs;
 use super::error::Fault;
+use super::quick;
 use piton_core::event::{Event, Record, SCHEMA_VERSION};
 use piton_core::ids::{Seq, TimeMs};
 use rusqlite::{Connection, Row, params};
@@ -57,7 +58,7 @@ pub(super) fn write_down(record: &Record, epoch: u64, blobs: Option<&Path>) -> R
         body = serde_json::to_string(&reference).map_err(json)?;
     }
     let kind = record.event.kind().to_owned();
-    Ok(Sheet { seq: record.seq, epoch, at_ms: record.at_ms, kind, v: SCHEMA_VERSION, body })
+    Ok(Sheet { seq: record.seq, epoch, at_ms: record.at_ms, kind, v: record.event.since(), body })
 }
 
 /// Adds a row behind `head` and returns the new head.
@@ -79,16 +80,27 @@ pub(super) fn insert(conn: &Connection, head: Head, sheet: &Sheet) -> Result<Hea
 /// At most `max` events from this position on, without a gap.
 pub(super) fn read(conn: &Connection, blobs: Option<&Path>, from: Seq, max: usize) -> Result<Vec<Record>, Fault> {
     let mut records = Vec::new();
+    each_record(conn, blobs, from, max, &mut |record| records.push(record.clone()))?;
+    Ok(records)
+}
+
+/// The same, one by one.
+pub(super) fn each_record(
+    conn: &Connection,
+    blobs: Option<&Path>,
+    from: Seq,
+    max: usize,
+    visit: &mut dyn FnMut(&Record),
+) -> Result<(), Fault> {
     let mut expected = from.max(1);
     each_from(conn, expected, max, |sheet, _| {
         if sheet.seq != expected {
             return Err(Fault::damaged(format!("event {expected} is missing")));
         }
         expected += 1;
-        records.push(sheet.read(blobs)?);
+        visit(&sheet.read(blobs)?);
         Ok(())
-    })?;
-    Ok(records)
+    })
 }
 
 /// The events of one kind, in order.
@@ -114,6 +126,14 @@ pub(super) fn each_from(
         visit(Sheet::from_row(row)?, row.get(6)?)?;
     }
     Ok(())
+}
+
+/// One row by its position, with the hash that was stored with it.
+pub(super) fn at(conn: &Connection, seq: Seq) -> Result<Option<(Sheet, [u8; 32])>, Fault> {
+    let sql = "SELECT seq, epoch, at_ms, kind, v, body, hash FROM event WHERE seq = ?";
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query([seq])?;
+    Ok(rows.next()?.map(|row| Ok::<_, rusqlite::Error>((Sheet::from_row(row)?, row.get(6)?))).transpose()?)
 }
 
 /// Where the chain stands in the database.
@@ -158,7 +178,7 @@ impl Sheet {
         }
         let event = match blobs.and_then(|folder| Some((folder, self.blob()?))) {
             Some((folder, name)) => serde_json::from_slice::<Event>(&blobs::get(folder, &name)?),
-            None => serde_json::from_str::<Event>(&self.body),
+            None => quick::event(&self.kind, &self.body),
         };
         let event = event.map_err(|error| Fault::damaged(format!("event {} is not readable: {error}", self.seq)))?;
         Ok(Record { seq: self.seq, at_ms: self.at_ms, event })

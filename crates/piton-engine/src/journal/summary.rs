@@ -59,6 +59,22 @@ pub(super) fn read(conn: &Connection) -> Result<Option<Summary>, Fault> {
     Ok(rows.next()?.map(from_row).transpose()?)
 }
 
+/// What the user said, up to a size that nobody types.
+pub(super) fn prompts(conn: &Connection) -> Result<String, Fault> {
+    const MOST_BYTES: usize = 200_000;
+    let mut statement = conn.prepare_cached("SELECT text FROM message WHERE role = 'user' ORDER BY seq")?;
+    let mut rows = statement.query([])?;
+    let mut all = String::new();
+    while let Some(row) = rows.next()? {
+        all.push_str(row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?);
+        all.push('\n');
+        if all.len() > MOST_BYTES {
+            break;
+        }
+    }
+    Ok(all)
+}
+
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Summary> {
     let status: String = row.get(10)?;
     let last_end: Option<String> = row.get(11)?;

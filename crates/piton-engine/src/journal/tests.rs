@@ -12,7 +12,9 @@ use super::*;
 use piton_core::budget::Bound;
 use piton_core::cache::{Prompt, Segment, SegmentKind};
 use piton_core::call::{CallInput, Outcome, ToolClass};
-use piton_core::event::{Canceller, Decision, Delivery, Spent, StepKind, Subject, Trigger, TurnEnd, Verdict as Ruling};
+use piton_core::event::{
+    Canceller, Decision, Delivery, Spent, StepKind, Subject, TitledBy, Trigger, TurnEnd, Verdict as Ruling,
+};
 use piton_core::ids::{CallId, MessageId, SessionId};
 use piton_core::limits::Policy;
 use piton_core::message::{FinishReason, Part, ToolCall, Usage};
@@ -101,6 +103,14 @@ impl Place {
         let read = |name: String| (name.clone(), fs::read(self.dir.root().join(name)).expect("a readable file"));
         names.filter(holds_data).map(read).collect()
     }
+}
+
+/// Opens a session with these migrations, and its events.
+fn open_with(dir: &SessionDir, migrations: &[Migration]) -> Result<(Journal, Vec<Record>), JournalError> {
+    let mut records = Vec::new();
+    let (journal, opened) = Journal::open_with(dir, opening(), migrations, &mut |record| records.push(record.clone()))?;
+    records.push(opened);
+    Ok((journal, records))
 }
 
 fn opening() -> Opening {
@@ -215,7 +225,7 @@ fn eventful_session() -> Vec<Event> {
                 call("c1_1", "bash", json!({ "command": "rm -r /" })),
             ]),
             cost_micros: Some(1500),
-            at_most: None,
+            at_most: Some(Bound { tokens: 700, cost_micros: None }),
             prompt: Some(Box::new(Prompt {
                 kept: 0,
                 new: vec![Segment { kind: SegmentKind::Frame, hash: 7, bytes: 90 }],
@@ -262,6 +272,13 @@ fn eventful_session() -> Vec<Event> {
         Event::CancelRequested { by: Canceller::User },
         Event::MessageCut { step: 3, parts: vec![Part::text("So ")] },
         Event::TurnEnded { turn: 1, end: TurnEnd::Canceled, detail: None, spent: Spent::default() },
+        Event::TitleGiven {
+            title: "Tests mended".to_owned(),
+            by: TitledBy::Model { model: "small/model".to_owned(), usage, cost_micros: Some(7) },
+        },
+        Event::TitleGiven { title: String::new(), by: TitledBy::User },
+        Event::EventLost {},
+        Event::WorkspaceMoved { workspace: "/w".to_owned() },
         Event::WriterClosed {},
     ]
 }

@@ -119,10 +119,25 @@ fn tables_of_a_newer_piton_are_left_to_it() {
 #[test]
 fn an_event_of_a_newer_piton_is_left_to_it() {
     for place in [Place::closed(small_session()), Place::killed(small_session())] {
-        place.tamper("UPDATE event SET v = 2 WHERE seq = 3");
-        let is_newer = |error: &_| matches!(error, JournalError::Newer { found: 2, ours: 1 });
-        check_refused(&place, "an event of version 2", is_newer);
+        place.tamper("UPDATE event SET v = 3 WHERE seq = 3");
+        let is_newer = |error: &_| matches!(error, JournalError::Newer { found: 3, ours: 2 });
+        check_refused(&place, "an event of version 3", is_newer);
     }
+}
+
+#[test]
+fn an_event_names_the_oldest_version_that_knows_it() {
+    let place = Place::closed(eventful_session());
+    let journal = place.open().expect("a sound session").0;
+    let sql = "SELECT DISTINCT kind FROM event WHERE v = 2 ORDER BY seq";
+    let kinds: Vec<String> = dump_column(&journal.conn, sql);
+    assert_eq!(kinds, ["budget_short", "title_given", "event_lost", "workspace_moved"]);
+}
+
+fn dump_column(conn: &Connection, sql: &str) -> Vec<String> {
+    let mut statement = conn.prepare(sql).expect("SQL");
+    let rows = statement.query_map([], |row| row.get(0)).expect("rows");
+    rows.collect::<Result<_, _>>().expect("text")
 }
 
 fn cut(path: &Path, size: usize) {

@@ -23,7 +23,7 @@ fn opening_an_older_session_upgrades_it_and_keeps_its_events() {
     for place in [Place::closed(small_session()), Place::killed(small_session())] {
         let before = place.events();
         let newer = and_then(NEW_COLUMN, Projections::Keep);
-        let (mut journal, records) = Journal::open_with(&place.dir, opening(), &newer).expect("an older session");
+        let (mut journal, records) = open_with(&place.dir, &newer).expect("an older session");
         assert_eq!(version(&journal.conn), 2);
         assert_eq!(value(&journal, "mood"), "calm");
         assert_eq!(events_of(records)[..before.len()], before);
@@ -38,7 +38,7 @@ fn the_older_database_stays_beside_it_as_a_session_of_its_own() {
     for place in [Place::closed(small_session()), Place::killed(small_session())] {
         let before = place.events();
         let newer = and_then(NEW_COLUMN, Projections::Keep);
-        drop(Journal::open_with(&place.dir, opening(), &newer).expect("an older session"));
+        drop(open_with(&place.dir, &newer).expect("an older session"));
         let copy = place.dir.root().join("journal.db.v1.bak");
         assert!(!copy.with_added_extension("tmp").exists());
 
@@ -64,7 +64,7 @@ fn a_migration_says_whether_the_projections_are_made_again() {
     for (projections, title) in [(Projections::Rebuild, "one"), (Projections::Keep, "stale")] {
         let place = Place::closed(small_session());
         let newer = and_then("UPDATE session SET title = 'stale'", projections);
-        let (journal, _) = Journal::open_with(&place.dir, opening(), &newer).expect("an older session");
+        let (journal, _) = open_with(&place.dir, &newer).expect("an older session");
         assert_eq!(value(&journal, "title"), title);
     }
 }
@@ -73,7 +73,7 @@ fn a_migration_says_whether_the_projections_are_made_again() {
 fn projections_are_made_again_on_the_new_tables_from_large_events_too() {
     let place = Place::closed(vec![started(), said(&"large ".repeat(20_000))]);
     let newer = and_then("DELETE FROM part; DELETE FROM message; UPDATE session SET title = ''", Projections::Rebuild);
-    let (journal, _) = Journal::open_with(&place.dir, opening(), &newer).expect("an older session");
+    let (journal, _) = open_with(&place.dir, &newer).expect("an older session");
     assert_eq!(value(&journal, "title"), "large ".repeat(14)[..80]);
     assert_eq!(dump(&journal.conn, "message").len(), 1);
 }
@@ -85,7 +85,7 @@ fn a_migration_that_fails_leaves_the_database_as_it_was() {
         let newer =
             and_then("UPDATE session SET title = 'half-way'; ALTER TABLE nowhere RENAME TO x", Projections::Keep);
         for _ in 0..2 {
-            assert!(Journal::open_with(&place.dir, opening(), &newer).is_err());
+            assert!(open_with(&place.dir, &newer).is_err());
         }
         assert!(fs::read(place.dir.journal_db()).expect("a file") == db);
         assert_eq!(place.events(), before);

@@ -17,6 +17,15 @@ fn column(journal: &Journal, sql: &str) -> Vec<String> {
 }
 
 #[test]
+fn an_event_is_the_same_whether_its_kind_is_known_beforehand_or_not() {
+    for event in eventful_session() {
+        let body = serde_json::to_string(&event).expect("JSON");
+        assert_eq!(crate::journal::quick::event(event.kind(), &body).expect("our own"), event);
+        assert_eq!(serde_json::from_str::<Event>(&body).expect("our own"), event);
+    }
+}
+
+#[test]
 fn made_again_from_the_events_they_are_what_they_were() {
     let place = Place::new();
     let mut journal = place.create(eventful_session());
@@ -117,7 +126,7 @@ fn a_small_session_at_a_glance() {
         updated_ms: eventful_session().len() as TimeMs - 1,
         turns: 1,
         steps: 3,
-        cost_micros: Some(1500),
+        cost_micros: Some(1507),
         unpriced_calls: 2,
         status: Activity::Idle,
         last_end: Some(TurnEnd::Canceled),

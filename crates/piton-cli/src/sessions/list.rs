@@ -1,0 +1,82 @@
+//! `piton session list`: one line a session, newest first.
+
+use super::said;
+use crate::cli::{ListArgs, Scope};
+use crate::report;
+use crate::surroundings::Surroundings;
+use crate::view;
+use jiff::Zoned;
+use piton_core::limits;
+use piton_engine::engine::Engine;
+use piton_engine::index::{Index, Query};
+use piton_engine::journal::Summary;
+use std::path::{Path, PathBuf};
+
+/// How much of an id a list shows: time and some dice, enough to be the only one, and accepted wherever an id is.
+const SHORT_ID_CHARS: usize = 20;
+
+/// Lists sessions.
+pub(super) fn list(engine: &Engine, args: &ListArgs, around: &Surroundings) -> anyhow::Result<()> {
+    let index = engine.index()?;
+    for (id, error) in index.unreadable() {
+        view::write_stderr(&format!("{id} cannot be read: {error}\n"));
+    }
+    let project = project(&args.scope, around)?;
+    let since_ms = args.since.as_deref().map(|said| said::since(said, &Zoned::now())).transpose()?;
+    let words = args.search.iter().flat_map(|said| said.split_whitespace()).map(str::to_owned).collect();
+    let query = Query { project, words, since_ms, limit: Some(args.limit) };
+    let sessions = index.select(&query)?;
+    if args.json {
+        let lines: Vec<String> = sessions.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
+        lines.iter().for_each(|line| view::write_stdout(&format!("{line}\n")));
+        return Ok(());
+    }
+    if sessions.is_empty() {
+        view::write_stderr(&format!("{}\n", nothing(&index, &query)?));
+    }
+    let text: String = sessions.iter().map(|session| line(session, query.project.as_deref()) + "\n").collect();
+    view::write_stdout(&text);
+    Ok(())
+}
+
+/// The folder whose sessions are meant; `None` for all.
+pub(super) fn project(scope: &Scope, around: &Surroundings) -> anyhow::Result<Option<PathBuf>> {
+    match (&scope.project, scope.all) {
+        (_, true) => Ok(None),
+        // One that is gone may still have sessions.
+        (Some(dir), _) if !dir.exists() => Ok(Some(std::path::absolute(dir)?)),
+        (dir, _) => Ok(Some(around.workspace(dir.as_deref())?)),
+    }
+}
+
+/// A session in one line; its folder is named where it is not the one that was asked for.
+pub(super) fn line(session: &Summary, project: Option<&Path>) -> String {
+    let id: String = session.id.as_str().chars().take(SHORT_ID_CHARS).collect();
+    let when = said::when(session.updated_ms);
+    let turns = view::plural(u64::from(session.turns), "turn");
+    let least = if session.unpriced_calls > 0 { "≥" } else { "" };
+    let cost = session.cost_micros.map(|micros| format!("{least}${}", limits::dollars(micros))).unwrap_or_default();
+    let end = session.last_end.map_or("unfinished".to_owned(), report::word);
+    let workspace = Path::new(&session.workspace);
+    let folder = match project {
+        Some(project) if project == workspace => String::new(),
+        _ => format!("{}: ", view::first_line(&workspace.file_name().unwrap_or_default().to_string_lossy())),
+    };
+    let title =
+        if session.title.is_empty() { "(nothing was said)".to_owned() } else { view::first_line(&session.title) };
+    format!("{id}  {when}  {end:<12} {turns:>9}  {cost:>8}  {folder}{title}")
+}
+
+/// Why there is nothing to list.
+fn nothing(index: &Index, query: &Query) -> anyhow::Result<String> {
+    let there_are = index.count()?;
+    Ok(match (&query.project, there_are) {
+        (_, 0) => "no sessions yet; start one with piton run \"…\"".to_owned(),
+        _ if !query.words.is_empty() || query.since_ms.is_some() => "no session fits".to_owned(),
+        (Some(project), there_are) => {
+            let others = view::plural(there_are as u64, "session");
+            format!("no sessions in {}; {others} elsewhere: piton session list --all", project.display())
+        }
+        (None, _) => "no session fits".to_owned(),
+    })
+}

@@ -1,0 +1,247 @@
+//! `piton session …` as a person uses it.
+
+use crate::stage::{Ran, Stage};
+use serde_json::{Value, json};
+
+/// A session of one turn with a command.
+fn used() -> Stage {
+    let script = json!([
+        {"tools": [{"name": "bash", "args": {"command": "seq 1 30"}}]},
+        {"text": "The answer."},
+        {"text": "Later.", "repeat": true},
+    ]);
+    let stage = Stage::new(script);
+    stage.run(&["say hi, please"]).expect_code(0);
+    stage
+}
+
+fn ids(stage: &Stage) -> Vec<String> {
+    let list = Ran::of(stage.piton(&["session", "list", "--json"])).expect_code(0);
+    list.events().into_iter().map(|session| session["id"].as_str().unwrap().to_owned()).collect()
+}
+
+fn session(stage: &Stage, args: &[&str]) -> Ran {
+    Ran::of(stage.piton(&[&["session"], args].concat()))
+}
+
+#[test]
+fn a_session_is_named_by_id_prefix_title_or_place() {
+    let stage = used();
+    stage.run(&["second task"]).expect_code(0);
+    let all = ids(&stage);
+    for name in [&all[1], &all[1][4..], "say hi", "SAY HI, PLEASE", "-2"] {
+        let show = session(&stage, &["show", name]).expect_code(0);
+        assert!(show.stdout.starts_with(&all[1]), "{name}: {}", show.stdout);
+    }
+    assert!(session(&stage, &["show", "last"]).expect_code(0).stdout.contains("second task"));
+    session(&stage, &["show", "ses_"]).expect_code(1).expect_said(&[
+        "2 sessions",
+        "second task",
+        "say hi",
+        "Write more",
+    ]);
+    session(&stage, &["show", "-7"]).expect_code(1).expect_said(&["has 2 sessions", "-7"]);
+    session(&stage, &["show", "nonsense"]).expect_code(1).expect_said(&["nonsense", "session list"]);
+    stage.run(&["--resume", "-2", "on with the first"]).expect_code(0);
+    assert_eq!(ids(&stage)[0], all[1], "it is the newest now");
+}
+
+#[test]
+fn lists_are_of_this_folder_unless_all_are_asked_for() {
+    let stage = used();
+    let elsewhere = stage.home.path();
+    let run = |args: &[&str]| {
+        let mut command = stage.piton(&[&["session", "list"], args].concat());
+        command.current_dir(&elsewhere);
+        Ran::of(command).expect_code(0)
+    };
+    assert_eq!(run(&[]).stdout, "");
+    run(&[]).expect_said(&["1 session elsewhere", "--all"]);
+    assert!(run(&["--all"]).stdout.contains("say hi, please"));
+    assert!(run(&["--project", stage.workspace.path().to_str().unwrap()]).stdout.contains("say hi, please"));
+    assert!(run(&["--all", "--search", "HI please"]).stdout.contains("say hi"));
+    run(&["--all", "--search", "unicorns"]).expect_said(&["no session fits"]);
+    assert!(run(&["--all", "--since", "1h"]).stdout.contains("say hi"));
+    run(&["--all", "--since", "2999-01-01"]).expect_said(&["no session fits"]);
+    Ran::of(stage.piton(&["session", "list", "--since", "soon"])).expect_code(1).expect_said(&["soon", "2026-11-01"]);
+}
+
+#[test]
+fn show_shortens_output_unless_all_of_it_is_asked_for() {
+    let stage = used();
+    let short = session(&stage, &["show", "last"]).stdout;
+    assert!(short.contains("│ 1\n") && short.contains("more lines (--full"), "{short}");
+    assert!(!short.contains("│ 15\n"), "{short}");
+    let full = session(&stage, &["show", "last", "--full"]).stdout;
+    assert!(full.contains("│ 15\n") && !full.contains("--full"), "{full}");
+}
+
+#[test]
+fn rename_gives_a_title_that_lists_and_names() {
+    let stage = used();
+    session(&stage, &["rename", "last", "  Counting\n up "]).expect_code(0);
+    assert!(session(&stage, &["list"]).stdout.contains("Counting up"));
+    session(&stage, &["show", "counting up"]).expect_code(0);
+    session(&stage, &["rename", "last", ""]).expect_code(0);
+    assert!(session(&stage, &["list"]).stdout.contains("say hi, please"));
+}
+
+#[test]
+fn an_export_in_json_is_imported_with_the_same_events() {
+    let stage = used();
+    let events = stage.journal();
+    session(&stage, &["export", "last", "--format", "json", "-o", "out.json"])
+        .expect_code(0)
+        .expect_said(&["out.json"]);
+    let text = stage.workspace.read("out.json");
+
+    let other = Stage::new(json!([{"text": "ok", "repeat": true}]));
+    other.workspace.write("in.json", &text);
+    let import = session(&other, &["import", "in.json"]).expect_code(0);
+    assert_eq!(other.journal(), events);
+    let id = import.stdout.trim();
+    assert!(session(&other, &["verify", id]).expect_code(0).stdout.contains("every one in its place"));
+    let again = session(&other, &["import", "in.json"]).expect_code(0);
+    assert_ne!(again.stdout.trim(), id, "an id that is taken is not taken again");
+
+    other.workspace.write("changed.json", text.replace("say hi", "say no"));
+    session(&other, &["import", "changed.json"]).expect_code(1).expect_said(&["changed.json", "was changed"]);
+    other.workspace.write("cut.json", &text[..text.len() / 2]);
+    session(&other, &["import", "cut.json"]).expect_code(1).expect_said(&["cut.json", "cut off"]);
+    other.workspace.write("other.json", "{\"a\": 1}");
+    session(&other, &["import", "other.json"]).expect_code(1).expect_said(&["not an export"]);
+    session(&other, &["import", "none.json"]).expect_code(1).expect_said(&["none.json"]);
+}
+
+#[test]
+fn exports_leave_secrets_out_unless_told() {
+    let script = json!([
+        {"tools": [{"name": "bash", "args": {"command": "echo token ghp_0123456789abcdefghijklmnopqrstuvwxyz"}}]},
+        {"text": "Your key is sk-test-openai, I think.", "repeat": true},
+    ]);
+    let stage = Stage::new(script);
+    stage.run(&["go"]).expect_code(0);
+    for format in ["md", "html", "json"] {
+        let export = session(&stage, &["export", "last", "--format", format]).expect_code(0);
+        assert!(!export.stdout.contains("ghp_0123") && !export.stdout.contains("sk-test-openai"), "{}", export.stdout);
+        assert!(export.stdout.contains("[redacted]") && export.stderr.contains("left out"), "{}", export.stderr);
+    }
+    let kept = session(&stage, &["export", "last", "--format", "md", "--no-redact"]).expect_code(0);
+    assert!(kept.stdout.contains("ghp_0123") && kept.stdout.contains("sk-test-openai"));
+}
+
+#[test]
+fn rm_restore_and_the_trash() {
+    let stage = used();
+    let id = ids(&stage).remove(0);
+    session(&stage, &["rm", "last"]).expect_code(0).expect_said(&["trash", "restore"]);
+    assert!(ids(&stage).is_empty());
+    session(&stage, &["show", &id]).expect_code(1).expect_said(&["session trash"]);
+    assert!(session(&stage, &["trash"]).expect_code(0).stdout.contains("say hi, please"));
+    session(&stage, &["restore", &id]).expect_code(0);
+    assert_eq!(ids(&stage), [id.as_str()]);
+    session(&stage, &["restore", &id]).expect_code(1).expect_said(&["not in the trash"]);
+    session(&stage, &["rm", &id]).expect_code(0);
+    session(&stage, &["trash", "--empty"]).expect_code(0).expect_said(&["1 session", "freed"]);
+    assert_eq!(session(&stage, &["trash"]).stdout, "");
+    session(&stage, &["restore", &id]).expect_code(1);
+}
+
+#[test]
+fn prune_spares_what_was_touched_today_and_says_what_would_go() {
+    let stage = used();
+    stage.run(&["second task"]).expect_code(0);
+    session(&stage, &["prune", "--keep", "0"])
+        .expect_code(0)
+        .expect_said(&["0 sessions", "2 sessions of the last day"]);
+    let dry = session(&stage, &["prune", "--keep", "1", "--recent", "--dry-run"]).expect_code(0);
+    assert!(dry.stdout.contains("say hi") && !dry.stdout.contains("second"), "{}", dry.stdout);
+    assert_eq!(ids(&stage).len(), 2);
+    session(&stage, &["prune", "--keep", "1", "--recent"]).expect_code(0).expect_said(&["1 session", "trash --empty"]);
+    assert_eq!(ids(&stage).len(), 1);
+    session(&stage, &["prune"]).expect_code(2);
+    session(&stage, &["prune", "--older-than", "soon"]).expect_code(1).expect_said(&["soon", "30d"]);
+    session(&stage, &["prune", "--larger-than", "big"]).expect_code(1).expect_said(&["big", "200MB"]);
+}
+
+#[test]
+fn a_damaged_session_is_repaired_into_a_new_one() {
+    let stage = used();
+    let id = ids(&stage).remove(0);
+    let db = stage.session_dir().join("journal.db");
+    let mut bytes = std::fs::read(&db).unwrap();
+    // It stands in the event, in the tables that follow from it, and perhaps in what is left of a page that was split.
+    let all: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b"The answer.")).collect();
+    assert!(!all.is_empty());
+    all.into_iter().for_each(|at| bytes[at] = 0xff);
+    std::fs::write(&db, &bytes).unwrap();
+    let verify = session(&stage, &["verify", &id]).expect_code(1);
+    assert!(verify.stdout.contains(&format!("piton session repair {id}")), "{}", verify.stdout);
+    let repair = session(&stage, &["repair", &id]).expect_code(0).expect_said(&["stays as it is", "lost:", "--resume"]);
+    assert!(std::fs::read(&db).unwrap() == bytes);
+    let mended = repair.stdout.trim();
+    session(&stage, &["verify", mended]).expect_code(0);
+    stage.run(&["--resume", mended, "go on"]).expect_code(0);
+}
+
+#[test]
+fn a_session_whose_folder_is_gone_goes_on_elsewhere_when_told() {
+    let stage = used();
+    let id = ids(&stage).remove(0);
+    let (old, new) = (stage.workspace.path(), stage.home.path().join("moved"));
+    let resumed = |more: &[&str]| {
+        let mut command = stage.run_command(&[&["--resume", &id], more].concat());
+        command.current_dir(stage.home.path());
+        command
+    };
+    let (plain, moved) = (resumed(&["go"]), resumed(&["go", "--cwd", new.to_str().unwrap()]));
+    let again = resumed(&["and again"]);
+    std::fs::rename(&old, &new).unwrap();
+    Ran::of(plain).expect_code(1).expect_said(&["moved or is gone", "--cwd DIR"]);
+    Ran::of(moved).expect_code(0).expect_said(&["from here on"]);
+    let told = stage.last_messages();
+    assert!(told.last().unwrap().to_string().contains(new.to_str().unwrap()), "{told:?}");
+    Ran::of(again).expect_code(0).expect_said(&["working in", "moved"]);
+    std::fs::rename(new, old).unwrap();
+}
+
+#[test]
+fn without_a_terminal_nobody_is_asked_which_session() {
+    used().run(&["go", "--resume"]).expect_code(1).expect_said(&["which session", "--resume last"]);
+}
+
+#[test]
+fn a_title_is_made_by_the_small_model_only_where_one_is_configured() {
+    let titles = || -> Vec<Value> {
+        let stage = Stage::new(
+            json!([{"text": "Hello there."}, {"text": "\"Greeting the agent\"\n"}, {"text": "x", "repeat": true}]),
+        )
+        .with_config("[titles]\nmodel = \"openai-chat/small\"\n");
+        stage.run(&["say hello"]).expect_code(0);
+        assert_eq!(stage.provider.requests().len(), 2, "one for the answer, one for the title");
+        let asked = &stage.provider.requests()[1].body;
+        assert_eq!(asked["model"], "small");
+        assert!(session(&stage, &["list"]).stdout.contains("Greeting the agent"));
+        stage.run(&["--continue", "again"]).expect_code(0);
+        assert_eq!(stage.provider.requests().len(), 3, "a title is made once");
+        stage.journal()
+    };
+    let given: Vec<Value> = titles().into_iter().filter(|event| event["type"] == "title_given").collect();
+    assert_eq!((given.len(), &given[0]["title"]), (1, &json!("Greeting the agent")));
+
+    let stage = Stage::new(json!([{"text": "Hello there.", "repeat": true}]));
+    stage.run(&["say hello"]).expect_code(0);
+    assert_eq!(stage.provider.requests().len(), 1);
+    assert!(session(&stage, &["list"]).stdout.contains("say hello"));
+}
+
+#[test]
+fn a_title_that_cannot_be_made_changes_nothing() {
+    let stage = Stage::new(json!([{"text": "Hello."}, {"status": 500, "body": {}, "repeat": true}]))
+        .with_config("[titles]\nmodel = \"openai-chat/small\"\n");
+    stage.run(&["say hello"]).expect_code(0);
+    assert_eq!(stage.provider.requests().len(), 2, "it is not tried again");
+    assert!(session(&stage, &["list"]).stdout.contains("say hello"));
+    let stage = stage.with_config("[titles]\nmodel = \"nobody/small\"\n");
+    stage.run(&["again"]).expect_code(1).expect_said(&["[titles]", "nobody"]);
+}

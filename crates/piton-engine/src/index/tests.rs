@@ -1,0 +1,178 @@
+//! The list of sessions as specifications: it follows what lies on the disk, and finds what was meant.
+
+use super::*;
+use crate::journal::{Journal, Opening};
+use piton_core::event::{Delivery, Event, TitledBy};
+use piton_core::ids::MessageId;
+use piton_core::message::Part;
+
+fn opening(now_ms: u64) -> Opening {
+    Opening { pid: 1, boot_id: None, now_ms }
+}
+
+/// A session as a killed process leaves it: committed, not closed.
+fn session(data: &Path, id: &str, workspace: &str, at_ms: u64) {
+    let dir = SessionDir::new(&data.join("sessions"), &SessionId(id.to_owned()));
+    let mut journal = Journal::create(&dir, opening(at_ms)).expect("a new session");
+    let started = Event::SessionStarted {
+        session: SessionId(id.to_owned()),
+        workspace: workspace.to_owned(),
+        version: "0".to_owned(),
+        parent: None,
+    };
+    journal.stage(at_ms, started);
+    journal.commit().expect("room on the disk");
+}
+
+fn ids(index: &Index, workspace: Option<&str>) -> Vec<String> {
+    let list = index.list(workspace.map(Path::new), usize::MAX).expect("a sound index");
+    list.into_iter().map(|summary| summary.id.to_string()).collect()
+}
+
+#[test]
+fn sessions_are_found_on_disk_newest_first_and_by_workspace() {
+    let data = tempfile::tempdir().expect("a folder");
+    assert!(ids(&Index::open(data.path()).expect("no sessions"), None).is_empty());
+    session(data.path(), "ses_a", "/one", 10);
+    session(data.path(), "ses_b", "/two", 20);
+    session(data.path(), "ses_c", "/one", 30);
+    let index = Index::open(data.path()).expect("three sessions");
+    assert_eq!(ids(&index, None), ["ses_c", "ses_b", "ses_a"]);
+    assert_eq!(ids(&index, Some("/one")), ["ses_c", "ses_a"]);
+    assert_eq!(index.newest(Path::new("/two")).expect("sound"), Some(SessionId("ses_b".to_owned())));
+    assert_eq!(index.newest(Path::new("/three")).expect("sound"), None);
+}
+
+#[test]
+fn what_changes_on_disk_changes_in_the_list() {
+    let data = tempfile::tempdir().expect("a folder");
+    session(data.path(), "ses_a", "/one", 10);
+    session(data.path(), "ses_b", "/one", 20);
+    drop(Index::open(data.path()).expect("two sessions"));
+    let dir = SessionDir::new(&data.path().join("sessions"), &SessionId("ses_a".to_owned()));
+    let (mut journal, _) = Journal::open(&dir, opening(30)).expect("a session");
+    let (message, parts) = (MessageId("msg_1".to_owned()), vec![Part::text("hello there")]);
+    journal.stage(40, Event::UserSpoke { message, parts, delivery: Delivery::Steer });
+    journal.commit().expect("room on the disk");
+    fs::remove_dir_all(data.path().join("sessions/ses_b")).expect("a folder");
+    let index = Index::open(data.path()).expect("one session");
+    assert_eq!(ids(&index, None), ["ses_a"]);
+    assert_eq!(index.list(None, 1).expect("sound")[0].title, "hello there");
+}
+
+#[test]
+fn a_damaged_index_is_moved_aside_and_made_again() {
+    let data = tempfile::tempdir().expect("a folder");
+    session(data.path(), "ses_a", "/one", 10);
+    for garbage in [b"not a database at all, but long enough to look like one".repeat(40), vec![0; 5000]] {
+        fs::write(data.path().join("index.db"), garbage).expect("a file");
+        assert_eq!(ids(&Index::open(data.path()).expect("made again"), None), ["ses_a"]);
+        assert!(data.path().join("index.db.damaged").exists());
+    }
+}
+
+#[test]
+fn an_id_may_be_shortened_as_long_as_it_is_the_only_one() {
+    let data = tempfile::tempdir().expect("a folder");
+    session(data.path(), "ses_ab1", "/", 1);
+    session(data.path(), "ses_ab2", "/", 2);
+    let index = Index::open(data.path()).expect("two sessions");
+    assert_eq!(index.find("ses_ab1").expect("one").as_str(), "ses_ab1");
+    assert_eq!(index.find("ab2").expect("one").as_str(), "ses_ab2");
+    assert!(matches!(index.find("ses_a"), Err(IndexError::Ambiguous { found, .. }) if found.len() == 2));
+    assert!(matches!(index.find("ses_b"), Err(IndexError::NoSuch { .. })));
+}
+
+#[test]
+fn a_session_that_cannot_be_read_is_named_and_does_not_hide_the_others() {
+    let data = tempfile::tempdir().expect("a folder");
+    session(data.path(), "ses_a", "/", 1);
+    session(data.path(), "ses_b", "/", 2);
+    fs::write(data.path().join("sessions/ses_b/journal.db"), b"garbage".repeat(1000)).expect("a file");
+    let index = Index::open(data.path()).expect("one session");
+    assert_eq!(ids(&index, None), ["ses_a"]);
+    assert!(matches!(index.unreadable(), [(id, JournalError::Damaged { .. })] if id.as_str() == "ses_b"));
+    assert_eq!(index.find("ses_b").expect("it lies there").as_str(), "ses_b");
+}
+
+fn opened(data: &Path, id: &str, now_ms: u64) -> Journal {
+    let dir = SessionDir::new(&data.join("sessions"), &SessionId(id.to_owned()));
+    Journal::open(&dir, opening(now_ms)).expect("a session").0
+}
+
+fn happened(data: &Path, id: &str, at_ms: u64, event: Event) {
+    let mut journal = opened(data, id, at_ms);
+    journal.stage(at_ms, event);
+    journal.commit().expect("room on the disk");
+}
+
+fn said(text: &str) -> Event {
+    let (message, parts) = (MessageId("msg_1".to_owned()), vec![Part::text(text)]);
+    Event::UserSpoke { message, parts, delivery: Delivery::Steer }
+}
+
+fn titled(title: &str) -> Event {
+    Event::TitleGiven { title: title.to_owned(), by: TitledBy::User }
+}
+
+#[test]
+fn a_query_names_a_folder_and_what_lies_below_it_words_and_a_time() {
+    let data = tempfile::tempdir().expect("a folder");
+    for (id, workspace, at_ms, text) in
+        [("ses_a", "/p", 10, "Fix the Tests"), ("ses_b", "/p/sub", 20, "tests again"), ("ses_c", "/pq", 30, "docs")]
+    {
+        session(data.path(), id, workspace, at_ms);
+        happened(data.path(), id, at_ms, said(text));
+    }
+    let index = Index::open(data.path()).expect("three sessions");
+    let found = |query: Query| -> Vec<String> {
+        index.select(&query).expect("sound").into_iter().map(|summary| summary.id.0).collect()
+    };
+    let project = |path: &str| Some(PathBuf::from(path));
+    assert_eq!(found(Query::default()), ["ses_c", "ses_b", "ses_a"]);
+    assert_eq!(found(Query { project: project("/p"), ..Query::default() }), ["ses_b", "ses_a"]);
+    assert_eq!(found(Query { project: project("/"), limit: Some(2), ..Query::default() }), ["ses_c", "ses_b"]);
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    assert_eq!(found(Query { words: words(&["TESTS"]), ..Query::default() }), ["ses_b", "ses_a"]);
+    assert_eq!(found(Query { words: words(&["tests", "fix"]), ..Query::default() }), ["ses_a"]);
+    assert!(found(Query { words: words(&["100%"]), ..Query::default() }).is_empty());
+    assert_eq!(found(Query { since_ms: Some(20), ..Query::default() }), ["ses_c", "ses_b"]);
+}
+
+#[test]
+fn a_session_is_meant_by_its_place_its_id_or_its_title() {
+    let data = tempfile::tempdir().expect("a folder");
+    for (id, workspace, at_ms) in [("ses_a1", "/p", 10), ("ses_b2", "/p", 20), ("ses_c3", "/q", 30)] {
+        session(data.path(), id, workspace, at_ms);
+        happened(data.path(), id, at_ms, said("the same words"));
+    }
+    happened(data.path(), "ses_a1", 40, titled("Parser rework"));
+    let index = Index::open(data.path()).expect("three sessions");
+    let named = |name: &str| index.named(name, Path::new("/p"));
+    for (name, id) in [
+        ("last", "ses_b2"),
+        ("-1", "ses_b2"),
+        ("-2", "ses_a1"),
+        ("c", "ses_c3"),
+        ("parser REWORK", "ses_a1"),
+        ("rework", "ses_a1"),
+    ] {
+        assert_eq!(named(name).expect(name).as_str(), id, "{name}");
+    }
+    assert!(matches!(named("-3"), Err(IndexError::TooFew { place: 3, there_are: 2, .. })));
+    assert!(matches!(named("same words"), Err(IndexError::Ambiguous { found, .. }) if found.len() == 2));
+    assert!(matches!(named("nonsense"), Err(IndexError::NoSuch { .. })));
+    assert!(matches!(named(""), Err(IndexError::NoSuch { .. })));
+}
+
+#[test]
+fn an_index_of_an_older_piton_is_made_again() {
+    let data = tempfile::tempdir().expect("a folder");
+    session(data.path(), "ses_a", "/one", 10);
+    let older = Connection::open(data.path().join("index.db")).expect("a database");
+    older
+        .execute_batch("CREATE TABLE session (id TEXT PRIMARY KEY, stamp TEXT, summary TEXT); INSERT INTO session VALUES ('ses_x', '', '')")
+        .expect("SQL");
+    drop(older);
+    assert_eq!(ids(&Index::open(data.path()).expect("made again"), None), ["ses_a"]);
+}
