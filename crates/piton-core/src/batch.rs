@@ -65,8 +65,8 @@ enum AllowedBy {
 pub(crate) struct Results {
     /// One result per call, in order.
     pub(crate) parts: Vec<Part>,
-    /// Each call with its outcome, in order.
-    pub(crate) settled: Vec<(Arc<ToolCall>, Outcome)>,
+    /// The calls, in order.
+    pub(crate) calls: Vec<Arc<ToolCall>>,
     /// How many calls a tool really ran.
     pub(crate) ran: u32,
 }
@@ -168,16 +168,12 @@ impl Batch {
         if !self.calls.iter().all(|entry| matches!(entry.state, CallState::Settled { .. })) {
             return Err(self);
         }
-        let mut results = Results { parts: Vec::new(), settled: Vec::new(), ran: 0 };
+        let mut results = Results { parts: Vec::new(), calls: Vec::new(), ran: 0 };
         for Entry { call, state } in self.calls {
             let CallState::Settled { outcome, ran } = state else { continue };
             results.ran += u32::from(ran);
-            results.parts.push(Part::ToolResult {
-                call: call.id.clone(),
-                tool: call.name.clone(),
-                outcome: outcome.clone(),
-            });
-            results.settled.push((call, outcome));
+            results.parts.push(Part::ToolResult { call: call.id.clone(), tool: call.name.clone(), outcome });
+            results.calls.push(call);
         }
         Ok(results)
     }

@@ -18,6 +18,7 @@
 //! deletes or repairs: a damaged or newer file is reported and left as it is.
 
 mod blobs;
+mod bulk;
 mod dir;
 mod error;
 mod lock;
@@ -189,7 +190,7 @@ impl Journal {
         if self.standing == Standing::New {
             return Ok(Vec::new());
         }
-        rows::read(&self.conn, self.blobs().as_deref(), from, max).map_err(|fault| self.explain(fault))
+        bulk::read(&self.conn, self.blobs().as_deref(), from, max).map_err(|fault| self.explain(fault))
     }
 
     /// The session at a glance; `None` before the first commit.
@@ -268,7 +269,7 @@ impl Journal {
         let lock = Lock::take(&dir.lock(), opening.pid)?;
         let (mut conn, found) = schema::open_to_write(&db, migrations)?;
         let Found::Version(version) = found else { return Err(Fault::NotFound) };
-        rows::each_record(&conn, Some(&blobs), 1, usize::MAX, visit)?;
+        bulk::each_record(&conn, Some(&blobs), 1, usize::MAX, visit)?;
         schema::upgrade(&mut conn, &db, Some(&blobs), version, migrations)?;
         let (epoch, last_seq): (u64, Seq) =
             conn.query_row("SELECT epoch, last_seq FROM writer", [], |row| Ok((row.get(0)?, row.get(1)?)))?;

@@ -323,12 +323,12 @@ impl Work {
             Err(open) => return Phase::RunningTools(open, after),
             Ok(results) => results,
         };
-        self.push(seq, Message::new(Role::Tool, results.parts));
         let turn = &mut self.turn;
         turn.spent.calls += results.ran;
         let compare = turn.policy.no_progress.compare;
         let before = turn.recent.len();
-        for (call, outcome) in &results.settled {
+        for (call, part) in results.calls.iter().zip(&results.parts) {
+            let Part::ToolResult { outcome, .. } = part else { continue };
             let seen = Seen::new(compare, &call.name, &call.input, Some(outcome));
             // Calls that went out together are one try: the model had not yet seen the result of the first.
             if compare == Compare::Input || !turn.recent[before..].contains(&seen) {
@@ -337,9 +337,10 @@ impl Work {
             turn.denials_in_a_row = if outcome.status == Status::Denied { turn.denials_in_a_row + 1 } else { 0 };
         }
         let denied = turn.denials_in_a_row >= turn.policy.max_denials_in_a_row;
+        self.push(seq, Message::new(Role::Tool, results.parts));
         Phase::StepOver(match after {
             After::GoOn if denied => {
-                let detail = format!("{} calls in a row were refused", turn.denials_in_a_row);
+                let detail = format!("{} calls in a row were refused", self.turn.denials_in_a_row);
                 After::End(Ending::new(TurnEnd::ToolDenied, detail))
             }
             after => after,
