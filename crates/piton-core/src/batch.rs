@@ -134,7 +134,7 @@ impl Batch {
     }
 
     /// Takes an event about one call. Events that come too late for the call's state change nothing.
-    pub(crate) fn apply(mut self, event: &Event) -> Self {
+    pub(crate) fn apply(mut self, event: &mut Event) -> Self {
         match event {
             Event::CallRequested { call, input, class, verdict } => {
                 self.change(call, |entry| entry.request(input.as_ref(), *class, verdict));
@@ -155,7 +155,8 @@ impl Batch {
             Event::CallSettled { call, outcome } => self.change(call, |entry| {
                 let ran = matches!(entry.state, CallState::Running(_) | CallState::Stopping(_));
                 if ran || matches!(entry.state, CallState::Answered(_)) {
-                    entry.state = CallState::Settled { outcome: outcome.clone(), ran };
+                    let taken = Outcome::new(outcome.status, "");
+                    entry.state = CallState::Settled { outcome: std::mem::replace(outcome, taken), ran };
                 }
             }),
             _ => {}

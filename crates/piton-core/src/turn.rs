@@ -153,6 +153,11 @@ impl Session {
 
     /// Takes one event in. Every event is accepted in every phase; one that comes too late changes nothing.
     pub fn apply(&mut self, record: &Record) {
+        self.take(&mut record.clone());
+    }
+
+    /// The same with a record that nobody needs any more: what the session keeps of it is moved and not copied.
+    pub fn take(&mut self, record: &mut Record) {
         let phase = std::mem::replace(&mut self.phase, Phase::Idle);
         self.phase = phase.step(&mut self.work, record);
     }
@@ -381,23 +386,21 @@ impl Default for Session {
 
 impl Phase {
     /// The one transition function.
-    fn step(self, work: &mut Work, record: &Record) -> Self {
+    fn step(self, work: &mut Work, record: &mut Record) -> Self {
         use Phase::{
             AskingToGoOn, BackingOff, CallingModel, Compacting, Due, Ending, GivenUp, NextStep, RoomNeeded,
             RunningTools, StepOver, Stuck,
         };
-        match (self, &record.event) {
-            (phase, Event::SessionStarted { session, workspace, parent, .. }) => {
-                work.begin(session, workspace, parent.as_ref());
-                phase
-            }
-            (phase, Event::WriterOpened { .. } | Event::WriterClosed {}) => phase,
-            (phase, Event::TitleGiven { title, .. }) => {
-                work.title = Some(title.clone()).filter(|title| !title.is_empty());
-                phase
-            }
-            (phase, Event::WorkspaceMoved { workspace }) => {
-                (work.workspace, work.is_new_here) = (workspace.clone(), true);
+        match (self, &mut record.event) {
+            (
+                phase,
+                event @ (Event::SessionStarted { .. }
+                | Event::WriterOpened { .. }
+                | Event::WriterClosed {}
+                | Event::TitleGiven { .. }
+                | Event::WorkspaceMoved { .. }),
+            ) => {
+                work.learn(event);
                 phase
             }
             (phase, Event::EventLost {}) => phase.break_off(work, record.seq),

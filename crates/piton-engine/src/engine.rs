@@ -176,20 +176,17 @@ impl Engine {
     /// Starts a new session in a workspace. Must be called within a tokio runtime.
     pub fn create(&self, workspace: &Path, settings: Settings) -> Result<Session, EngineError> {
         let id = Self::new_id();
-        let dir = self.session_dir(&id);
-        let journal = Journal::create(&dir, opening())?;
-        Ok(Self::begin(id, dir, journal, workspace, settings))
+        let journal = Journal::create(&self.session_dir(&id), opening())?;
+        Ok(self.begin(&id, journal, workspace, settings))
     }
 
     /// The same with a journal in memory: nothing of it outlives this process, and no other can see it. To measure what
     /// durability costs.
     pub fn create_in_memory(&self, workspace: &Path, settings: Settings) -> Session {
-        let id = Self::new_id();
-        let dir = self.session_dir(&id);
-        Self::begin(id, dir, Journal::in_memory(), workspace, settings)
+        self.begin(&Self::new_id(), Journal::in_memory(), workspace, settings)
     }
 
-    fn begin(id: SessionId, dir: SessionDir, mut journal: Journal, workspace: &Path, settings: Settings) -> Session {
+    fn begin(&self, id: &SessionId, mut journal: Journal, workspace: &Path, settings: Settings) -> Session {
         let started = Event::SessionStarted {
             session: id.clone(),
             workspace: workspace.to_string_lossy().into_owned(),
@@ -199,7 +196,7 @@ impl Engine {
         let opened = journal.opened();
         let staged = vec![journal.stage(now_ms(), started), journal.stage(now_ms(), opened)];
         let session = turn::Session::fold(&staged);
-        drive(dir, journal, session, staged, settings, FileLedger::default())
+        drive(self.session_dir(id), journal, session, staged, settings, FileLedger::default())
     }
 
     /// An id that no session has.
@@ -222,8 +219,8 @@ impl Engine {
         let dir = self.session_dir(id);
         let (mut session, ledger) = (turn::Session::new(), FileLedger::default());
         let mut journal = Journal::open_each(&dir, opening(), |record| {
-            session.apply(record);
             remember_file(record, &ledger);
+            session.take(record);
         })?;
         let moved = workspace.map(|workspace| {
             let workspace = workspace.to_string_lossy().into_owned();

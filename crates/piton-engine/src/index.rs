@@ -185,7 +185,7 @@ impl Index {
     fn refresh(&mut self) -> Result<(), IndexError> {
         let tx = self.conn.transaction()?;
         let mut noted = noted_stamps(&tx)?;
-        for (id, stamp) in stamp::of_all(&self.sessions_dir)? {
+        for (id, stamp) in stamp::of_all(&self.sessions_dir, &noted)? {
             if noted.remove(id.as_str()) == Some(stamp) {
                 continue;
             }

@@ -110,10 +110,21 @@ pub(super) enum Spoken {
     WhileEnding,
 }
 impl Work {
-    pub(super) fn begin(&mut self, session: &SessionId, workspace: &str, parent: Option<&Origin>) {
-        self.id = session.clone();
-        self.workspace = workspace.to_owned();
-        self.parent = parent.cloned();
+    /// What is said of the session itself, and moves no turn.
+    pub(super) fn learn(&mut self, event: &Event) {
+        match event {
+            Event::SessionStarted { session, workspace, parent, .. } => {
+                self.id = session.clone();
+                self.workspace.clone_from(workspace);
+                self.parent.clone_from(parent);
+            }
+            Event::TitleGiven { title, .. } => self.title = Some(title.clone()).filter(|title| !title.is_empty()),
+            Event::WorkspaceMoved { workspace } => {
+                self.workspace.clone_from(workspace);
+                self.is_new_here = true;
+            }
+            _ => {}
+        }
     }
 
     pub(super) fn hear(&mut self, phase: Phase, id: &MessageId, parts: &[Part], delivery: Delivery) -> Phase {
@@ -202,14 +213,16 @@ impl Work {
         Phase::CallingModel { attempt: 1 }
     }
 
-    pub(super) fn accept(&mut self, reply: &Reply, cost_micros: Option<u64>, seq: Seq) -> Phase {
+    pub(super) fn accept(&mut self, reply: &mut Reply, cost_micros: Option<u64>, seq: Seq) -> Phase {
         self.turn.spend(&reply.usage, cost_micros);
         self.turn.spent.steps += 1;
         if reply.usage.total() > 0 {
             self.context_tokens = reply.usage.total();
         }
-        let message =
-            Message { model: Some(self.turn.model.clone()), ..Message::new(Role::Assistant, reply.parts.clone()) };
+        let message = Message {
+            model: Some(self.turn.model.clone()),
+            ..Message::new(Role::Assistant, std::mem::take(&mut reply.parts))
+        };
         let calls: Vec<_> = message.calls().cloned().map(Arc::new).collect();
         if !message.parts.is_empty() {
             self.push(seq, message);

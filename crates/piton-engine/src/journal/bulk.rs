@@ -1,29 +1,29 @@
-//! All events of a session, read by one thread and decoded by the others: somebody waits for a long session to open.
+//! All events of a session, read by one thread and decoded by all: somebody waits for a long session to open.
 //!
 //! ```text
-//!   this thread:   rows ──► pages of 256 ──┐                 ┌──► visit, in order
-//!   the helpers:                           └──► decoded ─────┘
-//!                  what was visited goes back with the next page, to be dropped where it was made
+//!   this thread:   rows ──► pages of 256 ──► queue                     ┌──► visit, in order
+//!   the helpers:                               └──► decoded, any order ┘
 //! ```
 //!
-//! A page is one text with marks in it, so that reading a row costs no allocation. A session of a page or less is
+//! This thread decodes too, whenever the page that it needs next is not ready. A page is one text with marks in it, so
+//! that reading a row costs no allocation; what was visited is dropped by a helper. A session of a page or less is
 //! decoded where it is read.
 
 use super::error::Fault;
 use super::rows;
-use piton_core::event::Record;
+use piton_core::event::{Event, Record};
 use piton_core::ids::{Seq, TimeMs};
 use rusqlite::{Connection, params};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::Scope;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Rows of a page: enough that passing one on is nothing beside decoding it.
 const PAGE_ROWS: usize = 256;
-/// Pages that wait at one helper, at most.
-const AHEAD: usize = 4;
-/// One thread reads, and no more than this decode: SQLite does not keep more of them busy.
+/// Pages read ahead of the one that is visited, at most.
+const PAGES_AHEAD: usize = 12;
+/// One thread reads, and no more than this help it: SQLite does not keep more of them busy.
 const MOST_HELPERS: usize = 3;
 
 /// Some rows as they lie in the database.
@@ -45,29 +45,42 @@ struct Mark {
 
 type Decoded = Result<Vec<Record>, Fault>;
 
-/// A thread that decodes.
-struct Helper {
-    pages: SyncSender<(Page, Vec<Record>)>,
-    decoded: Receiver<Decoded>,
+/// Pages that wait to be decoded.
+#[derive(Default)]
+struct Queue {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
 }
 
-/// The pages under way, and who has them.
-struct Crew<'v> {
-    helpers: Vec<Helper>,
-    /// Which helper has the oldest page, the next one, …
-    busy: VecDeque<usize>,
-    next: usize,
+#[derive(Default)]
+struct Waiting {
+    pages: VecDeque<(usize, Page)>,
+    /// What was visited and only has to be dropped.
     visited: Vec<Vec<Record>>,
-    visit: &'v mut dyn FnMut(&Record),
+    /// No more pages will come.
+    is_over: bool,
 }
 
-/// At most `max` events from this position on, without a gap, one by one.
+/// This thread's end of it.
+struct Crew<'v> {
+    queue: &'v Queue,
+    decoded: Receiver<(usize, Decoded)>,
+    /// Decoded before their turn.
+    ready: BTreeMap<usize, Decoded>,
+    /// How many pages were handed out, and how many were visited.
+    handed_out: usize,
+    visited: usize,
+    blobs: Option<&'v Path>,
+    visit: &'v mut dyn FnMut(&mut Record),
+}
+
+/// At most `max` events from this position on, without a gap, one by one. Of a record that was visited nothing is used.
 pub(super) fn each_record(
     conn: &Connection,
     blobs: Option<&Path>,
     from: Seq,
     max: usize,
-    visit: &mut dyn FnMut(&Record),
+    visit: &mut dyn FnMut(&mut Record),
 ) -> Result<(), Fault> {
     let sql = "SELECT seq, at_ms, v, kind, body, hash FROM event WHERE seq >= ? ORDER BY seq LIMIT ?";
     let mut statement = conn.prepare_cached(sql)?;
@@ -76,18 +89,22 @@ pub(super) fn each_record(
     let mut expected = from.max(1);
     let mut page = read_page(&mut rows, &mut expected)?;
     let helpers = std::thread::available_parallelism().map_or(1, usize::from).saturating_sub(1).min(MOST_HELPERS);
-    if page.rows.len() < PAGE_ROWS || helpers == 0 {
-        while !page.rows.is_empty() {
-            page.decode(blobs)?.iter().for_each(&mut *visit);
-            page = read_page(&mut rows, &mut expected)?;
-        }
+    if page.rows.len() < PAGE_ROWS {
+        page.decode(blobs)?.iter_mut().for_each(visit);
         return Ok(());
     }
+    let queue = Queue::default();
     std::thread::scope(|scope| {
-        let helpers: Vec<Helper> = (0..helpers).map(|_| Helper::start(scope, blobs)).collect();
-        let mut crew = Crew { helpers, busy: VecDeque::new(), next: 0, visited: Vec::new(), visit };
+        let (done, decoded) = channel();
+        for _ in 0..helpers {
+            let (queue, done) = (&queue, done.clone());
+            scope.spawn(move || queue.help(blobs, &done));
+        }
+        drop(done);
+        let ready = BTreeMap::new();
+        let mut crew = Crew { queue: &queue, decoded, ready, handed_out: 0, visited: 0, blobs, visit };
         while !page.rows.is_empty() {
-            crew.decode(page)?;
+            crew.hand_out(page)?;
             page = read_page(&mut rows, &mut expected)?;
         }
         crew.finish()
@@ -97,8 +114,13 @@ pub(super) fn each_record(
 /// The same, all of them.
 pub(super) fn read(conn: &Connection, blobs: Option<&Path>, from: Seq, max: usize) -> Result<Vec<Record>, Fault> {
     let mut records = Vec::new();
-    each_record(conn, blobs, from, max, &mut |record| records.push(record.clone()))?;
+    each_record(conn, blobs, from, max, &mut |record| records.push(kept(record)))?;
     Ok(records)
+}
+
+/// A record that was visited, to be kept.
+pub(super) fn kept(record: &mut Record) -> Record {
+    std::mem::replace(record, Record { seq: 0, at_ms: 0, event: Event::WriterClosed {} })
 }
 
 fn read_page(rows: &mut rusqlite::Rows<'_>, expected: &mut Seq) -> Result<Page, Fault> {
@@ -137,50 +159,74 @@ impl Page {
     }
 }
 
-impl Helper {
-    fn start<'s>(scope: &'s Scope<'s, '_>, blobs: Option<&'s Path>) -> Self {
-        let (pages, work) = sync_channel::<(Page, Vec<Record>)>(AHEAD);
-        let (done, decoded) = sync_channel(AHEAD);
-        scope.spawn(move || {
-            for (page, visited) in work {
-                drop(visited);
-                // Nobody waits any more when another page could not be read.
-                if done.send(page.decode(blobs)).is_err() {
-                    return;
-                }
+impl Queue {
+    /// Decodes pages until no more will come.
+    fn help(&self, blobs: Option<&Path>, done: &Sender<(usize, Decoded)>) {
+        loop {
+            let mut waiting = self.lock();
+            while waiting.pages.is_empty() && !waiting.is_over {
+                waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
             }
-        });
-        Self { pages, decoded }
+            let visited = std::mem::take(&mut waiting.visited);
+            let Some((number, page)) = waiting.pages.pop_front() else { return };
+            drop(waiting);
+            drop(visited);
+            // Nobody waits any more when another page could not be read.
+            if done.send((number, page.decode(blobs))).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Crew<'_> {
-    fn decode(&mut self, page: Page) -> Result<(), Fault> {
-        if self.busy.len() >= self.helpers.len() * AHEAD {
-            self.visit_oldest()?;
-        }
-        let helper = self.next % self.helpers.len();
-        let visited = self.visited.pop().unwrap_or_default();
-        // A helper ends before its channel does only by a panic, which the scope hands on.
-        let _ = self.helpers[helper].pages.send((page, visited));
-        self.busy.push_back(helper);
-        self.next += 1;
-        Ok(())
+    fn hand_out(&mut self, page: Page) -> Result<(), Fault> {
+        self.queue.lock().pages.push_back((self.handed_out, page));
+        self.queue.changed.notify_one();
+        self.handed_out += 1;
+        if self.handed_out - self.visited > PAGES_AHEAD { self.visit_next() } else { Ok(()) }
     }
 
-    fn visit_oldest(&mut self) -> Result<(), Fault> {
-        let Some(helper) = self.busy.pop_front() else { return Ok(()) };
-        let Ok(decoded) = self.helpers[helper].decoded.recv() else { return Ok(()) };
-        let records = decoded?;
-        records.iter().for_each(&mut *self.visit);
-        self.visited.push(records);
+    fn visit_next(&mut self) -> Result<(), Fault> {
+        let decoded = loop {
+            self.ready.extend(self.decoded.try_iter());
+            if let Some(decoded) = self.ready.remove(&self.visited) {
+                break decoded;
+            }
+            // Better to decode one here than to wait.
+            let page = self.queue.lock().pages.pop_front();
+            match page {
+                Some((number, page)) => self.ready.insert(number, page.decode(self.blobs)),
+                // A helper has it; one that panicked is reported by its panic, which the scope hands on.
+                None => match self.decoded.recv() {
+                    Ok((number, decoded)) => self.ready.insert(number, decoded),
+                    Err(_) => return Err(Fault::damaged("its events could not be decoded")),
+                },
+            };
+        };
+        self.visited += 1;
+        let mut records = decoded?;
+        records.iter_mut().for_each(&mut *self.visit);
+        self.queue.lock().visited.push(records);
         Ok(())
     }
 
     fn finish(mut self) -> Result<(), Fault> {
-        while !self.busy.is_empty() {
-            self.visit_oldest()?;
+        while self.visited < self.handed_out {
+            self.visit_next()?;
         }
         Ok(())
+    }
+}
+
+impl Drop for Crew<'_> {
+    /// However it ends, nobody waits for more.
+    fn drop(&mut self) {
+        self.queue.lock().is_over = true;
+        self.queue.changed.notify_all();
     }
 }

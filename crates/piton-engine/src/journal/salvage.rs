@@ -52,7 +52,7 @@ fn copied(db: &Path, scratch: &Path) -> Result<Connection, Fault> {
 }
 
 fn read(conn: &Connection, blobs: &Path) -> Result<Option<Salvage>, Fault> {
-    if let Some(found) = conn.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0)).ok() {
+    if let Ok(found) = conn.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0)) {
         let ours = schema::version(MIGRATIONS);
         if found > ours {
             return Err(Fault::Newer { found, ours });
@@ -66,7 +66,7 @@ fn read(conn: &Connection, blobs: &Path) -> Result<Option<Salvage>, Fault> {
     while last.map_or(misses < PATIENCE, |last| seq < last) {
         seq += 1;
         let row = rows::at(conn, seq).ok().flatten();
-        let read = row.as_ref().and_then(|(sheet, _)| sheet.read(Some(blobs)).inspect_err(|_| ()).ok());
+        let read = row.as_ref().and_then(|(sheet, _)| sheet.read(Some(blobs)).ok());
         if let Some(fault) = row.as_ref().and_then(|(sheet, _)| newer(sheet)) {
             return Err(fault);
         }
