@@ -392,17 +392,11 @@ impl Phase {
             RunningTools, StepOver, Stuck,
         };
         match (self, &mut record.event) {
+            (phase, Event::WriterOpened { .. } | Event::WriterClosed {}) => phase,
             (
                 phase,
-                event @ (Event::SessionStarted { .. }
-                | Event::WriterOpened { .. }
-                | Event::WriterClosed {}
-                | Event::TitleGiven { .. }
-                | Event::WorkspaceMoved { .. }),
-            ) => {
-                work.learn(event);
-                phase
-            }
+                event @ (Event::SessionStarted { .. } | Event::TitleGiven { .. } | Event::WorkspaceMoved { .. }),
+            ) => work.learn(phase, event),
             (phase, Event::EventLost {}) => phase.break_off(work, record.seq),
             (phase, Event::UserSpoke { message, parts, delivery }) => work.hear(phase, message, parts, *delivery),
             (phase, Event::CancelRequested { by }) => phase.stop(work, &canceled(by), record.seq),

@@ -157,6 +157,6 @@ mod tests {
         check(&Rules { keep: Some(3), ..none() }, &["ses_2", "ses_1"]);
         check(&Rules { before_ms: Some(300), ..none() }, &["ses_2", "ses_1"]);
         check(&Rules { larger_than: Some(7), ..none() }, &["ses_2", "ses_1"]);
-        check(&Rules { keep: Some(1), before_ms: Some(400), larger_than: Some(8), ..none() }, &["ses_1"]);
+        check(&Rules { keep: Some(1), before_ms: Some(400), larger_than: Some(8) }, &["ses_1"]);
     }
 }

@@ -111,7 +111,7 @@ pub(super) enum Spoken {
 }
 impl Work {
     /// What is said of the session itself, and moves no turn.
-    pub(super) fn learn(&mut self, event: &Event) {
+    pub(super) fn learn(&mut self, phase: Phase, event: &Event) -> Phase {
         match event {
             Event::SessionStarted { session, workspace, parent, .. } => {
                 self.id = session.clone();
@@ -125,6 +125,7 @@ impl Work {
             }
             _ => {}
         }
+        phase
     }
 
     pub(super) fn hear(&mut self, phase: Phase, id: &MessageId, parts: &[Part], delivery: Delivery) -> Phase {

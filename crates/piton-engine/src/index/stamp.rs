@@ -7,19 +7,26 @@
 
 use super::IndexError;
 use piton_core::ids::SessionId;
-use rustix::fs::{AtFlags, Mode, OFlags, open, statat};
-use std::collections::HashMap;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, open, statat};
+use rustix::path::Arg;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::ErrorKind;
-use std::os::fd::OwnedFd;
+use std::os::fd::AsFd;
 use std::path::Path;
 
 /// Fewer than this are not worth another thread.
 const FEW: usize = 500;
 
-/// Every session with its stamp. The stamps that were noted last save looking twice.
-pub(super) fn of_all(sessions_dir: &Path, noted: &HashMap<String, i64>) -> Result<Vec<(SessionId, i64)>, IndexError> {
+/// What one look at a session showed.
+pub(super) struct Seen {
+    pub(super) id: SessionId,
+    /// Size and time of its database, if there is one.
+    pub(super) database: Option<u64>,
+}
+
+/// Looks at the database of every session.
+pub(super) fn look(sessions_dir: &Path) -> Result<Vec<Seen>, IndexError> {
     let ids = session_ids(sessions_dir)?;
     let Ok(folder) = open(sessions_dir, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) else {
         // Gone since it was listed.
@@ -27,18 +34,27 @@ pub(super) fn of_all(sessions_dir: &Path, noted: &HashMap<String, i64>) -> Resul
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let share = ids.len().div_ceil(cores).max(FEW);
-    let of = |id: &SessionId| of(&folder, id, noted.get(id.as_str()).copied());
-    let stamped = |ids: &[SessionId]| ids.iter().map(of).collect::<Vec<i64>>();
-    let stamps: Vec<i64> = std::thread::scope(|scope| {
-        let others: Vec<_> = ids.chunks(share).skip(1).map(|chunk| scope.spawn(move || stamped(chunk))).collect();
-        let mut stamps = stamped(&ids[..ids.len().min(share)]);
+    let looked = |ids: &[SessionId]| ids.iter().map(|id| at(&folder, format!("{id}/journal.db"))).collect::<Vec<_>>();
+    let databases: Vec<_> = std::thread::scope(|scope| {
+        let others: Vec<_> = ids.chunks(share).skip(1).map(|chunk| scope.spawn(move || looked(chunk))).collect();
+        let mut databases = looked(&ids[..ids.len().min(share)]);
         for other in others {
             // Looking at files does not panic; if it did, so would we.
-            stamps.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            databases.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         }
-        stamps
+        databases
     });
-    Ok(ids.into_iter().zip(stamps).collect())
+    Ok(ids.into_iter().zip(databases).map(|(id, database)| Seen { id, database }).collect())
+}
+
+/// The stamp of a session that has no log.
+pub(super) fn without_log(database: Option<u64>) -> i64 {
+    stamp(database, None)
+}
+
+/// The stamp after a look at its log.
+pub(super) fn with_log(sessions_dir: &Path, id: &SessionId, database: Option<u64>) -> i64 {
+    stamp(database, at(CWD, &sessions_dir.join(id.as_str()).join("journal.db-wal")))
 }
 
 /// The ids of all that lies there, readable or not.
@@ -56,15 +72,10 @@ pub(super) fn session_ids(sessions_dir: &Path) -> Result<Vec<SessionId>, IndexEr
     Ok(ids)
 }
 
-/// Changes whenever the journal does: every commit lengthens or rewrites one of the two files.
-fn of(sessions: &OwnedFd, id: &SessionId, noted: Option<i64>) -> i64 {
-    let look = |file: &str| {
-        let seen = statat(sessions, format!("{id}/{file}"), AtFlags::empty()).ok();
-        seen.map(|file| hash((file.st_size, file.st_mtime, file.st_mtime_nsec)))
-    };
-    let database = look("journal.db");
-    let without_log = stamp(database, None);
-    if noted == Some(without_log) { without_log } else { stamp(database, look("journal.db-wal")) }
+/// Size and time of a file; changes whenever it does.
+fn at(folder: impl AsFd, file: impl Arg) -> Option<u64> {
+    let seen = statat(folder, file, AtFlags::empty()).ok();
+    seen.map(|file| hash((file.st_size, file.st_mtime, file.st_mtime_nsec)))
 }
 
 fn stamp(database: Option<u64>, log: Option<u64>) -> i64 {
