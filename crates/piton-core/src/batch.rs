@@ -75,8 +75,8 @@ enum AllowedBy {
 pub(crate) struct Results {
     /// One result per call, in order.
     pub(crate) parts: Vec<Part>,
-    /// Each call with its outcome, in order.
-    pub(crate) settled: Vec<(Arc<ToolCall>, Outcome)>,
+    /// The calls, in order.
+    pub(crate) calls: Vec<Arc<ToolCall>>,
     /// How many calls a tool really ran.
     pub(crate) ran: u32,
 }
@@ -144,7 +144,7 @@ impl Batch {
     }
 
     /// Takes an event about one call. Events that come too late for the call's state change nothing.
-    pub(crate) fn apply(mut self, event: &Event) -> Self {
+    pub(crate) fn apply(mut self, event: &mut Event) -> Self {
         match event {
             Event::SnapshotTaken { .. } => self.snapshot = Snapshot::NotNeeded,
             Event::CallRequested { call, input, class, verdict } => {
@@ -166,7 +166,8 @@ impl Batch {
             Event::CallSettled { call, outcome } => self.change(call, |entry| {
                 let ran = matches!(entry.state, CallState::Running(_) | CallState::Stopping(_));
                 if ran || matches!(entry.state, CallState::Answered(_)) {
-                    entry.state = CallState::Settled { outcome: outcome.clone(), ran };
+                    let taken = Outcome::new(outcome.status, "");
+                    entry.state = CallState::Settled { outcome: std::mem::replace(outcome, taken), ran };
                 }
             }),
             _ => {}
@@ -179,16 +180,12 @@ impl Batch {
         if !self.calls.iter().all(|entry| matches!(entry.state, CallState::Settled { .. })) {
             return Err(self);
         }
-        let mut results = Results { parts: Vec::new(), settled: Vec::new(), ran: 0 };
+        let mut results = Results { parts: Vec::new(), calls: Vec::new(), ran: 0 };
         for Entry { call, state } in self.calls {
             let CallState::Settled { outcome, ran } = state else { continue };
             results.ran += u32::from(ran);
-            results.parts.push(Part::ToolResult {
-                call: call.id.clone(),
-                tool: call.name.clone(),
-                outcome: outcome.clone(),
-            });
-            results.settled.push((call, outcome));
+            results.parts.push(Part::ToolResult { call: call.id.clone(), tool: call.name.clone(), outcome });
+            results.calls.push(call);
         }
         Ok(results)
     }

@@ -178,6 +178,11 @@ impl Session {
     /// Takes one event in. Every event is accepted in every phase; one that comes too late changes nothing. After an
     /// event that moves the head ([`Event::RewindFinished`] with a `to`) the state is [`Session::fold`] of the journal.
     pub fn apply(&mut self, record: &Record) {
+        self.take(&mut record.clone());
+    }
+
+    /// The same with a record that nobody needs any more: what the session keeps of it is moved and not copied.
+    pub fn take(&mut self, record: &mut Record) {
         self.work.remember(record);
         let phase = std::mem::replace(&mut self.phase, Phase::Idle);
         self.phase = phase.step(&mut self.work, record);
@@ -461,19 +466,16 @@ impl Default for Session {
 
 impl Phase {
     /// The one transition function.
-    fn step(self, work: &mut Work, record: &Record) -> Self {
+    fn step(self, work: &mut Work, record: &mut Record) -> Self {
         use Phase::{
             AskingToGoOn, BackingOff, CallingModel, Compacting, Due, Ending, GivenUp, NextStep, RoomNeeded,
             RunningTools, StepOver, Stuck,
         };
-        match (self, &record.event) {
-            (phase, Event::SessionStarted { session, workspace, parent, .. }) => {
-                work.begin(session, workspace, parent.as_ref());
-                phase
-            }
+        match (self, &mut record.event) {
             (
                 phase,
-                Event::WriterOpened { .. }
+                Event::SessionStarted { .. }
+                | Event::WriterOpened { .. }
                 | Event::WriterClosed {}
                 | Event::RewindStarted { .. }
                 | Event::TitleGiven { .. }
@@ -498,9 +500,9 @@ impl Phase {
             (NextStep(_), Event::StepStarted { step, kind, note }) => {
                 work.start_step(*step, *kind, note.as_deref(), record.seq)
             }
-            (CallingModel { .. }, Event::MessageFinished { reply, .. }) => work.accept(reply, record),
-            (CallingModel { attempt }, Event::ModelFailed { error, retry_at_ms, .. }) => {
-                work.retry_or_fail(attempt, error, *retry_at_ms, record)
+            (CallingModel { attempt }, event @ (Event::MessageFinished { .. } | Event::ModelFailed { .. })) => {
+                work.turn.pay(event);
+                work.answered(attempt, event, record.seq, record.at_ms)
             }
             (CallingModel { .. }, Event::BudgetShort { detail, .. }) => Ending(short(detail)),
             (BackingOff { attempt, .. }, Event::BackoffPassed { .. }) => work.ask_again(attempt),

@@ -14,7 +14,8 @@ mod tests;
 
 use crate::journal::{self, JournalError, SessionDir, Summary};
 use piton_core::ids::{SessionId, TimeMs};
-use rusqlite::{Connection, OptionalExtension, ToSql, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, ToSql, params};
+use stamp::Seen;
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -111,7 +112,7 @@ impl Index {
     /// The list of the sessions in some other folder; it is made each time.
     pub fn of_folder(sessions_dir: &Path) -> Result<Self, IndexError> {
         let mut index = Self { conn: in_memory()?, sessions_dir: sessions_dir.to_owned(), unreadable: Vec::new() };
-        index.refresh()?;
+        index.refresh(HashMap::new(), stamp::look(sessions_dir)?)?;
         Ok(index)
     }
 
@@ -167,11 +168,17 @@ impl Index {
     }
 
     fn over(sessions_dir: &Path, db: &Path) -> Result<Self, IndexError> {
-        let conn = if sessions_dir.exists() { on_disk(db) } else { None };
-        let conn = conn.map_or_else(in_memory, Ok)?;
-        let mut index = Self { conn, sessions_dir: sessions_dir.to_owned(), unreadable: Vec::new() };
-        index.refresh()?;
-        Ok(index)
+        std::thread::scope(|scope| {
+            // Beside the opening of the database: with thousands of sessions, either takes its time.
+            let looking = scope.spawn(|| stamp::look(sessions_dir));
+            let conn = if sessions_dir.exists() { on_disk(db) } else { None };
+            let conn = conn.map_or_else(in_memory, Ok)?;
+            let noted = noted_stamps(&conn)?;
+            let seen = looking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            let mut index = Self { conn, sessions_dir: sessions_dir.to_owned(), unreadable: Vec::new() };
+            index.refresh(noted, seen)?;
+            Ok(index)
+        })
     }
 
     fn summaries(&self, sql: &str, values: impl rusqlite::Params) -> Result<Vec<Summary>, IndexError> {
@@ -182,12 +189,16 @@ impl Index {
         Ok(texts.iter().filter_map(|text| serde_json::from_str(text).ok()).collect())
     }
 
-    fn refresh(&mut self) -> Result<(), IndexError> {
-        // At once the only one: who reads first and writes then is refused when another has written in between.
-        let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut noted = noted_stamps(&tx)?;
-        for (id, stamp) in stamp::of_all(&self.sessions_dir)? {
-            if noted.remove(id.as_str()) == Some(stamp) {
+    /// Reads again what is not as it was noted. Another process may do the same at once; the rows are the same.
+    fn refresh(&mut self, mut noted: HashMap<String, i64>, seen: Vec<Seen>) -> Result<(), IndexError> {
+        let tx = self.conn.transaction()?;
+        for Seen { id, database } in seen {
+            let noted_before = noted.remove(id.as_str());
+            if noted_before == Some(stamp::without_log(database)) {
+                continue;
+            }
+            let stamp = stamp::with_log(&self.sessions_dir, &id, database);
+            if noted_before == Some(stamp) {
                 continue;
             }
             let dir = SessionDir::new(&self.sessions_dir, &id);

@@ -18,6 +18,7 @@
 //! deletes or repairs: a damaged or newer file is reported and left as it is.
 
 mod blobs;
+mod bulk;
 mod dir;
 mod error;
 mod lock;
@@ -47,6 +48,7 @@ use piton_core::ids::{Seq, TimeMs};
 use piton_core::turn::Session;
 use rows::Head;
 use rusqlite::{Connection, TransactionBehavior};
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 use schema::{Found, MIGRATIONS, Migration};
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
@@ -118,14 +120,19 @@ impl Journal {
     /// process is the writer now ([`Event::WriterOpened`]). Returns all events, that one included.
     pub fn open(dir: &SessionDir, opening: Opening) -> Result<(Self, Vec<Record>), JournalError> {
         let mut records = Vec::new();
-        let journal = Self::open_each(dir, opening, |record| records.push(record.clone()))?;
+        let journal = Self::open_each(dir, opening, |record| records.push(bulk::kept(record)))?;
         Ok((journal, records))
     }
 
-    /// The same, and the events one by one instead of all at once: a long session is read in little memory.
-    pub fn open_each(dir: &SessionDir, opening: Opening, mut visit: impl FnMut(&Record)) -> Result<Self, JournalError> {
-        let (journal, opened) = Self::open_with(dir, opening, MIGRATIONS, &mut visit)?;
-        visit(&opened);
+    /// The same, and the events one by one instead of all at once: a long session is read in little memory. What was
+    /// visited is thrown away, so it may be taken apart.
+    pub fn open_each(
+        dir: &SessionDir,
+        opening: Opening,
+        mut visit: impl FnMut(&mut Record),
+    ) -> Result<Self, JournalError> {
+        let (journal, mut opened) = Self::open_with(dir, opening, MIGRATIONS, &mut visit)?;
+        visit(&mut opened);
         Ok(journal)
     }
 
@@ -138,11 +145,11 @@ impl Journal {
     ) -> Result<(Self, Session), JournalError> {
         let (mut session, mut has_branches) = (Session::new(), false);
         let journal = Self::open_each(dir, opening, |record| {
+            visit(record);
             has_branches |= branch::moved_to(&record.event).is_some();
             if !has_branches {
-                session.apply(record);
+                session.take(record);
             }
-            visit(record);
         })?;
         if has_branches {
             session = Session::fold(&journal.read(1, usize::MAX)?);
@@ -204,7 +211,7 @@ impl Journal {
         if self.standing == Standing::New {
             return Ok(Vec::new());
         }
-        rows::read(&self.conn, self.blobs().as_deref(), from, max).map_err(|fault| self.explain(fault))
+        bulk::read(&self.conn, self.blobs().as_deref(), from, max).map_err(|fault| self.explain(fault))
     }
 
     /// The session at a glance; `None` before the first commit.
@@ -259,7 +266,7 @@ impl Journal {
         dir: &SessionDir,
         opening: Opening,
         migrations: &[Migration],
-        visit: &mut dyn FnMut(&Record),
+        visit: &mut dyn FnMut(&mut Record),
     ) -> Result<(Self, Record), JournalError> {
         let db = dir.journal_db();
         let loaded = Self::load(dir, opening, migrations, visit);
@@ -273,7 +280,7 @@ impl Journal {
         dir: &SessionDir,
         opening: Opening,
         migrations: &[Migration],
-        visit: &mut dyn FnMut(&Record),
+        visit: &mut dyn FnMut(&mut Record),
     ) -> Result<Self, Fault> {
         let (db, blobs) = (dir.journal_db(), dir.blobs());
         // Before the lock, so that a folder that holds nothing is not given one.
@@ -283,7 +290,8 @@ impl Journal {
         let lock = Lock::take(&dir.lock(), opening.pid)?;
         let (mut conn, found) = schema::open_to_write(&db, migrations)?;
         let Found::Version(version) = found else { return Err(Fault::NotFound) };
-        rows::each_record(&conn, Some(&blobs), 1, usize::MAX, visit)?;
+        announce(&db, &opening);
+        bulk::each_record(&conn, Some(&blobs), 1, usize::MAX, visit)?;
         schema::upgrade(&mut conn, &db, Some(&blobs), version, migrations)?;
         let (epoch, last_seq): (u64, Seq) =
             conn.query_row("SELECT epoch, last_seq FROM writer", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -339,6 +347,17 @@ impl Journal {
 fn be_the_writer(conn: &Connection, epoch: u64) -> Result<(), Fault> {
     let newest: u64 = conn.prepare_cached("SELECT epoch FROM writer")?.query_row([], |row| row.get(0))?;
     if newest == epoch { Ok(()) } else { Err(Fault::Fenced) }
+}
+
+/// Tells whoever lists sessions that this one has a writer, by the time of its database: what is committed from here on
+/// lies in the log at first. To the nanosecond it is a time that the kernel, which counts in milliseconds, would not
+/// have given it. Best effort: a list may be behind.
+fn announce(db: &Path, opening: &Opening) {
+    let tv_sec = i64::try_from(opening.now_ms / 1000).unwrap_or_default();
+    let nanoseconds = opening.now_ms % 1000 * 1_000_000 + 1 + u64::from(opening.pid) % 999_999;
+    let now = Timespec { tv_sec, tv_nsec: nanoseconds.try_into().unwrap_or_default() };
+    let times = Timestamps { last_access: now, last_modification: now };
+    let _ = utimensat(CWD, db, &times, AtFlags::empty());
 }
 
 fn make_session_folder(root: &Path) -> Result<(), Fault> {

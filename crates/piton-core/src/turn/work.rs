@@ -135,12 +135,6 @@ pub(super) enum Spoken {
     WhileEnding,
 }
 impl Work {
-    pub(super) fn begin(&mut self, session: &SessionId, workspace: &str, parent: Option<&Origin>) {
-        self.id = session.clone();
-        self.workspace = workspace.to_owned();
-        self.parent = parent.cloned();
-    }
-
     pub(super) fn hear(&mut self, phase: Phase, id: &MessageId, parts: &[Part], delivery: Delivery) -> Phase {
         if !self.heard.insert(id.clone()) {
             return phase;
@@ -227,15 +221,25 @@ impl Work {
         Phase::CallingModel { attempt: 1 }
     }
 
-    pub(super) fn accept(&mut self, reply: &Reply, record: &Record) -> Phase {
-        let seq = record.seq;
-        self.turn.pay(&record.event);
+    /// The model has replied, or the call has failed.
+    pub(super) fn answered(&mut self, attempt: u32, event: &mut Event, seq: Seq, at_ms: TimeMs) -> Phase {
+        match event {
+            Event::MessageFinished { reply, .. } => self.accept(reply, seq),
+            Event::ModelFailed { error, retry_at_ms, .. } => self.retry_or_fail(attempt, error, *retry_at_ms, at_ms),
+            _ => Phase::CallingModel { attempt },
+        }
+    }
+
+    /// The model's reply; what is kept of it is taken out of it.
+    pub(super) fn accept(&mut self, reply: &mut Reply, seq: Seq) -> Phase {
         self.turn.spent.steps += 1;
         if reply.usage.total() > 0 {
             self.context_tokens = reply.usage.total();
         }
-        let message =
-            Message { model: Some(self.turn.model.clone()), ..Message::new(Role::Assistant, reply.parts.clone()) };
+        let message = Message {
+            model: Some(self.turn.model.clone()),
+            ..Message::new(Role::Assistant, std::mem::take(&mut reply.parts))
+        };
         let calls: Vec<_> = message.calls().cloned().map(Arc::new).collect();
         if !message.parts.is_empty() {
             self.push(seq, message);
@@ -310,9 +314,8 @@ impl Work {
         attempt: u32,
         error: &ModelError,
         retry_at: Option<TimeMs>,
-        record: &Record,
+        at_ms: TimeMs,
     ) -> Phase {
-        self.turn.pay(&record.event);
         // Our own death is not the provider's fault.
         self.turn.failures += u32::from(error.kind != ModelErrorKind::Interrupted);
         let policy = &self.turn.policy;
@@ -322,7 +325,7 @@ impl Work {
             return Phase::RoomNeeded(Trigger::Forced, AfterCompaction::AskAgain);
         }
         match (retry_at.filter(|_| may_retry), error.kind) {
-            (Some(until_ms), _) => Phase::BackingOff { attempt: attempt + 1, since_ms: record.at_ms, until_ms },
+            (Some(until_ms), _) => Phase::BackingOff { attempt: attempt + 1, since_ms: at_ms, until_ms },
             (None, ModelErrorKind::WindowExceeded) => {
                 Phase::Ending(Ending::new(TurnEnd::ContextLimit, error.message.clone()))
             }
@@ -350,12 +353,12 @@ impl Work {
             Err(open) => return Phase::RunningTools(open, after),
             Ok(results) => results,
         };
-        self.push(seq, Message::new(Role::Tool, results.parts));
         let turn = &mut self.turn;
         turn.spent.calls += results.ran;
         let compare = turn.policy.no_progress.compare;
         let before = turn.recent.len();
-        for (call, outcome) in &results.settled {
+        for (call, part) in results.calls.iter().zip(&results.parts) {
+            let Part::ToolResult { outcome, .. } = part else { continue };
             let seen = Seen::new(compare, &call.name, &call.input, Some(outcome));
             // Calls that went out together are one try: the model had not yet seen the result of the first.
             if compare == Compare::Input || !turn.recent[before..].contains(&seen) {
@@ -364,9 +367,10 @@ impl Work {
             turn.denials_in_a_row = if outcome.status == Status::Denied { turn.denials_in_a_row + 1 } else { 0 };
         }
         let denied = turn.denials_in_a_row >= turn.policy.max_denials_in_a_row;
+        self.push(seq, Message::new(Role::Tool, results.parts));
         Phase::StepOver(match after {
             After::GoOn if denied => {
-                let detail = format!("{} calls in a row were refused", turn.denials_in_a_row);
+                let detail = format!("{} calls in a row were refused", self.turn.denials_in_a_row);
                 After::End(Ending::new(TurnEnd::ToolDenied, detail))
             }
             after => after,
@@ -483,6 +487,11 @@ impl Work {
     /// Keeps track of what holds wherever the head is: what was taken back, how the session is called and where it works.
     pub(super) fn remember(&mut self, record: &Record) {
         match &record.event {
+            Event::SessionStarted { session, workspace, parent, .. } => {
+                self.id = session.clone();
+                self.workspace.clone_from(workspace);
+                self.parent.clone_from(parent);
+            }
             Event::TitleGiven { title, .. } => self.title = Some(title.clone()).filter(|title| !title.is_empty()),
             Event::WorkspaceMoved { workspace } => {
                 (self.workspace, self.is_new_here) = (workspace.clone(), true);

@@ -61,6 +61,24 @@ fn what_changes_on_disk_changes_in_the_list() {
 }
 
 #[test]
+fn a_session_that_was_closed_is_looked_at_again_when_it_has_a_writer() {
+    let data = tempfile::tempdir().expect("a folder");
+    session(data.path(), "ses_a", "/one", 10);
+    opened(data.path(), "ses_a", 20).close(20);
+    let title = || Index::open(data.path()).expect("one session").list(None, 1).expect("sound")[0].title.clone();
+    assert_eq!(title(), "");
+    let mut journal = opened(data.path(), "ses_a", 30);
+    assert_eq!(title(), "", "it has a writer, who has said nothing");
+    for text in ["first", "second"] {
+        journal.stage(40, titled(text));
+        journal.commit().expect("room on the disk");
+        assert_eq!(title(), text);
+    }
+    journal.close(50);
+    assert_eq!(title(), "second");
+}
+
+#[test]
 fn a_damaged_index_is_moved_aside_and_made_again() {
     let data = tempfile::tempdir().expect("a folder");
     session(data.path(), "ses_a", "/one", 10);

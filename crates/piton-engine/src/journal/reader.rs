@@ -2,6 +2,7 @@
 //! written. A reader sees what is committed and changes nothing.
 
 use super::blobs;
+use super::bulk;
 use super::dir::SessionDir;
 use super::error::{Fault, JournalError, is_misshapen};
 use super::rows::{self, Head, Sheet};
@@ -104,7 +105,7 @@ impl Reader {
         if unborn {
             return Ok(Vec::new());
         }
-        rows::read(&self.conn, Some(&self.dir.blobs()), from, max).map_err(|fault| self.explain(fault))
+        bulk::read(&self.conn, Some(&self.dir.blobs()), from, max).map_err(|fault| self.explain(fault))
     }
 
     /// The session at a glance.

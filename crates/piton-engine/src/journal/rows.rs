@@ -77,32 +77,6 @@ pub(super) fn insert(conn: &Connection, head: Head, sheet: &Sheet) -> Result<Hea
     Ok(Head { seq: sheet.seq, hash })
 }
 
-/// At most `max` events from this position on, without a gap.
-pub(super) fn read(conn: &Connection, blobs: Option<&Path>, from: Seq, max: usize) -> Result<Vec<Record>, Fault> {
-    let mut records = Vec::new();
-    each_record(conn, blobs, from, max, &mut |record| records.push(record.clone()))?;
-    Ok(records)
-}
-
-/// The same, one by one.
-pub(super) fn each_record(
-    conn: &Connection,
-    blobs: Option<&Path>,
-    from: Seq,
-    max: usize,
-    visit: &mut dyn FnMut(&Record),
-) -> Result<(), Fault> {
-    let mut expected = from.max(1);
-    each_from(conn, expected, max, |sheet, _| {
-        if sheet.seq != expected {
-            return Err(Fault::damaged(format!("event {expected} is missing")));
-        }
-        expected += 1;
-        visit(&sheet.read(blobs)?);
-        Ok(())
-    })
-}
-
 /// The events of one kind, in order.
 pub(super) fn of_kind(conn: &Connection, blobs: Option<&Path>, kind: &str) -> Result<Vec<Record>, Fault> {
     let sql = "SELECT seq, epoch, at_ms, kind, v, body FROM event WHERE kind = ? ORDER BY seq";
@@ -173,22 +147,31 @@ impl Sheet {
 
     /// The event of this row, from the body or from its blob.
     pub(super) fn read(&self, blobs: Option<&Path>) -> Result<Record, Fault> {
-        if self.v > SCHEMA_VERSION {
-            return Err(Fault::Newer { found: self.v, ours: SCHEMA_VERSION });
-        }
-        let event = match blobs.and_then(|folder| Some((folder, self.blob()?))) {
-            Some((folder, name)) => serde_json::from_slice::<Event>(&blobs::get(folder, &name)?),
-            None => quick::event(&self.kind, &self.body),
-        };
-        let event = event.map_err(|error| Fault::damaged(format!("event {} is not readable: {error}", self.seq)))?;
+        let event = decode(self.seq, self.v, &self.kind, &self.body, blobs)?;
         Ok(Record { seq: self.seq, at_ms: self.at_ms, event })
     }
 
     /// The name of the blob that holds this event, if one does.
     pub(super) fn blob(&self) -> Option<String> {
-        let may_be_one = self.body.starts_with(r#"{"blob":"#);
-        let reference: BlobRef = may_be_one.then(|| serde_json::from_str(&self.body).ok())??;
-        let is_hash = reference.blob.len() == 64 && reference.blob.bytes().all(|byte| byte.is_ascii_hexdigit());
-        is_hash.then_some(reference.blob)
+        blob(&self.body)
     }
+}
+
+/// The event that a row holds, from its body or from the blob that this names.
+pub(super) fn decode(seq: Seq, v: u32, kind: &str, body: &str, blobs: Option<&Path>) -> Result<Event, Fault> {
+    if v > SCHEMA_VERSION {
+        return Err(Fault::Newer { found: v, ours: SCHEMA_VERSION });
+    }
+    let event = match blobs.and_then(|folder| Some((folder, blob(body)?))) {
+        Some((folder, name)) => serde_json::from_slice::<Event>(&blobs::get(folder, &name)?),
+        None => quick::event(kind, body),
+    };
+    event.map_err(|error| Fault::damaged(format!("event {seq} is not readable: {error}")))
+}
+
+fn blob(body: &str) -> Option<String> {
+    let may_be_one = body.starts_with(r#"{"blob":"#);
+    let reference: BlobRef = may_be_one.then(|| serde_json::from_str(body).ok())??;
+    let is_hash = reference.blob.len() == 64 && reference.blob.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hash.then_some(reference.blob)
 }

@@ -66,7 +66,7 @@ fn read(conn: &Connection, blobs: &Path) -> Result<Option<Salvage>, Fault> {
     while last.map_or(misses < PATIENCE, |last| seq < last) {
         seq += 1;
         let row = rows::at(conn, seq).ok().flatten();
-        let read = row.as_ref().and_then(|(sheet, _)| sheet.read(Some(blobs)).inspect_err(|_| ()).ok());
+        let read = row.as_ref().and_then(|(sheet, _)| sheet.read(Some(blobs)).ok());
         if let Some(fault) = row.as_ref().and_then(|(sheet, _)| newer(sheet)) {
             return Err(fault);
         }

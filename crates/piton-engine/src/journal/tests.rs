@@ -108,7 +108,8 @@ impl Place {
 /// Opens a session with these migrations, and its events.
 fn open_with(dir: &SessionDir, migrations: &[Migration]) -> Result<(Journal, Vec<Record>), JournalError> {
     let mut records = Vec::new();
-    let (journal, opened) = Journal::open_with(dir, opening(), migrations, &mut |record| records.push(record.clone()))?;
+    let (journal, opened) =
+        Journal::open_with(dir, opening(), migrations, &mut |record| records.push(bulk::kept(record)))?;
     records.push(opened);
     Ok((journal, records))
 }

@@ -141,3 +141,35 @@ fn blobs(place: &Place) -> Vec<String> {
     let files = fs::read_dir(place.dir.blobs()).expect("a folder").map(|entry| entry.expect("an entry").file_name());
     files.map(|name| name.into_string().expect("a hash")).collect()
 }
+
+/// A session of several pages, as many threads decode them.
+fn long_session() -> Vec<Event> {
+    [started()].into_iter().chain((0..2000).map(|number| said(&format!("number {number}")))).collect()
+}
+
+#[test]
+fn a_long_session_is_read_in_order_and_from_anywhere() {
+    let place = Place::closed(long_session());
+    let mut expected = long_session();
+    expected.push(Event::WriterClosed {});
+    assert!(place.events() == expected);
+    let late = Reader::open(&place.dir).expect("readable").read(1500, 400).expect("readable");
+    assert!(late.iter().zip(1500..).all(|(record, seq)| record.seq == seq) && late.len() == 400);
+    let mut visited = Vec::new();
+    let journal = Journal::open_each(&place.dir, opening(), |record| visited.push(record.seq)).expect("sound");
+    assert!(visited == (1..=journal.durable_seq()).collect::<Vec<_>>());
+}
+
+#[test]
+fn harm_far_into_a_long_session_is_damage_and_not_an_end() {
+    for harm in [
+        "DELETE FROM event WHERE seq = 1700",
+        "UPDATE event SET body = '{' WHERE seq = 1700",
+        "UPDATE event SET body = '{\"type\":\"no_such\"}' WHERE seq = 1999",
+        "UPDATE event SET hash = zeroblob(3) WHERE seq = 700",
+    ] {
+        let place = Place::closed(long_session());
+        place.tamper(harm);
+        assert!(matches!(read_session(&place.dir), Err(JournalError::Damaged { .. })), "{harm}");
+    }
+}
