@@ -35,6 +35,14 @@ pub(crate) enum Command {
     Session(SessionCommand),
     /// List the models that can be asked from here
     Models(ModelsArgs),
+    /// List the presets: five agents' loops as data, every number with its unit and where it comes from
+    Presets {
+        /// Only this one
+        name: Option<String>,
+        /// One JSON object per preset: its whole policy
+        #[arg(long)]
+        json: bool,
+    },
     /// Keep a provider's key, list where keys are, or forget one
     #[command(subcommand)]
     Auth(AuthCommand),
@@ -77,6 +85,9 @@ pub(crate) struct RunArgs {
     /// Never run this tool (may be repeated)
     #[arg(long, value_name = "RULE")]
     pub(crate) deny: Vec<String>,
+    /// Run by the rules of another agent's loop, a word of `piton presets`; limits that are set besides win
+    #[arg(long, value_name = "NAME")]
+    pub(crate) preset: Option<String>,
     /// Folder to work in, instead of the current one. A session that is resumed stays in its own, unless that is gone
     #[arg(short = 'C', long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,

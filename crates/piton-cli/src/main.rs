@@ -14,6 +14,7 @@ mod doctor;
 mod follow;
 mod keys;
 mod models;
+mod presets;
 mod report;
 mod run;
 mod sessions;
@@ -65,6 +66,7 @@ async fn obey(command: Command) -> u8 {
         Command::Redo(args) => undo::redo(args, &around).await,
         Command::Session(command) => sessions::session(command, &around).await,
         Command::Models(args) => models::models(&args, &around).await,
+        Command::Presets { name, json } => presets::presets(name.as_deref(), json),
         Command::Auth(command) => auth::auth(command, &around).await,
         Command::Doctor => doctor::doctor(&around).await,
         Command::Completions { shell } => {

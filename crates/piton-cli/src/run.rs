@@ -334,6 +334,7 @@ pub(crate) fn finish(shown: &mut Shown, report: &TurnReport, session: &str, code
                 "detail": report.detail,
                 "exit_code": code,
                 "text": report.text,
+                "result": report.result,
                 "spent": report.spent,
             });
             view::write_stdout(&format!("{result}\n"));

@@ -16,6 +16,8 @@ pub mod branch;
 mod batch;
 pub mod request;
 pub mod limits;
+pub mod preset;
+pub mod words;
 pub mod budget;
 pub mod cache;
 pub mod retry;

@@ -557,7 +557,7 @@ impl Driver {
     fn judge(&self, call: &ToolCall) -> Event {
         let Some(tool) = self.settings.tools.get(&call.name) else {
             let names: Vec<String> = self.settings.tools.specs().iter().map(|spec| spec.name.clone()).collect();
-            let text = format!("There is no tool `{}`. The tools are: {}.", call.name, names.join(", "));
+            let text = format!("Tool {} not found. The tools are: {}.", call.name, names.join(", "));
             let class = piton_core::call::ToolClass::Read;
             return Event::CallRequested { call: call.id.clone(), input: None, class, verdict: Verdict::Refuse(text) };
         };
