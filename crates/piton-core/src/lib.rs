@@ -18,6 +18,8 @@ pub mod request;
 pub mod limits;
 pub mod preset;
 pub mod words;
+pub mod oneline;
+pub mod template;
 pub mod budget;
 pub mod cache;
 pub mod retry;

@@ -120,6 +120,11 @@ impl Usage {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
+    /// Of the input: what touched no cache.
+    pub fn fresh_input_tokens(&self) -> u64 {
+        self.input_tokens.saturating_sub(self.cache_read_tokens.saturating_add(self.cache_write_tokens))
+    }
+
     /// Adds another call's tokens.
     pub fn add(&mut self, other: &Usage) {
         for (mine, theirs) in [

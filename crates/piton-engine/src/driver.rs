@@ -27,7 +27,7 @@ use crate::partial;
 use crate::prompt::{Permit, Prompts};
 use crate::rewind::{self, Plan, RewindError, Rewound, Scope};
 use crate::titles::Titling;
-use piton_core::call::{Outcome, Status};
+use piton_core::call::{Outcome, Status, ToolSpec};
 use piton_core::event::{
     Canceller, Decision, Delivery, Direction, Event, Moment, Record, Restore, Rewind, Subject, Verdict,
 };
@@ -165,7 +165,7 @@ impl Driver {
         let Setup { dir, journal, session, staged, prompts, settings, ledger, bus, inbox, commands } = setup;
         let frame = Frame {
             system: settings.system.clone(),
-            tools: settings.tools.specs(),
+            tools: offered(&settings),
             // The provider's own default: the model's limit is seldom wanted, and counts against the window.
             max_output_tokens: None,
         };
@@ -230,6 +230,10 @@ impl Driver {
         self.recover();
         self.obey(command);
         loop {
+            // All that was said so far, before anything acts on the half of it.
+            while let Ok(command) = self.inbox.try_recv() {
+                self.obey(command);
+            }
             self.drop_unwanted();
             self.record_due();
             self.commit().await?;
@@ -380,7 +384,14 @@ impl Driver {
         }
     }
 
+    /// A turn that is only about to start is started and ended: who waits for it hears how it went.
     fn cancel(&mut self, by: Canceller) {
+        if !self.session.is_in_turn()
+            && !self.session.is_at_rest()
+            && let Some(start) = self.instant_job()
+        {
+            self.record(start);
+        }
         if self.session.is_in_turn() {
             self.record(Event::CancelRequested { by });
         }
@@ -543,8 +554,8 @@ impl Driver {
     /// "always", or resumed with other flags), or nobody is there.
     fn answer_without_asking(&self, subject: Subject) -> Option<Event> {
         let allows = |call: &Arc<ToolCall>| {
-            let class = self.settings.tools.get(&call.name)?.spec().class;
-            Some(self.session.judge(&call.name, class) == Action::Allow)
+            let ToolSpec { name, class, .. } = self.settings.tools.get(&call.name)?.spec();
+            Some(self.session.judge(&name, class) == Action::Allow)
         };
         let decision = match &subject {
             Subject::Call(id) if self.session.open_call(id).and_then(allows) == Some(true) => Decision::Approve,
@@ -561,11 +572,11 @@ impl Driver {
             let class = piton_core::call::ToolClass::Read;
             return Event::CallRequested { call: call.id.clone(), input: None, class, verdict: Verdict::Refuse(text) };
         };
-        let class = tool.spec().class;
-        let verdict = match self.session.judge(&call.name, class) {
+        let ToolSpec { name, class, .. } = tool.spec();
+        let verdict = match self.session.judge(&name, class) {
             Action::Allow => Verdict::Allow,
             Action::Ask => Verdict::Ask,
-            Action::Deny => Verdict::Deny(format!("The call was not run: a rule forbids {} here.", call.name)),
+            Action::Deny => Verdict::Deny(format!("The call was not run: a rule forbids {name} here.")),
         };
         Event::CallRequested { call: call.id.clone(), input: None, class, verdict }
     }
@@ -731,6 +742,14 @@ impl Driver {
         // Only now, so that followers hear the last of it.
         drop(door);
     }
+}
+
+/// The tools that the model is told of: what the rules forbid in any case is not offered.
+fn offered(settings: &Settings) -> Arc<[ToolSpec]> {
+    let specs = settings.tools.specs();
+    let rules = &settings.policy.permission;
+    let is_offered = |spec: &&ToolSpec| rules.judge(&spec.name, spec.class) != Action::Deny;
+    if specs.iter().all(|spec| is_offered(&spec)) { specs } else { specs.iter().filter(is_offered).cloned().collect() }
 }
 
 /// Uniform in 0..=1000, to spread retries.

@@ -1,6 +1,6 @@
 //! When calls in text are spoken, taught or only looked for: what people say of it, and what it means for one model.
 
-use super::{Calls, Dialect, FoundTools, Notation, Options, Speech, TextTools, detect};
+use super::{Calls, Dialect, FoundTools, Notation, Options, Showing, Speech, TextTools, detect};
 use crate::model::Model;
 use piton_core::limits::{CallsTaken, Policy, ToolsBy};
 use serde::Deserialize;
@@ -18,6 +18,8 @@ pub struct Mode {
     pub calls: Calls,
     /// How exactly arguments must be JSON.
     pub notation: Notation,
+    /// What is shown of the prose before the reply is whole; only presets ask for anything else than all of it.
+    pub showing: Showing,
 }
 
 /// How a model comes to its calls.
@@ -81,7 +83,7 @@ impl FromStr for Mode {
             .into_iter()
             .find(|(name, _)| *name == word)
             .ok_or_else(|| NotAMode { word: text.to_owned(), known: known() })?;
-        Ok(Self { approach, calls, notation })
+        Ok(Self { approach, calls, notation, showing: Showing::AtOnce })
     }
 }
 
@@ -103,7 +105,8 @@ impl Mode {
         match policy.tools_by {
             ToolsBy::Model => None,
             ToolsBy::Text => {
-                Some(Self { approach: Approach::Taught(Speech::UseTool), calls, notation: Notation::Relaxed })
+                let approach = Approach::Taught(Speech::UseTool);
+                Some(Self { approach, calls, notation: Notation::Relaxed, showing: Showing::Buffered })
             }
         }
     }
@@ -114,7 +117,7 @@ impl Mode {
             Approach::Auto => known(name, has_tools),
             said @ (Approach::Off | Approach::Taught(_) | Approach::Found(_)) => said,
         };
-        let options = Options { calls: self.calls, notation: self.notation };
+        let options = Options { calls: self.calls, notation: self.notation, showing: self.showing };
         match approach {
             Approach::Auto | Approach::Off => model,
             Approach::Taught(speech) => Arc::new(TextTools::new(model).teaching(speech).with(options)),
@@ -143,10 +146,10 @@ mod tests {
     #[test]
     fn a_mode_is_written_as_its_name() {
         for (name, approach) in NAMES {
-            let notation = Notation::Json;
-            assert_eq!(mode(name), Ok(Mode { approach, calls: Calls::All, notation }));
-            assert_eq!(mode(&format!("{name}{FIRST}")), Ok(Mode { approach, calls: Calls::FirstOnly, notation }));
-            let relaxed = Mode { approach, calls: Calls::FirstOnly, notation: Notation::Relaxed };
+            let plain = Mode { approach, ..Mode::default() };
+            assert_eq!(mode(name), Ok(plain));
+            assert_eq!(mode(&format!("{name}{FIRST}")), Ok(Mode { calls: Calls::FirstOnly, ..plain }));
+            let relaxed = Mode { calls: Calls::FirstOnly, notation: Notation::Relaxed, ..plain };
             assert_eq!(mode(&format!("{name}{FIRST}{RELAXED}")), Ok(relaxed));
         }
         let error = mode("xml").expect_err("no name of ours");
