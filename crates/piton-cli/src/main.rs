@@ -8,6 +8,8 @@ mod auth;
 mod branches;
 mod cli;
 mod cloud;
+mod command;
+mod config;
 mod cost;
 mod demo;
 mod doctor;
@@ -68,6 +70,7 @@ async fn obey(command: Command) -> u8 {
         Command::Models(args) => models::models(&args, &around).await,
         Command::Presets { name, json } => presets::presets(name.as_deref(), json),
         Command::Auth(command) => auth::auth(command, &around).await,
+        Command::Config(command) => config::config(command, &around),
         Command::Doctor => doctor::doctor(&around).await,
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "piton", &mut std::io::stdout());

@@ -2,6 +2,7 @@
 
 use crate::ask::Questions;
 use crate::cli::{Format, RunArgs};
+use crate::command;
 use crate::cost;
 use crate::follow::{self, Joined};
 use crate::report;
@@ -45,7 +46,10 @@ pub(crate) struct Stops {
 /// Runs one turn and returns the exit code.
 pub(crate) async fn run(args: RunArgs, around: Surroundings) -> anyhow::Result<u8> {
     let workspace = around.workspace(args.cwd.as_deref())?;
-    let mut prompt = prompt(&args, &around)?;
+    let mut prompt = match &args.command {
+        Some(name) => Some(command::prompt(name, args.prompt.as_deref().unwrap_or_default(), &workspace)?),
+        None => prompt(&args, &around)?,
+    };
     let engine = Engine::open(&around.data_dir);
     let resumed = resumed_id(&args, &engine, &workspace, &around)?;
     let mut shown = match args.format {
