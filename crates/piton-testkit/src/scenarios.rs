@@ -144,7 +144,8 @@ pub struct Prop {
     pub fails: bool,
     /// Stops the turn while it runs.
     pub stops: bool,
-    stop: OnceLock<Session>,
+    /// Which turn; the play fills it in.
+    pub stop: OnceLock<Session>,
 }
 
 #[async_trait]
