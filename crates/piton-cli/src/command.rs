@@ -31,13 +31,13 @@ pub(crate) fn prompt(name: &str, words: &str, workspace: &Path) -> anyhow::Resul
             path.display()
         ));
     }
-    for file in template::files(template).into_iter().filter(|file| !file.is_empty() && file.contains(['.', '/'])) {
+    let task = template::expand(template, words);
+    anyhow::ensure!(!task.is_empty(), "{} says nothing", path.display());
+    for file in template::files(&task).into_iter().filter(|file| !file.is_empty() && file.contains(['.', '/'])) {
         if !workspace.join(file).exists() {
             view::write_stderr(&format!("note: {} names {}, which is not there\n", path.display(), view::clean(file)));
         }
     }
-    let task = template::expand(template, words);
-    anyhow::ensure!(!task.is_empty(), "{} says nothing", path.display());
     Ok(task)
 }
 

@@ -7,6 +7,7 @@ mod coder_mvp;
 mod etcode;
 mod neovate;
 mod opencode;
+mod piton;
 mod pulse;
 
 use crate::limits::{
@@ -99,7 +100,7 @@ pub enum Knob {
 
 /// Every preset, the default first.
 pub const PRESETS: [Preset; 6] = [
-    Preset { name: "piton", about: "the default: every limit in force, and careful", based_on: None, settings: &[] },
+    piton::PRESET,
     neovate::PRESET,
     pulse::PRESET,
     coder_mvp::PRESET,
@@ -130,8 +131,10 @@ impl Preset {
     pub fn all_settings(&self) -> Vec<Setting> {
         let mut all: Vec<Setting> = self.based_on.and_then(Self::named).map(Self::all_settings).unwrap_or_default();
         for setting in self.settings {
-            all.retain(|before| before.knob.name() != setting.knob.name());
-            all.push(*setting);
+            match all.iter_mut().find(|before| before.knob.name() == setting.knob.name()) {
+                Some(before) => *before = *setting,
+                None => all.push(*setting),
+            }
         }
         all
     }

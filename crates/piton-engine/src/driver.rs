@@ -24,7 +24,7 @@ use crate::engine::{Attendance, EngineError, Settings, TurnReport, now_ms};
 use crate::jobs::{self, Done, JobKey, Jobs, Start};
 use crate::journal::{Journal, JournalError, SessionDir};
 use crate::partial;
-use crate::prompt::{Permit, Prompts};
+use crate::prompt::{self, Permit, Prompts};
 use crate::rewind::{self, Plan, RewindError, Rewound, Scope};
 use crate::titles::Titling;
 use piton_core::call::{Outcome, Status, ToolSpec};
@@ -165,7 +165,7 @@ impl Driver {
         let Setup { dir, journal, session, staged, prompts, settings, ledger, bus, inbox, commands } = setup;
         let frame = Frame {
             system: settings.system.clone(),
-            tools: offered(&settings),
+            tools: prompt::offered(&settings),
             // The provider's own default: the model's limit is seldom wanted, and counts against the window.
             max_output_tokens: None,
         };
@@ -742,14 +742,6 @@ impl Driver {
         // Only now, so that followers hear the last of it.
         drop(door);
     }
-}
-
-/// The tools that the model is told of: what the rules forbid in any case is not offered.
-fn offered(settings: &Settings) -> Arc<[ToolSpec]> {
-    let specs = settings.tools.specs();
-    let rules = &settings.policy.permission;
-    let is_offered = |spec: &&ToolSpec| rules.judge(&spec.name, spec.class) != Action::Deny;
-    if specs.iter().all(|spec| is_offered(&spec)) { specs } else { specs.iter().filter(is_offered).cloned().collect() }
 }
 
 /// Uniform in 0..=1000, to spread retries.
