@@ -22,6 +22,7 @@ pub mod oneline;
 pub mod template;
 pub mod budget;
 pub mod cache;
+pub mod trace;
 pub mod retry;
 pub mod progress;
 pub mod permission;

@@ -99,14 +99,8 @@ pub enum Knob {
 }
 
 /// Every preset, the default first.
-pub const PRESETS: [Preset; 6] = [
-    piton::PRESET,
-    neovate::PRESET,
-    pulse::PRESET,
-    coder_mvp::PRESET,
-    etcode::PRESET,
-    opencode::PRESET,
-];
+pub const PRESETS: [Preset; 6] =
+    [piton::PRESET, neovate::PRESET, pulse::PRESET, coder_mvp::PRESET, etcode::PRESET, opencode::PRESET];
 
 impl Policy {
     /// The preset of this name.

@@ -3,8 +3,8 @@
 
 use super::{Knob, Preset, Setting};
 use crate::limits::{
-    CallsTaken, DenialsCounted, LastStep, MAX_COMPACTIONS, MAX_DENIALS_IN_A_ROW, MAX_STEPS, NO_PROGRESS_REPEATS, OnEmpty,
-    OnLength, OnUnknown, RETRIES_PER_CALL, RETRY_CAP_MS, RETRY_FIRST_MS, RETRY_PROVIDER_CAP_MS, StepsCounted,
+    CallsTaken, DenialsCounted, LastStep, MAX_COMPACTIONS, MAX_DENIALS_IN_A_ROW, MAX_STEPS, NO_PROGRESS_REPEATS,
+    OnEmpty, OnLength, OnUnknown, RETRIES_PER_CALL, RETRY_CAP_MS, RETRY_FIRST_MS, RETRY_PROVIDER_CAP_MS, StepsCounted,
     TOOL_OUTPUT_CHARS, ToolsBy,
 };
 use crate::progress::{Compare, NoProgress, Stuck};

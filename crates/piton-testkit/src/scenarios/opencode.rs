@@ -94,9 +94,9 @@ fn prompt(input: &Value, workspace: &TempWorkspace) -> String {
     let said = input["prompt"].as_str().unwrap_or_default();
     let args: Vec<&str> = input["args"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let command = args.windows(2).find(|pair| pair[0] == "--command").map(|pair| pair[1]);
-    let paths = command.into_iter().flat_map(|name| {
-        ["command", "commands"].map(|folder| format!(".opencode/{folder}/{name}.md"))
-    });
+    let paths = command
+        .into_iter()
+        .flat_map(|name| ["command", "commands"].map(|folder| format!(".opencode/{folder}/{name}.md")));
     match paths.into_iter().find(|path| workspace.has(path)) {
         // Several words reach it as one.
         Some(path) => template::expand(template::body(&workspace.read(path)), &format!("{said:?}")),
