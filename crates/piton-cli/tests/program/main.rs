@@ -16,6 +16,7 @@ mod faults;
 mod follow;
 mod money;
 mod options;
+mod presets;
 mod robustness;
 mod sessions;
 mod run;
