@@ -102,12 +102,12 @@ impl Line {
 }
 
 /// A model that says this, in these pieces.
-pub fn saying(pieces: Vec<String>) -> Arc<dyn Model> {
-    Script::new(vec![Line::reply(&pieces, Vec::new(), FinishReason::Stop, Usage::default())])
+pub fn saying(pieces: &[String]) -> Arc<dyn Model> {
+    Script::new(vec![Line::reply(pieces, Vec::new(), FinishReason::Stop, Usage::default())])
 }
 
 /// Everything that a model says to an empty request.
-pub fn heard(model: Arc<dyn Model>) -> Vec<Result<ModelEvent, ModelError>> {
+pub fn heard(model: &dyn Model) -> Vec<Result<ModelEvent, ModelError>> {
     let request = Request {
         session: String::new(),
         model: String::new(),

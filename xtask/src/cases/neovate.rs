@@ -86,9 +86,9 @@ fn incomplete_xml(case: &Value) -> Result<(), String> {
 /// What is shown of a reply as it streams, and what is understood of it in the end.
 fn stream_deltas(case: &Value) -> Result<(), String> {
     let deltas: Vec<String> = serde_json::from_value(case["input"]["deltas"].clone()).map_err(|e| e.to_string())?;
-    let model = scenarios::saying(deltas.clone());
+    let model = scenarios::saying(&deltas);
     let (mut shown, mut parts) = (Vec::new(), Vec::new());
-    for event in scenarios::heard(mode()?.around(model, "", None)) {
+    for event in scenarios::heard(&*mode()?.around(model, "", None)) {
         match event {
             Ok(ModelEvent::Delta(Delta::Text { text })) => shown.push(text),
             Ok(ModelEvent::Delta(_)) => {}
