@@ -19,6 +19,8 @@ pub const NO_PROGRESS_REPEATS: u32 = 3;
 pub const MAX_DENIALS_IN_A_ROW: u32 = 3;
 /// Replies in a row cut at the model's output limit that are continued; then the turn ends, saying so.
 pub const MAX_CUT_REPLIES: u32 = 2;
+/// Replies in a row that the provider pauses and that are continued; one that pauses more often gets nowhere.
+pub const MAX_PAUSED_REPLIES: u32 = 10;
 /// Characters of one tool's output that the model reads; head and tail, the rest stays in a file.
 pub const TOOL_OUTPUT_CHARS: usize = 30_000;
 /// Retries of one model call.

@@ -620,7 +620,9 @@ impl Phase {
                 let unrun = Outcome::new(Status::Cancelled, "The call was not run: the turn was stopped first.");
                 let after = match after {
                     After::End(first) => After::End(first),
-                    After::GoOn | After::Continue | After::Answered | After::MakeRoom => After::End(ending.clone()),
+                    After::GoOn | After::Continue | After::Resume | After::Answered | After::MakeRoom => {
+                        After::End(ending.clone())
+                    }
                 };
                 work.settle(batch.stop(&unrun), after, seq)
             }

@@ -189,7 +189,9 @@ pub(crate) fn network_error(error: &reqwest::Error, url: &Url) -> ModelError {
     } else {
         format!("the request to {address} failed ({reason})")
     };
-    ModelError::new(ModelErrorKind::Network, message)
+    // Once there was a connection, the request may have arrived, and been worked on.
+    let kind = if error.is_connect() { ModelErrorKind::Network } else { ModelErrorKind::CutStream };
+    ModelError::new(kind, message)
 }
 
 /// The answer broke off below HTTP: a reset, a short body, damaged compression.

@@ -384,6 +384,42 @@ fn openai_thinks(model: &str) -> bool {
     is_o || (number.is_some_and(|first| (b'5'..=b'9').contains(&first)) && !name.contains("chat"))
 }
 
+/// Where the protocols say how long a reply may be.
+const REPLY_LIMITS: [&str; 5] = [
+    "/max_tokens",
+    "/max_completion_tokens",
+    "/max_output_tokens",
+    "/generationConfig/maxOutputTokens",
+    "/options/num_predict",
+];
+
+/// Where they say how many tokens of it may be thoughts. Something must be left for the rest, or the request is refused.
+const THOUGHT_LIMITS: [&str; 2] = ["/thinking/budget_tokens", "/reasoning/max_tokens"];
+
+/// How long a reply this body asks for, if it says so.
+pub(crate) fn longest_reply(body: &Value) -> Option<u32> {
+    let told = REPLY_LIMITS.iter().filter_map(|path| body.pointer(path)?.as_u64());
+    told.max().map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX))
+}
+
+/// Lowers what this body asks for to a reply of so many tokens. Thoughts for which there is no room are given up.
+pub(crate) fn keep_within(body: &mut Value, cap: u32) {
+    let lower = |body: &mut Value, path: &str, most: u32| {
+        if let Some(tokens) = body.pointer_mut(path).filter(|tokens| tokens.as_u64().is_some_and(|n| n > most.into())) {
+            *tokens = most.into();
+        }
+    };
+    REPLY_LIMITS.iter().for_each(|path| lower(body, path, cap));
+    let room = cap.saturating_sub(MIN_BUDGET);
+    for path in THOUGHT_LIMITS.iter().filter(|path| body.pointer(path).is_some()).collect::<Vec<_>>() {
+        lower(body, path, room);
+        let member = path.split('/').nth(1).unwrap_or_default();
+        if let Some(body) = body.as_object_mut().filter(|_| room < MIN_BUDGET) {
+            body.shift_remove(member);
+        }
+    }
+}
+
 /// Lays `more` over a value: objects are merged member by member, all else is replaced.
 pub(crate) fn merge(value: &mut Value, more: Value) {
     match (value, more) {

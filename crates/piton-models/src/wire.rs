@@ -80,6 +80,7 @@ pub struct Body {
     protocol: Box<dyn Protocol>,
     form: Form,
     gaps: Gaps,
+    bytes: usize,
 }
 
 enum Form {
@@ -93,14 +94,22 @@ enum Form {
 /// An event or document larger than this is not an answer of a language model.
 const MAX_PENDING_BYTES: usize = 64 << 20;
 
+/// Nor is a body larger than this: the longest answers there are have some hundred thousand tokens, and an event for each has a
+/// few hundred bytes.
+const MAX_BYTES: usize = 128 << 20;
+
 impl Body {
     /// A body of which nothing was read.
     pub fn new(protocol: Box<dyn Protocol>) -> Self {
-        Self { protocol, form: Form::Unknown, gaps: Gaps::default() }
+        Self { protocol, form: Form::Unknown, gaps: Gaps::default(), bytes: 0 }
     }
 
     /// Takes the next bytes and returns what they bring to watch.
     pub fn push(&mut self, mut bytes: &[u8]) -> Result<Vec<Delta>, ModelError> {
+        self.bytes = self.bytes.saturating_add(bytes.len());
+        if self.bytes > MAX_BYTES {
+            return Err(ModelError::new(ModelErrorKind::Malformed, "the answer has no end"));
+        }
         if matches!(self.form, Form::Unknown) {
             bytes = without_preamble(bytes);
             match bytes.first() {
@@ -111,7 +120,7 @@ impl Body {
             }
         }
         let mut deltas = Vec::new();
-        let Self { protocol, form, gaps } = self;
+        let Self { protocol, form, gaps, bytes: _ } = self;
         let mut keep = |taken: Result<Vec<Delta>, EventError>, protocol: &mut Box<dyn Protocol>| match taken {
             Ok(more) => {
                 deltas.extend(more);
@@ -203,10 +212,13 @@ pub(crate) fn text_at<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
     value.get(key).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
-/// A count; missing, null and odd values are 0.
+/// A count; missing, null and odd values are 0, which is unknown.
 pub(crate) fn count_at(value: &Value, path: &[&str]) -> u64 {
+    /// Nobody counts so many tokens: it is a mistake, most often one of arithmetic.
+    const MOST: u64 = 1 << 40;
     let found = path.iter().try_fold(value, |at, key| at.get(key));
-    found.and_then(|count| count.as_u64().or_else(|| count.as_f64().map(|float| float as u64))).unwrap_or(0)
+    let count = found.and_then(|count| count.as_u64().or_else(|| count.as_f64().map(|float| float as u64)));
+    count.filter(|count| *count <= MOST).unwrap_or(0)
 }
 
 /// A call's arguments as text, whether they came as text or as JSON.

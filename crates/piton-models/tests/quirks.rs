@@ -162,6 +162,12 @@ fn quirk_03_counts_stand_under_the_providers_name() {
 #[test]
 fn quirk_04_no_counts_at_all_are_unknown_and_no_failure() {
     assert_eq!(chat_reply(&[json!({ "content": "a" })]).usage.total(), 0);
+    // Nor are counts that nobody can mean.
+    for count in [json!(u64::MAX), json!(1e300), json!(-1), json!("many"), json!(1_u64 << 50)] {
+        let end =
+            json!({ "choices": [{ "delta": {}, "finish_reason": "stop" }], "usage": { "completion_tokens": count } });
+        assert_eq!(read(Chat, sse([&end])).unwrap().usage.output_tokens, 0, "{count}");
+    }
 }
 
 #[test]
@@ -205,6 +211,17 @@ fn quirk_07_an_index_is_used_again_and_indexes_have_gaps() {
 fn quirk_08_id_and_name_come_with_every_chunk() {
     let piece = |arguments: &str| named(Some(0), Some("a"), "read", arguments.into());
     assert_eq!(calls(&chat_reply(&[piece("{\"x\""), piece(":"), piece("1}")])), [r#"read {"x":1}"#]);
+}
+
+#[test]
+fn quirk_08_the_old_form_of_a_call_beside_the_new_one_is_no_second_piece() {
+    let pieces = ["{\"comm", "and\": \"e", "cho\"}"].map(|piece| {
+        let function = json!({ "name": "bash", "arguments": piece });
+        json!({ "function_call": function, "tool_calls": [{ "index": 0, "id": "a", "function": function }] })
+    });
+    assert_eq!(calls(&chat_reply(&pieces)), [r#"bash {"command":"echo"}"#]);
+    let old = [json!({ "tool_calls": [], "function_call": { "name": "bash", "arguments": "{}" } })];
+    assert_eq!(calls(&chat_reply(&old)), ["bash {}"]);
 }
 
 #[test]
@@ -598,6 +615,16 @@ fn quirk_43_an_answer_ends_incomplete_or_failed() {
     let failed = json!({ "status": "failed", "error": { "code": "server_error", "message": "Sorry" } });
     let error = read(Responses, sse(said.iter().chain([&response_end("failed", failed)]))).unwrap_err();
     assert_eq!((error.kind, error.message.as_str()), (Kind::Server, "Sorry"));
+    // Some leave the status to the event.
+    let incomplete = json!({ "incomplete_details": { "reason": "max_output_tokens" } });
+    let reply = read(Responses, sse(said.iter().chain([&response_end("incomplete", incomplete)]))).unwrap();
+    assert_eq!(reply.finish, FinishReason::Length);
+    for (event, status) in [("failed", None), ("failed", Some("completed")), ("completed", Some("completed"))] {
+        let mut failed = json!({ "error": { "code": "server_error", "message": "Sorry" } });
+        failed["status"] = status.into();
+        let error = read(Responses, sse(said.iter().chain([&response_end(event, failed)]))).unwrap_err();
+        assert_eq!((error.kind, error.message.as_str()), (Kind::Server, "Sorry"), "{event} {status:?}");
+    }
 }
 
 #[test]
@@ -623,6 +650,21 @@ fn quirk_45_a_document_or_a_page_comes_instead_of_a_stream() {
     assert_eq!(prose(&read(Chat, document.to_string()).unwrap().parts), "a");
     let error = read(Chat, "<!DOCTYPE html><title>Sign in</title>").unwrap_err();
     assert_eq!(error.kind, Kind::Malformed);
+    // A document that is no answer is an error without its status, or nobody knows what.
+    for protocol in [Chat, Gemini, Ollama, Anthropic, Responses] {
+        let unknown = json!({ "object": "error", "message": "The model `m` does not exist", "code": 404 });
+        let error = read(protocol, unknown.to_string()).unwrap_err();
+        assert_eq!(
+            (error.kind, error.message.as_str()),
+            (Kind::NotFound, "The model `m` does not exist"),
+            "{protocol:?}"
+        );
+        let error = read(protocol, r#"{"hello": "world"}"#).unwrap_err();
+        assert_eq!(error.kind, Kind::Malformed, "{protocol:?}");
+        assert!(error.message.ends_with(r#"{"hello":"world"}"#), "{protocol:?}: {error}");
+        let error = read(protocol, r#"{"error": {"message": "slow", "code": 429}}"#).unwrap_err();
+        assert_eq!(error.kind, Kind::RateLimited, "{protocol:?}");
+    }
 }
 
 #[test]
@@ -634,6 +676,10 @@ fn quirk_46_a_wait_is_asked_for_in_many_ways() {
     assert_eq!(wait(&[], r#"{"error":{"message":"Please try again in 1.4s."}}"#), Some(1_400));
     let google = r#"[{"error":{"code":429,"details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"9.5s"}]}}]"#;
     assert_eq!(wait(&[], google), Some(9_500));
+    assert_eq!(wait(&[("x-ratelimit-reset-requests", "6m0s")], ""), Some(360_000));
+    assert_eq!(wait(&[("anthropic-ratelimit-requests-reset", "1970-01-01T00:00:05Z")], ""), Some(5_000));
+    assert!(!refused(500, &[("x-should-retry", "false")], "").is_retryable());
+    assert!(refused(400, &[("x-should-retry", "true")], "").is_retryable());
 }
 
 #[test]
@@ -701,7 +747,7 @@ fn quirk_51_refusals_are_shown_and_pauses_are_told() {
         (reply.finish, reply.finish_raw.unwrap())
     };
     assert_eq!(finish("refusal"), (FinishReason::ContentFilter, "refusal".to_owned()));
-    assert_eq!(finish("pause_turn"), (FinishReason::Other, "pause_turn".to_owned()));
+    assert_eq!(finish("pause_turn"), (FinishReason::Paused, "pause_turn".to_owned()));
 }
 
 #[test]

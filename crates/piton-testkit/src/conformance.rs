@@ -270,7 +270,8 @@ fn finish(reason: &str, has_calls: bool) -> Option<FinishReason> {
         "error" => FinishReason::Error,
         // No reason was given, which the calls make up for.
         "" if has_calls => FinishReason::ToolCalls,
-        "" | "pause" => FinishReason::Other,
+        "pause" => FinishReason::Paused,
+        "" => FinishReason::Other,
         _ => return None,
     })
 }

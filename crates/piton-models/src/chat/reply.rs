@@ -50,6 +50,9 @@ impl Protocol for ChatReply {
 
     fn document(&mut self, document: &Value) -> Result<Vec<Delta>, ModelError> {
         let choices = document.get("choices").and_then(Value::as_array);
+        if choices.is_none() && !self.has_begun {
+            return Err(errors::not_an_answer(document, "a completion"));
+        }
         // Some servers send their chunks as bare lines: those hold a delta and no message.
         let is_chunk = choices.into_iter().flatten().any(|choice| choice.get("delta").is_some());
         self.is_done = choices.is_some() && !is_chunk;
@@ -138,10 +141,11 @@ impl ChatReply {
                 self.is_refused = true;
                 self.draft.say(refusal, deltas);
             }
-            for entry in delta.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
-                self.call(entry, deltas);
-            }
-            if let Some(function) = delta.get("function_call").filter(|function| function.is_object()) {
+            let calls = delta.get("tool_calls").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+            calls.iter().for_each(|entry| self.call(entry, deltas));
+            // The old form of a call. Some servers send it beside the new one, and it is the same call.
+            let function = delta.get("function_call").filter(|function| function.is_object() && calls.is_empty());
+            if let Some(function) = function {
                 self.call(&json!({ "index": 0, "function": function }), deltas);
             }
         }

@@ -24,42 +24,17 @@ pub struct GeminiReply {
 impl Protocol for GeminiReply {
     fn event(&mut self, event: &SseEvent) -> Result<Vec<Delta>, EventError> {
         match event_json(event)? {
-            Some(chunk) => Ok(self.document(&chunk)?),
+            Some(chunk) => Ok(self.chunk(&chunk)?),
             None => Ok(Vec::new()),
         }
     }
 
-    fn document(&mut self, chunk: &Value) -> Result<Vec<Delta>, ModelError> {
-        if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
-            return Err(errors::from_stream(error));
+    fn document(&mut self, document: &Value) -> Result<Vec<Delta>, ModelError> {
+        const MEMBERS: [&str; 5] = ["candidates", "promptFeedback", "usageMetadata", "responseId", "modelVersion"];
+        match MEMBERS.iter().any(|member| document.get(member).is_some()) {
+            true => self.chunk(document),
+            false => Err(errors::not_an_answer(document, "a piece of content")),
         }
-        if let Some(reason) = chunk.get("promptFeedback").and_then(|feedback| text_at(feedback, "blockReason")) {
-            let words = format!("the provider blocked the prompt ({reason})");
-            return Err(ModelError::new(ModelErrorKind::ContentFilter, words));
-        }
-        if self.response_id.is_none() {
-            self.response_id = text_at(chunk, "responseId").map(ToOwned::to_owned);
-        }
-        let mut deltas = Vec::new();
-        let candidates = chunk.get("candidates").and_then(Value::as_array).into_iter().flatten();
-        for candidate in candidates.filter(|candidate| count_at(candidate, &["index"]) == 0) {
-            let parts = candidate.pointer("/content/parts").and_then(Value::as_array).into_iter().flatten();
-            parts.for_each(|part| self.part(part, &mut deltas));
-            for key in ["groundingMetadata", "citationMetadata"] {
-                if let Some(found) = candidate.get(key).filter(|found| found.as_object().is_some_and(|f| !f.is_empty()))
-                {
-                    self.sources.insert(key.into(), found.clone());
-                }
-            }
-            if let Some(reason) = text_at(candidate, "finishReason") {
-                self.finish_raw = Some(reason.to_owned());
-            }
-        }
-        let counts = chunk.get("usageMetadata").and_then(Value::as_object).into_iter().flatten();
-        for (name, count) in counts.filter(|(_, count)| !count.is_null()) {
-            self.counts.insert(name.clone(), count.clone());
-        }
-        Ok(deltas)
     }
 
     fn gap(&mut self) {
@@ -112,6 +87,39 @@ fn finish_reason(raw: &str) -> FinishReason {
 const SHOWN: &[&str] = &["text", "functionCall", "inlineData"];
 
 impl GeminiReply {
+    fn chunk(&mut self, chunk: &Value) -> Result<Vec<Delta>, ModelError> {
+        if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
+            return Err(errors::from_stream(error));
+        }
+        if let Some(reason) = chunk.get("promptFeedback").and_then(|feedback| text_at(feedback, "blockReason")) {
+            let words = format!("the provider blocked the prompt ({reason})");
+            return Err(ModelError::new(ModelErrorKind::ContentFilter, words));
+        }
+        if self.response_id.is_none() {
+            self.response_id = text_at(chunk, "responseId").map(ToOwned::to_owned);
+        }
+        let mut deltas = Vec::new();
+        let candidates = chunk.get("candidates").and_then(Value::as_array).into_iter().flatten();
+        for candidate in candidates.filter(|candidate| count_at(candidate, &["index"]) == 0) {
+            let parts = candidate.pointer("/content/parts").and_then(Value::as_array).into_iter().flatten();
+            parts.for_each(|part| self.part(part, &mut deltas));
+            for key in ["groundingMetadata", "citationMetadata"] {
+                if let Some(found) = candidate.get(key).filter(|found| found.as_object().is_some_and(|f| !f.is_empty()))
+                {
+                    self.sources.insert(key.into(), found.clone());
+                }
+            }
+            if let Some(reason) = text_at(candidate, "finishReason") {
+                self.finish_raw = Some(reason.to_owned());
+            }
+        }
+        let counts = chunk.get("usageMetadata").and_then(Value::as_object).into_iter().flatten();
+        for (name, count) in counts.filter(|(_, count)| !count.is_null()) {
+            self.counts.insert(name.clone(), count.clone());
+        }
+        Ok(deltas)
+    }
+
     fn part(&mut self, part: &Value, deltas: &mut Vec<Delta>) {
         let signature = text_at(part, "thoughtSignature").map(|signature| json!({ "thoughtSignature": signature }));
         if let Some(function) = part.get("functionCall").filter(|function| function.get("name").is_some()) {

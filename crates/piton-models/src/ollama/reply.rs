@@ -32,6 +32,9 @@ impl Protocol for OllamaReply {
         if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
             return Err(errors::from_stream(error));
         }
+        if chunk.get("message").is_none() && chunk.get("done").is_none() {
+            return Err(errors::not_an_answer(chunk, "a message"));
+        }
         let mut deltas = Vec::new();
         let message = &chunk["message"];
         self.draft.think(text_at(message, THINKING).unwrap_or_default(), Some(THINKING), &mut deltas);
