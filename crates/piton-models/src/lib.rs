@@ -24,6 +24,7 @@ pub mod errors;
 
 pub mod http;
 pub mod credentials;
+mod secrets;
 mod remote;
 pub mod window;
 

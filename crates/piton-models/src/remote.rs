@@ -18,6 +18,7 @@ use crate::ollama;
 use crate::options;
 use crate::provider::WireProtocol;
 use crate::responses;
+use crate::secrets::Secrets;
 use crate::window::Window;
 use crate::wire::{self, Body, Progress};
 use piton_core::model::{ModelError, ModelErrorKind, ModelEvent, Reply, Request};
@@ -196,7 +197,7 @@ impl Flow {
             };
             match step {
                 Ok(phase) => self.phase = phase,
-                Err(error) => self.ready.push_back(Err(self.server.without_key(error))),
+                Err(error) => self.ready.push_back(Err(self.server.without_secrets(error))),
             }
         }
     }
@@ -241,7 +242,10 @@ impl Flow {
         }
         let (deltas, reply) = body.finish()?;
         self.ready.extend(deltas.into_iter().map(|delta| Ok(ModelEvent::Delta(delta))));
-        self.ready.push_back(Ok(ModelEvent::Done(Box::new(meant(reply)?))));
+        let mut reply = meant(reply)?;
+        let secrets = self.server.secrets();
+        reply.warnings.iter_mut().for_each(|warning| *warning = secrets.hide(warning));
+        self.ready.push_back(Ok(ModelEvent::Done(Box::new(reply))));
         Ok(Phase::Ended)
     }
 
@@ -302,15 +306,19 @@ impl Server {
         self.accepted(answer.map_err(|error| http::network_error(&error, &self.url))?).await
     }
 
-    /// Asks for a small JSON document.
+    /// Asks for a JSON document, such as a list of models.
     pub(crate) async fn get(&self, url: &Url) -> Result<Vec<u8>, ModelError> {
+        /// The longest list there is, OpenRouter's, has a few megabytes.
+        const MAX_BYTES: usize = 32 << 20;
         let client = self.http.client(url)?;
-        let allowed = self.allowed(Outgoing { method: "GET", url, body: &[] }).await?;
-        let request = client.get(url.clone()).headers(self.headers()?).headers(allowed);
+        let allowed = self.allowed(Outgoing { method: "GET", url, body: &[] }).await;
+        let request = client
+            .get(url.clone())
+            .headers(self.headers()?)
+            .headers(allowed.map_err(|error| self.without_secrets(error))?);
         let answer = Http::within(self.http.stall(), request.send()).await?;
         let response = self.accepted(answer.map_err(|error| http::network_error(&error, &self.url))?).await?;
-        let bytes = Http::within(self.http.stall(), response.bytes()).await?;
-        Ok(bytes.map_err(|error| http::read_error(&error, &self.url))?.to_vec())
+        self.http.whole(response, MAX_BYTES).await
     }
 
     /// The headers that credentials add. A key that was given goes before them.
@@ -329,11 +337,12 @@ impl Server {
         let headers = response.headers().clone();
         let headers: Vec<(&str, &str)> =
             headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap_or_default())).collect();
-        let body = self.refusal_text(response).await;
+        // Before anything is cut: half a key is not recognised any more.
+        let body = self.secrets().hide(&self.refusal_text(response).await);
         let refusal = Refusal { status: status.as_u16(), headers: &headers, body: &body };
         let mut error = errors::from_response(&refusal, SystemTime::now());
         error.message = format!("{}: {}", http::address(&self.url), error.message);
-        Err(self.without_key(error))
+        Err(self.without_secrets(error))
     }
 
     /// What the server says about its refusal. That it is slow to say or breaks off changes nothing.
@@ -374,11 +383,19 @@ impl Server {
         Ok(headers)
     }
 
-    /// Providers like to quote the key they refuse.
-    fn without_key(&self, mut error: ModelError) -> ModelError {
-        if let Some(key) = self.key.as_deref().filter(|key| key.len() >= 4) {
-            error.message = error.message.replace(key, "[key]");
-        }
+    fn without_secrets(&self, mut error: ModelError) -> ModelError {
+        error.message = self.secrets().hide(&error.message);
         error
+    }
+
+    /// Everything by which somebody is let in here.
+    fn secrets(&self) -> Secrets {
+        let mut secrets = Secrets::default();
+        self.key.iter().for_each(|key| secrets.add(key));
+        self.headers.values().filter_map(|value| value.to_str().ok()).for_each(|value| secrets.add_header(value));
+        self.credentials.iter().flat_map(Credentials::secrets).for_each(|secret| secrets.add(&secret));
+        self.url.password().into_iter().for_each(|password| secrets.add(password));
+        self.url.query_pairs().for_each(|(_, value)| secrets.add_header(&value));
+        secrets
     }
 }

@@ -32,7 +32,7 @@ impl Protocol for OllamaReply {
         if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
             return Err(errors::from_stream(error));
         }
-        if chunk.get("message").is_none() && chunk.get("done").is_none() {
+        if !chunk["message"].is_object() && chunk.get("done").is_none() {
             return Err(errors::not_an_answer(chunk, "a message"));
         }
         let mut deltas = Vec::new();
