@@ -6,6 +6,7 @@ use crate::progress::{Compare, NoProgress};
 use crate::retry::{BeyondCap, Jitter, RetryPolicy};
 use crate::truncate::OutputCut;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Model replies in one turn. A task that needs more is better split; the model is told to wrap up on the last one.
 pub const MAX_STEPS: u32 = 250;
@@ -67,6 +68,9 @@ pub struct Policy {
     pub max_calls_per_step: usize,
     /// Patience with the provider.
     pub retry: RetryPolicy,
+    /// The same with single providers, by name, where it differs.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub retry_of: BTreeMap<String, RetryPolicy>,
     /// Compactions in one turn.
     pub max_compactions: u32,
     /// When repetition counts as no progress.
@@ -126,6 +130,7 @@ impl Policy {
                 per_turn: None,
                 jitter: Jitter::Full,
             },
+            retry_of: BTreeMap::new(),
             max_compactions: MAX_COMPACTIONS,
             no_progress: NoProgress { repeats: NO_PROGRESS_REPEATS, compare: Compare::InputAndResult },
             output_cut: OutputCut::HeadTail { max_chars: TOOL_OUTPUT_CHARS },
@@ -161,6 +166,12 @@ impl Policy {
             output_cut: OutputCut::WholeLines { max_lines: 2_000, max_bytes: 51_200 },
             ..piton
         }
+    }
+
+    /// The patience with the provider of a model (`provider/model`).
+    pub fn retry_for(&self, model: &str) -> &RetryPolicy {
+        let provider = model.split('/').next().unwrap_or_default();
+        self.retry_of.get(provider).unwrap_or(&self.retry)
     }
 
     /// The preset of this name.

@@ -65,6 +65,12 @@ impl Default for HttpOptions {
     }
 }
 
+/// The scheme of a proxy that is not spoken here.
+pub fn unknown_proxy_scheme(proxy: &str) -> Option<&str> {
+    let (scheme, _) = proxy.split_once("://")?;
+    (!["http", "https"].contains(&scheme.to_ascii_lowercase().as_str())).then_some(scheme)
+}
+
 /// Fetches a text that is not a model's: all of it, up to `max_bytes`. Redirects are followed by nobody.
 pub async fn fetch(url: &str, options: &HttpOptions, max_bytes: usize) -> Result<Vec<u8>, ModelError> {
     let bad = |why: String| ModelError::new(ModelErrorKind::InvalidRequest, why);
@@ -100,6 +106,10 @@ impl Http {
         };
         if let Some(client) = place.get() {
             return Ok(client);
+        }
+        if let Some(scheme) = self.options.proxy.as_deref().and_then(unknown_proxy_scheme) {
+            let words = format!("a proxy of {scheme}:// is not spoken here, only of http:// and https://");
+            return Err(ModelError::new(ModelErrorKind::InvalidRequest, words));
         }
         let client = build(&self.options, trust).map_err(|error| {
             ModelError::new(ModelErrorKind::InvalidRequest, format!("cannot set up HTTP ({})", innermost(&error)))

@@ -12,6 +12,7 @@ pub mod wire;
 mod gaps;
 mod draft;
 mod history;
+mod generation;
 
 pub mod anthropic;
 pub mod chat;

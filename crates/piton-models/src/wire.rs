@@ -27,9 +27,9 @@ pub trait Protocol: Send {
     /// Takes one JSON document: a whole answer, or the next piece where the protocol streams documents.
     fn document(&mut self, document: &Value) -> Result<Vec<Delta>, ModelError>;
 
-    /// Something was lost here that nobody can read. What is unfinished may miss a piece of it: no call whose
+    /// Something was lost here that nobody can read, as it came. What is unfinished may miss a piece of it: no call whose
     /// arguments may be incomplete is ever run, and no signature over lost words goes back.
-    fn gap(&mut self);
+    fn gap(&mut self, lost: &str);
 
     /// How far the answer is.
     fn progress(&self) -> Progress;
@@ -53,7 +53,12 @@ pub fn protocol(protocol: WireProtocol) -> Box<dyn Protocol> {
 #[derive(Debug)]
 pub enum EventError {
     /// It cannot be read. The answer may still be a good one without it.
-    Garbled(String),
+    Garbled {
+        /// Why, with its beginning.
+        why: String,
+        /// All of it.
+        text: String,
+    },
     /// It ends the answer.
     Failed(ModelError),
 }
@@ -126,8 +131,8 @@ impl Body {
                 deltas.extend(more);
                 Ok(())
             }
-            Err(EventError::Garbled(why)) => {
-                protocol.gap();
+            Err(EventError::Garbled { why, text }) => {
+                protocol.gap(&text);
                 gaps.note(&why)
             }
             Err(EventError::Failed(error)) => Err(error),
@@ -173,7 +178,7 @@ impl Body {
         };
         let deltas = match last.map(|event| self.protocol.event(&event)) {
             // Half an event or document at the end of the bytes is a cut, which the protocol tells.
-            None | Some(Err(EventError::Garbled(_))) => Vec::new(),
+            None | Some(Err(EventError::Garbled { .. })) => Vec::new(),
             Some(Err(EventError::Failed(error))) => return Err(error),
             Some(Ok(deltas)) => deltas,
         };
@@ -199,12 +204,17 @@ fn document_json(document: &[u8]) -> Result<Value, EventError> {
 }
 
 fn garbled(why: &dyn std::fmt::Display, text: &str) -> EventError {
-    EventError::Garbled(format!("{why}: {}", beginning(text)))
+    EventError::Garbled { why: format!("{why}: {}", beginning(text)), text: text.to_owned() }
 }
 
 /// The stream ended before the model did.
 pub(crate) fn cut_stream() -> ModelError {
     ModelError::new(ModelErrorKind::CutStream, "the stream ended in the middle of the answer")
+}
+
+/// An event that spoke of a call was lost, and the reason to stop does not tell that one is missing.
+pub(crate) fn lost_call() -> ModelError {
+    ModelError::new(ModelErrorKind::Malformed, "the answer is damaged: a call in it could not be read")
 }
 
 /// A string member that is present and not empty.

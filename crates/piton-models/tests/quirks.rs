@@ -776,3 +776,31 @@ fn quirk_54_only_the_first_of_several_choices_is_the_answer() {
     let reply = read(Chat, answer).unwrap();
     assert_eq!((prose(&reply.parts).as_str(), reply.finish), ("ab", FinishReason::Stop));
 }
+
+/// Beyond the list: where the words are from is kept, however often it is said.
+#[test]
+fn sources_of_an_answer_are_kept_once() {
+    let source = json!({ "type": "url_citation", "url_citation": { "url": "https://a", "title": "A" } });
+    let deltas = [json!({ "content": "so it is", "annotations": [source] }), json!({ "annotations": [source] })];
+    let reply = chat_reply(&deltas);
+    let [Part::Text { text, opaque: Some(opaque) }] = reply.parts.as_slice() else { panic!("{:?}", reply.parts) };
+    assert_eq!((text.as_str(), opaque), ("so it is", &json!({ "annotations": [source] })));
+    let sent = chat::encode(&request(reply.parts), Dialect::OpenAi);
+    assert_eq!(sent["messages"][1], json!({ "role": "assistant", "content": "so it is" }), "no server takes them back");
+}
+
+/// Beyond the list: who always says `STOP` does not say that a call is missing.
+#[test]
+fn an_answer_that_has_lost_a_call_is_none() {
+    let said = json!({ "candidates": [{ "content": { "parts": [{ "text": "I look." }] } }] });
+    let call = json!({ "candidates": [{ "content": { "parts": [{ "functionCall": { "name": "read", "args": { "path": "a" } } }] } }] });
+    let end = json!({ "candidates": [{ "content": { "parts": [] }, "finishReason": "STOP" }] });
+    let cut = call.to_string().replace("\"a\"}}}]}}]}", "\"a");
+    let answer = format!("data: {said}\n\ndata: {cut}\n\ndata: {end}\n\n");
+    assert_eq!(read(Gemini, answer).unwrap_err().kind, Kind::Malformed);
+    let chunk = |message: Value, done: bool| json!({ "message": message, "done": done, "done_reason": "stop" });
+    let call = json!({ "tool_calls": [{ "function": { "name": "read", "arguments": { "path": "a" } } }] });
+    let cut = chunk(call, false).to_string().replace("\"a\"}", "\"a");
+    let answer = format!("{}\n{cut}\n{}\n", chunk(json!({ "content": "I look." }), false), chunk(json!({}), true));
+    assert_eq!(read(Ollama, answer).unwrap_err().kind, Kind::Malformed);
+}

@@ -457,6 +457,17 @@ async fn a_server_lists_its_models() {
 }
 
 #[tokio::test]
+async fn a_server_that_was_found_is_asked_for_its_window_before_anything_is_said() {
+    let server = FakeProvider::start(json!([]));
+    let found = ProviderSpec { model: Some("fake-model".into()), ..spec("llamacpp", &server.url()) };
+    assert_eq!(provider::window(&found, &HttpOptions::default()).await, Some(8_192));
+    let known = ProviderSpec { window_tokens: Some(8_192), ..found };
+    let model = provider::open(&known, &HttpOptions::default()).ok().unwrap();
+    assert_eq!(model.limits().window_tokens, Some(8_192));
+    assert_eq!(provider::window(&spec("openai-chat", &server.url()), &HttpOptions::default()).await, None);
+}
+
+#[tokio::test]
 async fn a_server_of_ones_own_is_asked_once_how_much_its_model_reads() {
     let server = FakeProvider::start(json!([{"text": "hi", "repeat": true}]));
     let model = model("llamacpp", &server.url());

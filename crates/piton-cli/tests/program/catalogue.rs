@@ -67,3 +67,10 @@ fn a_file_or_answer_that_is_no_catalogue_changes_nothing() {
     Ran::of(stage.piton(&["models", "--refresh", "nowhere.jsonl"])).expect_code(1).expect_said(&["nowhere.jsonl"]);
     assert_eq!(stage.home.read("data/models.jsonl"), kept);
 }
+
+#[test]
+fn servers_of_ones_own_are_listed_with_their_models() {
+    let stage = stage();
+    let ran = Ran::of(stage.piton(&["models"])).expect_code(0);
+    assert!(ran.stdout.contains("mine/fake-model"), "{}", ran.stdout);
+}

@@ -340,7 +340,8 @@ impl Work {
         // Our own death is not the provider's fault.
         self.turn.failures += u32::from(error.kind != ModelErrorKind::Interrupted);
         let policy = &self.turn.policy;
-        let may_retry = error.is_retryable() && retry::within(&policy.retry, error.kind, attempt, self.turn.failures);
+        let patience = policy.retry_for(&self.turn.model);
+        let may_retry = error.is_retryable() && retry::within(patience, error.kind, attempt, self.turn.failures);
         if error.kind == ModelErrorKind::WindowExceeded && self.turn.compactions < policy.max_compactions {
             return Phase::RoomNeeded(Trigger::Forced, AfterCompaction::AskAgain);
         }

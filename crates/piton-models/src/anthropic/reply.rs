@@ -93,7 +93,7 @@ impl Protocol for AnthropicReply {
     }
 
     /// Thoughts that miss a word do not fit their signature any more, and are refused with it.
-    fn gap(&mut self) {
+    fn gap(&mut self, _: &str) {
         self.draft.gap();
         for block in self.blocks.values_mut() {
             if let Block::Thinking { place, is_whole } = block {

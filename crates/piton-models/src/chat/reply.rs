@@ -9,7 +9,7 @@ use crate::sse::SseEvent;
 use crate::wire::{EventError, Progress, Protocol, arguments, count_at, cut_stream, event_json, text_at};
 use piton_core::message::{FinishReason, Usage};
 use piton_core::model::{Delta, ModelError, Reply};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// An answer in the making.
 #[derive(Debug, Default)]
@@ -21,6 +21,8 @@ pub struct ChatReply {
     details: Vec<Value>,
     /// Whether a piece of them may be missing: half a signature is refused.
     details_lost: bool,
+    /// Where the answer is from, by the member that says it.
+    sources: Map<String, Value>,
     finish_raw: Option<String>,
     is_refused: bool,
     /// Whether a chunk was seen: the first one has the answer's id in it.
@@ -59,7 +61,7 @@ impl Protocol for ChatReply {
         self.chunk(document)
     }
 
-    fn gap(&mut self) {
+    fn gap(&mut self, _: &str) {
         self.draft.gap();
         if self.draft.may_be_reasoning() {
             self.details_lost = true;
@@ -83,6 +85,7 @@ impl Protocol for ChatReply {
         let named = self.finish_raw.as_deref().map_or(FinishReason::Other, finish_reason);
         let finish = if self.is_refused { FinishReason::ContentFilter } else { named };
         self.attach_details();
+        self.attach_sources();
         let draft = std::mem::take(&mut self.draft);
         Ok(Reply {
             finish: draft.settle(finish),
@@ -122,6 +125,7 @@ impl ChatReply {
                 self.choice(choice, &mut deltas)?;
             }
         }
+        self.collect_sources(chunk, "citations");
         let usages = [chunk.get("usage"), chunk.pointer("/x_groq/usage"), chunk.pointer("/choices/0/usage")];
         if let Some(counts) = usages.into_iter().flatten().find(|counts| counts.is_object()) {
             self.usage = usage(counts);
@@ -137,6 +141,7 @@ impl ChatReply {
         if let Some(delta) = delta {
             self.reasoning(delta, deltas);
             self.content(&delta["content"], deltas);
+            self.collect_sources(delta, ANNOTATIONS);
             if let Some(refusal) = text_at(delta, "refusal") {
                 self.is_refused = true;
                 self.draft.say(refusal, deltas);
@@ -188,6 +193,25 @@ impl ChatReply {
                 _ if block.get(key).is_none_or(Value::is_null) => block[key] = more.clone(),
                 _ => {}
             }
+        }
+    }
+
+    /// A list of sources grows from chunk to chunk, or is said again in each.
+    fn collect_sources(&mut self, from: &Value, key: &str) {
+        for source in from.get(key).and_then(Value::as_array).into_iter().flatten() {
+            let known = self.sources.entry(key).or_insert_with(|| json!([]));
+            if let Some(known) = known.as_array_mut().filter(|known| !known.contains(source)) {
+                known.push(source.clone());
+            }
+        }
+    }
+
+    /// Sources are about the whole answer, and are kept with its last words.
+    fn attach_sources(&mut self) {
+        let place = self.draft.last_text().filter(|_| !self.sources.is_empty());
+        if let Some(opaque) = place.and_then(|place| self.draft.opaque_mut(place)) {
+            let opaque = opaque.get_or_insert_with(|| json!({}));
+            std::mem::take(&mut self.sources).into_iter().for_each(|(key, found)| opaque[key] = found);
         }
     }
 
@@ -283,6 +307,9 @@ fn goes_on(block: &Value, piece: &Value) -> bool {
     let is_same = |key: &str| block.get(key).filter(|value| !value.is_null()) == piece.get(key);
     is_same("type") && is_same("index") && piece.get("data").is_none()
 }
+
+/// The member of a message that names its sources. No server takes it back.
+const ANNOTATIONS: &str = "annotations";
 
 /// One entry of `tool_calls`, read leniently.
 struct Entry<'v> {

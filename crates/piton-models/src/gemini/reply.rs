@@ -4,7 +4,7 @@
 use crate::draft::Draft;
 use crate::errors;
 use crate::sse::SseEvent;
-use crate::wire::{EventError, Progress, Protocol, arguments, count_at, cut_stream, event_json, text_at};
+use crate::wire::{EventError, Progress, Protocol, arguments, count_at, cut_stream, event_json, lost_call, text_at};
 use piton_core::message::{FinishReason, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, Reply};
 use serde_json::{Map, Value, json};
@@ -19,6 +19,8 @@ pub struct GeminiReply {
     /// Where the answer is from: what the provider looked up, and whom it quotes.
     sources: Map<String, Value>,
     response_id: Option<String>,
+    /// Whether an event that spoke of a call could not be read.
+    is_call_lost: bool,
 }
 
 impl Protocol for GeminiReply {
@@ -37,8 +39,10 @@ impl Protocol for GeminiReply {
         }
     }
 
-    fn gap(&mut self) {
+    /// A call comes whole, in one event.
+    fn gap(&mut self, lost: &str) {
         self.draft.gap();
+        self.is_call_lost |= lost.contains("functionCall");
     }
 
     fn progress(&self) -> Progress {
@@ -47,6 +51,9 @@ impl Protocol for GeminiReply {
 
     fn finish(&mut self) -> Result<Reply, ModelError> {
         let Some(raw) = self.finish_raw.take() else { return Err(cut_stream()) };
+        if self.is_call_lost {
+            return Err(lost_call());
+        }
         self.attach_sources();
         let draft = std::mem::take(&mut self.draft);
         Ok(Reply {

@@ -96,7 +96,7 @@ impl Protocol for ResponsesReply {
     }
 
     /// What an item says at its end makes up for what was lost on the way.
-    fn gap(&mut self) {
+    fn gap(&mut self, _: &str) {
         self.draft.gap();
     }
 
