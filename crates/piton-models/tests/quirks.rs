@@ -284,7 +284,8 @@ fn quirk_15_a_missing_or_unknown_reason_to_stop_is_told_by_the_content() {
         let reply = read(Chat, chat_stream(&[named(Some(0), Some("a"), "now", "{}".into())], reason.clone())).unwrap();
         assert_eq!(reply.finish, FinishReason::ToolCalls, "{reason}");
     }
-    assert_eq!(read(Chat, chat_stream(&[json!({ "content": "a" })], "eos".into())).unwrap().finish, FinishReason::Stop);
+    let of_text = |reason: &str| read(Chat, chat_stream(&[json!({ "content": "a" })], reason.into())).unwrap().finish;
+    assert_eq!((of_text("eos"), of_text("MAX_TOKENS")), (FinishReason::Stop, FinishReason::Length));
 }
 
 #[test]

@@ -98,8 +98,9 @@ impl Protocol for ChatReply {
     }
 }
 
+/// Gateways to other protocols shout theirs: `MAX_TOKENS`.
 fn finish_reason(raw: &str) -> FinishReason {
-    match raw {
+    match raw.to_ascii_lowercase().as_str() {
         "stop" | "end_turn" | "eos" | "stop_sequence" => FinishReason::Stop,
         "tool_calls" | "tool_use" | "function_call" => FinishReason::ToolCalls,
         "length" | "max_tokens" | "model_length" | "model_context_window_exceeded" => FinishReason::Length,
