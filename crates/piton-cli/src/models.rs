@@ -35,7 +35,7 @@ pub(crate) async fn models(args: &ModelsArgs, around: &Surroundings) -> anyhow::
                 }
                 let known =
                     |model: &ListedModel| known.look_up(name, &model.id).filter(|_| provider::find(name).is_some());
-                models.iter().for_each(|model| show(args, name, model, known(model), place.as_deref()));
+                models.iter().for_each(|model| show(args, name, model, known(model).as_ref(), place.as_deref()));
                 found += models.len();
             }
             Err(error) => view::write_stderr(&format!("{name}: {error:#}\n")),
@@ -104,9 +104,9 @@ async fn list(name: &str, config: &Config, around: &Surroundings) -> anyhow::Res
 }
 
 /// One line of the list: what the server says, and what the catalogue knows besides.
-fn show(args: &ModelsArgs, provider: &str, model: &ListedModel, known: Option<ModelFacts>, key: Option<&str>) {
+fn show(args: &ModelsArgs, provider: &str, model: &ListedModel, known: Option<&ModelFacts>, key: Option<&str>) {
     let name = format!("{provider}/{}", model.id);
-    let window_tokens = model.window_tokens.or(known.as_ref().and_then(|known| known.limits.window_tokens));
+    let window_tokens = model.window_tokens.or(known.and_then(|known| known.limits.window_tokens));
     if args.json {
         let mut line = json!({"model": name, "provider": provider, "window_tokens": window_tokens, "key": key});
         if let Some(ModelFacts { limits, images, tools, reasoning, .. }) = known {
