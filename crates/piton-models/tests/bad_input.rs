@@ -197,3 +197,11 @@ fn an_answer_of_nothing_but_garbage_is_given_up() {
     assert_eq!(error.kind, ModelErrorKind::Malformed);
     assert!(error.message.len() < 300, "{error}");
 }
+
+#[test]
+fn an_answer_without_an_end_is_given_up() {
+    let mut body = Body::new(wire::protocol(Chat));
+    let keep_alives = format!(": {}\n\n", "x".repeat(1 << 10)).repeat(1 << 10);
+    let error = (0..200).find_map(|_| body.push(keep_alives.as_bytes()).err()).unwrap();
+    assert_eq!((error.kind, error.message.as_str()), (ModelErrorKind::Malformed, "the answer has no end"));
+}

@@ -481,3 +481,19 @@ async fn a_server_of_ones_own_is_asked_once_how_much_its_model_reads() {
     let paths: Vec<String> = server.requests().into_iter().map(|request| request.path).collect();
     assert_eq!(paths, ["/v1/chat/completions", "/props", "/v1/chat/completions"]);
 }
+
+#[tokio::test]
+async fn a_list_without_an_end_is_not_kept() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = [0; 4_096];
+        assert!(stream.read(&mut request).unwrap() > 0);
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{\"data\":[").unwrap();
+        // For ever, but for the reader.
+        while stream.write_all(&[b' '; 1 << 16]).is_ok() {}
+    });
+    let error = provider::list_models(&spec("openai-chat", &url), &HttpOptions::default()).await.unwrap_err();
+    assert!(error.to_string().contains("sends more than"), "{error}");
+}
