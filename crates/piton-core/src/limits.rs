@@ -7,6 +7,7 @@ use crate::retry::{BackoffBy, BeyondCap, Jitter, RetryOn, RetryPolicy};
 use crate::truncate::OutputCut;
 use crate::words::Words;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Model replies in one turn. A task that needs more is better split; the model is told to wrap up on the last one.
 pub const MAX_STEPS: u32 = 250;
@@ -22,6 +23,8 @@ pub const MAX_DENIALS_IN_A_ROW: u32 = 3;
 pub const MAX_CUT_REPLIES: u32 = 2;
 /// Replies in a row that ended for a reason nobody knows and after which the model is asked to go on, where it is at all.
 pub const MAX_UNKNOWN_REPLIES: u32 = 2;
+/// Replies in a row that the provider pauses and that are continued; one that pauses more often gets nowhere.
+pub const MAX_PAUSED_REPLIES: u32 = 10;
 /// Characters of one tool's output that the model reads; head and tail, the rest stays in a file.
 pub const TOOL_OUTPUT_CHARS: usize = 30_000;
 /// Retries of one model call.
@@ -80,6 +83,9 @@ pub struct Policy {
     pub tools_by: ToolsBy,
     /// Patience with the provider.
     pub retry: RetryPolicy,
+    /// The same with single providers, by name, where it differs.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub retry_of: BTreeMap<String, RetryPolicy>,
     /// Compactions in one turn.
     pub max_compactions: u32,
     /// Whether room is made when the provider says that the conversation does not fit; else that ends the turn.
@@ -240,6 +246,7 @@ impl Policy {
                 on: RetryOn::Any,
                 backoff_by: BackoffBy::Call,
             },
+            retry_of: BTreeMap::new(),
             max_compactions: MAX_COMPACTIONS,
             compact_on_error: true,
             no_progress: NoProgress {
@@ -258,6 +265,14 @@ impl Policy {
             permission: Rules::default(),
             snapshots: false,
         }
+    }
+}
+
+impl Policy {
+    /// The patience with the provider of a model (`provider/model`).
+    pub fn retry_for(&self, model: &str) -> &RetryPolicy {
+        let provider = model.split('/').next().unwrap_or_default();
+        self.retry_of.get(provider).unwrap_or(&self.retry)
     }
 }
 

@@ -59,7 +59,7 @@ impl RetryOn {
     pub fn holds(&self, error: &ModelError) -> bool {
         match self {
             _ if error.kind == ModelErrorKind::Interrupted => true,
-            Self::Any => error.kind.is_retryable(),
+            Self::Any => error.is_retryable(),
             Self::Statuses(statuses) => error.status.is_some_and(|status| statuses.contains(&status)),
             Self::Kinds(kinds) => kinds.contains(&error.kind),
         }
@@ -100,7 +100,10 @@ pub fn wait_ms(policy: &RetryPolicy, error: &ModelError, retry: u32, failed_this
     if error.kind == ModelErrorKind::Interrupted {
         return Some(0);
     }
-    match (error.retry_after_ms, policy.beyond_cap) {
+    // No wait at all is no wish: asked again at once, a provider says the same again. Only who obeys whatever it says
+    // obeys that, too.
+    let obeys_all = policy.beyond_cap == BeyondCap::WaitCap;
+    match (error.retry_after_ms.filter(|asked| *asked > 0 || obeys_all), policy.beyond_cap) {
         (Some(asked), _) if asked <= policy.provider_cap_ms => return Some(asked),
         (Some(_), BeyondCap::GiveUp) => return None,
         (Some(_), BeyondCap::WaitCap) => return Some(policy.provider_cap_ms),
@@ -114,7 +117,7 @@ pub fn wait_ms(policy: &RetryPolicy, error: &ModelError, retry: u32, failed_this
     let wait = backoff_ms(policy.first_ms, cap_ms, failures);
     Some(match policy.jitter {
         Jitter::None => wait,
-        Jitter::Full => (wait / 1000).saturating_mul(100 + dice.min(1000) * 9 / 10).max(wait / 10),
+        Jitter::Full => wait.saturating_mul(100 + dice.min(1000) * 9 / 10) / 1000,
     })
 }
 
@@ -141,7 +144,7 @@ mod tests {
     use crate::limits::Policy;
 
     fn error(kind: ModelErrorKind, retry_after_ms: Option<u64>) -> ModelError {
-        ModelError { kind, message: String::new(), status: None, retry_after_ms }
+        ModelError { retry_after_ms, ..ModelError::new(kind, "") }
     }
 
     #[test]
@@ -157,6 +160,19 @@ mod tests {
         let asked = |ms| wait_ms(&policy, &error(ModelErrorKind::RateLimited, Some(ms)), 1, 1, 0);
         assert_eq!(asked(700), Some(700));
         assert_eq!(asked(policy.provider_cap_ms + 1), None);
+        assert_eq!(asked(0), Some(200), "no wait is no wish");
+    }
+
+    #[test]
+    fn the_provider_knows_best_whether_to_ask_again() {
+        let policy = Policy::piton().retry;
+        let wait = |kind, should_retry| {
+            let error = ModelError { should_retry, ..error(kind, None) };
+            wait_ms(&policy, &error, 1, 1, 1000)
+        };
+        assert_eq!(wait(ModelErrorKind::Server, Some(false)), None);
+        assert_eq!(wait(ModelErrorKind::InvalidRequest, Some(true)), Some(2_000));
+        assert_eq!(wait(ModelErrorKind::Auth, Some(true)), None, "a wrong key stays wrong");
     }
 
     #[test]
@@ -165,6 +181,9 @@ mod tests {
         let at = |dice| wait_ms(&policy, &error(ModelErrorKind::Server, None), 2, 2, dice).expect("retryable");
         assert_eq!((at(0), at(1000)), (400, 4_000));
         assert!((400..=4_000).contains(&at(500)));
+        let brief = RetryPolicy { first_ms: 900, ..policy };
+        let at = |dice| wait_ms(&brief, &error(ModelErrorKind::Server, None), 1, 1, dice).expect("retryable");
+        assert_eq!((at(0), at(500), at(1000)), (90, 495, 900));
     }
 
     #[test]

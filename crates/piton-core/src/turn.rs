@@ -434,7 +434,7 @@ impl Session {
         dice: u64,
     ) -> Event {
         let turn = &self.work.turn;
-        let wait_ms = retry::wait_ms(&turn.policy.retry, &error, attempt, turn.failures + 1, dice);
+        let wait_ms = retry::wait_ms(turn.policy.retry_for(&turn.model), &error, attempt, turn.failures + 1, dice);
         let retry_at_ms = wait_ms.map(|wait| now_ms.saturating_add(wait));
         Event::ModelFailed {
             step: self.work.steps,
@@ -621,7 +621,9 @@ impl Phase {
                 let unrun = Outcome::new(Status::Cancelled, "The call was not run: the turn was stopped first.");
                 let after = match after {
                     After::End(first) => After::End(first),
-                    After::GoOn | After::Continue | After::Answered | After::MakeRoom => After::End(ending.clone()),
+                    After::GoOn | After::Continue | After::Resume | After::Answered | After::MakeRoom => {
+                        After::End(ending.clone())
+                    }
                 };
                 work.settle(batch.stop(&unrun), after, seq)
             }

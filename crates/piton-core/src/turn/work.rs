@@ -11,8 +11,8 @@ use crate::event::{
 };
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::limits::{
-    CallsTaken, DenialsCounted, LastStep, MAX_CUT_REPLIES, MAX_UNKNOWN_REPLIES, OnLength, OnUnknown, Policy,
-    StepsCounted,
+    CallsTaken, DenialsCounted, LastStep, MAX_CUT_REPLIES, MAX_PAUSED_REPLIES, MAX_UNKNOWN_REPLIES, OnLength,
+    OnUnknown, Policy, StepsCounted,
 };
 use crate::message::{FinishReason, Message, Part, Role, Usage};
 use crate::model::{ModelError, ModelErrorKind, Reply};
@@ -28,6 +28,8 @@ pub(super) enum After {
     GoOn,
     /// The reply was cut at the output limit: let it go on.
     Continue,
+    /// The provider paused the reply: let it go on.
+    Resume,
     /// The model has said all it wanted; only a waiting message keeps the turn alive.
     Answered,
     /// Room is needed before anything else.
@@ -99,6 +101,7 @@ pub(super) struct TurnWork {
     pub(super) cut_replies: u32,
     /// Replies in a row that ended for a reason nobody knows.
     pub(super) unknown_replies: u32,
+    pub(super) paused_replies: u32,
     pub(super) denials_in_a_row: u32,
     /// Tools that were refused because nobody was there to approve them.
     pub(super) unattended: Vec<String>,
@@ -267,6 +270,9 @@ impl Work {
         if reply.finish != FinishReason::Other {
             self.turn.unknown_replies = 0;
         }
+        if reply.finish != FinishReason::Paused {
+            self.turn.paused_replies = 0;
+        }
         if calls.is_empty() {
             return Phase::StepOver(self.after_answer(reply));
         }
@@ -283,6 +289,7 @@ impl Work {
             FinishReason::Error => After::End(provider_error(reply)),
             FinishReason::Length => self.after_cut_reply(),
             FinishReason::Other if self.turn.policy.on_unknown == OnUnknown::GoOn => self.after_unknown_reply(),
+            FinishReason::Paused => self.after_paused_reply(),
             FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other => match self.turn.kind {
                 StepKind::WrapUp => After::End(self.turn.out_of_steps()),
                 StepKind::Ordinary | StepKind::Continue => After::Answered,
@@ -314,6 +321,18 @@ impl Work {
         if may_go_on { After::Continue } else { After::Answered }
     }
 
+    /// The budget is weighed before the reply goes on, as before any other call.
+    pub(super) fn after_paused_reply(&mut self) -> After {
+        self.turn.paused_replies += 1;
+        if self.turn.kind == StepKind::WrapUp {
+            return After::End(self.turn.out_of_steps());
+        }
+        if self.turn.paused_replies > MAX_PAUSED_REPLIES {
+            return After::End(Ending::new(TurnEnd::ApiError, "the provider paused its reply again and again"));
+        }
+        After::Resume
+    }
+
     /// The calls of a reply, some of them perhaps answered already, and what follows them.
     pub(super) fn open_batch(&self, batch: Batch, reply: &Reply) -> (Batch, After) {
         let not_run = |batch: Batch, why: &str, ending: Ending| {
@@ -337,7 +356,9 @@ impl Work {
                             Make it again, smaller.";
                 (batch.refuse_last(Outcome::failed(text)), After::GoOn)
             }
-            FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other => (batch, After::GoOn),
+            FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Paused | FinishReason::Other => {
+                (batch, After::GoOn)
+            }
         }
     }
 
@@ -351,9 +372,9 @@ impl Work {
         // Our own death is not the provider's fault.
         self.turn.failures += u32::from(error.kind != ModelErrorKind::Interrupted);
         let policy = &self.turn.policy;
-        let may_retry =
-            policy.retry.on.holds(error) && retry::within(&policy.retry, error.kind, attempt, self.turn.failures);
-        let said = policy.words.model_error(&error.message, self.turn.failures, policy.retry.per_turn);
+        let patience = policy.retry_for(&self.turn.model);
+        let may_retry = patience.on.holds(error) && retry::within(patience, error.kind, attempt, self.turn.failures);
+        let said = policy.words.model_error(&error.message, self.turn.failures, patience.per_turn);
         let may_compact = policy.compact_on_error && self.turn.compactions < policy.max_compactions;
         if error.kind == ModelErrorKind::WindowExceeded && may_compact {
             return Phase::RoomNeeded(Trigger::Forced, AfterCompaction::AskAgain);
@@ -416,6 +437,7 @@ impl Work {
         match after {
             After::End(ending) => Phase::Ending(ending),
             After::Continue => self.next_step(StepKind::Continue),
+            After::Resume => self.next_step(StepKind::Ordinary),
             After::MakeRoom => Phase::RoomNeeded(Trigger::Forced, AfterCompaction::StartStep(StepKind::Continue)),
             After::GoOn => match self.repeated_call() {
                 Some(_) if self.turn.policy.no_progress.then == Stuck::End => Phase::Ending(self.turn.stuck()),
@@ -623,6 +645,7 @@ impl TurnWork {
             compactions: 0,
             cut_replies: 0,
             unknown_replies: 0,
+            paused_replies: 0,
             denials_in_a_row: 0,
             unattended: Vec::new(),
             recent: Vec::new(),

@@ -281,6 +281,7 @@ fn reason(finish: FinishReason) -> &'static str {
         FinishReason::ContentFilter => "content-filter",
         FinishReason::Error => "error",
         FinishReason::Other => "unknown",
+        FinishReason::Paused => "paused",
     }
 }
 
