@@ -22,3 +22,4 @@ pub mod retry;
 pub mod progress;
 pub mod permission;
 pub mod truncate;
+pub mod tokens;
