@@ -333,6 +333,18 @@ pub struct Given {
     pub notice: Option<String>,
 }
 
+impl Given {
+    /// Something of so many tokens that is no file, and of which nothing is to be said.
+    pub fn new(kind: GivenKind, tokens: u64) -> Self {
+        Self { kind, path: None, hash: None, tokens, notice: None }
+    }
+
+    /// The same, of its text.
+    pub fn of(kind: GivenKind, text: &str) -> Self {
+        Self::new(kind, crate::tokens::estimate(text))
+    }
+}
+
 /// What kind of thing was put before the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -77,6 +77,11 @@ impl Family {
         (estimate(text) * self.percent()).div_ceil(100)
     }
 
+    /// The tokens of a picture: providers scale large ones down, so that most come to about as many.
+    pub fn estimate_image() -> u64 {
+        IMAGE
+    }
+
     /// The tokens of a message in this family.
     pub fn estimate_message(self, message: &Message) -> u64 {
         AROUND_MESSAGE + message.parts.iter().map(|part| self.estimate_part(part)).sum::<u64>()
@@ -97,7 +102,7 @@ impl Family {
                 AROUND_CALL + self.estimate(&call.name) + self.estimate(&input)
             }
             Part::ToolResult { outcome, .. } => AROUND_CALL + self.estimate(&outcome.text),
-            Part::Image { .. } => IMAGE,
+            Part::Image { .. } => Self::estimate_image(),
         }
     }
 }

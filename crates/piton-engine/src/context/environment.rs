@@ -45,7 +45,9 @@ fn branch(workspace: &Path) -> Option<String> {
     let head = files::line(Path::new(head.trim()));
     match head.strip_prefix("ref: refs/heads/") {
         Some(branch) => Some(format!("on branch {branch}")),
-        None => head.get(..10).filter(|id| id.bytes().all(|b| b.is_ascii_hexdigit())).map(|id| format!("detached at {id}")),
+        None => {
+            head.get(..10).filter(|id| id.bytes().all(|b| b.is_ascii_hexdigit())).map(|id| format!("detached at {id}"))
+        }
     }
 }
 
@@ -92,7 +94,11 @@ mod tests {
         let below = environment_note(&root.join("src"), "2026-11-21");
         assert!(below.contains("yes, detached at 0123456789, its root is "), "{below}");
         fs::remove_dir_all(root.join(".git")).expect("removed");
-        assert!(environment_note(&root.join("src/deep"), "d").ends_with("Git repository: no\nSystem: linux (x86_64)\nToday: d") || cfg!(not(all(target_os = "linux", target_arch = "x86_64"))));
+        assert!(
+            environment_note(&root.join("src/deep"), "d")
+                .ends_with("Git repository: no\nSystem: linux (x86_64)\nToday: d")
+                || cfg!(not(all(target_os = "linux", target_arch = "x86_64")))
+        );
     }
 
     #[test]

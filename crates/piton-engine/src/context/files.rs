@@ -3,7 +3,7 @@
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 /// The beginning of a file, or all of it.
 pub(super) struct Beginning {
@@ -67,4 +67,17 @@ pub(super) fn why(error: &io::Error) -> String {
             _ => error.to_string(),
         },
     }
+}
+
+/// The path without `.` and `..`, links not looked at.
+pub(super) fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            other => plain.push(other),
+        }
+    }
+    plain
 }

@@ -10,9 +10,15 @@ pub const SYSTEM_PROMPT_VERSION: u32 = 1;
 /// What is added for a model, by a word in its name; the first that fits. Each is there for a habit of its own.
 const FAMILIES: &[(&[&str], &str)] = &[
     // They stop to ask whether to go on, or announce what they are about to do and end the turn with it.
-    (&["gpt", "o3", "o4", "codex"], "- Keep going until the task is done. Do not end with a plan, an announcement or an offer; do it.\n"),
+    (
+        &["gpt", "o3", "o4", "codex"],
+        "- Keep going until the task is done. Do not end with a plan, an announcement or an offer; do it.\n",
+    ),
     // They explain each change in comments, and take over lines around it.
-    (&["gemini"], "- Do not explain your changes in comments. Leave comments and lines that are not yours as they are.\n"),
+    (
+        &["gemini"],
+        "- Do not explain your changes in comments. Leave comments and lines that are not yours as they are.\n",
+    ),
     // They describe a call instead of making it, and guess at files they have not read.
     (
         &["qwen", "llama", "mistral", "devstral", "codestral", "gemma", "phi", "deepseek", "glm", "gpt-oss"],
@@ -60,6 +66,6 @@ mod tests {
         let all: String = FAMILIES.iter().map(|(_, words)| *words).collect::<String>() + SYSTEM_PROMPT;
         let hash = blake3::hash(all.as_bytes()).to_hex();
         // Another hash: raise SYSTEM_PROMPT_VERSION, then write the new one here.
-        assert_eq!((SYSTEM_PROMPT_VERSION, &hash[..12]), (1, "HASH"));
+        assert_eq!((SYSTEM_PROMPT_VERSION, &hash[..12]), (1, "e0e54f4f7a16"));
     }
 }
