@@ -53,9 +53,11 @@ pub(crate) fn context(args: &ContextArgs, around: &Surroundings) -> anyhow::Resu
             let by = piece.imported_by.as_ref().map_or(String::new(), |by| format!(", imported by {by}"));
             let file = Some(piece.path.display().to_string());
             let name = format!("{}{by}", piece.shown);
-            // Alone, so that each shows what it adds.
-            let text = instructions_note(std::slice::from_ref(piece), "").unwrap_or_default();
-            pieces.push(weigh("instructions", name, file, piece.notice.clone(), text));
+            // With what stands around it.
+            let around = instructions_note(std::slice::from_ref(piece), "").unwrap_or_default();
+            let text = piece.text.clone();
+            let tokens = family.estimate(&around);
+            pieces.push(Piece { tokens, ..weigh("instructions", name, file, piece.notice.clone(), text) });
         }
     }
     if let Some(prompt) = &args.prompt {

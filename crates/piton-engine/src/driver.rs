@@ -339,7 +339,7 @@ impl Driver {
         if is_moved {
             let records = self.records()?;
             self.session = Session::fold(&records);
-            self.notes = Notes::fold(&records);
+            self.notes = Notes::fold(&records, &self.ledger);
         }
         Ok(Ok(Rewound { files }))
     }

@@ -257,7 +257,7 @@ impl Engine {
             context::remember_files(&record.event, &memory.ledger);
         })?;
         if memory.notes.is_stale() {
-            memory.notes = Notes::fold(&journal.read(1, usize::MAX)?);
+            memory.notes = Notes::fold(&journal.read(1, usize::MAX)?, &memory.ledger);
         }
         let moved = workspace.map(|workspace| {
             let workspace = workspace.to_string_lossy().into_owned();

@@ -72,6 +72,11 @@ impl FileLedger {
         self.note(path, hash, None);
     }
 
+    /// The model has seen nothing: what it saw was taken back.
+    pub fn forget(&self) {
+        *self.known() = Known::default();
+    }
+
     /// How the file, whose content now has the hash `now`, compares with what the model saw.
     pub fn compare(&self, path: &Path, now: &str) -> Seen {
         match self.known().files.get(path) {
@@ -83,30 +88,26 @@ impl FileLedger {
 
     /// The files that have changed since the model saw them, without those that it was told of already. By name.
     pub fn changes(&self) -> Vec<Change> {
-        let seen: Vec<(PathBuf, String, Option<Stamp>, Option<String>)> = {
-            let known = self.known();
-            let each = known.files.iter();
-            each.map(|(path, entry)| (path.clone(), entry.hash.clone(), entry.stamp, entry.told.clone())).collect()
-        };
         let mut changes = Vec::new();
-        for (path, hash, stamp, told) in seen {
+        for (path, entry) in &mut self.known().files {
             let meta = path.metadata();
             let now = meta.as_ref().ok().and_then(stamp_of);
-            if now.is_some() && now == stamp {
+            if now.is_some() && now == entry.stamp {
                 continue;
             }
             let found = match meta {
                 Ok(meta) if meta.is_file() && meta.len() <= TRACKED_BYTES => {
-                    std::fs::read(&path).ok().map(|content| hash_of(&content))
+                    std::fs::read(path).ok().map(|content| hash_of(&content))
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Some(String::new()),
                 // What cannot be looked at is not said to have changed.
                 Ok(_) | Err(_) => None,
             };
             match found {
-                Some(found) if found == hash => self.stamp(&path, &hash, now),
-                Some(found) if told.as_ref() != Some(&found) => {
-                    changes.push(Change { path, hash: Some(found).filter(|found| !found.is_empty()) });
+                Some(found) if found == entry.hash => entry.stamp = now,
+                Some(found) if entry.told.as_ref() != Some(&found) => {
+                    let hash = Some(found).filter(|found| !found.is_empty());
+                    changes.push(Change { path: path.clone(), hash });
                 }
                 Some(_) | None => {}
             }
@@ -119,12 +120,6 @@ impl FileLedger {
     pub fn told(&self, path: &Path, hash: Option<&str>) {
         if let Some(entry) = self.known().files.get_mut(path) {
             entry.told = Some(hash.unwrap_or_default().to_owned());
-        }
-    }
-
-    fn stamp(&self, path: &Path, hash: &str, stamp: Option<Stamp>) {
-        if let Some(entry) = self.known().files.get_mut(path).filter(|entry| entry.hash == hash) {
-            entry.stamp = stamp;
         }
     }
 

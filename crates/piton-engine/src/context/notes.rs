@@ -52,10 +52,14 @@ pub(crate) struct Notes {
 }
 
 impl Notes {
-    /// The fold of a journal: of those events that lead to its head.
-    pub(crate) fn fold(records: &[Record]) -> Self {
+    /// The fold of a journal: of those events that lead to its head. Of files, too, the model knows what these say.
+    pub(crate) fn fold(records: &[Record], ledger: &FileLedger) -> Self {
         let (mut notes, path) = (Self::default(), branch::Path::of(records));
-        records.iter().filter(|record| path.contains(record.seq)).for_each(|record| notes.hear(record));
+        ledger.forget();
+        for record in records.iter().filter(|record| path.contains(record.seq)) {
+            notes.hear(record);
+            remember_files(&record.event, ledger);
+        }
         notes
     }
 
@@ -75,7 +79,7 @@ impl Notes {
             }
             // The beginning is summed up with the rest, and instructions are not for a summary.
             Event::CompactionFinished { .. } => {
-                self.touched.extend(self.given.drain().map(|path| path.join("…")).collect::<Vec<_>>());
+                self.touched.extend(self.given.drain());
                 self.searched.clear();
                 self.is_forgotten = true;
             }
@@ -83,7 +87,13 @@ impl Notes {
                 self.told.clear();
                 (self.started_ms, self.steps) = (record.at_ms, 0);
             }
-            Event::StepStarted { .. } => self.steps += 1,
+            // The wall clock of the budget starts again.
+            Event::TurnResumed { .. } => self.started_ms = record.at_ms,
+            Event::StepStarted { kind, .. } => {
+                self.steps += 1;
+                // By then it was said again.
+                self.is_forgotten &= *kind == StepKind::WrapUp;
+            }
             _ => {}
         }
     }
@@ -92,9 +102,8 @@ impl Notes {
         match (item.kind, &item.path) {
             (GivenKind::Instructions, Some(path)) => drop(self.given.insert(PathBuf::from(path))),
             (GivenKind::Reference, Some(path)) => self.touched.push(PathBuf::from(path)),
-            (GivenKind::Environment, _) => self.is_forgotten = false,
             (kind @ (GivenKind::BudgetNear | GivenKind::StepsNear), _) => drop(self.told.insert(kind)),
-            (GivenKind::Instructions | GivenKind::Reference | GivenKind::FileChanged, _) => {}
+            (_, _) => {}
         }
     }
 

@@ -23,6 +23,8 @@ use std::path::{Component, Path, PathBuf};
 
 /// Folders that hold what was made or fetched, and are left out.
 const MADE: [&str; 3] = ["node_modules", "dist", "build"];
+/// Files below a folder that are looked for; more are of no use to anybody.
+const MOST_FILES: usize = 20_000;
 /// Endings of pictures, which are no text for the model.
 const PICTURES: [&str; 9] = ["png", "jpg", "jpeg", "gif", "bmp", "webp", "svg", "tiff", "tif"];
 
@@ -112,7 +114,12 @@ impl Desk<'_> {
             }
             Meant::Folder(_) | Meant::Words => {}
             Meant::Several(files) => self.folder(&reference.path, files),
-            Meant::Refused(why) => self.remark(&format!("@{}: {why}", one_line(&reference.path)), None),
+            Meant::Refused(why) => {
+                // Without what belongs to the sentence.
+                let path = reference.readings().into_iter().rev().find(|reading| reading.lines.is_none());
+                let path = files::line(Path::new(&path.unwrap_or_else(|| reference.clone()).path));
+                self.remark(&format!("@{path}: {why}"), None);
+            }
         }
     }
 
@@ -219,6 +226,7 @@ impl Desk<'_> {
 
     /// Files that were not named one by one: as many as there is room for, the rest is listed.
     fn folder(&mut self, name: &str, files: Vec<PathBuf>) {
+        let more = if files.len() == MOST_FILES { " or more" } else { "" };
         let (mut shown_files, mut left, mut passed_over) = (0, Vec::new(), 0);
         for path in files {
             if self.seen.contains(&(path.clone(), None)) {
@@ -254,11 +262,11 @@ impl Desk<'_> {
         if !left.is_empty() {
             let files = shown_files + left.len();
             self.remarks.push(format!(
-                "@{name} has {files} files, more than there is room for: the first {shown_files} are shown above. Read \
+                "@{name} has {files}{more} files, more than there is room for: the first {shown_files} are shown above. Read \
                  what else you need of these:\n{}",
                 reference::tree(&left)
             ));
-            let notice = format!("@{name}: {shown_files} of {files} files fit, the rest is listed");
+            let notice = format!("@{name}: {shown_files} of {files}{more} files fit, the rest is listed");
             self.items.push(item(None, None, 0, Some(notice)));
         } else if shown_files == 0 {
             self.remark(&format!("@{name}: there is no text file in it"), None);
@@ -383,7 +391,8 @@ fn below(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
         entry.depth() == 0 || !is_folder || !(name.starts_with('.') || MADE.contains(&name.as_ref()))
     });
     let walk: Walk = walk.build();
-    walk.flatten().filter(|entry| entry.file_type().is_some_and(|kind| !kind.is_dir())).map(ignore::DirEntry::into_path)
+    let files = walk.flatten().filter(|entry| entry.file_type().is_some_and(|kind| !kind.is_dir()));
+    files.map(ignore::DirEntry::into_path).take(MOST_FILES)
 }
 
 fn is_picture(path: &Path) -> bool {
@@ -394,10 +403,6 @@ fn is_picture(path: &Path) -> bool {
 fn outside(path: &Path) -> Option<String> {
     let first: PathBuf = files::plain(path).components().take(2).collect();
     first.exists().then(|| "it lies outside the workspace and was not read".to_owned())
-}
-
-fn one_line(text: &str) -> String {
-    files::line(Path::new(text))
 }
 
 #[cfg(test)]
