@@ -51,7 +51,7 @@ pub enum LayerError {
         /// Whose it is.
         origin: Origin,
         /// What is wrong with it.
-        source: ConfigError,
+        source: Box<ConfigError>,
     },
     /// A repository wants to decide where keys and requests go.
     #[error(
@@ -65,6 +65,12 @@ pub enum LayerError {
         /// What it sets.
         key: String,
     },
+}
+
+impl LayerError {
+    fn invalid(origin: Origin, source: ConfigError) -> Self {
+        Self::Invalid { origin, source: Box::new(source) }
+    }
 }
 
 /// What was said, from the first layer to the last.
@@ -85,7 +91,7 @@ pub struct Layered {
 impl Layers {
     /// Adds a file. The file of a repository may not set what decides where keys go.
     pub fn add_file(&mut self, origin: Origin, text: &str) -> Result<(), LayerError> {
-        let invalid = |source| LayerError::Invalid { origin: origin.clone(), source };
+        let invalid = |source| LayerError::invalid(origin.clone(), source);
         Config::parse(text).map_err(invalid)?;
         let table: Table = toml::from_str(text).map_err(|error| invalid(ConfigError::shape(error)))?;
         if let Origin::Project(file) = &origin
@@ -110,7 +116,7 @@ impl Layers {
             if !value.is_empty() {
                 let origin = Origin::Variable(name.to_owned());
                 let table = variable(&path.to_lowercase(), value)
-                    .map_err(|source| LayerError::Invalid { origin: origin.clone(), source })?;
+                    .map_err(|source| LayerError::invalid(origin.clone(), source))?;
                 self.said.push((origin, table));
             }
         }
@@ -135,7 +141,7 @@ impl Layers {
             }
         }
         // Each layer makes sense by itself; together they may not.
-        let config = Config::of_table(merged).map_err(|source| LayerError::Invalid { origin: last, source })?;
+        let config = Config::of_table(merged).map_err(|source| LayerError::invalid(last, source))?;
         Ok(Layered { config, settings })
     }
 }
