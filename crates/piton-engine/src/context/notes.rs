@@ -293,3 +293,6 @@ pub(crate) fn remember_given(item: &Given, ledger: &FileLedger) {
         (_, None) => {}
     }
 }
+
+#[cfg(test)]
+mod tests;
