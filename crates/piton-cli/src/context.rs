@@ -9,7 +9,7 @@ use crate::view::{self, thousands};
 use piton_core::limits::Policy;
 use piton_core::message::Part;
 use piton_core::tokens::Family;
-use piton_engine::context::{self, References, instructions_note};
+use piton_engine::context::{self, Instructions, References, instructions_note};
 use piton_models::model::ModelLimits;
 use piton_tools::tool::ToolSet;
 use serde_json::{Value, json};
@@ -48,7 +48,8 @@ pub(crate) fn context(args: &ContextArgs, around: &Surroundings) -> anyhow::Resu
     let environment = context::environment_note(&workspace, &around.today);
     pieces.push(weigh("environment", "environment".to_owned(), None, None, environment));
     if let Some(instructions) = setup::instructions(args.no_instructions, &config, around) {
-        let found = instructions.at_start(&workspace);
+        let window_tokens = limits.window_tokens;
+        let found = Instructions { window_tokens, ..instructions }.at_start(&workspace);
         for piece in &found {
             let by = piece.imported_by.as_ref().map_or(String::new(), |by| format!(", imported by {by}"));
             let file = Some(piece.path.display().to_string());

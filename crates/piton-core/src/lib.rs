@@ -21,6 +21,7 @@ pub mod hidden;
 pub mod limits;
 pub mod budget;
 pub mod cache;
+pub mod trace;
 pub mod retry;
 pub mod progress;
 pub mod permission;

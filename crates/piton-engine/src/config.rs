@@ -48,6 +48,9 @@ pub struct Config {
     /// Environment variables with keys that tools' processes see all the same.
     #[serde(default)]
     pub keys_for_tools: Vec<String>,
+    /// Where spans of turns are sent.
+    #[serde(default)]
+    pub otel: Otel,
     /// Who names sessions.
     #[serde(default)]
     pub titles: Titles,
@@ -115,6 +118,17 @@ pub struct Http {
     pub no_proxy: Option<String>,
     /// A file of certificates (PEM) to trust besides those of the machine.
     pub ca_file: Option<String>,
+}
+
+/// The `[otel]` table. OpenTelemetry's own variables win over it.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Otel {
+    /// The address of a collector that takes OTLP as JSON over HTTP; `/v1/traces` is added.
+    pub endpoint: Option<String>,
+    /// Headers of every request to it.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
 }
 
 /// The `[titles]` table.

@@ -25,6 +25,8 @@ pub struct Instructions {
     pub global_dir: Option<PathBuf>,
     /// What `~` means in an import of that file.
     pub home: Option<PathBuf>,
+    /// The window of the model that reads them, where it is known: they fill a quarter of it at most.
+    pub window_tokens: Option<u64>,
 }
 
 /// A file of instructions as the model gets it.
@@ -82,7 +84,10 @@ impl Instructions {
         workspace: &Path,
         known: &HashSet<PathBuf>,
     ) -> Vec<Piece> {
-        let mut desk = Desk { workspace, home: self.home.as_deref(), seen: known.clone(), room: INSTRUCTIONS_BYTES };
+        // A token is some four bytes, and a quarter of the window is theirs.
+        let window = self.window_tokens.and_then(|tokens| usize::try_from(tokens).ok());
+        let most = window.map_or(INSTRUCTIONS_BYTES, |bytes| bytes.min(INSTRUCTIONS_BYTES));
+        let mut desk = Desk { workspace, home: self.home.as_deref(), seen: known.clone(), most, room: most };
         let found = folders.into_iter().filter_map(|(dir, fence)| {
             let named = NAMES.iter().map(|name| dir.join(name));
             Some((named.into_iter().find(|path| path.symlink_metadata().is_ok())?, fence))
@@ -113,6 +118,8 @@ struct Desk<'a> {
     workspace: &'a Path,
     home: Option<&'a Path>,
     seen: HashSet<PathBuf>,
+    /// Bytes that all of them may have, and what is left of that.
+    most: usize,
     room: usize,
 }
 
@@ -142,7 +149,7 @@ impl Desk<'_> {
             return refused("it leads out of the repository".to_owned());
         }
         if self.room == 0 {
-            return refused(format!("all instructions together may have {} KB", INSTRUCTIONS_BYTES >> 10));
+            return refused(format!("all instructions together may have {} bytes", self.most));
         }
         let most = INSTRUCTION_FILE_BYTES.min(self.room);
         let file = match files::read(&real, most) {

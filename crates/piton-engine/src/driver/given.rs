@@ -2,7 +2,7 @@
 //! is decided in [`crate::context`].
 
 use super::Driver;
-use crate::context::{Addition, Notes, References, remember_given};
+use crate::context::{Addition, Instructions, Notes, References, remember_given};
 use crate::engine::now_ms;
 use piton_core::event::{Event, Given, StepKind};
 use piton_core::message::Part;
@@ -20,7 +20,7 @@ impl Driver {
         }
         let references = self.references();
         let environment = self.settings.environment_note.clone().filter(|_| is_new);
-        let instructions = self.settings.instructions.clone().filter(|_| is_new);
+        let instructions = self.instructions().filter(|_| is_new);
         let work = move || {
             let start = Notes::at_start(environment.as_deref(), instructions.as_ref(), &references.workspace);
             let found = references.resolve(&said);
@@ -48,7 +48,7 @@ impl Driver {
     }
 
     fn reminders(&mut self, kind: StepKind) -> Addition {
-        let (environment, instructions) = (&self.settings.environment_note, &self.settings.instructions);
+        let (environment, instructions) = (&self.settings.environment_note, self.instructions());
         self.notes.at_step(&self.session, kind, now_ms(), environment.as_deref(), instructions.as_ref(), &self.ledger)
     }
 
@@ -57,6 +57,11 @@ impl Driver {
         if !items.is_empty() {
             self.record(Event::ContextGiven { items });
         }
+    }
+
+    fn instructions(&self) -> Option<Instructions> {
+        let window_tokens = self.settings.model.limits().window_tokens;
+        self.settings.instructions.clone().map(|instructions| Instructions { window_tokens, ..instructions })
     }
 
     fn references(&self) -> References {

@@ -26,7 +26,11 @@ impl Place {
     }
 
     fn instructions(&self) -> Instructions {
-        Instructions { global_dir: Some(self.root.join("config")), home: Some(self.root.join("home")) }
+        Instructions {
+            global_dir: Some(self.root.join("config")),
+            home: Some(self.root.join("home")),
+            window_tokens: None,
+        }
     }
 
     /// What holds in a folder of the repository, as `name: text | notice` lines.
@@ -140,6 +144,16 @@ fn the_nearest_file_has_room_when_all_together_are_too_long() {
     let total: usize = pieces.iter().map(|piece| piece.text.len()).sum();
     assert!(total < 66_000, "{total}");
     assert!(pieces.iter().any(|piece| piece.notice.as_ref().is_some_and(|notice| notice.contains("cut to"))));
+}
+
+#[test]
+fn a_small_window_has_less_room() {
+    let long = "x\n".repeat(5_000);
+    let place = Place::with(&[("repo/AGENTS.md", &long), ("repo/a/AGENTS.md", &long)]);
+    let small = Instructions { window_tokens: Some(8_192), ..place.instructions() };
+    let pieces = small.at_start(&place.root.join("repo/a"));
+    assert!(pieces[1].text.len() < 8_300, "{}", pieces[1].text.len());
+    assert_eq!(pieces[0].notice.as_deref(), Some("not used: all instructions together may have 8192 bytes"));
 }
 
 #[test]
