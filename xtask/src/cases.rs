@@ -6,6 +6,7 @@
 mod neovate;
 mod opencode;
 mod pulse;
+mod references;
 
 use anyhow::Context;
 use piton_core::call::CallInput;
@@ -50,6 +51,10 @@ fn suite(file: &Path) -> Option<Judge> {
         ("opencode", "truncate_output") => Some(truncate_output),
         ("opencode", "retry_delay") => Some(retry_delay),
         ("opencode", "retry_classify") => Some(retry_classify),
+        ("neovate", "at_extract_seed") => Some(references::extract_seed),
+        ("neovate", "at_extract_0_28") => Some(references::extract_0_28),
+        ("neovate", "at_render_seed") => Some(references::render_seed),
+        ("neovate", "at_render_0_28") => Some(references::render_0_28),
         ("opencode", name) => opencode::suite(name),
         ("neovate", name) => neovate::suite(name),
         ("pulse", name) => pulse::suite(name),

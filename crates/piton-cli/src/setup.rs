@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use piton_core::limits::Policy;
 use piton_core::permission::{Action, Rule, Rules};
 use piton_engine::config::{Config, Protocol, Server, milliseconds, nearest, preset};
-use piton_engine::context;
+use piton_engine::context::{self, Instructions};
 use piton_engine::engine::{Attendance, Engine, Settings};
 use piton_models::http::{HttpOptions, Roots, unknown_proxy_scheme};
 use piton_models::model::{Model, Nobody};
@@ -22,7 +22,7 @@ use piton_tools::snapshot::{self, Snapshots};
 use piton_tools::tool::ToolSet;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Whether the tools, providers and models of a configuration exist, as far as that can be known here.
@@ -113,12 +113,23 @@ pub(crate) async fn settings(
         }
     }
     settings.env = Arc::new(env);
+    settings.instructions = instructions(args.no_instructions, &config, around);
     Ok(settings)
 }
 
 /// The provider of a model, by the model's name.
 fn provider_of(model: &dyn Model) -> &str {
     model.name().split('/').next().unwrap_or_default()
+}
+
+/// Where instruction files are looked for, unless nobody wants them.
+pub(crate) fn instructions(unwanted: bool, config: &Config, around: &Surroundings) -> Option<Instructions> {
+    let is_wanted = !unwanted && config.context.instructions.unwrap_or(true);
+    is_wanted.then(|| Instructions {
+        global_dir: around.config_file.parent().map(Path::to_path_buf),
+        home: around.var("HOME").map(PathBuf::from),
+        window_tokens: None,
+    })
 }
 
 /// What the command line sets about the answers; it wins over what the configuration says.
@@ -431,7 +442,6 @@ To see Piton work without any of them:  piton demo";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
 
     fn around(vars: &[(&str, &str)]) -> Surroundings {
         Surroundings {

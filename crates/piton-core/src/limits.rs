@@ -3,6 +3,7 @@
 use crate::budget::Bound;
 use crate::permission::Rules;
 use crate::progress::{Compare, NoProgress, Stuck};
+use crate::reference::Style;
 use crate::retry::{BackoffBy, BeyondCap, Jitter, RetryOn, RetryPolicy};
 use crate::truncate::OutputCut;
 use crate::words::Words;
@@ -54,6 +55,31 @@ pub const UNKNOWN_REPLY_TOKENS: u32 = 1_048_576;
 /// Tokens of reply that such a model is asked for when a budget cannot leave it the whole of that. More than most small
 /// servers allow would be refused.
 pub const REPLY_TOKENS_NEAR_LIMIT: u32 = 8_192;
+
+/// The largest file that an `@` reference shows, in bytes. Larger ones are named with their size.
+pub const REFERENCE_FILE_BYTES: u64 = 10 << 20;
+/// Lines of a file that an `@` reference shows.
+pub const REFERENCE_LINES: usize = 2_000;
+/// Characters of a line that an `@` reference shows.
+pub const REFERENCE_LINE_CHARS: usize = 2_000;
+/// The share of a model's window, in percent, that the folders one message refers to may fill. The rest is listed.
+pub const REFERENCE_FOLDER_PERCENT: u64 = 25;
+/// The share of a model's window, in percent, that all references of one message may fill.
+pub const REFERENCE_PERCENT: u64 = 50;
+/// The window, in tokens, that a model is taken to have of which nothing is known, where references are weighed.
+pub const UNKNOWN_WINDOW_TOKENS: u64 = 128_000;
+/// Pictures that one message may refer to.
+pub const REFERENCE_IMAGES: usize = 20;
+/// The largest picture that is sent, in bytes: what the strictest provider takes, before base64 makes it longer.
+pub const IMAGE_BYTES: u64 = 3_750_000;
+/// What is read of one instruction file, in bytes. Longer ones are cut, with a notice: they are paid for in every call.
+pub const INSTRUCTION_FILE_BYTES: usize = 32 << 10;
+/// What is read of all instruction files together, in bytes.
+pub const INSTRUCTIONS_BYTES: usize = 64 << 10;
+/// The share of a budget, in percent, from which on the model is told that it is nearly spent.
+pub const BUDGET_NEARLY_SPENT_PERCENT: u64 = 80;
+/// Steps before the last one at which the model is told how many are left.
+pub const STEPS_NEARLY_SPENT: u32 = 5;
 
 /// The rules one turn runs by. Recorded in the event that starts the turn, so that a resumed turn decides as the first
 /// run would have.
@@ -119,6 +145,9 @@ pub struct Policy {
     /// Whether the workspace is put down before each step that may change it, so that the turn can be undone.
     #[serde(default)]
     pub snapshots: bool,
+    /// By whose rules `@` references are found and shown.
+    #[serde(default)]
+    pub references: Style,
 }
 
 /// What the last allowed step is like.
@@ -264,6 +293,7 @@ impl Policy {
             budget: Budget::default(),
             permission: Rules::default(),
             snapshots: false,
+            references: Style::Piton,
         }
     }
 }

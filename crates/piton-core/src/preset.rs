@@ -15,6 +15,7 @@ use crate::limits::{
 };
 use crate::model::ModelErrorKind;
 use crate::progress::NoProgress;
+use crate::reference::Style;
 use crate::retry::{BackoffBy, BeyondCap, Jitter, RetryOn};
 use crate::truncate::OutputCut;
 use crate::words::Words;
@@ -96,6 +97,8 @@ pub enum Knob {
     OnEmpty(OnEmpty),
     /// [`Policy::words`].
     Words(Words),
+    /// [`Policy::references`].
+    References(Style),
 }
 
 /// Every preset, the default first.
@@ -163,6 +166,7 @@ impl Knob {
             Self::OnUnknown(what) => policy.on_unknown = what,
             Self::OnEmpty(what) => policy.on_empty = what,
             Self::Words(words) => policy.words = words,
+            Self::References(style) => policy.references = style,
         }
     }
 
@@ -208,6 +212,7 @@ impl Knob {
             Self::OnUnknown(what) => ("on_unknown", word(what), ""),
             Self::OnEmpty(what) => ("on_empty", word(what), ""),
             Self::Words(words) => ("words", word(words), ""),
+            Self::References(style) => ("references", word(style), ""),
         }
     }
 }

@@ -480,7 +480,8 @@ impl Phase {
                 | Event::WriterClosed {}
                 | Event::RewindStarted { .. }
                 | Event::TitleGiven { .. }
-                | Event::WorkspaceMoved { .. },
+                | Event::WorkspaceMoved { .. }
+                | Event::ContextGiven { .. },
             ) => phase,
             (phase, Event::EventLost {}) => phase.break_off(work, record.seq),
             (Phase::Idle | Phase::Held | Due, Event::RewindFinished { rewind, .. }) => work.rewound(rewind, record.seq),
@@ -556,6 +557,7 @@ impl Phase {
             Event::SessionStarted { .. }
             | Event::WriterOpened { .. }
             | Event::WriterClosed {}
+            | Event::ContextGiven { .. }
             | Event::UserSpoke { .. }
             | Event::TurnResumed { .. }
             | Event::TurnStarted { .. }

@@ -63,6 +63,9 @@ pub struct Config {
     /// Who names sessions.
     #[serde(default)]
     pub titles: Titles,
+    /// What the model is told besides the conversation.
+    #[serde(default)]
+    pub context: ContextTable,
     /// What to do with calls of a tool: `bash = "allow"`. `*` is every tool.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, ActionWord>")]
@@ -183,6 +186,15 @@ pub struct Otel {
 pub struct Titles {
     /// The small model that names a session after its first turn, as `provider/name`. Without one, no model is asked.
     pub model: Option<String>,
+}
+
+/// The `[context]` table.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Context")]
+pub struct ContextTable {
+    /// Whether instruction files (AGENTS.md, PITON.md, CLAUDE.md, GEMINI.md) are read; they are if nothing is said.
+    pub instructions: Option<bool>,
 }
 
 /// A `[providers.NAME]` table.

@@ -18,7 +18,10 @@
 //!
 //! This module must not know: which provider, which tool, which front end.
 
+mod given;
+
 use crate::bus::{Bus, Live, Published};
+use crate::context::Notes;
 use crate::control::Server;
 use crate::engine::{Attendance, EngineError, Settings, TurnReport, now_ms};
 use crate::jobs::{self, Done, JobKey, Jobs, Start};
@@ -102,6 +105,7 @@ pub(crate) struct Setup {
     /// What is staged in the journal already.
     pub(crate) staged: Vec<Record>,
     pub(crate) prompts: Prompts,
+    pub(crate) notes: Notes,
     pub(crate) settings: Settings,
     pub(crate) ledger: Arc<FileLedger>,
     pub(crate) bus: Bus,
@@ -125,6 +129,7 @@ pub(crate) struct Driver {
     inbox: mpsc::UnboundedReceiver<Command>,
     jobs: Jobs,
     prompts: Prompts,
+    notes: Notes,
     /// The most tokens that the reply of the next call may have.
     reply_cap: Option<u32>,
     /// Recorded but not yet committed, hence not yet published.
@@ -162,7 +167,7 @@ enum Door {
 
 impl Driver {
     pub(crate) fn new(setup: Setup) -> Self {
-        let Setup { dir, journal, session, staged, prompts, settings, ledger, bus, inbox, commands } = setup;
+        let Setup { dir, journal, session, staged, prompts, notes, settings, ledger, bus, inbox, commands } = setup;
         let frame = Frame {
             system: settings.system.clone(),
             tools: prompt::offered(&settings),
@@ -183,6 +188,7 @@ impl Driver {
             inbox,
             jobs: Jobs::new(),
             prompts,
+            notes,
             reply_cap: None,
             staged: staged.into_iter().map(Arc::new).collect(),
             started_here: HashSet::new(),
@@ -228,11 +234,11 @@ impl Driver {
         };
         self.finish_rewind().await?;
         self.recover();
-        self.obey(command);
+        self.obey(command).await;
         loop {
             // All that was said so far, before anything acts on the half of it.
             while let Ok(command) = self.inbox.try_recv() {
-                self.obey(command);
+                self.obey(command).await;
             }
             self.drop_unwanted();
             self.record_due();
@@ -246,7 +252,7 @@ impl Driver {
             }
             tokio::select! {
                 // `None`: the last handle was dropped.
-                command = self.inbox.recv(), if !self.closing => self.obey(command.unwrap_or(Command::Close)),
+                command = self.inbox.recv(), if !self.closing => self.obey(command.unwrap_or(Command::Close)).await,
                 done = self.jobs.next() => self.take(done),
                 title = self.titling.next() => self.record(title),
             }
@@ -335,7 +341,9 @@ impl Driver {
         self.record(Event::RewindFinished { rewind, left, back });
         self.commit().await?;
         if is_moved {
-            self.session = Session::fold(&self.records()?);
+            let records = self.records()?;
+            self.session = Session::fold(&records);
+            self.notes = Notes::fold(&records, &self.ledger);
         }
         Ok(Ok(Rewound { files }))
     }
@@ -345,16 +353,13 @@ impl Driver {
         self.journal.as_ref().map_or(Ok(Vec::new()), |journal| journal.read(1, usize::MAX))
     }
 
-    fn obey(&mut self, command: Command) {
+    async fn obey(&mut self, command: Command) {
         match command {
             Command::Speak { message, from, report, .. } if self.session.has_heard(&message) => {
                 self.wait_for_turn(Waiter { message: Some(message), from, report });
             }
-            Command::Speak { message, mut parts, delivery, from, report } => {
-                if self.session.is_new_here() {
-                    let note = self.settings.environment_note.clone();
-                    parts.splice(0..0, note.map(|text| Part::Note { text }));
-                }
+            Command::Speak { message, parts, delivery, from, report } => {
+                let parts = self.with_context(parts).await;
                 self.waiting.push(Waiter { message: Some(message.clone()), from, report });
                 self.record(Event::UserSpoke { message, parts, delivery });
             }
@@ -441,6 +446,7 @@ impl Driver {
         }
         self.session.apply(&record);
         self.prompts.hear(&record);
+        self.notes.hear(&record);
         if let Some(report) = TurnReport::of(&self.session, &record.event) {
             self.turn_ended(&report);
             self.titling.turn_ended(&self.session, report.end, self.settings.titles.as_ref());
@@ -464,6 +470,7 @@ impl Driver {
                 self.snapshot_at_once();
             }
             if let Some(event) = self.session.due(now_ms()) {
+                let event = self.with_reminders(event);
                 self.record(event);
             } else if let Some(event) = self.instant_job() {
                 self.record(event);

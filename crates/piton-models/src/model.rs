@@ -79,6 +79,8 @@ pub struct ModelLimits {
     pub window_tokens: Option<u64>,
     /// The longest answer: what is asked for, else what the provider allows.
     pub max_output_tokens: Option<u32>,
+    /// Whether it looks at pictures, where that is known.
+    pub images: Option<bool>,
 }
 
 /// US dollars per million tokens.

@@ -120,6 +120,7 @@ impl Model for Remote {
         ModelLimits {
             window_tokens: told.or(self.limits.window_tokens),
             max_output_tokens: self.longest_reply().or(self.limits.max_output_tokens),
+            images: self.limits.images,
         }
     }
 

@@ -3,6 +3,7 @@
 use super::{Knob, Preset, Setting};
 use crate::limits::{CallsTaken, LastStep, OnEmpty, OnLength, StepsCounted, ToolsBy};
 use crate::progress::{Compare, NoProgress, Stuck};
+use crate::reference::Style;
 use crate::words::Words;
 
 /// `maxTurns` where the caller says nothing, in model replies.
@@ -32,6 +33,7 @@ pub(super) const PRESET: Preset = Preset {
         },
         Setting { knob: Knob::OnLength(OnLength::End), rows: "S0-061" },
         Setting { knob: Knob::OnEmpty(OnEmpty::Accept), rows: "S0-061" },
+        Setting { knob: Knob::References(Style::Neovate), rows: "S0-073 S0-075 S0-083 C-29" },
         Setting { knob: Knob::Words(Words::Neovate), rows: "S0-030 S0-034 S0-036" },
     ],
 };
