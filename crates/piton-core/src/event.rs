@@ -16,7 +16,7 @@ use serde_json::Value;
 /// The version of this vocabulary. It rises when an older Piton could misread a newer event; a reader upgrades older
 /// events as it reads them and refuses newer ones. Beside every event stands the version that it needs
 /// ([`Event::since`]), so that an older Piton goes on reading sessions in which nothing newer has happened.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// An event in its place.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -222,10 +222,27 @@ pub enum Event {
         /// Which step.
         step: u32,
     },
-    /// Making room in the context began.
+    /// Making room in the context began, or began again in another process.
     CompactionStarted {
         /// Why.
         trigger: Trigger,
+        /// What the user wants the summary to dwell on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        focus: Option<String>,
+        /// What a try may have used whose process is gone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lost: Option<Bound>,
+    },
+    /// Old tool outputs are represented by stubs from here on. Nothing is deleted.
+    ContextPruned {
+        /// The calls whose outputs these are.
+        calls: Vec<CallId>,
+        /// Estimated tokens of the context before.
+        tokens_before: u64,
+        /// Estimated tokens of the context now.
+        tokens_after: u64,
+        /// Whether that is room enough, so that no summary is needed.
+        suffices: bool,
     },
     /// Older messages are represented by a summary from here on. Nothing is deleted.
     CompactionFinished {
@@ -239,6 +256,12 @@ pub enum Event {
         tokens_before: u64,
         /// Estimated tokens of the context now.
         tokens_after: u64,
+        /// What Piton tells the model anew beside it: where it is, instructions in force.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
+        /// Who was asked for it; absent where a person wrote it, and in sessions of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked: Option<Box<Asked>>,
     },
     /// No summary could be made; the conversation is as it was.
     CompactionFailed {
@@ -246,6 +269,9 @@ pub enum Event {
         trigger: Trigger,
         /// What went wrong, in words.
         error: String,
+        /// Who was asked for it, if anybody was.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked: Option<Box<Asked>>,
     },
     /// Files are about to be brought back to where they were. Durable before any is: whoever finds this without its end
     /// brings them back again, which changes nothing where it was done.
@@ -404,6 +430,31 @@ pub enum Trigger {
     Ordinary,
     /// The provider said the conversation does not fit.
     Forced,
+    /// A person asked for it, between turns.
+    Asked,
+    /// A person changed the summary, between turns.
+    Edited,
+}
+
+/// A model that was asked for a summary, and what that used.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Asked {
+    /// `provider/model`.
+    pub model: String,
+    /// How often it was asked.
+    pub attempts: u32,
+    /// Tokens of all these calls.
+    #[serde(default)]
+    pub usage: Usage,
+    /// What they cost, in millionths of a US dollar, where the price is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micros: Option<u64>,
+    /// What those of them used at most that may be billed and of which nobody said what they used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<Bound>,
+    /// What the request was made of, where it began as the session's own requests do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<Box<Prompt>>,
 }
 
 /// When a snapshot was taken.
@@ -519,6 +570,10 @@ impl Event {
     /// The first version of the vocabulary that knows this event.
     pub fn since(&self) -> u32 {
         match self {
+            Self::ContextPruned { .. }
+            | Self::CompactionStarted { trigger: Trigger::Asked | Trigger::Edited, .. }
+            | Self::CompactionFinished { trigger: Trigger::Asked | Trigger::Edited, .. }
+            | Self::CompactionFailed { trigger: Trigger::Asked | Trigger::Edited, .. } => 3,
             Self::SnapshotTaken { .. }
             | Self::RewindStarted { .. }
             | Self::RewindFinished { .. }
@@ -553,6 +608,7 @@ impl Event {
             Self::CallSettled { .. } => "call_settled",
             Self::StepFinished { .. } => "step_finished",
             Self::CompactionStarted { .. } => "compaction_started",
+            Self::ContextPruned { .. } => "context_pruned",
             Self::CompactionFinished { .. } => "compaction_finished",
             Self::CompactionFailed { .. } => "compaction_failed",
             Self::RewindStarted { .. } => "rewind_started",

@@ -16,6 +16,7 @@ pub mod branch;
 mod batch;
 pub mod request;
 pub mod limits;
+pub mod compact;
 pub mod budget;
 pub mod cache;
 pub mod retry;

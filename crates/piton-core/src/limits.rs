@@ -1,6 +1,7 @@
 //! Every limit of the loop, each with its unit, its reason and who feels it; and the presets that are named sets of them.
 
 use crate::budget::Bound;
+use crate::compact::Compaction;
 use crate::permission::Rules;
 use crate::progress::{Compare, NoProgress};
 use crate::retry::{BeyondCap, Jitter, RetryPolicy};
@@ -67,6 +68,9 @@ pub struct Policy {
     pub retry: RetryPolicy,
     /// Compactions in one turn.
     pub max_compactions: u32,
+    /// When and how room is made in the context.
+    #[serde(default)]
+    pub compaction: Compaction,
     /// When repetition counts as no progress.
     pub no_progress: NoProgress,
     /// How a tool's output is cut to what the model reads.
@@ -125,6 +129,7 @@ impl Policy {
                 jitter: Jitter::Full,
             },
             max_compactions: MAX_COMPACTIONS,
+            compaction: Compaction::piton(),
             no_progress: NoProgress { repeats: NO_PROGRESS_REPEATS, compare: Compare::InputAndResult },
             output_cut: OutputCut::HeadTail { max_chars: TOOL_OUTPUT_CHARS },
             max_denials_in_a_row: MAX_DENIALS_IN_A_ROW,
@@ -157,6 +162,7 @@ impl Policy {
             },
             no_progress: NoProgress { repeats: 3, compare: Compare::Input },
             output_cut: OutputCut::WholeLines { max_lines: 2_000, max_bytes: 51_200 },
+            compaction: Compaction::opencode(),
             ..piton
         }
     }

@@ -149,6 +149,8 @@ mod tests {
             summary: "s".into(),
             tokens_before: 2,
             tokens_after: 1,
+            note: None,
+            asked: None,
         };
         let events = std::iter::once(started)
             .chain(turn(1, 1, "first"))
