@@ -20,13 +20,19 @@ pub struct Frame {
 
 /// The request for the step under way.
 pub fn build(session: &Session, frame: &Frame, model: &str) -> Request {
+    Request { model: model.to_owned(), ..build_for(session, frame, session.model()) }
+}
+
+/// The same as another model may see it, named as `provider/model`.
+pub fn build_for(session: &Session, frame: &Frame, asked: &str) -> Request {
+    let model = asked.split_once('/').map_or(asked, |(_, model)| model);
     Request {
         session: session.id().0.clone(),
         model: model.to_owned(),
         system: frame.system.to_string(),
         tools: frame.tools.clone(),
         may_call: session.step_kind() != StepKind::WrapUp,
-        messages: session.transcript().map(|message| own(message, session.model())).collect(),
+        messages: session.transcript().map(|message| own(message, asked)).collect(),
         max_output_tokens: frame.max_output_tokens,
     }
 }

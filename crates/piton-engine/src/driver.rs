@@ -18,7 +18,10 @@
 //!
 //! This module must not know: which provider, which tool, which front end.
 
+mod room;
+
 use crate::bus::{Bus, Live, Published};
+use crate::compaction::{self, CompactError, Compacted, How, Task};
 use crate::control::Server;
 use crate::engine::{Attendance, EngineError, Settings, TurnReport, now_ms};
 use crate::jobs::{self, Done, JobKey, Jobs, Start};
@@ -71,6 +74,8 @@ pub(crate) enum Command {
     PlanRewind { direction: Direction, turns: u32, scope: Scope, reply: oneshot::Sender<Result<Plan, RewindError>> },
     /// Take turns back, or bring them back.
     Rewind { rewind: Rewind, reply: oneshot::Sender<Result<Rewound, RewindError>> },
+    /// Make room between turns.
+    Compact { how: How, reply: oneshot::Sender<Result<Compacted, CompactError>> },
     /// Stop and leave.
     Close,
 }
@@ -125,6 +130,8 @@ pub(crate) struct Driver {
     inbox: mpsc::UnboundedReceiver<Command>,
     jobs: Jobs,
     prompts: Prompts,
+    /// A summary that is about to be asked for.
+    compaction: Option<Box<Task>>,
     /// The most tokens that the reply of the next call may have.
     reply_cap: Option<u32>,
     /// Recorded but not yet committed, hence not yet published.
@@ -183,6 +190,7 @@ impl Driver {
             inbox,
             jobs: Jobs::new(),
             prompts,
+            compaction: None,
             reply_cap: None,
             staged: staged.into_iter().map(Arc::new).collect(),
             started_here: HashSet::new(),
@@ -258,6 +266,7 @@ impl Driver {
             let (model, fallbacks) = (self.settings.model.name().to_owned(), self.settings.fallback_names());
             self.record(Event::TurnResumed { model, fallbacks, policy: Box::new(self.policy()) });
         }
+        self.recover_compaction();
         let asked = self.session.wanted().into_iter().find_map(|job| match job {
             Job::CallModel { step, attempt } => Some((step, attempt)),
             _ => None,
@@ -283,6 +292,7 @@ impl Driver {
                 drop(reply.send(blocking(plan).await));
             }
             Some(Command::Rewind { rewind, reply }) => drop(reply.send(self.rewind(rewind, None).await?)),
+            Some(Command::Compact { how, reply }) => drop(reply.send(self.compact_at_rest(how).await?)),
             _ => {}
         }
         Ok(())
@@ -372,7 +382,12 @@ impl Driver {
             Command::Rewind { reply, .. } if !self.session.is_at_rest() => {
                 drop(reply.send(Err(RewindError::MidTurn)));
             }
-            command @ (Command::PlanRewind { .. } | Command::Rewind { .. }) => self.errand = Some(command),
+            Command::Compact { reply, .. } if !self.session.is_at_rest() => {
+                drop(reply.send(Err(CompactError::MidTurn)));
+            }
+            command @ (Command::PlanRewind { .. } | Command::Rewind { .. } | Command::Compact { .. }) => {
+                self.errand = Some(command)
+            }
             Command::Close => {
                 self.closing = true;
                 self.cancel(Canceller::User);
@@ -408,6 +423,7 @@ impl Driver {
             Done::DeadlinePassed => Event::DeadlinePassed {},
             Done::Settled { call, outcome } => Event::CallSettled { call, outcome },
             Done::Snapshot { moment, taken, took } => self.snapshot_taken(moment, taken, took),
+            Done::Summarised(done) => self.summarised(done),
         };
         if let Event::MessageFinished { .. } | Event::ModelFailed { .. } = event {
             let model = Arc::clone(self.model());
@@ -450,7 +466,7 @@ impl Driver {
                 self.record(event);
             } else if let Some(event) = self.instant_job() {
                 self.record(event);
-            } else if let Some(event) = self.weigh_call() {
+            } else if let Some(event) = self.weigh_call().or_else(|| self.weigh_compaction()) {
                 self.record(event);
             } else {
                 return;
@@ -511,18 +527,15 @@ impl Driver {
                 model: self.settings.model.name().to_owned(),
                 fallbacks: self.settings.fallback_names(),
                 policy: Box::new(self.policy()),
-                compact_at_tokens: None,
+                compact_at_tokens: self.full_at(self.settings.model.name()),
             }),
             Job::SwitchModel { reason } => {
                 let model = self.session.fallbacks().next()?.to_owned();
-                Some(Event::ModelSwitched { step: self.session.step(), model, reason, compact_at_tokens: None })
+                let compact_at_tokens = self.full_at(&model);
+                Some(Event::ModelSwitched { step: self.session.step(), model, reason, compact_at_tokens })
             }
             Job::JudgeCall(call) => Some(self.judge(&call)),
             Job::AskApproval(subject) => self.answer_without_asking(subject),
-            Job::Compact(trigger) => Some(Event::CompactionFailed {
-                trigger,
-                error: "the conversation no longer fits the model's window".to_owned(),
-            }),
             Job::RunTool(call) | Job::StopTool(call) if self.settings.tools.get(&call.name).is_none() => {
                 let text = format!(
                     "[interrupted] This call was started by a Piton that had the tool {}; this one has not.",
@@ -531,6 +544,7 @@ impl Driver {
                 Some(Event::CallSettled { call: call.id.clone(), outcome: Outcome::new(Status::Interrupted, text) })
             }
             Job::Snapshot(_)
+            | Job::Compact(_)
             | Job::CallModel { .. }
             | Job::Wait { .. }
             | Job::WatchDeadline { .. }
@@ -586,18 +600,17 @@ impl Driver {
                 Job::WatchDeadline { at_ms } => self.jobs.watch_deadline(at_ms),
                 Job::RunTool(call) => self.start_tool(&call),
                 Job::Snapshot(moment) => self.jobs.take_snapshot(moment, self.settings.snapshots.clone()),
-                Job::StartTurn
-                | Job::SwitchModel { .. }
-                | Job::JudgeCall(_)
-                | Job::AskApproval(_)
-                | Job::Compact(_) => {}
+                Job::Compact(_) => self.start_compaction(),
+                Job::StartTurn | Job::SwitchModel { .. } | Job::JudgeCall(_) | Job::AskApproval(_) => {}
             }
         }
     }
 
     /// The rules of a turn that starts or goes on here.
     fn policy(&self) -> Policy {
-        Policy { snapshots: self.settings.snapshots.is_some(), ..self.settings.policy.clone() }
+        let mut policy = Policy { snapshots: self.settings.snapshots.is_some(), ..self.settings.policy.clone() };
+        policy.compaction.frame_tokens = compaction::frame_tokens(&self.frame, self.settings.model.name());
+        policy
     }
 
     /// The model whose turn it is.

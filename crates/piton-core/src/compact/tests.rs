@@ -101,7 +101,9 @@ fn a_summary_names_what_no_model_may_forget() {
 fn an_estimate_grows_with_the_text_and_by_family() {
     let message = |text: &str| Message::new(Role::User, vec![Part::text(text)]);
     let long = message(&"word ".repeat(1_000));
-    assert!(of_message(Family::of("anthropic/claude-sonnet-4-5"), &long) > of_message(Family::of("openai/gpt-5"), &long));
+    assert!(
+        of_message(Family::of("anthropic/claude-sonnet-4-5"), &long) > of_message(Family::of("openai/gpt-5"), &long)
+    );
     assert!((1_000..2_000).contains(&of_message(Family::of("ollama/qwen3"), &long)));
     assert!(of_message(Family::Open, &message("")) > 0);
 }

@@ -1287,7 +1287,10 @@ fn between_turns_a_person_may_compact_and_change_the_summary() {
     b.happen(finished(Trigger::Ordinary, upto_seq, 110, 20));
     assert_eq!(b.session.transcript().len(), 2, "nobody asked for this one");
     b.happen(finished(Trigger::Asked, upto_seq, 110, 20));
-    assert_eq!((b.session.transcript().len(), b.session.room().summary()), (1, Some(("what happened so far", upto_seq))));
+    assert_eq!(
+        (b.session.transcript().len(), b.session.room().summary()),
+        (1, Some(("what happened so far", upto_seq)))
+    );
     b.happen(Event::CompactionFinished {
         trigger: Trigger::Edited,
         upto_seq,

@@ -73,6 +73,9 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
         Event::TurnEnded { end, .. } => {
             writer.run("UPDATE session SET status = 'idle', last_end = ?", [word(end)])?;
         }
+        Event::CompactionFinished { asked: Some(asked), .. } | Event::CompactionFailed { asked: Some(asked), .. } => {
+            writer.usage(0, asked.attempts, Some(&asked.model), &asked.usage, asked.cost_micros)?;
+        }
         // For the rest of a turn only: the next one begins with the first of the chain again.
         Event::ModelSwitched { .. }
         | Event::SnapshotTaken { .. }
@@ -84,8 +87,9 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
         | Event::ApprovalGiven { subject: Subject::GoOn(_), .. }
         | Event::StepFinished { .. }
         | Event::CompactionStarted { .. }
-        | Event::CompactionFinished { .. }
-        | Event::CompactionFailed { .. }
+        | Event::ContextPruned { .. }
+        | Event::CompactionFinished { asked: None, .. }
+        | Event::CompactionFailed { asked: None, .. }
         | Event::CancelRequested { .. }
         | Event::DeadlinePassed {}
         | Event::BudgetShort { .. } => {}
