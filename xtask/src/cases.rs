@@ -3,6 +3,8 @@
 //! A case file is `{suite, about, cases: [{name, input, expected, …}]}`. Which suites are known, and under which preset
 //! they run, is the table in [`suite`].
 
+mod room;
+
 use anyhow::Context;
 use piton_core::call::CallInput;
 use piton_core::limits::Policy;
@@ -42,6 +44,12 @@ fn suite(file: &Path) -> Option<Judge> {
         ("opencode", "truncate_output") => Some(truncate_output),
         ("opencode", "retry_delay") => Some(retry_delay),
         ("opencode", "retry_classify") => Some(retry_classify),
+        ("opencode", "compaction_overflow") => Some(room::compaction_overflow),
+        ("opencode", "prune_selection") => Some(room::prune_selection),
+        ("opencode", "history_selection") => Some(room::history_selection),
+        ("opencode", "context_overflow_detection") => Some(room::context_overflow),
+        ("neovate", "compression_overflow") => Some(room::compression_overflow),
+        ("pulse", "compaction") => Some(room::pulse_compaction),
         _ => None,
     }
 }

@@ -8,6 +8,7 @@ mod auth;
 mod branches;
 mod cli;
 mod cloud;
+mod compact;
 mod cost;
 mod demo;
 mod doctor;

@@ -2,6 +2,7 @@
 
 use crate::ask::Questions;
 use crate::cli::{Format, RunArgs};
+use crate::compact;
 use crate::cost;
 use crate::follow::{self, Joined};
 use crate::report;
@@ -48,6 +49,9 @@ pub(crate) async fn run(args: RunArgs, around: Surroundings) -> anyhow::Result<u
     let mut prompt = prompt(&args, &around)?;
     let engine = Engine::open(&around.data_dir);
     let resumed = resumed_id(&args, &engine, &workspace, &around)?;
+    if let Some(focus) = compact::typed(prompt.as_deref()) {
+        return compact::obey(&engine, resumed.as_ref(), focus, &args, &around).await;
+    }
     let mut shown = match args.format {
         Format::Text => Shown::Text(TextView::new(args.quiet, around.may_animate())),
         Format::Json => Shown::Json,

@@ -254,6 +254,17 @@ impl TextView {
             }
             Event::CallSettled { call, outcome } => self.settled(call, outcome),
             Event::CompactionStarted { .. } => self.wait_for("making room in the context".to_owned()),
+            Event::ContextPruned { calls, tokens_before, tokens_after, .. } => {
+                let outputs = plural(calls.len() as u64, "old output");
+                self.room_made(&format!("{outputs} cleared"), *tokens_before, *tokens_after);
+            }
+            Event::CompactionFinished { tokens_before, tokens_after, .. } => {
+                self.room_made("older messages summed up", *tokens_before, *tokens_after);
+            }
+            Event::CompactionFailed { error, .. } => {
+                self.aside(&format!("{YELLOW}no room could be made: {}{YELLOW:#}", clean(error)));
+                self.wait_for("waiting for the model".to_owned());
+            }
             Event::TurnEnded { .. } => self.waiting_for = None,
             Event::SessionStarted { .. }
             | Event::WriterOpened { .. }
@@ -264,8 +275,7 @@ impl TextView {
             | Event::ApprovalAsked { .. }
             | Event::ApprovalGiven { .. }
             | Event::StepFinished { .. }
-            | Event::CompactionFinished { .. }
-            | Event::CompactionFailed { .. }
+            | Event::WindowLearned { .. }
             | Event::RewindStarted { .. }
             | Event::RewindFinished { .. }
             | Event::CancelRequested { .. }
@@ -275,6 +285,12 @@ impl TextView {
             | Event::WorkspaceMoved { .. }
             | Event::EventLost {} => {}
         }
+    }
+
+    fn room_made(&mut self, how: &str, before: u64, after: u64) {
+        let tokens = format!("about {} tokens instead of {}", thousands(after), thousands(before));
+        self.aside(&format!("{DIM}made room in the context: {how}, {tokens}{DIM:#}"));
+        self.wait_for("waiting for the model".to_owned());
     }
 
     /// Prose as it comes. Quiet runs show the last answer only, at its end.

@@ -222,6 +222,11 @@ pub enum Event {
         /// Which step.
         step: u32,
     },
+    /// How much the model reads became known: a server of one's own tells only when it answers.
+    WindowLearned {
+        /// Tokens of context at which the conversation is compacted from here on.
+        compact_at_tokens: u64,
+    },
     /// Making room in the context began, or began again in another process.
     CompactionStarted {
         /// Why.
@@ -570,7 +575,8 @@ impl Event {
     /// The first version of the vocabulary that knows this event.
     pub fn since(&self) -> u32 {
         match self {
-            Self::ContextPruned { .. }
+            Self::WindowLearned { .. }
+            | Self::ContextPruned { .. }
             | Self::CompactionStarted { trigger: Trigger::Asked | Trigger::Edited, .. }
             | Self::CompactionFinished { trigger: Trigger::Asked | Trigger::Edited, .. }
             | Self::CompactionFailed { trigger: Trigger::Asked | Trigger::Edited, .. } => 3,
@@ -608,6 +614,7 @@ impl Event {
             Self::CallSettled { .. } => "call_settled",
             Self::StepFinished { .. } => "step_finished",
             Self::CompactionStarted { .. } => "compaction_started",
+            Self::WindowLearned { .. } => "window_learned",
             Self::ContextPruned { .. } => "context_pruned",
             Self::CompactionFinished { .. } => "compaction_finished",
             Self::CompactionFailed { .. } => "compaction_failed",

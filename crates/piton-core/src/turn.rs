@@ -496,6 +496,10 @@ impl Phase {
                 | Event::TitleGiven { .. }
                 | Event::WorkspaceMoved { .. },
             ) => phase,
+            (phase, Event::WindowLearned { compact_at_tokens }) => {
+                work.turn.compact_at_tokens = Some(*compact_at_tokens);
+                phase
+            }
             (phase, Event::EventLost {}) => phase.break_off(work, record.seq),
             (Phase::Idle | Phase::Held | Due, Event::RewindFinished { rewind, .. }) => work.rewound(rewind, record.seq),
             (phase, Event::UserSpoke { message, parts, delivery }) => work.hear(phase, message, parts, *delivery),
@@ -601,6 +605,7 @@ impl Phase {
             | Event::CallSettled { .. }
             | Event::StepFinished { .. }
             | Event::CompactionStarted { .. }
+            | Event::WindowLearned { .. }
             | Event::ContextPruned { .. }
             | Event::CompactionFinished { .. }
             | Event::CompactionFailed { .. }

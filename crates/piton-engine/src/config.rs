@@ -1,5 +1,6 @@
 //! The configuration file: what is said in it, read strictly, and what it changes.
 
+use piton_core::compact;
 use piton_core::limits::Policy;
 use piton_core::permission::{Action, NotARule, Rule};
 use piton_models::options::Options;
@@ -37,6 +38,9 @@ pub struct Config {
     /// Environment variables with keys that tools' processes see all the same.
     #[serde(default)]
     pub keys_for_tools: Vec<String>,
+    /// When and how room is made in the context.
+    #[serde(default)]
+    pub compaction: Compaction,
     /// Who names sessions.
     #[serde(default)]
     pub titles: Titles,
@@ -87,6 +91,22 @@ pub struct Http {
     pub no_proxy: Option<String>,
     /// A file of certificates (PEM) to trust besides those of the machine.
     pub ca_file: Option<String>,
+}
+
+/// The `[compaction]` table.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Compaction {
+    /// Whether it happens by itself when the context is full.
+    pub auto: Option<bool>,
+    /// Tokens of the window that are kept free.
+    pub reserve: Option<u64>,
+    /// Tokens of the newest steps that stay word for word.
+    pub keep: Option<u64>,
+    /// Whether old tool outputs are cleared first.
+    pub prune: Option<bool>,
+    /// Who writes the summary, as `provider/name`. Without one, the session's own model.
+    pub model: Option<String>,
 }
 
 /// The `[titles]` table.
@@ -220,6 +240,7 @@ impl Config {
         policy.budget.tokens = limits.max_tokens.or(policy.budget.tokens);
         policy.budget.cost_micros = limits.max_cost.map(|usd| (usd * 1e6).round() as u64).or(policy.budget.cost_micros);
         policy.budget.wall_clock_ms = limits.max_time.map(|s| s.saturating_mul(1000)).or(policy.budget.wall_clock_ms);
+        self.compaction.apply(&mut policy.compaction);
         policy.retry.per_call = self.retry.times.or(policy.retry.per_call);
         policy.retry.first_ms = self.retry.first_wait.map_or(policy.retry.first_ms, milliseconds);
         if let Some(longest) = self.retry.longest_wait.map(milliseconds) {
@@ -227,6 +248,19 @@ impl Config {
         }
         for (tool, action) in &self.permission {
             policy.permission.push(tool.clone(), *action);
+        }
+    }
+}
+
+impl Compaction {
+    fn apply(&self, rules: &mut compact::Compaction) {
+        rules.auto = self.auto.unwrap_or(rules.auto);
+        rules.prune.on = self.prune.unwrap_or(rules.prune.on);
+        if let Some(reserve) = self.reserve {
+            *rules = rules.clone().with_reserve(reserve);
+        }
+        if let Some(tokens) = self.keep {
+            rules.keep = compact::Keep::Tokens { tokens, most_percent: 50 };
         }
     }
 }

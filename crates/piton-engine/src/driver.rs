@@ -430,6 +430,7 @@ impl Driver {
             self.prompts.complete(&mut event, &*model);
         }
         self.record(event);
+        self.learn_window();
     }
 
     fn record(&mut self, event: Event) {

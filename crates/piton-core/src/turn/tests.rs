@@ -1508,6 +1508,7 @@ fn one_of_each_event() -> Vec<Event> {
         Event::CallSettled { call: call_id, outcome: Outcome::ok("x") },
         Event::StepFinished { step: 1 },
         Event::CompactionStarted { trigger: Trigger::Forced, focus: None, lost: None },
+        Event::WindowLearned { compact_at_tokens: 100 },
         Event::ContextPruned { calls: vec![call_id_of_first()], tokens_before: 2, tokens_after: 1, suffices: true },
         Event::CompactionFinished {
             trigger: Trigger::Forced,

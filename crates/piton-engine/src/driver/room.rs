@@ -165,6 +165,14 @@ impl Driver {
         Ok(Ok(event))
     }
 
+    /// Notes how much the model reads, where it became known only now.
+    pub(super) fn learn_window(&mut self) {
+        if self.session.is_in_turn() && self.session.room().full_at_tokens().is_none() {
+            let known = self.full_at(self.session.model());
+            known.into_iter().for_each(|compact_at_tokens| self.record(Event::WindowLearned { compact_at_tokens }));
+        }
+    }
+
     /// From how many tokens on the context of the model is full.
     pub(super) fn full_at(&self, name: &str) -> Option<u64> {
         let chain = std::iter::once(&self.settings.model).chain(&self.settings.fallbacks);

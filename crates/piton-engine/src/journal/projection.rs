@@ -87,6 +87,7 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
         | Event::ApprovalGiven { subject: Subject::GoOn(_), .. }
         | Event::StepFinished { .. }
         | Event::CompactionStarted { .. }
+        | Event::WindowLearned { .. }
         | Event::ContextPruned { .. }
         | Event::CompactionFinished { asked: None, .. }
         | Event::CompactionFailed { asked: None, .. }
