@@ -101,6 +101,10 @@ async fn in_session(session: &Session, wish: &Wish, around: &Surroundings) -> an
         "its last turn was cut off; `piton run --resume {}` ends it, and makes room by itself where it must",
         session.id()
     );
+    if wish.edit {
+        // Before anything is asked and paid for.
+        editor(around)?;
+    }
     let how = match &wish.summary {
         Some(summary) => How::Write { summary: summary.clone() },
         None => {
@@ -148,12 +152,17 @@ fn tell(done: &Compacted) {
     ));
 }
 
+/// The editor that the environment names.
+fn editor(around: &Surroundings) -> anyhow::Result<&str> {
+    let named = ["VISUAL", "EDITOR"].iter().find_map(|name| around.var(name)).map(str::trim);
+    named.filter(|editor| !editor.is_empty()).context(
+        "there is no editor to open: set EDITOR, or write the text to a file and name that with --summary FILE",
+    )
+}
+
 /// The text as a person leaves it in their editor.
 fn edited(text: &str, around: &Surroundings) -> anyhow::Result<String> {
-    let named = ["VISUAL", "EDITOR"].iter().find_map(|name| around.var(name)).map(str::trim);
-    let editor = named.filter(|editor| !editor.is_empty()).context(
-        "there is no editor to open: set EDITOR, or write the text to a file and name that with --summary FILE",
-    )?;
+    let editor = editor(around)?;
     let path = around.temp_dir.join(format!("piton-summary-{}.md", std::process::id()));
     std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     let mut words = editor.split_whitespace();

@@ -76,6 +76,30 @@ mod tests {
     use serde_json::json;
 
     #[test]
+    fn a_request_holds_the_messages_of_the_session_and_copies_none() {
+        use crate::event::{Delivery, Event, Record};
+        let mut session = Session::new();
+        let events = [
+            Event::UserSpoke { message: "m".into(), parts: vec![Part::text("go")], delivery: Delivery::Steer },
+            Event::TurnStarted {
+                turn: 1,
+                model: "a/x".into(),
+                fallbacks: vec![],
+                policy: Box::new(crate::limits::Policy::piton()),
+                compact_at_tokens: None,
+            },
+            Event::StepStarted { step: 1, kind: StepKind::Ordinary, note: Some("hm".into()) },
+        ];
+        for (seq, event) in (1..).zip(events) {
+            session.apply(&Record { seq, at_ms: 0, event });
+        }
+        let frame = Frame { system: "s".into(), tools: Arc::new([]), max_output_tokens: None };
+        let request = build(&session, &frame, "x");
+        assert_eq!(request.messages.len(), 2);
+        assert!(request.messages.iter().zip(session.transcript()).all(|(sent, kept)| Arc::ptr_eq(sent, kept)));
+    }
+
+    #[test]
     fn what_a_provider_attached_is_seen_by_that_provider_only() {
         let thought = Part::Reasoning { text: "hm".into(), opaque: Some(json!({"signature": "s"})) };
         let sealed = Part::Reasoning { text: String::new(), opaque: Some(json!({"data": "x"})) };
