@@ -38,6 +38,9 @@ pub(crate) enum Command {
     /// Keep a provider's key, list where keys are, or forget one
     #[command(subcommand)]
     Auth(AuthCommand),
+    /// Show, check and edit the settings, and trust those of a repository
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Say what Piton finds on this machine: keys by name, local servers, tools, the database
     Doctor,
     /// Print a completion script for a shell
@@ -431,4 +434,34 @@ pub(crate) struct ModelsArgs {
     /// One JSON object per model
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `piton config …`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Print every setting that holds in this folder, as TOML
+    Show {
+        /// Also say who set it: a file, a variable, or nobody (a default)
+        #[arg(long)]
+        origin: bool,
+    },
+    /// Print which files are read
+    Path,
+    /// Say whether the settings make sense, and name the first mistake
+    Check {
+        /// This file, instead of all that holds here
+        file: Option<PathBuf>,
+    },
+    /// Open your own file in $VISUAL or $EDITOR, and check it afterwards
+    Edit,
+    /// Put the .piton/config.toml of this repository in force, as it is now
+    Trust {
+        /// Do not ask
+        #[arg(short, long)]
+        yes: bool,
+    },
+    /// Do not let the .piton/config.toml of this repository count any more
+    Untrust,
+    /// Print the JSON schema of the settings
+    Schema,
 }

@@ -9,6 +9,7 @@ mod branches;
 mod cli;
 mod cloud;
 mod compact;
+mod config;
 mod cost;
 mod demo;
 mod doctor;
@@ -67,6 +68,7 @@ async fn obey(command: Command) -> u8 {
         Command::Session(command) => sessions::session(command, &around).await,
         Command::Models(args) => models::models(&args, &around).await,
         Command::Auth(command) => auth::auth(command, &around).await,
+        Command::Config(command) => config::config(command, &around),
         Command::Doctor => doctor::doctor(&around).await,
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "piton", &mut std::io::stdout());

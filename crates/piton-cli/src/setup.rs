@@ -1,6 +1,7 @@
 //! From what was said to what it means: which model, which rules, which settings.
 
 use crate::cli::RunArgs;
+use crate::config;
 use crate::keys;
 use crate::surroundings::Surroundings;
 use crate::view;
@@ -25,29 +26,19 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The configuration file, or the defaults where there is none.
-pub(crate) fn config(around: &Surroundings) -> anyhow::Result<Config> {
-    let path = &around.config_file;
-    match std::fs::read_to_string(path) {
-        Ok(text) => parsed(&text).with_context(|| format!("{} is not a valid configuration", path.display())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Config::default()),
-        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
-    }
-}
-
-fn parsed(text: &str) -> anyhow::Result<Config> {
-    let config = Config::parse(text)?;
+/// Whether the tools, providers and models of a configuration exist, as far as that can be known here.
+pub(crate) fn known_names(config: &Config) -> anyhow::Result<()> {
     config.permission.keys().try_for_each(|tool| known_tool(tool))?;
     for (name, server) in &config.providers {
-        known_provider(name, &format!("[providers.{name}]"), server, &config)?;
+        known_provider(name, &format!("[providers.{name}]"), server, config)?;
     }
     for model in config.models.keys() {
         let name = model.split('/').next().unwrap_or_default();
         let table = format!("[models.{model:?}]");
         anyhow::ensure!(model.contains('/'), "{table} must be called provider/name, as the model is");
-        known_provider(name, &table, &Server::default(), &config)?;
+        known_provider(name, &table, &Server::default(), config)?;
     }
-    Ok(config)
+    Ok(())
 }
 
 /// What is said about a provider that does not exist is a mistake that would pass unnoticed.
@@ -73,7 +64,7 @@ pub(crate) async fn settings(
     around: &Surroundings,
     workspace: &Path,
 ) -> anyhow::Result<Settings> {
-    let config = config(around)?;
+    let config = config::of_workspace(around, workspace)?;
     let said = args.model.as_deref().or(had).or(config.model.as_deref());
     let answers = Answers { options: said_options(args)?, text_tools: args.text_tools };
     let mut models = match said {

@@ -9,6 +9,7 @@ mod branches;
 mod catalogue;
 mod clouds;
 mod commands;
+mod config;
 mod crash;
 mod demo;
 mod faults;
