@@ -254,17 +254,9 @@ impl TextView {
             }
             Event::CallSettled { call, outcome } => self.settled(call, outcome),
             Event::CompactionStarted { .. } => self.wait_for("making room in the context".to_owned()),
-            Event::ContextPruned { calls, tokens_before, tokens_after, .. } => {
-                let outputs = plural(calls.len() as u64, "old output");
-                self.room_made(&format!("{outputs} cleared"), *tokens_before, *tokens_after);
-            }
-            Event::CompactionFinished { tokens_before, tokens_after, .. } => {
-                self.room_made("older messages summed up", *tokens_before, *tokens_after);
-            }
-            Event::CompactionFailed { error, .. } => {
-                self.aside(&format!("{YELLOW}no room could be made: {}{YELLOW:#}", clean(error)));
-                self.wait_for("waiting for the model".to_owned());
-            }
+            event @ (Event::ContextPruned { .. }
+            | Event::CompactionFinished { .. }
+            | Event::CompactionFailed { .. }) => self.made_room(event),
             Event::TurnEnded { .. } => self.waiting_for = None,
             Event::SessionStarted { .. }
             | Event::WriterOpened { .. }
@@ -287,7 +279,21 @@ impl TextView {
         }
     }
 
-    fn room_made(&mut self, how: &str, before: u64, after: u64) {
+    /// What came of making room.
+    fn made_room(&mut self, event: &Event) {
+        let (how, before, after) = match event {
+            Event::ContextPruned { calls, tokens_before, tokens_after, .. } => {
+                (format!("{} cleared", plural(calls.len() as u64, "old output")), *tokens_before, *tokens_after)
+            }
+            Event::CompactionFinished { tokens_before, tokens_after, .. } => {
+                ("older messages summed up".to_owned(), *tokens_before, *tokens_after)
+            }
+            Event::CompactionFailed { error, .. } => {
+                self.aside(&format!("{YELLOW}no room could be made: {}{YELLOW:#}", clean(error)));
+                return self.wait_for("waiting for the model".to_owned());
+            }
+            _ => return,
+        };
         let tokens = format!("about {} tokens instead of {}", thousands(after), thousands(before));
         self.aside(&format!("{DIM}made room in the context: {how}, {tokens}{DIM:#}"));
         self.wait_for("waiting for the model".to_owned());

@@ -591,6 +591,18 @@ impl Event {
         }
     }
 
+    /// Whether it can come of making room while that is under way.
+    pub fn is_about_room(&self) -> bool {
+        matches!(
+            self,
+            Self::CompactionStarted { .. }
+                | Self::ContextPruned { .. }
+                | Self::CompactionFinished { .. }
+                | Self::CompactionFailed { .. }
+                | Self::BudgetShort { .. }
+        )
+    }
+
     /// The `type` this event has in JSON and in the journal's `kind` column.
     pub fn kind(&self) -> &'static str {
         match self {

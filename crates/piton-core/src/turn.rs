@@ -496,10 +496,7 @@ impl Phase {
                 | Event::TitleGiven { .. }
                 | Event::WorkspaceMoved { .. },
             ) => phase,
-            (phase, Event::WindowLearned { compact_at_tokens }) => {
-                work.turn.compact_at_tokens = Some(*compact_at_tokens);
-                phase
-            }
+            (phase, Event::WindowLearned { compact_at_tokens }) => work.learn(phase, *compact_at_tokens),
             (phase, Event::EventLost {}) => phase.break_off(work, record.seq),
             (Phase::Idle | Phase::Held | Due, Event::RewindFinished { rewind, .. }) => work.rewound(rewind, record.seq),
             (phase, Event::UserSpoke { message, parts, delivery }) => work.hear(phase, message, parts, *delivery),
@@ -526,12 +523,7 @@ impl Phase {
             (CallingModel { .. }, Event::BudgetShort { detail, .. }) => Ending(short(detail)),
             (BackingOff { attempt, .. }, Event::BackoffPassed { .. }) => work.ask_again(attempt),
             (GivenUp { .. }, Event::ModelSwitched { model, compact_at_tokens, .. }) => {
-                work.turn.switch(model, *compact_at_tokens);
-                if work.is_full() {
-                    RoomNeeded(Trigger::Ordinary, AfterCompaction::AskAgain)
-                } else {
-                    work.ask_again(1)
-                }
+                work.switched(model, *compact_at_tokens)
             }
             (
                 RunningTools(batch, after),
@@ -553,20 +545,9 @@ impl Phase {
             (Stuck(call), Event::ApprovalAsked { subject: Subject::GoOn(_) }) => AskingToGoOn(call),
             (AskingToGoOn(_), Event::ApprovalGiven { subject: Subject::GoOn(_), decision }) => work.go_on(decision),
             (RoomNeeded(trigger, then), Event::CompactionStarted { .. }) => Compacting(trigger, then),
-            (
-                Compacting(trigger, then),
-                event @ (Event::CompactionStarted { .. }
-                | Event::ContextPruned { .. }
-                | Event::CompactionFinished { .. }
-                | Event::CompactionFailed { .. }
-                | Event::BudgetShort { .. }),
-            ) => work.make_room(trigger, then, event),
-            (
-                phase @ (Phase::Idle | Phase::Held),
-                Event::CompactionFinished { trigger: Trigger::Asked | Trigger::Edited, .. },
-            ) => {
-                work.summarised(&record.event);
-                phase
+            (Compacting(trigger, then), event) if event.is_about_room() => work.make_room(trigger, then, event),
+            (phase @ (Phase::Idle | Phase::Held), event @ Event::CompactionFinished { .. }) => {
+                work.sum_up(phase, event)
             }
             (phase @ Ending(_), Event::MessageCut { parts, .. }) => {
                 work.keep_cut(parts, record.seq);

@@ -88,9 +88,9 @@ pub enum CompactError {
     /// The model made none.
     #[error("no summary could be made, and the conversation stays as it is: {0}")]
     Failed(String),
-    /// The journal could not be written.
+    /// The journal could not be written; nothing more is done in the session. It can be resumed.
     #[error(transparent)]
-    Journal(#[from] JournalError),
+    Broken(Arc<JournalError>),
     /// The driver is gone: the session was closed.
     #[error("the session is closed")]
     Closed,
@@ -301,7 +301,7 @@ pub(crate) fn next(
     whole.may_call = true;
     whole.max_output_tokens = Some(measured.rules.summary(room));
     let last = Part::Note { text: compact::instruction(focus) };
-    let requests = shorten::requests(whole, last, measured.family, measured.used, trigger == Trigger::Forced);
+    let requests = shorten::requests(&whole, &last, measured.family, measured.used, trigger == Trigger::Forced);
     let retry = session.policy().retry.clone();
     let sketch = measured.sketch(trigger, plan, settings);
     let at_most = Bound::default();

@@ -18,6 +18,7 @@
 //!
 //! This module must not know: which provider, which tool, which front end.
 
+mod rewinding;
 mod room;
 
 use crate::bus::{Bus, Live, Published};
@@ -31,9 +32,7 @@ use crate::prompt::{Permit, Prompts};
 use crate::rewind::{self, Plan, RewindError, Rewound, Scope};
 use crate::titles::Titling;
 use piton_core::call::{Outcome, Status};
-use piton_core::event::{
-    Canceller, Decision, Delivery, Direction, Event, Moment, Record, Restore, Rewind, Subject, Verdict,
-};
+use piton_core::event::{Canceller, Decision, Delivery, Direction, Event, Moment, Record, Rewind, Subject, Verdict};
 use piton_core::ids::{CallId, MessageId};
 use piton_core::limits::Policy;
 use piton_core::message::{Part, ToolCall, Usage};
@@ -44,7 +43,7 @@ use piton_core::turn::{Job, Session};
 use piton_models::model::Model;
 use piton_tools::ledger::FileLedger;
 use piton_tools::runner::Runners;
-use piton_tools::snapshot::{Snapshot, Snapshots};
+use piton_tools::snapshot::Snapshot;
 use piton_tools::tool::{OutputSink, ToolContext};
 use std::collections::HashSet;
 use std::path::Path;
@@ -207,25 +206,24 @@ impl Driver {
     /// Drives until the session is closed or its journal cannot be written any more.
     pub(crate) async fn run(mut self) {
         if let Err(error) = self.drive().await {
-            self.break_off(error);
+            self.break_off(&error);
         }
         self.leave().await;
     }
 
     /// The journal cannot be written: nothing may act any more, since nothing more can be recorded.
-    fn break_off(&mut self, error: JournalError) {
+    fn break_off(&mut self, error: &Arc<JournalError>) {
         self.jobs.stop_all();
         self.titling = Titling::default();
         self.bus.live(Live::Broken { error: error.to_string() });
-        let error = Arc::new(error);
         let ended = self.ended.drain(..).map(|(waiter, _)| waiter);
         for waiter in self.waiting.drain(..).chain(ended) {
             // Nobody may be listening any more.
-            drop(waiter.report.send(Err(EngineError::Broken(Arc::clone(&error)))));
+            drop(waiter.report.send(Err(EngineError::Broken(Arc::clone(error)))));
         }
     }
 
-    async fn drive(&mut self) -> Result<(), JournalError> {
+    async fn drive(&mut self) -> Result<(), Arc<JournalError>> {
         // Nothing moves before the first command, so that what it says can join what was cut off.
         let command = loop {
             match self.inbox.recv().await {
@@ -282,68 +280,26 @@ impl Driver {
     }
 
     /// Does what a command asked for that reads the journal and touches files.
-    async fn run_errand(&mut self) -> Result<(), JournalError> {
+    async fn run_errand(&mut self) -> Result<(), Arc<JournalError>> {
         // Nobody may be listening any more, whatever comes of it.
         match self.errand.take() {
             Some(Command::PlanRewind { direction, turns, scope, reply }) => {
                 let records = self.records()?;
                 let (session, snapshots) = (self.session.clone(), self.settings.snapshots.clone());
                 let plan = move || rewind::plan(&records, &session, snapshots.as_deref(), direction, turns, scope);
-                drop(reply.send(blocking(plan).await));
+                drop(reply.send(rewinding::blocking(plan).await));
             }
-            Some(Command::Rewind { rewind, reply }) => drop(reply.send(self.rewind(rewind, None).await?)),
-            Some(Command::Compact { how, reply }) => drop(reply.send(self.compact_at_rest(how).await?)),
+            Some(Command::Rewind { rewind, reply }) => {
+                let done = self.rewind(rewind, None).await;
+                return told(reply, done, RewindError::Broken);
+            }
+            Some(Command::Compact { how, reply }) => {
+                let done = self.compact_at_rest(how).await;
+                return told(reply, done, CompactError::Broken);
+            }
             _ => {}
         }
         Ok(())
-    }
-
-    /// Does a rewind that was cut off, before anything else: files and words must not be at different places.
-    async fn finish_rewind(&mut self) -> Result<(), JournalError> {
-        let Some((rewind, was)) = self.session.rewinding() else { return Ok(()) };
-        let (rewind, was) = (rewind.clone(), was.to_owned());
-        // Who can do nothing about it (no store of snapshots) leaves it to the next.
-        drop(self.rewind(rewind, Some(was)).await?);
-        Ok(())
-    }
-
-    /// Brings files and head to where a rewind wants them. `was`: the workspace before, where a cut rewind has noted it.
-    async fn rewind(
-        &mut self,
-        rewind: Rewind,
-        was: Option<String>,
-    ) -> Result<Result<Rewound, RewindError>, JournalError> {
-        let (mut files, mut back) = (Vec::new(), None);
-        if !rewind.files.is_empty() {
-            let Some(snapshots) = self.settings.snapshots.clone() else { return Ok(Err(RewindError::NoStore)) };
-            let look =
-                |snapshots: Arc<Snapshots>| async move { blocking(move || Ok(snapshots.take()?.id.to_string())).await };
-            let was = match was {
-                Some(was) => was,
-                None => match look(snapshots.clone()).await {
-                    Ok(was) => {
-                        self.record(Event::RewindStarted { rewind: rewind.clone(), was: was.clone() });
-                        self.commit().await?;
-                        was
-                    }
-                    Err(error) => return Ok(Err(error)),
-                },
-            };
-            let (store, way) = (snapshots.clone(), rewind.clone());
-            files = match blocking(move || rewind::restore(&store, &way, false)).await {
-                Ok(files) => files,
-                Err(error) => return Ok(Err(error)),
-            };
-            back = look(snapshots).await.ok().map(|now| Restore { from: now, to: was });
-        }
-        let left = rewind::left(&rewind, &files);
-        let is_moved = rewind.to.is_some();
-        self.record(Event::RewindFinished { rewind, left, back });
-        self.commit().await?;
-        if is_moved {
-            self.session = Session::fold(&self.records()?);
-        }
-        Ok(Ok(Rewound { files }))
     }
 
     /// Every event that is durable.
@@ -386,7 +342,7 @@ impl Driver {
                 drop(reply.send(Err(CompactError::MidTurn)));
             }
             command @ (Command::PlanRewind { .. } | Command::Rewind { .. } | Command::Compact { .. }) => {
-                self.errand = Some(command)
+                self.errand = Some(command);
             }
             Command::Close => {
                 self.closing = true;
@@ -752,9 +708,15 @@ fn dice() -> u64 {
     fastrand::u64(0..=1000)
 }
 
-/// Work that waits for the disk, on a thread where that holds up nobody.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, RewindError> + Send + 'static,
-) -> Result<T, RewindError> {
-    tokio::task::spawn_blocking(work).await.unwrap_or(Err(RewindError::Closed))
+/// Tells what came of an errand, and of a journal that failed on the way.
+fn told<T, E>(
+    reply: oneshot::Sender<Result<T, E>>,
+    done: Result<Result<T, E>, JournalError>,
+    broken: fn(Arc<JournalError>) -> E,
+) -> Result<(), Arc<JournalError>> {
+    let done = done.map_err(Arc::new);
+    let failed = done.as_ref().err().map(Arc::clone);
+    // Nobody may be listening any more.
+    drop(reply.send(done.unwrap_or_else(|error| Err(broken(error)))));
+    failed.map_or(Ok(()), Err)
 }

@@ -22,6 +22,8 @@ pub const KEEP_MOST_PERCENT: u8 = 25;
 pub const SUMMARY_TOKENS: u32 = 8_192;
 /// Tokens of the user's own words in a summary.
 pub const USER_WORDS_TOKENS: u64 = 8_000;
+/// The least room for them, however small the window is.
+pub const LEAST_USER_WORDS_TOKENS: u64 = 1_000;
 /// The part of the context that a compaction must free, in percent. Less, and the next one would follow at once.
 pub const LEAST_FREED_PERCENT: u8 = 10;
 
@@ -250,7 +252,7 @@ impl Compaction {
 
     /// The most tokens of the user's own words in a summary, of a context that has this many at most.
     pub fn user_words(&self, room: u64) -> u64 {
-        self.user_words_tokens.min(room / 8)
+        self.user_words_tokens.min((room / 8).max(LEAST_USER_WORDS_TOKENS))
     }
 
     /// The most tokens of the model's part of a summary, of a context that has this many at most.

@@ -148,6 +148,29 @@ impl Work {
         may_compact && turn.compact_at_tokens.is_some_and(|at| self.used_tokens() >= at)
     }
 
+    /// It became known how much the model reads.
+    pub(super) fn learn(&mut self, phase: Phase, compact_at_tokens: u64) -> Phase {
+        self.turn.compact_at_tokens = Some(compact_at_tokens);
+        phase
+    }
+
+    /// The next model of the chain is asked, once the conversation fits it.
+    pub(super) fn switched(&mut self, model: &str, compact_at_tokens: Option<u64>) -> Phase {
+        self.turn.switch(model, compact_at_tokens);
+        match self.is_full() {
+            true => Phase::RoomNeeded(Trigger::Ordinary, AfterCompaction::AskAgain),
+            false => self.ask_again(1),
+        }
+    }
+
+    /// Between turns, a person has had the conversation summed up.
+    pub(super) fn sum_up(&mut self, phase: Phase, event: &Event) -> Phase {
+        if matches!(event, Event::CompactionFinished { trigger: Trigger::Asked | Trigger::Edited, .. }) {
+            self.summarised(event);
+        }
+        phase
+    }
+
     /// Something came of making room.
     pub(super) fn make_room(&mut self, trigger: Trigger, then: AfterCompaction, event: &Event) -> Phase {
         self.turn.pay(event);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 const OUTPUT_BYTES: usize = 2_000;
 
 /// The requests to try, in order. Where the conversation is known not to fit, it is not tried as it is.
-pub(super) fn requests(whole: Request, last: Part, family: Family, used: u64, is_too_long: bool) -> Vec<Request> {
+pub(super) fn requests(whole: &Request, last: &Part, family: Family, used: u64, is_too_long: bool) -> Vec<Request> {
     let with = |messages: Vec<Arc<Message>>| {
         let mut request = Request { messages, ..whole.clone() };
         request.messages.push(Arc::new(Message::new(Role::User, vec![last.clone()])));

@@ -5,7 +5,7 @@
 use super::error::Fault;
 use super::rows::{self, INLINE_BYTES};
 use piton_core::call::Outcome;
-use piton_core::event::{Decision, Event, Origin, Record, Subject, TitledBy};
+use piton_core::event::{Asked, Decision, Event, Origin, Record, Subject, TitledBy};
 use piton_core::ids::{CallId, Seq, SessionId, TimeMs};
 use piton_core::message::{Part, Usage, prose};
 use rusqlite::{Connection, OptionalExtension, ToSql, Transaction, params};
@@ -73,8 +73,8 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
         Event::TurnEnded { end, .. } => {
             writer.run("UPDATE session SET status = 'idle', last_end = ?", [word(end)])?;
         }
-        Event::CompactionFinished { asked: Some(asked), .. } | Event::CompactionFailed { asked: Some(asked), .. } => {
-            writer.usage(0, asked.attempts, Some(&asked.model), &asked.usage, asked.cost_micros)?;
+        Event::CompactionFinished { asked, .. } | Event::CompactionFailed { asked, .. } => {
+            writer.asked(asked.as_deref())?
         }
         // For the rest of a turn only: the next one begins with the first of the chain again.
         Event::ModelSwitched { .. }
@@ -89,8 +89,6 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
         | Event::CompactionStarted { .. }
         | Event::WindowLearned { .. }
         | Event::ContextPruned { .. }
-        | Event::CompactionFinished { asked: None, .. }
-        | Event::CompactionFailed { asked: None, .. }
         | Event::CancelRequested { .. }
         | Event::DeadlinePassed {}
         | Event::BudgetShort { .. } => {}
@@ -172,6 +170,12 @@ impl Tables<'_> {
             TitledBy::User => Ok(()),
             TitledBy::Model { model, usage, cost_micros } => self.usage(0, 1, Some(model), usage, *cost_micros),
         }
+    }
+
+    /// A model that was asked for a summary.
+    fn asked(&self, asked: Option<&Asked>) -> Result<(), Fault> {
+        let Some(Asked { model, attempts, usage, cost_micros, .. }) = asked else { return Ok(()) };
+        self.usage(0, *attempts, Some(model), usage, *cost_micros)
     }
 
     /// The model is that of the turn where none is named.

@@ -180,11 +180,11 @@ impl Visit<'_> {
         match self.session.plan_rewind(Direction::Undo, 1, Scope::Both).await {
             Ok(plan) => match self.session.rewind(plan.rewind).await {
                 Ok(_) => Ok(()),
-                Err(RewindError::Closed) => Err(EngineError::Closed),
+                Err(RewindError::Broken(error)) => Err(EngineError::Broken(error)),
                 Err(error) => Err(self.accuse_undo(&error)),
             },
             Err(RewindError::NotSoMany { .. }) => Ok(()),
-            Err(RewindError::Closed) => Err(EngineError::Closed),
+            Err(RewindError::Broken(error)) => Err(EngineError::Broken(error)),
             Err(error) => Err(self.accuse_undo(&error)),
         }
     }
