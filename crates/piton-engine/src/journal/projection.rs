@@ -30,9 +30,8 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
         Event::SessionStarted { session, workspace, version, parent } => {
             return writer.begin(session, workspace, version, parent.as_ref(), record.at_ms);
         }
-        // Who opens a session to look at it has not worked on it.
+        // Who opens a session to look at it has not worked on it, nor has who names it.
         Event::WriterOpened { .. } | Event::WriterClosed {} | Event::EventLost {} => return Ok(()),
-        // Nor has who names it.
         Event::TitleGiven { title, by } => return writer.titled(title, by),
         Event::WorkspaceMoved { workspace } => writer.run("UPDATE session SET workspace = ?", [workspace])?,
         Event::UserSpoke { parts, .. } => {
