@@ -235,6 +235,8 @@ pub(crate) enum SessionCommand {
     },
     /// Make room: a summary takes the place of all but the newest steps of a session. The model writes it, or you do
     Compact(CompactArgs),
+    /// Each step of a session: what went in, who was asked, what was run, how long all took, and why it went on or stopped
+    Trace(TraceArgs),
     /// Draw a session's turns, with those that were taken back
     Tree {
         /// The session: an id or the beginning of one, a title, last, -2
@@ -423,6 +425,23 @@ pub(crate) enum AuthCommand {
         /// The provider
         provider: String,
     },
+}
+
+/// `piton session trace`.
+#[derive(Debug, Args)]
+pub(crate) struct TraceArgs {
+    /// The session: an id or the beginning of one, a title, last, -2
+    #[arg(allow_negative_numbers = true)]
+    pub(crate) id: String,
+    /// Only this step
+    #[arg(long, value_name = "N")]
+    pub(crate) step: Option<u32>,
+    /// One JSON object per step
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Send all turns as OpenTelemetry spans to this collector (OTLP as JSON over HTTP), or to `-`, standard output
+    #[arg(long, value_name = "URL")]
+    pub(crate) otlp: Option<String>,
 }
 
 /// `piton models`.

@@ -21,6 +21,7 @@ mod run;
 mod sessions;
 mod setup;
 mod surroundings;
+mod trace;
 mod undo;
 mod view;
 

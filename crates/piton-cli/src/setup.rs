@@ -160,8 +160,9 @@ pub(crate) fn tool_environment(vars: &BTreeMap<OsString, OsString>, config: &Con
     vars.iter().filter(|(name, _)| is_kept(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// What Bedrock's requests may be signed with.
-const CLOUD_SECRETS: [&str; 2] = ["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"];
+/// What Bedrock's requests may be signed with, and what collectors of spans want to see.
+const CLOUD_SECRETS: [&str; 4] =
+    ["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"];
 
 /// The values of our environment that nobody else should read: keys, and whatever is named like one.
 pub(crate) fn secrets(vars: &BTreeMap<OsString, OsString>, config: &Config) -> Vec<String> {

@@ -99,7 +99,7 @@ pub enum CompactError {
 /// What is to be done about a full context.
 pub(crate) enum Next {
     /// Record this: outputs are pruned, or nothing can be done.
-    Record(Event),
+    Record(Box<Event>),
     /// Ask for a summary.
     Ask(Box<Task>),
 }
@@ -286,12 +286,13 @@ pub(crate) fn next(
 ) -> Next {
     let measured = Measured::of(session, frame, &**model, rules(session, settings), trigger);
     if let Some(event) = prune(&measured, trigger) {
-        return Next::Record(event);
+        return Next::Record(Box::new(event));
     }
     let Some(plan) = measured.plan(trigger) else {
         let error = "there is nothing left to sum up: the newest step alone fills the window. Start a new session, or \
                      take a model with a larger window";
-        return Next::Record(Event::CompactionFailed { trigger, error: error.to_owned(), asked: None });
+        let failed = Event::CompactionFailed { trigger, error: error.to_owned(), asked: None };
+        return Next::Record(Box::new(failed));
     };
     let smaller = settings.compaction_model.as_ref().filter(|model| fits(&***model, measured.used));
     let is_own_prefix = smaller.is_none();

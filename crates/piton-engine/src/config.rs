@@ -52,6 +52,9 @@ pub struct Config {
     /// When and how room is made in the context.
     #[serde(default)]
     pub compaction: Compaction,
+    /// Where spans of turns are sent.
+    #[serde(default)]
+    pub otel: Otel,
     /// Who names sessions.
     #[serde(default)]
     pub titles: Titles,
@@ -132,6 +135,17 @@ pub struct Compaction {
     pub prune: Option<bool>,
     /// Who writes the summary, as `provider/name`. Without one, the session's own model.
     pub model: Option<String>,
+}
+
+/// The `[otel]` table. OpenTelemetry's own variables win over it.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Otel {
+    /// The address of a collector that takes OTLP as JSON over HTTP; `/v1/traces` is added.
+    pub endpoint: Option<String>,
+    /// Headers of every request to it.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
 }
 
 /// The `[titles]` table.

@@ -48,7 +48,7 @@ pub(crate) enum JobKey {
 /// How a job ended.
 pub(crate) enum Done {
     /// The model replied.
-    Replied { attempt: u32, reply: Box<Reply> },
+    Replied { attempt: u32, reply: Box<Reply>, first_ms: Option<u64> },
     /// The model did not reply.
     ModelFailed { attempt: u32, error: ModelError, abandoned: Vec<Part> },
     /// A back-off is over.
@@ -227,7 +227,9 @@ pub(crate) enum Start {
 
 /// Listens to a model until it has replied or failed.
 async fn listen(step: u32, attempt: u32, mut stream: ModelStream, said: Arc<Mutex<Partial>>, bus: Bus) -> Done {
-    let mut heard = Instant::now();
+    let asked = Instant::now();
+    let mut heard = asked;
+    let mut first_ms = None;
     let mut silent_until = heard + SILENCE;
     loop {
         let wake = lock(&said).flush_at().map_or(silent_until, |flush| flush.min(silent_until));
@@ -240,9 +242,10 @@ async fn listen(step: u32, attempt: u32, mut stream: ModelStream, said: Arc<Mute
                 lock(&said).add(&delta);
                 bus.live(Live::ModelDelta { step, attempt, delta });
                 heard = Instant::now();
+                first_ms.get_or_insert_with(|| u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX));
                 silent_until = heard + SILENCE;
             }
-            Ok(Some(Ok(ModelEvent::Done(reply)))) => return Done::Replied { attempt, reply },
+            Ok(Some(Ok(ModelEvent::Done(reply)))) => return Done::Replied { attempt, reply, first_ms },
             Ok(Some(Err(error))) => return failed(attempt, error, &said),
             Ok(None) => {
                 let error = ModelError::new(ModelErrorKind::CutStream, "the model's stream ended without an end");

@@ -22,3 +22,4 @@ pub mod index;
 pub mod control;
 pub mod shelf;
 pub mod export;
+pub mod otel;

@@ -300,6 +300,7 @@ impl Told {
             cost_micros: None,
             at_most: None,
             prompt: None,
+            first_ms: None,
         });
         self.places.insert(said.to_owned(), seq);
         self.record(Event::StepFinished { step });

@@ -22,4 +22,5 @@ mod sessions;
 mod run;
 mod stage;
 mod text_tools;
+mod trace;
 mod undo;

@@ -18,7 +18,7 @@ impl Driver {
         let trigger = self.wanted_compaction()?;
         let model = Arc::clone(self.model());
         match compaction::next(&self.session, &self.frame, &self.settings, &model, trigger, None) {
-            Next::Record(event) => Some(event),
+            Next::Record(event) => Some(*event),
             Next::Ask(mut task) => match self.permit(&mut task) {
                 Ok(()) => {
                     self.compaction = Some(task);

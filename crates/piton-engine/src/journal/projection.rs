@@ -73,7 +73,7 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
             writer.run("UPDATE session SET status = 'idle', last_end = ?", [word(end)])?;
         }
         Event::CompactionFinished { asked, .. } | Event::CompactionFailed { asked, .. } => {
-            writer.asked(asked.as_deref())?
+            writer.asked(asked.as_deref())?;
         }
         // For the rest of a turn only: the next one begins with the first of the chain again.
         Event::ModelSwitched { .. }
