@@ -3,6 +3,7 @@
 //! A case file is `{suite, about, cases: [{name, input, expected, …}]}`. Which suites are known, and under which preset
 //! they run, is the table in [`suite`].
 
+mod references;
 mod room;
 
 use anyhow::Context;
@@ -50,6 +51,10 @@ fn suite(file: &Path) -> Option<Judge> {
         ("opencode", "context_overflow_detection") => Some(room::context_overflow),
         ("neovate", "compression_overflow") => Some(room::compression_overflow),
         ("pulse", "compaction") => Some(room::pulse_compaction),
+        ("neovate", "at_extract_seed") => Some(references::extract_seed),
+        ("neovate", "at_extract_0_28") => Some(references::extract_0_28),
+        ("neovate", "at_render_seed") => Some(references::render_seed),
+        ("neovate", "at_render_0_28") => Some(references::render_0_28),
         _ => None,
     }
 }

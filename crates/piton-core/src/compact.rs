@@ -18,11 +18,12 @@ pub mod rules;
 mod summary;
 mod tokens;
 
+pub use crate::tokens::Family;
 pub use plan::{Plan, by_tokens, by_turns};
 pub use prune::{Output, select, stub};
 pub use rules::{Compaction, Full, Keep, Prune, Window, WithoutSummary};
 pub use summary::{Dropped, FileUse, INSTRUCTION, MARK, instruction, text, verbatim};
-pub use tokens::{Family, of_message, of_value};
+pub use tokens::{of_message, of_value};
 
 #[cfg(test)]
 mod tests;

@@ -268,11 +268,10 @@ impl<'a> Measured<'a> {
     }
 }
 
-/// What the model is told anew after a compaction: where it is, and whatever the embedder adds.
+/// What the embedder wants told anew after a compaction. Where it is and which instructions hold, the model hears at
+/// the next step, from [`crate::context`].
 fn note(session: &Session, settings: &Settings) -> Option<String> {
-    let added = settings.after_compaction.as_ref().and_then(|after| after(Path::new(session.workspace())));
-    let all: Vec<String> = settings.environment_note.iter().cloned().chain(added).collect();
-    (!all.is_empty()).then(|| all.join("\n\n"))
+    settings.after_compaction.as_ref().and_then(|after| after(Path::new(session.workspace())))
 }
 
 /// What is to be done now that room is needed.
@@ -426,7 +425,7 @@ pub(crate) async fn summarise(task: Task) -> Summarised {
         done.attempts += 1;
         match ask(&*done.model, request.clone()).await {
             Ok(reply) => {
-                done.count(&reply.usage, at_most);
+                done.count(&reply.usage, reply.is_counted(), at_most);
                 let Err(why) = taken(&reply) else {
                     done.said = taken(&reply);
                     return done;
@@ -441,7 +440,7 @@ pub(crate) async fn summarise(task: Task) -> Summarised {
             }
             Err(error) => {
                 if error.kind.may_be_billed() {
-                    done.count(&Usage::default(), at_most);
+                    done.count(&Usage::default(), false, at_most);
                 }
                 let shorter = if error.kind == ModelErrorKind::WindowExceeded { requests.next() } else { None };
                 if let Some(shorter) = shorter {
@@ -460,12 +459,12 @@ pub(crate) async fn summarise(task: Task) -> Summarised {
 }
 
 impl Summarised {
-    fn count(&mut self, usage: &Usage, at_most: Bound) {
+    fn count(&mut self, usage: &Usage, is_counted: bool, at_most: Bound) {
         self.usage.add(usage);
-        if usage.input_tokens == 0 {
+        if !is_counted {
             self.at_most.get_or_insert_default().add(&at_most);
         }
-        if let Some(cost) = prompt::cost(&*self.model, usage) {
+        if let Some(cost) = prompt::cost(&*self.model, usage, is_counted) {
             *self.cost_micros.get_or_insert(0) += cost;
         }
     }
@@ -490,7 +489,9 @@ fn taken(reply: &Reply) -> Result<String, String> {
         _ if calls => Err("the model called tools instead".to_owned()),
         _ if text.trim().is_empty() => Err("the model said nothing".to_owned()),
         FinishReason::Length => Ok(format!("{}\n[The summary was cut here, at its longest.]", text.trim())),
-        FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other => Ok(text.trim().to_owned()),
+        FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Paused | FinishReason::Other => {
+            Ok(text.trim().to_owned())
+        }
     }
 }
 

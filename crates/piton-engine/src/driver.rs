@@ -18,11 +18,13 @@
 //!
 //! This module must not know: which provider, which tool, which front end.
 
+mod given;
 mod rewinding;
 mod room;
 
 use crate::bus::{Bus, Live, Published};
 use crate::compaction::{self, CompactError, Compacted, How, Task};
+use crate::context::Notes;
 use crate::control::Server;
 use crate::engine::{Attendance, EngineError, Settings, TurnReport, now_ms};
 use crate::jobs::{self, Done, JobKey, Jobs, Start};
@@ -106,6 +108,7 @@ pub(crate) struct Setup {
     /// What is staged in the journal already.
     pub(crate) staged: Vec<Record>,
     pub(crate) prompts: Prompts,
+    pub(crate) notes: Notes,
     pub(crate) settings: Settings,
     pub(crate) ledger: Arc<FileLedger>,
     pub(crate) bus: Bus,
@@ -131,6 +134,7 @@ pub(crate) struct Driver {
     prompts: Prompts,
     /// A summary that is about to be asked for.
     compaction: Option<Box<Task>>,
+    notes: Notes,
     /// The most tokens that the reply of the next call may have.
     reply_cap: Option<u32>,
     /// Recorded but not yet committed, hence not yet published.
@@ -168,7 +172,7 @@ enum Door {
 
 impl Driver {
     pub(crate) fn new(setup: Setup) -> Self {
-        let Setup { dir, journal, session, staged, prompts, settings, ledger, bus, inbox, commands } = setup;
+        let Setup { dir, journal, session, staged, prompts, notes, settings, ledger, bus, inbox, commands } = setup;
         let frame = Frame {
             system: settings.system.clone(),
             tools: settings.tools.specs(),
@@ -190,6 +194,7 @@ impl Driver {
             jobs: Jobs::new(),
             prompts,
             compaction: None,
+            notes,
             reply_cap: None,
             staged: staged.into_iter().map(Arc::new).collect(),
             started_here: HashSet::new(),
@@ -234,7 +239,7 @@ impl Driver {
         };
         self.finish_rewind().await?;
         self.recover();
-        self.obey(command);
+        self.obey(command).await;
         loop {
             self.drop_unwanted();
             self.record_due();
@@ -248,7 +253,7 @@ impl Driver {
             }
             tokio::select! {
                 // `None`: the last handle was dropped.
-                command = self.inbox.recv(), if !self.closing => self.obey(command.unwrap_or(Command::Close)),
+                command = self.inbox.recv(), if !self.closing => self.obey(command.unwrap_or(Command::Close)).await,
                 done = self.jobs.next() => self.take(done),
                 title = self.titling.next() => self.record(title),
             }
@@ -307,16 +312,13 @@ impl Driver {
         self.journal.as_ref().map_or(Ok(Vec::new()), |journal| journal.read(1, usize::MAX))
     }
 
-    fn obey(&mut self, command: Command) {
+    async fn obey(&mut self, command: Command) {
         match command {
             Command::Speak { message, from, report, .. } if self.session.has_heard(&message) => {
                 self.wait_for_turn(Waiter { message: Some(message), from, report });
             }
-            Command::Speak { message, mut parts, delivery, from, report } => {
-                if self.session.is_new_here() {
-                    let note = self.settings.environment_note.clone();
-                    parts.splice(0..0, note.map(|text| Part::Note { text }));
-                }
+            Command::Speak { message, parts, delivery, from, report } => {
+                let parts = self.with_context(parts).await;
                 self.waiting.push(Waiter { message: Some(message.clone()), from, report });
                 self.record(Event::UserSpoke { message, parts, delivery });
             }
@@ -403,6 +405,7 @@ impl Driver {
         }
         self.session.apply(&record);
         self.prompts.hear(&record);
+        self.notes.hear(&record);
         if let Some(report) = TurnReport::of(&self.session, &record.event) {
             self.turn_ended(&report);
             self.titling.turn_ended(&self.session, report.end, self.settings.titles.as_ref());
@@ -426,6 +429,7 @@ impl Driver {
                 self.snapshot_at_once();
             }
             if let Some(event) = self.session.due(now_ms()) {
+                let event = self.with_reminders(event);
                 self.record(event);
             } else if let Some(event) = self.instant_job() {
                 self.record(event);

@@ -5,6 +5,7 @@
 
 use crate::bus::{Bus, Subscription};
 use crate::compaction::{AfterCompaction, CompactError, Compacted, How};
+use crate::context::{self, Notes};
 use crate::driver::{Command, Driver, Setup, Speaker};
 use crate::history::History;
 use crate::index::{Index, IndexError};
@@ -71,6 +72,8 @@ pub struct Settings {
     pub after_compaction: Option<AfterCompaction>,
     /// Words in front of the first message in a workspace, for the model only.
     pub environment_note: Option<String>,
+    /// Where instruction files are looked for, for the model; without it, none are read.
+    pub instructions: Option<context::Instructions>,
 }
 
 /// Whether somebody is there to approve calls.
@@ -148,13 +151,14 @@ pub enum EngineError {
 impl Settings {
     /// Settings with the built-in tools, the default limits, and nobody there to approve anything.
     pub fn new(model: Arc<dyn Model>) -> Self {
+        let system = context::system_prompt(model.name()).into();
         Self {
             model,
             fallbacks: Vec::new(),
             tools: ToolSet::builtin().with(Arc::new(History)),
             policy: Policy::piton(),
             attendance: Attendance::Unattended,
-            system: crate::context::SYSTEM_PROMPT.into(),
+            system,
             runner: None,
             env: Arc::default(),
             tool_limits: ToolLimits::default(),
@@ -164,6 +168,7 @@ impl Settings {
             compaction_model: None,
             after_compaction: None,
             environment_note: None,
+            instructions: None,
         }
     }
 
@@ -237,7 +242,8 @@ impl Engine {
         let session = turn::Session::fold(&staged);
         let mut prompts = Prompts::default();
         staged.iter().for_each(|record| prompts.hear(record));
-        drive(dir, journal, session, staged, prompts, settings, FileLedger::default())
+        let memory = Memory { prompts, ..Memory::default() };
+        drive(dir, journal, session, staged, memory, settings)
     }
 
     /// Opens a session again. What was under way goes on with the next prompt, or with [`Session::go_on`].
@@ -253,17 +259,21 @@ impl Engine {
         settings: Settings,
     ) -> Result<Session, EngineError> {
         let dir = self.session_dir(id);
-        let (mut prompts, ledger) = (Prompts::default(), FileLedger::default());
+        let mut memory = Memory::default();
         let (mut journal, mut session) = Journal::resume(&dir, opening(), |record| {
-            prompts.hear(record);
-            remember_file(record, &ledger);
+            memory.prompts.hear(record);
+            memory.notes.hear(record);
+            context::remember_files(&record.event, &memory.ledger);
         })?;
+        if memory.notes.is_stale() {
+            memory.notes = Notes::fold(&journal.read(1, usize::MAX)?, &memory.ledger);
+        }
         let moved = workspace.map(|workspace| {
             let workspace = workspace.to_string_lossy().into_owned();
             journal.stage(now_ms(), Event::WorkspaceMoved { workspace })
         });
         moved.iter().for_each(|record| session.apply(record));
-        Ok(drive(dir, journal, session, moved.into_iter().collect(), prompts, settings, ledger))
+        Ok(drive(dir, journal, session, moved.into_iter().collect(), memory, settings))
     }
 }
 
@@ -392,15 +402,22 @@ pub(crate) fn opening() -> Opening {
     Opening { pid: std::process::id(), boot_id, now_ms: now_ms() }
 }
 
+/// What is kept of a session's events beside its state.
+#[derive(Default)]
+struct Memory {
+    prompts: Prompts,
+    notes: Notes,
+    ledger: FileLedger,
+}
+
 /// Starts the driver of an open journal.
 fn drive(
     dir: SessionDir,
     journal: Journal,
     session: turn::Session,
     staged: Vec<Record>,
-    prompts: Prompts,
+    memory: Memory,
     settings: Settings,
-    ledger: FileLedger,
 ) -> Session {
     let bus = Bus::new();
     let (commands, inbox) = mpsc::unbounded_channel();
@@ -419,25 +436,16 @@ fn drive(
         journal,
         session,
         staged,
-        prompts,
+        prompts: memory.prompts,
+        notes: memory.notes,
         settings,
-        ledger: Arc::new(ledger),
+        ledger: Arc::new(memory.ledger),
         bus,
         inbox,
         commands: commands.downgrade(),
     };
     let driver = tokio::spawn(Driver::new(setup).run());
     Session { driver: Arc::new(tokio::sync::Mutex::new(Some(driver))), ..handle }
-}
-
-/// Restores what the model knows of a file from an outcome on record, so that a resumed session may edit what the
-/// session before had read.
-fn remember_file(record: &Record, ledger: &FileLedger) {
-    let Event::CallSettled { outcome, .. } = &record.event else { return };
-    let text = |key: &str| outcome.metadata.get(key).and_then(|value| value.as_str());
-    if let (Some(path), Some(hash)) = (text("path"), text("hash")) {
-        ledger.restore(Path::new(path), hash);
-    }
 }
 
 /// What the model said last, if it spoke after the user did. A reply that was cut and continued is one.

@@ -428,6 +428,9 @@ async fn what_the_embedder_wants_told_anew_is_told_beside_the_summary() {
     session.compact(How::Ask { focus: None }).await.unwrap();
     let first = folded(&session).transcript().next().cloned().unwrap();
     let note = serde_json::to_string(&first.parts[1]).unwrap();
-    assert!(note.contains("Working folder: here") && note.contains("no tabs"), "{note}");
+    assert!(note.contains("no tabs"), "{note}");
+    session.prompt("go on").await.unwrap();
+    let sent = model.requests().pop().unwrap();
+    assert!(Small::pieces(&sent).concat().contains("Working folder: here"), "told anew at the next step");
     session.close().await;
 }

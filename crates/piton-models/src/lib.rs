@@ -12,6 +12,7 @@ pub mod wire;
 mod gaps;
 mod draft;
 mod history;
+mod generation;
 
 pub mod anthropic;
 pub mod chat;
@@ -24,6 +25,7 @@ pub mod errors;
 
 pub mod http;
 pub mod credentials;
+mod secrets;
 mod remote;
 pub mod window;
 

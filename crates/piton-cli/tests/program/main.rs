@@ -11,6 +11,7 @@ mod clouds;
 mod commands;
 mod compact;
 mod config;
+mod context;
 mod crash;
 mod demo;
 mod faults;

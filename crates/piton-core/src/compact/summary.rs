@@ -1,8 +1,8 @@
 //! What stands in place of the messages that were summed up. Part of it is Piton's own: the user's words and the files,
 //! which no model may forget; the rest is the model's.
 
-use super::tokens::Family;
 use crate::ids::Seq;
+use crate::tokens::Family;
 use std::fmt::Write;
 
 /// How every summary begins.

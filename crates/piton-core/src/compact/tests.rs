@@ -70,12 +70,12 @@ fn turns_are_kept_whole() {
 #[test]
 fn the_first_words_and_the_newest_come_before_all_others() {
     let words: Vec<(u64, String)> = (1..=20).map(|n| (n, format!("{n}: {}", "x".repeat(400)))).collect();
-    let text = verbatim(&words, 600, Family::Large);
+    let text = verbatim(&words, 600, Family::OpenAi);
     assert!(text.starts_with("(event 1) 1: xxx"), "{text}");
     assert!(text.contains("(event 20) 20: ") && !text.contains("(event 2) "), "{text}");
     assert!(text.contains("to be read with `history`: events 2, 3, "), "{text}");
     let long = vec![(7, format!("the task{}the end", "ä".repeat(50_000)))];
-    let text = verbatim(&long, 1_000, Family::Large);
+    let text = verbatim(&long, 1_000, Family::OpenAi);
     assert!(text.contains("the task") && text.contains("the end") && text.contains("seq 7"), "{}", text.len());
     assert!(text.len() < 4_000, "{}", text.len());
 }

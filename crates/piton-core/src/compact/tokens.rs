@@ -1,8 +1,9 @@
-//! How many tokens a text is, roughly, for what no provider has counted yet. By bytes, since those are known without a
-//! look at the text: a letter of Chinese has three of them, and is about a token.
+//! How many tokens a conversation is, roughly: what no provider has counted yet of a journal of any length. By bytes,
+//! since those are known without a look at the text, which [`crate::tokens`] takes and is the better for it.
 
 use crate::call::CallInput;
 use crate::message::{Message, Part};
+use crate::tokens::Family;
 use serde_json::Value;
 
 /// Tokens that stand around a part: roles, ids, brackets.
@@ -10,35 +11,13 @@ const AROUND_PART_TOKENS: u64 = 6;
 /// What a picture counts for; most providers scale it to about this.
 const IMAGE_TOKENS: u64 = 1_600;
 
-/// Models that cut text into about as many tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Family {
-    /// Anthropic's: the most tokens of all.
-    Claude,
-    /// OpenAI's since GPT-4o, and Google's: the fewest.
-    Large,
-    /// Everybody else: Llama, Qwen, Mistral, DeepSeek and what is not known.
-    Open,
-}
-
 impl Family {
-    /// The family of a model, by its name as `provider/model`.
-    pub fn of(model: &str) -> Self {
-        let name = model.to_ascii_lowercase();
-        let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
-        match () {
-            () if has(&["claude", "anthropic"]) => Self::Claude,
-            () if has(&["gpt", "/o1", "/o3", "/o4", "gemini", "google"]) => Self::Large,
-            () => Self::Open,
-        }
-    }
-
     /// Tokens of a text of so many bytes.
     pub fn of_bytes(self, bytes: usize) -> u64 {
         let tokens_per_kilobyte = match self {
-            Self::Claude => 300,
-            Self::Large => 250,
+            Self::OpenAi | Self::Gemini => 250,
             Self::Open => 280,
+            Self::Anthropic | Self::Small => 300,
         };
         (bytes as u64 * tokens_per_kilobyte).div_ceil(1_000)
     }

@@ -1,6 +1,7 @@
 //! The driver's part in taking turns back, and bringing them back: files first, then the head.
 
 use super::Driver;
+use crate::context::Notes;
 use crate::journal::JournalError;
 use crate::rewind::{self, RewindError, Rewound};
 use piton_core::event::{Event, Restore, Rewind};
@@ -52,7 +53,9 @@ impl Driver {
         self.record(Event::RewindFinished { rewind, left, back });
         self.commit().await?;
         if is_moved {
-            self.session = Session::fold(&self.records()?);
+            let records = self.records()?;
+            self.session = Session::fold(&records);
+            self.notes = Notes::fold(&records, &self.ledger);
         }
         Ok(Ok(Rewound { files }))
     }

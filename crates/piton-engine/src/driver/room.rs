@@ -160,7 +160,7 @@ impl Driver {
             }
         };
         for command in later {
-            self.obey(command);
+            self.obey(command).await;
         }
         Ok(Ok(event))
     }
