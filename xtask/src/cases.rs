@@ -7,6 +7,7 @@ mod neovate;
 mod opencode;
 mod pulse;
 mod references;
+mod room;
 
 use anyhow::Context;
 use piton_core::call::CallInput;
@@ -51,6 +52,12 @@ fn suite(file: &Path) -> Option<Judge> {
         ("opencode", "truncate_output") => Some(truncate_output),
         ("opencode", "retry_delay") => Some(retry_delay),
         ("opencode", "retry_classify") => Some(retry_classify),
+        ("opencode", "compaction_overflow") => Some(room::compaction_overflow),
+        ("opencode", "prune_selection") => Some(room::prune_selection),
+        ("opencode", "history_selection") => Some(room::history_selection),
+        ("opencode", "context_overflow_detection") => Some(room::context_overflow),
+        ("neovate", "compression_overflow") => Some(room::compression_overflow),
+        ("pulse", "compaction") => Some(room::pulse_compaction),
         ("neovate", "at_extract_seed") => Some(references::extract_seed),
         ("neovate", "at_extract_0_28") => Some(references::extract_0_28),
         ("neovate", "at_render_seed") => Some(references::render_seed),

@@ -1,7 +1,7 @@
 //! The command line: what can be said, and nothing of what it means.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 use piton_models::options::Effort;
 use piton_models::text_tools;
 use std::path::PathBuf;
@@ -130,6 +130,14 @@ pub(crate) struct RunArgs {
     /// Print the answer only
     #[arg(short, long)]
     pub(crate) quiet: bool,
+}
+
+impl RunArgs {
+    /// As if nothing was said but `piton run`.
+    pub(crate) fn plain() -> Self {
+        let matches = Self::augment_args(clap::Command::new("run")).get_matches_from(["run"]);
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
 }
 
 /// One of the words for it; what is nearly one is answered with it.
@@ -267,6 +275,8 @@ pub(crate) enum SessionCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Make room: a summary takes the place of all but the newest steps of a session. The model writes it, or you do
+    Compact(CompactArgs),
     /// Each step of a session: what went in, who was asked, what was run, how long all took, and why it went on or stopped
     Trace(TraceArgs),
     /// Draw a session's turns, with those that were taken back
@@ -363,6 +373,29 @@ pub(crate) struct ListArgs {
     /// One JSON object per session
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `piton session compact`.
+#[derive(Debug, Args)]
+pub(crate) struct CompactArgs {
+    /// The session: an id or the beginning of one, a title, last, -2
+    #[arg(allow_negative_numbers = true)]
+    pub(crate) id: String,
+    /// What the summary shall dwell on
+    #[arg(long, value_name = "WORDS", conflicts_with = "summary")]
+    pub(crate) focus: Option<String>,
+    /// Change the summary in your editor ($VISUAL or $EDITOR) before the session goes on
+    #[arg(long)]
+    pub(crate) edit: bool,
+    /// Take the text of this file (`-` is standard input) instead of asking a model
+    #[arg(long, value_name = "FILE")]
+    pub(crate) summary: Option<PathBuf>,
+    /// Only print the summary that the model reads now
+    #[arg(long, conflicts_with_all = ["focus", "edit", "summary"])]
+    pub(crate) show: bool,
+    /// Model to ask, as provider/name, instead of the session's own
+    #[arg(short, long, value_name = "PROVIDER/NAME", conflicts_with = "summary")]
+    pub(crate) model: Option<String>,
 }
 
 /// `piton session export`.

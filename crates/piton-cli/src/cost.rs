@@ -25,6 +25,9 @@ struct Bill {
     /// What a model used to name the session, where one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<Sum>,
+    /// Summaries that were made between turns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summaries: Option<Sum>,
     models: Vec<ModelSum>,
     cache: Cache,
 }
@@ -111,11 +114,13 @@ impl Bill {
     fn of(id: &SessionId, records: &[Record]) -> Self {
         let mut bill = Self { session: id.to_string(), ..Self::default() };
         let mut ledger = CacheLedger::default();
-        let mut model = String::new();
+        let (mut model, mut in_turn) = (String::new(), false);
         for record in records {
             let reading = ledger.apply(record);
             match &record.event {
+                Event::TurnEnded { .. } => in_turn = false,
                 Event::TurnStarted { turn, model: named, .. } => {
+                    in_turn = true;
                     model.clone_from(named);
                     bill.turns.push(Turn { turn: *turn, sum: Sum::default(), calls: Vec::new() });
                 }
@@ -131,6 +136,23 @@ impl Bill {
                     let sum = Sum::of(usage, *cost_micros, *at_most);
                     let (step, attempt, model) = (*step, *attempt, model.clone());
                     bill.add(Call { seq: record.seq, step, attempt, model, replied: false, sum, cache: None });
+                }
+                Event::CompactionStarted { lost: Some(lost), .. } if in_turn => {
+                    let sum = Sum::of(&Usage::default(), None, Some(*lost));
+                    let (step, model) = (0, model.clone());
+                    bill.add(Call { seq: record.seq, step, attempt: 1, model, replied: false, sum, cache: None });
+                }
+                Event::CompactionFinished { asked: Some(asked), .. }
+                | Event::CompactionFailed { asked: Some(asked), .. } => {
+                    let sum = Sum::of(&asked.usage, asked.cost_micros, asked.at_most);
+                    if in_turn {
+                        let replied = matches!(record.event, Event::CompactionFinished { .. });
+                        let (step, attempt, model) = (0, asked.attempts, asked.model.clone());
+                        bill.add(Call { seq: record.seq, step, attempt, model, replied, sum, cache: reading });
+                    } else {
+                        bill.count(&asked.model, &sum);
+                        bill.summaries.get_or_insert_default().add(&sum);
+                    }
                 }
                 Event::TitleGiven { by: TitledBy::Model { model, usage, cost_micros }, .. } => {
                     let sum = Sum::of(usage, *cost_micros, None);
@@ -170,6 +192,9 @@ impl Bill {
         }
         if let Some(title) = &self.title {
             text.push_str(&format!("title    {}\n", title.words()));
+        }
+        if let Some(summaries) = &self.summaries {
+            text.push_str(&format!("summary  {}\n", summaries.words()));
         }
         if self.models.len() > 1 {
             for model in &self.models {
@@ -226,7 +251,8 @@ impl Call {
         // An attempt that nobody can be billed for is not worth a sum.
         let is_nothing = self.sum.usage.total() == 0 && self.sum.unpriced_calls == 0 && !self.replied;
         let sum = if is_nothing { String::new() } else { format!("  {}", self.sum.words()) };
-        let mut text = format!("  step {}{attempt}{failed}{sum}\n", self.step);
+        let what = if self.step == 0 { "summary".to_owned() } else { format!("step {}", self.step) };
+        let mut text = format!("  {what}{attempt}{failed}{sum}\n");
         if let Some(reading) = &self.cache
             && let Some(miss) = &reading.miss
         {

@@ -9,6 +9,7 @@ mod branches;
 mod cli;
 mod cloud;
 mod command;
+mod compact;
 mod config;
 mod context;
 mod cost;

@@ -3,6 +3,7 @@
 use crate::ask::Questions;
 use crate::cli::{Format, RunArgs};
 use crate::command;
+use crate::compact;
 use crate::cost;
 use crate::follow::{self, Joined};
 use crate::report;
@@ -76,6 +77,9 @@ pub(crate) async fn run(args: RunArgs, around: Surroundings) -> anyhow::Result<u
     let collector = Collector::of(&around)?;
     let engine = Engine::open(&around.data_dir);
     let resumed = resumed_id(&args, &engine, &workspace, &around)?;
+    if let Some(focus) = compact::typed(prompt.as_ref().map(|task| task.said.as_str())) {
+        return compact::obey(&engine, resumed.as_ref(), focus, &args, &around).await;
+    }
     let mut shown = match args.format {
         Format::Text => Shown::Text(TextView::new(args.quiet, around.may_animate())),
         Format::Json => Shown::Json,

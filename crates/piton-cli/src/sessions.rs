@@ -12,6 +12,7 @@ pub(crate) use pick::pick;
 
 use crate::branches;
 use crate::cli::SessionCommand;
+use crate::compact;
 use crate::cost;
 use crate::follow;
 use crate::surroundings::Surroundings;
@@ -34,6 +35,7 @@ pub(crate) async fn session(command: SessionCommand, around: &Surroundings) -> a
         }
         SessionCommand::Cancel { id } => return follow::cancel(&engine, &find(&id)?).await,
         SessionCommand::Cost { id, json } => cost::cost(&engine, &find(&id)?, json)?,
+        SessionCommand::Compact(args) => return compact::compact(args, around).await,
         SessionCommand::Trace(args) => return trace::trace(&engine, &find(&args.id)?, &args, around).await,
         SessionCommand::Tree { id } => branches::tree(&engine, &find(&id)?)?,
         SessionCommand::Fork { id, at } => branches::fork(&engine, &find(&id)?, at)?,

@@ -11,6 +11,7 @@ use piton_core::permission::{Action, Rule, Rules};
 use piton_engine::config::{Config, Protocol, Server, milliseconds, nearest, preset};
 use piton_engine::context::{self, Instructions};
 use piton_engine::engine::{Attendance, Engine, Settings};
+use piton_engine::history::History;
 use piton_models::http::{HttpOptions, Roots, unknown_proxy_scheme};
 use piton_models::model::{Model, Nobody};
 use piton_models::options::Options;
@@ -103,6 +104,8 @@ pub(crate) async fn settings(
     let plain = Answers { options: Options::default(), text_tools: None, by_preset: None };
     let titles = config.titles.model.as_deref().map(|said| named_model(said, &plain, &config, around));
     settings.titles = titles.transpose().context("in [titles] of the configuration")?;
+    let summaries = config.compaction.model.as_deref().map(|said| named_model(said, &plain, &config, around));
+    settings.compaction_model = summaries.transpose().context("in [compaction] of the configuration")?;
     settings.fallbacks = models;
     settings.policy = policy;
     let mut env = tool_environment(&around.vars, &config);
@@ -236,7 +239,7 @@ fn policy(args: &RunArgs, config: &Config) -> anyhow::Result<Policy> {
 
 /// A rule for a tool that does not exist is a mistake that would pass unnoticed.
 fn known_tool(name: &str) -> anyhow::Result<()> {
-    let specs = ToolSet::builtin().specs();
+    let specs = ToolSet::builtin().with(Arc::new(History)).specs();
     let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
     let is_known = name == "*" || names.contains(&name);
     anyhow::ensure!(is_known, "there is no tool `{name}` to make a rule for; there are {}", names.join(", "));

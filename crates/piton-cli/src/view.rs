@@ -259,6 +259,9 @@ impl TextView {
             }
             Event::CallSettled { call, outcome } => self.settled(call, outcome),
             Event::CompactionStarted { .. } => self.wait_for("making room in the context".to_owned()),
+            event @ (Event::ContextPruned { .. }
+            | Event::CompactionFinished { .. }
+            | Event::CompactionFailed { .. }) => self.made_room(event),
             Event::TurnEnded { .. } => self.waiting_for = None,
             Event::SessionStarted { .. }
             | Event::WriterOpened { .. }
@@ -269,8 +272,7 @@ impl TextView {
             | Event::ApprovalAsked { .. }
             | Event::ApprovalGiven { .. }
             | Event::StepFinished { .. }
-            | Event::CompactionFinished { .. }
-            | Event::CompactionFailed { .. }
+            | Event::WindowLearned { .. }
             | Event::RewindStarted { .. }
             | Event::RewindFinished { .. }
             | Event::CancelRequested { .. }
@@ -280,6 +282,26 @@ impl TextView {
             | Event::WorkspaceMoved { .. }
             | Event::EventLost {} => {}
         }
+    }
+
+    /// What came of making room.
+    fn made_room(&mut self, event: &Event) {
+        let (how, before, after) = match event {
+            Event::ContextPruned { calls, tokens_before, tokens_after, .. } => {
+                (format!("{} cleared", plural(calls.len() as u64, "old output")), *tokens_before, *tokens_after)
+            }
+            Event::CompactionFinished { tokens_before, tokens_after, .. } => {
+                ("older messages summed up".to_owned(), *tokens_before, *tokens_after)
+            }
+            Event::CompactionFailed { error, .. } => {
+                self.aside(&format!("{YELLOW}no room could be made: {}{YELLOW:#}", clean(error)));
+                return self.wait_for("waiting for the model".to_owned());
+            }
+            _ => return,
+        };
+        let tokens = format!("about {} tokens instead of {}", thousands(after), thousands(before));
+        self.aside(&format!("{DIM}made room in the context: {how}, {tokens}{DIM:#}"));
+        self.wait_for("waiting for the model".to_owned());
     }
 
     /// Prose as it comes. Quiet runs show the last answer only, at its end.

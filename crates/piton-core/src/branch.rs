@@ -8,7 +8,7 @@
 //!
 //! Also here: the turns of that path, as undo sees them, and the tree of all turns, as people see it.
 
-use crate::event::{Event, Moment, Record, TurnEnd};
+use crate::event::{Event, Moment, Record, Trigger, TurnEnd};
 use crate::ids::Seq;
 use crate::message::{Part, prose};
 
@@ -106,6 +106,12 @@ pub fn turns(records: &[Record]) -> Vec<TurnSpan> {
             Event::SnapshotTaken { moment, tree, .. } => {
                 if let Some(at) = head {
                     spans[at].take_snapshot(*moment, tree.as_ref());
+                }
+            }
+            // Made between turns, it belongs to the one before: who goes on from there has the summary.
+            Event::CompactionFinished { trigger: Trigger::Asked | Trigger::Edited, .. } => {
+                if let Some(at) = head {
+                    spans[at].last = record.seq;
                 }
             }
             Event::TurnEnded { end, .. } => {

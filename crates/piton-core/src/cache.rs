@@ -88,7 +88,7 @@ struct Now {
 pub struct Reading {
     /// Where its reply is recorded.
     pub seq: Seq,
-    /// Its step.
+    /// Its step; 0 for a call that made a summary.
     pub step: u32,
     /// `provider/model`.
     pub model: String,
@@ -182,7 +182,16 @@ impl CacheLedger {
                 (self.now.asked_ms, self.now.forbids_calls) = (record.at_ms, *kind == StepKind::WrapUp);
             }
             Event::BackoffPassed { .. } => self.now.asked_ms = record.at_ms,
-            Event::CompactionFinished { .. } => self.now.compacted = true,
+            Event::ContextPruned { .. } => self.now.compacted = true,
+            Event::CompactionFinished { asked, .. } => {
+                let own = asked.as_deref().filter(|asked| asked.model == self.now.model);
+                let reading = own.and_then(|asked| {
+                    let prompt = asked.prompt.as_deref()?;
+                    Some(self.replied(record, 0, &asked.usage, prompt))
+                });
+                self.now.compacted = true;
+                return reading;
+            }
             Event::RewindFinished { rewind, .. } => self.now.rewound |= rewind.to.is_some(),
             Event::MessageFinished { step, reply, prompt: Some(prompt), .. } => {
                 return Some(self.replied(record, *step, &reply.usage, prompt));

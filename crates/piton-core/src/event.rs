@@ -231,10 +231,32 @@ pub enum Event {
         /// Which step.
         step: u32,
     },
-    /// Making room in the context began.
+    /// How much the model reads became known: a server of one's own tells only when it answers.
+    WindowLearned {
+        /// Tokens of context at which the conversation is compacted from here on.
+        compact_at_tokens: u64,
+    },
+    /// Making room in the context began, or began again in another process.
     CompactionStarted {
         /// Why.
         trigger: Trigger,
+        /// What the user wants the summary to dwell on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        focus: Option<String>,
+        /// What a try may have used whose process is gone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lost: Option<Bound>,
+    },
+    /// Old tool outputs are represented by stubs from here on. Nothing is deleted.
+    ContextPruned {
+        /// The calls whose outputs these are.
+        calls: Vec<CallId>,
+        /// Estimated tokens of the context before.
+        tokens_before: u64,
+        /// Estimated tokens of the context now.
+        tokens_after: u64,
+        /// Whether that is room enough, so that no summary is needed.
+        suffices: bool,
     },
     /// Older messages are represented by a summary from here on. Nothing is deleted.
     CompactionFinished {
@@ -248,6 +270,12 @@ pub enum Event {
         tokens_before: u64,
         /// Estimated tokens of the context now.
         tokens_after: u64,
+        /// What Piton tells the model anew beside it: where it is, instructions in force.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
+        /// Who was asked for it; absent where a person wrote it, and in sessions of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked: Option<Box<Asked>>,
     },
     /// No summary could be made; the conversation is as it was.
     CompactionFailed {
@@ -255,6 +283,9 @@ pub enum Event {
         trigger: Trigger,
         /// What went wrong, in words.
         error: String,
+        /// Who was asked for it, if anybody was.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked: Option<Box<Asked>>,
     },
     /// Files are about to be brought back to where they were. Durable before any is: whoever finds this without its end
     /// brings them back again, which changes nothing where it was done.
@@ -462,6 +493,31 @@ pub enum Trigger {
     Ordinary,
     /// The provider said the conversation does not fit.
     Forced,
+    /// A person asked for it, between turns.
+    Asked,
+    /// A person changed the summary, between turns.
+    Edited,
+}
+
+/// A model that was asked for a summary, and what that used.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Asked {
+    /// `provider/model`.
+    pub model: String,
+    /// How often it was asked.
+    pub attempts: u32,
+    /// Tokens of all these calls.
+    #[serde(default)]
+    pub usage: Usage,
+    /// What they cost, in millionths of a US dollar, where the price is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micros: Option<u64>,
+    /// What those of them used at most that may be billed and of which nobody said what they used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<Bound>,
+    /// What the request was made of, where it began as the session's own requests do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<Box<Prompt>>,
 }
 
 /// When a snapshot was taken.
@@ -577,6 +633,12 @@ impl Event {
     /// The first version of the vocabulary that knows this event.
     pub fn since(&self) -> u32 {
         match self {
+            Self::ContextGiven { .. }
+            | Self::WindowLearned { .. }
+            | Self::ContextPruned { .. }
+            | Self::CompactionStarted { trigger: Trigger::Asked | Trigger::Edited, .. }
+            | Self::CompactionFinished { trigger: Trigger::Asked | Trigger::Edited, .. }
+            | Self::CompactionFailed { trigger: Trigger::Asked | Trigger::Edited, .. } => 3,
             Self::SnapshotTaken { .. }
             | Self::RewindStarted { .. }
             | Self::RewindFinished { .. }
@@ -584,9 +646,20 @@ impl Event {
             | Self::TitleGiven { .. }
             | Self::WorkspaceMoved { .. }
             | Self::EventLost {} => 2,
-            Self::ContextGiven { .. } => 3,
             _ => 1,
         }
+    }
+
+    /// Whether it can come of making room while that is under way.
+    pub fn is_about_room(&self) -> bool {
+        matches!(
+            self,
+            Self::CompactionStarted { .. }
+                | Self::ContextPruned { .. }
+                | Self::CompactionFinished { .. }
+                | Self::CompactionFailed { .. }
+                | Self::BudgetShort { .. }
+        )
     }
 
     /// The `type` this event has in JSON and in the journal's `kind` column.
@@ -613,6 +686,8 @@ impl Event {
             Self::CallSettled { .. } => "call_settled",
             Self::StepFinished { .. } => "step_finished",
             Self::CompactionStarted { .. } => "compaction_started",
+            Self::WindowLearned { .. } => "window_learned",
+            Self::ContextPruned { .. } => "context_pruned",
             Self::CompactionFinished { .. } => "compaction_finished",
             Self::CompactionFailed { .. } => "compaction_failed",
             Self::RewindStarted { .. } => "rewind_started",

@@ -23,6 +23,7 @@ pub mod preset;
 pub mod words;
 pub mod oneline;
 pub mod template;
+pub mod compact;
 pub mod budget;
 pub mod cache;
 pub mod trace;

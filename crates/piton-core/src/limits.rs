@@ -1,6 +1,7 @@
 //! Every limit of the loop, each with its unit, its reason and who feels it. Named sets of them are in [`crate::preset`].
 
 use crate::budget::Bound;
+use crate::compact::Compaction;
 use crate::permission::Rules;
 use crate::progress::{Compare, NoProgress, Stuck};
 use crate::reference::Style;
@@ -117,6 +118,9 @@ pub struct Policy {
     /// Whether room is made when the provider says that the conversation does not fit; else that ends the turn.
     #[serde(default = "yes")]
     pub compact_on_error: bool,
+    /// When and how room is made in the context.
+    #[serde(default)]
+    pub compaction: Compaction,
     /// When repetition counts as no progress.
     pub no_progress: NoProgress,
     /// How a tool's output is cut to what the model reads.
@@ -278,6 +282,7 @@ impl Policy {
             retry_of: BTreeMap::new(),
             max_compactions: MAX_COMPACTIONS,
             compact_on_error: true,
+            compaction: Compaction::piton(),
             no_progress: NoProgress {
                 repeats: NO_PROGRESS_REPEATS,
                 compare: Compare::InputAndResult,

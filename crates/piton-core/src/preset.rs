@@ -10,6 +10,7 @@ mod opencode;
 mod piton;
 mod pulse;
 
+use crate::compact::Compaction;
 use crate::limits::{
     CallsTaken, DenialsCounted, LastStep, OnEmpty, OnLength, OnUnknown, Policy, StepsCounted, ToolsBy,
 };
@@ -81,6 +82,8 @@ pub enum Knob {
     MaxCompactions(u32),
     /// [`Policy::compact_on_error`].
     CompactOnError(bool),
+    /// [`Policy::compaction`], whole.
+    Compaction(fn() -> Compaction),
     /// [`Policy::no_progress`].
     NoProgress(NoProgress),
     /// [`Policy::output_cut`].
@@ -158,6 +161,7 @@ impl Knob {
             Self::RetryKinds(kinds) => retry.on = RetryOn::Kinds(kinds.to_vec()),
             Self::MaxCompactions(most) => policy.max_compactions = most,
             Self::CompactOnError(does) => policy.compact_on_error = does,
+            Self::Compaction(rules) => policy.compaction = rules(),
             Self::NoProgress(rule) => policy.no_progress = rule,
             Self::OutputCut(cut) => policy.output_cut = cut,
             Self::MaxDenials(most) => policy.max_denials_in_a_row = most,
@@ -202,6 +206,7 @@ impl Knob {
             Self::RetryKinds(kinds) => ("retry.on", json!(kinds), "kinds of errors"),
             Self::MaxCompactions(most) => ("max_compactions", json!(most), "compactions a turn"),
             Self::CompactOnError(does) => ("compact_on_error", json!(does), ""),
+            Self::Compaction(rules) => ("compaction", json!(rules()), "tokens, shares of the window"),
             Self::NoProgress(NoProgress { repeats, compare, then }) => {
                 ("no_progress", json!([repeats, compare, then]), "identical calls in a row; of what; and then")
             }
@@ -242,7 +247,15 @@ mod tests {
     fn a_policy_of_an_older_journal_decides_as_it_did() {
         let mut old = json!(Policy::piton());
         let fields = old.as_object_mut().expect("an object");
-        for new in ["steps_counted", "max_replies", "calls_taken", "tools_by", "compact_on_error", "denials_counted"] {
+        for new in [
+            "steps_counted",
+            "max_replies",
+            "calls_taken",
+            "tools_by",
+            "compact_on_error",
+            "denials_counted",
+            "compaction",
+        ] {
             fields.remove(new).expect("a field of a policy");
         }
         for new in ["on_length", "on_unknown", "on_empty", "words"] {

@@ -20,13 +20,19 @@ pub struct Frame {
 
 /// The request for the step under way.
 pub fn build(session: &Session, frame: &Frame, model: &str) -> Request {
+    Request { model: model.to_owned(), ..build_for(session, frame, session.model()) }
+}
+
+/// The same as another model may see it, named as `provider/model`.
+pub fn build_for(session: &Session, frame: &Frame, asked: &str) -> Request {
+    let model = asked.split_once('/').map_or(asked, |(_, model)| model);
     Request {
         session: session.id().0.clone(),
         model: model.to_owned(),
         system: frame.system.to_string(),
         tools: frame.tools.clone(),
         may_call: session.step_kind() != StepKind::WrapUp,
-        messages: session.transcript().map(|message| own(message, session.model())).collect(),
+        messages: session.transcript().map(|message| own(message, asked)).collect(),
         max_output_tokens: frame.max_output_tokens,
     }
 }
@@ -68,6 +74,30 @@ mod tests {
     use super::*;
     use crate::message::Role;
     use serde_json::json;
+
+    #[test]
+    fn a_request_holds_the_messages_of_the_session_and_copies_none() {
+        use crate::event::{Delivery, Event, Record};
+        let mut session = Session::new();
+        let events = [
+            Event::UserSpoke { message: "m".into(), parts: vec![Part::text("go")], delivery: Delivery::Steer },
+            Event::TurnStarted {
+                turn: 1,
+                model: "a/x".into(),
+                fallbacks: vec![],
+                policy: Box::new(crate::limits::Policy::piton()),
+                compact_at_tokens: None,
+            },
+            Event::StepStarted { step: 1, kind: StepKind::Ordinary, note: Some("hm".into()) },
+        ];
+        for (seq, event) in (1..).zip(events) {
+            session.apply(&Record { seq, at_ms: 0, event });
+        }
+        let frame = Frame { system: "s".into(), tools: Arc::new([]), max_output_tokens: None };
+        let request = build(&session, &frame, "x");
+        assert_eq!(request.messages.len(), 2);
+        assert!(request.messages.iter().zip(session.transcript()).all(|(sent, kept)| Arc::ptr_eq(sent, kept)));
+    }
 
     #[test]
     fn what_a_provider_attached_is_seen_by_that_provider_only() {

@@ -221,7 +221,9 @@ impl Tracer {
                 });
             }
             Event::BackoffPassed { .. } => self.backoff_passed(at_ms),
-            Event::CompactionFinished { .. } | Event::CompactionFailed { .. } => self.asked_ms = at_ms,
+            Event::ContextPruned { .. } | Event::CompactionFinished { .. } | Event::CompactionFailed { .. } => {
+                self.asked_ms = at_ms;
+            }
             Event::CancelRequested { by } => self.stopped_by = Some(by.clone()),
             Event::MessageFinished { .. } | Event::ModelFailed { .. } | Event::MessageCut { .. } => {
                 self.model_answered(record, reading);
@@ -248,7 +250,9 @@ impl Tracer {
                 Next::Step { kind: *kind, after_calls }
             }
             // Forced, it is part of the step: the same step asks again.
-            Event::CompactionStarted { trigger: Trigger::Ordinary } => Next::Compaction { trigger: Trigger::Ordinary },
+            Event::CompactionStarted { trigger: Trigger::Ordinary, .. } => {
+                Next::Compaction { trigger: Trigger::Ordinary }
+            }
             Event::TurnEnded { end, detail, .. } => match self.stopped_by.take() {
                 Some(by) if *end == TurnEnd::Canceled => Next::Stopped { by },
                 _ => Next::Ended { end: *end, detail: detail.clone() },

@@ -24,8 +24,11 @@
 //! This module must not know: tokio, files, the clock, the environment, any provider's wire format. Time comes in with
 //! the records, dice and clock with the questions (`retry_at`).
 
+mod context;
 mod work;
 
+use self::context::Context;
+pub use self::context::{Entry, Room};
 use self::work::{After, AfterCompaction, Ending, TurnWork, Work, canceled, has_substance, short};
 use crate::batch::Batch;
 use crate::branch::Path;
@@ -144,7 +147,7 @@ impl Session {
             steps: 0,
             undone: Vec::new(),
             rewinding: None,
-            context_tokens: 0,
+            context: Context::default(),
             turn,
         };
         Self { phase: Phase::Idle, work }
@@ -196,7 +199,9 @@ impl Session {
             Phase::RunningTools(batch, _) => batch.due(),
             Phase::StepOver(_) => Some(Event::StepFinished { step: work.steps }),
             Phase::Stuck(call) => Some(Event::ApprovalAsked { subject: Subject::GoOn(call.clone()) }),
-            Phase::RoomNeeded(trigger, _) => Some(Event::CompactionStarted { trigger: *trigger }),
+            Phase::RoomNeeded(trigger, _) => {
+                Some(Event::CompactionStarted { trigger: *trigger, focus: None, lost: None })
+            }
             Phase::Ending(ending) if !work.turn.unsealed => Some(work.turn_ended(ending, now_ms)),
             Phase::Ending(_)
             | Phase::Idle
@@ -294,6 +299,16 @@ impl Session {
     /// What the model sees of the conversation, in order.
     pub fn transcript(&self) -> impl ExactSizeIterator<Item = &Arc<Message>> {
         self.work.transcript.iter().map(|entry| &entry.message)
+    }
+
+    /// The same with the place of each message in the journal.
+    pub fn entries(&self) -> &[Entry] {
+        &self.work.transcript
+    }
+
+    /// How full the context is, and what a summary would have to say.
+    pub fn room(&self) -> Room<'_> {
+        Room::of(&self.work)
     }
 
     /// Messages that wait to be taken up.
@@ -483,6 +498,7 @@ impl Phase {
                 | Event::WorkspaceMoved { .. }
                 | Event::ContextGiven { .. },
             ) => phase,
+            (phase, Event::WindowLearned { compact_at_tokens }) => work.learn(phase, *compact_at_tokens),
             (phase, Event::EventLost {}) => phase.break_off(work, record.seq),
             (Phase::Idle | Phase::Held | Due, Event::RewindFinished { rewind, .. }) => work.rewound(rewind, record.seq),
             (phase, Event::UserSpoke { message, parts, delivery }) => work.hear(phase, message, parts, *delivery),
@@ -509,8 +525,7 @@ impl Phase {
             (CallingModel { .. }, Event::BudgetShort { detail, .. }) => Ending(short(detail)),
             (BackingOff { attempt, .. }, Event::BackoffPassed { .. }) => work.ask_again(attempt),
             (GivenUp { .. }, Event::ModelSwitched { model, compact_at_tokens, .. }) => {
-                work.turn.switch(model, *compact_at_tokens);
-                work.ask_again(1)
+                work.switched(model, *compact_at_tokens)
             }
             (
                 RunningTools(batch, after),
@@ -522,6 +537,7 @@ impl Phase {
                 | Event::CallSettled { .. }),
             ) => {
                 work.remember_grant(&batch, event);
+                work.context.note_result(event, record.seq);
                 if let Event::SnapshotTaken { tree, .. } = event {
                     (work.turn.unsealed, work.turn.snapshot) = (true, tree.clone());
                 }
@@ -531,11 +547,9 @@ impl Phase {
             (Stuck(call), Event::ApprovalAsked { subject: Subject::GoOn(_) }) => AskingToGoOn(call),
             (AskingToGoOn(_), Event::ApprovalGiven { subject: Subject::GoOn(_), decision }) => work.go_on(decision),
             (RoomNeeded(trigger, then), Event::CompactionStarted { .. }) => Compacting(trigger, then),
-            (Compacting(_, then), Event::CompactionFinished { upto_seq, summary, tokens_after, .. }) => {
-                work.compacted(then, *upto_seq, summary, *tokens_after)
-            }
-            (Compacting(trigger, then), Event::CompactionFailed { error, .. }) => {
-                work.not_compacted(trigger, then, error)
+            (Compacting(trigger, then), event) if event.is_about_room() => work.make_room(trigger, then, event),
+            (phase @ (Phase::Idle | Phase::Held), event @ Event::CompactionFinished { .. }) => {
+                work.sum_up(phase, event)
             }
             (phase @ Ending(_), Event::MessageCut { parts, .. }) => {
                 work.keep_cut(parts, record.seq);
@@ -575,6 +589,8 @@ impl Phase {
             | Event::CallSettled { .. }
             | Event::StepFinished { .. }
             | Event::CompactionStarted { .. }
+            | Event::WindowLearned { .. }
+            | Event::ContextPruned { .. }
             | Event::CompactionFinished { .. }
             | Event::CompactionFailed { .. }
             | Event::BudgetShort { .. }

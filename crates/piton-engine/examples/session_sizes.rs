@@ -1,5 +1,6 @@
 //! How long large things take: `session_sizes list DIR`, makes a data folder of 10,000 sessions; `open DIR`, makes a
-//! session of 10,000 steps, once, and opens it again and again; `steps DIR`, runs steps with a tool of this process, on
+//! session of 10,000 steps, once, and opens it again and again; `request DIR`, builds the next request of such a session
+//! again and again; `steps DIR`, runs steps with a tool of this process, on
 //! the journal's disk and in memory. Prints numbers, one a line. `cargo xtask bench` runs it in a release build.
 
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a measurement: its command line and its output")]
@@ -12,6 +13,8 @@ use piton_core::limits::Policy;
 use piton_core::message::{FinishReason, Part, ToolCall, Usage};
 use piton_core::model::Reply;
 use piton_core::permission::Action;
+use piton_core::request::{self, Frame};
+use piton_core::turn::Session;
 use piton_engine::engine::{Engine, Settings};
 use piton_engine::journal::{Journal, Opening, SessionDir};
 use piton_models::recorded::Recorded;
@@ -31,10 +34,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["list", dir] => make_sessions(Path::new(dir)),
         ["open", dir] => open_again_and_again(Path::new(dir)),
+        ["request", _] => build_again_and_again(),
         ["steps", dir] => {
             tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(steps(Path::new(dir)))
         }
-        _ => Err("session_sizes list|open|steps DIR".into()),
+        _ => Err("session_sizes list|open|request|steps DIR".into()),
     }
 }
 
@@ -44,6 +48,25 @@ fn make_sessions(data: &Path) -> Result<(), Box<dyn Error>> {
         let id = SessionId(format!("ses_{number:032x}"));
         let records = conversation(&id, &format!("/work/project{}", number % 50), 1);
         Journal::adopt(&SessionDir::new(&data.join("sessions"), &id), opening(), records)?;
+    }
+    Ok(())
+}
+
+/// Milliseconds of each request. No message is copied: a request holds those of the session.
+fn build_again_and_again() -> Result<(), Box<dyn Error>> {
+    let mut records = conversation(&SessionId::from("ses_00000000"), "/work", STEPS);
+    // In the middle of its turn.
+    records.pop();
+    let session = Session::fold(&records);
+    let frame = Frame { system: "a system prompt".into(), tools: Arc::new([]), max_output_tokens: None };
+    for _ in 0..OPENINGS {
+        let started = Instant::now();
+        let request = request::build(&session, &frame, "model");
+        let took = started.elapsed();
+        if request.messages.len() < 2 * STEPS as usize {
+            return Err("this is not the whole conversation".into());
+        }
+        println!("{:.4}", took.as_secs_f64() * 1e3);
     }
     Ok(())
 }

@@ -4,6 +4,7 @@
 pub mod layers;
 pub mod trust;
 
+use piton_core::compact;
 use piton_core::limits::{CallsTaken, DenialsCounted, OnEmpty, OnLength, OnUnknown, Policy, StepsCounted};
 use piton_core::permission::{Action, NotARule, Rule};
 use piton_core::preset::PRESETS;
@@ -57,6 +58,9 @@ pub struct Config {
     /// Environment variables with keys that tools' processes see all the same.
     #[serde(default)]
     pub keys_for_tools: Vec<String>,
+    /// When and how room is made in the context.
+    #[serde(default)]
+    pub compaction: Compaction,
     /// Where spans of turns are sent.
     #[serde(default)]
     pub otel: Otel,
@@ -167,6 +171,22 @@ pub struct Http {
     pub no_proxy: Option<String>,
     /// A file of certificates (PEM) to trust besides those of the machine.
     pub ca_file: Option<String>,
+}
+
+/// The `[compaction]` table.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Compaction {
+    /// Whether it happens by itself when the context is full.
+    pub auto: Option<bool>,
+    /// Tokens of the window that are kept free.
+    pub reserve: Option<u64>,
+    /// Tokens of the newest steps that stay word for word.
+    pub keep: Option<u64>,
+    /// Whether old tool outputs are cleared first.
+    pub prune: Option<bool>,
+    /// Who writes the summary, as `provider/name`. Without one, the session's own model.
+    pub model: Option<String>,
 }
 
 /// The `[otel]` table. OpenTelemetry's own variables win over it.
@@ -398,6 +418,7 @@ impl Config {
             policy.max_denials_in_a_row = Some(most).filter(|most| *most > 0);
         }
         self.forks.apply(policy);
+        self.compaction.apply(&mut policy.compaction);
         self.retry.apply(&mut policy.retry);
         for (tool, action) in &self.permission {
             policy.permission.push(tool.clone(), *action);
@@ -414,6 +435,19 @@ impl Forks {
         policy.on_unknown = self.on_unknown.unwrap_or(policy.on_unknown);
         policy.on_empty = self.on_empty.unwrap_or(policy.on_empty);
         policy.no_progress.then = self.on_repeats.unwrap_or(policy.no_progress.then);
+    }
+}
+
+impl Compaction {
+    fn apply(&self, rules: &mut compact::Compaction) {
+        rules.auto = self.auto.unwrap_or(rules.auto);
+        rules.prune.on = self.prune.unwrap_or(rules.prune.on);
+        if let Some(reserve) = self.reserve {
+            *rules = rules.clone().with_reserve(reserve);
+        }
+        if let Some(tokens) = self.keep {
+            rules.keep = compact::Keep::Tokens { tokens, most_percent: 50 };
+        }
     }
 }
 

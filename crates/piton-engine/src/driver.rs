@@ -19,8 +19,11 @@
 //! This module must not know: which provider, which tool, which front end.
 
 mod given;
+mod rewinding;
+mod room;
 
 use crate::bus::{Bus, Live, Published};
+use crate::compaction::{self, CompactError, Compacted, How, Task};
 use crate::context::Notes;
 use crate::control::Server;
 use crate::engine::{Attendance, EngineError, Settings, TurnReport, now_ms};
@@ -31,9 +34,7 @@ use crate::prompt::{self, Permit, Prompts};
 use crate::rewind::{self, Plan, RewindError, Rewound, Scope};
 use crate::titles::Titling;
 use piton_core::call::{Outcome, Status, ToolSpec};
-use piton_core::event::{
-    Canceller, Decision, Delivery, Direction, Event, Moment, Record, Restore, Rewind, Subject, Verdict,
-};
+use piton_core::event::{Canceller, Decision, Delivery, Direction, Event, Moment, Record, Rewind, Subject, Verdict};
 use piton_core::ids::{CallId, MessageId};
 use piton_core::limits::Policy;
 use piton_core::message::{Part, ToolCall, Usage};
@@ -44,7 +45,7 @@ use piton_core::turn::{Job, Session};
 use piton_models::model::Model;
 use piton_tools::ledger::FileLedger;
 use piton_tools::runner::Runners;
-use piton_tools::snapshot::{Snapshot, Snapshots};
+use piton_tools::snapshot::Snapshot;
 use piton_tools::tool::{OutputSink, ToolContext};
 use std::collections::HashSet;
 use std::path::Path;
@@ -74,6 +75,8 @@ pub(crate) enum Command {
     PlanRewind { direction: Direction, turns: u32, scope: Scope, reply: oneshot::Sender<Result<Plan, RewindError>> },
     /// Take turns back, or bring them back.
     Rewind { rewind: Rewind, reply: oneshot::Sender<Result<Rewound, RewindError>> },
+    /// Make room between turns.
+    Compact { how: How, reply: oneshot::Sender<Result<Compacted, CompactError>> },
     /// Stop and leave.
     Close,
 }
@@ -129,6 +132,8 @@ pub(crate) struct Driver {
     inbox: mpsc::UnboundedReceiver<Command>,
     jobs: Jobs,
     prompts: Prompts,
+    /// A summary that is about to be asked for.
+    compaction: Option<Box<Task>>,
     notes: Notes,
     /// The most tokens that the reply of the next call may have.
     reply_cap: Option<u32>,
@@ -188,6 +193,7 @@ impl Driver {
             inbox,
             jobs: Jobs::new(),
             prompts,
+            compaction: None,
             notes,
             reply_cap: None,
             staged: staged.into_iter().map(Arc::new).collect(),
@@ -205,25 +211,24 @@ impl Driver {
     /// Drives until the session is closed or its journal cannot be written any more.
     pub(crate) async fn run(mut self) {
         if let Err(error) = self.drive().await {
-            self.break_off(error);
+            self.break_off(&error);
         }
         self.leave().await;
     }
 
     /// The journal cannot be written: nothing may act any more, since nothing more can be recorded.
-    fn break_off(&mut self, error: JournalError) {
+    fn break_off(&mut self, error: &Arc<JournalError>) {
         self.jobs.stop_all();
         self.titling = Titling::default();
         self.bus.live(Live::Broken { error: error.to_string() });
-        let error = Arc::new(error);
         let ended = self.ended.drain(..).map(|(waiter, _)| waiter);
         for waiter in self.waiting.drain(..).chain(ended) {
             // Nobody may be listening any more.
-            drop(waiter.report.send(Err(EngineError::Broken(Arc::clone(&error)))));
+            drop(waiter.report.send(Err(EngineError::Broken(Arc::clone(error)))));
         }
     }
 
-    async fn drive(&mut self) -> Result<(), JournalError> {
+    async fn drive(&mut self) -> Result<(), Arc<JournalError>> {
         // Nothing moves before the first command, so that what it says can join what was cut off.
         let command = loop {
             match self.inbox.recv().await {
@@ -268,6 +273,7 @@ impl Driver {
             let (model, fallbacks) = (self.settings.model.name().to_owned(), self.settings.fallback_names());
             self.record(Event::TurnResumed { model, fallbacks, policy: Box::new(self.policy()) });
         }
+        self.recover_compaction();
         let asked = self.session.wanted().into_iter().find_map(|job| match job {
             Job::CallModel { step, attempt } => Some((step, attempt)),
             _ => None,
@@ -283,69 +289,26 @@ impl Driver {
     }
 
     /// Does what a command asked for that reads the journal and touches files.
-    async fn run_errand(&mut self) -> Result<(), JournalError> {
+    async fn run_errand(&mut self) -> Result<(), Arc<JournalError>> {
         // Nobody may be listening any more, whatever comes of it.
         match self.errand.take() {
             Some(Command::PlanRewind { direction, turns, scope, reply }) => {
                 let records = self.records()?;
                 let (session, snapshots) = (self.session.clone(), self.settings.snapshots.clone());
                 let plan = move || rewind::plan(&records, &session, snapshots.as_deref(), direction, turns, scope);
-                drop(reply.send(blocking(plan).await));
+                drop(reply.send(rewinding::blocking(plan).await));
             }
-            Some(Command::Rewind { rewind, reply }) => drop(reply.send(self.rewind(rewind, None).await?)),
+            Some(Command::Rewind { rewind, reply }) => {
+                let done = self.rewind(rewind, None).await;
+                return told(reply, done, RewindError::Broken);
+            }
+            Some(Command::Compact { how, reply }) => {
+                let done = self.compact_at_rest(how).await;
+                return told(reply, done, CompactError::Broken);
+            }
             _ => {}
         }
         Ok(())
-    }
-
-    /// Does a rewind that was cut off, before anything else: files and words must not be at different places.
-    async fn finish_rewind(&mut self) -> Result<(), JournalError> {
-        let Some((rewind, was)) = self.session.rewinding() else { return Ok(()) };
-        let (rewind, was) = (rewind.clone(), was.to_owned());
-        // Who can do nothing about it (no store of snapshots) leaves it to the next.
-        drop(self.rewind(rewind, Some(was)).await?);
-        Ok(())
-    }
-
-    /// Brings files and head to where a rewind wants them. `was`: the workspace before, where a cut rewind has noted it.
-    async fn rewind(
-        &mut self,
-        rewind: Rewind,
-        was: Option<String>,
-    ) -> Result<Result<Rewound, RewindError>, JournalError> {
-        let (mut files, mut back) = (Vec::new(), None);
-        if !rewind.files.is_empty() {
-            let Some(snapshots) = self.settings.snapshots.clone() else { return Ok(Err(RewindError::NoStore)) };
-            let look =
-                |snapshots: Arc<Snapshots>| async move { blocking(move || Ok(snapshots.take()?.id.to_string())).await };
-            let was = match was {
-                Some(was) => was,
-                None => match look(snapshots.clone()).await {
-                    Ok(was) => {
-                        self.record(Event::RewindStarted { rewind: rewind.clone(), was: was.clone() });
-                        self.commit().await?;
-                        was
-                    }
-                    Err(error) => return Ok(Err(error)),
-                },
-            };
-            let (store, way) = (snapshots.clone(), rewind.clone());
-            files = match blocking(move || rewind::restore(&store, &way, false)).await {
-                Ok(files) => files,
-                Err(error) => return Ok(Err(error)),
-            };
-            back = look(snapshots).await.ok().map(|now| Restore { from: now, to: was });
-        }
-        let left = rewind::left(&rewind, &files);
-        let is_moved = rewind.to.is_some();
-        self.record(Event::RewindFinished { rewind, left, back });
-        self.commit().await?;
-        if is_moved {
-            let records = self.records()?;
-            self.session = Session::fold(&records);
-            self.notes = Notes::fold(&records, &self.ledger);
-        }
-        Ok(Ok(Rewound { files }))
     }
 
     /// Every event that is durable.
@@ -381,7 +344,12 @@ impl Driver {
             Command::Rewind { reply, .. } if !self.session.is_at_rest() => {
                 drop(reply.send(Err(RewindError::MidTurn)));
             }
-            command @ (Command::PlanRewind { .. } | Command::Rewind { .. }) => self.errand = Some(command),
+            Command::Compact { reply, .. } if !self.session.is_at_rest() => {
+                drop(reply.send(Err(CompactError::MidTurn)));
+            }
+            command @ (Command::PlanRewind { .. } | Command::Rewind { .. } | Command::Compact { .. }) => {
+                self.errand = Some(command);
+            }
             Command::Close => {
                 self.closing = true;
                 self.cancel(Canceller::User);
@@ -430,12 +398,14 @@ impl Driver {
             Done::DeadlinePassed => Event::DeadlinePassed {},
             Done::Settled { call, outcome } => Event::CallSettled { call, outcome },
             Done::Snapshot { moment, taken, took } => self.snapshot_taken(moment, taken, took),
+            Done::Summarised(done) => self.summarised(done),
         };
         if let Event::MessageFinished { .. } | Event::ModelFailed { .. } = event {
             let model = Arc::clone(self.model());
             self.prompts.complete(&mut event, &*model);
         }
         self.record(event);
+        self.learn_window();
     }
 
     fn record(&mut self, event: Event) {
@@ -474,7 +444,7 @@ impl Driver {
                 self.record(event);
             } else if let Some(event) = self.instant_job() {
                 self.record(event);
-            } else if let Some(event) = self.weigh_call() {
+            } else if let Some(event) = self.weigh_call().or_else(|| self.weigh_compaction()) {
                 self.record(event);
             } else {
                 return;
@@ -535,18 +505,15 @@ impl Driver {
                 model: self.settings.model.name().to_owned(),
                 fallbacks: self.settings.fallback_names(),
                 policy: Box::new(self.policy()),
-                compact_at_tokens: None,
+                compact_at_tokens: self.full_at(self.settings.model.name()),
             }),
             Job::SwitchModel { reason } => {
                 let model = self.session.fallbacks().next()?.to_owned();
-                Some(Event::ModelSwitched { step: self.session.step(), model, reason, compact_at_tokens: None })
+                let compact_at_tokens = self.full_at(&model);
+                Some(Event::ModelSwitched { step: self.session.step(), model, reason, compact_at_tokens })
             }
             Job::JudgeCall(call) => Some(self.judge(&call)),
             Job::AskApproval(subject) => self.answer_without_asking(subject),
-            Job::Compact(trigger) => Some(Event::CompactionFailed {
-                trigger,
-                error: "the conversation no longer fits the model's window".to_owned(),
-            }),
             Job::RunTool(call) | Job::StopTool(call) if self.settings.tools.get(&call.name).is_none() => {
                 let text = format!(
                     "[interrupted] This call was started by a Piton that had the tool {}; this one has not.",
@@ -555,6 +522,7 @@ impl Driver {
                 Some(Event::CallSettled { call: call.id.clone(), outcome: Outcome::new(Status::Interrupted, text) })
             }
             Job::Snapshot(_)
+            | Job::Compact(_)
             | Job::CallModel { .. }
             | Job::Wait { .. }
             | Job::WatchDeadline { .. }
@@ -610,18 +578,17 @@ impl Driver {
                 Job::WatchDeadline { at_ms } => self.jobs.watch_deadline(at_ms),
                 Job::RunTool(call) => self.start_tool(&call),
                 Job::Snapshot(moment) => self.jobs.take_snapshot(moment, self.settings.snapshots.clone()),
-                Job::StartTurn
-                | Job::SwitchModel { .. }
-                | Job::JudgeCall(_)
-                | Job::AskApproval(_)
-                | Job::Compact(_) => {}
+                Job::Compact(_) => self.start_compaction(),
+                Job::StartTurn | Job::SwitchModel { .. } | Job::JudgeCall(_) | Job::AskApproval(_) => {}
             }
         }
     }
 
     /// The rules of a turn that starts or goes on here.
     fn policy(&self) -> Policy {
-        Policy { snapshots: self.settings.snapshots.is_some(), ..self.settings.policy.clone() }
+        let mut policy = Policy { snapshots: self.settings.snapshots.is_some(), ..self.settings.policy.clone() };
+        policy.compaction.frame_tokens = compaction::frame_tokens(&self.frame, self.settings.model.name());
+        policy
     }
 
     /// The model whose turn it is.
@@ -762,9 +729,15 @@ fn dice() -> u64 {
     fastrand::u64(0..=1000)
 }
 
-/// Work that waits for the disk, on a thread where that holds up nobody.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, RewindError> + Send + 'static,
-) -> Result<T, RewindError> {
-    tokio::task::spawn_blocking(work).await.unwrap_or(Err(RewindError::Closed))
+/// Tells what came of an errand, and of a journal that failed on the way.
+fn told<T, E>(
+    reply: oneshot::Sender<Result<T, E>>,
+    done: Result<Result<T, E>, JournalError>,
+    broken: fn(Arc<JournalError>) -> E,
+) -> Result<(), Arc<JournalError>> {
+    let done = done.map_err(Arc::new);
+    let failed = done.as_ref().err().map(Arc::clone);
+    // Nobody may be listening any more.
+    drop(reply.send(done.unwrap_or_else(|error| Err(broken(error)))));
+    failed.map_or(Ok(()), Err)
 }

@@ -4,8 +4,10 @@
 //! when the last handle is dropped or [`Session::close`] is called, and leaves a journal that another process resumes.
 
 use crate::bus::{Bus, Subscription};
+use crate::compaction::{AfterCompaction, CompactError, Compacted, How};
 use crate::context::{self, Notes};
 use crate::driver::{Command, Driver, Setup, Speaker};
+use crate::history::History;
 use crate::index::{Index, IndexError};
 use crate::journal::{Journal, JournalError, Opening, SessionDir};
 use crate::prompt::Prompts;
@@ -64,6 +66,11 @@ pub struct Settings {
     pub snapshots: Option<Arc<Snapshots>>,
     /// Who names a session when its first turn is over; without one, nobody is asked and the first prompt's words do.
     pub titles: Option<Arc<dyn Model>>,
+    /// Who sums up a conversation that has become too long; without one, or where that is too small, the session's own
+    /// model.
+    pub compaction_model: Option<Arc<dyn Model>>,
+    /// What the model is told anew after that, beside the summary.
+    pub after_compaction: Option<AfterCompaction>,
     /// Words in front of the first message in a workspace, for the model only.
     pub environment_note: Option<String>,
     /// Where instruction files are looked for, for the model; without it, none are read.
@@ -153,7 +160,7 @@ impl Settings {
         Self {
             model,
             fallbacks: Vec::new(),
-            tools: ToolSet::builtin(),
+            tools: ToolSet::builtin().with(Arc::new(History)),
             policy: Policy::piton(),
             attendance: Attendance::Unattended,
             system,
@@ -163,6 +170,8 @@ impl Settings {
             shares_runtime: true,
             snapshots: None,
             titles: None,
+            compaction_model: None,
+            after_compaction: None,
             environment_note: None,
             instructions: None,
         }
@@ -348,6 +357,13 @@ impl Session {
         let (reply, waiting) = oneshot::channel();
         self.commands.send(Command::Rewind { rewind, reply }).map_err(|_| RewindError::Closed)?;
         waiting.await.map_err(|_| RewindError::Closed)?
+    }
+
+    /// Makes room in the context between turns: a summary takes the place of all but the newest steps.
+    pub async fn compact(&self, how: How) -> Result<Compacted, CompactError> {
+        let (reply, waiting) = oneshot::channel();
+        self.commands.send(Command::Compact { how, reply }).map_err(|_| CompactError::Closed)?;
+        waiting.await.map_err(|_| CompactError::Closed)?
     }
 
     /// Answers an open question. An answer to a question that is no longer open changes nothing.

@@ -76,11 +76,13 @@ fn copy(records: &[Record], cut: Seq, fork: &SessionId, of: &SessionId, journal:
             | Event::WriterClosed {}
             | Event::RewindStarted { .. }
             | Event::RewindFinished { .. } => continue,
-            Event::CompactionFinished { trigger, upto_seq, summary, tokens_before, tokens_after } => {
+            Event::CompactionFinished { upto_seq, .. } => {
                 let upto_seq = places.iter().rev().find(|(old, _)| old <= upto_seq).map_or(0, |(_, new)| *new);
-                let (summary, trigger) = (summary.clone(), *trigger);
-                let (tokens_before, tokens_after) = (*tokens_before, *tokens_after);
-                Event::CompactionFinished { trigger, upto_seq, summary, tokens_before, tokens_after }
+                let mut event = record.event.clone();
+                if let Event::CompactionFinished { upto_seq: place, .. } = &mut event {
+                    *place = upto_seq;
+                }
+                event
             }
             event => event.clone(),
         };
@@ -157,6 +159,8 @@ mod tests {
             summary: "s".into(),
             tokens_before: 2,
             tokens_after: 1,
+            note: None,
+            asked: None,
         };
         let events = std::iter::once(started)
             .chain(turn(1, 1, "first"))

@@ -1,6 +1,7 @@
 //! What is under way, each under its key, so that wishes and work can be compared.
 
 use crate::bus::{Bus, Live};
+use crate::compaction::Summarised;
 use crate::engine::now_ms;
 use crate::partial::Partial;
 use futures_util::StreamExt;
@@ -36,6 +37,8 @@ pub(crate) enum JobKey {
     Tool(CallId),
     /// Putting the workspace down.
     Snapshot,
+    /// Asking for a summary.
+    Compact,
     /// A question.
     Ask(Subject),
     /// Anything that takes no time.
@@ -54,6 +57,8 @@ pub(crate) enum Done {
     DeadlinePassed,
     /// The workspace was put down, or why not.
     Snapshot { moment: Moment, taken: Result<Snapshot, String>, took: Duration },
+    /// A summary was made, or why not.
+    Summarised(Result<Box<Summarised>, String>),
     /// A call has its outcome.
     Settled { call: CallId, outcome: Outcome },
 }
@@ -83,7 +88,8 @@ impl JobKey {
             Job::RunTool(call) | Job::StopTool(call) => Self::Tool(call.id.clone()),
             Job::AskApproval(subject) => Self::Ask(subject.clone()),
             Job::Snapshot(_) => Self::Snapshot,
-            Job::StartTurn | Job::SwitchModel { .. } | Job::JudgeCall(_) | Job::Compact(_) => Self::Instant,
+            Job::Compact(_) => Self::Compact,
+            Job::StartTurn | Job::SwitchModel { .. } | Job::JudgeCall(_) => Self::Instant,
         }
     }
 }
@@ -177,6 +183,12 @@ impl Jobs {
     pub(crate) fn take_snapshot(&mut self, moment: Moment, store: Option<Arc<Snapshots>>) {
         let handle = self.tasks.spawn_blocking(move || snapshot(moment, store.as_deref()));
         self.running.push(Running { key: JobKey::Snapshot, handle, said: None, cancel: None });
+    }
+
+    /// Asks for a summary.
+    pub(crate) fn summarise(&mut self, asking: impl Future<Output = Summarised> + Send + 'static) {
+        let handle = self.tasks.spawn(async move { Done::Summarised(Ok(Box::new(asking.await))) });
+        self.running.push(Running { key: JobKey::Compact, handle, said: None, cancel: None });
     }
 
     /// Runs a call; one that was started by another process is settled instead.
@@ -329,6 +341,7 @@ fn broken(key: &JobKey, error: &JoinError) -> Option<Done> {
             // Which of the two it was does not matter: nothing was put down.
             Some(Done::Snapshot { moment: Moment::Before, taken: Err(why.to_owned()), took: Duration::MAX })
         }
+        JobKey::Compact => Some(Done::Summarised(Err(format!("the provider's answer could not be read: {why}")))),
         JobKey::Wait { .. } | JobKey::Deadline { .. } | JobKey::Ask(_) | JobKey::Instant => None,
     }
 }

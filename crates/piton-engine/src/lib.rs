@@ -7,6 +7,8 @@ pub mod engine;
 mod driver;
 mod jobs;
 mod prompt;
+pub mod compaction;
+pub mod history;
 mod partial;
 mod titles;
 pub mod bus;

@@ -6,6 +6,7 @@ use piton_core::budget::{Bound, Call, Leave, Rates};
 use piton_core::cache::{CacheLedger, Prompt, Segment, SegmentKind};
 use piton_core::call::ToolSpec;
 use piton_core::event::{Event, Record};
+use piton_core::limits::Budget;
 use piton_core::message::{Message, Part, Role, Usage};
 use piton_core::permission::Action;
 use piton_core::request::Frame;
@@ -33,6 +34,14 @@ pub(crate) struct Prompts {
 struct Asked {
     segments: Vec<Segment>,
     at_most: Bound,
+}
+
+/// A request for a summary that may be made.
+pub(crate) struct Permitted {
+    /// What one such call can use at most.
+    pub(crate) at_most: Bound,
+    /// The most tokens its reply may have, where that is limited.
+    pub(crate) most: Option<u32>,
 }
 
 /// What a call may do.
@@ -94,6 +103,49 @@ impl Prompts {
             }
             _ => {}
         }
+    }
+
+    /// Measures a request for a summary: the session's own with a message more, or one that is like no other. Weighs it
+    /// against the budget of its turn, where there is one; says why it may not be made.
+    pub(crate) fn permit_summary(
+        &mut self,
+        session: &Session,
+        frame: &Frame,
+        model: &dyn Model,
+        messages: &[Arc<Message>],
+        most: Option<u32>,
+        is_own: bool,
+    ) -> Result<Permitted, String> {
+        let segments: Vec<Segment> = if is_own {
+            let last = messages.last().map(|message| measure_message(message));
+            self.measure(session, frame, model.name()).into_iter().chain(last).collect()
+        } else {
+            let messages = messages.iter().map(|message| measure_message(message));
+            std::iter::once(measure_frame(frame, model.name())).chain(messages).collect()
+        };
+        let input_tokens = self.ledger.most_tokens(&segments);
+        let price = model.price().map(|price| price.of_prompt(input_tokens));
+        let call = Call {
+            model: model.name(),
+            input_tokens,
+            output_tokens: most.or(model.limits().max_output_tokens),
+            rates: price.map(|price| Rates { input: price.dearest_input(), output: price.output }),
+        };
+        let budget = if session.is_in_turn() { session.policy().budget } else { Budget::default() };
+        let (output, most) = match call.leave(&budget, &session.used()) {
+            Leave::Free => (call.longest_reply(), None),
+            Leave::Capped(most) => (most, Some(most)),
+            Leave::Short(detail) => return Err(detail),
+        };
+        let at_most = call.at_most(output);
+        self.call = Some(Asked { segments, at_most });
+        Ok(Permitted { at_most, most })
+    }
+
+    /// What the request for a summary was made of.
+    pub(crate) fn complete_summary(&mut self, usage: &Usage, model: &dyn Model) -> Option<Prompt> {
+        let call = self.call.take()?;
+        Some(self.record(&call.segments, usage, model))
     }
 
     fn record(&self, segments: &[Segment], usage: &Usage, model: &dyn Model) -> Prompt {

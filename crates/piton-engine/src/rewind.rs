@@ -15,6 +15,7 @@ use piton_core::ids::Seq;
 use piton_core::turn::Session;
 use piton_tools::snapshot::{Conflicts, NotAnId, Policy, Report, SnapshotError, Snapshots};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// What is taken back: the words, the files, or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +81,9 @@ pub enum RewindError {
     /// The journal could not be read or written.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// The journal could not be written; nothing more is done in the session. It can be resumed.
+    #[error(transparent)]
+    Broken(Arc<JournalError>),
     /// The driver is gone: the session was closed.
     #[error("the session is closed")]
     Closed,

@@ -173,6 +173,11 @@ const WINDOW_WORDS: &[&str] = &[
     "too many tokens in the prompt",
     "longer than the model's context",
     "tokens in the prompt exceeds",
+    // What is left of such an answer where a gateway passes on its status only.
+    "400 status code (no body)",
+    "400 (no body)",
+    "413 status code (no body)",
+    "413 (no body)",
 ];
 
 /// How providers say that the money is gone.

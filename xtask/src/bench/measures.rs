@@ -25,6 +25,7 @@ pub(super) const MEASURES: &[(&str, Measure)] = &[
     ("snapshot", snapshot),
     ("list_10000", list_10000),
     ("open_10000", open_10000),
+    ("request_10000", request_10000),
     ("journal_step", journal_step),
     ("references", references),
 ];
@@ -299,6 +300,13 @@ fn open_10000(_: &Stage) -> anyhow::Result<Vec<Row>> {
         Row::of("open_10000", what, Unit::Milliseconds, times).at_most(50.0),
         Row::of("open_10000", "peak memory of the process that opens it", Unit::Megabytes, [peak]).at_most(60.0),
     ])
+}
+
+fn request_10000(_: &Stage) -> anyhow::Result<Vec<Row>> {
+    let data = tempfile::tempdir()?;
+    let times = session_sizes("request", data.path())?;
+    let what = "the next request of a session of 10,000 steps built";
+    Ok(vec![Row::of("request_10000", what, Unit::Milliseconds, times).at_most(5.0)])
 }
 
 fn journal_step(_: &Stage) -> anyhow::Result<Vec<Row>> {

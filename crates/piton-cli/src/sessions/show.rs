@@ -12,6 +12,9 @@ use piton_engine::journal;
 /// Lines of a tool's output that are shown; of a longer one, the beginning and the end.
 const SHOWN_LINES: usize = 8;
 
+/// Lines of a summary that are shown.
+const SUMMARY_LINES: usize = 24;
+
 /// Shows a session; `full` with all of the tools' output.
 pub(super) fn show(engine: &Engine, id: &SessionId, full: bool, json: bool) -> anyhow::Result<()> {
     let dir = engine.session_dir(id);
@@ -60,8 +63,20 @@ fn told(entry: &Entry<'_>, full: bool) -> String {
         }
         Entry::Called { call, outcome } => called(call, *outcome, full),
         Entry::Failed { why } => format!("  ! the model gave no reply: {}\n", view::first_line(why)),
-        Entry::Compacted { summary } if full => format!("\n[in short: {}]\n", view::clean(summary.trim())),
-        Entry::Compacted { .. } => "\n[what was before is known to the model in short only]\n".to_owned(),
+        Entry::Compacted { summary } => {
+            let lines: Vec<&str> = summary.trim().lines().collect();
+            let most = if full { lines.len() } else { SUMMARY_LINES };
+            let shown = lines.iter().take(most).map(|line| format!("    │ {}\n", view::clean(line)));
+            let gap = match lines.len().saturating_sub(most) {
+                0 => String::new(),
+                more => format!("    │ … {} (--full shows them)\n", view::plural(more as u64, "more line")),
+            };
+            format!("\n[the model knows what was before by this summary]\n{}{gap}", shown.collect::<String>())
+        }
+        Entry::Pruned { calls } => {
+            let outputs = view::plural(*calls as u64, "old output");
+            format!("\n[{outputs} above cleared from what the model reads, to make room]\n")
+        }
         Entry::Moved { workspace } => format!("\n[from here on in {}]\n", view::clean(workspace)),
         Entry::Rewound { rewind } => format!("\n[{}]\n", rewound(rewind)),
         Entry::Lost { events } => format!("\n[{} lost to damage here]\n", view::plural(*events as u64, "event")),

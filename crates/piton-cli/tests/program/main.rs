@@ -9,6 +9,7 @@ mod branches;
 mod catalogue;
 mod clouds;
 mod commands;
+mod compact;
 mod config;
 mod context;
 mod crash;

@@ -110,7 +110,15 @@ fn another_model_and_a_compaction_are_reasons_of_their_own() {
     desk.turn("b/m");
     assert_eq!(desk.ask(&[5, 2, 3, 4], 41_000, 0).miss, Some(Miss::ModelChanged));
     let (trigger, summary) = (Trigger::Ordinary, String::new());
-    desk.record(Event::CompactionFinished { trigger, upto_seq: 1, summary, tokens_before: 2, tokens_after: 1 });
+    desk.record(Event::CompactionFinished {
+        trigger,
+        upto_seq: 1,
+        summary,
+        tokens_before: 2,
+        tokens_after: 1,
+        note: None,
+        asked: None,
+    });
     assert_eq!(desk.ask(&[5, 7], 9_000, 0).miss, Some(Miss::Compacted));
     assert_eq!(desk.ask(&[5, 7, 8], 9_500, 9_000).miss, None);
 }

@@ -1,6 +1,7 @@
 //! Neovate's `runLoop` (document S0).
 
 use super::{Knob, Preset, Setting};
+use crate::compact::Compaction;
 use crate::limits::{CallsTaken, LastStep, OnEmpty, OnLength, StepsCounted, ToolsBy};
 use crate::progress::{Compare, NoProgress, Stuck};
 use crate::reference::Style;
@@ -24,6 +25,7 @@ pub(super) const PRESET: Preset = Preset {
         Setting { knob: Knob::ToolsBy(ToolsBy::Text), rows: "S0-045 S0-067 S0-104 C-07" },
         Setting { knob: Knob::CallsTaken(CallsTaken::First), rows: "S0-053 C-06" },
         Setting { knob: Knob::RetriesPerCall(Some(0)), rows: "S0-035 C-02" },
+        Setting { knob: Knob::Compaction(Compaction::neovate), rows: "N0-05" },
         Setting { knob: Knob::CompactOnError(false), rows: "S0-035" },
         Setting { knob: Knob::MaxDenials(Some(1)), rows: "S0-034 S0-060 C-13" },
         // The document knows no check: sixty identical rounds are a success there.

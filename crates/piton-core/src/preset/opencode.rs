@@ -1,6 +1,7 @@
 //! OpenCode's `loop` (document S4), with the numbers of version 1.17.20 (MIT) where the document leaves them open.
 
 use super::{Knob, Preset, Setting};
+use crate::compact::Compaction;
 use crate::limits::{DenialsCounted, LastStep, OnEmpty, OnLength, OnUnknown};
 use crate::progress::{Compare, NoProgress, Stuck};
 use crate::retry::{BeyondCap, Jitter};
@@ -27,6 +28,7 @@ pub(super) const PRESET: Preset = Preset {
         Setting { knob: Knob::MaxSteps(None), rows: "S4-051 C-04" },
         // There the last step is a reminder only, and tools stay on; ours is the last.
         Setting { knob: Knob::LastStep(LastStep::WrapUp), rows: "S4-051" },
+        Setting { knob: Knob::Compaction(Compaction::opencode), rows: "S4-040" },
         Setting { knob: Knob::RetriesPerCall(None), rows: "N4-05 C-02" },
         Setting { knob: Knob::FirstWaitMs(FIRST_WAIT_MS), rows: "N4-05 C-01" },
         Setting { knob: Knob::LongestWaitMs(LONGEST_WAIT_MS, TIMER_MAX_MS), rows: "N4-05" },

@@ -1,6 +1,7 @@
 //! The loop kernel of Pulse Coder (document S1, with the constants that S2 gives it).
 
 use super::{Knob, Preset, Setting};
+use crate::compact::Compaction;
 use crate::limits::{LastStep, OnEmpty};
 use crate::progress::{Compare, NoProgress, Stuck};
 use crate::retry::{BackoffBy, BeyondCap, Jitter};
@@ -39,6 +40,7 @@ pub(super) const PRESET: Preset = Preset {
         Setting { knob: Knob::Jitter(Jitter::None), rows: "S1-063 S2-022" },
         Setting { knob: Knob::ProviderWaitMs(0, BeyondCap::OwnWait), rows: "S2-022" },
         Setting { knob: Knob::RetryStatuses(&RETRYABLE), rows: "S1-062 S2-021" },
+        Setting { knob: Knob::Compaction(Compaction::pulse), rows: "N1-07" },
         Setting { knob: Knob::MaxCompactions(MAX_COMPACTION_ATTEMPTS), rows: "S1-012" },
         Setting { knob: Knob::CompactOnError(false), rows: "S1-021 S1-064" },
         Setting {

@@ -882,6 +882,8 @@ fn a_compaction_is_taken_back_with_its_turn() {
         summary: "they said one".into(),
         tokens_before: 2,
         tokens_after: 0,
+        note: None,
+        asked: None,
     });
     b.answer("second");
     assert!(b.session.is_at_rest() && b.session.transcript().len() == 2, "a summary and an answer");
@@ -1191,10 +1193,12 @@ fn a_full_context_is_compacted_before_the_step_and_a_failed_try_does_not_stop_th
                 summary: "what happened so far".into(),
                 tokens_before: 110,
                 tokens_after: 20,
+                note: None,
+                asked: None,
             });
             b.calls(&["read"]);
             b.finish("c2_0");
-            b.happen(Event::CompactionFailed { trigger: Trigger::Ordinary, error: "no".into() });
+            b.happen(Event::CompactionFailed { trigger: Trigger::Ordinary, error: "no".into(), asked: None });
             b.answer("done");
         },
         expect![[r#"
@@ -1220,9 +1224,15 @@ fn a_conversation_that_does_not_fit_is_compacted_and_asked_again_or_ends_there()
                 summary: "an empty conversation".into(),
                 tokens_before: 110,
                 tokens_after: 20,
+                note: None,
+                asked: None,
             });
             b.fail(1, ModelErrorKind::WindowExceeded);
-            b.happen(Event::CompactionFailed { trigger: Trigger::Forced, error: "nothing left to drop".into() });
+            b.happen(Event::CompactionFailed {
+                trigger: Trigger::Forced,
+                error: "nothing left to drop".into(),
+                asked: None,
+            });
         },
         expect![[r#"
             user       [an empty conversatio…]
@@ -1230,6 +1240,106 @@ fn a_conversation_that_does_not_fit_is_compacted_and_asked_again_or_ends_there()
             end        context_limit: nothing left to drop
         "#]],
     );
+}
+
+fn finished(trigger: Trigger, upto_seq: Seq, tokens_before: u64, tokens_after: u64) -> Event {
+    let summary = "what happened so far".to_owned();
+    Event::CompactionFinished { trigger, upto_seq, summary, tokens_before, tokens_after, note: None, asked: None }
+}
+
+#[test]
+fn a_compaction_that_frees_too_little_ends_the_turn_and_says_so() {
+    check(
+        |b| {
+            b.compact_at = Some(100);
+            b.say("go");
+            b.calls(&["read"]);
+            b.finish("c1_0");
+            let upto_seq = b.log.len() as Seq;
+            b.happen(finished(Trigger::Ordinary, upto_seq, 110, 105));
+        },
+        expect![[r#"
+            user       [what happened so far…]
+            end        context_limit: making room freed too little: about 105 of 110 tokens are left, and they are needed
+        "#]],
+    );
+}
+
+#[test]
+fn a_pruned_output_names_the_event_that_has_it_and_the_turn_goes_on() {
+    let mut b = Bench::with(Policy::piton());
+    b.compact_at = Some(100);
+    b.say("go");
+    b.calls(&["read"]);
+    b.finish("c1_0");
+    let calls = vec![CallId::from("c1_0")];
+    b.happen(Event::ContextPruned { calls, tokens_before: 110, tokens_after: 20, suffices: true });
+    assert_eq!(b.session.phase_name(), "calling_model");
+    let settled = b.log.iter().find(|record| matches!(record.event, Event::CallSettled { .. })).expect("it settled");
+    let result = b.session.transcript().last().expect("a result").parts[0].clone();
+    let Part::ToolResult { outcome, .. } = result else { panic!("not a result") };
+    assert!(outcome.text.contains(&format!("event {} of the journal", settled.seq)), "{}", outcome.text);
+    assert!(b.session.room().is_pruned(&CallId::from("c1_0")));
+    assert_eq!(b.session, Session::fold(&b.log), "a fold makes the same of it");
+}
+
+#[test]
+fn without_automatic_compaction_a_conversation_that_does_not_fit_ends_the_turn() {
+    let mut policy = Policy::piton();
+    policy.compaction.auto = false;
+    check_with(
+        policy,
+        |b| {
+            b.compact_at = Some(1);
+            b.say("go");
+            b.fail(1, ModelErrorKind::WindowExceeded);
+        },
+        &expect![[r#"
+            user       go
+            end        context_limit: WindowExceeded
+        "#]],
+    );
+}
+
+#[test]
+fn between_turns_a_person_may_compact_and_change_the_summary() {
+    let mut b = Bench::with(Policy::piton());
+    b.say("one");
+    b.answer("first");
+    let upto_seq = b.log.len() as Seq;
+    b.happen(finished(Trigger::Ordinary, upto_seq, 110, 20));
+    assert_eq!(b.session.transcript().len(), 2, "nobody asked for this one");
+    b.happen(finished(Trigger::Asked, upto_seq, 110, 20));
+    assert_eq!(
+        (b.session.transcript().len(), b.session.room().summary()),
+        (1, Some(("what happened so far", upto_seq)))
+    );
+    b.happen(Event::CompactionFinished {
+        trigger: Trigger::Edited,
+        upto_seq,
+        summary: "shorter".to_owned(),
+        tokens_before: 20,
+        tokens_after: 20,
+        note: None,
+        asked: None,
+    });
+    assert_eq!(b.session.room().summary(), Some(("shorter", upto_seq)));
+    assert_eq!(b.session.room().dropped(0).words, [(2, "one".to_owned())], "what the user said is not forgotten");
+    b.say("two");
+    assert_eq!(b.session.phase_name(), "calling_model");
+}
+
+#[test]
+fn what_is_kept_never_begins_with_a_result() {
+    let mut b = Bench::with(Policy::piton());
+    b.say("one");
+    b.calls(&["read"]);
+    let upto_seq = b.log.iter().find(|record| matches!(record.event, Event::MessageFinished { .. })).expect("it").seq;
+    b.finish("c1_0");
+    b.answer("first");
+    b.happen(finished(Trigger::Asked, upto_seq, 110, 20));
+    assert_eq!(malformed(b.session.transcript().map(|message| &**message)), None);
+    assert_eq!(b.session.transcript().len(), 2, "the summary and the answer");
 }
 
 #[test]
@@ -1347,7 +1457,7 @@ fn one_of_each_phase() -> Vec<Bench> {
                 let error = ModelError::new(ModelErrorKind::WindowExceeded, "x");
                 b.record(b.session.failed(1, error, Usage::default(), vec![], 0, 0));
                 if wanted == "compacting" {
-                    b.record(Event::CompactionStarted { trigger: Trigger::Forced });
+                    b.record(Event::CompactionStarted { trigger: Trigger::Forced, focus: None, lost: None });
                 }
             }
             "ending" => b.record(Event::CancelRequested { by: Canceller::User }),
@@ -1361,6 +1471,10 @@ fn one_of_each_phase() -> Vec<Bench> {
 
 fn said(text: &str) -> Event {
     Event::UserSpoke { message: MessageId::from("m"), parts: vec![Part::text(text)], delivery: Delivery::Steer }
+}
+
+fn call_id_of_first() -> CallId {
+    CallId::from("c1_0")
 }
 
 /// One event of every kind, all about the first step's first call.
@@ -1417,15 +1531,19 @@ fn one_of_each_event() -> Vec<Event> {
         Event::CallStarted { call: call_id.clone() },
         Event::CallSettled { call: call_id, outcome: Outcome::ok("x") },
         Event::StepFinished { step: 1 },
-        Event::CompactionStarted { trigger: Trigger::Forced },
+        Event::CompactionStarted { trigger: Trigger::Forced, focus: None, lost: None },
+        Event::WindowLearned { compact_at_tokens: 100 },
+        Event::ContextPruned { calls: vec![call_id_of_first()], tokens_before: 2, tokens_after: 1, suffices: true },
         Event::CompactionFinished {
             trigger: Trigger::Forced,
             upto_seq: 0,
             summary: "s".into(),
             tokens_before: 2,
             tokens_after: 1,
+            note: None,
+            asked: None,
         },
-        Event::CompactionFailed { trigger: Trigger::Forced, error: "x".into() },
+        Event::CompactionFailed { trigger: Trigger::Forced, error: "x".into(), asked: None },
         Event::CancelRequested { by: Canceller::User },
         Event::DeadlinePassed {},
         Event::BudgetShort { step: 1, detail: "it is short".into() },
@@ -1499,13 +1617,19 @@ fn random_event(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
             Event::CallSettled { call: call.id.clone(), outcome: Outcome::ok(format!("{}", dice.u8(..2))) }
         }
         Job::Snapshot(moment) => snapshot(moment),
-        Job::Compact(trigger) if dice.bool() => Event::CompactionFailed { trigger, error: "e".into() },
+        Job::Compact(_) if dice.u8(..3) == 0 => {
+            let calls = vec![call_id_of_first()];
+            Event::ContextPruned { calls, tokens_before: 2, tokens_after: 1, suffices: dice.bool() }
+        }
+        Job::Compact(trigger) if dice.bool() => Event::CompactionFailed { trigger, error: "e".into(), asked: None },
         Job::Compact(trigger) => Event::CompactionFinished {
             trigger,
             upto_seq: bench.log.len() as Seq,
             summary: "a summary of the above".into(),
             tokens_before: 2,
             tokens_after: 1,
+            note: None,
+            asked: None,
         },
     }
 }

@@ -2,6 +2,7 @@
 //! picture of them, are in [`crate::turn`]: each arm there names a method here.
 
 use super::Phase;
+use super::context::{Context, Entry};
 use crate::batch::{Batch, Snapshot};
 use crate::budget::Bound;
 use crate::call::{Outcome, Status};
@@ -73,8 +74,8 @@ pub(super) struct Work {
     pub(super) undone: Vec<Undone>,
     /// A rewind that was begun and has no end on record.
     pub(super) rewinding: Option<(Rewind, String)>,
-    /// Tokens of the conversation as the provider last counted them.
-    pub(super) context_tokens: u64,
+    /// How full the context is, and what is not in the transcript any more.
+    pub(super) context: Context,
     pub(super) turn: TurnWork,
 }
 
@@ -110,12 +111,6 @@ pub(super) struct TurnWork {
     pub(super) snapshot: Option<String>,
     /// Whether files may have changed since the last snapshot.
     pub(super) unsealed: bool,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Entry {
-    pub(super) seq: Seq,
-    pub(super) message: Arc<Message>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -194,8 +189,7 @@ impl Work {
         }
         let is_last = limit == Some(counted + 1) && turn.policy.last_step == LastStep::WrapUp;
         let kind = if is_last { StepKind::WrapUp } else { kind };
-        let full = turn.compact_at_tokens.is_some_and(|at| self.context_tokens >= at);
-        if full && turn.compactions < turn.policy.max_compactions {
+        if self.is_full() {
             return Phase::RoomNeeded(Trigger::Ordinary, AfterCompaction::StartStep(kind));
         }
         Phase::NextStep(kind)
@@ -251,9 +245,7 @@ impl Work {
     /// The model's reply; what is kept of it is taken out of it.
     pub(super) fn accept(&mut self, reply: &mut Reply, seq: Seq) -> Phase {
         self.turn.spent.steps += 1;
-        if reply.usage.total() > 0 {
-            self.context_tokens = reply.usage.total();
-        }
+        self.context.counted(&reply.usage, self.turn.policy.compaction.counts_replies());
         let mut parts = std::mem::take(&mut reply.parts);
         if self.turn.policy.calls_taken == CallsTaken::First {
             let first = parts.iter().position(|part| matches!(part, Part::ToolCall(_)));
@@ -298,8 +290,7 @@ impl Work {
     }
 
     pub(super) fn after_cut_reply(&mut self) -> After {
-        let full = self.turn.compact_at_tokens.is_some_and(|at| self.context_tokens >= at);
-        if full && self.turn.compactions < self.turn.policy.max_compactions {
+        if self.is_full() {
             return After::MakeRoom;
         }
         if self.turn.policy.on_length == OnLength::End {
@@ -375,7 +366,8 @@ impl Work {
         let patience = policy.retry_for(&self.turn.model);
         let may_retry = patience.on.holds(error) && retry::within(patience, error.kind, attempt, self.turn.failures);
         let said = policy.words.model_error(&error.message, self.turn.failures, patience.per_turn);
-        let may_compact = policy.compact_on_error && self.turn.compactions < policy.max_compactions;
+        let may_compact =
+            policy.compact_on_error && policy.compaction.auto && self.turn.compactions < policy.max_compactions;
         if error.kind == ModelErrorKind::WindowExceeded && may_compact {
             return Phase::RoomNeeded(Trigger::Forced, AfterCompaction::AskAgain);
         }
@@ -486,24 +478,6 @@ impl Work {
         }
     }
 
-    pub(super) fn compacted(&mut self, then: AfterCompaction, upto: Seq, summary: &str, tokens_after: u64) -> Phase {
-        self.turn.compactions += 1;
-        self.context_tokens = tokens_after;
-        let kept = self.transcript.iter().position(|entry| entry.seq > upto).unwrap_or(self.transcript.len());
-        let parts = vec![Part::Note { text: summary.to_owned() }];
-        let message = Arc::new(Message::new(Role::User, parts));
-        self.transcript.splice(..kept, [Entry { seq: upto, message }]);
-        self.resume_after_compaction(then)
-    }
-
-    pub(super) fn not_compacted(&mut self, trigger: Trigger, then: AfterCompaction, error: &str) -> Phase {
-        self.turn.compactions += 1;
-        match trigger {
-            Trigger::Ordinary => self.resume_after_compaction(then),
-            Trigger::Forced => Phase::Ending(Ending::new(TurnEnd::ContextLimit, error)),
-        }
-    }
-
     pub(super) fn resume_after_compaction(&self, then: AfterCompaction) -> Phase {
         match then {
             AfterCompaction::AskAgain => Phase::CallingModel { attempt: 1 },
@@ -548,6 +522,7 @@ impl Work {
                 self.workspace.clone_from(workspace);
                 self.parent.clone_from(parent);
             }
+            Event::UserSpoke { message, .. } => self.context.note_words(message, record.seq),
             Event::TitleGiven { title, .. } => self.title = Some(title.clone()).filter(|title| !title.is_empty()),
             Event::WorkspaceMoved { workspace } => {
                 (self.workspace, self.is_new_here) = (workspace.clone(), true);
@@ -601,6 +576,7 @@ impl Work {
     }
 
     pub(super) fn push(&mut self, seq: Seq, message: Message) {
+        self.context.add(&self.turn.model, &message);
         self.transcript.push(Entry { seq, message: Arc::new(message) });
     }
 }
@@ -661,6 +637,11 @@ impl TurnWork {
                 self.spend(&reply.usage, *cost_micros, at_most.as_ref());
             }
             Event::ModelFailed { usage, cost_micros, at_most, .. } => self.spend(usage, *cost_micros, at_most.as_ref()),
+            Event::CompactionStarted { lost, .. } => lost.iter().for_each(|most| self.at_risk.add(most)),
+            Event::CompactionFinished { asked: Some(asked), .. }
+            | Event::CompactionFailed { asked: Some(asked), .. } => {
+                self.spend(&asked.usage, asked.cost_micros, asked.at_most.as_ref());
+            }
             _ => {}
         }
     }

@@ -81,6 +81,9 @@ fn told(entry: &Entry<'_>, when: When<'_>) -> String {
              <div class=\"prose\">{}</div></details>\n",
             prose(summary)
         ),
+        Entry::Pruned { calls } => {
+            format!("<p class=\"aside\">{calls} old outputs above were cleared from what the model reads.</p>\n")
+        }
         Entry::Moved { workspace } => {
             format!("<p class=\"aside\">From here on in <code>{}</code></p>\n", escape(workspace))
         }

@@ -43,6 +43,7 @@ fn told(entry: &Entry<'_>) -> String {
         Entry::Called { call, outcome } => called(call, *outcome),
         Entry::Failed { why } => format!("> The model gave no reply: {}", line(why)),
         Entry::Compacted { summary } => folded("What was before, in short, as the model sees it", summary.trim()),
+        Entry::Pruned { calls } => format!("> {calls} old outputs above were cleared from what the model reads."),
         Entry::Moved { workspace } => format!("> From here on in `{workspace}`."),
         Entry::Rewound { rewind } => format!("> Here {}.", rewound(rewind)),
         Entry::Lost { events } => format!("> {events} events were lost to damage here."),

@@ -83,6 +83,11 @@ pub enum Entry<'r> {
         /// That summary.
         summary: &'r str,
     },
+    /// Old outputs were taken out of what the model reads.
+    Pruned {
+        /// How many.
+        calls: usize,
+    },
     /// The session went on in another folder.
     Moved {
         /// That folder.
@@ -180,6 +185,7 @@ impl<'r> Story<'r> {
                 self.entries.push(Entry::Failed { why: &error.message });
             }
             Event::CompactionFinished { summary, .. } => self.entries.push(Entry::Compacted { summary }),
+            Event::ContextPruned { calls, .. } => self.entries.push(Entry::Pruned { calls: calls.len() }),
             Event::RewindFinished { rewind, .. } => self.rewound(rewind),
             Event::WorkspaceMoved { workspace } => self.entries.push(Entry::Moved { workspace }),
             Event::EventLost {} => match self.entries.last_mut() {

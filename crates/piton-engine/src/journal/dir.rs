@@ -15,6 +15,12 @@ impl SessionDir {
         Self { root: sessions_root.join(session.as_str()) }
     }
 
+    /// The session whose folder this is; `None` where there is none.
+    pub(crate) fn at(root: &Path) -> Option<Self> {
+        let dir = Self { root: root.to_owned() };
+        dir.journal_db().is_file().then_some(dir)
+    }
+
     /// The folder itself.
     pub fn root(&self) -> &Path {
         &self.root

@@ -5,7 +5,7 @@
 use super::error::Fault;
 use super::rows::{self, INLINE_BYTES};
 use piton_core::call::Outcome;
-use piton_core::event::{Decision, Event, Origin, Record, Subject, TitledBy};
+use piton_core::event::{Asked, Decision, Event, Origin, Record, Subject, TitledBy};
 use piton_core::ids::{CallId, Seq, SessionId, TimeMs};
 use piton_core::message::{Part, Usage, prose};
 use rusqlite::{Connection, OptionalExtension, ToSql, Transaction, params};
@@ -30,9 +30,8 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
         Event::SessionStarted { session, workspace, version, parent } => {
             return writer.begin(session, workspace, version, parent.as_ref(), record.at_ms);
         }
-        // Who opens a session to look at it has not worked on it.
+        // Who opens a session to look at it has not worked on it, nor has who names it.
         Event::WriterOpened { .. } | Event::WriterClosed {} | Event::EventLost {} => return Ok(()),
-        // Nor has who names it.
         Event::TitleGiven { title, by } => return writer.titled(title, by),
         Event::WorkspaceMoved { workspace } => writer.run("UPDATE session SET workspace = ?", [workspace])?,
         Event::UserSpoke { parts, .. } => {
@@ -64,14 +63,16 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
         }
         Event::MessageCut { step, parts } => writer.message(Some(*step), "assistant", "interrupted", parts)?,
         Event::ApprovalAsked { subject: Subject::Call(call) } => writer.call(call, "awaiting_approval")?,
-        Event::ApprovalGiven { subject: Subject::Call(call), decision } => match decision {
-            Decision::Approve | Decision::ApproveForSession => writer.call(call, "requested")?,
-            Decision::Deny(_) | Decision::Unattended => writer.call(call, "denied")?,
-        },
+        Event::ApprovalGiven { subject: Subject::Call(call), decision } => {
+            writer.call(call, state_after(decision))?;
+        }
         Event::CallStarted { call } => writer.call(call, "running")?,
         Event::CallSettled { call, outcome } => writer.settled(call, outcome)?,
         Event::TurnEnded { end, .. } => {
             writer.run("UPDATE session SET status = 'idle', last_end = ?", [word(end)])?;
+        }
+        Event::CompactionFinished { asked, .. } | Event::CompactionFailed { asked, .. } => {
+            writer.asked(asked.as_deref())?;
         }
         // For the rest of a turn only: the next one begins with the first of the chain again.
         Event::ModelSwitched { .. }
@@ -85,13 +86,21 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
         | Event::ApprovalGiven { subject: Subject::GoOn(_), .. }
         | Event::StepFinished { .. }
         | Event::CompactionStarted { .. }
-        | Event::CompactionFinished { .. }
-        | Event::CompactionFailed { .. }
+        | Event::WindowLearned { .. }
+        | Event::ContextPruned { .. }
         | Event::CancelRequested { .. }
         | Event::DeadlinePassed {}
         | Event::BudgetShort { .. } => {}
     }
     writer.run("UPDATE session SET updated_ms = ?", [record.at_ms])
+}
+
+/// What a call is in once a person has answered.
+fn state_after(decision: &Decision) -> &'static str {
+    match decision {
+        Decision::Approve | Decision::ApproveForSession => "requested",
+        Decision::Deny(_) | Decision::Unattended => "denied",
+    }
 }
 
 /// The word that one of our enums is in JSON.
@@ -168,6 +177,12 @@ impl Tables<'_> {
             TitledBy::User => Ok(()),
             TitledBy::Model { model, usage, cost_micros } => self.usage(0, 1, Some(model), usage, *cost_micros),
         }
+    }
+
+    /// A model that was asked for a summary.
+    fn asked(&self, asked: Option<&Asked>) -> Result<(), Fault> {
+        let Some(Asked { model, attempts, usage, cost_micros, .. }) = asked else { return Ok(()) };
+        self.usage(0, *attempts, Some(model), usage, *cost_micros)
     }
 
     /// The model is that of the turn where none is named.

@@ -193,6 +193,7 @@ impl Findings<'_> {
     /// Every reply is in the bill of its turn, once.
     fn bill(&mut self, session: &turn::Session) {
         let (mut used, mut billed, mut replies) = (Usage::default(), Usage::default(), HashMap::new());
+        let mut summaries = 0;
         for record in &self.records {
             match &record.event {
                 Event::MessageFinished { step, reply, .. } => {
@@ -200,11 +201,15 @@ impl Findings<'_> {
                     *replies.entry(*step).or_insert(0) += 1;
                 }
                 Event::ModelFailed { usage, .. } => used.add(usage),
+                Event::CompactionFinished { asked: Some(asked), .. } => {
+                    used.add(&asked.usage);
+                    summaries += 1;
+                }
                 Event::TurnEnded { spent, .. } => billed.add(&spent.usage),
                 _ => {}
             }
         }
-        let once = u64::from(session.step()) * USAGE.total();
+        let once = (u64::from(session.step()) + summaries) * USAGE.total();
         if used != billed || used.total() > once || replies.values().any(|times| *times != 1) {
             self.say(format!("$: replies used {used:?}, the turns were billed {billed:?}"));
         }
@@ -225,7 +230,10 @@ impl Findings<'_> {
             self.say(format!("the turns ended {ends:?}"));
         }
         let last = scenario.replies.last().map_or("", |reply| reply.text.as_str());
-        let completed = ends.last() == Some(&piton_core::event::TurnEnd::Completed);
+        if scenario.undoes && !messages.is_empty() {
+            self.say("the turn was taken back, and is there".to_owned());
+        }
+        let completed = !scenario.undoes && ends.last() == Some(&piton_core::event::TurnEnd::Completed);
         if completed && messages.last().is_none_or(|message| message.prose() != last) {
             self.say("the model's last words are not what it said".to_owned());
         }

@@ -5,7 +5,7 @@ use super::machine::Machine;
 use super::model::Simulated;
 use super::scenario::Scenario;
 use super::tools::{self, Rule};
-use piton_core::event::{Decision, Event, Record, Subject};
+use piton_core::event::{Decision, Direction, Event, Record, Subject};
 use piton_core::ids::{Seq, SessionId};
 use piton_core::message::Part;
 use piton_core::permission::Action;
@@ -13,6 +13,8 @@ use piton_core::turn::{self, Job};
 use piton_engine::bus::{Published, Subscription};
 use piton_engine::engine::{Attendance, Engine, EngineError, Resumed, Session, Settings, TurnReport};
 use piton_engine::journal::{self, JournalError};
+use piton_engine::rewind::{RewindError, Scope};
+use piton_tools::snapshot;
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -74,6 +76,7 @@ impl Stage<'_> {
             said: HashSet::new(),
             answered: HashSet::new(),
             has_cancelled: false,
+            has_undone: false,
             waiting: JoinSet::new(),
         };
         recorded.into_iter().for_each(|record| visit.hear(record));
@@ -112,6 +115,12 @@ impl Stage<'_> {
         settings.attendance = Attendance::Attended;
         settings.shares_runtime = false;
         settings.policy.retry.first_ms = 1;
+        settings.policy.compaction.least_freed_percent = 0;
+        if self.scenario.undoes {
+            let options = snapshot::Options { git: None, left_out: Vec::new() };
+            let store = Engine::open(self.machine.root()).snapshots(self.workspace, options);
+            settings.snapshots = Some(Arc::new(store.unwrap()));
+        }
         settings.policy.permission.push("*", if self.scenario.asks { Action::Ask } else { Action::Allow });
         settings
     }
@@ -128,6 +137,7 @@ struct Visit<'s> {
     said: HashSet<&'static str>,
     answered: HashSet<Seq>,
     has_cancelled: bool,
+    has_undone: bool,
     waiting: JoinSet<Result<TurnReport, EngineError>>,
 }
 
@@ -139,6 +149,9 @@ impl Visit<'_> {
             }
             if self.is_done() {
                 return Ok(());
+            }
+            if self.is_time_to_undo() {
+                self.undo().await?;
             }
             tokio::select! {
                 published = self.listening.next() => match published? {
@@ -156,13 +169,44 @@ impl Visit<'_> {
         }
     }
 
+    fn is_time_to_undo(&self) -> bool {
+        let is_over = self.fold.is_at_rest() && self.has_heard("turn_ended") && self.waiting.is_empty();
+        self.scenario.undoes && is_over && !self.has_undone && !self.has_heard("rewind_finished")
+    }
+
+    /// Takes the turn back. An undo that was cut off is ended by whoever opens the session: then there is none left.
+    async fn undo(&mut self) -> Result<(), EngineError> {
+        self.has_undone = true;
+        match self.session.plan_rewind(Direction::Undo, 1, Scope::Both).await {
+            Ok(plan) => match self.session.rewind(plan.rewind).await {
+                Ok(_) => Ok(()),
+                Err(RewindError::Broken(error)) => Err(EngineError::Broken(error)),
+                Err(error) => Err(self.accuse_undo(&error)),
+            },
+            Err(RewindError::NotSoMany { .. }) => Ok(()),
+            Err(RewindError::Broken(error)) => Err(EngineError::Broken(error)),
+            Err(error) => Err(self.accuse_undo(&error)),
+        }
+    }
+
+    fn accuse_undo(&self, error: &RewindError) -> EngineError {
+        if !self.machine.is_off() {
+            self.machine.accuse(format!("the turn cannot be taken back: {error}"));
+        }
+        EngineError::Closed
+    }
+
     fn hear(&mut self, record: Record) {
         let known = self.machine.state().heard.insert(record.seq, record.clone());
         if known.is_some_and(|known| known != record) {
             self.machine.accuse(format!("I4: event {} was heard, and is another now", record.seq));
         }
         self.fold.apply(&record);
+        let is_moved = matches!(&record.event, Event::RewindFinished { rewind, .. } if rewind.to.is_some());
         self.heard.push(record);
+        if is_moved {
+            self.fold = turn::Session::fold(&self.heard);
+        }
     }
 
     /// Says, answers and cancels what is to be said, answered and cancelled by now.
@@ -202,7 +246,8 @@ impl Visit<'_> {
 
     fn is_done(&self) -> bool {
         let all_said = self.scenario.says.iter().all(|say| has_said(&self.heard, say.text));
-        all_said && self.fold.is_at_rest() && self.waiting.is_empty() && self.has_heard("turn_ended")
+        let is_undone = !self.scenario.undoes || self.has_heard("rewind_finished");
+        all_said && is_undone && self.fold.is_at_rest() && self.waiting.is_empty() && self.has_heard("turn_ended")
     }
 }
 

@@ -49,7 +49,11 @@ impl Model for Simulated {
 
 impl Simulated {
     fn events(&self, messages: &[Arc<Message>]) -> Vec<Result<ModelEvent, ModelError>> {
-        let step = messages.iter().filter(|message| message.role == Role::Assistant).count();
+        let step = messages.iter().filter(|message| message.role == Role::Assistant).count() + summed_up(messages);
+        if messages.last().is_some_and(|last| notes(last).any(|note| note.contains("Write the summary"))) {
+            let answer = Answer { text: format!("{DONE}{step}"), ..Answer::default() };
+            return vec![Ok(done(&answer))];
+        }
         let Some(answer) = self.answers.get(step) else {
             self.machine.accuse(format!("the model is asked for step {step} of {}", self.answers.len()));
             return vec![Ok(done(&Answer::default()))];
@@ -65,6 +69,22 @@ impl Simulated {
             None => vec![delta, Ok(done(answer))],
         }
     }
+}
+
+/// How a summary of the simulated model says how many steps it stands for.
+const DONE: &str = "steps done: ";
+
+/// The steps that a summary stands for.
+fn summed_up(messages: &[Arc<Message>]) -> usize {
+    let said = messages.iter().flat_map(|message| notes(message)).find_map(|note| note.split_once(DONE));
+    said.and_then(|(_, rest)| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+fn notes(message: &Message) -> impl Iterator<Item = &str> {
+    message.parts.iter().filter_map(|part| match part {
+        Part::Note { text } => Some(text.as_str()),
+        _ => None,
+    })
 }
 
 fn done(answer: &Answer) -> ModelEvent {

@@ -16,6 +16,8 @@ pub struct Scenario {
     pub(super) cancel_on: Option<&'static str>,
     /// `act` needs a person's word.
     pub(super) asks: bool,
+    /// The turn is taken back when it is over, files too.
+    pub(super) undoes: bool,
     /// How the last turn may end.
     pub(super) ends: &'static [TurnEnd],
 }
@@ -48,6 +50,8 @@ pub fn scenarios(seed: u64) -> Vec<Scenario> {
     let eight: Vec<_> = (0..8).map(|n| act(&format!("of eight {n}"))).collect();
     let made = ("write", json!({"path": "made.txt", "content": "made\n".repeat(dice.usize(1..400))}));
     let read = ("read", json!({"path": "there.txt"}));
+    let short = Answer { text: "done".to_owned(), ..Answer::default() };
+    let made_short = ("write", json!({"path": "made.txt", "content": "made\n"}));
     let two_steps = vec![calls([act("first")]), calls([act("second")]), end.clone()];
     let said = vec![at_once("do it")];
     vec![
@@ -73,6 +77,15 @@ pub fn scenarios(seed: u64) -> Vec<Scenario> {
                 Say { after: Some("call_started"), delivery: Delivery::FollowUp, ..at_once("then this") },
             ],
         ),
+        Scenario::new(
+            "compaction under way",
+            vec![
+                Answer { text: "let me think ".repeat(110), ..calls([act("before")]) },
+                Answer { failures: 1, error: Some(ModelErrorKind::WindowExceeded), ..short.clone() },
+            ],
+            said.clone(),
+        ),
+        Scenario { undoes: true, ..Scenario::new("undo under way", vec![calls([made_short]), short], said.clone()) },
         Scenario {
             cancel_on: Some("call_started"),
             ends: &[TurnEnd::Canceled, TurnEnd::Completed],
@@ -83,12 +96,12 @@ pub fn scenarios(seed: u64) -> Vec<Scenario> {
 
 impl Scenario {
     fn new(name: &'static str, replies: Vec<Answer>, says: Vec<Say>) -> Self {
-        Self { name, replies, says, cancel_on: None, asks: false, ends: &[TurnEnd::Completed] }
+        Self { name, replies, says, cancel_on: None, asks: false, undoes: false, ends: &[TurnEnd::Completed] }
     }
 
     /// What an uninterrupted run leaves in the workspace.
     pub(super) fn made(&self) -> Option<&str> {
-        let mut calls = self.replies.iter().flat_map(|reply| &reply.calls);
+        let mut calls = self.replies.iter().filter(|_| !self.undoes).flat_map(|reply| &reply.calls);
         calls.find_map(|(name, input)| (*name == "write").then(|| input["content"].as_str())?)
     }
 }

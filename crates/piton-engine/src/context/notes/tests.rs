@@ -99,7 +99,15 @@ fn a_folders_instructions_are_given_once_and_again_after_a_compaction() {
     assert_eq!(play.step(StepKind::Ordinary, 0), [""; 0]);
     let trigger = Trigger::Ordinary;
     let summary = "so far".to_owned();
-    play.happens(Event::CompactionFinished { trigger, upto_seq: 3, summary, tokens_before: 9, tokens_after: 1 });
+    play.happens(Event::CompactionFinished {
+        trigger,
+        upto_seq: 3,
+        summary,
+        tokens_before: 9,
+        tokens_after: 1,
+        note: None,
+        asked: None,
+    });
     assert_eq!(play.step(StepKind::WrapUp, 0), [""; 0], "the last step can do nothing with them");
     assert_eq!(play.step(StepKind::Ordinary, 0), ["You are here", "top", "deep"]);
     assert_eq!(play.step(StepKind::Ordinary, 0), [""; 0]);

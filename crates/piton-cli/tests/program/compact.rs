@@ -1,0 +1,47 @@
+//! Room is made between turns: by `piton session compact`, and by `/compact` typed as a task.
+
+use crate::stage::{Ran, Stage};
+use serde_json::json;
+
+fn piton(stage: &Stage, args: &[&str]) -> Ran {
+    Ran::of(stage.piton(args))
+}
+
+#[test]
+fn a_conversation_is_summed_up_shown_changed_and_gone_on_with() {
+    let answer = "as you wish ".repeat(300);
+    let stage = Stage::new(json!([
+        {"text": answer}, {"text": "## Next step\nthe changelog"}, {"text": answer}, {"text": "## Next step\nthe docs"}
+    ]));
+    piton(&stage, &["run", "--yes", "never touch the schema"]).expect_code(0);
+    let id = stage.session_dir().file_name().unwrap().to_str().unwrap().to_owned();
+    let done = piton(&stage, &["session", "compact", &id, "--focus", "the API"]).expect_code(0);
+    assert!(done.stdout.contains("never touch the schema") && done.stdout.contains("the changelog"), "{}", done.stdout);
+    let asked = stage.provider.requests()[1].body.to_string();
+    assert!(asked.contains("dwell on this: the API"), "{asked}");
+    let shown = piton(&stage, &["session", "compact", &id, "--show"]).expect_code(0);
+    assert_eq!(shown.stdout, done.stdout);
+
+    piton(&stage, &["run", "--yes", "--continue", "go on"]).expect_code(0);
+    let sent = stage.provider.requests()[2].body.to_string();
+    assert!(sent.contains("This conversation was compacted") && !sent.contains("as you wish as you"), "{sent}");
+    let typed = piton(&stage, &["run", "--yes", "--continue", "/compact the docs"]).expect_code(0);
+    assert!(typed.stdout.contains("never touch the schema") && typed.stdout.contains("the docs"), "{}", typed.stdout);
+    let bill = piton(&stage, &["session", "cost", &id]).expect_code(0);
+    assert!(bill.stdout.contains("\nsummary  "), "{}", bill.stdout);
+    let story = piton(&stage, &["session", "show", &id]).expect_code(0);
+    assert!(story.stdout.contains("[the model knows what was before by this summary]"), "{}", story.stdout);
+}
+
+#[test]
+fn what_cannot_be_compacted_is_said_and_nothing_changes() {
+    let stage = Stage::new(json!([{"text": "well"}]));
+    let ran = piton(&stage, &["run", "/compact"]).expect_code(1);
+    assert!(ran.stderr.contains("--continue"), "{}", ran.stderr);
+    piton(&stage, &["run", "--yes", "hello"]).expect_code(0);
+    let id = stage.session_dir().file_name().unwrap().to_str().unwrap().to_owned();
+    let ran = piton(&stage, &["session", "compact", &id, "--show"]).expect_code(1);
+    assert!(ran.stderr.contains("was never compacted"), "{}", ran.stderr);
+    let ran = piton(&stage, &["session", "compact", &id, "--summary", "/dev/null"]).expect_code(1);
+    assert!(ran.stderr.contains("is empty"), "{}", ran.stderr);
+}

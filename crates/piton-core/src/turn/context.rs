@@ -1,0 +1,272 @@
+//! How full the context is, and what becomes of it when it is full: the part of the machine that makes room. Which
+//! messages go is planned elsewhere ([`crate::compact`]); here the events about it take effect.
+
+use super::Phase;
+use super::work::{AfterCompaction, Ending, Work, short};
+use crate::call::CallInput;
+use crate::compact::{Dropped, Family, FileUse, of_message, stub};
+use crate::event::{Event, Trigger, TurnEnd};
+use crate::ids::{CallId, MessageId, Seq};
+use crate::message::{Message, Part, Role, Usage};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+/// A message of the transcript, and the event that put it there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// The event.
+    pub seq: Seq,
+    /// The message.
+    pub message: Arc<Message>,
+}
+
+/// How full the context is, and what is not in the transcript any more.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Context {
+    /// Tokens: the provider's count of the last call, and an estimate of what was added since.
+    tokens: u64,
+    /// Whether a provider's count is part of that.
+    is_counted: bool,
+    /// The last message that a summary stands for; 0 where there is none.
+    summed_up_to: Seq,
+    /// What the user said that is not in the transcript any more.
+    words: Vec<Entry>,
+    /// Files of calls that are not in the transcript any more.
+    files: BTreeMap<String, FileUse>,
+    /// Where what the user said is recorded.
+    spoken: HashMap<MessageId, Seq>,
+    /// Where each result is recorded.
+    results: HashMap<CallId, Seq>,
+    /// Calls whose outputs were pruned.
+    pruned: HashSet<CallId>,
+}
+
+impl Context {
+    pub(super) fn counted(&mut self, usage: &Usage, with_reply: bool) {
+        if usage.total() > 0 {
+            (self.tokens, self.is_counted) = (if with_reply { usage.total() } else { usage.input_tokens }, true);
+        }
+    }
+
+    /// A message has joined the transcript. A reply that was counted is part of the count.
+    pub(super) fn add(&mut self, model: &str, message: &Message) {
+        if message.role != Role::Assistant || !self.is_counted {
+            self.tokens = self.tokens.saturating_add(of_message(Family::of(model), message));
+        }
+    }
+
+    pub(super) fn note_result(&mut self, event: &Event, seq: Seq) {
+        if let Event::CallSettled { call, .. } = event {
+            self.results.insert(call.clone(), seq);
+        }
+    }
+
+    pub(super) fn note_words(&mut self, message: &MessageId, seq: Seq) {
+        self.spoken.entry(message.clone()).or_insert(seq);
+    }
+
+    /// What these messages say that must not be forgotten.
+    fn remember(&mut self, entries: &[Entry]) {
+        for entry in entries {
+            if is_of_user(&entry.message) {
+                let seq = entry.message.id.as_ref().and_then(|id| self.spoken.get(id)).copied().unwrap_or(entry.seq);
+                self.words.push(Entry { seq, message: Arc::clone(&entry.message) });
+            }
+            for (path, used) in files_of(entry) {
+                note_file(&mut self.files, path, used);
+            }
+        }
+    }
+}
+
+/// How full the context is, and what a summary would have to say.
+#[derive(Debug, Clone, Copy)]
+pub struct Room<'a> {
+    work: &'a Work,
+}
+
+impl<'a> Room<'a> {
+    pub(super) fn of(work: &'a Work) -> Self {
+        Self { work }
+    }
+
+    /// Tokens of the next request, by the provider's last count and an estimate of what was added since.
+    pub fn used_tokens(&self) -> u64 {
+        self.work.used_tokens()
+    }
+
+    /// From how many on the context counts as full, in the turn under way or the last one.
+    pub fn full_at_tokens(&self) -> Option<u64> {
+        self.work.turn.compact_at_tokens
+    }
+
+    /// The summary that the transcript begins with, and the last event that it stands for.
+    pub fn summary(&self) -> Option<(&'a str, Seq)> {
+        let upto = self.work.context.summed_up_to;
+        let first = self.work.transcript.first().filter(|entry| upto > 0 && entry.seq == upto)?;
+        match first.message.parts.first() {
+            Some(Part::Note { text }) => Some((text, upto)),
+            _ => None,
+        }
+    }
+
+    /// Whether the output of this call was pruned.
+    pub fn is_pruned(&self, call: &CallId) -> bool {
+        self.work.context.pruned.contains(call)
+    }
+
+    /// What a summary must not forget that stands for the first `count` messages.
+    pub fn dropped(&self, count: usize) -> Dropped {
+        let going = &self.work.transcript[..count];
+        let mut all = Context {
+            words: self.work.context.words.clone(),
+            files: self.work.context.files.clone(),
+            spoken: self.work.context.spoken.clone(),
+            ..Context::default()
+        };
+        all.remember(going);
+        Dropped {
+            words: all.words.iter().map(|entry| (entry.seq, entry.message.prose())).collect(),
+            files: all.files.into_iter().collect(),
+            upto: going.last().map_or(0, |entry| entry.seq),
+        }
+    }
+}
+
+impl Work {
+    pub(super) fn used_tokens(&self) -> u64 {
+        let family = Family::of(&self.turn.model);
+        let waiting: u64 = self.waiting.iter().map(|waiting| of_message(family, &waiting.message)).sum();
+        let frame = if self.context.is_counted { 0 } else { self.turn.policy.compaction.frame_tokens };
+        self.context.tokens.saturating_add(waiting).saturating_add(frame)
+    }
+
+    /// Whether room is to be made before anything else, of our own accord.
+    pub(super) fn is_full(&self) -> bool {
+        let turn = &self.turn;
+        let may_compact = turn.policy.compaction.auto && turn.compactions < turn.policy.max_compactions;
+        may_compact && turn.compact_at_tokens.is_some_and(|at| self.used_tokens() >= at)
+    }
+
+    /// It became known how much the model reads.
+    pub(super) fn learn(&mut self, phase: Phase, compact_at_tokens: u64) -> Phase {
+        self.turn.compact_at_tokens = Some(compact_at_tokens);
+        phase
+    }
+
+    /// The next model of the chain is asked, once the conversation fits it.
+    pub(super) fn switched(&mut self, model: &str, compact_at_tokens: Option<u64>) -> Phase {
+        self.turn.switch(model, compact_at_tokens);
+        match self.is_full() {
+            true => Phase::RoomNeeded(Trigger::Ordinary, AfterCompaction::AskAgain),
+            false => self.ask_again(1),
+        }
+    }
+
+    /// Between turns, a person has had the conversation summed up.
+    pub(super) fn sum_up(&mut self, phase: Phase, event: &Event) -> Phase {
+        if matches!(event, Event::CompactionFinished { trigger: Trigger::Asked | Trigger::Edited, .. }) {
+            self.summarised(event);
+        }
+        phase
+    }
+
+    /// Something came of making room.
+    pub(super) fn make_room(&mut self, trigger: Trigger, then: AfterCompaction, event: &Event) -> Phase {
+        self.turn.pay(event);
+        match event {
+            Event::ContextPruned { calls, tokens_after, suffices, .. } => {
+                self.prune(calls);
+                self.context.tokens = *tokens_after;
+                if *suffices { self.resume_after_compaction(then) } else { Phase::Compacting(trigger, then) }
+            }
+            Event::CompactionFinished { tokens_before, tokens_after, .. } => {
+                self.turn.compactions += 1;
+                self.summarised(event);
+                match self.freed_too_little(*tokens_before, *tokens_after) {
+                    Some(detail) => Phase::Ending(Ending::new(TurnEnd::ContextLimit, detail)),
+                    None => self.resume_after_compaction(then),
+                }
+            }
+            Event::CompactionFailed { error, .. } => {
+                self.turn.compactions += 1;
+                match trigger {
+                    Trigger::Forced => Phase::Ending(Ending::new(TurnEnd::ContextLimit, error)),
+                    Trigger::Ordinary | Trigger::Asked | Trigger::Edited => self.resume_after_compaction(then),
+                }
+            }
+            Event::BudgetShort { detail, .. } => Phase::Ending(short(detail)),
+            _ => Phase::Compacting(trigger, then),
+        }
+    }
+
+    fn freed_too_little(&self, before: u64, after: u64) -> Option<String> {
+        let least = u64::from(self.turn.policy.compaction.least_freed_percent);
+        let is_full = self.turn.compact_at_tokens.is_some_and(|at| after >= at);
+        let freed = before.saturating_sub(after);
+        let too_little = u128::from(freed) * 100 < u128::from(before) * u128::from(least);
+        (is_full || too_little).then(|| {
+            format!("making room freed too little: about {after} of {before} tokens are left, and they are needed")
+        })
+    }
+
+    /// A summary stands for the messages up to a place. What is kept never begins with a result: its call would be gone.
+    pub(super) fn summarised(&mut self, event: &Event) {
+        let Event::CompactionFinished { upto_seq, summary, tokens_after, note, .. } = event else { return };
+        let after = self.transcript.iter().position(|entry| entry.seq > *upto_seq).unwrap_or(self.transcript.len());
+        let kept = self.transcript[after..].iter().take_while(|entry| entry.message.role == Role::Tool).count() + after;
+        let mut parts = vec![Part::Note { text: summary.clone() }];
+        parts.extend(note.clone().map(|text| Part::Note { text }));
+        let message = Arc::new(Message::new(Role::User, parts));
+        let going: Vec<Entry> = self.transcript.splice(..kept, [Entry { seq: *upto_seq, message }]).collect();
+        self.context.remember(&going);
+        (self.context.tokens, self.context.summed_up_to) = (*tokens_after, *upto_seq);
+        // What has no results here any more needs no place to name.
+        let calls: HashSet<&CallId> =
+            self.transcript.iter().flat_map(|entry| entry.message.calls()).map(|call| &call.id).collect();
+        self.context.results.retain(|call, _| calls.contains(call));
+        self.context.pruned.retain(|call| calls.contains(call));
+    }
+
+    fn prune(&mut self, calls: &[CallId]) {
+        for entry in &mut self.transcript {
+            let is_meant = |part: &Part| matches!(part, Part::ToolResult { call, .. } if calls.contains(call));
+            if !entry.message.parts.iter().any(is_meant) {
+                continue;
+            }
+            let mut message = Message::clone(&entry.message);
+            for part in &mut message.parts {
+                if let Part::ToolResult { call, tool, outcome } = part
+                    && calls.contains(call)
+                {
+                    let seq = self.context.results.get(call).copied().unwrap_or(entry.seq);
+                    outcome.text = stub(tool, outcome.text.len(), seq);
+                    self.context.pruned.insert(call.clone());
+                }
+            }
+            entry.message = Arc::new(message);
+        }
+    }
+}
+
+/// Whether a person said it.
+fn is_of_user(message: &Message) -> bool {
+    message.role == Role::User && message.id.is_some() && !message.prose().trim().is_empty()
+}
+
+/// The files that the calls of a message name.
+fn files_of(entry: &Entry) -> impl Iterator<Item = (&str, FileUse)> {
+    entry.message.calls().filter_map(|call| {
+        let CallInput::Json(input) = &call.input else { return None };
+        let path = ["path", "file_path", "file"].iter().find_map(|key| input.get(key)?.as_str())?;
+        let changed = matches!(call.name.as_str(), "edit" | "write" | "patch" | "apply_patch" | "multi_edit");
+        let only_looks_around = matches!(call.name.as_str(), "glob" | "grep" | "list" | "ls");
+        (!only_looks_around).then_some((path, FileUse { seq: entry.seq, changed }))
+    })
+}
+
+fn note_file(files: &mut BTreeMap<String, FileUse>, path: &str, used: FileUse) {
+    let known = files.entry(path.to_owned()).or_insert(used);
+    known.changed |= used.changed;
+    known.seq = known.seq.max(used.seq);
+}

@@ -1,0 +1,218 @@
+//! `history`: finds and reads what was said and done before, in the session's own journal. Summaries and stubs name its
+//! events, so that nothing a compaction left out is lost to the model.
+
+use crate::journal::{self, SessionDir};
+use async_trait::async_trait;
+use piton_core::branch::Path;
+use piton_core::call::{CallInput, Outcome, ToolClass, ToolSpec};
+use piton_core::event::{Event, Record};
+use piton_core::ids::{CallId, Seq};
+use piton_core::message::{Part, ToolCall, prose};
+use piton_tools::input::{parse_input, schema_of};
+use piton_tools::tool::{Tool, ToolContext};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::HashMap;
+
+/// The tool.
+#[derive(Debug, Clone, Copy)]
+pub struct History;
+
+const NAME: &str = "history";
+
+/// Events that a search shows.
+const MOST_FOUND: usize = 20;
+/// Bytes of each that are shown, around the words.
+const SHOWN_BYTES: usize = 240;
+/// Bytes of an event that are read at once.
+const READ_BYTES: usize = 24_000;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Input {
+    /// Words to find; all of them must be in an event
+    query: Option<String>,
+    /// An event to read in full, by its number
+    seq: Option<Seq>,
+    /// With seq: the byte to begin at
+    offset: Option<usize>,
+}
+
+#[async_trait]
+impl Tool for History {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: NAME.to_owned(),
+            description: "Finds and reads earlier parts of this conversation, also those that a summary stands for."
+                .to_owned(),
+            schema: schema_of::<Input>(),
+            class: ToolClass::Read,
+        }
+    }
+
+    async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {
+        let input: Input = match parse_input(NAME, &input) {
+            Ok(input) => input,
+            Err(outcome) => return outcome,
+        };
+        let Some(dir) = cx.calls_dir.parent().and_then(SessionDir::at) else {
+            return Outcome::failed("history: this session keeps no journal that could be read");
+        };
+        let own = cx.call.clone();
+        let looked = tokio::task::spawn_blocking(move || look(&input, &dir, &own)).await;
+        looked.unwrap_or_else(|_| Outcome::failed("history: the journal could not be read; this is a bug in Piton"))
+    }
+}
+
+fn look(input: &Input, dir: &SessionDir, own: &CallId) -> Outcome {
+    let records = match journal::read_session(dir) {
+        Ok(records) => records,
+        Err(error) => return Outcome::failed(format!("history: {error}")),
+    };
+    let past = Past::of(&records);
+    match (input.seq, input.query.as_deref().map(str::trim).filter(|query| !query.is_empty())) {
+        (Some(seq), _) => past.read(seq, input.offset.unwrap_or(0)),
+        (None, Some(query)) => past.search(query, own),
+        (None, None) => Outcome::failed("history: say what to look for: `query` with words, or `seq` with a number"),
+    }
+}
+
+/// What of a journal can be found and read: the events that count, where the session is now.
+struct Past<'a> {
+    records: &'a [Record],
+    path: Path,
+    calls: HashMap<&'a CallId, &'a ToolCall>,
+}
+
+impl<'a> Past<'a> {
+    fn of(records: &'a [Record]) -> Self {
+        let mut calls = HashMap::new();
+        for record in records {
+            if let Event::MessageFinished { reply, .. } = &record.event {
+                for part in &reply.parts {
+                    if let Part::ToolCall(call) = part {
+                        calls.insert(&call.id, call);
+                    }
+                }
+            }
+        }
+        Self { records, path: Path::of(records), calls }
+    }
+
+    /// Who speaks in an event, and what; `None` where nothing is said.
+    fn told(&self, record: &Record) -> Option<(String, String)> {
+        let (who, text) = match &record.event {
+            Event::UserSpoke { parts, .. } => ("the user said".to_owned(), prose(parts)),
+            Event::MessageFinished { step, reply, .. } => {
+                let calls = reply.parts.iter().filter_map(|part| match part {
+                    Part::ToolCall(call) => Some(format!("\n→ {} {}", call.name, arguments(call))),
+                    _ => None,
+                });
+                (format!("the model said, step {step}"), prose(&reply.parts) + &calls.collect::<String>())
+            }
+            Event::CallSettled { call, outcome } => {
+                let asked = self.calls.get(call).map(|call| format!("{} {}", call.name, arguments(call)));
+                (format!("result of {}", asked.unwrap_or_else(|| call.to_string())), outcome.text.clone())
+            }
+            Event::CompactionFinished { summary, .. } => ("a summary".to_owned(), summary.clone()),
+            Event::MessageCut { parts, .. } => ("the model said, cut off".to_owned(), prose(parts)),
+            _ => return None,
+        };
+        (!text.trim().is_empty()).then_some((who, text))
+    }
+
+    fn read(&self, seq: Seq, offset: usize) -> Outcome {
+        let place = usize::try_from(seq).unwrap_or(usize::MAX).wrapping_sub(1);
+        let found = self.records.get(place).filter(|record| self.path.contains(record.seq));
+        let Some((who, text)) = found.and_then(|record| self.told(record)) else {
+            let last = self.records.len();
+            return Outcome::failed(format!(
+                "history: event {seq} says nothing that could be read. The events are 1 to {last}; `query` finds those \
+                 that say something"
+            ));
+        };
+        let from = (offset.min(text.len())..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+        let end = text.len().min(from + READ_BYTES);
+        let end = (from..=end).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(from);
+        let more = match text.len() - end {
+            0 => String::new(),
+            left => format!("\n[{left} bytes more: seq {seq}, offset {end}]"),
+        };
+        let title = format!("history event {seq}");
+        Outcome::ok(format!("[event {seq}, {}]\n{}{more}", shortened(&who), &text[from..end])).titled(title)
+    }
+
+    /// The newest events with all of the words. What this tool itself has found before would be found again and again,
+    /// and its own call has the words too.
+    fn search(&self, query: &str, own: &CallId) -> Outcome {
+        let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
+        let mut found = Vec::new();
+        for record in self.records.iter().rev().filter(|record| self.path.contains(record.seq)) {
+            if self.is_about_history(&record.event, own) {
+                continue;
+            }
+            let Some((who, text)) = self.told(record) else { continue };
+            let lower = format!("{who}\n{text}").to_lowercase();
+            if words.iter().all(|word| lower.contains(word.as_str())) {
+                found.push((record.seq, who, text));
+            }
+        }
+        let count = found.len();
+        let title = format!("history {} ({count} found)", shortened(query));
+        if found.is_empty() {
+            return Outcome::ok(format!(
+                "No event has all of these words: {query}. Try fewer of them, or one that was surely written like this."
+            ))
+            .titled(title);
+        }
+        let mut text = String::new();
+        for (seq, who, said) in found.iter().take(MOST_FOUND) {
+            text.push_str(&format!("event {seq}, {}: {}\n", shortened(who), around(said, &words)));
+        }
+        if count > MOST_FOUND {
+            text.push_str(&format!("[{} older events have them too; more words find fewer]\n", count - MOST_FOUND));
+        }
+        text.push_str("[`seq` reads one in full]");
+        Outcome::ok(text).titled(title)
+    }
+
+    fn is_about_history(&self, event: &Event, own: &CallId) -> bool {
+        match event {
+            Event::CallSettled { call, .. } => self.calls.get(call).is_some_and(|call| call.name == NAME),
+            Event::MessageFinished { reply, .. } => {
+                reply.parts.iter().any(|part| matches!(part, Part::ToolCall(call) if call.id == *own))
+            }
+            _ => false,
+        }
+    }
+}
+
+fn arguments(call: &ToolCall) -> String {
+    match &call.input {
+        CallInput::Json(input) => input.to_string(),
+        CallInput::Invalid { raw, .. } => raw.clone(),
+    }
+}
+
+/// One line, not too long.
+fn shortened(text: &str) -> String {
+    const MOST_CHARS: usize = 120;
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(MOST_CHARS) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line,
+    }
+}
+
+/// The text around the rarest of the words, on one line.
+fn around(text: &str, words: &[String]) -> String {
+    let longest = words.iter().max_by_key(|word| word.len());
+    // Where upper and lower case have other lengths, this is near enough.
+    let at = longest.and_then(|word| text.to_lowercase().find(word.as_str())).unwrap_or(0).min(text.len());
+    let from = at.saturating_sub(SHOWN_BYTES / 3);
+    let from = (from..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let to = (from..=text.len().min(from + SHOWN_BYTES)).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(from);
+    let line = text[from..to].split_whitespace().collect::<Vec<_>>().join(" ");
+    let (before, after) = (if from > 0 { "…" } else { "" }, if to < text.len() { "…" } else { "" });
+    format!("{before}{line}{after}")
+}
