@@ -62,7 +62,7 @@ impl Model for Small {
     }
 
     fn limits(&self) -> ModelLimits {
-        ModelLimits { window_tokens: Some(self.window), max_output_tokens: Some(4_000), images: None }
+        ModelLimits { window_tokens: Some(self.window), max_output_tokens: Some(4_000), ..ModelLimits::default() }
     }
 
     fn price(&self) -> Option<Price> {

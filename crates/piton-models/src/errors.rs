@@ -268,7 +268,8 @@ fn kind_by_words(facts: &Facts) -> Option<ModelErrorKind> {
 fn says_too_long(facts: &Facts) -> bool {
     facts.says(WINDOW_WORDS)
         || (facts.says(&["token count", "tokens ("]) && facts.says(&["exceeds the maximum", "exceeds the available"]))
-        || (facts.says(&["token"]) && facts.says(&["exceeds the limit of"]))
+        // A limit of something else is no window.
+        || (facts.says(&["exceeds the limit of"]) && !facts.says(&["character", "byte", "image", "file", "item"]))
 }
 
 /// Whether Google names a limit that holds for a day.

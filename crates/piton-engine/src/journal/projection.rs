@@ -74,7 +74,6 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
         Event::CompactionFinished { asked, .. } | Event::CompactionFailed { asked, .. } => {
             writer.asked(asked.as_deref())?;
         }
-        // For the rest of a turn only: the next one begins with the first of the chain again.
         Event::ModelSwitched { .. }
         | Event::ContextGiven { .. }
         | Event::SnapshotTaken { .. }
