@@ -1,16 +1,17 @@
 //! `piton run`: one prompt, one turn, watched.
 
 use crate::ask::Questions;
-use crate::cli::{Format, RunArgs};
+use crate::cli::{Format, InputFormat, RunArgs};
 use crate::cost;
 use crate::follow::{self, Joined};
 use crate::report;
 use crate::sessions;
 use crate::setup;
+use crate::steer;
 use crate::surroundings::Surroundings;
 use crate::view::{self, TextView};
 use anyhow::{Context, bail};
-use piton_core::event::{Delivery, Event, TurnEnd};
+use piton_core::event::{Delivery, Event, Spent, TurnEnd};
 use piton_core::ids::SessionId;
 use piton_core::message::Part;
 use piton_engine::bus::{Published, Subscription};
@@ -76,6 +77,9 @@ pub(crate) async fn run(args: RunArgs, around: Surroundings) -> anyhow::Result<u
             opened => opened?,
         };
         let at_rest = session.resumed() == Resumed::AtRest;
+        if args.input_format == InputFormat::StreamJson {
+            return steer::steer(session, prompt, shown, &args).await;
+        }
         // Of a new place the model hears with the next message.
         let prompt = prompt.or_else(|| (at_rest || is_moved).then(|| "Go on.".to_owned()));
         let code = turn(session, prompt, shown, &args, attended).await;
@@ -135,6 +139,10 @@ async fn turn(
             session.close().await;
             return Err(error);
         }
+    };
+    let result = match result {
+        Err(error @ EngineError::PromptRefused { .. }) => Ok(refused(&error)),
+        result => result,
     };
     let (id, dir, from) = (session.id().to_string(), session.dir().clone(), session.opened_at());
     let exit_code = |report: &TurnReport| match stopped_by_term {
@@ -313,6 +321,12 @@ impl Stops {
     }
 }
 
+/// The report of a turn that did not begin, since a hook refused what was said.
+pub(crate) fn refused(error: &EngineError) -> TurnReport {
+    let (end, detail) = (TurnEnd::HookStopped, Some(error.to_string()));
+    TurnReport { turn: 0, end, detail, spent: Spent::default(), text: String::new(), checks: vec![], structured: None }
+}
+
 /// The last words, in the form asked for.
 pub(crate) fn finish(shown: &mut Shown, report: &TurnReport, session: &str, code: u8, args: &RunArgs) {
     match shown {
@@ -326,7 +340,7 @@ pub(crate) fn finish(shown: &mut Shown, report: &TurnReport, session: &str, code
             }
         }
         Shown::Json | Shown::StreamJson => {
-            let result = json!({
+            let mut result = json!({
                 "type": "result",
                 "session": session,
                 "turn": report.turn,
@@ -336,6 +350,12 @@ pub(crate) fn finish(shown: &mut Shown, report: &TurnReport, session: &str, code
                 "text": report.text,
                 "spent": report.spent,
             });
+            if !report.checks.is_empty() {
+                result["checks"] = json!(report.checks);
+            }
+            if let Some(structured) = &report.structured {
+                result["structured"] = structured.clone();
+            }
             view::write_stdout(&format!("{result}\n"));
         }
     }
@@ -343,6 +363,10 @@ pub(crate) fn finish(shown: &mut Shown, report: &TurnReport, session: &str, code
 
 /// The task: what was said, what was piped in, or both.
 fn prompt(args: &RunArgs, around: &Surroundings) -> anyhow::Result<Option<String>> {
+    if args.input_format == InputFormat::StreamJson {
+        anyhow::ensure!(args.prompt.as_deref() != Some("-"), "with --input-format stream-json prompts come as JSON lines");
+        return Ok(args.prompt.clone().filter(|prompt| !prompt.trim().is_empty()));
+    }
     let said = args.prompt.as_deref().filter(|prompt| *prompt != "-");
     let wants_stdin = args.prompt.as_deref() == Some("-");
     let piped = match (wants_stdin, around.stdin_is_terminal, said) {
@@ -393,6 +417,9 @@ fn args_resume(args: &RunArgs) -> bool {
 
 /// Whether a person sits there who can be asked.
 fn is_attended(args: &RunArgs, around: &Surroundings) -> bool {
+    if args.input_format == InputFormat::StreamJson {
+        return true;
+    }
     let terminal = around.stdin_is_terminal && around.stderr_is_terminal;
     terminal && args.format == Format::Text && args.prompt.as_deref() != Some("-")
 }

@@ -1,6 +1,7 @@
 //! From what was said to what it means: which model, which rules, which settings.
 
 use crate::cli::RunArgs;
+use crate::hooks;
 use crate::keys;
 use crate::surroundings::Surroundings;
 use crate::view;
@@ -37,6 +38,7 @@ pub(crate) fn config(around: &Surroundings) -> anyhow::Result<Config> {
 fn parsed(text: &str) -> anyhow::Result<Config> {
     let config = Config::parse(text)?;
     config.permission.keys().try_for_each(|tool| known_tool(tool))?;
+    config.hooks.read(true)?;
     for (name, server) in &config.providers {
         known_provider(name, &format!("[providers.{name}]"), server, &config)?;
     }
@@ -73,6 +75,8 @@ pub(crate) async fn settings(
     workspace: &Path,
 ) -> anyhow::Result<Settings> {
     let config = config(around)?;
+    let env = Arc::new(tool_environment(&around.vars, &config));
+    let hooks = hooks::hooks(args, &config, &env, around, workspace)?;
     let said = args.model.as_deref().or(had).or(config.model.as_deref());
     let answers = Answers { options: said_options(args)?, text_tools: args.text_tools };
     let mut models = match said {
@@ -107,7 +111,7 @@ pub(crate) async fn settings(
     settings.titles = titles.transpose().context("in [titles] of the configuration")?;
     settings.fallbacks = models;
     settings.policy = policy;
-    settings.env = Arc::new(tool_environment(&around.vars, &config));
+    (settings.env, settings.hooks) = (env, hooks);
     Ok(settings)
 }
 

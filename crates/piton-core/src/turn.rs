@@ -17,6 +17,8 @@
 //!                      └── no ── AskingToGoOn ◄─┘
 //! ```
 //!
+//! Between `StepOver` and an `Ending` that completes the turn stands `Checking`, where hooks are asked whether it may
+//! end: they may lead back to `NextStep`.
 //! `Held` is `Idle` with messages waiting: after a turn that did not complete, they wait for the user's next word.
 //! `GivenUp` is where a failed call leads when the turn has another model to ask: that one is then called instead.
 //! A cancel or a deadline leads to `Ending` from everywhere, through `RunningTools` where tools must first stop.
@@ -34,6 +36,7 @@ use crate::call::{CallInput, Outcome, Status, ToolClass};
 use crate::event::{
     Delivery, Direction, Event, Moment, Origin, Record, Rewind, Spent, StepKind, Subject, Trigger, TurnEnd,
 };
+use crate::hook::{HookPoint, HookRun};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::limits::Policy;
 use crate::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
@@ -79,6 +82,8 @@ enum Phase {
     RoomNeeded(Trigger, AfterCompaction),
     /// Room is being made.
     Compacting(Trigger, AfterCompaction),
+    /// The model has said all it wanted, and hooks are asked whether the turn may end.
+    Checking,
     /// The turn is over but for the record of it.
     Ending(Ending),
 }
@@ -122,6 +127,11 @@ pub enum Job {
     StopTool(Arc<ToolCall>),
     /// Put the workspace down as it is. Ends in `SnapshotTaken`.
     Snapshot(Moment),
+    /// Ask the hooks whether the turn may end. Ends in `HooksRan`.
+    AskToEnd {
+        /// The session's step.
+        step: u32,
+    },
     /// Make room in the context. Ends in `CompactionFinished` or `CompactionFailed`.
     Compact(Trigger),
 }
@@ -139,6 +149,7 @@ impl Session {
             transcript: Vec::new(),
             heard: HashSet::new(),
             waiting: VecDeque::new(),
+            notes: Vec::new(),
             granted: Vec::new(),
             turns: 0,
             steps: 0,
@@ -206,6 +217,7 @@ impl Session {
             | Phase::BackingOff { .. }
             | Phase::GivenUp { .. }
             | Phase::AskingToGoOn(_)
+            | Phase::Checking
             | Phase::Compacting(..) => None,
         }
     }
@@ -221,6 +233,7 @@ impl Session {
             Phase::RunningTools(batch, _) => batch.wanted(),
             Phase::AskingToGoOn(call) => vec![Job::AskApproval(Subject::GoOn(call.clone()))],
             Phase::Compacting(trigger, _) => vec![Job::Compact(*trigger)],
+            Phase::Checking => vec![Job::AskToEnd { step }],
             Phase::Ending(_) if self.work.turn.unsealed => vec![Job::Snapshot(Moment::After)],
             Phase::Idle
             | Phase::Held
@@ -262,6 +275,7 @@ impl Session {
             Phase::AskingToGoOn(_) => "asking_to_go_on",
             Phase::RoomNeeded(..) => "room_needed",
             Phase::Compacting(..) => "compacting",
+            Phase::Checking => "checking",
             Phase::Ending(_) => "ending",
         }
     }
@@ -341,6 +355,16 @@ impl Session {
     /// What the turn under way, or the last one, has used. Its duration is filled in at its end.
     pub fn spent(&self) -> &Spent {
         &self.work.turn.spent
+    }
+
+    /// What the hooks found that were asked last, in the turn under way or the last one, whether it may end.
+    pub fn evidence(&self) -> &[HookRun] {
+        &self.work.turn.evidence
+    }
+
+    /// How often this hook has sent the model back to work in the turn under way, or the last one.
+    pub fn times_sent_back(&self, hook: &str) -> usize {
+        self.work.turn.sent_back.iter().filter(|by| *by == hook).count()
     }
 
     /// A rewind that was begun and has no end on record: it has to be done again before anything else.
@@ -525,6 +549,7 @@ impl Phase {
                 }
                 work.settle(batch.apply(event), after, record.seq)
             }
+            (phase, event @ Event::HooksRan { .. }) => phase.hooked(work, event, record.seq),
             (StepOver(after), Event::StepFinished { .. }) => work.after_step(after),
             (Stuck(call), Event::ApprovalAsked { subject: Subject::GoOn(_) }) => AskingToGoOn(call),
             (AskingToGoOn(_), Event::ApprovalGiven { subject: Subject::GoOn(_), decision }) => work.go_on(decision),
@@ -570,6 +595,7 @@ impl Phase {
             | Event::SnapshotTaken { .. }
             | Event::CallStarted { .. }
             | Event::CallSettled { .. }
+            | Event::HooksRan { .. }
             | Event::StepFinished { .. }
             | Event::CompactionStarted { .. }
             | Event::CompactionFinished { .. }
@@ -583,6 +609,26 @@ impl Phase {
             | Event::RewindStarted { .. }
             | Event::CancelRequested { .. }
             | Event::DeadlinePassed {} => self,
+        }
+    }
+
+    /// Hooks have run: what they tell the model joins the transcript where nothing stands open in it, and they may end
+    /// the turn or, asked whether it may end, have it go on.
+    fn hooked(self, work: &mut Work, event: &mut Event, seq: Seq) -> Self {
+        let Event::HooksRan { point, runs, notes, sent_back, stopped, .. } = event else { return self };
+        work.notes.append(notes);
+        if let Self::CallingModel { .. } = self {
+            work.push_notes(seq);
+        }
+        if *point == HookPoint::Stop {
+            work.turn.evidence = std::mem::take(runs);
+        }
+        match (self, stopped) {
+            (phase, Some(reason)) => {
+                phase.stop(work, &self::Ending::new(TurnEnd::HookStopped, std::mem::take(reason)), seq)
+            }
+            (Self::Checking, None) if *point == HookPoint::Stop => work.checked(sent_back.take()),
+            (phase, None) => phase,
         }
     }
 
@@ -613,6 +659,7 @@ impl Phase {
             | Self::Stuck(_)
             | Self::AskingToGoOn(_)
             | Self::RoomNeeded(..)
+            | Self::Checking
             | Self::Compacting(..) => Self::Ending(ending.clone()),
             Self::StepOver(After::End(ending)) => Self::StepOver(After::End(ending)),
             Self::StepOver(_) => Self::StepOver(After::End(ending.clone())),

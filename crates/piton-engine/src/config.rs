@@ -1,5 +1,6 @@
 //! The configuration file: what is said in it, read strictly, and what it changes.
 
+use crate::hooks::HookTable;
 use piton_core::limits::Policy;
 use piton_core::permission::{Action, NotARule, Rule};
 use piton_models::options::Options;
@@ -40,6 +41,16 @@ pub struct Config {
     /// Who names sessions.
     #[serde(default)]
     pub titles: Titles,
+    /// Commands that run at points of the loop, by event: the shape of Claude Code's `hooks`.
+    #[serde(default)]
+    pub hooks: HookTable,
+    /// Whether the hooks of Claude Code's settings run too: of `~/.claude/settings.json`, and of the repository's
+    /// `.claude/settings.json` where it is trusted.
+    #[serde(default)]
+    pub claude_hooks: bool,
+    /// What must pass before a turn ends.
+    #[serde(default)]
+    pub check: Checks,
     /// What to do with calls of a tool: `bash = "allow"`. `*` is every tool.
     #[serde(default)]
     pub permission: BTreeMap<String, Action>,
@@ -87,6 +98,19 @@ pub struct Http {
     pub no_proxy: Option<String>,
     /// A file of certificates (PEM) to trust besides those of the machine.
     pub ca_file: Option<String>,
+}
+
+/// The `[check]` table.
+#[derive(Debug, Default, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Checks {
+    /// Commands for `sh`, each of which must pass.
+    #[serde(default)]
+    pub commands: Vec<String>,
+    /// Seconds that each may take; 600 where nothing is said.
+    pub timeout: Option<f64>,
+    /// How often each sends the model back to work in one turn; 3 where nothing is said.
+    pub rounds: Option<usize>,
 }
 
 /// The `[titles]` table.
@@ -177,6 +201,7 @@ impl Config {
             ("max_cost in [limits]", config.limits.max_cost),
             ("first_wait in [retry]", first_wait),
             ("longest_wait in [retry]", longest_wait),
+            ("timeout in [check]", config.check.timeout),
             ("connect_timeout in [http]", connect_timeout),
             ("stall_timeout in [http]", stall_timeout),
             ("keep_alive_timeout in [http]", keep_alive_timeout),

@@ -18,10 +18,16 @@
 //!
 //! This module must not know: which provider, which tool, which front end.
 
+mod hooked;
+
+pub(crate) use self::hooked::Hooked;
+
+use self::hooked::{Gates, Speech};
 use crate::bus::{Bus, Live, Published};
 use crate::control::Server;
 use crate::engine::{Attendance, EngineError, Settings, TurnReport, now_ms};
-use crate::jobs::{self, Done, JobKey, Jobs, Start};
+use crate::hooks::{Gated, Hooks};
+use crate::jobs::{self, Done, JobKey, Jobs, Said, Start};
 use crate::journal::{Journal, JournalError, SessionDir};
 use crate::partial;
 use crate::prompt::{Permit, Prompts};
@@ -31,6 +37,7 @@ use piton_core::call::{Outcome, Status};
 use piton_core::event::{
     Canceller, Decision, Delivery, Direction, Event, Moment, Record, Restore, Rewind, Subject, Verdict,
 };
+use piton_core::hook::HookPoint;
 use piton_core::ids::{CallId, MessageId};
 use piton_core::limits::Policy;
 use piton_core::message::{Part, ToolCall, Usage};
@@ -139,6 +146,8 @@ pub(crate) struct Driver {
     closing: bool,
     /// A command that takes its time; only while nothing else is under way.
     errand: Option<Command>,
+    hooks: Hooks,
+    gates: Gates,
     /// How long the last snapshot took: a short one is taken without a way to another thread and back.
     snapshot_took: Duration,
 }
@@ -171,6 +180,8 @@ impl Driver {
         };
         let runners = settings.runner.clone().map(|command| Runners::new(command, dir.calls(), settings.env.clone()));
         Self {
+            hooks: Hooks::new(&settings.hooks),
+            gates: Gates::new(&session),
             dir,
             door: Door::Shut(commands),
             runners: runners.map(Arc::new),
@@ -228,16 +239,20 @@ impl Driver {
         };
         self.finish_rewind().await?;
         self.recover();
+        if matches!(command, Command::GoOn { .. }) && self.is_to_be_vetted() {
+            self.vet(None);
+        }
         self.obey(command);
         loop {
             self.drop_unwanted();
             self.record_due();
             self.commit().await?;
+            self.show_sights();
             self.start_missing();
             self.open_door();
             self.answer_waiters();
             self.run_errand().await?;
-            if self.closing && !self.session.is_in_turn() {
+            if self.closing && !self.session.is_in_turn() && !self.is_being_watched() {
                 return Ok(());
             }
             tokio::select! {
@@ -253,7 +268,9 @@ impl Driver {
     /// ended is ended.
     fn recover(&mut self) {
         // By the rules it had: what its process asked when it was killed is what would be asked here.
-        drop(self.weigh_call());
+        if self.session.wanted().iter().any(|job| matches!(job, Job::CallModel { .. })) {
+            drop(self.weigh(self.session.step()));
+        }
         if self.session.is_in_turn() {
             let (model, fallbacks) = (self.settings.model.name().to_owned(), self.settings.fallback_names());
             self.record(Event::TurnResumed { model, fallbacks, policy: Box::new(self.policy()) });
@@ -346,13 +363,8 @@ impl Driver {
             Command::Speak { message, from, report, .. } if self.session.has_heard(&message) => {
                 self.wait_for_turn(Waiter { message: Some(message), from, report });
             }
-            Command::Speak { message, mut parts, delivery, from, report } => {
-                if self.session.is_new_here() {
-                    let note = self.settings.environment_note.clone();
-                    parts.splice(0..0, note.map(|text| Part::Note { text }));
-                }
-                self.waiting.push(Waiter { message: Some(message.clone()), from, report });
-                self.record(Event::UserSpoke { message, parts, delivery });
+            Command::Speak { message, parts, delivery, from, report } => {
+                self.speak(Speech { message, parts, delivery, from, report });
             }
             Command::GoOn { report } => self.wait_for_turn(Waiter { message: None, from: Speaker::Host, report }),
             Command::Cancel(by) => self.cancel(by),
@@ -406,7 +418,11 @@ impl Driver {
             }
             Done::BackoffPassed { step } => Event::BackoffPassed { step },
             Done::DeadlinePassed => Event::DeadlinePassed {},
-            Done::Settled { call, outcome } => Event::CallSettled { call, outcome },
+            Done::Settled { call, outcome, hooked } => {
+                hooked.into_iter().for_each(|gated| self.record_hooks(*gated));
+                Event::CallSettled { call, outcome }
+            }
+            Done::Hooked(hooked) => return self.take_hooked(*hooked),
             Done::Snapshot { moment, taken, took } => self.snapshot_taken(moment, taken, took),
         };
         if let Event::MessageFinished { .. } | Event::ModelFailed { .. } = event {
@@ -417,6 +433,9 @@ impl Driver {
     }
 
     fn record(&mut self, event: Event) {
+        if let Event::StepFinished { .. } = event {
+            self.record_watched();
+        }
         let Some(journal) = &mut self.journal else { return };
         let record = Arc::new(journal.stage(now_ms(), event));
         if let Event::CallStarted { call } = &record.event {
@@ -424,6 +443,9 @@ impl Driver {
         }
         self.session.apply(&record);
         self.prompts.hear(&record);
+        if !self.settings.hooks.is_empty() {
+            self.note_sights(&record);
+        }
         if let Some(report) = TurnReport::of(&self.session, &record.event) {
             self.turn_ended(&report);
             self.titling.turn_ended(&self.session, report.end, self.settings.titles.as_ref());
@@ -446,7 +468,7 @@ impl Driver {
             if !self.settings.shares_runtime && self.snapshot_took <= SHORT {
                 self.snapshot_at_once();
             }
-            if let Some(event) = self.session.due(now_ms()) {
+            if let Some(event) = self.session.due(now_ms()).and_then(|due| self.seen_by_hooks(due)) {
                 self.record(event);
             } else if let Some(event) = self.instant_job() {
                 self.record(event);
@@ -488,12 +510,16 @@ impl Driver {
     /// Weighs a model call that is about to be made: the event, if the budget does not cover it.
     fn weigh_call(&mut self) -> Option<Event> {
         let mut wanted = self.session.wanted().into_iter().filter(|job| !self.jobs.is_running(&JobKey::of(job)));
-        let step = wanted.find_map(|job| match job {
-            Job::CallModel { step, .. } => Some(step),
+        let (step, attempt) = wanted.find_map(|job| match job {
+            Job::CallModel { step, attempt } => Some((step, attempt)),
             _ => None,
         })?;
-        let model = Arc::clone(self.model());
-        match self.prompts.permit(&self.session, &self.frame, &*model) {
+        if self.is_unseen(step, attempt) { None } else { self.weigh(step) }
+    }
+
+    fn weigh(&mut self, step: u32) -> Option<Event> {
+        let (model, frame) = (Arc::clone(self.model()), self.frame().clone());
+        match self.prompts.permit(&self.session, &frame, &*model) {
             Permit::Granted(most) => {
                 self.reply_cap = most;
                 None
@@ -517,7 +543,11 @@ impl Driver {
                 let model = self.session.fallbacks().next()?.to_owned();
                 Some(Event::ModelSwitched { step: self.session.step(), model, reason, compact_at_tokens: None })
             }
+            Job::JudgeCall(_) if self.hooks.want(HookPoint::BeforeTool) => None,
             Job::JudgeCall(call) => Some(self.judge(&call)),
+            Job::AskToEnd { .. } if self.hooks.want(HookPoint::Stop) => None,
+            Job::AskToEnd { step } => Some(Gated::new(HookPoint::Stop).event(step)),
+            Job::AskApproval(subject) if self.is_to_be_asked(&subject) => None,
             Job::AskApproval(subject) => self.answer_without_asking(subject),
             Job::Compact(trigger) => Some(Event::CompactionFailed {
                 trigger,
@@ -555,8 +585,9 @@ impl Driver {
     }
 
     fn judge(&self, call: &ToolCall) -> Event {
-        let Some(tool) = self.settings.tools.get(&call.name) else {
-            let names: Vec<String> = self.settings.tools.specs().iter().map(|spec| spec.name.clone()).collect();
+        let is_on_offer = self.frame().tools.iter().any(|spec| spec.name == call.name);
+        let Some(tool) = self.settings.tools.get(&call.name).filter(|_| is_on_offer) else {
+            let names: Vec<String> = self.frame().tools.iter().map(|spec| spec.name.clone()).collect();
             let text = format!("There is no tool `{}`. The tools are: {}.", call.name, names.join(", "));
             let class = piton_core::call::ToolClass::Read;
             return Event::CallRequested { call: call.id.clone(), input: None, class, verdict: Verdict::Refuse(text) };
@@ -571,8 +602,15 @@ impl Driver {
     }
 
     fn start_missing(&mut self) {
+        let is_watched = self.is_being_watched();
         for job in self.session.wanted() {
             let key = JobKey::of(&job);
+            if !matches!(job, Job::StopTool(_)) && (is_watched || self.jobs.is_running(&key)) {
+                continue;
+            }
+            if !self.hooks.is_empty() && self.hooks_stand_before(&job) {
+                continue;
+            }
             match job {
                 Job::StopTool(call) => {
                     if !self.jobs.is_running(&key) {
@@ -580,7 +618,6 @@ impl Driver {
                     }
                     self.jobs.cancel(&key);
                 }
-                _ if self.jobs.is_running(&key) => {}
                 Job::CallModel { step, attempt } => self.call_model(step, attempt),
                 Job::Wait { step, until_ms } => self.jobs.wait(step, until_ms),
                 Job::WatchDeadline { at_ms } => self.jobs.watch_deadline(at_ms),
@@ -590,6 +627,7 @@ impl Driver {
                 | Job::SwitchModel { .. }
                 | Job::JudgeCall(_)
                 | Job::AskApproval(_)
+                | Job::AskToEnd { .. }
                 | Job::Compact(_) => {}
             }
         }
@@ -597,7 +635,8 @@ impl Driver {
 
     /// The rules of a turn that starts or goes on here.
     fn policy(&self) -> Policy {
-        Policy { snapshots: self.settings.snapshots.is_some(), ..self.settings.policy.clone() }
+        let (snapshots, stop_hooks) = (self.settings.snapshots.is_some(), self.hooks.want(HookPoint::Stop));
+        Policy { snapshots, stop_hooks, ..self.settings.policy.clone() }
     }
 
     /// The model whose turn it is.
@@ -609,10 +648,11 @@ impl Driver {
     fn call_model(&mut self, step: u32, attempt: u32) {
         let model = self.model().clone();
         let name = model.name().split_once('/').map_or(model.name(), |(_, name)| name).to_owned();
-        let mut request = request::build(&self.session, &self.frame, &name);
+        let mut request = request::build(&self.session, self.frame(), &name);
         request.max_output_tokens = self.reply_cap;
-        let partial = partial::Partial::new(step, attempt, Some(self.dir.partial()));
-        self.jobs.call_model(step, attempt, model.stream(request), partial, self.bus.clone());
+        let said = Said::new(partial::Partial::new(step, attempt, Some(self.dir.partial())), self.bus.clone());
+        let said = if self.hooks.is_empty() { said } else { said.seen_by(&self.hooks, self.hook_context()) };
+        self.jobs.call_model(step, attempt, model.stream(request), said);
     }
 
     fn start_tool(&mut self, call: &Arc<ToolCall>) {
@@ -635,7 +675,8 @@ impl Driver {
             Start::Elsewhere { before: self.settings.snapshots.clone().zip(before) }
         };
         let cut = self.session.policy().output_cut;
-        self.jobs.run_tool(call.clone(), tool, context, cut, start);
+        let hooks = self.hooks.want(HookPoint::AfterTool).then(|| (self.hooks.clone(), self.hook_context()));
+        self.jobs.run_tool(call.clone(), tool, context, cut, start, hooks);
     }
 
     fn output_sink(&self, call: &CallId) -> OutputSink {
@@ -681,7 +722,8 @@ impl Driver {
             }
         }
         if self.leaving_when_answered {
-            self.closing |= !self.waiting.iter().any(|waiter| matches!(waiter.from, Speaker::Host));
+            let is_host = |waiter: &Waiter| matches!(waiter.from, Speaker::Host);
+            self.closing |= !self.waiting.iter().any(is_host) && !self.is_vetting();
         }
     }
 
@@ -689,6 +731,9 @@ impl Driver {
     fn answer_waiters(&mut self) {
         for waiter in &mut self.waiting {
             waiter.from.tell_durable();
+        }
+        if self.is_being_watched() {
+            return;
         }
         for (mut waiter, report) in self.ended.drain(..) {
             waiter.from.tell_durable();
@@ -721,6 +766,9 @@ impl Driver {
         }
         if let Some(title) = self.titling.last().await {
             self.record(title);
+        }
+        if !self.hooks.is_empty() {
+            self.say_goodbye().await;
         }
         let Some(journal) = self.journal.take() else { return };
         // Best effort: what was committed before is safe in any case.

@@ -5,6 +5,7 @@
 
 use crate::bus::{Bus, Subscription};
 use crate::driver::{Command, Driver, Setup, Speaker};
+use crate::hooks::{CheckRun, Hook, STRUCTURED};
 use crate::index::{Index, IndexError};
 use crate::journal::{Journal, JournalError, Opening, SessionDir};
 use crate::prompt::Prompts;
@@ -62,6 +63,8 @@ pub struct Settings {
     pub snapshots: Option<Arc<Snapshots>>,
     /// Who names a session when its first turn is over; without one, nobody is asked and the first prompt's words do.
     pub titles: Option<Arc<dyn Model>>,
+    /// What watches the loop and may change what it does, in order.
+    pub hooks: Vec<Arc<dyn Hook>>,
     /// Words in front of the first message in a workspace, for the model only.
     pub environment_note: Option<String>,
 }
@@ -110,6 +113,12 @@ pub struct TurnReport {
     pub spent: Spent,
     /// The model's last words; empty if it said none.
     pub text: String,
+    /// The checks that were run last before it ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<CheckRun>,
+    /// The answer as a schema wanted it, where one was given and it fits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured: Option<serde_json::Value>,
 }
 
 impl TurnReport {
@@ -117,7 +126,10 @@ impl TurnReport {
     pub fn of(session: &turn::Session, event: &Event) -> Option<Self> {
         let Event::TurnEnded { turn, end, detail, spent } = event else { return None };
         let text = last_words(session);
-        Some(Self { turn: *turn, end: *end, detail: detail.clone(), spent: *spent, text })
+        let evidence = || session.evidence().iter().filter_map(|run| run.evidence.as_ref());
+        let checks = evidence().filter_map(CheckRun::of).collect();
+        let structured = evidence().find_map(|found| found.get(STRUCTURED)).cloned();
+        Some(Self { turn: *turn, end: *end, detail: detail.clone(), spent: *spent, text, checks, structured })
     }
 }
 
@@ -133,6 +145,14 @@ pub enum EngineError {
     /// The driver is gone: the session was closed.
     #[error("the session is closed")]
     Closed,
+    /// A hook refused what was said. It is not on record.
+    #[error("{}: {reason}", if hook.is_empty() { "the prompt was refused".to_owned() } else { format!("the hook {hook} refused the prompt") })]
+    PromptRefused {
+        /// Its name.
+        hook: String,
+        /// What it says.
+        reason: String,
+    },
     /// There is no turn to go on with.
     #[error("the session is at rest: there is no turn to go on with")]
     AtRest,
@@ -154,6 +174,7 @@ impl Settings {
             shares_runtime: true,
             snapshots: None,
             titles: None,
+            hooks: Vec::new(),
             environment_note: None,
         }
     }
@@ -425,7 +446,7 @@ fn remember_file(record: &Record, ledger: &FileLedger) {
 }
 
 /// What the model said last, if it spoke after the user did. A reply that was cut and continued is one.
-fn last_words(session: &turn::Session) -> String {
+pub(crate) fn last_words(session: &turn::Session) -> String {
     let messages: Vec<&Arc<Message>> = session.transcript().collect();
     let mut backwards = messages.iter().rev().skip_while(|message| message.role == Role::Tool).peekable();
     let mut text = String::new();

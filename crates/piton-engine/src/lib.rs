@@ -6,6 +6,7 @@
 pub mod engine;
 mod driver;
 mod jobs;
+pub mod hooks;
 mod prompt;
 mod partial;
 mod titles;

@@ -9,6 +9,7 @@ use crate::event::{
     Canceller, Decision, Delivery, Direction, Event, Origin, Record, Restore, Rewind, Spent, StepKind, Subject,
     Trigger, TurnEnd,
 };
+use crate::hook::HookRun;
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::limits::{LastStep, MAX_CUT_REPLIES, Policy};
 use crate::message::{FinishReason, Message, Part, Role, Usage};
@@ -60,6 +61,8 @@ pub(super) struct Work {
     pub(super) transcript: Vec<Entry>,
     pub(super) heard: HashSet<MessageId>,
     pub(super) waiting: VecDeque<Waiting>,
+    /// What hooks tell the model at the next step's beginning.
+    pub(super) notes: Vec<String>,
     /// Tools the user approved for the whole session.
     pub(super) granted: Vec<String>,
     pub(super) turns: u32,
@@ -96,6 +99,10 @@ pub(super) struct TurnWork {
     /// Tools that were refused because nobody was there to approve them.
     pub(super) unattended: Vec<String>,
     pub(super) recent: Vec<Seen>,
+    /// The hooks that have sent the model back to work, once for each time.
+    pub(super) sent_back: Vec<String>,
+    /// What the hooks found that were asked last whether the turn may end.
+    pub(super) evidence: Vec<HookRun>,
     /// The workspace before the newest step that may have changed it.
     pub(super) snapshot: Option<String>,
     /// Whether files may have changed since the last snapshot.
@@ -150,6 +157,8 @@ impl Work {
         self.waiting.push_back(Waiting { message, delivery, spoken, is_first_here });
         match phase {
             Phase::Idle | Phase::Held => Phase::Due,
+            // What is found out now would be of yesterday.
+            Phase::Checking if delivery == Delivery::Steer => self.next_step(StepKind::Ordinary),
             busy => busy,
         }
     }
@@ -214,6 +223,7 @@ impl Work {
         for waiting in steering {
             self.push(seq, waiting.message);
         }
+        self.push_notes(seq);
         if let Some(text) = note {
             let parts = vec![Part::Note { text: text.to_owned() }];
             self.push(seq, Message::new(Role::User, parts));
@@ -387,7 +397,28 @@ impl Work {
                 None => self.next_step(StepKind::Ordinary),
             },
             After::Answered if self.has_steering() => self.next_step(StepKind::Ordinary),
-            After::Answered => Phase::Ending(self.turn.answered()),
+            After::Answered => match self.turn.answered() {
+                Ending { end: TurnEnd::Completed, .. } if self.turn.policy.stop_hooks => Phase::Checking,
+                ending => Phase::Ending(ending),
+            },
+        }
+    }
+
+    /// The hooks have said whether the turn may end.
+    pub(super) fn checked(&mut self, sent_back: Option<String>) -> Phase {
+        let must_go_on = sent_back.is_some() || self.has_steering();
+        self.turn.sent_back.extend(sent_back);
+        match must_go_on {
+            true => self.next_step(StepKind::Ordinary),
+            false => Phase::Ending(self.turn.answered()),
+        }
+    }
+
+    /// What hooks tell the model, as a message of its own.
+    pub(super) fn push_notes(&mut self, seq: Seq) {
+        let notes: Vec<Part> = self.notes.drain(..).map(|text| Part::Note { text }).collect();
+        if !notes.is_empty() {
+            self.push(seq, Message::new(Role::User, notes));
         }
     }
 
@@ -590,6 +621,8 @@ impl TurnWork {
             denials_in_a_row: 0,
             unattended: Vec::new(),
             recent: Vec::new(),
+            sent_back: Vec::new(),
+            evidence: Vec::new(),
             snapshot: None,
             unsealed: false,
         }
