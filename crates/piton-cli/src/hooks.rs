@@ -25,7 +25,7 @@ pub(crate) fn hooks(
     workspace: &Path,
 ) -> anyhow::Result<Vec<Arc<dyn Hook>>> {
     let mut handlers = config.hooks.read(true).context("in the configuration")?.handlers;
-    if config.claude_hooks {
+    if config.claude.hooks {
         if let Some(home) = around.var("HOME") {
             let file = Path::new(home).join(".claude/settings.json");
             if let Some((table, _)) = settings(&file)? {

@@ -364,7 +364,10 @@ pub(crate) fn finish(shown: &mut Shown, report: &TurnReport, session: &str, code
 /// The task: what was said, what was piped in, or both.
 fn prompt(args: &RunArgs, around: &Surroundings) -> anyhow::Result<Option<String>> {
     if args.input_format == InputFormat::StreamJson {
-        anyhow::ensure!(args.prompt.as_deref() != Some("-"), "with --input-format stream-json prompts come as JSON lines");
+        anyhow::ensure!(
+            args.prompt.as_deref() != Some("-"),
+            "with --input-format stream-json prompts come as JSON lines"
+        );
         return Ok(args.prompt.clone().filter(|prompt| !prompt.trim().is_empty()));
     }
     let said = args.prompt.as_deref().filter(|prompt| *prompt != "-");

@@ -115,8 +115,7 @@ struct Steering<'a> {
 pub(crate) async fn steer(session: Session, first: Option<String>, shown: Shown, args: &RunArgs) -> anyhow::Result<u8> {
     let input = Some(read_lines());
     let asking = FuturesUnordered::new();
-    let mut steering =
-        Steering { session, shown, args, asking, open: Vec::new(), input, lines: 0, told: 0, code: 0 };
+    let mut steering = Steering { session, shown, args, asking, open: Vec::new(), input, lines: 0, told: 0, code: 0 };
     match first {
         Some(text) => steering.say(text, When::Steer),
         None if steering.session.resumed() == Resumed::MidTurn => {
@@ -285,7 +284,8 @@ mod tests {
         let say = |text: &str, when| Ok(Line::Say { text: text.to_owned(), when });
         assert_eq!(Line::parse(r#"{"do":"prompt","text":"a"}"#), say("a", When::Steer));
         assert_eq!(Line::parse(r#"{"do":"prompt","text":"a","delivery":"interrupt"}"#), say("a", When::Interrupt));
-        let theirs = r#"{"type":"user","message":{"role":"user","content":[{"type":"text","text":"a"}]},"session_id":""}"#;
+        let theirs =
+            r#"{"type":"user","message":{"role":"user","content":[{"type":"text","text":"a"}]},"session_id":""}"#;
         assert_eq!(Line::parse(theirs), say("a", When::Steer));
         assert_eq!(Line::parse(r#"{"do":"cancel"}"#), Ok(Line::Cancel));
         let answer = r#"{"do":"answer","subject":{"call":"c1_0"},"decision":{"deny":"no"}}"#;

@@ -341,9 +341,7 @@ impl TextView {
             (HookEnd::Ok, true, false) => (DIM, detail),
             (HookEnd::Ok, false, false) => (DIM, format!("{did}: {detail}")),
             (HookEnd::Failed, ..) => (YELLOW, format!("failed: {}", clean(run.detail.as_deref().unwrap_or_default()))),
-            (HookEnd::TimedOut | HookEnd::Panicked, ..) => {
-                (YELLOW, clean(run.detail.as_deref().unwrap_or_default()))
-            }
+            (HookEnd::TimedOut | HookEnd::Panicked, ..) => (YELLOW, clean(run.detail.as_deref().unwrap_or_default())),
         };
         self.aside(&format!("{style}hook {name}: {words}{style:#}"));
     }

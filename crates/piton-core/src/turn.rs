@@ -28,6 +28,8 @@
 
 mod work;
 
+pub use self::work::CONTINUE_NOTE;
+
 use self::work::{After, AfterCompaction, Ending, TurnWork, Work, canceled, has_substance, short};
 use crate::batch::Batch;
 use crate::branch::Path;

@@ -44,10 +44,9 @@ pub struct Config {
     /// Commands that run at points of the loop, by event: the shape of Claude Code's `hooks`.
     #[serde(default)]
     pub hooks: HookTable,
-    /// Whether the hooks of Claude Code's settings run too: of `~/.claude/settings.json`, and of the repository's
-    /// `.claude/settings.json` where it is trusted.
+    /// What is taken over from Claude Code.
     #[serde(default)]
-    pub claude_hooks: bool,
+    pub claude: Claude,
     /// What must pass before a turn ends.
     #[serde(default)]
     pub check: Checks,
@@ -98,6 +97,16 @@ pub struct Http {
     pub no_proxy: Option<String>,
     /// A file of certificates (PEM) to trust besides those of the machine.
     pub ca_file: Option<String>,
+}
+
+/// The `[claude]` table.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claude {
+    /// Whether the hooks of its settings run too: of `~/.claude/settings.json`, and of the repository's
+    /// `.claude/settings.json` where it is trusted.
+    #[serde(default)]
+    pub hooks: bool,
 }
 
 /// The `[check]` table.

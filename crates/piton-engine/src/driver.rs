@@ -549,6 +549,7 @@ impl Driver {
             Job::AskToEnd { step } => Some(Gated::new(HookPoint::Stop).event(step)),
             Job::AskApproval(subject) if self.is_to_be_asked(&subject) => None,
             Job::AskApproval(subject) => self.answer_without_asking(subject),
+            Job::Compact(_) if self.is_to_be_announced() => None,
             Job::Compact(trigger) => Some(Event::CompactionFailed {
                 trigger,
                 error: "the conversation no longer fits the model's window".to_owned(),

@@ -449,11 +449,18 @@ fn remember_file(record: &Record, ledger: &FileLedger) {
 pub(crate) fn last_words(session: &turn::Session) -> String {
     let messages: Vec<&Arc<Message>> = session.transcript().collect();
     let mut backwards = messages.iter().rev().skip_while(|message| message.role == Role::Tool).peekable();
+    let goes_on = |message: &Message| {
+        message.parts.iter().any(|part| matches!(part, Part::Note { text } if text == turn::CONTINUE_NOTE))
+    };
     let mut text = String::new();
     while let Some(reply) = backwards.next_if(|message| message.role == Role::Assistant) {
         text.insert_str(0, &reply.prose());
-        // Between the pieces stands a note of ours, which has no id.
-        if backwards.next_if(|message| message.role == Role::User && message.id.is_none()).is_none() {
+        // Between the pieces stand notes of ours, which have no id.
+        let mut is_continued = false;
+        while let Some(note) = backwards.next_if(|message| message.role == Role::User && message.id.is_none()) {
+            is_continued |= goes_on(note);
+        }
+        if !is_continued {
             break;
         }
     }

@@ -31,7 +31,7 @@ pub(crate) use runner::{Gated, Hooks, Sight};
 pub(crate) use schema::STRUCTURED;
 pub use schema::{OutputSchema, SchemaError};
 pub use settings::{HookTable, Matcher, ReadHooks, SettingsError};
-pub use trust::{TrustedHooks, Trust};
+pub use trust::{Trust, TrustedHooks};
 
 use async_trait::async_trait;
 use piton_core::call::{Outcome, ToolSpec};

@@ -8,6 +8,7 @@ use crate::partial::Partial;
 use futures_util::StreamExt;
 use piton_core::call::{Outcome, Status};
 use piton_core::event::{Moment, Subject};
+use piton_core::hook::HookPoint;
 use piton_core::ids::{CallId, TimeMs};
 use piton_core::message::{Part, ToolCall};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, ModelEvent, Reply};
@@ -48,6 +49,8 @@ pub(crate) enum JobKey {
     Answered(CallId),
     /// Letting hooks see what somebody says.
     Vet,
+    /// Letting hooks see that the context is about to be compacted.
+    BeforeCompaction,
     /// Letting hooks see what happened.
     Watch,
     /// Anything that takes no time.
@@ -133,7 +136,7 @@ impl JobKey {
 
     /// Whether it goes on whatever the session wants.
     fn is_beside_the_turn(&self) -> bool {
-        matches!(self, Self::Answered(_) | Self::Vet | Self::Watch)
+        matches!(self, Self::Answered(_) | Self::Vet | Self::BeforeCompaction | Self::Watch)
     }
 }
 
@@ -279,8 +282,24 @@ pub(crate) enum Start {
 }
 
 /// Listens to a model until it has replied or failed.
-async fn listen(step: u32, attempt: u32, mut stream: ModelStream, said: Said) -> Done {
+async fn listen(step: u32, attempt: u32, stream: ModelStream, said: Said) -> Done {
+    let chunks = Chunks::default();
+    match &said.hooks {
+        Some((hooks, _)) if hooks.want(HookPoint::Chunk) => {
+            let pieces = chunks.clone();
+            let sink = move |chunk: &str| lock(&pieces).push(chunk.to_owned());
+            piton_models::chunks::seen_by(Arc::new(sink), listen_to(step, attempt, stream, said, chunks)).await
+        }
+        _ => listen_to(step, attempt, stream, said, chunks).await,
+    }
+}
+
+/// Raw pieces of an answer that hooks have not seen yet.
+type Chunks = Arc<Mutex<Vec<String>>>;
+
+async fn listen_to(step: u32, attempt: u32, mut stream: ModelStream, said: Said, chunks: Chunks) -> Done {
     let Said { partial: said, bus, hooks } = said;
+    let request: Arc<str> = format!("req_{step}_{attempt}").into();
     let mut heard = Instant::now();
     let mut silent_until = heard + SILENCE;
     loop {
@@ -288,6 +307,12 @@ async fn listen(step: u32, attempt: u32, mut stream: ModelStream, said: Said) ->
         let event = tokio::time::timeout_at(wake.into(), stream.next()).await;
         if lock(&said).flush_at().is_some_and(|at| at <= Instant::now()) {
             lock(&said).flush();
+        }
+        if let Some((hooks, cx)) = &hooks {
+            let new = std::mem::take(&mut *lock(&chunks));
+            for chunk in new {
+                hooks.see(cx, Sight::Chunk { request: Arc::clone(&request), chunk }).await;
+            }
         }
         match event {
             Ok(Some(Ok(ModelEvent::Delta(delta)))) => {
@@ -320,13 +345,7 @@ fn failed(attempt: u32, error: ModelError, said: &Mutex<Partial>) -> Done {
     Done::ModelFailed { attempt, error, abandoned: lock(said).parts() }
 }
 
-async fn run(
-    call: &ToolCall,
-    tool: Arc<dyn Tool>,
-    context: &ToolContext,
-    cut: OutputCut,
-    start: Start,
-) -> Outcome {
+async fn run(call: &ToolCall, tool: Arc<dyn Tool>, context: &ToolContext, cut: OutputCut, start: Start) -> Outcome {
     let began = Instant::now();
     let input = match &call.input {
         piton_core::call::CallInput::Json(value) => value.clone(),
@@ -409,6 +428,7 @@ fn broken(key: &JobKey, error: &JoinError) -> Option<Done> {
         | JobKey::End { .. }
         | JobKey::Answered(_)
         | JobKey::Vet
+        | JobKey::BeforeCompaction
         | JobKey::Watch
         | JobKey::Instant => None,
     }
@@ -418,6 +438,6 @@ async fn sleep_until(at_ms: TimeMs) {
     tokio::time::sleep(Duration::from_millis(at_ms.saturating_sub(now_ms()))).await;
 }
 
-fn lock(said: &Mutex<Partial>) -> std::sync::MutexGuard<'_, Partial> {
+fn lock<T>(said: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     said.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -14,10 +14,14 @@ use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::limits::{LastStep, MAX_CUT_REPLIES, Policy};
 use crate::message::{FinishReason, Message, Part, Role, Usage};
 use crate::model::{ModelError, ModelErrorKind, Reply};
-use crate::progress::{self, Compare, Seen};
+use crate::progress::{self, Circle, Compare, Seen};
 use crate::retry;
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
+
+/// What the model is told when its reply was cut at the output limit.
+pub const CONTINUE_NOTE: &str =
+    "Your last reply was cut at the output limit. Go on exactly where it stopped; do not repeat it.";
 
 /// What follows a step.
 #[derive(Debug, Clone, PartialEq)]
@@ -205,10 +209,7 @@ impl Work {
                  not, and what should come next."
                     .to_owned(),
             ),
-            StepKind::Continue => Some(
-                "Your last reply was cut at the output limit. Go on exactly where it stopped; do not repeat it."
-                    .to_owned(),
-            ),
+            StepKind::Continue => Some(CONTINUE_NOTE.to_owned()),
         };
         Event::StepStarted { step: self.steps + 1, kind, note }
     }
@@ -424,9 +425,7 @@ impl Work {
 
     /// The newest call, if it is one repetition too many.
     pub(super) fn repeated_call(&self) -> Option<CallId> {
-        if !progress::is_stuck(self.turn.policy.no_progress, &self.turn.recent) {
-            return None;
-        }
+        progress::circle(self.turn.policy.no_progress, &self.turn.recent)?;
         self.transcript.last()?.message.parts.iter().rev().find_map(|part| match part {
             Part::ToolResult { call, .. } => Some(call.clone()),
             Part::Text { .. } | Part::Reasoning { .. } | Part::ToolCall(_) | Part::Note { .. } | Part::Image { .. } => {
@@ -436,12 +435,16 @@ impl Work {
     }
 
     pub(super) fn go_on(&mut self, decision: &Decision) -> Phase {
+        let circle = progress::circle(self.turn.policy.no_progress, &self.turn.recent);
         self.turn.recent.clear();
         match decision {
             Decision::Approve | Decision::ApproveForSession => self.next_step(StepKind::Ordinary),
             Decision::Deny(_) | Decision::Unattended => {
                 let repeats = self.turn.policy.no_progress.repeats;
-                let detail = format!("the same call with the same result {repeats} times in a row");
+                let detail = match circle {
+                    Some(Circle::Two) => format!("the same two calls by turns, with the same results, {repeats} times"),
+                    Some(Circle::One) | None => format!("the same call with the same result {repeats} times in a row"),
+                };
                 Phase::Ending(Ending::new(TurnEnd::NoProgress, detail))
             }
         }

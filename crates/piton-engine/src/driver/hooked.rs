@@ -6,12 +6,10 @@
 
 use super::{Driver, Report, Speaker, Waiter};
 use crate::engine::{EngineError, last_words};
-use crate::hooks::{
-    Gated, HookContext, HookVerdict, ModelAnswer, ModelCall, SessionStart, Sight, StepDone, TurnDone,
-};
+use crate::hooks::{Gated, HookContext, HookVerdict, ModelAnswer, ModelCall, SessionStart, Sight, StepDone, TurnDone};
 use crate::jobs::JobKey;
 use piton_core::call::{Outcome, Status};
-use piton_core::event::{Decision, Delivery, Event, Record, Subject, Verdict};
+use piton_core::event::{Decision, Delivery, Event, Record, Subject, Trigger, Verdict};
 use piton_core::hook::HookPoint;
 use piton_core::ids::{CallId, MessageId, TimeMs};
 use piton_core::message::{Message, Part, Role, ToolCall, Usage, prose};
@@ -40,6 +38,8 @@ pub(crate) enum Hooked {
     Answered { call: CallId, gated: Gated, outcome: Outcome },
     /// The turn may end, or not.
     Stop(Gated),
+    /// The context may be compacted.
+    Compacting(Gated),
     /// Hooks that watch have seen what there was.
     Watched,
 }
@@ -64,6 +64,8 @@ pub(super) struct Gates {
     asked: HashSet<Subject>,
     answered: HashMap<CallId, Outcome>,
     sights: Vec<(Arc<HookContext>, Sight)>,
+    /// Whether hooks have seen that the context is about to be compacted.
+    is_compacting: bool,
     messages: usize,
     step: StepDone,
     turn_started_ms: TimeMs,
@@ -144,9 +146,22 @@ impl Driver {
                     Hooked::Stop(hooks.stop(&cx, &text, |hook| session.times_sent_back(hook)).await)
                 });
             }
+            Job::Compact(trigger) if self.is_to_be_announced() => {
+                let is_forced = *trigger == Trigger::Forced;
+                if !self.jobs.is_running(&JobKey::BeforeCompaction) {
+                    self.jobs.hook(JobKey::BeforeCompaction, async move {
+                        Hooked::Compacting(hooks.before_compaction(&cx, is_forced).await)
+                    });
+                }
+            }
             _ => return false,
         }
         true
+    }
+
+    /// Whether hooks have yet to see that the context is about to be compacted.
+    pub(super) fn is_to_be_announced(&self) -> bool {
+        self.hooks.want(HookPoint::BeforeCompaction) && !self.gates.is_compacting
     }
 
     /// Whether hooks are to see a question before anybody answers it.
@@ -191,6 +206,10 @@ impl Driver {
             Hooked::Stop(gated) => {
                 let step = self.session.step();
                 self.record(gated.event(step));
+            }
+            Hooked::Compacting(gated) => {
+                self.gates.is_compacting = true;
+                self.record_hooks(gated);
             }
             Hooked::Watched => {}
         }
@@ -262,9 +281,7 @@ impl Driver {
             return Some(Event::CallSettled { call, outcome });
         }
         let key = JobKey::Answered(call.clone());
-        let Some(asked) = self.call(&call).filter(|_| !self.jobs.is_running(&key)) else {
-            return None;
-        };
+        let asked = self.call(&call).filter(|_| !self.jobs.is_running(&key))?;
         let (hooks, cx) = (self.hooks.clone(), self.hook_context());
         self.jobs.hook(key, async move {
             let (gated, outcome) = hooks.after_tool(&cx, &asked, outcome).await;
@@ -310,7 +327,7 @@ impl Driver {
         let speech = self.gates.vetting.pop_front();
         let mut notes = Vec::new();
         let mut refused = None;
-        for mut gated in start {
+        if let Some(mut gated) = start {
             if speech.is_some() {
                 // They stand beside the prompt.
                 notes.append(&mut gated.notes);
@@ -384,6 +401,7 @@ impl Driver {
             Event::StepFinished { .. } => {
                 sights.push(Sight::Step(StepDone { ended_ms: record.at_ms, ..self.gates.step }));
             }
+            Event::CompactionStarted { .. } => self.gates.is_compacting = false,
             Event::CompactionFinished { summary, .. } => sights.push(Sight::Compacted(summary.clone())),
             Event::TurnEnded { end, detail, spent, .. } => {
                 let (started_ms, ended_ms, text) =

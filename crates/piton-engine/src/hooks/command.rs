@@ -4,8 +4,8 @@
 use super::settings::{HookEvent, Matcher};
 use super::wire::{self, Answer, Specific};
 use super::{
-    CallChange, Hook, HookContext, HookError, HookResult, HookVerdict, OutcomeChange, Points, PromptChange, SessionStart,
-    Stop, StopChange, TurnDone, Words,
+    CallChange, Hook, HookContext, HookError, HookResult, HookVerdict, OutcomeChange, Points, PromptChange,
+    SessionStart, Stop, StopChange, TurnDone, Words,
 };
 use async_trait::async_trait;
 use piton_core::call::Outcome;
@@ -385,12 +385,7 @@ impl Hook for CommandHook {
         }
     }
 
-    async fn after_tool_call(
-        &self,
-        cx: &HookContext,
-        call: &ToolCall,
-        outcome: &Outcome,
-    ) -> HookResult<OutcomeChange> {
+    async fn after_tool_call(&self, cx: &HookContext, call: &ToolCall, outcome: &Outcome) -> HookResult<OutcomeChange> {
         let event = if outcome.status.is_error() { HookEvent::PostToolUseFailure } else { HookEvent::PostToolUse };
         let more = match event {
             HookEvent::PostToolUse => {
@@ -399,9 +394,11 @@ impl Hook for CommandHook {
             _ => json!({"error": outcome.text, "duration_ms": outcome.duration_ms}),
         };
         let (mut words, blocked, specific) = words(self.ask_about(event, call, cx, more).await?);
-        words.notes.extend(blocked.map(|reason| {
-            format!("A hook looked at the call of {} and says: {reason}", wire::tool_name(&call.name))
-        }));
+        words.notes.extend(
+            blocked.map(|reason| {
+                format!("A hook looked at the call of {} and says: {reason}", wire::tool_name(&call.name))
+            }),
+        );
         let outcome = specific.updated_tool_output.map(|output| {
             let text = output.as_str().map_or_else(|| output.to_string(), str::to_owned);
             Outcome { text, ..outcome.clone() }
@@ -421,8 +418,7 @@ impl Hook for CommandHook {
         }
         let end = serde_json::to_value(turn.end).unwrap_or_default();
         let end = end.as_str().unwrap_or_default();
-        let more =
-            json!({"error": end, "error_details": turn.detail, "last_assistant_message": turn.text});
+        let more = json!({"error": end, "error_details": turn.detail, "last_assistant_message": turn.text});
         self.ask(HookEvent::StopFailure, &[end], cx, more).await.map(drop)
     }
 

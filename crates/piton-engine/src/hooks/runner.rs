@@ -116,8 +116,7 @@ impl Hooks {
 
     /// Whether any hook is to be asked at this point.
     pub(crate) fn want(&self, point: HookPoint) -> bool {
-        self.points.contains(point)
-            && self.entries.iter().any(|entry| entry.is_for(point))
+        self.points.contains(point) && self.entries.iter().any(|entry| entry.is_for(point))
     }
 
     fn at(&self, point: HookPoint) -> impl Iterator<Item = &Entry> {

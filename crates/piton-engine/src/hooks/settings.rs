@@ -143,9 +143,9 @@ impl Matcher {
             names if names.chars().all(is_name) => {
                 Ok(Self::Names(names.split(['|', ',']).map(|name| name.trim().to_owned()).collect()))
             }
-            pattern => Regex::new(pattern).map(Self::Pattern).map_err(|_| {
-                format!("the matcher `{pattern}` is neither a list of names nor a regular expression")
-            }),
+            pattern => Regex::new(pattern)
+                .map(Self::Pattern)
+                .map_err(|_| format!("the matcher `{pattern}` is neither a list of names nor a regular expression")),
         }
     }
 

@@ -39,7 +39,9 @@ pub(super) fn tool_input(call: &ToolCall, cx: &HookContext) -> Value {
             ("path" | "filePath" | "file_path", Some(path)) if has_file => {
                 theirs.insert("file_path".to_owned(), json!(cx.workspace.join(path)));
             }
-            ("ignore_case" | "ignoreCase", _) if call.name == "grep" => drop(theirs.insert("-i".to_owned(), value.clone())),
+            ("ignore_case" | "ignoreCase", _) if call.name == "grep" => {
+                drop(theirs.insert("-i".to_owned(), value.clone()))
+            }
             _ => drop(theirs.insert(key.clone(), value.clone())),
         }
     }
