@@ -234,6 +234,16 @@ pub(crate) enum SessionCommand {
         /// The session's id, or the beginning of one
         id: String,
     },
+    /// Hold a session that is being run: it finishes the call that runs and starts nothing new
+    Pause {
+        /// The session's id, or the beginning of one
+        id: String,
+    },
+    /// Let a session go on that was paused
+    Continue {
+        /// The session's id, or the beginning of one
+        id: String,
+    },
     /// What a session used and cost, step by step, and what the provider's cache did for it
     Cost {
         /// The session: an id or the beginning of one, a title, last, -2

@@ -212,6 +212,10 @@ impl TextView {
             Live::ModelSilent { silent_ms, .. } => {
                 self.aside(&format!("{YELLOW}the model has been silent for {} s{YELLOW:#}", silent_ms / 1000));
             }
+            Live::Paused { paused: true } => {
+                self.aside(&format!("{YELLOW}paused: what runs is finished first{YELLOW:#}"))
+            }
+            Live::Paused { paused: false } => self.aside("going on"),
             // The run ends with this error, and says so.
             Live::Broken { .. } => self.waiting_for = None,
         }

@@ -78,6 +78,8 @@ pub(crate) enum Command {
     PlanRewind { direction: Direction, turns: u32, scope: Scope, reply: oneshot::Sender<Result<Plan, RewindError>> },
     /// Take turns back, or bring them back.
     Rewind { rewind: Rewind, reply: oneshot::Sender<Result<Rewound, RewindError>> },
+    /// Finish what runs and start nothing new, or go on.
+    Pause(bool),
     /// Stop and leave.
     Close,
 }
@@ -148,6 +150,8 @@ pub(crate) struct Driver {
     errand: Option<Command>,
     hooks: Hooks,
     gates: Gates,
+    /// Nothing new is started.
+    is_paused: bool,
     /// How long the last snapshot took: a short one is taken without a way to another thread and back.
     snapshot_took: Duration,
 }
@@ -182,6 +186,7 @@ impl Driver {
         Self {
             hooks: Hooks::new(&settings.hooks),
             gates: Gates::new(&session),
+            is_paused: false,
             dir,
             door: Door::Shut(commands),
             runners: runners.map(Arc::new),
@@ -377,6 +382,7 @@ impl Driver {
             }
             Command::Answer(..) => {}
             Command::LeaveWhenAnswered => self.leaving_when_answered = true,
+            Command::Pause(paused) => self.pause(paused),
             // Nobody may be listening any more.
             Command::PlanRewind { reply, .. } if !self.session.is_at_rest() => {
                 drop(reply.send(Err(RewindError::MidTurn)));
@@ -392,7 +398,15 @@ impl Driver {
         }
     }
 
+    fn pause(&mut self, paused: bool) {
+        if self.is_paused != paused {
+            self.is_paused = paused;
+            self.bus.live(Live::Paused { paused });
+        }
+    }
+
     fn cancel(&mut self, by: Canceller) {
+        self.pause(false);
         if self.session.is_in_turn() {
             self.record(Event::CancelRequested { by });
         }
@@ -417,7 +431,10 @@ impl Driver {
                 self.session.failed(attempt, error, Usage::default(), abandoned, now_ms(), dice())
             }
             Done::BackoffPassed { step } => Event::BackoffPassed { step },
-            Done::DeadlinePassed => Event::DeadlinePassed {},
+            Done::DeadlinePassed => {
+                self.pause(false);
+                Event::DeadlinePassed {}
+            }
             Done::Settled { call, outcome, hooked } => {
                 hooked.into_iter().for_each(|gated| self.record_hooks(*gated));
                 Event::CallSettled { call, outcome }
@@ -464,7 +481,7 @@ impl Driver {
     fn record_due(&mut self) {
         /// Nobody notices a wait of this length.
         const SHORT: Duration = Duration::from_millis(5);
-        loop {
+        while !self.is_paused {
             if !self.settings.shares_runtime && self.snapshot_took <= SHORT {
                 self.snapshot_at_once();
             }
@@ -603,10 +620,10 @@ impl Driver {
     }
 
     fn start_missing(&mut self) {
-        let is_watched = self.is_being_watched();
+        let is_held = self.is_being_watched() || self.is_paused;
         for job in self.session.wanted() {
             let key = JobKey::of(&job);
-            if !matches!(job, Job::StopTool(_)) && (is_watched || self.jobs.is_running(&key)) {
+            if !matches!(job, Job::StopTool(_)) && (is_held || self.jobs.is_running(&key)) {
                 continue;
             }
             if !self.hooks.is_empty() && self.hooks_stand_before(&job) {

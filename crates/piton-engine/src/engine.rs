@@ -330,6 +330,18 @@ impl Session {
         drop(self.commands.send(Command::Cancel(Canceller::User)));
     }
 
+    /// Finishes the call that runs, and starts nothing new before [`Session::unpause`]; a cancel, or the end of the
+    /// turn's time, ends that too. It is not on record: a session that is resumed is not paused.
+    pub fn pause(&self) {
+        // A closed session starts nothing.
+        drop(self.commands.send(Command::Pause(true)));
+    }
+
+    /// Goes on where [`Session::pause`] held it.
+    pub fn unpause(&self) {
+        drop(self.commands.send(Command::Pause(false)));
+    }
+
     /// What taking back the last `turns` turns would do; or with [`Direction::Redo`], bringing back what was taken back
     /// last. Changes nothing.
     pub async fn plan_rewind(&self, direction: Direction, turns: u32, scope: Scope) -> Result<Plan, RewindError> {

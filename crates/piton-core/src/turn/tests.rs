@@ -1651,6 +1651,7 @@ fn one_hundred_thousand_random_orders_keep_every_invariant() {
         policy.retry.per_call = Some(dice.u32(..3));
         policy.no_progress.repeats = dice.u32(..4);
         policy.snapshots = dice.bool();
+        policy.stop_hooks = dice.bool();
         policy.budget.tokens = dice.bool().then_some(250);
         policy.budget.wall_clock_ms = dice.bool().then_some(1_000);
         let mut bench = Bench::with(policy);

@@ -178,6 +178,14 @@ impl Guest {
                 self.command(Command::Stop { report })?;
                 self.reply_when(async move { Some(end(None, ended.await.ok()?)) });
             }
+            Ok(Request::Pause {}) => {
+                self.command(Command::Pause(true))?;
+                self.reply(Reply::Noted {});
+            }
+            Ok(Request::Continue {}) => {
+                self.command(Command::Pause(false))?;
+                self.reply(Reply::Noted {});
+            }
             Ok(Request::Answer { subject, decision }) => {
                 self.command(Command::Answer(subject, decision))?;
                 self.reply(Reply::Noted {});

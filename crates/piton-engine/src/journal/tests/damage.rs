@@ -131,7 +131,7 @@ fn an_event_names_the_oldest_version_that_knows_it() {
     let journal = place.open().expect("a sound session").0;
     let sql = "SELECT DISTINCT kind FROM event WHERE v = 2 ORDER BY seq";
     let kinds: Vec<String> = dump_column(&journal.conn, sql);
-    assert_eq!(kinds, ["budget_short", "title_given", "event_lost", "workspace_moved"]);
+    assert_eq!(kinds, ["hooks_ran", "budget_short", "title_given", "event_lost", "workspace_moved"]);
 }
 
 fn dump_column(conn: &Connection, sql: &str) -> Vec<String> {
