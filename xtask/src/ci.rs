@@ -18,6 +18,8 @@ pub(crate) fn ci() -> anyhow::Result<()> {
     crate::tidy::tidy()?;
     println!("catalogue");
     crate::catalogue::check()?;
+    println!("schema");
+    crate::schema::check()?;
     println!("cases");
     crate::cases::cases(Path::new("tests/cases"))?;
     println!("all checks passed");

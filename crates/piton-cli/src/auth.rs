@@ -1,9 +1,9 @@
 //! `piton auth`: keeps keys, lists where they are, and forgets them. A key is never printed.
 
 use crate::cli::AuthCommand;
+use crate::config;
 use crate::keys::{self, Place};
 use crate::report;
-use crate::setup;
 use crate::surroundings::Surroundings;
 use crate::view;
 use anyhow::{Context, bail};
@@ -14,7 +14,7 @@ use std::io::Stdin;
 
 /// Obeys one of them.
 pub(crate) async fn auth(command: AuthCommand, around: &Surroundings) -> anyhow::Result<u8> {
-    let config = setup::config(around)?;
+    let config = config::of_user(around)?;
     match command {
         AuthCommand::Login { provider, file } => login(&provider, file, &config, around).await,
         AuthCommand::List => list(&config, around),

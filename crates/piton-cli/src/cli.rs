@@ -38,6 +38,9 @@ pub(crate) enum Command {
     /// Keep a provider's key, list where keys are, or forget one
     #[command(subcommand)]
     Auth(AuthCommand),
+    /// Show, check and edit the settings, and trust those of a repository
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Say what Piton finds on this machine: keys by name, local servers, tools, the database
     Doctor,
     /// Print a completion script for a shell
@@ -253,6 +256,8 @@ pub(crate) enum SessionCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Each step of a session: what went in, who was asked, what was run, how long all took, and why it went on or stopped
+    Trace(TraceArgs),
     /// Draw a session's turns, with those that were taken back
     Tree {
         /// The session: an id or the beginning of one, a title, last, -2
@@ -420,6 +425,23 @@ pub(crate) enum AuthCommand {
     },
 }
 
+/// `piton session trace`.
+#[derive(Debug, Args)]
+pub(crate) struct TraceArgs {
+    /// The session: an id or the beginning of one, a title, last, -2
+    #[arg(allow_negative_numbers = true)]
+    pub(crate) id: String,
+    /// Only this step
+    #[arg(long, value_name = "N")]
+    pub(crate) step: Option<u32>,
+    /// One JSON object per step
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Send all turns as OpenTelemetry spans to this collector (OTLP as JSON over HTTP), or to `-`, standard output
+    #[arg(long, value_name = "URL")]
+    pub(crate) otlp: Option<String>,
+}
+
 /// `piton models`.
 #[derive(Debug, Args)]
 pub(crate) struct ModelsArgs {
@@ -429,4 +451,34 @@ pub(crate) struct ModelsArgs {
     /// One JSON object per model
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `piton config …`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Print every setting that holds in this folder, as TOML
+    Show {
+        /// Also say who set it: a file, a variable, or nobody (a default)
+        #[arg(long)]
+        origin: bool,
+    },
+    /// Print which files are read
+    Path,
+    /// Say whether the settings make sense, and name the first mistake
+    Check {
+        /// This file, instead of all that holds here
+        file: Option<PathBuf>,
+    },
+    /// Open your own file in $VISUAL or $EDITOR, and check it afterwards
+    Edit,
+    /// Put the .piton/config.toml of this repository in force, as it is now
+    Trust {
+        /// Do not ask
+        #[arg(short, long)]
+        yes: bool,
+    },
+    /// Do not let the .piton/config.toml of this repository count any more
+    Untrust,
+    /// Print the JSON schema of the settings
+    Schema,
 }

@@ -1,6 +1,7 @@
 //! `piton doctor`: what is found on this machine. Keys by name, never by value.
 
 use crate::cloud;
+use crate::config;
 use crate::keys::{self, Place};
 use crate::setup;
 use crate::surroundings::Surroundings;
@@ -12,7 +13,7 @@ use piton_models::provider::{self, PROVIDERS};
 /// Prints the findings. The exit code is 0 only if Piton could work.
 pub(crate) async fn doctor(around: &Surroundings) -> anyhow::Result<u8> {
     line("piton", &format!("{} ({})", env!("CARGO_PKG_VERSION"), around.exe.display()));
-    let config = setup::config(around);
+    let config = config::of_user(around);
     let mut healthy = configuration(around, config.as_ref());
     let config = config.unwrap_or_default();
     healthy &= sessions(around);

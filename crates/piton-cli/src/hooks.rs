@@ -6,10 +6,11 @@ use crate::surroundings::Surroundings;
 use crate::view;
 use anyhow::Context;
 use piton_engine::config::Config;
-use piton_engine::hooks::{Check, CommandHook, Handler, Hook, HookTable, OutputSchema, ReadHooks, Trust, TrustedHooks};
+use piton_engine::config::trust::Trust;
+use piton_engine::hooks::{Check, CommandHook, Handler, Hook, HookTable, OutputSchema, ReadHooks};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,39 +50,33 @@ pub(crate) fn hooks(
     Ok(hooks)
 }
 
-/// The hooks that the repository brings along, where the user has said that they may run.
+/// The hooks that the repository brings along, where the user has said that they may run, as they are.
 fn of_repository(args: &RunArgs, around: &Surroundings, workspace: &Path) -> anyhow::Result<Vec<Handler>> {
-    let mut found: Vec<(PathBuf, ReadHooks)> = Vec::new();
-    let mut all = String::new();
+    let trust = Trust::in_folder(&around.data_dir);
+    let mut handlers = Vec::new();
     for name in [".claude/settings.json", ".claude/settings.local.json"] {
         let file = workspace.join(name);
         let Some((table, text)) = settings(&file)? else { continue };
         let hooks = read(&table, &file)?;
-        if !hooks.handlers.is_empty() {
-            all.push_str(&text);
-            found.push((file, hooks));
+        if hooks.handlers.is_empty() {
+            continue;
         }
+        if args.trust_hooks {
+            trust.give(&file, text.as_bytes())?;
+        }
+        if trust.holds(&file, text.as_bytes())? {
+            handlers.extend(hooks.handlers);
+            continue;
+        }
+        let count = view::plural(hooks.handlers.len() as u64, "hook");
+        let mut said =
+            format!("note: {count} of {} not run, since you do not trust them as they are:\n", file.display());
+        for handler in &hooks.handlers {
+            said.push_str(&format!("  {}\n", view::clean(&handler.summary())));
+        }
+        view::write_stderr(&format!("{said}  Let them run, as they are now, with --trust-hooks\n"));
     }
-    if found.is_empty() {
-        return Ok(Vec::new());
-    }
-    let trusted = TrustedHooks::of(&around.data_dir);
-    if args.trust_hooks {
-        trusted.grant(workspace, &all).context("cannot remember that this folder's hooks are trusted")?;
-    }
-    let count: usize = found.iter().map(|(_, hooks)| hooks.handlers.len()).sum();
-    let (hooks, are) = if count == 1 { ("hook", "is") } else { ("hooks", "are") };
-    let why = match trusted.trust(workspace, &all) {
-        Trust::Granted => return Ok(found.into_iter().flat_map(|(_, hooks)| hooks.handlers).collect()),
-        Trust::Changed => "have changed since you trusted them",
-        Trust::Unknown => "come with the folder",
-    };
-    let mut said = format!("note: {count} {hooks} of {} {are} not run; they {why}:\n", workspace.display());
-    for handler in found.iter().flat_map(|(_, hooks)| &hooks.handlers) {
-        said.push_str(&format!("  {}\n", view::clean(&handler.summary())));
-    }
-    view::write_stderr(&format!("{said}  Let them run, as they are now, with --trust-hooks\n"));
-    Ok(Vec::new())
+    Ok(handlers)
 }
 
 /// The hooks of a settings file, and their text; `None` where there is no file.

@@ -8,6 +8,7 @@ mod auth;
 mod branches;
 mod cli;
 mod cloud;
+mod config;
 mod cost;
 mod demo;
 mod doctor;
@@ -21,6 +22,7 @@ mod sessions;
 mod setup;
 mod steer;
 mod surroundings;
+mod trace;
 mod undo;
 mod view;
 
@@ -68,6 +70,7 @@ async fn obey(command: Command) -> u8 {
         Command::Session(command) => sessions::session(command, &around).await,
         Command::Models(args) => models::models(&args, &around).await,
         Command::Auth(command) => auth::auth(command, &around).await,
+        Command::Config(command) => config::config(command, &around),
         Command::Doctor => doctor::doctor(&around).await,
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "piton", &mut std::io::stdout());

@@ -2,6 +2,7 @@
 
 use crate::cli::ModelsArgs;
 use crate::cloud;
+use crate::config;
 use crate::keys;
 use crate::setup;
 use crate::surroundings::Surroundings;
@@ -17,7 +18,7 @@ use std::path::PathBuf;
 
 /// Lists them, provider by provider. One that fails does not hide the others.
 pub(crate) async fn models(args: &ModelsArgs, around: &Surroundings) -> anyhow::Result<u8> {
-    let config = setup::config(around)?;
+    let config = config::of_user(around)?;
     if let Some(source) = &args.refresh {
         return refresh(source, &config, around).await;
     }

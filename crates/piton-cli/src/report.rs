@@ -38,7 +38,12 @@ pub(crate) fn exit_code(end: TurnEnd) -> u8 {
 
 /// The word for a turn's end, as in the journal.
 pub(crate) fn word(end: TurnEnd) -> String {
-    let word = serde_json::to_value(end).unwrap_or_default();
+    any_word(&end)
+}
+
+/// The word for something, as in the journal.
+pub(crate) fn any_word(value: &impl serde::Serialize) -> String {
+    let word = serde_json::to_value(value).unwrap_or_default();
     word.as_str().unwrap_or_default().to_owned()
 }
 

@@ -9,6 +9,7 @@ use crate::sessions;
 use crate::setup;
 use crate::steer;
 use crate::surroundings::Surroundings;
+use crate::trace::Collector;
 use crate::view::{self, TextView};
 use anyhow::{Context, bail};
 use piton_core::event::{Delivery, Event, Spent, TurnEnd};
@@ -47,6 +48,7 @@ pub(crate) struct Stops {
 pub(crate) async fn run(args: RunArgs, around: Surroundings) -> anyhow::Result<u8> {
     let workspace = around.workspace(args.cwd.as_deref())?;
     let mut prompt = prompt(&args, &around)?;
+    let collector = Collector::of(&around)?;
     let engine = Engine::open(&around.data_dir);
     let resumed = resumed_id(&args, &engine, &workspace, &around)?;
     let mut shown = match args.format {
@@ -82,7 +84,11 @@ pub(crate) async fn run(args: RunArgs, around: Surroundings) -> anyhow::Result<u
         }
         // Of a new place the model hears with the next message.
         let prompt = prompt.or_else(|| (at_rest || is_moved).then(|| "Go on.".to_owned()));
+        let (id, dir, from) = (session.id().clone(), session.dir().clone(), session.opened_at());
         let code = turn(session, prompt, shown, &args, attended).await;
+        if let Some(collector) = collector {
+            collector.send_turns(&dir, &id, from).await;
+        }
         if let Some(snapshots) = snapshots {
             // Housekeeping: what could not be done today is done another day.
             drop(engine.prune_snapshots(&place, &snapshots, around.now_ms));

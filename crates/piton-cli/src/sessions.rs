@@ -15,6 +15,7 @@ use crate::cli::SessionCommand;
 use crate::cost;
 use crate::follow;
 use crate::surroundings::Surroundings;
+use crate::trace;
 use crate::view;
 use piton_core::ids::SessionId;
 use piton_engine::engine::Engine;
@@ -35,6 +36,7 @@ pub(crate) async fn session(command: SessionCommand, around: &Surroundings) -> a
         SessionCommand::Continue { id } => return follow::pause(&engine, &find(&id)?, false).await,
         SessionCommand::Cancel { id } => return follow::cancel(&engine, &find(&id)?).await,
         SessionCommand::Cost { id, json } => cost::cost(&engine, &find(&id)?, json)?,
+        SessionCommand::Trace(args) => return trace::trace(&engine, &find(&args.id)?, &args, around).await,
         SessionCommand::Tree { id } => branches::tree(&engine, &find(&id)?)?,
         SessionCommand::Fork { id, at } => branches::fork(&engine, &find(&id)?, at)?,
         SessionCommand::Rename { id, title } => rename(&engine, &find(&id)?, &title)?,

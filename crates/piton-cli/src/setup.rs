@@ -1,6 +1,7 @@
 //! From what was said to what it means: which model, which rules, which settings.
 
 use crate::cli::RunArgs;
+use crate::config;
 use crate::hooks;
 use crate::keys;
 use crate::surroundings::Surroundings;
@@ -25,30 +26,20 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The configuration file, or the defaults where there is none.
-pub(crate) fn config(around: &Surroundings) -> anyhow::Result<Config> {
-    let path = &around.config_file;
-    match std::fs::read_to_string(path) {
-        Ok(text) => parsed(&text).with_context(|| format!("{} is not a valid configuration", path.display())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Config::default()),
-        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
-    }
-}
-
-fn parsed(text: &str) -> anyhow::Result<Config> {
-    let config = Config::parse(text)?;
+/// Whether the tools, providers and models of a configuration exist, as far as that can be known here.
+pub(crate) fn known_names(config: &Config) -> anyhow::Result<()> {
     config.permission.keys().try_for_each(|tool| known_tool(tool))?;
     config.hooks.read(true)?;
     for (name, server) in &config.providers {
-        known_provider(name, &format!("[providers.{name}]"), server, &config)?;
+        known_provider(name, &format!("[providers.{name}]"), server, config)?;
     }
     for model in config.models.keys() {
         let name = model.split('/').next().unwrap_or_default();
         let table = format!("[models.{model:?}]");
         anyhow::ensure!(model.contains('/'), "{table} must be called provider/name, as the model is");
-        known_provider(name, &table, &Server::default(), &config)?;
+        known_provider(name, &table, &Server::default(), config)?;
     }
-    Ok(config)
+    Ok(())
 }
 
 /// What is said about a provider that does not exist is a mistake that would pass unnoticed.
@@ -74,7 +65,7 @@ pub(crate) async fn settings(
     around: &Surroundings,
     workspace: &Path,
 ) -> anyhow::Result<Settings> {
-    let config = config(around)?;
+    let config = config::of_workspace(around, workspace)?;
     let env = Arc::new(tool_environment(&around.vars, &config));
     let hooks = hooks::hooks(args, &config, &env, around, workspace)?;
     let said = args.model.as_deref().or(had).or(config.model.as_deref());
@@ -170,8 +161,9 @@ pub(crate) fn tool_environment(vars: &BTreeMap<OsString, OsString>, config: &Con
     vars.iter().filter(|(name, _)| is_kept(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// What Bedrock's requests may be signed with.
-const CLOUD_SECRETS: [&str; 2] = ["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"];
+/// What Bedrock's requests may be signed with, and what collectors of spans want to see.
+const CLOUD_SECRETS: [&str; 4] =
+    ["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"];
 
 /// The values of our environment that nobody else should read: keys, and whatever is named like one.
 pub(crate) fn secrets(vars: &BTreeMap<OsString, OsString>, config: &Config) -> Vec<String> {

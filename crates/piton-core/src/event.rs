@@ -120,6 +120,9 @@ pub enum Event {
         /// What the request was made of, for the cache ledger. Absent in sessions of older versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prompt: Option<Box<Prompt>>,
+        /// Milliseconds from the call until the first piece of the reply was there.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        first_ms: Option<u64>,
     },
     /// An attempt to get a reply failed.
     ModelFailed {

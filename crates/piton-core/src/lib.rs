@@ -19,6 +19,7 @@ pub mod request;
 pub mod limits;
 pub mod budget;
 pub mod cache;
+pub mod trace;
 pub mod retry;
 pub mod progress;
 pub mod permission;

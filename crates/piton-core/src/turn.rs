@@ -445,7 +445,7 @@ impl Session {
                 position += 1;
             }
         }
-        Event::MessageFinished { step, attempt, reply, cost_micros, at_most: None, prompt: None }
+        Event::MessageFinished { step, attempt, reply, cost_micros, at_most: None, prompt: None, first_ms: None }
     }
 
     /// Turns a failed model call into the event to record, deciding whether and when it is made again.

@@ -167,6 +167,7 @@ fn one_step(step: u32) -> [Event; 6] {
     [
         Event::StepStarted { step, kind: StepKind::Ordinary, note: None },
         Event::MessageFinished {
+            first_ms: None,
             step,
             attempt: 1,
             reply: Reply {

@@ -1,17 +1,27 @@
-//! The configuration file: what is said in it, read strictly, and what it changes.
+//! The configuration: what is said in it, read strictly, and what it changes. [`layers`] is where it comes from,
+//! [`trust`] whether what a repository says counts.
+
+pub mod layers;
+pub mod trust;
 
 use crate::hooks::HookTable;
 use piton_core::limits::Policy;
 use piton_core::permission::{Action, NotARule, Rule};
 use piton_models::options::Options;
 use piton_models::text_tools;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
+/// The format of configuration files that this version of Piton knows.
+pub const FORMAT: u32 = 1;
+
 /// What the file says. Everything is optional; what is not said is left as it is.
-#[derive(Debug, Default, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
+    /// The format of the file, 1. Only needed once there are others.
+    pub version: Option<u32>,
     /// The model to ask, as `provider/name`.
     pub model: Option<String>,
     /// Limits of one turn.
@@ -28,6 +38,7 @@ pub struct Config {
     pub providers: BTreeMap<String, Server>,
     /// What is done about calls in a model's text, by `provider` or `provider/name`; the whole name wins.
     #[serde(default)]
+    #[schemars(with = "BTreeMap<String, String>")]
     pub text_tools: BTreeMap<String, text_tools::Mode>,
     /// What is set about the answers of every model.
     #[serde(default)]
@@ -38,6 +49,9 @@ pub struct Config {
     /// Environment variables with keys that tools' processes see all the same.
     #[serde(default)]
     pub keys_for_tools: Vec<String>,
+    /// Where spans of turns are sent.
+    #[serde(default)]
+    pub otel: Otel,
     /// Who names sessions.
     #[serde(default)]
     pub titles: Titles,
@@ -52,11 +66,25 @@ pub struct Config {
     pub check: Checks,
     /// What to do with calls of a tool: `bash = "allow"`. `*` is every tool.
     #[serde(default)]
+    #[schemars(with = "BTreeMap<String, ActionWord>")]
     pub permission: BTreeMap<String, Action>,
 }
 
+/// [`Action`] as it stands in the file, for the schema.
+#[derive(JsonSchema)]
+#[schemars(rename = "Action", rename_all = "snake_case")]
+#[expect(dead_code, reason = "only its schema is wanted; piton-core knows nothing of schemas")]
+enum ActionWord {
+    /// Run it without asking.
+    Allow,
+    /// Ask a person each time; without one, refuse.
+    Ask,
+    /// Never run it.
+    Deny,
+}
+
 /// The `[limits]` table.
-#[derive(Debug, Default, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
     /// Model replies.
@@ -70,7 +98,7 @@ pub struct Limits {
 }
 
 /// The `[retry]` table.
-#[derive(Debug, Default, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Retry {
     /// Retries of one model call; 0 for none.
@@ -82,7 +110,7 @@ pub struct Retry {
 }
 
 /// The `[http]` table.
-#[derive(Debug, Default, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Http {
     /// Seconds a connection may take to be made.
@@ -100,7 +128,7 @@ pub struct Http {
 }
 
 /// The `[claude]` table.
-#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Claude {
     /// Whether the hooks of its settings run too: of `~/.claude/settings.json`, and of the repository's
@@ -110,7 +138,7 @@ pub struct Claude {
 }
 
 /// The `[check]` table.
-#[derive(Debug, Default, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Checks {
     /// Commands for `sh`, each of which must pass.
@@ -122,8 +150,19 @@ pub struct Checks {
     pub rounds: Option<usize>,
 }
 
+/// The `[otel]` table. OpenTelemetry's own variables win over it.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Otel {
+    /// The address of a collector that takes OTLP as JSON over HTTP; `/v1/traces` is added.
+    pub endpoint: Option<String>,
+    /// Headers of every request to it.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+}
+
 /// The `[titles]` table.
-#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Titles {
     /// The small model that names a session after its first turn, as `provider/name`. Without one, no model is asked.
@@ -131,7 +170,7 @@ pub struct Titles {
 }
 
 /// A `[providers.NAME]` table.
-#[derive(Debug, Default, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Server {
     /// What it speaks. Only a server of one's own has to say so, and where it is.
@@ -150,7 +189,7 @@ pub struct Server {
 }
 
 /// What a server speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Protocol {
     /// OpenAI's Chat Completions.
@@ -176,6 +215,18 @@ pub enum ConfigError {
         /// The word that was meant, if one is much like it.
         hint: String,
     },
+    /// It is in a format that a later version of Piton has made.
+    #[error(
+        "it is in format {found}, made for a newer Piton; this one knows {FORMAT}. Update Piton, or take `version` and what is \
+         new out of it"
+    )]
+    Newer {
+        /// The format it says it has.
+        found: i64,
+    },
+    /// Two of its values contradict each other.
+    #[error("{0}")]
+    Contradiction(&'static str),
     /// An option makes no sense.
     #[error("{key} in [{table}] must be {what}")]
     Option {
@@ -197,14 +248,36 @@ pub enum ConfigError {
 impl Config {
     /// Reads the text of a configuration file.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        let config: Self = toml::from_str(text).map_err(|error| {
-            let hint = meant(error.message()).map(|word| format!("did you mean `{word}`?")).unwrap_or_default();
-            ConfigError::Shape { error, hint }
-        })?;
+        match toml::from_str::<Self>(text) {
+            Ok(config) => config.checked(),
+            // What is not known here may be known to the version that wrote it.
+            Err(error) => Err(toml::from_str(text)
+                .ok()
+                .and_then(|table| newer(&table))
+                .unwrap_or_else(|| ConfigError::shape(error))),
+        }
+    }
+
+    /// The same, from what was read as TOML before.
+    pub fn of_table(table: toml::Table) -> Result<Self, ConfigError> {
+        match newer(&table) {
+            None => table.try_into::<Self>().map_err(ConfigError::shape)?.checked(),
+            Some(newer) => Err(newer),
+        }
+    }
+
+    fn checked(self) -> Result<Self, ConfigError> {
+        let config = self;
+        if let Some(found) = config.version.filter(|version| *version > FORMAT) {
+            return Err(ConfigError::Newer { found: found.into() });
+        }
         for (tool, action) in &config.permission {
             Rule::parse(tool, *action)?;
         }
         let Retry { first_wait, longest_wait, .. } = config.retry;
+        if first_wait.zip(longest_wait).is_some_and(|(first, longest)| first > longest) {
+            return Err(ConfigError::Contradiction("first_wait in [retry] is longer than longest_wait"));
+        }
         let Http { connect_timeout, stall_timeout, keep_alive_timeout, .. } = config.http;
         let numbers = [
             ("max_cost in [limits]", config.limits.max_cost),
@@ -262,6 +335,18 @@ impl Config {
         for (tool, action) in &self.permission {
             policy.permission.push(tool.clone(), *action);
         }
+    }
+}
+
+fn newer(table: &toml::Table) -> Option<ConfigError> {
+    let found = table.get("version")?.as_integer()?;
+    (found > FORMAT.into()).then_some(ConfigError::Newer { found })
+}
+
+impl ConfigError {
+    fn shape(error: toml::de::Error) -> Self {
+        let hint = meant(error.message()).map(|word| format!("did you mean `{word}`?")).unwrap_or_default();
+        Self::Shape { error, hint }
     }
 }
 

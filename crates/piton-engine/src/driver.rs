@@ -426,7 +426,13 @@ impl Driver {
     /// Turns a job's end into the event it is.
     fn take(&mut self, done: Done) {
         let mut event = match done {
-            Done::Replied { attempt, reply } => self.session.replied(attempt, *reply, None, now_ms(), dice()),
+            Done::Replied { attempt, reply, first_ms } => {
+                let mut event = self.session.replied(attempt, *reply, None, now_ms(), dice());
+                if let Event::MessageFinished { first_ms: first, .. } = &mut event {
+                    *first = first_ms;
+                }
+                event
+            }
             Done::ModelFailed { attempt, error, abandoned } => {
                 self.session.failed(attempt, error, Usage::default(), abandoned, now_ms(), dice())
             }

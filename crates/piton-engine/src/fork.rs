@@ -124,7 +124,15 @@ mod tests {
                 compact_at_tokens: None,
             },
             Event::StepStarted { step, kind: StepKind::Ordinary, note: None },
-            Event::MessageFinished { step, attempt: 1, reply, cost_micros: None, at_most: None, prompt: None },
+            Event::MessageFinished {
+                step,
+                attempt: 1,
+                reply,
+                cost_micros: None,
+                at_most: None,
+                prompt: None,
+                first_ms: None,
+            },
             Event::StepFinished { step },
             Event::TurnEnded { turn: number, end: TurnEnd::Completed, detail: None, spent: Spent::default() },
         ]

@@ -22,7 +22,6 @@ mod command;
 mod runner;
 mod schema;
 mod settings;
-mod trust;
 mod wire;
 
 pub use check::{Check, CheckRun};
@@ -31,7 +30,6 @@ pub(crate) use runner::{Gated, Hooks, Sight};
 pub(crate) use schema::STRUCTURED;
 pub use schema::{OutputSchema, SchemaError};
 pub use settings::{HookTable, Matcher, ReadHooks, SettingsError};
-pub use trust::{Trust, TrustedHooks};
 
 use async_trait::async_trait;
 use piton_core::call::{Outcome, ToolSpec};

@@ -88,7 +88,7 @@ fn sight(delta: &Delta, hooks: &Hooks) -> Option<Sight> {
 /// How a job ended.
 pub(crate) enum Done {
     /// The model replied.
-    Replied { attempt: u32, reply: Box<Reply> },
+    Replied { attempt: u32, reply: Box<Reply>, first_ms: Option<u64> },
     /// The model did not reply.
     ModelFailed { attempt: u32, error: ModelError, abandoned: Vec<Part> },
     /// A back-off is over.
@@ -300,7 +300,9 @@ type Chunks = Arc<Mutex<Vec<String>>>;
 async fn listen_to(step: u32, attempt: u32, mut stream: ModelStream, said: Said, chunks: Chunks) -> Done {
     let Said { partial: said, bus, hooks } = said;
     let request: Arc<str> = format!("req_{step}_{attempt}").into();
-    let mut heard = Instant::now();
+    let asked = Instant::now();
+    let mut heard = asked;
+    let mut first_ms = None;
     let mut silent_until = heard + SILENCE;
     loop {
         let wake = lock(&said).flush_at().map_or(silent_until, |flush| flush.min(silent_until));
@@ -323,9 +325,10 @@ async fn listen_to(step: u32, attempt: u32, mut stream: ModelStream, said: Said,
                     hooks.see(cx, sight).await;
                 }
                 heard = Instant::now();
+                first_ms.get_or_insert_with(|| u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX));
                 silent_until = heard + SILENCE;
             }
-            Ok(Some(Ok(ModelEvent::Done(reply)))) => return Done::Replied { attempt, reply },
+            Ok(Some(Ok(ModelEvent::Done(reply)))) => return Done::Replied { attempt, reply, first_ms },
             Ok(Some(Err(error))) => return failed(attempt, error, &said),
             Ok(None) => {
                 let error = ModelError::new(ModelErrorKind::CutStream, "the model's stream ended without an end");

@@ -21,3 +21,4 @@ pub mod index;
 pub mod control;
 pub mod shelf;
 pub mod export;
+pub mod otel;

@@ -87,6 +87,27 @@ pub async fn fetch(url: &str, options: &HttpOptions, max_bytes: usize) -> Result
     Ok(bytes)
 }
 
+/// Sends a text that is not for a model, and only looks at whether it was taken.
+pub async fn post_json(
+    url: &str,
+    headers: &[(String, String)],
+    body: String,
+    options: &HttpOptions,
+) -> Result<(), ModelError> {
+    let bad = |why: String| ModelError::new(ModelErrorKind::InvalidRequest, why);
+    let url = Url::parse(url).map_err(|error| bad(format!("{url:?} is not an address ({error})")))?;
+    let http = Http::new(options.clone());
+    let mut request = http.client(&url)?.post(url.clone()).header("content-type", "application/json").body(body);
+    for (name, value) in headers {
+        request = request.header(name, value);
+    }
+    let answer = Http::within(http.stall(), request.send()).await?.map_err(|error| network_error(&error, &url))?;
+    match answer.status() {
+        status if status.is_success() => Ok(()),
+        status => Err(bad(format!("{} answered with HTTP {}", address(&url), status.as_u16()))),
+    }
+}
+
 /// A client that is made when it is first needed. Connections are kept for the next request.
 #[derive(Debug)]
 pub(crate) struct Http {

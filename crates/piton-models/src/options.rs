@@ -5,6 +5,7 @@
 //! options, same bytes: the prefix that a provider caches stays what it is.
 
 use crate::provider::WireProtocol;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// What was said. Everything is optional; what is not said is left to the provider.
-#[derive(Clone, Default, PartialEq, Deserialize)]
+#[derive(Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
     /// How much chance there is in the answers.
@@ -46,7 +47,7 @@ impl fmt::Debug for Options {
 }
 
 /// How much a model thinks before it answers. No provider has all of these; each gets the nearest it has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Effort {
     /// Not at all, where the model can be told so.

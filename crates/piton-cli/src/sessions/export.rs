@@ -2,6 +2,7 @@
 
 use super::said;
 use crate::cli::{ExportArgs, ExportFormat};
+use crate::config;
 use crate::setup;
 use crate::surroundings::Surroundings;
 use crate::view;
@@ -23,7 +24,7 @@ pub(super) fn export(engine: &Engine, id: &SessionId, args: &ExportArgs, around:
     let mut title = journal::summary(&dir)?.title;
     let mut redacted = 0;
     if !args.no_redact {
-        let mut redactor = Redactor::new(setup::secrets(&around.vars, &setup::config(around)?));
+        let mut redactor = Redactor::new(setup::secrets(&around.vars, &config::of_user(around)?));
         records = redactor.records(&records).context("a secret stands where only something else can stand")?;
         redacted = redactor.found;
         title = redactor.text(&title);

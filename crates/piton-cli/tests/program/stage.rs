@@ -20,6 +20,7 @@ pub(crate) struct Stage {
 }
 
 /// What a finished run left behind.
+#[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: i32,
     pub(crate) stdout: String,

@@ -57,7 +57,7 @@ impl Desk {
             warnings: Vec::new(),
         };
         let (cost_micros, at_most, prompt) = (None, None, Some(prompt));
-        self.record(Event::MessageFinished { step: 1, attempt: 1, reply, cost_micros, at_most, prompt })
+        self.record(Event::MessageFinished { step: 1, attempt: 1, reply, cost_micros, at_most, prompt, first_ms: None })
             .expect("a reply makes an entry")
     }
 }

@@ -1429,6 +1429,7 @@ fn one_of_each_event() -> Vec<Event> {
         Event::TurnResumed { model: "m".into(), fallbacks: vec![], policy: Box::new(Policy::piton()) },
         Event::StepStarted { step: 1, kind: StepKind::Ordinary, note: None },
         Event::MessageFinished {
+            first_ms: None,
             step: 1,
             attempt: 1,
             reply: reply(vec![Part::text("x")], FinishReason::Stop),

@@ -46,6 +46,7 @@ fn conversation(asked: &str, input: serde_json::Value, outcome: Outcome, answere
         },
         Event::StepStarted { step: 1, kind: StepKind::Ordinary, note: None },
         Event::MessageFinished {
+            first_ms: None,
             step: 1,
             attempt: 1,
             reply: reply(calls, FinishReason::ToolCalls),
@@ -59,6 +60,7 @@ fn conversation(asked: &str, input: serde_json::Value, outcome: Outcome, answere
         Event::StepFinished { step: 1 },
         Event::StepStarted { step: 2, kind: StepKind::Ordinary, note: None },
         Event::MessageFinished {
+            first_ms: None,
             step: 2,
             attempt: 1,
             reply: reply(vec![Part::text(answered)], FinishReason::Stop),

@@ -4,6 +4,7 @@
 use super::command::Handler;
 use piton_core::hook::HookPoint;
 use regex::Regex;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -13,12 +14,12 @@ use std::time::Duration;
 const COMMAND_SECONDS: f64 = 60.0;
 
 /// The `hooks` object: for each event its groups.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct HookTable(BTreeMap<String, Vec<Group>>);
 
 /// Handlers with what they match in common.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 struct Group {
     matcher: Option<String>,
     #[serde(default)]
@@ -29,7 +30,7 @@ struct Group {
 }
 
 /// A handler as it was said.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 struct Said {
     r#type: Option<String>,
     command: Option<String>,

@@ -54,7 +54,7 @@ pub(super) fn without_log(database: Option<u64>) -> i64 {
 
 /// The stamp after a look at its log.
 pub(super) fn with_log(sessions_dir: &Path, id: &SessionId, database: Option<u64>) -> i64 {
-    stamp(database, at(CWD, &sessions_dir.join(id.as_str()).join("journal.db-wal")))
+    stamp(database, at(CWD, sessions_dir.join(id.as_str()).join("journal.db-wal")))
 }
 
 /// The ids of all that lies there, readable or not.

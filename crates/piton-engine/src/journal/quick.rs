@@ -41,6 +41,8 @@ struct MessageFinished {
     at_most: Option<Bound>,
     #[serde(default)]
     prompt: Option<Box<Prompt>>,
+    #[serde(default)]
+    first_ms: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -132,9 +134,9 @@ fn quickly(kind: &str, body: &str) -> Option<Event> {
             Event::StepStarted { step, kind, note }
         }
         "message_finished" => {
-            let MessageFinished { step, attempt, reply, cost_micros, at_most, prompt, .. } =
+            let MessageFinished { step, attempt, reply, cost_micros, at_most, prompt, first_ms, .. } =
                 serde_json::from_str(body).ok()?;
-            Event::MessageFinished { step, attempt, reply: reply.whole()?, cost_micros, at_most, prompt }
+            Event::MessageFinished { step, attempt, reply: reply.whole()?, cost_micros, at_most, prompt, first_ms }
         }
         "call_requested" => {
             let CallRequested { call, input, class, verdict, .. } = serde_json::from_str(body).ok()?;

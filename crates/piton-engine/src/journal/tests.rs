@@ -217,6 +217,7 @@ fn eventful_session() -> Vec<Event> {
         failed(Some(20)),
         Event::BackoffPassed { step: 1 },
         Event::MessageFinished {
+            first_ms: None,
             step: 1,
             attempt: 2,
             reply: reply(vec![
@@ -256,6 +257,7 @@ fn eventful_session() -> Vec<Event> {
         },
         Event::StepStarted { step: 2, kind: StepKind::WrapUp, note: Some("Wrap up.".to_owned()) },
         Event::MessageFinished {
+            first_ms: None,
             step: 2,
             attempt: 1,
             reply: reply(vec![call("c2_0", "bash", json!({ "command": "make" }))]),

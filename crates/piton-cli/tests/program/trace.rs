@@ -1,0 +1,154 @@
+//! The trace of a session: as words, as JSON, and as OpenTelemetry spans that a collector is sent.
+
+use crate::stage::{Ran, Stage};
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::mpsc::{Receiver, channel};
+
+/// A call that fails once, then a tool, then an answer.
+fn stage() -> Stage {
+    Stage::new(json!([
+        {"status": 529, "error": "busy"},
+        {"tools": [{"name": "bash", "args": {"command": "echo made > file; exit 3"}}]},
+        {"text": "Done."},
+    ]))
+}
+
+/// A collector on this machine: each request as headers and body.
+fn collector(status: u16) -> (String, Receiver<(String, Value)>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (sender, requests) = channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let (mut seen, mut buffer) = (Vec::new(), [0; 4096]);
+            let (head, body) = loop {
+                let read = stream.read(&mut buffer).unwrap();
+                seen.extend_from_slice(&buffer[..read]);
+                let text = String::from_utf8_lossy(&seen).into_owned();
+                let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+                let length = head
+                    .to_lowercase()
+                    .split("content-length: ")
+                    .nth(1)
+                    .map_or(0, |rest| rest.split_whitespace().next().unwrap().parse::<usize>().unwrap());
+                if body.len() >= length || read == 0 {
+                    break (head.to_owned(), serde_json::from_str(body).unwrap_or_default());
+                }
+            };
+            let answer = format!("HTTP/1.1 {status} X\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{{}}");
+            stream.write_all(answer.as_bytes()).unwrap();
+            if sender.send((head, body)).is_err() {
+                return;
+            }
+        }
+    });
+    (url, requests)
+}
+
+fn spans(body: &Value) -> Vec<Value> {
+    body["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().clone()
+}
+
+fn attribute(span: &Value, key: &str) -> Value {
+    let attributes = span["attributes"].as_array().unwrap();
+    attributes.iter().find(|attribute| attribute["key"] == key).map_or(Value::Null, |found| found["value"].clone())
+}
+
+#[test]
+fn each_step_says_what_went_in_what_came_of_it_and_why_it_went_on() {
+    let stage = stage();
+    stage.run(&["make it"]).expect_code(0);
+    let text = Ran::of(stage.piton(&["session", "trace", "last"])).expect_code(0).stdout;
+    for words in [
+        "step 1 of turn 1",
+        "new: system prompt with tools, 1 user message",
+        "failed after",
+        "overloaded",
+        "; waited ",
+        "attempt 2 replied in",
+        "its first piece after",
+        "(exit 3",
+        "then     on: the model reads the results",
+        "2 pieces as before, new: 1 reply, 1 result message",
+        "then     the turn was over: completed",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let json = Ran::of(stage.piton(&["session", "trace", "last", "--json", "--step", "1"])).expect_code(0).stdout;
+    let step: Value = serde_json::from_str(json.trim()).unwrap();
+    assert_eq!(step["asked"][0]["result"]["result"], "failed");
+    assert!(step["asked"][1]["first_ms"].is_u64(), "{step}");
+    assert_eq!(step["input"]["new"].as_array().unwrap().len(), 2, "{step}");
+    assert_eq!(step["calls"][0]["status"], "failed");
+    assert_eq!(step["next"], json!({"next": "step", "kind": "ordinary", "after_calls": true}));
+    Ran::of(stage.piton(&["session", "trace", "last", "--step", "7"])).expect_code(1).expect_said(&["has no step 7"]);
+}
+
+#[test]
+fn a_collector_is_sent_each_turn_as_spans_without_a_word_of_what_was_said() {
+    let stage = stage();
+    let (url, requests) = collector(200);
+    let mut command = stage.run_command(&["a secret task"]);
+    command.env("OTEL_EXPORTER_OTLP_ENDPOINT", &url).env("OTEL_EXPORTER_OTLP_HEADERS", "x-key=a%20b");
+    command.env("OTEL_RESOURCE_ATTRIBUTES", "team=blue").env("OTEL_SERVICE_NAME", "agents");
+    Ran::of(command).expect_code(0);
+    let (head, body) = requests.recv().unwrap();
+    assert!(head.starts_with("POST /v1/traces ") && head.contains("x-key: a b"), "{head}");
+    let resource = &body["resourceSpans"][0]["resource"];
+    assert_eq!(attribute(resource, "service.name"), json!({"stringValue": "agents"}));
+    assert_eq!(attribute(resource, "team"), json!({"stringValue": "blue"}));
+    let spans = spans(&body);
+    let names: Vec<&str> = spans.iter().map(|span| span["name"].as_str().unwrap()).collect();
+    assert_eq!(
+        names,
+        ["invoke_agent piton", "chat test-model", "chat test-model", "execute_tool bash", "chat test-model"]
+    );
+    let root = &spans[0];
+    assert!(spans.iter().skip(1).all(|span| span["parentSpanId"] == root["spanId"]), "{spans:?}");
+    assert!(
+        spans.iter().all(|span| span["traceId"] == root["traceId"] && span["traceId"].as_str().unwrap().len() == 32)
+    );
+    assert_eq!(attribute(&spans[1], "error.type"), json!({"stringValue": "overloaded"}));
+    assert_eq!(attribute(&spans[3], "error.type"), json!({"stringValue": "failed"}));
+    assert_eq!(
+        attribute(&spans[2], "gen_ai.response.finish_reasons")["arrayValue"]["values"][0]["stringValue"],
+        "tool_calls"
+    );
+    for span in &spans {
+        let time = |key: &str| span[key].as_str().unwrap().parse::<u64>().unwrap();
+        assert!(time("startTimeUnixNano") <= time("endTimeUnixNano"));
+    }
+    let all = body.to_string();
+    assert!(!all.contains("secret task") && !all.contains("Done.") && !all.contains("echo made"), "{all}");
+    // The same turn, sent by hand, is the same trace.
+    let again = Ran::of(stage.piton(&["session", "trace", "last", "--otlp", "-"])).expect_code(0).stdout;
+    let again: Value = serde_json::from_str(&again).unwrap();
+    assert_eq!(self::spans(&again), spans);
+}
+
+#[test]
+fn a_collector_that_fails_does_not_fail_the_run() {
+    let stage = stage();
+    let (url, requests) = collector(500);
+    let mut command = stage.run_command(&["go"]);
+    command.env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", &url);
+    Ran::of(command).expect_code(0).expect_said(&["the trace was not sent", "HTTP 500", "--otlp"]);
+    drop(requests);
+    let mut command = stage.piton(&["session", "trace", "last", "--otlp", "http://127.0.0.1:1/v1/traces"]);
+    command.env("NO_PROXY", "*");
+    Ran::of(command).expect_code(1);
+}
+
+#[test]
+fn tools_do_not_see_the_collectors_key() {
+    let stage = Stage::new(json!([{"tools": [{"name": "bash", "args": {"command": "env"}}]}, {"text": "Done."}]));
+    let (url, _requests) = collector(200);
+    let mut command = stage.run_command(&["go"]);
+    command.env("OTEL_EXPORTER_OTLP_ENDPOINT", &url).env("OTEL_EXPORTER_OTLP_HEADERS", "x-key=seen");
+    Ran::of(command).expect_code(0);
+    let result = stage.last_messages().pop().unwrap().to_string();
+    assert!(result.contains("OTEL_EXPORTER_OTLP_ENDPOINT") && !result.contains("x-key"), "{result}");
+}

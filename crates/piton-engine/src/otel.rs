@@ -1,0 +1,276 @@
+//! Turns as OpenTelemetry spans, in the words of its GenAI conventions (v1.41, status Development), encoded as OTLP/JSON.
+//!
+//! ```text
+//!   invoke_agent piton            one turn
+//!   ├── chat MODEL                one call of a model, failed ones too
+//!   └── execute_tool TOOL         one call of a tool that began
+//! ```
+//!
+//! Spans are made of the journal, with its times, and their ids follow from session and position: the same turn sent
+//! twice (by a run, later by hand) is the same trace. What was said, read or written is never in them.
+
+use piton_core::call::Status;
+use piton_core::event::{Event, Record, TurnEnd};
+use piton_core::ids::{Seq, SessionId, TimeMs};
+use piton_core::message::Usage;
+use piton_core::trace::{AskResult, Asked, CallTrace, StepTrace, trace};
+use serde_json::{Map, Value, json};
+
+/// SPAN_KIND_INTERNAL.
+const INTERNAL: u32 = 1;
+/// SPAN_KIND_CLIENT.
+const CLIENT: u32 = 3;
+/// STATUS_CODE_ERROR.
+const ERROR: u32 = 2;
+
+/// Who sends the spans.
+#[derive(Debug, Clone)]
+pub struct Resource {
+    /// `service.name`.
+    pub service: String,
+    /// Further attributes.
+    pub attributes: Vec<(String, String)>,
+}
+
+/// One turn as it stands on record.
+struct Turn {
+    number: u32,
+    began_ms: TimeMs,
+    ended_ms: TimeMs,
+    /// Where the last of it is in the journal.
+    last: Seq,
+    model: String,
+    end: Option<(TurnEnd, Usage, Option<u64>)>,
+}
+
+/// The body of an `ExportTraceServiceRequest` with every turn of which something happened at this position of the journal
+/// or later; `None` if there is none. `records` are all events of the session.
+pub fn export(session: &SessionId, records: &[Record], from: Seq, resource: &Resource) -> Option<Value> {
+    let turns: Vec<Turn> = turns(records).into_iter().filter(|turn| turn.last >= from).collect();
+    let steps = trace(records);
+    let spans: Vec<Value> = turns
+        .iter()
+        .flat_map(|turn| {
+            let ids = Ids { session, turn: turn.number };
+            let steps = steps.iter().filter(|step| step.turn == turn.number);
+            std::iter::once(turn.span(&ids))
+                .chain(steps.flat_map(move |step| step_spans(step, &ids)))
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    if spans.is_empty() {
+        return None;
+    }
+    let own = [("service.name", resource.service.as_str()), ("service.version", env!("CARGO_PKG_VERSION"))];
+    let others = resource.attributes.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let attributes: Vec<Value> = own.into_iter().chain(others).map(|(name, value)| text(name, value)).collect();
+    let scope = json!({"name": "piton", "version": env!("CARGO_PKG_VERSION")});
+    Some(json!({"resourceSpans": [{
+        "resource": {"attributes": attributes},
+        "scopeSpans": [{"scope": scope, "spans": spans}],
+    }]}))
+}
+
+fn turns(records: &[Record]) -> Vec<Turn> {
+    let mut turns: Vec<Turn> = Vec::new();
+    for record in records {
+        match &record.event {
+            Event::TurnStarted { turn, model, .. } => {
+                let (at_ms, model) = (record.at_ms, model.clone());
+                turns.push(Turn {
+                    number: *turn,
+                    began_ms: at_ms,
+                    ended_ms: at_ms,
+                    last: record.seq,
+                    model,
+                    end: None,
+                });
+            }
+            Event::TurnEnded { end, spent, .. } => {
+                if let Some(turn) = turns.last_mut() {
+                    (turn.ended_ms, turn.last) = (record.at_ms, record.seq);
+                    turn.end = Some((*end, spent.usage, spent.cost_micros));
+                }
+            }
+            _ => {
+                if let Some(turn) = turns.last_mut().filter(|turn| turn.end.is_none()) {
+                    (turn.ended_ms, turn.last) = (record.at_ms, record.seq);
+                }
+            }
+        }
+    }
+    turns
+}
+
+/// Ids that follow from what they name.
+struct Ids<'s> {
+    session: &'s SessionId,
+    turn: u32,
+}
+
+impl Ids<'_> {
+    fn trace(&self) -> String {
+        self.hash("", 32)
+    }
+
+    fn span(&self, what: &str) -> String {
+        self.hash(what, 16)
+    }
+
+    fn hash(&self, what: &str, digits: usize) -> String {
+        let hash = blake3::hash(format!("{}\n{}\n{what}", self.session, self.turn).as_bytes());
+        hash.to_hex().as_str()[..digits].to_owned()
+    }
+
+    /// A span below the turn's, without what is its own.
+    fn below(&self, what: &str, name: &str, kind: u32, began_ms: TimeMs, ended_ms: TimeMs) -> Map<String, Value> {
+        let mut span = self.bare(what, name, kind, began_ms, ended_ms);
+        span.insert("parentSpanId".to_owned(), json!(self.span("turn")));
+        span
+    }
+
+    fn bare(&self, what: &str, name: &str, kind: u32, began_ms: TimeMs, ended_ms: TimeMs) -> Map<String, Value> {
+        let nanoseconds = |ms: TimeMs| json!(format!("{ms}000000"));
+        let entries = [
+            ("traceId", json!(self.trace())),
+            ("spanId", json!(self.span(what))),
+            ("name", json!(name)),
+            ("kind", json!(kind)),
+            ("startTimeUnixNano", nanoseconds(began_ms)),
+            ("endTimeUnixNano", nanoseconds(ended_ms.max(began_ms))),
+        ];
+        entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+    }
+}
+
+impl Turn {
+    fn span(&self, ids: &Ids<'_>) -> Value {
+        let mut span = ids.bare("turn", "invoke_agent piton", INTERNAL, self.began_ms, self.ended_ms);
+        let mut attributes = vec![
+            text("gen_ai.operation.name", "invoke_agent"),
+            text("gen_ai.agent.name", "piton"),
+            text("gen_ai.agent.version", env!("CARGO_PKG_VERSION")),
+            text("gen_ai.conversation.id", ids.session.as_str()),
+            number("piton.turn", self.number.into()),
+        ];
+        attributes.extend(model_attributes(&self.model));
+        if let Some((end, used, cost)) = &self.end {
+            let word = word(end);
+            attributes.extend(usage(used));
+            attributes.extend(cost.map(|cost| number("piton.cost_micros", cost)));
+            attributes.push(text("piton.turn.end", &word));
+            if !matches!(end, TurnEnd::Completed | TurnEnd::Canceled) {
+                attributes.push(text("error.type", &word));
+                span.insert("status".to_owned(), json!({"code": ERROR}));
+            }
+        }
+        whole(span, attributes)
+    }
+}
+
+fn step_spans(step: &StepTrace, ids: &Ids<'_>) -> Vec<Value> {
+    let chats = step.asked.iter().map(|asked| chat(asked, step, ids));
+    let tools = step.calls.iter().filter_map(|call| tool(call, step, ids));
+    chats.chain(tools).collect()
+}
+
+fn chat(asked: &Asked, step: &StepTrace, ids: &Ids<'_>) -> Value {
+    let model = asked.model.split_once('/').map_or(asked.model.as_str(), |(_, model)| model);
+    let what = format!("chat {}", asked.seq);
+    let mut span =
+        ids.below(&what, &format!("chat {model}"), CLIENT, asked.at_ms, asked.at_ms.saturating_add(asked.took_ms));
+    let mut attributes = vec![text("gen_ai.operation.name", "chat"), number("piton.step", step.step.into())];
+    attributes.push(text("gen_ai.conversation.id", ids.session.as_str()));
+    attributes.push(number("piton.attempt", asked.attempt.into()));
+    attributes.extend(model_attributes(&asked.model));
+    attributes.push(json!({"key": "gen_ai.request.stream", "value": {"boolValue": true}}));
+    attributes.extend(usage(&asked.usage));
+    attributes.extend(asked.response_id.as_deref().map(|id| text("gen_ai.response.id", id)));
+    attributes.extend(asked.cost_micros.map(|cost| number("piton.cost_micros", cost)));
+    let seconds = |ms: u64| json!({"doubleValue": ms as f64 / 1000.0});
+    attributes
+        .extend(asked.first_ms.map(|ms| json!({"key": "gen_ai.response.time_to_first_chunk", "value": seconds(ms)})));
+    match &asked.result {
+        AskResult::Replied { finish, .. } => {
+            let reasons = json!({"arrayValue": {"values": [{"stringValue": word(finish)}]}});
+            attributes.push(json!({"key": "gen_ai.response.finish_reasons", "value": reasons}));
+        }
+        AskResult::Failed { kind, .. } => {
+            attributes.push(text("error.type", &word(kind)));
+            span.insert("status".to_owned(), json!({"code": ERROR}));
+        }
+        AskResult::Cut => attributes.push(text("error.type", "cancelled")),
+    }
+    whole(span, attributes)
+}
+
+fn tool(call: &CallTrace, step: &StepTrace, ids: &Ids<'_>) -> Option<Value> {
+    let began_ms = call.started_ms?;
+    let (what, name) = (format!("tool {}", call.call), format!("execute_tool {}", call.tool));
+    let mut span = ids.below(&what, &name, INTERNAL, began_ms, began_ms.saturating_add(call.took_ms));
+    let mut attributes = vec![
+        text("gen_ai.operation.name", "execute_tool"),
+        text("gen_ai.tool.name", &call.tool),
+        text("gen_ai.tool.call.id", call.call.as_str()),
+        text("gen_ai.tool.type", "function"),
+        text("gen_ai.conversation.id", ids.session.as_str()),
+        number("piton.step", step.step.into()),
+    ];
+    if let Some(status) = call.status.filter(|status| *status != Status::Ok) {
+        attributes.push(text("error.type", &word(&status)));
+        span.insert("status".to_owned(), json!({"code": ERROR}));
+    }
+    Some(whole(span, attributes))
+}
+
+fn model_attributes(model: &str) -> [Value; 2] {
+    let (provider, name) = model.split_once('/').unwrap_or(("", model));
+    [text("gen_ai.provider.name", provider_word(provider)), text("gen_ai.request.model", name)]
+}
+
+/// The convention's word for a provider, where it has another than ours.
+fn provider_word(ours: &str) -> &str {
+    match ours {
+        "google" => "gcp.gemini",
+        "vertex" => "gcp.vertex_ai",
+        "bedrock" | "bedrock-anthropic" => "aws.bedrock",
+        "azure" => "azure.ai.openai",
+        "mistral" => "mistral_ai",
+        "xai" => "x_ai",
+        "openai-chat" | "openai-responses" => "openai",
+        other => other,
+    }
+}
+
+fn usage(used: &Usage) -> impl Iterator<Item = Value> + use<> {
+    [
+        ("gen_ai.usage.input_tokens", used.input_tokens),
+        ("gen_ai.usage.output_tokens", used.output_tokens),
+        ("gen_ai.usage.cache_read.input_tokens", used.cache_read_tokens),
+        ("gen_ai.usage.cache_creation.input_tokens", used.cache_write_tokens),
+        ("gen_ai.usage.reasoning.output_tokens", used.reasoning_tokens),
+    ]
+    .into_iter()
+    .filter(|(_, tokens)| *tokens > 0)
+    .map(|(name, tokens)| number(name, tokens))
+}
+
+fn text(key: &str, value: &str) -> Value {
+    json!({"key": key, "value": {"stringValue": value}})
+}
+
+/// Whole numbers are text in OTLP/JSON, as in all JSON of Protocol Buffers.
+fn number(key: &str, value: u64) -> Value {
+    json!({"key": key, "value": {"intValue": value.to_string()}})
+}
+
+/// Its word in the journal.
+fn word(value: &impl serde::Serialize) -> String {
+    let value = serde_json::to_value(value).unwrap_or_default();
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn whole(mut span: Map<String, Value>, attributes: Vec<Value>) -> Value {
+    span.insert("attributes".to_owned(), Value::Array(attributes));
+    Value::Object(span)
+}
