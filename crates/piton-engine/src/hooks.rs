@@ -78,6 +78,11 @@ pub trait Hook: Send + Sync {
         STOP_ROUNDS
     }
 
+    /// Whether it is asked about calls of this tool.
+    fn concerns(&self, _tool: &str) -> bool {
+        true
+    }
+
     /// The session was opened. Asked before the first prompt in this process.
     async fn on_session_start(&self, _cx: &HookContext, _start: SessionStart) -> HookResult<Words> {
         Ok(Words::default())

@@ -332,6 +332,10 @@ impl Hook for CommandHook {
         self.handler.timeout
     }
 
+    fn concerns(&self, tool: &str) -> bool {
+        self.handler.event == HookEvent::Notification || self.handler.matcher.is_for(&[wire::tool_name(tool), tool])
+    }
+
     async fn on_session_start(&self, cx: &HookContext, start: SessionStart) -> HookResult<Words> {
         let source = match start {
             SessionStart::New => "startup",

@@ -123,6 +123,11 @@ impl Hooks {
         self.entries.iter().filter(move |entry| entry.is_for(point))
     }
 
+    fn about(&self, point: HookPoint, tool: &str) -> impl Iterator<Item = &Entry> {
+        let tool = tool.to_owned();
+        self.at(point).filter(move |entry| entry.hook.concerns(&tool))
+    }
+
     pub(crate) async fn session_start(&self, cx: &Arc<HookContext>, start: SessionStart) -> Gated {
         let mut gated = Gated::new(HookPoint::SessionStart);
         for entry in self.at(gated.point) {
@@ -183,7 +188,7 @@ impl Hooks {
         let mut gated = Gated::new(HookPoint::BeforeTool);
         gated.call = Some(call.id.clone());
         let (mut call, mut changed, mut verdict) = (call.clone(), None, None);
-        for entry in self.at(gated.point) {
+        for entry in self.about(gated.point, &call.name) {
             let (cx, seen) = (Arc::clone(cx), call.clone());
             let asked = move |hook: Arc<dyn Hook>| async move { hook.before_tool_call(&cx, &seen).await };
             let Some(CallChange { input, verdict: said, words }) = entry.ask(&mut gated, asked).await else { continue };
@@ -221,7 +226,7 @@ impl Hooks {
     ) -> (Gated, Option<Decision>) {
         let mut gated = Gated::new(HookPoint::Approval);
         gated.call = Some(call.id.clone());
-        for entry in self.at(gated.point) {
+        for entry in self.about(gated.point, &call.name) {
             let (cx, subject, call) = (Arc::clone(cx), subject.clone(), call.clone());
             let asked = move |hook: Arc<dyn Hook>| async move { hook.on_approval(&cx, &subject, &call).await };
             if let Some(Some(decision)) = entry.ask(&mut gated, asked).await {
@@ -241,7 +246,7 @@ impl Hooks {
     ) -> (Gated, Outcome) {
         let mut gated = Gated::new(HookPoint::AfterTool);
         gated.call = Some(call.id.clone());
-        for entry in self.at(gated.point) {
+        for entry in self.about(gated.point, &call.name) {
             let (cx, call, seen) = (Arc::clone(cx), call.clone(), outcome.clone());
             let asked = move |hook: Arc<dyn Hook>| async move { hook.after_tool_call(&cx, &call, &seen).await };
             let Some(OutcomeChange { outcome: changed, words }) = entry.ask(&mut gated, asked).await else { continue };
