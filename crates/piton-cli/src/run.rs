@@ -360,7 +360,7 @@ pub(crate) fn finish(shown: &mut Shown, report: &TurnReport, session: &str, code
                 result["checks"] = json!(report.checks);
             }
             if let Some(structured) = &report.structured {
-                result["structured"] = structured.clone();
+                result["structured"] = (**structured).clone();
             }
             view::write_stdout(&format!("{result}\n"));
         }

@@ -12,6 +12,7 @@ use jiff::tz::TimeZone;
 use percent_encoding::percent_decode_str;
 use piton_core::cache::SegmentKind;
 use piton_core::event::{Canceller, Decision, StepKind};
+use piton_core::hook::{HookEnd, HookRun};
 use piton_core::ids::{Seq, SessionId, TimeMs};
 use piton_core::limits::dollars;
 use piton_core::trace::{self, AskResult, Asked, CallTrace, Input, Next, StepTrace};
@@ -158,7 +159,11 @@ fn hooked(run: &HookRun) -> String {
     let word = |value: serde_json::Value| value.as_str().unwrap_or_default().replace('_', " ");
     let point = word(serde_json::to_value(run.point).unwrap_or_default());
     let times = if run.times > 1 { format!(", {} times", run.times) } else { String::new() };
-    let end = if run.end == HookEnd::Ok { String::new() } else { format!(", {}", word(json!(run.end))) };
+    let end = if run.end == HookEnd::Ok {
+        String::new()
+    } else {
+        format!(", {}", word(serde_json::to_value(run.end).unwrap_or_default()))
+    };
     let did = run.did.iter().chain(&run.detail).map(|did| format!(", {}", view::first_line(&view::clean(did))));
     let did: String = did.collect();
     format!("{} at {point} in {}{times}{end}{did}", view::clean(&run.hook), span(run.duration_ms))

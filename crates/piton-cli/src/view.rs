@@ -213,7 +213,7 @@ impl TextView {
                 self.aside(&format!("{YELLOW}the model has been silent for {} s{YELLOW:#}", silent_ms / 1000));
             }
             Live::Paused { paused: true } => {
-                self.aside(&format!("{YELLOW}paused: what runs is finished first{YELLOW:#}"))
+                self.aside(&format!("{YELLOW}paused: what runs is finished first{YELLOW:#}"));
             }
             Live::Paused { paused: false } => self.aside("going on"),
             // The run ends with this error, and says so.

@@ -118,7 +118,7 @@ pub struct TurnReport {
     pub checks: Vec<CheckRun>,
     /// The answer as a schema wanted it, where one was given and it fits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub structured: Option<serde_json::Value>,
+    pub structured: Option<Box<serde_json::Value>>,
 }
 
 impl TurnReport {
@@ -128,7 +128,7 @@ impl TurnReport {
         let text = last_words(session);
         let evidence = || session.evidence().iter().filter_map(|run| run.evidence.as_ref());
         let checks = evidence().filter_map(CheckRun::of).collect();
-        let structured = evidence().find_map(|found| found.get(STRUCTURED)).cloned();
+        let structured = evidence().find_map(|found| found.get(STRUCTURED)).cloned().map(Box::new);
         Some(Self { turn: *turn, end: *end, detail: detail.clone(), spent: *spent, text, checks, structured })
     }
 }

@@ -343,7 +343,7 @@ pub struct OutcomeChange {
 }
 
 /// A step that is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StepDone {
     /// What its model call used.
     pub usage: Usage,

@@ -12,7 +12,7 @@ use piton_core::call::{Outcome, Status};
 use piton_core::event::{Decision, Delivery, Event, Record, Subject, Trigger, Verdict};
 use piton_core::hook::HookPoint;
 use piton_core::ids::{CallId, MessageId, TimeMs};
-use piton_core::message::{Message, Part, Role, ToolCall, Usage, prose};
+use piton_core::message::{Message, Part, Role, ToolCall, prose};
 use piton_core::request::Frame;
 use piton_core::turn::Job;
 use serde_json::Value;
@@ -69,12 +69,6 @@ pub(super) struct Gates {
     messages: usize,
     step: StepDone,
     turn_started_ms: TimeMs,
-}
-
-impl Default for StepDone {
-    fn default() -> Self {
-        Self { usage: Usage::default(), started_ms: 0, ended_ms: 0 }
-    }
 }
 
 impl Gates {

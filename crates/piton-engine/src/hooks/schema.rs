@@ -44,8 +44,9 @@ impl OutputSchema {
         let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
         compiler.use_loader(Box::new(Nowhere));
         let text = schema.to_string();
-        let index = compiler.add_resource(PLACE, schema).and_then(|()| compiler.compile(PLACE, &mut schemas));
-        let index = index.map_err(|error| SchemaError::Schema(fault_in_schema(&error)))?;
+        let failed = |error: CompileError| SchemaError::Schema(fault_in_schema(&error));
+        compiler.add_resource(PLACE, schema).map_err(failed)?;
+        let index = compiler.compile(PLACE, &mut schemas).map_err(failed)?;
         Ok(Self { text, schemas, index, is_said: Mutex::new(false) })
     }
 

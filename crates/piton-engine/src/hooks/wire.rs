@@ -40,7 +40,7 @@ pub(super) fn tool_input(call: &ToolCall, cx: &HookContext) -> Value {
                 theirs.insert("file_path".to_owned(), json!(cx.workspace.join(path)));
             }
             ("ignore_case" | "ignoreCase", _) if call.name == "grep" => {
-                drop(theirs.insert("-i".to_owned(), value.clone()))
+                drop(theirs.insert("-i".to_owned(), value.clone()));
             }
             _ => drop(theirs.insert(key.clone(), value.clone())),
         }
