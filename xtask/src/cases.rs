@@ -3,6 +3,8 @@
 //! A case file is `{suite, about, cases: [{name, input, expected, …}]}`. Which suites are known, and under which preset
 //! they run, is the table in [`suite`].
 
+mod references;
+
 use anyhow::Context;
 use piton_core::call::CallInput;
 use piton_core::limits::Policy;
@@ -42,6 +44,10 @@ fn suite(file: &Path) -> Option<Judge> {
         ("opencode", "truncate_output") => Some(truncate_output),
         ("opencode", "retry_delay") => Some(retry_delay),
         ("opencode", "retry_classify") => Some(retry_classify),
+        ("neovate", "at_extract_seed") => Some(references::extract_seed),
+        ("neovate", "at_extract_0_28") => Some(references::extract_0_28),
+        ("neovate", "at_render_seed") => Some(references::render_seed),
+        ("neovate", "at_render_0_28") => Some(references::render_0_28),
         _ => None,
     }
 }

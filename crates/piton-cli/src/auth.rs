@@ -25,7 +25,10 @@ pub(crate) async fn auth(command: AuthCommand, around: &Surroundings) -> anyhow:
 async fn login(name: &str, in_file: bool, config: &Config, around: &Surroundings) -> anyhow::Result<u8> {
     wants_a_key(name, config)?;
     let key = key_from_person(name, around).await?;
-    let place = keys::keep(name, &key, !in_file, around)?;
+    let (place, left) = keys::keep(name, &key, !in_file, around)?;
+    if let Some(error) = left {
+        view::write_stderr(&format!("note: the key before may still be in the keyring: {error:#}\n"));
+    }
     let told = match place {
         Place::File => {
             format!("kept in {}, which only you can read; it is not encrypted", keys::file(around).display())

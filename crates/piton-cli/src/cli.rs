@@ -33,6 +33,8 @@ pub(crate) enum Command {
     /// List, show, name, export, fork, remove and repair sessions
     #[command(subcommand)]
     Session(SessionCommand),
+    /// Show what a model gets in this folder before anything is done: each piece, its tokens, its file
+    Context(ContextArgs),
     /// List the models that can be asked from here
     Models(ModelsArgs),
     /// Keep a provider's key, list where keys are, or forget one
@@ -80,6 +82,9 @@ pub(crate) struct RunArgs {
     /// Never run this tool (may be repeated)
     #[arg(long, value_name = "RULE")]
     pub(crate) deny: Vec<String>,
+    /// Read no instruction files (AGENTS.md, PITON.md, CLAUDE.md, GEMINI.md)
+    #[arg(long)]
+    pub(crate) no_instructions: bool,
     /// Folder to work in, instead of the current one. A session that is resumed stays in its own, unless that is gone
     #[arg(short = 'C', long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
@@ -156,6 +161,28 @@ pub(crate) enum FollowFormat {
     Text,
     /// One JSON object per event, as it happens
     StreamJson,
+}
+
+/// `piton context`.
+#[derive(Debug, Args)]
+pub(crate) struct ContextArgs {
+    /// A task, to see what its @references come to
+    pub(crate) prompt: Option<String>,
+    /// The model that would be asked, as provider/name
+    #[arg(short, long, value_name = "PROVIDER/NAME")]
+    pub(crate) model: Option<String>,
+    /// Folder to look at, instead of the current one
+    #[arg(short = 'C', long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// As with `piton run --no-instructions`
+    #[arg(long)]
+    pub(crate) no_instructions: bool,
+    /// With the text of each piece
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// One JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `piton demo`.

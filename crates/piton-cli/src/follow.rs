@@ -2,7 +2,7 @@
 
 use crate::cli::{FollowFormat, RunArgs};
 use crate::report;
-use crate::run::{self, Shown, Stops, TICK};
+use crate::run::{self, Shown, Stops, TICK, Task};
 use crate::surroundings::Surroundings;
 use crate::view::{self, TextView};
 use anyhow::bail;
@@ -18,7 +18,7 @@ pub(crate) enum Joined {
     /// The turn is over; this is the exit code.
     Over(u8),
     /// Nobody runs the session, or nobody does any more. What is still to be said, if anything is.
-    Alone(Option<String>),
+    Alone(Option<Task>),
 }
 
 /// A session that is followed.
@@ -27,7 +27,7 @@ struct Watch<'a> {
     follower: Follower,
     awaited: Awaited,
     shown: &'a mut Shown,
-    prompt: Option<(MessageId, String)>,
+    prompt: Option<(MessageId, Task)>,
     /// Who runs it, once that is known.
     writer: Option<u32>,
 }
@@ -47,7 +47,7 @@ enum Heard {
 pub(crate) async fn join(
     engine: &Engine,
     id: &SessionId,
-    prompt: Option<String>,
+    prompt: Option<Task>,
     shown: &mut Shown,
     args: &RunArgs,
 ) -> anyhow::Result<Joined> {
@@ -239,9 +239,10 @@ impl Watch<'_> {
                     let end = if self.prompt.is_some() { ": what you say joins it there, under its rules" } else { "" };
                     self.say(&format!("{} is run by process {pid}{end}", self.id));
                 }
-                if let Some((message, text)) = self.prompt.clone().filter(|_| !self.awaited.is_heard()) {
+                if let Some((message, task)) = self.prompt.clone().filter(|_| !self.awaited.is_heard()) {
                     let delivery = Delivery::Steer;
-                    let prompt = Request::Prompt { text, delivery, message: Some(message), wait: false };
+                    let Task { said: text, beside } = task;
+                    let prompt = Request::Prompt { text, beside, delivery, message: Some(message), wait: false };
                     self.follower.ask(&prompt).await;
                 }
             }

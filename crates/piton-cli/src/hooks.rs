@@ -37,9 +37,7 @@ pub(crate) fn hooks(
     }
     let command = |handler: Handler| Arc::new(CommandHook::new(handler, Arc::clone(env))) as Arc<dyn Hook>;
     let mut hooks: Vec<Arc<dyn Hook>> = handlers.into_iter().map(command).collect();
-    if let Some(path) = &args.output_schema {
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let schema = OutputSchema::parse(&text).with_context(|| format!("--output-schema {}", path.display()))?;
+    if let Some(schema) = schema(args)? {
         hooks.push(Arc::new(schema));
     }
     let timeout = config.check.timeout.map(Duration::from_secs_f64);
@@ -48,6 +46,13 @@ pub(crate) fn hooks(
         hooks.push(Arc::new(Check::new(check, Arc::clone(env)).within(timeout, config.check.rounds)));
     }
     Ok(hooks)
+}
+
+/// The schema of the answer, where one was named.
+pub(crate) fn schema(args: &RunArgs) -> anyhow::Result<Option<OutputSchema>> {
+    let Some(path) = &args.output_schema else { return Ok(None) };
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    OutputSchema::parse(&text).map(Some).with_context(|| format!("--output-schema {}", path.display()))
 }
 
 /// The hooks that the repository brings along, where the user has said that they may run, as they are.

@@ -11,6 +11,7 @@ use piton_engine::config::Config;
 use piton_models::provider;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -81,6 +82,14 @@ fn variables(name: &str, config: &Config, around: &Surroundings) -> Vec<Place> {
     all.filter(|variable| around.var(variable).is_some()).map(|name| Place::Variable(name.to_owned())).collect()
 }
 
+/// The variable that a provider's key is taken from, if it is.
+pub(crate) fn variable(name: &str, config: &Config, around: &Surroundings) -> Option<String> {
+    variables(name, config, around).into_iter().find_map(|place| match place {
+        Place::Variable(variable) => Some(variable),
+        Place::Keyring | Place::File | Place::Command => None,
+    })
+}
+
 /// The key at a place.
 fn read(name: &str, place: &Place, config: &Config, around: &Surroundings) -> anyhow::Result<String> {
     match place {
@@ -92,22 +101,31 @@ fn read(name: &str, place: &Place, config: &Config, around: &Surroundings) -> an
         },
         Place::Command => {
             let command = config.providers.get(name).and_then(|server| server.key_command.as_deref());
-            printed_key(name, command.unwrap_or_default())
+            printed_key(name, command.unwrap_or_default(), tool_environment(&around.vars, config))
         }
     }
 }
 
-/// Keeps a key: in the keyring where there is one and it takes it, else in the file.
-pub(crate) fn keep(name: &str, key: &str, may_use_keyring: bool, around: &Surroundings) -> anyhow::Result<Place> {
+/// Keeps a key: in the keyring where there is one and it takes it, else in the file. Where it is now, and why the one
+/// before is still in the keyring, if it is.
+pub(crate) fn keep(
+    name: &str,
+    key: &str,
+    may_use_keyring: bool,
+    around: &Surroundings,
+) -> anyhow::Result<(Place, Option<anyhow::Error>)> {
     let is_in_keyring = may_use_keyring && has_keyring(around) && to_keyring(name, key, around)?;
     let mut all = kept(around)?;
+    // The one before would stay there, and nobody would know of it.
+    let is_left = !is_in_keyring && matches!(all.get(name), Some(Kept::Keyring));
+    let left = if is_left { clear_keyring(name, around).err() } else { None };
     let (kept, place) = match is_in_keyring {
         true => (Kept::Keyring, Place::Keyring),
         false => (Kept::Key(key.to_owned()), Place::File),
     };
     all.insert(name.to_owned(), kept);
     write(&all, around)?;
-    Ok(place)
+    Ok((place, left))
 }
 
 /// Forgets a kept key. Where it was, if it was.
@@ -117,8 +135,7 @@ pub(crate) fn forget(name: &str, around: &Surroundings) -> anyhow::Result<Option
         None => return Ok(None),
         Some(Kept::Key(_)) => Place::File,
         Some(Kept::Keyring) => {
-            let output = keyring(&["clear"], name, around).output().context("cannot ask the keyring")?;
-            anyhow::ensure!(output.status.success(), "the keyring did not remove the key of {name}{}", words(&output));
+            clear_keyring(name, around)?;
             Place::Keyring
         }
     };
@@ -200,14 +217,22 @@ fn to_keyring(name: &str, key: &str, around: &Surroundings) -> anyhow::Result<bo
     Ok(child.wait()?.success() && from_keyring(name, around).is_ok_and(|back| back == key))
 }
 
+fn clear_keyring(name: &str, around: &Surroundings) -> anyhow::Result<()> {
+    let output = keyring(&["clear"], name, around).output().context("cannot ask the keyring")?;
+    anyhow::ensure!(output.status.success(), "the keyring did not remove the key of {name}{}", words(&output));
+    Ok(())
+}
+
 fn words(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     said.lines().next().map(|line| format!(" ({})", line.trim())).unwrap_or_default()
 }
 
-/// The key that a command prints.
-fn printed_key(name: &str, command: &str) -> anyhow::Result<String> {
-    let output = Command::new("sh").args(["-c", command]).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+/// The key that a command prints. Other providers' keys are none of its business.
+fn printed_key(name: &str, command: &str, env: BTreeMap<OsString, OsString>) -> anyhow::Result<String> {
+    let mut program = Command::new("sh");
+    program.args(["-c", command]).env_clear().envs(env).stdin(Stdio::null()).stderr(Stdio::inherit());
+    let output = program.output();
     let output = output.with_context(|| format!("cannot run the key_command of {name}"))?;
     anyhow::ensure!(output.status.success(), "the key_command of {name} failed ({})", output.status);
     let key = String::from_utf8(output.stdout).ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());

@@ -9,6 +9,7 @@ mod branches;
 mod cli;
 mod cloud;
 mod config;
+mod context;
 mod cost;
 mod demo;
 mod doctor;
@@ -68,6 +69,7 @@ async fn obey(command: Command) -> u8 {
         Command::Undo(args) => undo::undo(args, &around).await,
         Command::Redo(args) => undo::redo(args, &around).await,
         Command::Session(command) => sessions::session(command, &around).await,
+        Command::Context(args) => context::context(&args, &around),
         Command::Models(args) => models::models(&args, &around).await,
         Command::Auth(command) => auth::auth(command, &around).await,
         Command::Config(command) => config::config(command, &around),

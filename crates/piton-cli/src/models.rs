@@ -9,7 +9,7 @@ use crate::surroundings::Surroundings;
 use crate::view;
 use anyhow::Context;
 use piton_engine::config::Config;
-use piton_models::catalogue::Catalogue;
+use piton_models::catalogue::{Catalogue, ModelFacts};
 use piton_models::http::fetch;
 use piton_models::provider::{self, ListedModel, PROVIDERS};
 use serde_json::json;
@@ -23,6 +23,7 @@ pub(crate) async fn models(args: &ModelsArgs, around: &Surroundings) -> anyhow::
         return refresh(source, &config, around).await;
     }
     let own = config.providers.iter().filter(|(_, server)| server.protocol.is_some()).map(|(name, _)| name.as_str());
+    let known = catalogue(around);
     let mut found = 0;
     for name in PROVIDERS.iter().map(|provider| provider.name).chain(own) {
         match list(name, &config, around).await {
@@ -32,7 +33,9 @@ pub(crate) async fn models(args: &ModelsArgs, around: &Surroundings) -> anyhow::
                 if let (Some(place), false) = (&place, args.json) {
                     view::write_stderr(&format!("{name}: key from {place}\n"));
                 }
-                models.iter().for_each(|model| show(args, name, model, place.as_deref()));
+                let known =
+                    |model: &ListedModel| known.look_up(name, &model.id).filter(|_| provider::find(name).is_some());
+                models.iter().for_each(|model| show(args, name, model, known(model).as_ref(), place.as_deref()));
                 found += models.len();
             }
             Err(error) => view::write_stderr(&format!("{name}: {error:#}\n")),
@@ -100,13 +103,19 @@ async fn list(name: &str, config: &Config, around: &Surroundings) -> anyhow::Res
     Ok(provider::list_models(&spec, &setup::http_options(name, config, around)?).await?)
 }
 
-fn show(args: &ModelsArgs, provider: &str, model: &ListedModel, key: Option<&str>) {
+/// One line of the list: what the server says, and what the catalogue knows besides.
+fn show(args: &ModelsArgs, provider: &str, model: &ListedModel, known: Option<&ModelFacts>, key: Option<&str>) {
     let name = format!("{provider}/{}", model.id);
+    let window_tokens = model.window_tokens.or(known.and_then(|known| known.limits.window_tokens));
     if args.json {
-        let line = json!({"model": name, "provider": provider, "window_tokens": model.window_tokens, "key": key});
+        let mut line = json!({"model": name, "provider": provider, "window_tokens": window_tokens, "key": key});
+        if let Some(ModelFacts { limits, images, tools, reasoning, .. }) = known {
+            line["known"] = json!({"max_output_tokens": limits.max_output_tokens, "images": images, "tools": tools,
+                "reasoning": reasoning});
+        }
         view::write_stdout(&format!("{line}\n"));
         return;
     }
-    let window = model.window_tokens.map(|tokens| format!("  {} tokens", view::thousands(tokens))).unwrap_or_default();
+    let window = window_tokens.map(|tokens| format!("  {} tokens", view::thousands(tokens))).unwrap_or_default();
     view::write_stdout(&format!("{name}{window}\n"));
 }

@@ -37,6 +37,25 @@ pub(crate) enum Shown {
     StreamJson,
 }
 
+/// What is said, and what comes with it.
+#[derive(Debug, Clone)]
+pub(crate) struct Task {
+    /// A person's words, in which `@` refers to files.
+    pub(crate) said: String,
+    /// What was piped in besides, in which it does not.
+    pub(crate) beside: Option<String>,
+}
+
+impl Task {
+    fn new(said: impl Into<String>) -> Self {
+        Self { said: said.into(), beside: None }
+    }
+
+    fn parts(self) -> Vec<Part> {
+        [Some(self.said), self.beside].into_iter().flatten().map(Part::text).collect()
+    }
+}
+
 /// The signals that mean "stop".
 pub(crate) struct Stops {
     interrupt: Signal,
@@ -80,10 +99,10 @@ pub(crate) async fn run(args: RunArgs, around: Surroundings) -> anyhow::Result<u
         };
         let at_rest = session.resumed() == Resumed::AtRest;
         if args.input_format == InputFormat::StreamJson {
-            return steer::steer(session, prompt, shown, &args).await;
+            return steer::steer(session, prompt.map(|task| task.said), shown, &args).await;
         }
         // Of a new place the model hears with the next message.
-        let prompt = prompt.or_else(|| (at_rest || is_moved).then(|| "Go on.".to_owned()));
+        let prompt = prompt.or_else(|| (at_rest || is_moved).then(|| Task::new("Go on.")));
         let (id, dir, from) = (session.id().clone(), session.dir().clone(), session.opened_at());
         let code = turn(session, prompt, shown, &args, attended).await;
         if let Some(collector) = collector {
@@ -130,7 +149,7 @@ fn what_it_had(engine: &Engine, id: &SessionId, args: &RunArgs, here: &Path) -> 
 /// Prompts an open session and shows the turn until it is over.
 async fn turn(
     session: Session,
-    prompt: Option<String>,
+    prompt: Option<Task>,
     mut shown: Shown,
     args: &RunArgs,
     attended: bool,
@@ -175,7 +194,7 @@ pub(crate) async fn show_turn(session: Session, task: &str, view: &mut TextView)
     let subscription = session.subscribe(session.opened_at());
     let taken = std::mem::replace(view, TextView::new(false, false));
     let mut shown = Shown::Text(taken);
-    let watched = watch(&session, Some(task.to_owned()), subscription, &mut shown, false).await;
+    let watched = watch(&session, Some(Task::new(task)), subscription, &mut shown, false).await;
     session.close().await;
     if let Shown::Text(taken) = shown {
         *view = taken;
@@ -186,7 +205,7 @@ pub(crate) async fn show_turn(session: Session, task: &str, view: &mut TextView)
 /// Everything that happens until the turn is over, and whether a SIGTERM ended it.
 async fn watch(
     session: &Session,
-    prompt: Option<String>,
+    prompt: Option<Task>,
     mut subscription: Subscription,
     shown: &mut Shown,
     attended: bool,
@@ -198,7 +217,7 @@ async fn watch(
     let mut own_words = prompt.iter().count();
     let asking = async {
         match prompt {
-            Some(text) => session.send(vec![Part::text(text)], Delivery::Steer).await,
+            Some(task) => session.send(task.parts(), Delivery::Steer).await,
             None => session.go_on().await,
         }
     };
@@ -368,13 +387,13 @@ pub(crate) fn finish(shown: &mut Shown, report: &TurnReport, session: &str, code
 }
 
 /// The task: what was said, what was piped in, or both.
-fn prompt(args: &RunArgs, around: &Surroundings) -> anyhow::Result<Option<String>> {
+fn prompt(args: &RunArgs, around: &Surroundings) -> anyhow::Result<Option<Task>> {
     if args.input_format == InputFormat::StreamJson {
         anyhow::ensure!(
             args.prompt.as_deref() != Some("-"),
             "with --input-format stream-json prompts come as JSON lines"
         );
-        return Ok(args.prompt.clone().filter(|prompt| !prompt.trim().is_empty()));
+        return Ok(args.prompt.clone().filter(|prompt| !prompt.trim().is_empty()).map(Task::new));
     }
     let said = args.prompt.as_deref().filter(|prompt| *prompt != "-");
     let wants_stdin = args.prompt.as_deref() == Some("-");
@@ -383,13 +402,13 @@ fn prompt(args: &RunArgs, around: &Surroundings) -> anyhow::Result<Option<String
         (false, false, _) if stdin_has_data() => read_stdin()?,
         _ => String::new(),
     };
-    let text = match (said, piped.trim()) {
-        (Some(said), "") => said.to_owned(),
-        (Some(said), piped) => format!("{said}\n\n<stdin>\n{piped}\n</stdin>"),
-        (None, piped) => piped.to_owned(),
+    let task = match (said, piped.trim()) {
+        (Some(said), "") => Task::new(said),
+        (Some(said), piped) => Task { beside: Some(format!("\n\n<stdin>\n{piped}\n</stdin>")), ..Task::new(said) },
+        (None, piped) => Task::new(piped),
     };
-    if !text.trim().is_empty() {
-        return Ok(Some(text));
+    if !task.said.trim().is_empty() || task.beside.is_some() {
+        return Ok(Some(task));
     }
     if args_resume(args) && args.prompt.is_none() {
         return Ok(None);

@@ -10,9 +10,9 @@ use anyhow::{Context, bail};
 use piton_core::limits::Policy;
 use piton_core::permission::{Action, Rule, Rules};
 use piton_engine::config::{Config, Protocol, Server, milliseconds, nearest};
-use piton_engine::context;
+use piton_engine::context::{self, Instructions};
 use piton_engine::engine::{Attendance, Engine, Settings};
-use piton_models::http::{HttpOptions, Roots};
+use piton_models::http::{HttpOptions, Roots, unknown_proxy_scheme};
 use piton_models::model::{Model, Nobody};
 use piton_models::options::Options;
 use piton_models::provider::{self, PROBE_MS, PROVIDERS, Provider, ProviderSpec};
@@ -23,7 +23,7 @@ use piton_tools::snapshot::{self, Snapshots};
 use piton_tools::tool::ToolSet;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Whether the tools, providers and models of a configuration exist, as far as that can be known here.
@@ -66,8 +66,8 @@ pub(crate) async fn settings(
     workspace: &Path,
 ) -> anyhow::Result<Settings> {
     let config = config::of_workspace(around, workspace)?;
-    let env = Arc::new(tool_environment(&around.vars, &config));
-    let hooks = hooks::hooks(args, &config, &env, around, workspace)?;
+    // Before anybody is asked anything.
+    hooks::schema(args)?;
     let said = args.model.as_deref().or(had).or(config.model.as_deref());
     let answers = Answers { options: said_options(args)?, text_tools: args.text_tools };
     let mut models = match said {
@@ -86,7 +86,13 @@ pub(crate) async fn settings(
             *model = Arc::new(Recorder::new(Arc::clone(model), tape));
         }
     }
-    let policy = policy(args, &config)?;
+    let mut policy = policy(args, &config)?;
+    for provider in models.iter().map(|model| provider_of(&**model)) {
+        let patience = config.retry_of(provider, &policy);
+        if patience != policy.retry {
+            policy.retry_of.insert(provider.to_owned(), patience);
+        }
+    }
     let has_no_price = |model: &&Arc<dyn Model>| model.price().is_none();
     if let Some(model) = models.iter().find(has_no_price).filter(|_| policy.budget.cost_micros.is_some()) {
         bail!(
@@ -102,8 +108,32 @@ pub(crate) async fn settings(
     settings.titles = titles.transpose().context("in [titles] of the configuration")?;
     settings.fallbacks = models;
     settings.policy = policy;
-    (settings.env, settings.hooks) = (env, hooks);
+    let mut env = tool_environment(&around.vars, &config);
+    let asked = std::iter::once(&settings.model).chain(&settings.fallbacks).chain(&settings.titles);
+    for variable in asked.flat_map(|model| keys::variable(provider_of(&**model), &config, around)) {
+        if !config.keys_for_tools.contains(&variable) {
+            env.remove(OsStr::new(&variable));
+        }
+    }
+    settings.env = Arc::new(env);
+    settings.hooks = hooks::hooks(args, &config, &settings.env, around, workspace)?;
+    settings.instructions = instructions(args.no_instructions, &config, around);
     Ok(settings)
+}
+
+/// The provider of a model, by the model's name.
+fn provider_of(model: &dyn Model) -> &str {
+    model.name().split('/').next().unwrap_or_default()
+}
+
+/// Where instruction files are looked for, unless nobody wants them.
+pub(crate) fn instructions(unwanted: bool, config: &Config, around: &Surroundings) -> Option<Instructions> {
+    let is_wanted = !unwanted && config.context.instructions.unwrap_or(true);
+    is_wanted.then(|| Instructions {
+        global_dir: around.config_file.parent().map(Path::to_path_buf),
+        home: around.var("HOME").map(PathBuf::from),
+        window_tokens: None,
+    })
 }
 
 /// What the command line sets about the answers; it wins over what the configuration says.
@@ -150,8 +180,8 @@ fn snapshots(around: &Surroundings, workspace: &Path) -> Option<Arc<Snapshots>> 
 }
 
 /// What tools' processes see of our environment: all but keys. Those are the variables in which providers have theirs,
-/// and every other whose name ends in `_API_KEY`. `GITHUB_TOKEN` stays: git and gh are what agents work with. What the
-/// configuration lists in `keys_for_tools` stays too.
+/// and every other whose name ends in `_API_KEY`. `GITHUB_TOKEN` stays where it is not the key in use: git and gh are what
+/// agents work with. What the configuration lists in `keys_for_tools` stays too.
 pub(crate) fn tool_environment(vars: &BTreeMap<OsString, OsString>, config: &Config) -> BTreeMap<OsString, OsString> {
     let is_key =
         |name: &OsStr| (is_of_provider(name, config) && name != "GITHUB_TOKEN") || has_ending(name, &["_API_KEY"]);
@@ -338,6 +368,12 @@ pub(crate) fn http_options(name: &str, config: &Config, around: &Surroundings) -
     let http = &config.http;
     let any = |names: &[&str]| names.iter().find_map(|name| around.var(name)).map(str::to_owned);
     let proxy = http.proxy.clone().or_else(|| any(&["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]));
+    let proxy = proxy.filter(|proxy| !proxy.is_empty());
+    if let Some(scheme) = proxy.as_deref().and_then(unknown_proxy_scheme) {
+        bail!(
+            "the proxy is one of {scheme}://, which is not spoken here; give one of http:// or https://, or \"\" for none"
+        );
+    }
     let own = http.no_proxy.clone().or_else(|| any(&["NO_PROXY", "no_proxy"]));
     let own = own.map(|hosts| format!(",{hosts}")).unwrap_or_default();
     let ca_file = config.providers.get(name).and_then(|server| server.ca_file.as_ref()).or(http.ca_file.as_ref());
@@ -345,7 +381,7 @@ pub(crate) fn http_options(name: &str, config: &Config, around: &Surroundings) -
         connect_timeout_ms: http.connect_timeout.map_or(default.connect_timeout_ms, milliseconds),
         stall_ms: http.stall_timeout.map_or(default.stall_ms, milliseconds),
         keep_alive_ms: http.keep_alive_timeout.map_or(default.keep_alive_ms, milliseconds),
-        proxy: proxy.filter(|proxy| !proxy.is_empty()),
+        proxy,
         no_proxy: Some(format!("localhost,127.0.0.1,::1{own}")),
         roots: ca_file.map(|path| certificates(path)).transpose()?.unwrap_or_default(),
         ..default
@@ -382,6 +418,7 @@ async fn find_model(answers: &Answers, config: &Config, around: &Surroundings) -
         let Ok(models) = provider::list_models(&spec, &probe_options()).await else { continue };
         let Some(first) = models.first() else { continue };
         spec.model = Some(first.id.clone());
+        spec.window_tokens = provider::window(&spec, &probe_options()).await;
         return open(spec, answers, config, around);
     }
     bail!(NO_MODEL)
@@ -406,7 +443,6 @@ To see Piton work without any of them:  piton demo";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
 
     fn around(vars: &[(&str, &str)]) -> Surroundings {
         Surroundings {

@@ -1,6 +1,8 @@
 //! Draws a running turn: prose on standard output as it comes, one line per tool call on standard error, and on a
 //! terminal a line that shows what is being waited for.
 
+mod given;
+
 use crate::cost::MISS_WORTH_TELLING_MICROS;
 use crate::report;
 use anstyle::{AnsiColor, Style};
@@ -248,6 +250,9 @@ impl TextView {
                 self.wait_for("waiting for the model".to_owned());
             }
             Event::BackoffPassed { .. } => self.wait_for("waiting for the model".to_owned()),
+            Event::ContextGiven { items } => given::lines(items).iter().for_each(|line| {
+                self.aside(&format!("{DIM}{}{DIM:#}", clean(line)));
+            }),
             Event::SnapshotTaken { tree, notices, .. } => {
                 self.trees.extend(tree.clone());
                 self.show_notices(notices);

@@ -17,7 +17,7 @@ use serde_json::Value;
 /// The version of this vocabulary. It rises when an older Piton could misread a newer event; a reader upgrades older
 /// events as it reads them and refuses newer ones. Beside every event stands the version that it needs
 /// ([`Event::since`]), so that an older Piton goes on reading sessions in which nothing newer has happened.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// An event in its place.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -59,6 +59,12 @@ pub enum Event {
     },
     /// A process left the session in good order.
     WriterClosed {},
+    /// Something was read, to be put before the model with the next event: a file that the user's words refer to,
+    /// instructions, a reminder. What the model reads of it is in that event.
+    ContextGiven {
+        /// Each of them, in order.
+        items: Vec<Given>,
+    },
     /// The user said something. It is durable before the user's client hears that it was accepted.
     UserSpoke {
         /// The client's id for it; a repeated one is ignored.
@@ -340,6 +346,55 @@ pub enum Event {
     },
 }
 
+/// Something that was put before the model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Given {
+    /// What it is.
+    pub kind: GivenKind,
+    /// Where it is from: an absolute path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The hash of the whole file, where it is known by now to the model as it is on the disk (or, of one that changed,
+    /// known to have changed).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
+    /// How many tokens it is, by our own estimate.
+    pub tokens: u64,
+    /// What is to be said of it, in words: it was cut, it could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
+}
+
+impl Given {
+    /// Something of so many tokens that is no file, and of which nothing is to be said.
+    pub fn new(kind: GivenKind, tokens: u64) -> Self {
+        Self { kind, path: None, hash: None, tokens, notice: None }
+    }
+
+    /// The same, of its text.
+    pub fn of(kind: GivenKind, text: &str) -> Self {
+        Self::new(kind, crate::tokens::estimate(text))
+    }
+}
+
+/// What kind of thing was put before the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GivenKind {
+    /// Where it is: folder, system, day.
+    Environment,
+    /// A file of instructions.
+    Instructions,
+    /// A file that the user's words refer to.
+    Reference,
+    /// A file that the model has read is another one now.
+    FileChanged,
+    /// The budget is nearly spent.
+    BudgetNear,
+    /// There are few steps left.
+    StepsNear,
+}
+
 /// Where a session comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
@@ -557,8 +612,8 @@ impl Event {
             | Self::BudgetShort { .. }
             | Self::TitleGiven { .. }
             | Self::WorkspaceMoved { .. }
-            | Self::HooksRan { .. }
             | Self::EventLost {} => 2,
+            Self::ContextGiven { .. } | Self::HooksRan { .. } => 3,
             _ => 1,
         }
     }
@@ -569,6 +624,7 @@ impl Event {
             Self::SessionStarted { .. } => "session_started",
             Self::WriterOpened { .. } => "writer_opened",
             Self::WriterClosed {} => "writer_closed",
+            Self::ContextGiven { .. } => "context_given",
             Self::UserSpoke { .. } => "user_spoke",
             Self::TurnStarted { .. } => "turn_started",
             Self::TurnResumed { .. } => "turn_resumed",

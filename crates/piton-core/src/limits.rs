@@ -3,9 +3,11 @@
 use crate::budget::Bound;
 use crate::permission::Rules;
 use crate::progress::{Compare, NoProgress};
+use crate::reference::Style;
 use crate::retry::{BeyondCap, Jitter, RetryPolicy};
 use crate::truncate::OutputCut;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Model replies in one turn. A task that needs more is better split; the model is told to wrap up on the last one.
 pub const MAX_STEPS: u32 = 250;
@@ -19,6 +21,8 @@ pub const NO_PROGRESS_REPEATS: u32 = 3;
 pub const MAX_DENIALS_IN_A_ROW: u32 = 3;
 /// Replies in a row cut at the model's output limit that are continued; then the turn ends, saying so.
 pub const MAX_CUT_REPLIES: u32 = 2;
+/// Replies in a row that the provider pauses and that are continued; one that pauses more often gets nowhere.
+pub const MAX_PAUSED_REPLIES: u32 = 10;
 /// Characters of one tool's output that the model reads; head and tail, the rest stays in a file.
 pub const TOOL_OUTPUT_CHARS: usize = 30_000;
 /// Retries of one model call.
@@ -49,6 +53,31 @@ pub const UNKNOWN_REPLY_TOKENS: u32 = 1_048_576;
 /// servers allow would be refused.
 pub const REPLY_TOKENS_NEAR_LIMIT: u32 = 8_192;
 
+/// The largest file that an `@` reference shows, in bytes. Larger ones are named with their size.
+pub const REFERENCE_FILE_BYTES: u64 = 10 << 20;
+/// Lines of a file that an `@` reference shows.
+pub const REFERENCE_LINES: usize = 2_000;
+/// Characters of a line that an `@` reference shows.
+pub const REFERENCE_LINE_CHARS: usize = 2_000;
+/// The share of a model's window, in percent, that the folders one message refers to may fill. The rest is listed.
+pub const REFERENCE_FOLDER_PERCENT: u64 = 25;
+/// The share of a model's window, in percent, that all references of one message may fill.
+pub const REFERENCE_PERCENT: u64 = 50;
+/// The window, in tokens, that a model is taken to have of which nothing is known, where references are weighed.
+pub const UNKNOWN_WINDOW_TOKENS: u64 = 128_000;
+/// Pictures that one message may refer to.
+pub const REFERENCE_IMAGES: usize = 20;
+/// The largest picture that is sent, in bytes: what the strictest provider takes, before base64 makes it longer.
+pub const IMAGE_BYTES: u64 = 3_750_000;
+/// What is read of one instruction file, in bytes. Longer ones are cut, with a notice: they are paid for in every call.
+pub const INSTRUCTION_FILE_BYTES: usize = 32 << 10;
+/// What is read of all instruction files together, in bytes.
+pub const INSTRUCTIONS_BYTES: usize = 64 << 10;
+/// The share of a budget, in percent, from which on the model is told that it is nearly spent.
+pub const BUDGET_NEARLY_SPENT_PERCENT: u64 = 80;
+/// Steps before the last one at which the model is told how many are left.
+pub const STEPS_NEARLY_SPENT: u32 = 5;
+
 /// The rules one turn runs by. Recorded in the event that starts the turn, so that a resumed turn decides as the first
 /// run would have.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -65,6 +94,9 @@ pub struct Policy {
     pub max_calls_per_step: usize,
     /// Patience with the provider.
     pub retry: RetryPolicy,
+    /// The same with single providers, by name, where it differs.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub retry_of: BTreeMap<String, RetryPolicy>,
     /// Compactions in one turn.
     pub max_compactions: u32,
     /// When repetition counts as no progress.
@@ -83,6 +115,9 @@ pub struct Policy {
     /// Whether hooks are asked before a turn ends `completed`: they may send the model back to work.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stop_hooks: bool,
+    /// By whose rules `@` references are found and shown.
+    #[serde(default)]
+    pub references: Style,
 }
 
 /// What the last allowed step is like.
@@ -127,6 +162,7 @@ impl Policy {
                 per_turn: None,
                 jitter: Jitter::Full,
             },
+            retry_of: BTreeMap::new(),
             max_compactions: MAX_COMPACTIONS,
             no_progress: NoProgress { repeats: NO_PROGRESS_REPEATS, compare: Compare::InputAndResult },
             output_cut: OutputCut::HeadTail { max_chars: TOOL_OUTPUT_CHARS },
@@ -135,6 +171,7 @@ impl Policy {
             permission: Rules::default(),
             snapshots: false,
             stop_hooks: false,
+            references: Style::Piton,
         }
     }
 }
@@ -163,6 +200,12 @@ impl Policy {
             output_cut: OutputCut::WholeLines { max_lines: 2_000, max_bytes: 51_200 },
             ..piton
         }
+    }
+
+    /// The patience with the provider of a model (`provider/model`).
+    pub fn retry_for(&self, model: &str) -> &RetryPolicy {
+        let provider = model.split('/').next().unwrap_or_default();
+        self.retry_of.get(provider).unwrap_or(&self.retry)
     }
 
     /// The preset of this name.

@@ -120,6 +120,11 @@ impl Usage {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
+    /// Whether it was told: a count of the prompt, and one of the words if any were said.
+    pub fn is_told(&self, has_spoken: bool) -> bool {
+        self.input_tokens > 0 && (self.output_tokens > 0 || !has_spoken)
+    }
+
     /// Adds another call's tokens.
     pub fn add(&mut self, other: &Usage) {
         for (mine, theirs) in [
@@ -146,6 +151,8 @@ pub enum FinishReason {
     Length,
     /// The provider's filter cut it, or it refused.
     ContentFilter,
+    /// The provider paused it, since its own tools take long: asked again, it goes on from there.
+    Paused,
     /// The provider reported a failure after it had begun.
     Error,
     /// Anything else, a missing reason included.

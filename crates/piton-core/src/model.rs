@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// One question to a model. Providers translate it; they decide nothing.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Request {
     /// The session, for providers that route their cache by a key.
     pub session: String,
@@ -83,6 +83,13 @@ pub struct Reply {
     pub warnings: Vec<String>,
 }
 
+impl Reply {
+    /// Whether the provider said what it used: a count of the prompt, and of the words if there are any.
+    pub fn is_counted(&self) -> bool {
+        self.usage.is_told(!self.parts.is_empty())
+    }
+}
+
 /// Why a model gave no reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
@@ -97,12 +104,25 @@ pub struct ModelError {
     /// How long the provider asked us to wait, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
+    /// The provider's own word on whether asking the same again may help, where it gave any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub should_retry: Option<bool>,
 }
 
 impl ModelError {
     /// An error without status or wait.
     pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), status: None, retry_after_ms: None }
+        Self { kind, message: message.into(), status: None, retry_after_ms: None, should_retry: None }
+    }
+
+    /// Whether asking the same thing again may help: as the kind says, unless the provider knows better. That a request
+    /// is refused for what is wrong with it, it may know better; that the key or the money is missing, it may not.
+    pub fn is_retryable(&self) -> bool {
+        match self.should_retry {
+            Some(true) if self.kind == ModelErrorKind::InvalidRequest => true,
+            Some(false) => false,
+            Some(true) | None => self.kind.is_retryable(),
+        }
     }
 }
 

@@ -50,13 +50,14 @@ pub const UNUSABLE_REPLY_RETRIES: u32 = 2;
 /// The wait before retry number `retry` (from 1), in milliseconds, or `None` when it is not worth or not allowed to
 /// try again. `dice` is uniform in 0..=1000; `failed_this_turn` counts this failure too.
 pub fn wait_ms(policy: &RetryPolicy, error: &ModelError, retry: u32, failed_this_turn: u32, dice: u64) -> Option<u64> {
-    if !error.kind.is_retryable() || !within(policy, error.kind, retry, failed_this_turn) {
+    if !error.is_retryable() || !within(policy, error.kind, retry, failed_this_turn) {
         return None;
     }
     if error.kind == ModelErrorKind::Interrupted {
         return Some(0);
     }
-    if let Some(asked) = error.retry_after_ms {
+    // No wait at all is no wish: asked again at once, a provider says the same again.
+    if let Some(asked) = error.retry_after_ms.filter(|asked| *asked > 0) {
         return match policy.beyond_cap {
             BeyondCap::GiveUp => (asked <= policy.provider_cap_ms).then_some(asked),
             BeyondCap::WaitCap => Some(asked.min(policy.provider_cap_ms)),
@@ -66,7 +67,7 @@ pub fn wait_ms(policy: &RetryPolicy, error: &ModelError, retry: u32, failed_this
     let wait = backoff_ms(policy.first_ms, cap_ms, retry);
     Some(match policy.jitter {
         Jitter::None => wait,
-        Jitter::Full => (wait / 1000).saturating_mul(100 + dice.min(1000) * 9 / 10).max(wait / 10),
+        Jitter::Full => wait.saturating_mul(100 + dice.min(1000) * 9 / 10) / 1000,
     })
 }
 
@@ -93,7 +94,7 @@ mod tests {
     use crate::limits::Policy;
 
     fn error(kind: ModelErrorKind, retry_after_ms: Option<u64>) -> ModelError {
-        ModelError { kind, message: String::new(), status: None, retry_after_ms }
+        ModelError { retry_after_ms, ..ModelError::new(kind, "") }
     }
 
     #[test]
@@ -109,6 +110,19 @@ mod tests {
         let asked = |ms| wait_ms(&policy, &error(ModelErrorKind::RateLimited, Some(ms)), 1, 1, 0);
         assert_eq!(asked(700), Some(700));
         assert_eq!(asked(policy.provider_cap_ms + 1), None);
+        assert_eq!(asked(0), Some(200), "no wait is no wish");
+    }
+
+    #[test]
+    fn the_provider_knows_best_whether_to_ask_again() {
+        let policy = Policy::piton().retry;
+        let wait = |kind, should_retry| {
+            let error = ModelError { should_retry, ..error(kind, None) };
+            wait_ms(&policy, &error, 1, 1, 1000)
+        };
+        assert_eq!(wait(ModelErrorKind::Server, Some(false)), None);
+        assert_eq!(wait(ModelErrorKind::InvalidRequest, Some(true)), Some(2_000));
+        assert_eq!(wait(ModelErrorKind::Auth, Some(true)), None, "a wrong key stays wrong");
     }
 
     #[test]
@@ -117,6 +131,9 @@ mod tests {
         let at = |dice| wait_ms(&policy, &error(ModelErrorKind::Server, None), 2, 2, dice).expect("retryable");
         assert_eq!((at(0), at(1000)), (400, 4_000));
         assert!((400..=4_000).contains(&at(500)));
+        let brief = RetryPolicy { first_ms: 900, ..policy };
+        let at = |dice| wait_ms(&brief, &error(ModelErrorKind::Server, None), 1, 1, dice).expect("retryable");
+        assert_eq!((at(0), at(500), at(1000)), (90, 495, 900));
     }
 
     #[test]

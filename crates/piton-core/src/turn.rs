@@ -459,7 +459,7 @@ impl Session {
         dice: u64,
     ) -> Event {
         let turn = &self.work.turn;
-        let wait_ms = retry::wait_ms(&turn.policy.retry, &error, attempt, turn.failures + 1, dice);
+        let wait_ms = retry::wait_ms(turn.policy.retry_for(&turn.model), &error, attempt, turn.failures + 1, dice);
         let retry_at_ms = wait_ms.map(|wait| now_ms.saturating_add(wait));
         Event::ModelFailed {
             step: self.work.steps,
@@ -505,7 +505,8 @@ impl Phase {
                 | Event::WriterClosed {}
                 | Event::RewindStarted { .. }
                 | Event::TitleGiven { .. }
-                | Event::WorkspaceMoved { .. },
+                | Event::WorkspaceMoved { .. }
+                | Event::ContextGiven { .. },
             ) => phase,
             (phase, Event::EventLost {}) => phase.break_off(work, record.seq),
             (Phase::Idle | Phase::Held | Due, Event::RewindFinished { rewind, .. }) => work.rewound(rewind, record.seq),
@@ -582,6 +583,7 @@ impl Phase {
             Event::SessionStarted { .. }
             | Event::WriterOpened { .. }
             | Event::WriterClosed {}
+            | Event::ContextGiven { .. }
             | Event::UserSpoke { .. }
             | Event::TurnResumed { .. }
             | Event::TurnStarted { .. }
@@ -669,7 +671,9 @@ impl Phase {
                 let unrun = Outcome::new(Status::Cancelled, "The call was not run: the turn was stopped first.");
                 let after = match after {
                     After::End(first) => After::End(first),
-                    After::GoOn | After::Continue | After::Answered | After::MakeRoom => After::End(ending.clone()),
+                    After::GoOn | After::Continue | After::Resume | After::Answered | After::MakeRoom => {
+                        After::End(ending.clone())
+                    }
                 };
                 work.settle(batch.stop(&unrun), after, seq)
             }

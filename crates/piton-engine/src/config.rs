@@ -7,7 +7,9 @@ pub mod trust;
 use crate::hooks::HookTable;
 use piton_core::limits::Policy;
 use piton_core::permission::{Action, NotARule, Rule};
+use piton_core::retry::RetryPolicy;
 use piton_models::options::Options;
+use piton_models::provider;
 use piton_models::text_tools;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -64,6 +66,9 @@ pub struct Config {
     /// What must pass before a turn ends.
     #[serde(default)]
     pub check: Checks,
+    /// What the model is told besides the conversation.
+    #[serde(default)]
+    pub context: ContextTable,
     /// What to do with calls of a tool: `bash = "allow"`. `*` is every tool.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, ActionWord>")]
@@ -169,6 +174,15 @@ pub struct Titles {
     pub model: Option<String>,
 }
 
+/// The `[context]` table.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Context")]
+pub struct ContextTable {
+    /// Whether instruction files (AGENTS.md, PITON.md, CLAUDE.md, GEMINI.md) are read; they are if nothing is said.
+    pub instructions: Option<bool>,
+}
+
 /// A `[providers.NAME]` table.
 #[derive(Debug, Default, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -183,6 +197,9 @@ pub struct Server {
     pub key_command: Option<String>,
     /// A file of certificates (PEM) to trust besides those of the machine.
     pub ca_file: Option<String>,
+    /// How patient one is with it, where that differs from `[retry]`.
+    #[serde(default)]
+    pub retry: Retry,
     /// What is set about the answers of its models.
     #[serde(default)]
     pub options: Options,
@@ -274,15 +291,12 @@ impl Config {
         for (tool, action) in &config.permission {
             Rule::parse(tool, *action)?;
         }
-        let Retry { first_wait, longest_wait, .. } = config.retry;
-        if first_wait.zip(longest_wait).is_some_and(|(first, longest)| first > longest) {
-            return Err(ConfigError::Contradiction("first_wait in [retry] is longer than longest_wait"));
+        for retry in std::iter::once(&config.retry).chain(config.providers.values().map(|server| &server.retry)) {
+            retry.check()?;
         }
         let Http { connect_timeout, stall_timeout, keep_alive_timeout, .. } = config.http;
         let numbers = [
             ("max_cost in [limits]", config.limits.max_cost),
-            ("first_wait in [retry]", first_wait),
-            ("longest_wait in [retry]", longest_wait),
             ("timeout in [check]", config.check.timeout),
             ("connect_timeout in [http]", connect_timeout),
             ("stall_timeout in [http]", stall_timeout),
@@ -320,6 +334,21 @@ impl Config {
         own.or(&of_provider).or(&self.options)
     }
 
+    /// The patience with a provider: what is said of it, else what is said of all, else what the table of providers knows,
+    /// else that of `general`. A preset that somebody chose is not changed by the table.
+    pub fn retry_of(&self, provider: &str, general: &Policy) -> RetryPolicy {
+        let mut policy = general.retry.clone();
+        let known = provider::find(provider).filter(|_| general.preset == Policy::piton().preset);
+        if let Some(patience) = known.and_then(|known| known.patience) {
+            policy.per_call = Some(patience.times);
+            (policy.first_ms, policy.cap_ms) = (patience.first_ms, patience.longest_ms);
+            policy.cap_answered_ms = patience.longest_ms;
+        }
+        self.retry.apply(&mut policy);
+        self.providers.get(provider).map(|server| server.retry.apply(&mut policy)).unwrap_or_default();
+        policy
+    }
+
     /// Changes a policy to what the file says. `*` comes first, so that a tool's own rule wins.
     pub fn apply(&self, policy: &mut Policy) {
         let limits = &self.limits;
@@ -327,13 +356,34 @@ impl Config {
         policy.budget.tokens = limits.max_tokens.or(policy.budget.tokens);
         policy.budget.cost_micros = limits.max_cost.map(|usd| (usd * 1e6).round() as u64).or(policy.budget.cost_micros);
         policy.budget.wall_clock_ms = limits.max_time.map(|s| s.saturating_mul(1000)).or(policy.budget.wall_clock_ms);
-        policy.retry.per_call = self.retry.times.or(policy.retry.per_call);
-        policy.retry.first_ms = self.retry.first_wait.map_or(policy.retry.first_ms, milliseconds);
-        if let Some(longest) = self.retry.longest_wait.map(milliseconds) {
-            (policy.retry.cap_ms, policy.retry.cap_answered_ms) = (longest, longest);
-        }
+        self.retry.apply(&mut policy.retry);
         for (tool, action) in &self.permission {
             policy.permission.push(tool.clone(), *action);
+        }
+    }
+}
+
+impl Retry {
+    /// Changes a policy to what this says.
+    fn apply(&self, policy: &mut RetryPolicy) {
+        policy.per_call = self.times.or(policy.per_call);
+        policy.first_ms = self.first_wait.map_or(policy.first_ms, milliseconds);
+        if let Some(longest) = self.longest_wait.map(milliseconds) {
+            (policy.cap_ms, policy.cap_answered_ms) = (longest, longest);
+        }
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        let waits = [("first_wait in [retry]", self.first_wait), ("longest_wait in [retry]", self.longest_wait)];
+        let is_odd = |wait: Option<f64>| wait.is_some_and(|seconds| !seconds.is_finite() || seconds <= 0.0);
+        if let Some((name, _)) = waits.into_iter().find(|(_, wait)| is_odd(*wait)) {
+            return Err(ConfigError::Number(name));
+        }
+        match self.first_wait.zip(self.longest_wait) {
+            Some((first, longest)) if first > longest => {
+                Err(ConfigError::Contradiction("first_wait in [retry] is longer than longest_wait"))
+            }
+            Some(_) | None => Ok(()),
         }
     }
 }

@@ -1,18 +1,25 @@
-//! What the model is told beyond the conversation: the system prompt, the same bytes for every session, and a short
-//! note on where it is, in front of the first message.
+//! What the model is told beyond the conversation: the system prompt; in front of the first message where it is and
+//! what instructions hold there; behind a message the files that it refers to; and, as the work goes on, reminders.
+//!
+//! ```text
+//!   system prompt, tools             the same bytes for the whole session
+//!   first message                    [environment] [instructions] what the user said [files]
+//!   …
+//!   before a step, where due         [instructions of a folder that was touched] [files that changed] [budget]
+//! ```
+//!
+//! All of it is appended and recorded with the event that carries it ([`piton_core::event::Event::ContextGiven`] says
+//! what it was): nothing is read a second time when a session is resumed, and nothing that was sent ever changes.
 
-use std::path::Path;
+mod environment;
+mod files;
+mod instructions;
+mod notes;
+mod references;
+mod system;
 
-/// The system prompt. Short on purpose: with the tools' schemas it is the price of every first request.
-pub const SYSTEM_PROMPT: &str = include_str!("context/system.md");
-
-/// The note in front of a session's first message. The day is given by the caller: libraries read no clock.
-pub fn environment_note(workspace: &Path, today: &str) -> String {
-    let git = if workspace.join(".git").exists() { "yes" } else { "no" };
-    format!(
-        "Working folder: {}\nGit repository: {git}\nSystem: {} ({})\nToday: {today}",
-        workspace.display(),
-        std::env::consts::OS,
-        std::env::consts::ARCH,
-    )
-}
+pub use self::environment::environment_note;
+pub use self::instructions::{Instructions, NAMES, Piece, instructions_note};
+pub(crate) use self::notes::{Addition, Notes, remember_files, remember_given};
+pub use self::references::{References, Resolved};
+pub use self::system::{SYSTEM_PROMPT, SYSTEM_PROMPT_VERSION, system_prompt};

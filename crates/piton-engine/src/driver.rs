@@ -18,12 +18,14 @@
 //!
 //! This module must not know: which provider, which tool, which front end.
 
+mod given;
 mod hooked;
 
 pub(crate) use self::hooked::Hooked;
 
 use self::hooked::{Gates, Speech};
 use crate::bus::{Bus, Live, Published};
+use crate::context::Notes;
 use crate::control::Server;
 use crate::engine::{Attendance, EngineError, Settings, TurnReport, now_ms};
 use crate::hooks::{Gated, Hooks};
@@ -111,6 +113,7 @@ pub(crate) struct Setup {
     /// What is staged in the journal already.
     pub(crate) staged: Vec<Record>,
     pub(crate) prompts: Prompts,
+    pub(crate) notes: Notes,
     pub(crate) settings: Settings,
     pub(crate) ledger: Arc<FileLedger>,
     pub(crate) bus: Bus,
@@ -134,6 +137,7 @@ pub(crate) struct Driver {
     inbox: mpsc::UnboundedReceiver<Command>,
     jobs: Jobs,
     prompts: Prompts,
+    notes: Notes,
     /// The most tokens that the reply of the next call may have.
     reply_cap: Option<u32>,
     /// Recorded but not yet committed, hence not yet published.
@@ -175,7 +179,7 @@ enum Door {
 
 impl Driver {
     pub(crate) fn new(setup: Setup) -> Self {
-        let Setup { dir, journal, session, staged, prompts, settings, ledger, bus, inbox, commands } = setup;
+        let Setup { dir, journal, session, staged, prompts, notes, settings, ledger, bus, inbox, commands } = setup;
         let frame = Frame {
             system: settings.system.clone(),
             tools: settings.tools.specs(),
@@ -199,6 +203,7 @@ impl Driver {
             inbox,
             jobs: Jobs::new(),
             prompts,
+            notes,
             reply_cap: None,
             staged: staged.into_iter().map(Arc::new).collect(),
             started_here: HashSet::new(),
@@ -247,8 +252,9 @@ impl Driver {
         if matches!(command, Command::GoOn { .. }) && self.is_to_be_vetted() {
             self.vet(None);
         }
-        self.obey(command);
+        self.obey(command).await;
         loop {
+            self.hear_accepted().await;
             self.drop_unwanted();
             self.record_due();
             self.commit().await?;
@@ -262,7 +268,7 @@ impl Driver {
             }
             tokio::select! {
                 // `None`: the last handle was dropped.
-                command = self.inbox.recv(), if !self.closing => self.obey(command.unwrap_or(Command::Close)),
+                command = self.inbox.recv(), if !self.closing => self.obey(command.unwrap_or(Command::Close)).await,
                 done = self.jobs.next() => self.take(done),
                 title = self.titling.next() => self.record(title),
             }
@@ -353,7 +359,9 @@ impl Driver {
         self.record(Event::RewindFinished { rewind, left, back });
         self.commit().await?;
         if is_moved {
-            self.session = Session::fold(&self.records()?);
+            let records = self.records()?;
+            self.session = Session::fold(&records);
+            self.notes = Notes::fold(&records, &self.ledger);
         }
         Ok(Ok(Rewound { files }))
     }
@@ -363,13 +371,13 @@ impl Driver {
         self.journal.as_ref().map_or(Ok(Vec::new()), |journal| journal.read(1, usize::MAX))
     }
 
-    fn obey(&mut self, command: Command) {
+    async fn obey(&mut self, command: Command) {
         match command {
             Command::Speak { message, from, report, .. } if self.session.has_heard(&message) => {
                 self.wait_for_turn(Waiter { message: Some(message), from, report });
             }
             Command::Speak { message, parts, delivery, from, report } => {
-                self.speak(Speech { message, parts, delivery, from, report });
+                self.speak(Speech { message, parts, delivery, from, report }).await;
             }
             Command::GoOn { report } => self.wait_for_turn(Waiter { message: None, from: Speaker::Host, report }),
             Command::Cancel(by) => self.cancel(by),
@@ -469,6 +477,7 @@ impl Driver {
         if !self.settings.hooks.is_empty() {
             self.note_sights(&record);
         }
+        self.notes.hear(&record);
         if let Some(report) = TurnReport::of(&self.session, &record.event) {
             self.turn_ended(&report);
             self.titling.turn_ended(&self.session, report.end, self.settings.titles.as_ref());
@@ -492,6 +501,7 @@ impl Driver {
                 self.snapshot_at_once();
             }
             if let Some(event) = self.session.due(now_ms()).and_then(|due| self.seen_by_hooks(due)) {
+                let event = self.with_reminders(event);
                 self.record(event);
             } else if let Some(event) = self.instant_job() {
                 self.record(event);

@@ -4,6 +4,7 @@
 //! when the last handle is dropped or [`Session::close`] is called, and leaves a journal that another process resumes.
 
 use crate::bus::{Bus, Subscription};
+use crate::context::{self, Notes};
 use crate::driver::{Command, Driver, Setup, Speaker};
 use crate::hooks::{CheckRun, Hook, STRUCTURED};
 use crate::index::{Index, IndexError};
@@ -67,6 +68,8 @@ pub struct Settings {
     pub hooks: Vec<Arc<dyn Hook>>,
     /// Words in front of the first message in a workspace, for the model only.
     pub environment_note: Option<String>,
+    /// Where instruction files are looked for, for the model; without it, none are read.
+    pub instructions: Option<context::Instructions>,
 }
 
 /// Whether somebody is there to approve calls.
@@ -161,13 +164,14 @@ pub enum EngineError {
 impl Settings {
     /// Settings with the built-in tools, the default limits, and nobody there to approve anything.
     pub fn new(model: Arc<dyn Model>) -> Self {
+        let system = context::system_prompt(model.name()).into();
         Self {
             model,
             fallbacks: Vec::new(),
             tools: ToolSet::builtin(),
             policy: Policy::piton(),
             attendance: Attendance::Unattended,
-            system: crate::context::SYSTEM_PROMPT.into(),
+            system,
             runner: None,
             env: Arc::default(),
             tool_limits: ToolLimits::default(),
@@ -176,6 +180,7 @@ impl Settings {
             titles: None,
             hooks: Vec::new(),
             environment_note: None,
+            instructions: None,
         }
     }
 
@@ -249,7 +254,8 @@ impl Engine {
         let session = turn::Session::fold(&staged);
         let mut prompts = Prompts::default();
         staged.iter().for_each(|record| prompts.hear(record));
-        drive(dir, journal, session, staged, prompts, settings, FileLedger::default())
+        let memory = Memory { prompts, ..Memory::default() };
+        drive(dir, journal, session, staged, memory, settings)
     }
 
     /// Opens a session again. What was under way goes on with the next prompt, or with [`Session::go_on`].
@@ -265,17 +271,21 @@ impl Engine {
         settings: Settings,
     ) -> Result<Session, EngineError> {
         let dir = self.session_dir(id);
-        let (mut prompts, ledger) = (Prompts::default(), FileLedger::default());
+        let mut memory = Memory::default();
         let (mut journal, mut session) = Journal::resume(&dir, opening(), |record| {
-            prompts.hear(record);
-            remember_file(record, &ledger);
+            memory.prompts.hear(record);
+            memory.notes.hear(record);
+            context::remember_files(&record.event, &memory.ledger);
         })?;
+        if memory.notes.is_stale() {
+            memory.notes = Notes::fold(&journal.read(1, usize::MAX)?, &memory.ledger);
+        }
         let moved = workspace.map(|workspace| {
             let workspace = workspace.to_string_lossy().into_owned();
             journal.stage(now_ms(), Event::WorkspaceMoved { workspace })
         });
         moved.iter().for_each(|record| session.apply(record));
-        Ok(drive(dir, journal, session, moved.into_iter().collect(), prompts, settings, ledger))
+        Ok(drive(dir, journal, session, moved.into_iter().collect(), memory, settings))
     }
 }
 
@@ -409,15 +419,22 @@ pub(crate) fn opening() -> Opening {
     Opening { pid: std::process::id(), boot_id, now_ms: now_ms() }
 }
 
+/// What is kept of a session's events beside its state.
+#[derive(Default)]
+struct Memory {
+    prompts: Prompts,
+    notes: Notes,
+    ledger: FileLedger,
+}
+
 /// Starts the driver of an open journal.
 fn drive(
     dir: SessionDir,
     journal: Journal,
     session: turn::Session,
     staged: Vec<Record>,
-    prompts: Prompts,
+    memory: Memory,
     settings: Settings,
-    ledger: FileLedger,
 ) -> Session {
     let bus = Bus::new();
     let (commands, inbox) = mpsc::unbounded_channel();
@@ -436,9 +453,10 @@ fn drive(
         journal,
         session,
         staged,
-        prompts,
+        prompts: memory.prompts,
+        notes: memory.notes,
         settings,
-        ledger: Arc::new(ledger),
+        ledger: Arc::new(memory.ledger),
         bus,
         inbox,
         commands: commands.downgrade(),
@@ -447,22 +465,12 @@ fn drive(
     Session { driver: Arc::new(tokio::sync::Mutex::new(Some(driver))), ..handle }
 }
 
-/// Restores what the model knows of a file from an outcome on record, so that a resumed session may edit what the
-/// session before had read.
-fn remember_file(record: &Record, ledger: &FileLedger) {
-    let Event::CallSettled { outcome, .. } = &record.event else { return };
-    let text = |key: &str| outcome.metadata.get(key).and_then(|value| value.as_str());
-    if let (Some(path), Some(hash)) = (text("path"), text("hash")) {
-        ledger.restore(Path::new(path), hash);
-    }
-}
-
 /// What the model said last, if it spoke after the user did. A reply that was cut and continued is one.
 pub(crate) fn last_words(session: &turn::Session) -> String {
     let messages: Vec<&Arc<Message>> = session.transcript().collect();
     let mut backwards = messages.iter().rev().skip_while(|message| message.role == Role::Tool).peekable();
     let goes_on = |message: &Message| {
-        message.parts.iter().any(|part| matches!(part, Part::Note { text } if text == turn::CONTINUE_NOTE))
+        message.parts.iter().any(|part| matches!(part, Part::Note { text } if text.contains(turn::CONTINUE_NOTE)))
     };
     let mut text = String::new();
     while let Some(reply) = backwards.next_if(|message| message.role == Role::Assistant) {

@@ -71,14 +71,14 @@ impl Prompts {
         let Some(call) = self.call.take() else { return };
         match event {
             Event::MessageFinished { reply, cost_micros, at_most, prompt, .. } => {
-                let is_counted = reply.usage.input_tokens > 0;
-                (*cost_micros, *at_most) = (cost(model, &reply.usage), (!is_counted).then_some(call.at_most));
+                *cost_micros = cost(model, &reply.usage, reply.is_counted());
+                *at_most = (!reply.is_counted()).then_some(call.at_most);
                 *prompt = Some(Box::new(self.record(&call.segments, &reply.usage, model)));
             }
             Event::ModelFailed { error, usage, cost_micros, at_most, abandoned, .. } => {
-                let is_counted = usage.input_tokens > 0;
+                let is_counted = usage.is_told(!abandoned.is_empty());
                 let may_be_billed = error.kind.may_be_billed() || !abandoned.is_empty();
-                *cost_micros = if is_counted { cost(model, usage) } else { None };
+                *cost_micros = if is_counted { cost(model, usage, true) } else { None };
                 *at_most = (may_be_billed && !is_counted).then_some(call.at_most);
             }
             _ => {}
@@ -114,9 +114,9 @@ impl Prompts {
 
 /// What a call cost, where its price is known and its tokens were counted. A model that costs nothing costs that much
 /// uncounted, too.
-pub(crate) fn cost(model: &dyn Model, usage: &Usage) -> Option<u64> {
+pub(crate) fn cost(model: &dyn Model, usage: &Usage, is_counted: bool) -> Option<u64> {
     let price = model.price()?;
-    (usage.input_tokens > 0 || price.is_free()).then(|| price.cost_micros(usage))
+    (is_counted || price.is_free()).then(|| price.cost_micros(usage))
 }
 
 /// A segment in the making.

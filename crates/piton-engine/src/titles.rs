@@ -86,7 +86,7 @@ async fn ask(model: &dyn Model, request: Request) -> Option<Event> {
     while let Some(event) = stream.next().await {
         if let ModelEvent::Done(reply) = event.ok()? {
             let title = title(&reply)?;
-            let cost_micros = prompt::cost(model, &reply.usage);
+            let cost_micros = prompt::cost(model, &reply.usage, reply.is_counted());
             let by = TitledBy::Model { model: model.name().to_owned(), usage: reply.usage, cost_micros };
             return Some(Event::TitleGiven { title, by });
         }

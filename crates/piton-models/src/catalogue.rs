@@ -113,7 +113,11 @@ impl From<Line> for ModelFacts {
         Self {
             provider: line.provider,
             model: line.model,
-            limits: ModelLimits { window_tokens: line.window, max_output_tokens: line.max_output.map(most) },
+            limits: ModelLimits {
+                window_tokens: line.window,
+                max_output_tokens: line.max_output.map(most),
+                images: Some(line.images),
+            },
             price,
             images: line.images,
             tools: line.tools,
@@ -279,7 +283,7 @@ mod tests {
             let facts = facts(line).unwrap_or_else(|| panic!("not readable: {line}"));
             assert!(find(&facts.provider).is_some(), "{}", facts.provider);
             assert_eq!(look_up(&facts.provider, &facts.model).as_ref(), Some(&facts));
-            let ModelLimits { window_tokens, max_output_tokens } = facts.limits;
+            let ModelLimits { window_tokens, max_output_tokens, images: _ } = facts.limits;
             assert!(
                 window_tokens.zip(max_output_tokens).is_none_or(|(window, out)| u64::from(out) <= window),
                 "{facts:?}"

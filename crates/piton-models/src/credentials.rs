@@ -72,6 +72,18 @@ impl Credentials {
     }
 }
 
+impl Credentials {
+    /// What must not be shown of them.
+    pub(crate) fn secrets(&self) -> Vec<String> {
+        match self {
+            Self::Aws(keys) => {
+                [Some(&keys.secret_access_key), keys.session_token.as_ref()].into_iter().flatten().cloned().collect()
+            }
+            Self::Google(account) => account.secrets(),
+        }
+    }
+}
+
 fn refused(message: impl Into<String>) -> ModelError {
     ModelError::new(ModelErrorKind::Auth, message)
 }
@@ -220,10 +232,23 @@ impl GoogleAccount {
         }
     }
 
+    fn secrets(&self) -> Vec<String> {
+        let token = self.token.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let of_account = match &self.kind {
+            GoogleKind::ServiceAccount { private_key, .. } => vec![private_key.clone()],
+            GoogleKind::AuthorizedUser { client_secret, refresh_token, .. } => {
+                vec![client_secret.clone(), refresh_token.clone()]
+            }
+        };
+        token.into_iter().map(|(token, _)| token).chain(of_account).collect()
+    }
+
     /// A token that holds for a while.
     async fn token(&self, http: &Http, now: SystemTime) -> Result<String, ModelError> {
         /// A token that ends sooner may end on the way.
         const MARGIN: Duration = Duration::from_secs(60);
+        /// Tokens have a few kilobytes.
+        const MAX_BYTES: usize = 1 << 20;
         let have = self.token.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some((token, _)) = have.filter(|(_, until)| *until > now + MARGIN) {
             return Ok(token);
@@ -234,7 +259,7 @@ impl GoogleAccount {
         let answer = answer.header("content-type", "application/x-www-form-urlencoded").send();
         let answer = Http::within(http.stall(), answer).await?.map_err(|error| http::network_error(&error, &url))?;
         let status = answer.status();
-        let body = Http::within(http.stall(), answer.bytes()).await?.map_err(|error| http::read_error(&error, &url))?;
+        let body = http.whole(answer, MAX_BYTES).await?;
         let Ok(token) = serde_json::from_slice::<Token>(&body) else {
             return Err(not_given(status.as_u16(), &body, &url));
         };

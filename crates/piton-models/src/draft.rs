@@ -221,10 +221,13 @@ impl Draft {
     /// Calls win over a claim to have simply stopped, but not over a limit, a filter or a failure.
     pub(crate) fn settle(&self, finish: FinishReason) -> FinishReason {
         match finish {
-            FinishReason::Stop | FinishReason::Other if self.calls() > 0 => FinishReason::ToolCalls,
+            FinishReason::Stop | FinishReason::Paused | FinishReason::Other if self.calls() > 0 => {
+                FinishReason::ToolCalls
+            }
             // Without a call there is nothing to answer.
             FinishReason::ToolCalls if self.calls() == 0 => FinishReason::Stop,
             FinishReason::Stop
+            | FinishReason::Paused
             | FinishReason::Other
             | FinishReason::ToolCalls
             | FinishReason::Length

@@ -6,7 +6,7 @@
 
 use piton_core::model::{ModelError, ModelErrorKind};
 use serde_json::Value;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A response that is not an answer.
 #[derive(Debug, Clone, Copy)]
@@ -25,18 +25,23 @@ pub fn from_response(refusal: &Refusal<'_>, now: SystemTime) -> ModelError {
     let value: Value = serde_json::from_str(body).unwrap_or(Value::Null);
     let facts = Facts::read(&value, body);
     let kind = match kind_of_response(status, &facts) {
-        // Google calls every limit a quota, those of a minute included.
+        // Google calls every limit a quota. That of a day passes no sooner than the day.
+        _ if status == 429 && is_daily_quota(&value) => ModelErrorKind::QuotaSpent,
         ModelErrorKind::QuotaSpent if status == 429 && facts.is_named(&["resource_exhausted"]) => {
             ModelErrorKind::RateLimited
         }
         kind => kind,
     };
+    let headers = Headers { list: headers, now };
+    let told = headers.retry_after_ms().or_else(|| facts.retry_after_ms(&value));
     let words = if facts.message.is_empty() { meaning(status) } else { &facts.message };
     ModelError {
         kind,
         message: format!("{words} (HTTP {status})"),
         status: Some(status),
-        retry_after_ms: retry_after_ms(headers, now).or_else(|| facts.retry_after_ms(&value)),
+        // The headers about limits come with every answer; here they are the reason.
+        retry_after_ms: told.or_else(|| if status == 429 { headers.reset_ms() } else { None }),
+        should_retry: headers.get("x-should-retry").and_then(|word| word.parse().ok()),
     }
 }
 
@@ -48,10 +53,24 @@ pub fn from_stream(error: &Value) -> ModelError {
     ModelError {
         // The request itself was accepted, or there would be no stream: asking again may help.
         kind: kind_by_words(&facts).unwrap_or(ModelErrorKind::Server),
-        message: message.to_owned(),
-        status: None,
         retry_after_ms: facts.retry_after_ms(error),
+        ..ModelError::new(ModelErrorKind::Server, message)
     }
+}
+
+/// A JSON document that came with status 200 and is no answer: most often an error that its server forgot to give a
+/// status. `what` names what was expected.
+pub fn not_an_answer(document: &Value, what: &str) -> ModelError {
+    /// Enough to recognise it.
+    const SHOWN_CHARS: usize = 200;
+    if let Some(error) = document.get("error").filter(|error| !error.is_null()) {
+        return from_stream(error);
+    }
+    if let Some(kind) = recognise(document) {
+        return ModelError::new(kind, Facts::read(document, "").message);
+    }
+    let shown: String = document.to_string().chars().take(SHOWN_CHARS).collect();
+    ModelError::new(ModelErrorKind::Malformed, format!("the answer is JSON, but not {what}: {shown}"))
 }
 
 /// The kind of an error of which nothing is known but what it says; `None` where its words are of no known kind.
@@ -145,7 +164,6 @@ const WINDOW_WORDS: &[&str] = &[
     "input length and `max_tokens` exceed context limit",
     "exceeds the maximum number of tokens allowed",
     "exceeds the maximum number of input tokens",
-    "exceeds the limit of",
     "exceeded model token limit",
     "exceeds model token limit",
     "reduce the length of the messages",
@@ -181,7 +199,7 @@ const FILTER_NAMES: &[&str] = &[
 
 fn kind_of_response(status: u16, facts: &Facts) -> ModelErrorKind {
     use ModelErrorKind as Kind;
-    let is_window = facts.says(WINDOW_WORDS) || says_too_many_tokens(facts);
+    let is_window = says_too_long(facts);
     match status {
         413 => Kind::WindowExceeded,
         400 | 422 | 500 if is_window => Kind::WindowExceeded,
@@ -200,7 +218,8 @@ fn kind_of_response(status: u16, facts: &Facts) -> ModelErrorKind {
         501 | 505 => Kind::InvalidRequest,
         408 | 409 | 425 | 500..=599 => Kind::Server,
         400..=499 => Kind::InvalidRequest,
-        // Neither an answer nor an error: a redirect that would carry the key elsewhere, or nonsense.
+        // The server is elsewhere, and will be.
+        300..=399 => Kind::InvalidRequest,
         _ => Kind::Malformed,
     }
 }
@@ -218,7 +237,7 @@ fn kind_by_words(facts: &Facts) -> Option<ModelErrorKind> {
         (&["invalid_request", "invalid_argument"], Kind::InvalidRequest),
         (&["api_error", "server_error", "internal_error", "timeout"], Kind::Server),
     ];
-    if facts.says(WINDOW_WORDS) || says_too_many_tokens(facts) {
+    if says_too_long(facts) {
         return Some(Kind::WindowExceeded);
     }
     if let Some((_, kind)) = words.iter().find(|(names, _)| facts.is_named(names)) {
@@ -239,9 +258,20 @@ fn kind_by_words(facts: &Facts) -> Option<ModelErrorKind> {
     }
 }
 
-/// Sentences with numbers inside: Gemini's "input token count (1196265) exceeds the maximum number of tokens".
-fn says_too_many_tokens(facts: &Facts) -> bool {
-    facts.says(&["token count", "tokens ("]) && facts.says(&["exceeds the maximum", "exceeds the available"])
+/// Whether the prompt is too long, by known words or by sentences with numbers inside: Gemini's "input token count
+/// (1196265) exceeds the maximum number of tokens". Other things have limits, too, so these must be of tokens.
+fn says_too_long(facts: &Facts) -> bool {
+    facts.says(WINDOW_WORDS)
+        || (facts.says(&["token count", "tokens ("]) && facts.says(&["exceeds the maximum", "exceeds the available"]))
+        || (facts.says(&["token"]) && facts.says(&["exceeds the limit of"]))
+}
+
+/// Whether Google names a limit that holds for a day.
+fn is_daily_quota(value: &Value) -> bool {
+    let value = value.as_array().and_then(|list| list.first()).unwrap_or(value);
+    let details = value.pointer("/error/details").and_then(Value::as_array).into_iter().flatten();
+    let violations = details.filter_map(|detail| detail.get("violations")?.as_array()).flatten();
+    violations.filter_map(|violation| violation.get("quotaId")?.as_str()).any(|id| id.contains("PerDay"))
 }
 
 fn meaning(status: u16) -> &'static str {
@@ -259,24 +289,64 @@ fn meaning(status: u16) -> &'static str {
     }
 }
 
-/// The wait asked for by the headers. `retry-after-ms` is finer than `retry-after` and wins.
-pub fn retry_after_ms(headers: &[(&str, &str)], now: SystemTime) -> Option<u64> {
-    let get = |name: &str| {
-        let found = headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
+/// The headers of a refusal, and when it came.
+struct Headers<'a> {
+    list: &'a [(&'a str, &'a str)],
+    now: SystemTime,
+}
+
+impl Headers<'_> {
+    fn get(&self, name: &str) -> Option<&str> {
+        let found = self.list.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
-    };
-    let exact = get("retry-after-ms").and_then(|value| millis(value.parse().ok()?, 1.0));
-    exact.or_else(|| {
-        let value = get("retry-after")?;
-        match value.parse::<f64>() {
+    }
+
+    /// The wait that is asked for. `retry-after-ms` is finer than `retry-after` and wins.
+    fn retry_after_ms(&self) -> Option<u64> {
+        let exact = self.get("retry-after-ms").and_then(|value| millis(value.parse().ok()?, 1.0));
+        exact.or_else(|| {
+            let value = self.get("retry-after")?;
+            match value.parse::<f64>() {
+                Ok(seconds) => millis(seconds, 1_000.0),
+                Err(_) => Some(self.until_ms(httpdate::parse_http_date(value).ok()?)),
+            }
+        })
+    }
+
+    /// When the limit that was met is over, as the headers about limits tell: `x-ratelimit-reset-requests: 6m0s` and
+    /// `anthropic-ratelimit-tokens-reset: 2026-01-31T12:00:00Z`, each beside one that tells what remains. It is the last
+    /// of the limits of which nothing remains; where none says so, the first of all.
+    fn reset_ms(&self) -> Option<u64> {
+        let resets = self.list.iter().filter_map(|(name, value)| {
+            let name = name.to_ascii_lowercase();
+            let wait = self.reset(value).filter(|_| name.contains("ratelimit") && name.contains("reset"))?;
+            let is_used_up = self.get(&name.replace("reset", "remaining")).is_some_and(|remains| remains == "0");
+            Some((wait, is_used_up))
+        });
+        let resets: Vec<(u64, bool)> = resets.collect();
+        let used_up = resets.iter().filter(|(_, is_used_up)| *is_used_up).map(|(wait, _)| *wait).max();
+        used_up.or_else(|| resets.iter().map(|(wait, _)| *wait).min())
+    }
+
+    /// A wait, or a time: in words, as a date, or as a number of seconds that is small or counts from 1970 (in
+    /// milliseconds, if it is large even so).
+    fn reset(&self, value: &str) -> Option<u64> {
+        let since_1970 = |ms: f64| Some(self.until_ms(UNIX_EPOCH + Duration::from_millis(ms as u64)));
+        match value.trim().parse::<f64>() {
+            Ok(ms) if ms >= 1e11 => since_1970(ms),
+            Ok(seconds) if seconds >= 1e9 => since_1970(seconds * 1_000.0),
             Ok(seconds) => millis(seconds, 1_000.0),
             Err(_) => {
-                let date = httpdate::parse_http_date(value).ok()?;
-                let wait = date.duration_since(now).unwrap_or(Duration::ZERO);
-                Some(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))
+                let date = value.trim().parse::<jiff::Timestamp>().ok().map(SystemTime::from);
+                date.map(|date| self.until_ms(date)).or_else(|| spoken_duration_ms(value))
             }
         }
-    })
+    }
+
+    fn until_ms(&self, date: SystemTime) -> u64 {
+        let wait = date.duration_since(self.now).unwrap_or_default();
+        u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)
+    }
 }
 
 /// `1.4s`, `850ms`, `1m26.4s`, `12 seconds`: a duration at the start of some text.

@@ -8,7 +8,7 @@
 
 use piton_core::limits::{STREAM_KEEP_ALIVE_MS, STREAM_STALL_MS};
 use piton_core::model::{ModelError, ModelErrorKind};
-use reqwest::{Client, Url};
+use reqwest::{Client, Response, Url};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use std::error::Error;
@@ -65,26 +65,23 @@ impl Default for HttpOptions {
     }
 }
 
+/// The scheme of a proxy that is not spoken here.
+pub fn unknown_proxy_scheme(proxy: &str) -> Option<&str> {
+    let (scheme, _) = proxy.split_once("://")?;
+    (!["http", "https"].contains(&scheme.to_ascii_lowercase().as_str())).then_some(scheme)
+}
+
 /// Fetches a text that is not a model's: all of it, up to `max_bytes`. Redirects are followed by nobody.
 pub async fn fetch(url: &str, options: &HttpOptions, max_bytes: usize) -> Result<Vec<u8>, ModelError> {
     let bad = |why: String| ModelError::new(ModelErrorKind::InvalidRequest, why);
     let url = Url::parse(url).map_err(|error| bad(format!("{url:?} is not an address ({error})")))?;
     let http = Http::new(options.clone());
     let answer = Http::within(http.stall(), http.client(&url)?.get(url.clone()).send()).await?;
-    let mut answer = answer.map_err(|error| network_error(&error, &url))?;
+    let answer = answer.map_err(|error| network_error(&error, &url))?;
     if !answer.status().is_success() {
         return Err(bad(format!("{} answered with HTTP {}", address(&url), answer.status().as_u16())));
     }
-    let mut bytes = Vec::new();
-    while let Some(more) =
-        Http::within(http.stall(), answer.chunk()).await?.map_err(|error| read_error(&error, &url))?
-    {
-        bytes.extend_from_slice(&more);
-        if bytes.len() > max_bytes {
-            return Err(bad(format!("{} sends more than {max_bytes} bytes", address(&url))));
-        }
-    }
-    Ok(bytes)
+    http.whole(answer, max_bytes).await
 }
 
 /// Sends a text that is not for a model, and only looks at whether it was taken.
@@ -108,26 +105,53 @@ pub async fn post_json(
     }
 }
 
-/// A client that is made when it is first needed. Connections are kept for the next request.
+/// Clients that are made when they are first needed, one that speaks TLS and one that does not. Connections are kept for
+/// the next request.
 #[derive(Debug)]
 pub(crate) struct Http {
     options: HttpOptions,
-    client: OnceLock<Client>,
+    plain: OnceLock<Client>,
+    trusting: OnceLock<Client>,
 }
 
 impl Http {
     pub(crate) fn new(options: HttpOptions) -> Self {
-        Self { options, client: OnceLock::new() }
+        Self { options, plain: OnceLock::new(), trusting: OnceLock::new() }
     }
 
     pub(crate) fn client(&self, url: &Url) -> Result<&Client, ModelError> {
-        if let Some(client) = self.client.get() {
+        let trust = Trust::of(url, &self.options);
+        let place = match trust {
+            Trust::Nobody => &self.plain,
+            Trust::Machine => &self.trusting,
+        };
+        if let Some(client) = place.get() {
             return Ok(client);
         }
-        let client = build(&self.options, Trust::of(url, &self.options)).map_err(|error| {
+        if let Some(scheme) = self.options.proxy.as_deref().and_then(unknown_proxy_scheme) {
+            let words = format!("a proxy of {scheme}:// is not spoken here, only of http:// and https://");
+            return Err(ModelError::new(ModelErrorKind::InvalidRequest, words));
+        }
+        let client = build(&self.options, trust).map_err(|error| {
             ModelError::new(ModelErrorKind::InvalidRequest, format!("cannot set up HTTP ({})", innermost(&error)))
         })?;
-        Ok(self.client.get_or_init(|| client))
+        Ok(place.get_or_init(|| client))
+    }
+
+    /// The whole of an answer that has no more than so many bytes.
+    pub(crate) async fn whole(&self, mut answer: Response, max_bytes: usize) -> Result<Vec<u8>, ModelError> {
+        let url = answer.url().clone();
+        let mut bytes = Vec::new();
+        while let Some(more) =
+            Self::within(self.stall(), answer.chunk()).await?.map_err(|error| read_error(&error, &url))?
+        {
+            bytes.extend_from_slice(&more);
+            if bytes.len() > max_bytes {
+                let words = format!("{} sends more than {max_bytes} bytes", address(&url));
+                return Err(ModelError::new(ModelErrorKind::InvalidRequest, words));
+            }
+        }
+        Ok(bytes)
     }
 
     /// How long the server may be silent.
@@ -210,7 +234,9 @@ pub(crate) fn network_error(error: &reqwest::Error, url: &Url) -> ModelError {
     } else {
         format!("the request to {address} failed ({reason})")
     };
-    ModelError::new(ModelErrorKind::Network, message)
+    // Once there was a connection, the request may have arrived, and been worked on.
+    let kind = if error.is_connect() { ModelErrorKind::Network } else { ModelErrorKind::CutStream };
+    ModelError::new(kind, message)
 }
 
 /// The answer broke off below HTTP: a reset, a short body, damaged compression.
@@ -258,6 +284,16 @@ mod tests {
         assert_eq!(Trust::of(&url("http://127.0.0.1:1/v1"), &plain), Trust::Nobody);
         assert_eq!(Trust::of(&url("https://api.anthropic.com"), &plain), Trust::Machine);
         assert_eq!(Trust::of(&url("http://127.0.0.1:1/v1"), &behind_tls), Trust::Machine);
+    }
+
+    /// An account's token may come from elsewhere than the answers.
+    #[test]
+    fn each_scheme_has_a_client_of_its_own() {
+        let http = Http::new(HttpOptions::default());
+        http.client(&Url::parse("http://127.0.0.1:1/v1").unwrap()).unwrap();
+        assert!(http.trusting.get().is_none(), "no trust store is read for a server of this machine");
+        http.client(&Url::parse("https://127.0.0.1:1/token").unwrap()).unwrap();
+        assert!(http.trusting.get().is_some());
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod wire;
 mod gaps;
 mod draft;
 mod history;
+mod generation;
 
 pub mod anthropic;
 pub mod chat;
@@ -25,6 +26,7 @@ pub mod errors;
 
 pub mod http;
 pub mod credentials;
+mod secrets;
 mod remote;
 pub mod window;
 

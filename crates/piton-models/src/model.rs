@@ -77,8 +77,10 @@ pub type ModelStream = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>>
 pub struct ModelLimits {
     /// Prompt and answer together.
     pub window_tokens: Option<u64>,
-    /// The longest answer the provider allows.
+    /// The longest answer: what is asked for, else what the provider allows.
     pub max_output_tokens: Option<u32>,
+    /// Whether it looks at pictures, where that is known.
+    pub images: Option<bool>,
 }
 
 /// US dollars per million tokens.

@@ -4,6 +4,7 @@
 //! request body, and into a line for each wish that this model would refuse and that is therefore left out. Same
 //! options, same bytes: the prefix that a provider caches stays what it is.
 
+use crate::generation::{self, Claude, Gemini};
 use crate::provider::WireProtocol;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -231,7 +232,7 @@ impl Options {
     /// OpenAI's thinking models refuse a temperature, wherever they are served.
     fn openai_temperature(&self, target: Target<'_>, to: &mut Translated) {
         let Some(temperature) = self.temperature else { return };
-        if openai_thinks(target.model) && self.effort != Some(Effort::None) {
+        if generation::openai_thinks(target.model) == Some(true) && self.effort != Some(Effort::None) {
             to.leave_out(target, "temperature", "it thinks, and takes none then");
         } else {
             to.set("temperature", temperature.into());
@@ -278,11 +279,8 @@ impl Options {
     }
 
     fn gemini(&self, target: Target<'_>, to: &mut Translated) {
-        let name = target.model.rsplit('/').next().unwrap_or(target.model);
-        let version = name.strip_prefix("gemini-").unwrap_or_default();
-        let is_counting = version.starts_with("2.5");
-        let is_graded = version.starts_with(|first: char| ('3'..='9').contains(&first));
-        let is_pro = name.contains("pro");
+        let generation = Gemini::of(target.model);
+        let is_pro = target.model.contains("pro");
         let mut config = Map::new();
         if let Some(temperature) = self.temperature {
             config.insert("temperature".into(), temperature.into());
@@ -293,10 +291,10 @@ impl Options {
         });
         match (level, self.thinking_budget) {
             (None, None) => {}
-            (Some(level), _) if is_graded => {
+            (Some(level), _) if generation == Gemini::Graded => {
                 config.insert("thinkingConfig".into(), json!({ "thinkingLevel": level.word() }));
             }
-            (_, budget) if is_counting || is_graded => {
+            (_, budget) if generation > Gemini::Plain => {
                 // The smallest budget of the big model, which cannot be told not to think.
                 let least = if is_pro { 128 } else { 0 };
                 let tokens = budget.or(self.effort.map(Effort::tokens)).unwrap_or_default().max(least);
@@ -340,34 +338,6 @@ impl Translated {
 /// The fewest tokens that Anthropic takes for thoughts.
 const MIN_BUDGET: u32 = 1_024;
 
-/// How one of Anthropic's models is told to think. Generations differ, and each refuses the others' words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Claude {
-    /// Up to 3.5: not at all.
-    Plain,
-    /// 3.7 to 4.5, and whatever else speaks Messages: a number of tokens.
-    Counting,
-    /// 4.6: by itself, with an effort; a number is still taken.
-    Adaptive,
-    /// From 4.7 on: by itself, with an effort; neither a number nor a temperature is taken.
-    OnlyAdaptive,
-}
-
-impl Claude {
-    fn of(model: &str) -> Self {
-        let Some((_, name)) = model.split_once("claude-") else { return Self::Counting };
-        let mut numbers = name.split(['-', '.', '@', ':']).filter_map(|word| word.parse::<u32>().ok());
-        // A date is no version.
-        let mut version = || numbers.next().filter(|number| *number < 100).unwrap_or_default();
-        match (version(), version()) {
-            (0..=2, _) | (3, 0..=6) => Self::Plain,
-            (3, _) | (4, 0..=5) => Self::Counting,
-            (4, 6) => Self::Adaptive,
-            _ => Self::OnlyAdaptive,
-        }
-    }
-}
-
 /// From 4.7 on thoughts are hidden unless they are asked for.
 fn adaptive(claude: Claude) -> Value {
     match claude {
@@ -376,13 +346,40 @@ fn adaptive(claude: Claude) -> Value {
     }
 }
 
-/// Whether it is one of OpenAI's models that think: the o series, and all from GPT-5 on that are not for chat.
-fn openai_thinks(model: &str) -> bool {
-    let name = model.rsplit('/').next().unwrap_or(model);
-    let name = name.strip_prefix("openai.").unwrap_or(name);
-    let is_o = matches!(name.as_bytes(), [b'o', b'1'..=b'9', ..]);
-    let number = name.strip_prefix("gpt-").and_then(|rest| rest.bytes().next());
-    is_o || (number.is_some_and(|first| (b'5'..=b'9').contains(&first)) && !name.contains("chat"))
+/// Where the protocols say how long a reply may be.
+const REPLY_LIMITS: [&str; 5] = [
+    "/max_tokens",
+    "/max_completion_tokens",
+    "/max_output_tokens",
+    "/generationConfig/maxOutputTokens",
+    "/options/num_predict",
+];
+
+/// Where they say how many tokens of it may be thoughts. Something must be left for the rest, or the request is refused.
+const THOUGHT_LIMITS: [&str; 2] = ["/thinking/budget_tokens", "/reasoning/max_tokens"];
+
+/// How long a reply this body asks for, if it says so.
+pub(crate) fn longest_reply(body: &Value) -> Option<u32> {
+    let told = REPLY_LIMITS.iter().filter_map(|path| body.pointer(path)?.as_u64());
+    told.max().map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX))
+}
+
+/// Lowers what this body asks for to a reply of so many tokens. Thoughts for which there is no room are given up.
+pub(crate) fn keep_within(body: &mut Value, cap: u32) {
+    let lower = |body: &mut Value, path: &str, most: u32| {
+        if let Some(tokens) = body.pointer_mut(path).filter(|tokens| tokens.as_u64().is_some_and(|n| n > most.into())) {
+            *tokens = most.into();
+        }
+    };
+    REPLY_LIMITS.iter().for_each(|path| lower(body, path, cap));
+    let room = cap.saturating_sub(MIN_BUDGET);
+    for path in THOUGHT_LIMITS.iter().filter(|path| body.pointer(path).is_some()).collect::<Vec<_>>() {
+        lower(body, path, room);
+        let member = path.split('/').nth(1).unwrap_or_default();
+        if let Some(body) = body.as_object_mut().filter(|_| room < MIN_BUDGET) {
+            body.shift_remove(member);
+        }
+    }
 }
 
 /// Lays `more` over a value: objects are merged member by member, all else is replaced.

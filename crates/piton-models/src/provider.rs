@@ -45,6 +45,10 @@ pub struct Provider {
     pub default_model: Option<&'static str>,
     /// How it is told how much to think, where it speaks Chat Completions.
     pub thinking: Thinking,
+    /// Whose Chat Completions it speaks, behind whatever address. `None`: as the address tells.
+    pub dialect: Option<Dialect>,
+    /// How patient one is with it, where that differs from the patience with others.
+    pub patience: Option<Patience>,
     /// The header that its key is sent in, where that is not its protocol's.
     pub key_header: Option<&'static str>,
     /// Whose credentials it takes in place of a key.
@@ -53,6 +57,17 @@ pub struct Provider {
     pub window: Option<TellsWindow>,
     /// Where its models are described.
     pub docs: &'static str,
+}
+
+/// How patient one is with a provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// Retries of one call.
+    pub times: u32,
+    /// The wait before the first, in milliseconds; it doubles with each further one.
+    pub first_ms: u64,
+    /// The longest wait, in milliseconds.
+    pub longest_ms: u64,
 }
 
 /// The languages.
@@ -104,6 +119,8 @@ pub struct ProviderSpec {
     pub options: Options,
     /// What is known about models.
     pub catalogue: Catalogue,
+    /// How much the model reads, where its server was asked and the catalogue does not know.
+    pub window_tokens: Option<u64>,
 }
 
 impl fmt::Debug for ProviderSpec {
@@ -182,7 +199,8 @@ pub fn open(spec: &ProviderSpec, options: &HttpOptions) -> Result<Arc<dyn Model>
     let has_tools = facts.as_ref().and_then(|facts| facts.tools);
     let free = (spec.base_url.is_none() && provider.is_on_this_machine()).then_some(Price::FREE);
     let (limits, price) = facts.map_or((ModelLimits::default(), free), |facts| (facts.limits, facts.price));
-    let wire = wire(provider.protocol, &url, limits);
+    let limits = ModelLimits { window_tokens: limits.window_tokens.or(spec.window_tokens), ..limits };
+    let wire = wire(provider, &url, limits);
     let server = server(provider, spec, url, wire, options)?;
     let remote = Remote {
         name: format!("{}/{model}", spec.label.as_deref().unwrap_or(provider.name)),
@@ -255,9 +273,11 @@ fn headers(options: &Options) -> Result<HeaderMap, OpenError> {
     options.headers.iter().map(header).collect()
 }
 
-fn wire(protocol: WireProtocol, url: &Url, limits: ModelLimits) -> Wire {
-    match protocol {
-        WireProtocol::Chat => Wire::Chat(dialect(url.host_str().unwrap_or_default())),
+fn wire(provider: &Provider, url: &Url, limits: ModelLimits) -> Wire {
+    match provider.protocol {
+        WireProtocol::Chat => {
+            Wire::Chat(provider.dialect.unwrap_or_else(|| dialect_at(url.host_str().unwrap_or_default())))
+        }
         WireProtocol::Responses => Wire::Responses,
         WireProtocol::Gemini => Wire::Gemini,
         WireProtocol::Ollama => Wire::Ollama { window_tokens: limits.window_tokens },
@@ -270,14 +290,14 @@ fn usual_max_tokens(limits: ModelLimits) -> u32 {
     limits.max_output_tokens.map_or(DEFAULT_MAX_TOKENS, |most| most.min(USUAL_MAX_TOKENS))
 }
 
-/// Whose Chat Completions are spoken at this host.
-fn dialect(host: &str) -> Dialect {
+/// Whose Chat Completions are spoken at this host, which somebody has given as a server of their own.
+fn dialect_at(host: &str) -> Dialect {
+    let is_host = |provider: &&Provider| Url::parse(provider.base_url).is_ok_and(|url| url.host_str() == Some(host));
     match host {
-        "api.openai.com" => Dialect::OpenAi,
-        "api.mistral.ai" => Dialect::Mistral,
-        "api.deepseek.com" | "api.moonshot.ai" | "api.moonshot.cn" | "api.kimi.com" => Dialect::Echoing,
-        "openrouter.ai" => Dialect::OpenRouter,
-        _ => Dialect::Compatible,
+        // Moonshot's other addresses.
+        "api.moonshot.cn" | "api.kimi.com" => Dialect::Echoing,
+        host if host.ends_with(".openai.azure.com") => Dialect::OpenAi,
+        _ => PROVIDERS.iter().find(is_host).and_then(|provider| provider.dialect).unwrap_or(Dialect::Compatible),
     }
 }
 
@@ -311,9 +331,19 @@ pub const PROBE_MS: u64 = 500;
 pub async fn list_models(spec: &ProviderSpec, options: &HttpOptions) -> Result<Vec<ListedModel>, ListError> {
     let provider = known(&spec.provider)?;
     let url = address(provider, spec, Endpoint::Models)?;
-    let wire = wire(provider.protocol, &url, ModelLimits::default());
+    let wire = wire(provider, &url, ModelLimits::default());
     let server = server(provider, spec, url, wire, options)?;
     Ok(listed(&server.get(&server.url).await?)?)
+}
+
+/// How much the model reads, as its server tells; `None` where that does not tell or is none of those that do.
+pub async fn window(spec: &ProviderSpec, options: &HttpOptions) -> Option<u64> {
+    let provider = known(&spec.provider).ok()?;
+    let window = Window::told_by(provider.window?);
+    let url = address(provider, spec, Endpoint::Replies).ok()?;
+    let wire = wire(provider, &url, ModelLimits::default());
+    window.ask(&server(provider, spec, url, wire, options).ok()?, spec.model.as_deref()?).await;
+    window.tokens()
 }
 
 fn listed(body: &[u8]) -> Result<Vec<ListedModel>, ModelError> {

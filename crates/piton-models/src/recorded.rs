@@ -67,6 +67,7 @@ struct Header {
     window_tokens: Option<u64>,
     #[serde(default)]
     max_output_tokens: Option<u32>,
+    images: Option<bool>,
 }
 
 /// One line: a reply, or an attempt at one.
@@ -174,7 +175,8 @@ fn header(line: &str, number: usize) -> Result<Option<ModelLimits>, CassetteErro
     if header.cassette != 1 {
         return Err(failed(format!("version {} of the format is not known, only 1", header.cassette)));
     }
-    Ok(Some(ModelLimits { window_tokens: header.window_tokens, max_output_tokens: header.max_output_tokens }))
+    let Header { window_tokens, max_output_tokens, images, .. } = header;
+    Ok(Some(ModelLimits { window_tokens, max_output_tokens, images }))
 }
 
 impl Model for Recorded {

@@ -2,11 +2,9 @@
 //!
 //! ```text
 //!  Ask ──headers──▶ Read ──bytes──▶ Read … ──end──▶ Ended
-//!   ▲───────────────────────────── paused ┘
 //!    └─ refused, unreachable, stalled ─────────────▶ Ended (with an error)
 //! ```
 //!
-//! An answer that the provider pauses (Anthropic's `pause_turn`) is asked for again until it ends, and is one answer.
 //! A failure below HTTP after the model gave its reason to stop is no failure: the answer is whole.
 
 use crate::anthropic;
@@ -20,9 +18,9 @@ use crate::ollama;
 use crate::options;
 use crate::provider::WireProtocol;
 use crate::responses;
+use crate::secrets::Secrets;
 use crate::window::Window;
 use crate::wire::{self, Body, Progress};
-use piton_core::message::{FinishReason, Message, Part, Role, Usage};
 use piton_core::model::{ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Response, Url};
@@ -61,6 +59,13 @@ impl Wire {
             Self::Gemini => gemini::encode(request),
             Self::Ollama { window_tokens } => ollama::encode(request, window_tokens),
         }
+    }
+
+    /// The body that asks this, with what the options add to it.
+    fn body(self, request: &Request, extra: &Map<String, Value>) -> Value {
+        let mut body = self.encode(request);
+        options::merge(&mut body, Value::Object(extra.clone()));
+        body
     }
 
     /// Where this model is asked; only Gemini names it in the address.
@@ -112,7 +117,11 @@ impl Model for Remote {
 
     fn limits(&self) -> ModelLimits {
         let told = self.window.as_ref().and_then(|window| window.tokens());
-        ModelLimits { window_tokens: told.or(self.limits.window_tokens), ..self.limits }
+        ModelLimits {
+            window_tokens: told.or(self.limits.window_tokens),
+            max_output_tokens: self.longest_reply().or(self.limits.max_output_tokens),
+            images: self.limits.images,
+        }
     }
 
     fn price(&self) -> Option<Price> {
@@ -123,18 +132,27 @@ impl Model for Remote {
         if request.model.is_empty() {
             request.model.clone_from(&self.model);
         }
-        request.max_output_tokens = request.max_output_tokens.or(self.max_output);
+        let cap = request.max_output_tokens;
+        request.max_output_tokens = [cap, self.max_output].into_iter().flatten().min();
         let flow = Flow {
             server: Arc::clone(&self.server),
             wire: self.wire,
             extra: Arc::clone(&self.extra),
+            cap,
             window: self.window.clone(),
             request,
             phase: Phase::Ask,
-            paused: Paused::default(),
             ready: VecDeque::new(),
         };
         Box::pin(futures_util::stream::unfold(flow, Flow::next))
+    }
+}
+
+impl Remote {
+    /// The longest reply that is asked for where nobody caps it: by the options, their `extra_body`, or the protocol.
+    fn longest_reply(&self) -> Option<u32> {
+        let request = Request { max_output_tokens: self.max_output, ..Request::default() };
+        options::longest_reply(&self.wire.body(&request, &self.extra))
     }
 }
 
@@ -143,31 +161,28 @@ struct Flow {
     server: Arc<Server>,
     wire: Wire,
     extra: Arc<Map<String, Value>>,
+    /// The most tokens of the reply that whoever asks allows, whatever the options say.
+    cap: Option<u32>,
     window: Option<Arc<Window>>,
     request: Request,
     phase: Phase,
-    paused: Paused,
     ready: VecDeque<Result<ModelEvent, ModelError>>,
-}
-
-/// What an answer said before the provider paused it: its own tools take long, and it wants to be asked to go on.
-#[derive(Default)]
-struct Paused {
-    times: u32,
-    parts: Vec<Part>,
-    usage: Usage,
-    warnings: Vec<String>,
 }
 
 enum Phase {
     Ask,
-    /// `said_at` is when the answer last said something: its keep-alives do not count.
-    Read {
-        response: Box<Response>,
-        body: Body,
-        said_at: Instant,
-    },
+    Read(Reading),
     Ended,
+}
+
+/// An answer under way.
+struct Reading {
+    response: Box<Response>,
+    body: Body,
+    /// When the answer last said something: its keep-alives do not count.
+    said_at: Instant,
+    /// When the answer became whole but for its counts: nobody waits long for these, keep-alives or not.
+    finished_at: Option<Instant>,
 }
 
 impl Flow {
@@ -178,20 +193,22 @@ impl Flow {
             }
             let step = match std::mem::replace(&mut self.phase, Phase::Ended) {
                 Phase::Ask => self.ask().await,
-                Phase::Read { response, body, said_at } => self.read(response, body, said_at).await,
+                Phase::Read(reading) => self.read(reading).await,
                 Phase::Ended => return None,
             };
             match step {
                 Ok(phase) => self.phase = phase,
-                Err(error) => self.ready.push_back(Err(self.server.without_key(error))),
+                Err(error) => self.ready.push_back(Err(self.server.without_secrets(error))),
             }
         }
     }
 
     async fn ask(&mut self) -> Result<Phase, ModelError> {
         let url = self.wire.address(&self.server.url, &self.request.model);
-        let mut body = self.wire.encode(&self.request);
-        options::merge(&mut body, Value::Object((*self.extra).clone()));
+        let mut body = self.wire.body(&self.request, &self.extra);
+        if let Some(cap) = self.cap {
+            options::keep_within(&mut body, cap);
+        }
         let json = body.to_string().into_bytes();
         let response = self.server.post(&url, json).await?;
         if let Some(window) = self.window.take().filter(|window| window.is_to_be_asked()) {
@@ -199,67 +216,57 @@ impl Flow {
             tokio::spawn(async move { window.ask(&server, &model).await });
         }
         let body = Body::new(wire::protocol(self.wire.protocol()));
-        Ok(Phase::Read { response: Box::new(response), body, said_at: Instant::now() })
+        let said_at = Instant::now();
+        Ok(Phase::Read(Reading { response: Box::new(response), body, said_at, finished_at: None }))
     }
 
     /// Reads once. The end of the body, however it comes, is the end of the answer.
-    async fn read(
-        &mut self,
-        mut response: Box<Response>,
-        mut body: Body,
-        mut said_at: Instant,
-    ) -> Result<Phase, ModelError> {
-        let patience = match body.progress() {
-            Progress::Speaking => self.server.http.stall(),
-            Progress::Finished | Progress::Complete => self.server.http.stall().min(AFTERTHOUGHT),
-        };
-        let cut = match Http::within(patience, response.chunk()).await {
+    async fn read(&mut self, mut reading: Reading) -> Result<Phase, ModelError> {
+        let stall = self.server.http.stall();
+        let patience = reading.finished_at.map_or(stall, |at| stall.min(AFTERTHOUGHT).saturating_sub(at.elapsed()));
+        let cut = match Http::within(patience, reading.response.chunk()).await {
             Ok(Ok(Some(bytes))) => {
-                let deltas = body.push(&bytes)?;
-                if !deltas.is_empty() {
-                    said_at = Instant::now();
+                self.hear(&mut reading, &bytes)?;
+                if reading.body.progress() != Progress::Complete {
+                    return Ok(Phase::Read(reading));
                 }
-                self.ready.extend(deltas.into_iter().map(|delta| Ok(ModelEvent::Delta(delta))));
-                if body.progress() == Progress::Speaking && said_at.elapsed() > self.server.http.keep_alive() {
-                    return Err(only_keep_alives(self.server.http.keep_alive()));
-                }
-                if body.progress() != Progress::Complete {
-                    return Ok(Phase::Read { response, body, said_at });
-                }
-                drain(&mut response).await;
+                drain(&mut reading.response).await;
                 None
             }
             Ok(Ok(None)) => None,
             Ok(Err(error)) => Some(http::read_error(&error, &self.server.url)),
             Err(stalled) => Some(stalled),
         };
+        let mut body = reading.body;
         if let Some(error) = cut.filter(|_| body.progress() == Progress::Speaking) {
             return Err(error);
         }
         let (deltas, reply) = body.finish()?;
         self.ready.extend(deltas.into_iter().map(|delta| Ok(ModelEvent::Delta(delta))));
-        Ok(self.settle(meant(reply)?))
+        let mut reply = meant(reply)?;
+        let secrets = self.server.secrets();
+        reply.warnings.iter_mut().for_each(|warning| *warning = secrets.hide(warning));
+        self.ready.push_back(Ok(ModelEvent::Done(Box::new(reply))));
+        Ok(Phase::Ended)
     }
 
-    /// Hands the reply out, or asks the provider to go on with it.
-    fn settle(&mut self, mut reply: Reply) -> Phase {
-        /// A provider that pauses more often gets nowhere.
-        const MOST_PAUSES: u32 = 10;
-        let is_paused = reply.finish_raw.as_deref() == Some("pause_turn") && reply.finish == FinishReason::Other;
-        self.paused.usage.add(&reply.usage);
-        if is_paused && self.paused.times < MOST_PAUSES {
-            self.paused.times += 1;
-            self.paused.parts.extend(reply.parts.iter().cloned());
-            self.paused.warnings.append(&mut reply.warnings);
-            let said = Message::new(Role::Assistant, reply.parts);
-            self.request.messages.push(Arc::new(said));
-            return Phase::Ask;
+    /// Takes bytes in, and hands on what they say.
+    fn hear(&mut self, reading: &mut Reading, bytes: &[u8]) -> Result<(), ModelError> {
+        let deltas = reading.body.push(bytes)?;
+        if !deltas.is_empty() {
+            reading.said_at = Instant::now();
         }
-        reply.parts.splice(0..0, std::mem::take(&mut self.paused.parts));
-        reply.warnings.splice(0..0, std::mem::take(&mut self.paused.warnings));
-        reply.usage = self.paused.usage;
-        self.ready.push_back(Ok(ModelEvent::Done(Box::new(reply))));
-        Phase::Ended
+        self.ready.extend(deltas.into_iter().map(|delta| Ok(ModelEvent::Delta(delta))));
+        match reading.body.progress() {
+            Progress::Speaking if reading.said_at.elapsed() > self.server.http.keep_alive() => {
+                Err(only_keep_alives(self.server.http.keep_alive()))
+            }
+            Progress::Speaking | Progress::Complete => Ok(()),
+            Progress::Finished => {
+                reading.finished_at.get_or_insert_with(Instant::now);
+                Ok(())
+            }
+        }
     }
 }
 
@@ -278,7 +285,8 @@ fn only_keep_alives(limit: Duration) -> ModelError {
     ModelError::new(ModelErrorKind::Stalled, format!("the provider sent nothing but keep-alives for {seconds} s"))
 }
 
-/// How long to wait for the counts and the end of an answer that is whole: some servers never close.
+/// How long to wait for the counts and the end of an answer that is whole, from its reason to stop on: some servers never
+/// close.
 const AFTERTHOUGHT: Duration = Duration::from_secs(5);
 
 /// Reads to the end of the body, which is usually there already, so that the connection can be used again.
@@ -299,15 +307,19 @@ impl Server {
         self.accepted(answer.map_err(|error| http::network_error(&error, &self.url))?).await
     }
 
-    /// Asks for a small JSON document.
+    /// Asks for a JSON document, such as a list of models.
     pub(crate) async fn get(&self, url: &Url) -> Result<Vec<u8>, ModelError> {
+        /// The longest list there is, OpenRouter's, has a few megabytes.
+        const MAX_BYTES: usize = 32 << 20;
         let client = self.http.client(url)?;
-        let allowed = self.allowed(Outgoing { method: "GET", url, body: &[] }).await?;
-        let request = client.get(url.clone()).headers(self.headers()?).headers(allowed);
+        let allowed = self.allowed(Outgoing { method: "GET", url, body: &[] }).await;
+        let request = client
+            .get(url.clone())
+            .headers(self.headers()?)
+            .headers(allowed.map_err(|error| self.without_secrets(error))?);
         let answer = Http::within(self.http.stall(), request.send()).await?;
         let response = self.accepted(answer.map_err(|error| http::network_error(&error, &self.url))?).await?;
-        let bytes = Http::within(self.http.stall(), response.bytes()).await?;
-        Ok(bytes.map_err(|error| http::read_error(&error, &self.url))?.to_vec())
+        self.http.whole(response, MAX_BYTES).await
     }
 
     /// The headers that credentials add. A key that was given goes before them.
@@ -326,11 +338,12 @@ impl Server {
         let headers = response.headers().clone();
         let headers: Vec<(&str, &str)> =
             headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap_or_default())).collect();
-        let body = self.refusal_text(response).await;
+        // Before anything is cut: half a key is not recognised any more.
+        let body = self.secrets().hide(&self.refusal_text(response).await);
         let refusal = Refusal { status: status.as_u16(), headers: &headers, body: &body };
         let mut error = errors::from_response(&refusal, SystemTime::now());
         error.message = format!("{}: {}", http::address(&self.url), error.message);
-        Err(self.without_key(error))
+        Err(self.without_secrets(error))
     }
 
     /// What the server says about its refusal. That it is slow to say or breaks off changes nothing.
@@ -371,11 +384,19 @@ impl Server {
         Ok(headers)
     }
 
-    /// Providers like to quote the key they refuse.
-    fn without_key(&self, mut error: ModelError) -> ModelError {
-        if let Some(key) = self.key.as_deref().filter(|key| key.len() >= 4) {
-            error.message = error.message.replace(key, "[key]");
-        }
+    fn without_secrets(&self, mut error: ModelError) -> ModelError {
+        error.message = self.secrets().hide(&error.message);
         error
+    }
+
+    /// Everything by which somebody is let in here.
+    fn secrets(&self) -> Secrets {
+        let mut secrets = Secrets::default();
+        self.key.iter().for_each(|key| secrets.add(key));
+        self.headers.values().filter_map(|value| value.to_str().ok()).for_each(|value| secrets.add_header(value));
+        self.credentials.iter().flat_map(Credentials::secrets).for_each(|secret| secrets.add(&secret));
+        self.url.password().into_iter().for_each(|password| secrets.add(password));
+        self.url.query_pairs().for_each(|(_, value)| secrets.add_header(&value));
+        secrets
     }
 }

@@ -28,9 +28,9 @@ pub trait Protocol: Send {
     /// Takes one JSON document: a whole answer, or the next piece where the protocol streams documents.
     fn document(&mut self, document: &Value) -> Result<Vec<Delta>, ModelError>;
 
-    /// Something was lost here that nobody can read. What is unfinished may miss a piece of it: no call whose
+    /// Something was lost here that nobody can read, as it came. What is unfinished may miss a piece of it: no call whose
     /// arguments may be incomplete is ever run, and no signature over lost words goes back.
-    fn gap(&mut self);
+    fn gap(&mut self, lost: &str);
 
     /// How far the answer is.
     fn progress(&self) -> Progress;
@@ -54,7 +54,12 @@ pub fn protocol(protocol: WireProtocol) -> Box<dyn Protocol> {
 #[derive(Debug)]
 pub enum EventError {
     /// It cannot be read. The answer may still be a good one without it.
-    Garbled(String),
+    Garbled {
+        /// Why, with its beginning.
+        why: String,
+        /// All of it.
+        text: String,
+    },
     /// It ends the answer.
     Failed(ModelError),
 }
@@ -81,6 +86,7 @@ pub struct Body {
     protocol: Box<dyn Protocol>,
     form: Form,
     gaps: Gaps,
+    bytes: usize,
 }
 
 enum Form {
@@ -94,14 +100,22 @@ enum Form {
 /// An event or document larger than this is not an answer of a language model.
 const MAX_PENDING_BYTES: usize = 64 << 20;
 
+/// Nor is a body larger than this: the longest answers there are have some hundred thousand tokens, and an event for each has a
+/// few hundred bytes.
+const MAX_BYTES: usize = 128 << 20;
+
 impl Body {
     /// A body of which nothing was read.
     pub fn new(protocol: Box<dyn Protocol>) -> Self {
-        Self { protocol, form: Form::Unknown, gaps: Gaps::default() }
+        Self { protocol, form: Form::Unknown, gaps: Gaps::default(), bytes: 0 }
     }
 
     /// Takes the next bytes and returns what they bring to watch.
     pub fn push(&mut self, mut bytes: &[u8]) -> Result<Vec<Delta>, ModelError> {
+        self.bytes = self.bytes.saturating_add(bytes.len());
+        if self.bytes > MAX_BYTES {
+            return Err(ModelError::new(ModelErrorKind::Malformed, "the answer has no end"));
+        }
         if matches!(self.form, Form::Unknown) {
             bytes = without_preamble(bytes);
             match bytes.first() {
@@ -112,14 +126,14 @@ impl Body {
             }
         }
         let mut deltas = Vec::new();
-        let Self { protocol, form, gaps } = self;
+        let Self { protocol, form, gaps, bytes: _ } = self;
         let mut keep = |taken: Result<Vec<Delta>, EventError>, protocol: &mut Box<dyn Protocol>| match taken {
             Ok(more) => {
                 deltas.extend(more);
                 Ok(())
             }
-            Err(EventError::Garbled(why)) => {
-                protocol.gap();
+            Err(EventError::Garbled { why, text }) => {
+                protocol.gap(&text);
                 gaps.note(&why)
             }
             Err(EventError::Failed(error)) => Err(error),
@@ -170,7 +184,7 @@ impl Body {
         last.iter().for_each(|event| chunks::show(&event.data));
         let deltas = match last.map(|event| self.protocol.event(&event)) {
             // Half an event or document at the end of the bytes is a cut, which the protocol tells.
-            None | Some(Err(EventError::Garbled(_))) => Vec::new(),
+            None | Some(Err(EventError::Garbled { .. })) => Vec::new(),
             Some(Err(EventError::Failed(error))) => return Err(error),
             Some(Ok(deltas)) => deltas,
         };
@@ -196,7 +210,7 @@ fn document_json(document: &[u8]) -> Result<Value, EventError> {
 }
 
 fn garbled(why: &dyn std::fmt::Display, text: &str) -> EventError {
-    EventError::Garbled(format!("{why}: {}", beginning(text)))
+    EventError::Garbled { why: format!("{why}: {}", beginning(text)), text: text.to_owned() }
 }
 
 /// The stream ended before the model did.
@@ -204,15 +218,23 @@ pub(crate) fn cut_stream() -> ModelError {
     ModelError::new(ModelErrorKind::CutStream, "the stream ended in the middle of the answer")
 }
 
+/// An event that spoke of a call was lost, and the reason to stop does not tell that one is missing.
+pub(crate) fn lost_call() -> ModelError {
+    ModelError::new(ModelErrorKind::Malformed, "the answer is damaged: a call in it could not be read")
+}
+
 /// A string member that is present and not empty.
 pub(crate) fn text_at<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
     value.get(key).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
-/// A count; missing, null and odd values are 0.
+/// A count; missing, null and odd values are 0, which is unknown.
 pub(crate) fn count_at(value: &Value, path: &[&str]) -> u64 {
+    /// Nobody counts so many tokens: it is a mistake, most often one of arithmetic.
+    const MOST: u64 = 1 << 40;
     let found = path.iter().try_fold(value, |at, key| at.get(key));
-    found.and_then(|count| count.as_u64().or_else(|| count.as_f64().map(|float| float as u64))).unwrap_or(0)
+    let count = found.and_then(|count| count.as_u64().or_else(|| count.as_f64().map(|float| float as u64)));
+    count.filter(|count| *count <= MOST).unwrap_or(0)
 }
 
 /// A call's arguments as text, whether they came as text or as JSON.

@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex};
 
 #[tokio::test]
 async fn every_piece_is_seen_as_it_came_and_only_where_somebody_looks() {
-    let said = b"data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\nevent: odd\ndata: {\"never\":\"heard of\"}\n\n\
+    let said =
+        b"data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\nevent: odd\ndata: {\"never\":\"heard of\"}\n\n\
                  data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
     let read = || Body::new(wire::protocol(WireProtocol::Chat)).push(said).unwrap().len();
     let seen = Arc::new(Mutex::new(Vec::new()));

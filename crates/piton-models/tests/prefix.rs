@@ -7,7 +7,7 @@
 
 use futures_util::stream;
 use piton_core::call::{CallInput, Outcome, ToolClass, ToolSpec};
-use piton_core::event::{Canceller, Delivery, Event, Record, Verdict};
+use piton_core::event::{Canceller, Delivery, Event, Given, GivenKind, Record, Verdict};
 use piton_core::hook::HookPoint;
 use piton_core::ids::MessageId;
 use piton_core::limits::Policy;
@@ -202,6 +202,7 @@ impl Play {
     /// One thing happens: mostly what is wanted next, sometimes what nobody waits for.
     fn go_on(&mut self) {
         while let Some(event) = self.session.due(0) {
+            let event = self.with_reminder(event);
             self.happen(event);
         }
         let wanted = self.session.wanted();
@@ -275,11 +276,31 @@ impl Play {
         });
     }
 
+    /// Now and then the model is reminded of something when a step begins: it is appended, with what is on record of it.
+    fn with_reminder(&mut self, event: Event) -> Event {
+        match event {
+            Event::StepStarted { step, kind, note } if self.dice.u8(..3) == 0 => {
+                let text = format!("Files have changed since step {}.", step - 1);
+                let items = vec![Given::of(GivenKind::FileChanged, &text)];
+                self.happen(Event::ContextGiven { items });
+                Event::StepStarted {
+                    step,
+                    kind,
+                    note: Some(note.map_or(text.clone(), |note| format!("{text}\n\n{note}"))),
+                }
+            }
+            event => event,
+        }
+    }
+
     fn speak(&mut self) {
         let message = MessageId(format!("m{}", self.log.len()));
         let mut parts = vec![Part::text(["go", "and \"now\"?", "héllo"][self.dice.usize(..3)])];
         if self.log.len() == 1 {
             parts.insert(0, Part::Note { text: "Working folder: /w".into() });
+        }
+        if self.dice.u8(..4) == 0 {
+            parts.push(Part::Note { text: "<files>…</files>".into() });
         }
         if self.dice.u8(..4) == 0 {
             parts.push(Part::Image { media_type: "image/png".into(), data: "QUJD".into() });

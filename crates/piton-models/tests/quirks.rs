@@ -162,6 +162,12 @@ fn quirk_03_counts_stand_under_the_providers_name() {
 #[test]
 fn quirk_04_no_counts_at_all_are_unknown_and_no_failure() {
     assert_eq!(chat_reply(&[json!({ "content": "a" })]).usage.total(), 0);
+    // Nor are counts that nobody can mean.
+    for count in [json!(u64::MAX), json!(1e300), json!(-1), json!("many"), json!(1_u64 << 50)] {
+        let end =
+            json!({ "choices": [{ "delta": {}, "finish_reason": "stop" }], "usage": { "completion_tokens": count } });
+        assert_eq!(read(Chat, sse([&end])).unwrap().usage.output_tokens, 0, "{count}");
+    }
 }
 
 #[test]
@@ -205,6 +211,17 @@ fn quirk_07_an_index_is_used_again_and_indexes_have_gaps() {
 fn quirk_08_id_and_name_come_with_every_chunk() {
     let piece = |arguments: &str| named(Some(0), Some("a"), "read", arguments.into());
     assert_eq!(calls(&chat_reply(&[piece("{\"x\""), piece(":"), piece("1}")])), [r#"read {"x":1}"#]);
+}
+
+#[test]
+fn quirk_08_the_old_form_of_a_call_beside_the_new_one_is_no_second_piece() {
+    let pieces = ["{\"comm", "and\": \"e", "cho\"}"].map(|piece| {
+        let function = json!({ "name": "bash", "arguments": piece });
+        json!({ "function_call": function, "tool_calls": [{ "index": 0, "id": "a", "function": function }] })
+    });
+    assert_eq!(calls(&chat_reply(&pieces)), [r#"bash {"command":"echo"}"#]);
+    let old = [json!({ "tool_calls": [], "function_call": { "name": "bash", "arguments": "{}" } })];
+    assert_eq!(calls(&chat_reply(&old)), ["bash {}"]);
 }
 
 #[test]
@@ -267,7 +284,8 @@ fn quirk_15_a_missing_or_unknown_reason_to_stop_is_told_by_the_content() {
         let reply = read(Chat, chat_stream(&[named(Some(0), Some("a"), "now", "{}".into())], reason.clone())).unwrap();
         assert_eq!(reply.finish, FinishReason::ToolCalls, "{reason}");
     }
-    assert_eq!(read(Chat, chat_stream(&[json!({ "content": "a" })], "eos".into())).unwrap().finish, FinishReason::Stop);
+    let of_text = |reason: &str| read(Chat, chat_stream(&[json!({ "content": "a" })], reason.into())).unwrap().finish;
+    assert_eq!((of_text("eos"), of_text("MAX_TOKENS")), (FinishReason::Stop, FinishReason::Length));
 }
 
 #[test]
@@ -598,6 +616,16 @@ fn quirk_43_an_answer_ends_incomplete_or_failed() {
     let failed = json!({ "status": "failed", "error": { "code": "server_error", "message": "Sorry" } });
     let error = read(Responses, sse(said.iter().chain([&response_end("failed", failed)]))).unwrap_err();
     assert_eq!((error.kind, error.message.as_str()), (Kind::Server, "Sorry"));
+    // Some leave the status to the event.
+    let incomplete = json!({ "incomplete_details": { "reason": "max_output_tokens" } });
+    let reply = read(Responses, sse(said.iter().chain([&response_end("incomplete", incomplete)]))).unwrap();
+    assert_eq!(reply.finish, FinishReason::Length);
+    for (event, status) in [("failed", None), ("failed", Some("completed")), ("completed", Some("completed"))] {
+        let mut failed = json!({ "error": { "code": "server_error", "message": "Sorry" } });
+        failed["status"] = status.into();
+        let error = read(Responses, sse(said.iter().chain([&response_end(event, failed)]))).unwrap_err();
+        assert_eq!((error.kind, error.message.as_str()), (Kind::Server, "Sorry"), "{event} {status:?}");
+    }
 }
 
 #[test]
@@ -623,6 +651,21 @@ fn quirk_45_a_document_or_a_page_comes_instead_of_a_stream() {
     assert_eq!(prose(&read(Chat, document.to_string()).unwrap().parts), "a");
     let error = read(Chat, "<!DOCTYPE html><title>Sign in</title>").unwrap_err();
     assert_eq!(error.kind, Kind::Malformed);
+    // A document that is no answer is an error without its status, or nobody knows what.
+    for protocol in [Chat, Gemini, Ollama, Anthropic, Responses] {
+        let unknown = json!({ "object": "error", "message": "The model `m` does not exist", "code": 404 });
+        let error = read(protocol, unknown.to_string()).unwrap_err();
+        assert_eq!(
+            (error.kind, error.message.as_str()),
+            (Kind::NotFound, "The model `m` does not exist"),
+            "{protocol:?}"
+        );
+        let error = read(protocol, r#"{"hello": "world"}"#).unwrap_err();
+        assert_eq!(error.kind, Kind::Malformed, "{protocol:?}");
+        assert!(error.message.ends_with(r#"{"hello":"world"}"#), "{protocol:?}: {error}");
+        let error = read(protocol, r#"{"error": {"message": "slow", "code": 429}}"#).unwrap_err();
+        assert_eq!(error.kind, Kind::RateLimited, "{protocol:?}");
+    }
 }
 
 #[test]
@@ -634,6 +677,10 @@ fn quirk_46_a_wait_is_asked_for_in_many_ways() {
     assert_eq!(wait(&[], r#"{"error":{"message":"Please try again in 1.4s."}}"#), Some(1_400));
     let google = r#"[{"error":{"code":429,"details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"9.5s"}]}}]"#;
     assert_eq!(wait(&[], google), Some(9_500));
+    assert_eq!(wait(&[("x-ratelimit-reset-requests", "6m0s")], ""), Some(360_000));
+    assert_eq!(wait(&[("anthropic-ratelimit-requests-reset", "1970-01-01T00:00:05Z")], ""), Some(5_000));
+    assert!(!refused(500, &[("x-should-retry", "false")], "").is_retryable());
+    assert!(refused(400, &[("x-should-retry", "true")], "").is_retryable());
 }
 
 #[test]
@@ -701,7 +748,7 @@ fn quirk_51_refusals_are_shown_and_pauses_are_told() {
         (reply.finish, reply.finish_raw.unwrap())
     };
     assert_eq!(finish("refusal"), (FinishReason::ContentFilter, "refusal".to_owned()));
-    assert_eq!(finish("pause_turn"), (FinishReason::Other, "pause_turn".to_owned()));
+    assert_eq!(finish("pause_turn"), (FinishReason::Paused, "pause_turn".to_owned()));
 }
 
 #[test]
@@ -729,4 +776,32 @@ fn quirk_54_only_the_first_of_several_choices_is_the_answer() {
     ]);
     let reply = read(Chat, answer).unwrap();
     assert_eq!((prose(&reply.parts).as_str(), reply.finish), ("ab", FinishReason::Stop));
+}
+
+/// Beyond the list: where the words are from is kept, however often it is said.
+#[test]
+fn sources_of_an_answer_are_kept_once() {
+    let source = json!({ "type": "url_citation", "url_citation": { "url": "https://a", "title": "A" } });
+    let deltas = [json!({ "content": "so it is", "annotations": [source] }), json!({ "annotations": [source] })];
+    let reply = chat_reply(&deltas);
+    let [Part::Text { text, opaque: Some(opaque) }] = reply.parts.as_slice() else { panic!("{:?}", reply.parts) };
+    assert_eq!((text.as_str(), opaque), ("so it is", &json!({ "annotations": [source] })));
+    let sent = chat::encode(&request(reply.parts), Dialect::OpenAi);
+    assert_eq!(sent["messages"][1], json!({ "role": "assistant", "content": "so it is" }), "no server takes them back");
+}
+
+/// Beyond the list: who always says `STOP` does not say that a call is missing.
+#[test]
+fn an_answer_that_has_lost_a_call_is_none() {
+    let said = json!({ "candidates": [{ "content": { "parts": [{ "text": "I look." }] } }] });
+    let call = json!({ "candidates": [{ "content": { "parts": [{ "functionCall": { "name": "read", "args": { "path": "a" } } }] } }] });
+    let end = json!({ "candidates": [{ "content": { "parts": [] }, "finishReason": "STOP" }] });
+    let cut = call.to_string().replace("\"a\"}}}]}}]}", "\"a");
+    let answer = format!("data: {said}\n\ndata: {cut}\n\ndata: {end}\n\n");
+    assert_eq!(read(Gemini, answer).unwrap_err().kind, Kind::Malformed);
+    let chunk = |message: Value, done: bool| json!({ "message": message, "done": done, "done_reason": "stop" });
+    let call = json!({ "tool_calls": [{ "function": { "name": "read", "arguments": { "path": "a" } } }] });
+    let cut = chunk(call, false).to_string().replace("\"a\"}", "\"a");
+    let answer = format!("{}\n{cut}\n{}\n", chunk(json!({ "content": "I look." }), false), chunk(json!({}), true));
+    assert_eq!(read(Ollama, answer).unwrap_err().kind, Kind::Malformed);
 }

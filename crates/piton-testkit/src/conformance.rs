@@ -174,7 +174,7 @@ fn protocol(api: &str) -> Result<WireProtocol, String> {
 /// A reply in the terms of `expected.json`.
 fn described(reply: &Reply) -> Map<String, Value> {
     let (mut reasoning, mut signatures, mut redacted) = (String::new(), 0, 0);
-    let (mut calls, mut server_tools) = (Vec::new(), Vec::new());
+    let (mut calls, mut server_tools, mut is_cited) = (Vec::new(), Vec::new(), false);
     for part in &reply.parts {
         match part {
             Part::Reasoning { text, opaque } => {
@@ -191,7 +191,10 @@ fn described(reply: &Reply) -> Map<String, Value> {
                     CallInput::Invalid { raw, error: _ } => json!([call.provider_id, call.name, head(raw), "invalid"]),
                 });
             }
-            Part::Text { text: _, opaque } => signatures += opaque.as_ref().map_or(0, signed),
+            Part::Text { text: _, opaque } => {
+                signatures += opaque.as_ref().map_or(0, signed);
+                is_cited |= opaque.as_ref().is_some_and(names_sources);
+            }
             Part::ToolResult { .. } | Part::Note { .. } | Part::Image { .. } => {}
         }
     }
@@ -203,11 +206,18 @@ fn described(reply: &Reply) -> Map<String, Value> {
         "redacted": redacted,
         "calls": calls,
         "server_tools": server_tools,
+        "has_citations": is_cited,
         "finish": reply.finish,
         "finish_raw": reply.finish_raw,
         "usage": [usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens, usage.output_tokens,
             usage.reasoning_tokens],
     }))
+}
+
+/// Whether an attachment says where the words are from.
+fn names_sources(opaque: &Value) -> bool {
+    let members = ["citations", "annotations", "groundingMetadata", "citationMetadata"];
+    members.iter().any(|member| opaque.get(member).is_some())
 }
 
 /// How many signatures an attachment carries.
@@ -254,6 +264,10 @@ fn expectation(expected: &Value, protocol: WireProtocol) -> Map<String, Value> {
         "finish_raw": expected["finish_reason_raw"].as_str().filter(|raw| !raw.is_empty()),
         "usage": [count("input"), count("cached"), count("cache_write"), count("output"), count("reasoning")],
     }));
+    // The reference decoder says so only where it found some.
+    if expected["has_citations"] == true {
+        wanted.insert("has_citations".into(), true.into());
+    }
     if let Some(finish) = finish {
         wanted.insert("finish".into(), json!(finish));
     }
@@ -270,7 +284,8 @@ fn finish(reason: &str, has_calls: bool) -> Option<FinishReason> {
         "error" => FinishReason::Error,
         // No reason was given, which the calls make up for.
         "" if has_calls => FinishReason::ToolCalls,
-        "" | "pause" => FinishReason::Other,
+        "pause" => FinishReason::Paused,
+        "" => FinishReason::Other,
         _ => return None,
     })
 }

@@ -12,8 +12,9 @@ use piton_models::provider::{self, ProviderSpec};
 use piton_testkit::FakeProvider;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
+use std::time::Duration;
 
 const ALL: [&str; 5] = ["openai-chat", "anthropic", "openai-responses", "google", "ollama-native"];
 
@@ -145,8 +146,8 @@ async fn refusals_carry_status_wait_and_words() {
         .await;
     let body = json!({ "error": { "message": "prompt is too long: 9 > 1" } });
     fails(json!([{ "status": 400, "body": body }]), ModelErrorKind::WindowExceeded, "").await;
-    fails(json!([{ "status": 302, "headers": { "location": "http://127.0.0.1:9/" } }]), ModelErrorKind::Malformed, "")
-        .await;
+    let elsewhere = json!([{ "status": 302, "headers": { "location": "http://127.0.0.1:9/" } }]);
+    fails(elsewhere, ModelErrorKind::InvalidRequest, "").await;
 }
 
 #[tokio::test]
@@ -238,6 +239,26 @@ async fn nothing_but_keep_alives_is_a_stall_too() {
         assert_eq!((error.kind, seen.as_str()), (ModelErrorKind::Stalled, "part"), "{provider}");
         assert_eq!(error.message, "the provider sent nothing but keep-alives for 0.1 s");
     }
+}
+
+#[tokio::test]
+async fn keep_alives_after_the_reason_to_stop_are_not_waited_for() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let mut stream = accepted(&listener);
+        let end = json!({ "choices": [{ "delta": { "content": "whole" }, "finish_reason": "stop" }] });
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+        write!(stream, "{head}data: {end}\n\n").unwrap();
+        // For ever, but for the reader.
+        while stream.write_all(b": keep-alive\n\n").is_ok() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    });
+    let options = HttpOptions { stall_ms: 300, ..HttpOptions::default() };
+    let model = provider::open(&spec("openai-chat", &url), &options).ok().unwrap();
+    let (seen, outcome) = ask(&*model).await;
+    assert_eq!((seen.as_str(), outcome.unwrap().finish), ("whole", FinishReason::Stop));
 }
 
 #[tokio::test]
@@ -340,17 +361,15 @@ async fn a_server_that_does_not_stream_is_understood() {
 }
 
 #[tokio::test]
-async fn a_paused_answer_is_asked_for_until_it_ends_and_is_one_answer() {
+async fn a_paused_answer_says_so_and_what_it_has_used() {
     let search = json!({ "type": "server_tool_use", "id": "s", "name": "web_search", "input": {} });
     let half = json!({ "id": "msg_1", "content": [{ "type": "text", "text": "let me " }, search],
         "stop_reason": "pause_turn", "usage": { "input_tokens": 10, "output_tokens": 1 } });
     let server = FakeProvider::start(json!([{ "status": 200, "body": half }, { "text": "see" }]));
     let (seen, outcome) = ask(&*model("anthropic", &server.url())).await;
     let reply = outcome.unwrap();
-    assert_eq!((seen.as_str(), reply.finish), ("let me see", FinishReason::Stop));
-    assert_eq!((reply.parts.len(), reply.usage.input_tokens), (3, 20));
-    let second = &server.requests()[1].body["messages"];
-    assert_eq!(second[1]["content"], json!([{ "type": "text", "text": "let me " }, search]));
+    assert_eq!((seen.as_str(), reply.finish), ("let me ", FinishReason::Paused));
+    assert_eq!((reply.parts.len(), reply.usage.input_tokens, server.requests().len()), (2, 10, 1));
 }
 
 #[tokio::test]
@@ -366,17 +385,29 @@ fn serve_once(answer: Vec<u8>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        // The whole request first, or closing would reset the connection.
-        let mut request = Vec::new();
-        while !request.ends_with(b"}") {
-            let mut bytes = [0; 4_096];
-            let count = stream.read(&mut bytes).unwrap();
-            request.extend_from_slice(&bytes[..count]);
-        }
-        stream.write_all(&answer).unwrap();
+        accepted(&listener).write_all(&answer).unwrap();
     });
     url
+}
+
+/// A connection whose request was read: closed before that, it would be reset.
+fn accepted(listener: &TcpListener) -> TcpStream {
+    let (mut stream, _) = listener.accept().unwrap();
+    let mut request = Vec::new();
+    while !request.ends_with(b"}") {
+        let mut bytes = [0; 4_096];
+        let count = stream.read(&mut bytes).unwrap();
+        request.extend_from_slice(&bytes[..count]);
+    }
+    stream
+}
+
+#[tokio::test]
+async fn a_connection_that_closes_after_the_request_may_have_cost_something() {
+    let error = ask(&*model("openai-chat", &serve_once(Vec::new()))).await.1.unwrap_err();
+    assert!(error.kind.may_be_billed(), "{error:?}");
+    let error = ask(&*model("openai-chat", "http://127.0.0.1:9")).await.1.unwrap_err();
+    assert!(!error.kind.may_be_billed(), "{error:?}");
 }
 
 /// A compressed answer in chunks of a few bytes. `lost` bytes are missing at its end.
@@ -426,6 +457,17 @@ async fn a_server_lists_its_models() {
 }
 
 #[tokio::test]
+async fn a_server_that_was_found_is_asked_for_its_window_before_anything_is_said() {
+    let server = FakeProvider::start(json!([]));
+    let found = ProviderSpec { model: Some("fake-model".into()), ..spec("llamacpp", &server.url()) };
+    assert_eq!(provider::window(&found, &HttpOptions::default()).await, Some(8_192));
+    let known = ProviderSpec { window_tokens: Some(8_192), ..found };
+    let model = provider::open(&known, &HttpOptions::default()).ok().unwrap();
+    assert_eq!(model.limits().window_tokens, Some(8_192));
+    assert_eq!(provider::window(&spec("openai-chat", &server.url()), &HttpOptions::default()).await, None);
+}
+
+#[tokio::test]
 async fn a_server_of_ones_own_is_asked_once_how_much_its_model_reads() {
     let server = FakeProvider::start(json!([{"text": "hi", "repeat": true}]));
     let model = model("llamacpp", &server.url());
@@ -438,4 +480,20 @@ async fn a_server_of_ones_own_is_asked_once_how_much_its_model_reads() {
     ask(&*model).await.1.unwrap();
     let paths: Vec<String> = server.requests().into_iter().map(|request| request.path).collect();
     assert_eq!(paths, ["/v1/chat/completions", "/props", "/v1/chat/completions"]);
+}
+
+#[tokio::test]
+async fn a_list_without_an_end_is_not_kept() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = [0; 4_096];
+        assert!(stream.read(&mut request).unwrap() > 0);
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{\"data\":[").unwrap();
+        // For ever, but for the reader.
+        while stream.write_all(&[b' '; 1 << 16]).is_ok() {}
+    });
+    let error = provider::list_models(&spec("openai-chat", &url), &HttpOptions::default()).await.unwrap_err();
+    assert!(error.to_string().contains("sends more than"), "{error}");
 }

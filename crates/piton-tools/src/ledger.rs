@@ -4,10 +4,13 @@
 //! not read, nor what somebody changed behind its back. The hashes come back from the journal after a restart (see
 //! [`FileLedger::restore`]); the contents, kept only to show what changed, do not.
 
-use crate::limits::{REMEMBERED_BYTES, REMEMBERED_FILE_BYTES};
+use crate::limits::{REMEMBERED_BYTES, REMEMBERED_FILE_BYTES, TRACKED_BYTES};
 use std::collections::{HashMap, VecDeque};
+use std::fs::Metadata;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 /// Path by path, the state in which the model last saw a file. Paths are canonical.
 #[derive(Debug, Default)]
@@ -27,6 +30,18 @@ pub enum Seen {
     },
 }
 
+/// A file that is not as the model saw it last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The file.
+    pub path: PathBuf,
+    /// The hash of its content now; `None`: it is gone.
+    pub hash: Option<String>,
+}
+
+/// By what a file is taken for unchanged without being read.
+type Stamp = (SystemTime, u64);
+
 #[derive(Debug, Default)]
 struct Known {
     files: HashMap<PathBuf, Entry>,
@@ -39,18 +54,27 @@ struct Known {
 struct Entry {
     hash: String,
     content: Option<Arc<[u8]>>,
+    /// The file when its content was last found to be this.
+    stamp: Option<Stamp>,
+    /// What the model was last told that the file has become: a hash, or empty for gone.
+    told: Option<String>,
 }
 
 impl FileLedger {
     /// The model has now seen this content, whose hash is `hash`.
     pub fn note(&self, path: &Path, hash: &str, content: Option<&[u8]>) {
         let content = content.filter(|content| content.len() <= REMEMBERED_FILE_BYTES).map(Arc::from);
-        self.known().put(path, Entry { hash: hash.to_owned(), content });
+        self.known().put(path, Entry { hash: hash.to_owned(), content, stamp: None, told: None });
     }
 
     /// The model had seen content of this hash, before a restart. Later calls win.
     pub fn restore(&self, path: &Path, hash: &str) {
         self.note(path, hash, None);
+    }
+
+    /// The model has seen nothing: what it saw was taken back.
+    pub fn forget(&self) {
+        *self.known() = Known::default();
     }
 
     /// How the file, whose content now has the hash `now`, compares with what the model saw.
@@ -59,6 +83,43 @@ impl FileLedger {
             None => Seen::Never,
             Some(entry) if entry.hash == now => Seen::AsItIs,
             Some(entry) => Seen::Changed { before: entry.content.clone() },
+        }
+    }
+
+    /// The files that have changed since the model saw them, without those that it was told of already. By name.
+    pub fn changes(&self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for (path, entry) in &mut self.known().files {
+            let meta = path.metadata();
+            let now = meta.as_ref().ok().and_then(stamp_of);
+            if now.is_some() && now == entry.stamp {
+                continue;
+            }
+            let found = match meta {
+                Ok(meta) if meta.is_file() && meta.len() <= TRACKED_BYTES => {
+                    std::fs::read(path).ok().map(|content| hash_of(&content))
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Some(String::new()),
+                // What cannot be looked at is not said to have changed.
+                Ok(_) | Err(_) => None,
+            };
+            match found {
+                Some(found) if found == entry.hash => entry.stamp = now,
+                Some(found) if entry.told.as_ref() != Some(&found) => {
+                    let hash = Some(found).filter(|found| !found.is_empty());
+                    changes.push(Change { path: path.clone(), hash });
+                }
+                Some(_) | None => {}
+            }
+        }
+        changes.sort_by(|a, b| a.path.cmp(&b.path));
+        changes
+    }
+
+    /// The model was told that a file has become this, or is gone. It has still not seen it.
+    pub fn told(&self, path: &Path, hash: Option<&str>) {
+        if let Some(entry) = self.known().files.get_mut(path) {
+            entry.told = Some(hash.unwrap_or_default().to_owned());
         }
     }
 
@@ -88,6 +149,10 @@ impl Known {
     }
 }
 
+fn stamp_of(meta: &Metadata) -> Option<Stamp> {
+    Some((meta.modified().ok()?, meta.len()))
+}
+
 /// The hash by which contents are compared, as hex.
 pub fn hash_of(content: &[u8]) -> String {
     blake3::hash(content).to_hex().to_string()
@@ -113,6 +178,31 @@ mod tests {
         ledger.restore(Path::new("/w/a"), "1");
         assert_eq!(ledger.compare(Path::new("/w/a"), "1"), Seen::AsItIs);
         assert_eq!(ledger.compare(Path::new("/w/a"), "2"), Seen::Changed { before: None });
+    }
+
+    #[test]
+    fn a_change_is_found_once_and_again_when_there_is_another() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a");
+        let write = |text: &str| std::fs::write(&path, text).expect("a file");
+        let change =
+            |text: Option<&str>| Change { path: path.clone(), hash: text.map(|text| hash_of(text.as_bytes())) };
+        let ledger = FileLedger::default();
+        write("one");
+        ledger.note(&path, &hash_of(b"one"), None);
+        assert_eq!(ledger.changes(), []);
+        write("two!");
+        assert_eq!(ledger.changes(), [change(Some("two!"))]);
+        ledger.told(&path, Some(&hash_of(b"two!")));
+        assert_eq!(ledger.changes(), [], "once is enough");
+        assert!(matches!(ledger.compare(&path, &hash_of(b"two!")), Seen::Changed { .. }), "told is not seen");
+        std::fs::remove_file(&path).expect("removed");
+        assert_eq!(ledger.changes(), [change(None)]);
+        ledger.told(&path, None);
+        assert_eq!(ledger.changes(), []);
+        write("two!");
+        ledger.note(&path, &hash_of(b"two!"), None);
+        assert_eq!(ledger.changes(), []);
     }
 
     #[test]

@@ -21,6 +21,8 @@ use std::io::{self, Read as _};
 use std::path::Path;
 use window::{View, Window};
 
+pub use sniff::{image_type, is_binary};
+
 /// The tool.
 #[derive(Debug, Clone, Copy)]
 pub struct Read;

@@ -26,6 +26,7 @@ pub(super) const MEASURES: &[(&str, Measure)] = &[
     ("list_10000", list_10000),
     ("open_10000", open_10000),
     ("journal_step", journal_step),
+    ("references", references),
 ];
 
 /// How often a run of a few milliseconds is repeated.
@@ -315,6 +316,12 @@ fn journal_step(_: &Stage) -> anyhow::Result<Vec<Row>> {
         Row::of("journal_step", "the step with the journal on the disk", unit, on_disk),
         Row::of("journal_step", "the step with the journal in memory", unit, in_memory),
     ])
+}
+
+fn references(_: &Stage) -> anyhow::Result<Vec<Row>> {
+    let times = numbers("piton-engine", "references_speed", &[])?;
+    let what = "`@dir` of 5,000 files, to the cap of 50,000 tokens";
+    Ok(vec![Row::of("references", what, Unit::Milliseconds, times).at_most(300.0)])
 }
 
 fn session_sizes(what: &str, data: &Path) -> anyhow::Result<Vec<f64>> {

@@ -42,6 +42,11 @@ fn told(entry: &Entry<'_>, full: bool) -> String {
                 if *images > 0 { format!(" <{}>", view::plural(*images as u64, "image")) } else { String::new() };
             format!("\nyou: {}{images}\n", view::clean(text.trim()))
         }
+        Entry::Noted { text } if !full && text.lines().count() > SHOWN_LINES => {
+            let first: Vec<&str> = text.lines().take(SHOWN_LINES / 2).collect();
+            let more = view::plural((text.lines().count() - first.len()) as u64, "more line");
+            format!("\n[{}\n… {more} (--full shows them)]\n", view::clean(first.join("\n").trim()))
+        }
         Entry::Noted { text } => format!("\n[{}]\n", view::clean(text.trim())),
         Entry::Thought { text } if full => format!("\n(thought: {})\n", view::clean(text.trim())),
         Entry::Thought { .. } => String::new(),

@@ -78,6 +78,10 @@ fn a_keyring_takes_it_where_there_is_one_and_is_asked_only_for_what_is_in_it() {
     assert!(ran.stdout.contains("in the keyring"), "{}", ran.stdout);
     assert!(!stage.home.read("data/keys.json").contains("sk-secret-2"));
     assert_eq!(authorization(&stage, with_keyring(&ask("openai/m"))), "Bearer sk-secret-2");
+    // What is kept elsewhere is no longer there.
+    login(with_keyring(&["auth", "login", "--file", "openai"]), "sk-secret-5").expect_code(0);
+    assert!(!stage.home.path().join("kept").exists(), "no key is left that nobody knows of");
+    login(with_keyring(&["auth", "login", "openai"]), "sk-secret-2").expect_code(0);
     // From here on it would fail, if it were asked.
     stage.home.write("bin/secret-tool", "#!/bin/sh\necho asked >&2; exit 1\n");
     let mut keyed = with_keyring(&ask("openai/m"));
@@ -86,7 +90,8 @@ fn a_keyring_takes_it_where_there_is_one_and_is_asked_only_for_what_is_in_it() {
     assert_eq!(authorization(&stage, with_keyring(&ask("mine/m"))), "Bearer sk-by-command");
     let words = ["the keyring does not give the key of openai", "asked", "piton auth login openai"];
     Ran::of(with_keyring(&ask("openai/m"))).expect_code(1).expect_said(&words);
-    login(with_keyring(&["auth", "login", "openai"]), "sk-secret-3").expect_code(0);
+    let ran = login(with_keyring(&["auth", "login", "openai"]), "sk-secret-3").expect_code(0);
+    ran.expect_said(&["may still be in the keyring"]);
     assert_eq!(authorization(&stage, with_keyring(&ask("openai/m"))), "Bearer sk-secret-3", "the file is the fallback");
 }
 
@@ -144,4 +149,75 @@ fn what_is_wrong_with_a_key_or_its_file_is_said() {
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
     let ran = Ran::of(piton(&stage, &ask("openai/m"))).expect_code(1).expect_said(&["damaged"]);
     assert!(!ran.stderr.contains("sk-secret"), "{}", ran.stderr);
+}
+
+/// Everything that a run printed and left on disk.
+fn everything(stage: &Stage, ran: &Ran) -> Vec<u8> {
+    let mut all = [ran.stdout.as_bytes(), ran.stderr.as_bytes()].concat();
+    for entry in std::fs::read_dir(stage.session_dir()).unwrap() {
+        all.extend(std::fs::read(entry.unwrap().path()).unwrap_or_default());
+    }
+    all
+}
+
+fn run_at(stage: &Stage, config: &str, envs: &[(&str, &str)], model: &str) -> Ran {
+    stage.home.write("config.toml", config.replace("URL", &stage.provider.url()));
+    let mut command = piton(stage, &["run", "--yes", "--format=stream-json", "--model", model, "go"]);
+    command.envs(envs.iter().copied());
+    Ran::of(command)
+}
+
+#[test]
+fn a_key_that_a_provider_quotes_is_hidden_wherever_it_came_from_and_wherever_it_is_quoted() {
+    const KEY: &str = "sk-ant-SECRETSECRETSECRETSECRETSECRETSECRET";
+    let known = "[providers.openai]\nbase_url = \"URL/v1\"\n";
+    let by_header = "[providers.mine]\nprotocol = \"chat\"\nbase_url = \"URL/v1\"\n\
+                     [providers.mine.options]\nheaders = { authorization = \"Bearer KEY\" }\n";
+    let refused = |words: String| json!([{ "status": 401, "body": { "error": { "message": words } } }]);
+    let in_stream = json!([{ "text": "hi", "sse_error": { "message": format!("{} {KEY}", "x".repeat(275)) } }]);
+    let garbled = format!(
+        "data: {{\"choices\":[{{\"delta\":{{\"content\":\"hi\"}}}}]}}\n\ndata: {{\"debug\":\"{KEY}\n\n\
+        data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"stop\"}}]}}\n\n"
+    );
+    let cases = [
+        (refused(format!("wrong key: {KEY}")), known, "openai/m"),
+        // Cut in the middle of it.
+        (refused(format!("{} {KEY} is not valid", "x ".repeat(140))), known, "openai/m"),
+        (refused(format!("wrong key: {KEY}")), by_header, "mine/m"),
+        (in_stream, known, "openai/m"),
+        (json!([{ "status": 200, "body": garbled }]), known, "openai/m"),
+    ];
+    for (script, config, model) in cases {
+        let stage = Stage::new(script.clone());
+        let config = format!("[retry]\ntimes = 0\n{}", config.replace("KEY", KEY));
+        let ran = run_at(&stage, &config, &[("OPENAI_API_KEY", KEY)], model);
+        assert!(ran.stdout.contains("[key]"), "{script}: {}", ran.stdout);
+        let all = everything(&stage, &ran);
+        assert!(!all.windows(12).any(|window| window == &KEY.as_bytes()[..12]), "{script}: {}", ran.stdout);
+    }
+}
+
+#[test]
+fn the_key_in_use_and_those_of_others_are_kept_from_commands() {
+    let prints = json!([{ "tools": [{ "name": "bash", "args": { "command": "env" } }] }, { "text": "ok" }]);
+    let output = |config: &str, model: &str| {
+        let stage = Stage::new(prints.clone());
+        let ran = run_at(&stage, config, &[("GITHUB_TOKEN", "ghp_secret"), ("OPENAI_API_KEY", "sk-1")], model);
+        ran.outcomes()[0]["text"].as_str().unwrap().to_owned()
+    };
+    let servers = "[providers.github]\nbase_url = \"URL/v1\"\n[providers.openai]\nbase_url = \"URL/v1\"\n";
+    assert!(!output(servers, "github/m").contains("ghp_secret"), "it is the key of the model");
+    assert!(output(servers, "openai/m").contains("ghp_secret"), "git and gh want it");
+    let granted = format!("keys_for_tools = [\"GITHUB_TOKEN\"]\n{servers}");
+    assert!(output(&granted, "github/m").contains("ghp_secret"));
+    // A command that prints a key sees no other.
+    let stage = Stage::new(json!([{ "text": "ok" }]));
+    let file = stage.home.path().join("seen");
+    let config = format!(
+        "[providers.mine]\nprotocol = \"chat\"\nbase_url = \"URL/v1\"\nkey_command = \"env > {}; echo sk-by-command\"\n",
+        file.display()
+    );
+    run_at(&stage, &config, &[("OPENAI_API_KEY", "sk-1"), ("VAULT_ADDR", "here")], "mine/m").expect_code(0);
+    let seen = std::fs::read_to_string(file).unwrap();
+    assert!(seen.contains("VAULT_ADDR") && !seen.contains("sk-1"), "{seen}");
 }

@@ -54,7 +54,10 @@ fn a_wrong_key_is_one_line_without_a_retry_and_without_the_key() {
 
 #[test]
 fn without_any_model_the_choices_are_named() {
-    let stage = stage();
+    // Servers that listen on this machine while the test runs are none of its business.
+    let elsewhere = ["ollama", "ollama-native", "lmstudio", "llamacpp", "vllm"];
+    let config = elsewhere.map(|name| format!("[providers.{name}]\nbase_url = \"http://127.0.0.1:9\"\n")).concat();
+    let stage = stage().with_config(&config);
     let mut command = bare(&stage.home.path());
     command.current_dir(stage.workspace.path()).args(["run", "go"]);
     Ran::of(command).expect_code(1).expect_said(&[

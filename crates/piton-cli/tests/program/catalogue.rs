@@ -67,3 +67,24 @@ fn a_file_or_answer_that_is_no_catalogue_changes_nothing() {
     Ran::of(stage.piton(&["models", "--refresh", "nowhere.jsonl"])).expect_code(1).expect_said(&["nowhere.jsonl"]);
     assert_eq!(stage.home.read("data/models.jsonl"), kept);
 }
+
+#[test]
+fn servers_of_ones_own_are_listed_with_their_models() {
+    let stage = stage();
+    let ran = Ran::of(stage.piton(&["models"])).expect_code(0);
+    assert!(ran.stdout.contains("mine/fake-model"), "{}", ran.stdout);
+}
+
+#[test]
+fn what_the_catalogue_knows_of_a_listed_model_is_shown_beside_it() {
+    let stage = stage();
+    let facts =
+        "{\"provider\":\"openai\",\"model\":\"fake-model\",\"window\":1000,\"images\":true,\"reasoning\":true}\n";
+    refresh(&stage, facts).expect_code(0);
+    let ran = Ran::of(stage.piton(&["models", "--json"])).expect_code(0);
+    let lines: Vec<serde_json::Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |name: &str| lines.iter().find(|line| line["model"] == name).unwrap().clone();
+    let known = of("openai/fake-model");
+    assert_eq!((&known["window_tokens"], &known["known"]["images"]), (&json!(1_000), &json!(true)), "{known}");
+    assert_eq!(of("mine/fake-model").get("known"), None, "a server of one's own may call anything by any name");
+}

@@ -1,9 +1,29 @@
-//! Faults of the provider that are not in the robustness suite, over both protocols.
+//! Faults of the provider that are not in the robustness suite, over all protocols; the table of `docs/exit-codes.md`.
 
 use crate::stage::{Ran, Stage};
-use serde_json::json;
+use serde_json::{Value, json};
 
+const ALL: [&str; 5] = ["openai-chat", "anthropic", "openai-responses", "google", "ollama-native"];
+
+/// Those in which a call comes in pieces that are not told again.
 const BOTH: [&str; 2] = ["openai-chat", "anthropic"];
+
+fn stage(protocol: &'static str, script: Value) -> Stage {
+    let stage = Stage::speaking(protocol, script);
+    let config = format!("[providers.ollama-native]\nbase_url = {:?}\n", stage.provider.url());
+    stage.with_config(&config)
+}
+
+fn run(stage: &Stage, args: &[&str]) -> Ran {
+    let mut command = stage.run_command(args);
+    command.env("GEMINI_API_KEY", "k").env("GEMINI_BASE_URL", stage.provider.url());
+    Ran::of(command)
+}
+
+/// How often the model was asked: a server of one's own is asked for its window, too.
+fn asked(stage: &Stage) -> usize {
+    stage.provider.requests().iter().filter(|request| request.method == "POST").count()
+}
 
 #[test]
 fn what_passes_is_waited_out() {
@@ -18,12 +38,12 @@ fn what_passes_is_waited_out() {
         json!({"text": "par", "end_early": true}),
         json!({"finish": "stop"}),
     ];
-    for protocol in BOTH {
+    for protocol in ALL {
         for fault in &faults {
-            let stage = Stage::speaking(protocol, json!([fault, {"text": "recovered"}]));
-            let ran = stage.run(&["go"]).expect_code(0);
+            let stage = stage(protocol, json!([fault, {"text": "recovered"}]));
+            let ran = run(&stage, &["go"]).expect_code(0);
             assert_eq!(ran.result()["text"], "recovered", "{protocol}: {fault}");
-            assert_eq!(stage.provider.requests().len(), 2, "{protocol}: {fault}");
+            assert_eq!(asked(&stage), 2, "{protocol}: {fault}");
         }
     }
 }
@@ -79,6 +99,35 @@ fn a_wait_that_the_provider_wants_is_kept_and_one_that_is_too_long_is_for_a_pers
 }
 
 #[test]
+fn the_provider_may_say_when_its_limit_ends_and_whether_to_ask_again() {
+    let fault = |status: u16, name: &str, value: &str| json!({"status": status, "headers": {name: value}, "body": {"error": {"message": "no"}}});
+    let stage = Stage::new(json!([fault(429, "x-ratelimit-reset-requests", "1s"), {"text": "ok"}]));
+    let ran = stage.run(&["go"]).expect_code(0);
+    assert_eq!(ran.all("model_failed")[0]["error"]["retry_after_ms"], 1_000);
+    let stage = Stage::new(json!([fault(500, "x-should-retry", "false"), {"text": "never"}]));
+    assert_eq!(stage.run(&["go"]).end(), "api_error");
+    assert_eq!(stage.provider.requests().len(), 1);
+    let stage = Stage::new(json!([fault(400, "x-should-retry", "true"), {"text": "ok"}]));
+    stage.run(&["go"]).expect_code(0);
+    // No wait is no wish: it would be refused at once again.
+    let stage = Stage::new(json!([fault(429, "retry-after", "0"), {"text": "ok"}]));
+    let failed = &stage.run(&["go"]).expect_code(0).all("model_failed")[0];
+    assert!(failed["retry_at_ms"].as_u64() > failed["at_ms"].as_u64(), "{failed}");
+}
+
+#[test]
+fn a_responses_stream_that_failed_is_no_answer_whatever_its_response_says() {
+    let said = json!({"type": "response.output_text.delta", "output_index": 0, "delta": "half an ans"});
+    let failed =
+        json!({"type": "response.failed", "response": {"error": {"code": "server_error", "message": "it broke"}}});
+    let body = format!("data: {said}\n\ndata: {failed}\n\n");
+    let stage = Stage::speaking("openai-responses", json!([{"status": 200, "body": body}, {"text": "whole"}]));
+    let ran = stage.run(&["go"]).expect_code(0);
+    assert_eq!(ran.result()["text"], "whole");
+    assert_eq!(ran.all("model_failed")[0]["error"]["message"], "it broke");
+}
+
+#[test]
 fn what_does_not_pass_is_not_tried_again() {
     let cases = [
         (401, json!({"error": {"message": "invalid x-api-key"}}), "api_error"),
@@ -90,15 +139,16 @@ fn what_does_not_pass_is_not_tried_again() {
             "context_limit",
         ),
         (402, json!({"error": {"message": "insufficient credits"}}), "api_error"),
+        (301, json!(null), "api_error"),
     ];
-    for protocol in BOTH {
+    for protocol in ALL {
         for (status, body, end) in &cases {
-            let stage = Stage::speaking(protocol, json!([{"status": status, "body": body}, {"text": "never"}]));
-            let ran = stage.run(&["go"]);
+            let stage = stage(protocol, json!([{"status": status, "body": body}, {"text": "never"}]));
+            let ran = run(&stage, &["go"]);
             assert_eq!(ran.end(), *end, "{protocol} {status}");
-            assert_eq!(stage.provider.requests().len(), 1, "{protocol} {status}");
+            assert_eq!(asked(&stage), 1, "{protocol} {status}");
             // The session can go on.
-            stage.run(&["--continue", "again"]).expect_code(0);
+            run(&stage, &["--continue", "again"]).expect_code(0);
         }
     }
 }

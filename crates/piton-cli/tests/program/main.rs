@@ -10,6 +10,7 @@ mod catalogue;
 mod clouds;
 mod commands;
 mod config;
+mod context;
 mod crash;
 mod demo;
 mod faults;

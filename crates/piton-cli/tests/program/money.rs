@@ -168,3 +168,83 @@ fn what_is_known_in_part_is_a_least() {
     let list = Ran::of(stage.piton(&["session", "list"])).expect_code(0);
     assert!(list.stdout.contains("≥$0.0315"), "{}", list.stdout);
 }
+
+/// What Messages is asked with one budget and these options.
+fn asked(budget: &str, args: &[&str], config: &str) -> Value {
+    let stage = Stage::speaking("anthropic", json!([end(100, 0)])).with_config(config);
+    let mut command = stage.piton(&["run", "--yes", "--model=anthropic/claude-sonnet-4-5", budget, "go"]);
+    command.args(args);
+    Ran::of(command).expect_code(0);
+    stage.provider.requests()[0].body.clone()
+}
+
+#[test]
+fn no_option_lifts_the_cap_of_a_budget_and_no_cap_lifts_an_option() {
+    let most = |body: &Value| body["max_tokens"].as_u64().unwrap();
+    let plain = most(&asked("--max-cost=0.20", &[], ""));
+    assert!((1_000..20_000).contains(&plain), "{plain}");
+    let extra = asked("--max-cost=0.20", &[], "[options]\nextra_body = { max_tokens = 64000 }\n");
+    assert_eq!(most(&extra), plain);
+    assert_eq!(most(&asked("--max-cost=0.30", &["--max-output=1500"], "")), 1_500);
+    let thinking = asked("--max-cost=0.20", &["--effort=high"], "");
+    let budget = thinking["thinking"]["budget_tokens"].as_u64().unwrap();
+    assert!(budget < most(&thinking) && most(&thinking) == plain, "{thinking}");
+}
+
+#[test]
+fn a_reply_of_which_only_the_prompt_was_counted_has_no_known_cost() {
+    let events = [
+        json!({ "type": "message_start", "message": { "id": "m", "usage": { "input_tokens": 100, "output_tokens": 1 } } }),
+        json!({ "type": "content_block_start", "index": 0, "content_block": { "type": "text", "text": "" } }),
+        json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": "word ".repeat(2_000) } }),
+        json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn" } }),
+        json!({ "type": "message_stop" }),
+    ];
+    let body: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    let stage = Stage::new(json!([{ "status": 200, "body": body }]));
+    let ran = run(&stage, &["--max-cost=1"]).expect_code(0);
+    let finished = &ran.all("message_finished")[0];
+    assert_eq!(finished.get("cost_micros"), None, "{finished}");
+    assert!(finished["at_most"]["cost_micros"].as_u64().unwrap() > 30_000, "{finished}");
+}
+
+/// An answer that the provider pauses, with what it has used so far.
+fn paused(n: u32) -> Value {
+    let search = json!({ "type": "server_tool_use", "id": format!("s{n}"), "name": "web_search", "input": {} });
+    json!({ "status": 200, "body": { "id": format!("m{n}"), "content": [{ "type": "text", "text": "hm" }, search],
+        "stop_reason": "pause_turn", "usage": { "input_tokens": 20_000, "output_tokens": 6_000 } } })
+}
+
+#[test]
+fn a_reply_that_is_paused_keeps_to_the_budget_and_is_paid_for_piece_by_piece() {
+    let stage = Stage::new(json!([paused(0), paused(1), paused(2), end(100, 0)]));
+    // Each piece costs $0.15.
+    let ran = run(&stage, &["--max-cost=0.30"]).expect_code(6);
+    assert_eq!(ran.end(), "budget");
+    assert!(stage.provider.requests().len() < 3, "{}", stage.provider.requests().len());
+    assert!(ran.result()["spent"]["cost_micros"].as_u64().unwrap() <= 300_000);
+
+    let overloaded = json!({ "status": 529, "body": { "error": { "message": "no" } }, "repeat": true });
+    let stage = Stage::new(json!([paused(0), overloaded]));
+    let ran = run(&stage, &["--max-cost=5"]).expect_code(10);
+    assert_eq!(ran.result()["spent"]["cost_micros"], 150_000, "what was said before the failure was paid for");
+
+    let stage = Stage::new(json!([paused(0), end(100, 0)]));
+    let ran = run(&stage, &["--max-cost=5"]).expect_code(0);
+    assert_eq!(ran.result()["text"], "done");
+    let messages = stage.last_messages();
+    assert_eq!(
+        messages.last().unwrap()["content"][1]["type"],
+        "server_tool_use",
+        "it goes on from there: {messages:?}"
+    );
+}
+
+#[test]
+fn a_count_that_nobody_can_mean_is_unknown_and_breaks_no_session() {
+    let usage = json!({ "prompt_tokens": 10, "completion_tokens": u64::MAX, "total_tokens": 5 });
+    let stage = Stage::new(json!([{ "text": "done", "usage": usage }, { "text": "again" }]));
+    let ran = stage.run(&["go"]).expect_code(0);
+    assert_eq!(ran.all("message_finished")[0]["reply"]["usage"]["output_tokens"], 0);
+    stage.run(&["--continue", "go on"]).expect_code(0);
+}

@@ -103,6 +103,8 @@ fn a_wrong_option_is_answered_with_the_right_one_before_anything_is_sent() {
         ("[options.headers]\n\"x y\" = \"1\"\n", ["x y", "cannot be sent as a header"]),
         ("[http]\nca_file = \"/nowhere.pem\"\n", ["ca_file", "/nowhere.pem"]),
         ("[http]\nca_file = \"/etc/hostname\"\n", ["/etc/hostname", "certificate"]),
+        ("[http]\nproxy = \"socks9://127.0.0.1:9\"\n", ["socks9://", "http://"]),
+        ("[providers.openai.retry]\nfirst_wait = 0\n", ["first_wait", "above 0"]),
     ] {
         let stage = stage_with(config);
         stage.run(&["go"]).expect_code(1).expect_said(&words);
@@ -128,4 +130,53 @@ fn a_proxy_of_the_configuration_is_used_and_an_empty_one_is_none() {
     command.env("OPENAI_BASE_URL", "http://models.invalid/v1");
     Ran::of(command).expect_code(0);
     assert_eq!(stage.provider.requests()[0].header("host"), Some("models.invalid"));
+}
+
+/// The members of a request for which providers have their own names.
+fn named(model: &str, config: &str, envs: &[(&str, &str)]) -> Value {
+    let stage = stage("openai-chat");
+    let config = config.replace("URL", &stage.provider.url());
+    let stage = stage.with_config(&config);
+    let mut command = stage.piton(&["run", "--yes", "--max-output=2000", "--model", model, "go"]);
+    command
+        .env_remove("OPENAI_BASE_URL")
+        .envs(envs.iter().map(|(name, value)| (name, value.replace("URL", &stage.provider.url()))));
+    Ran::of(command).expect_code(0);
+    sent(&stage).0
+}
+
+#[test]
+fn a_provider_is_spoken_to_in_its_own_words_behind_any_address() {
+    let azure = [("AZURE_OPENAI_API_KEY", "k"), ("AZURE_OPENAI_BASE_URL", "URL/openai/v1")];
+    for (model, config, envs) in [
+        ("openai/gpt-5.4", "[providers.openai]\nbase_url = \"URL/v1\"\n", &[][..]),
+        ("azure/gpt-5.4", "", &azure[..]),
+        ("github/gpt-5", "[providers.github]\nbase_url = \"URL/v1\"\n", &[("GITHUB_TOKEN", "k")]),
+    ] {
+        let body = named(model, config, envs);
+        assert_eq!((&body["max_completion_tokens"], body.get("max_tokens")), (&json!(2_000), None), "{model}");
+    }
+    let own = named("mine/gpt-5", "[providers.mine]\nprotocol = \"chat\"\nbase_url = \"URL/v1\"\n", &[]);
+    assert_eq!((&own["max_tokens"], own.get("max_completion_tokens")), (&json!(2_000), None));
+}
+
+#[test]
+fn each_provider_has_a_patience_of_its_own() {
+    let failing = json!([{"status": 500, "body": {"error": {"message": "no"}}, "repeat": true}]);
+    let asked = |more: &str| {
+        let stage = Stage::new(failing.clone()).with_config(more);
+        stage.run(&["go"]).expect_code(10);
+        stage.provider.requests().len()
+    };
+    assert_eq!(asked(""), 6, "as [retry] says");
+    assert_eq!(asked("[providers.openai-chat.retry]\ntimes = 1\n"), 2);
+    assert_eq!(asked("[providers.openai.retry]\ntimes = 1\n"), 6, "another's patience is another's");
+    // In a chain each model has that of its provider.
+    let stage = Stage::new(failing.clone())
+        .with_config("[providers.anthropic.retry]\ntimes = 0\n[providers.openai-chat.retry]\ntimes = 2\n");
+    let chain = "openai-chat/test-model,anthropic/claude-sonnet-4-5";
+    Ran::of(stage.piton(&["run", "--yes", "--model", chain, "go"])).expect_code(10);
+    let paths: Vec<String> = stage.provider.requests().into_iter().map(|request| request.path).collect();
+    assert_eq!(paths.iter().filter(|path| path.ends_with("/chat/completions")).count(), 3, "{paths:?}");
+    assert_eq!(paths.iter().filter(|path| path.ends_with("/messages")).count(), 1, "{paths:?}");
 }

@@ -112,6 +112,24 @@ fn a_call_that_the_server_left_in_the_text_is_found() {
     assert_eq!(ran.result()["text"], format!("Now.\n{TOUCH}"), "of a model without a dialect it is text");
 }
 
+/// The reply ends within an argument that speaks of calls.
+#[test]
+fn half_of_an_argument_is_never_written() {
+    let text = "<tool_call>\n<function=write>\n<parameter=path>\nnotes.md\n</parameter>\n<parameter=content>\n# Formats\n\
+                Qwen writes <function=NAME> and then its paramet";
+    for (model, way) in
+        [("openai-chat/m", "hermes"), ("openai-chat/m", "use_tool"), ("openai-chat/qwen3-coder", "auto")]
+    {
+        for finish in ["length", "stop"] {
+            let stage = Stage::new(json!([{"text": text, "finish": finish}, {"text": "Ok."}]));
+            let mut args = vec!["run", "--yes", "--model", model];
+            args.extend(if way == "auto" { vec![] } else { vec!["--text-tools", way] });
+            Ran::of(stage.piton(&[args, vec!["write it"]].concat())).expect_code(0);
+            assert!(!stage.workspace.has("notes.md"), "{model} {way} {finish}");
+        }
+    }
+}
+
 #[test]
 fn a_call_that_is_quoted_or_explained_does_not_run() {
     for text in [

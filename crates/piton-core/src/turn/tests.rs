@@ -5,7 +5,7 @@ use crate::branch;
 use crate::call::{CallInput, ToolClass};
 use crate::event::{Canceller, Decision, Direction, Restore, TitledBy, Verdict};
 use crate::ids::MessageId;
-use crate::limits::Budget;
+use crate::limits::{Budget, MAX_PAUSED_REPLIES};
 use crate::permission::Action;
 use expect_test::{Expect, expect};
 use serde_json::json;
@@ -666,6 +666,29 @@ fn a_reply_cut_at_the_limit_goes_on_and_its_last_call_is_not_run() {
             end        completed
         "#]],
     );
+}
+
+#[test]
+fn a_paused_reply_goes_on_where_it_was_in_a_step_of_its_own_but_not_for_ever() {
+    check(
+        |b| {
+            b.say("go");
+            b.reply(reply(vec![Part::text("let me ")], FinishReason::Paused));
+            b.answer("see");
+        },
+        expect![[r#"
+            user       go
+            assistant  let me 
+            assistant  see
+            end        completed
+        "#]],
+    );
+    let mut bench = Bench::with(Policy::piton());
+    bench.say("go");
+    for _ in 0..=MAX_PAUSED_REPLIES {
+        bench.reply(reply(vec![Part::text("hm")], FinishReason::Paused));
+    }
+    assert!(bench.show().ends_with("end        api_error: the provider paused its reply again and again\n"));
 }
 
 #[test]
@@ -1606,8 +1629,9 @@ fn random_reply(bench: &Bench, attempt: u32, dice: &mut fastrand::Rng) -> Event 
             FinishReason::ContentFilter,
             FinishReason::Error,
             FinishReason::Other,
+            FinishReason::Paused,
         ])
-        .expect("seven");
+        .expect("eight");
     let mut parts = vec![Part::text("x")];
     for _ in 0..dice.usize(..5) {
         parts.push(match dice.u8(..6) {

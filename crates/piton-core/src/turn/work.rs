@@ -11,7 +11,7 @@ use crate::event::{
 };
 use crate::hook::HookRun;
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
-use crate::limits::{LastStep, MAX_CUT_REPLIES, Policy};
+use crate::limits::{LastStep, MAX_CUT_REPLIES, MAX_PAUSED_REPLIES, Policy};
 use crate::message::{FinishReason, Message, Part, Role, Usage};
 use crate::model::{ModelError, ModelErrorKind, Reply};
 use crate::progress::{self, Circle, Compare, Seen};
@@ -30,6 +30,8 @@ pub(super) enum After {
     GoOn,
     /// The reply was cut at the output limit: let it go on.
     Continue,
+    /// The provider paused the reply: let it go on.
+    Resume,
     /// The model has said all it wanted; only a waiting message keeps the turn alive.
     Answered,
     /// Room is needed before anything else.
@@ -99,6 +101,7 @@ pub(super) struct TurnWork {
     pub(super) failures: u32,
     pub(super) compactions: u32,
     pub(super) cut_replies: u32,
+    pub(super) paused_replies: u32,
     pub(super) denials_in_a_row: u32,
     /// Tools that were refused because nobody was there to approve them.
     pub(super) unattended: Vec<String>,
@@ -258,6 +261,9 @@ impl Work {
         if reply.finish != FinishReason::Length {
             self.turn.cut_replies = 0;
         }
+        if reply.finish != FinishReason::Paused {
+            self.turn.paused_replies = 0;
+        }
         if calls.is_empty() {
             return Phase::StepOver(self.after_answer(reply));
         }
@@ -273,6 +279,7 @@ impl Work {
             FinishReason::ContentFilter => After::End(filtered(reply)),
             FinishReason::Error => After::End(provider_error(reply)),
             FinishReason::Length => self.after_cut_reply(),
+            FinishReason::Paused => self.after_paused_reply(),
             FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other => match self.turn.kind {
                 StepKind::WrapUp => After::End(self.turn.out_of_steps()),
                 StepKind::Ordinary | StepKind::Continue => After::Answered,
@@ -291,6 +298,18 @@ impl Work {
             return After::End(Ending::new(TurnEnd::ContextLimit, detail));
         }
         After::Continue
+    }
+
+    /// The budget is weighed before the reply goes on, as before any other call.
+    pub(super) fn after_paused_reply(&mut self) -> After {
+        self.turn.paused_replies += 1;
+        if self.turn.kind == StepKind::WrapUp {
+            return After::End(self.turn.out_of_steps());
+        }
+        if self.turn.paused_replies > MAX_PAUSED_REPLIES {
+            return After::End(Ending::new(TurnEnd::ApiError, "the provider paused its reply again and again"));
+        }
+        After::Resume
     }
 
     /// The calls of a reply, some of them perhaps answered already, and what follows them.
@@ -316,7 +335,9 @@ impl Work {
                             Make it again, smaller.";
                 (batch.refuse_last(Outcome::failed(text)), After::GoOn)
             }
-            FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other => (batch, After::GoOn),
+            FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Paused | FinishReason::Other => {
+                (batch, After::GoOn)
+            }
         }
     }
 
@@ -330,8 +351,8 @@ impl Work {
         // Our own death is not the provider's fault.
         self.turn.failures += u32::from(error.kind != ModelErrorKind::Interrupted);
         let policy = &self.turn.policy;
-        let may_retry =
-            error.kind.is_retryable() && retry::within(&policy.retry, error.kind, attempt, self.turn.failures);
+        let patience = policy.retry_for(&self.turn.model);
+        let may_retry = error.is_retryable() && retry::within(patience, error.kind, attempt, self.turn.failures);
         if error.kind == ModelErrorKind::WindowExceeded && self.turn.compactions < policy.max_compactions {
             return Phase::RoomNeeded(Trigger::Forced, AfterCompaction::AskAgain);
         }
@@ -392,6 +413,7 @@ impl Work {
         match after {
             After::End(ending) => Phase::Ending(ending),
             After::Continue => self.next_step(StepKind::Continue),
+            After::Resume => self.next_step(StepKind::Ordinary),
             After::MakeRoom => Phase::RoomNeeded(Trigger::Forced, AfterCompaction::StartStep(StepKind::Continue)),
             After::GoOn => match self.repeated_call() {
                 Some(call) => Phase::Stuck(call),
@@ -621,6 +643,7 @@ impl TurnWork {
             failures: 0,
             compactions: 0,
             cut_replies: 0,
+            paused_replies: 0,
             denials_in_a_row: 0,
             unattended: Vec::new(),
             recent: Vec::new(),

@@ -169,9 +169,10 @@ impl Guest {
     fn hear(&mut self, request: &str) -> io::Result<()> {
         match serde_json::from_str(request) {
             Ok(Request::Follow { from }) => self.following = Following::History(from.max(1)),
-            Ok(Request::Prompt { text, delivery, message, wait }) => {
+            Ok(Request::Prompt { text, beside, delivery, message, wait }) => {
                 let message = message.unwrap_or_else(new_message_id);
-                self.prompt(message, text, delivery, wait)?;
+                let parts = [Some(text), beside].into_iter().flatten().map(Part::text).collect();
+                self.prompt(message, parts, delivery, wait)?;
             }
             Ok(Request::Cancel {}) => {
                 let (report, ended) = oneshot::channel();
@@ -195,11 +196,10 @@ impl Guest {
         Ok(())
     }
 
-    fn prompt(&self, message: MessageId, text: String, delivery: Delivery, wait: bool) -> io::Result<()> {
+    fn prompt(&self, message: MessageId, parts: Vec<Part>, delivery: Delivery, wait: bool) -> io::Result<()> {
         let (accepted, durable) = oneshot::channel();
         let (report, ended) = oneshot::channel();
         let from = Speaker::Guest { accepted: Some(accepted) };
-        let parts = vec![Part::text(text)];
         self.command(Command::Speak { message: message.clone(), parts, delivery, from, report })?;
         let replies = self.replies.clone();
         self.reply_when(async move {

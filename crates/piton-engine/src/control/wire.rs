@@ -22,6 +22,9 @@ pub enum Request {
     Prompt {
         /// What is said.
         text: String,
+        /// What comes with it and is not searched for references: text that was piped in.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        beside: Option<String>,
         /// When the model shall hear it.
         #[serde(default = "at_the_next_step")]
         delivery: Delivery,
@@ -105,7 +108,8 @@ mod tests {
     fn a_request_needs_no_more_words_than_it_has_something_to_say() {
         let read = |value| serde_json::from_value::<Request>(value).unwrap();
         assert_eq!(read(json!({"do": "follow"})), Request::Follow { from: 1 });
-        let prompt = Request::Prompt { text: "hi".into(), delivery: Delivery::Steer, message: None, wait: false };
+        let prompt =
+            Request::Prompt { text: "hi".into(), beside: None, delivery: Delivery::Steer, message: None, wait: false };
         assert_eq!(read(json!({"do": "prompt", "text": "hi"})), prompt);
         assert_eq!(read(json!({"do": "cancel"})), Request::Cancel {});
         let answer = json!({"do": "answer", "subject": {"call": "c1_0"}, "decision": "approve"});

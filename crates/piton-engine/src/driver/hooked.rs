@@ -59,6 +59,8 @@ pub(super) struct Gates {
     is_started: bool,
     is_resumed: bool,
     vetting: VecDeque<Speech>,
+    /// What hooks have let pass, on its way to the record.
+    accepted: VecDeque<Speech>,
     /// The call that hooks have let go: step, attempt, and what it is asked with.
     call: Option<(u32, u32, Frame)>,
     asked: HashSet<Subject>,
@@ -341,7 +343,7 @@ impl Driver {
                 None => {
                     let notes = notes.into_iter().map(|text| Part::Note { text });
                     let parts = notes.chain(parts).collect();
-                    self.hear(Speech { message, parts, delivery, from, report });
+                    self.gates.accepted.push_back(Speech { message, parts, delivery, from, report });
                 }
             }
         }
@@ -351,21 +353,25 @@ impl Driver {
     }
 
     /// Puts what was said on record.
-    pub(super) fn hear(&mut self, speech: Speech) {
-        let Speech { message, mut parts, delivery, from, report } = speech;
-        if self.session.is_new_here() {
-            let note = self.settings.environment_note.clone();
-            parts.splice(0..0, note.map(|text| Part::Note { text }));
-        }
+    async fn hear(&mut self, speech: Speech) {
+        let Speech { message, parts, delivery, from, report } = speech;
+        let parts = self.with_context(parts).await;
         self.waiting.push(Waiter { message: Some(message.clone()), from, report });
         self.record(Event::UserSpoke { message, parts, delivery });
     }
 
     /// Takes a command that speaks, or goes on; hooks may have to see it first.
-    pub(super) fn speak(&mut self, speech: Speech) {
+    pub(super) async fn speak(&mut self, speech: Speech) {
         match self.is_to_be_vetted() {
             true => self.vet(Some(speech)),
-            false => self.hear(speech),
+            false => self.hear(speech).await,
+        }
+    }
+
+    /// Puts on record what hooks have let pass.
+    pub(super) async fn hear_accepted(&mut self) {
+        while let Some(speech) = self.gates.accepted.pop_front() {
+            self.hear(speech).await;
         }
     }
 }

@@ -75,6 +75,7 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
         }
         // For the rest of a turn only: the next one begins with the first of the chain again.
         Event::ModelSwitched { .. }
+        | Event::ContextGiven { .. }
         | Event::SnapshotTaken { .. }
         | Event::RewindStarted { .. }
         | Event::RewindFinished { .. }

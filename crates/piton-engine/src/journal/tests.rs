@@ -13,7 +13,8 @@ use piton_core::budget::Bound;
 use piton_core::cache::{Prompt, Segment, SegmentKind};
 use piton_core::call::{CallInput, Outcome, ToolClass};
 use piton_core::event::{
-    Canceller, Decision, Delivery, Spent, StepKind, Subject, TitledBy, Trigger, TurnEnd, Verdict as Ruling,
+    Canceller, Decision, Delivery, Given, GivenKind, Spent, StepKind, Subject, TitledBy, Trigger, TurnEnd,
+    Verdict as Ruling,
 };
 use piton_core::ids::{CallId, MessageId, SessionId};
 use piton_core::limits::Policy;
@@ -293,6 +294,7 @@ fn eventful_session() -> Vec<Event> {
         Event::TitleGiven { title: String::new(), by: TitledBy::User },
         Event::EventLost {},
         Event::WorkspaceMoved { workspace: "/w".to_owned() },
+        Event::ContextGiven { items: vec![Given::of(GivenKind::Environment, "You are here.")] },
         Event::WriterClosed {},
     ]
 }

@@ -22,6 +22,8 @@ pub struct AnthropicReply {
     is_stopped: bool,
     /// All counts seen so far; what comes later and is not null replaces what came before.
     counts: Map<String, Value>,
+    /// Whether what was written was counted: what the beginning says of that is a guess.
+    is_output_counted: bool,
     response_id: Option<String>,
 }
 
@@ -59,6 +61,7 @@ impl Protocol for AnthropicReply {
             "content_block_stop" => self.close(index, &mut deltas),
             "message_delta" => {
                 self.count(&value["usage"]);
+                self.is_output_counted |= value["usage"]["output_tokens"].is_number();
                 self.stop(&value["delta"]);
             }
             "message_stop" => self.is_stopped = true,
@@ -74,11 +77,8 @@ impl Protocol for AnthropicReply {
     }
 
     fn document(&mut self, document: &Value) -> Result<Vec<Delta>, ModelError> {
-        if let Some(error) = document.get("error").filter(|error| !error.is_null()) {
-            return Err(errors::from_stream(error));
-        }
         let Some(blocks) = document.get("content").and_then(Value::as_array) else {
-            return Err(ModelError::new(ModelErrorKind::Malformed, "the answer is JSON, but not a message"));
+            return Err(errors::not_an_answer(document, "a message"));
         };
         let mut deltas = Vec::new();
         self.begin(document)?;
@@ -87,12 +87,13 @@ impl Protocol for AnthropicReply {
             self.close(index, &mut deltas);
         }
         self.stop(document);
+        self.is_output_counted = true;
         self.is_stopped = true;
         Ok(deltas)
     }
 
     /// Thoughts that miss a word do not fit their signature any more, and are refused with it.
-    fn gap(&mut self) {
+    fn gap(&mut self, _: &str) {
         self.draft.gap();
         for block in self.blocks.values_mut() {
             if let Block::Thinking { place, is_whole } = block {
@@ -121,6 +122,9 @@ impl Protocol for AnthropicReply {
         open.sort_unstable();
         open.into_iter().for_each(|index| self.close(index, &mut Vec::new()));
         let finish = self.stop_reason.as_deref().map_or(FinishReason::Other, finish_reason);
+        if !self.is_output_counted {
+            self.counts.shift_remove("output_tokens");
+        }
         let draft = std::mem::take(&mut self.draft);
         Ok(Reply {
             finish: draft.settle(finish),
@@ -139,7 +143,7 @@ fn finish_reason(raw: &str) -> FinishReason {
         "tool_use" | "tool_calls" => FinishReason::ToolCalls,
         "max_tokens" | "model_context_window_exceeded" | "length" => FinishReason::Length,
         "refusal" | "content_filter" => FinishReason::ContentFilter,
-        // `pause_turn` among them: only the provider's own tools cause it.
+        "pause_turn" => FinishReason::Paused,
         _ => FinishReason::Other,
     }
 }

@@ -10,6 +10,8 @@ use crate::history::{self, Answer, IdRule, WireIds, mark_cached, sent_input, sen
 use piton_core::message::{Message, Part, Role};
 use piton_core::model::Request;
 use serde_json::{Map, Value, json};
+use std::collections::HashSet;
+use std::sync::Arc;
 
 /// Asked for where neither the request nor the model's limits say more: every current model allows this much.
 pub const DEFAULT_MAX_TOKENS: u32 = 8_192;
@@ -47,8 +49,9 @@ pub fn encode(request: &Request, max_tokens: u32) -> Value {
 
 fn messages(request: &Request) -> Vec<Value> {
     let ids = WireIds::of(&request.messages, IdRule::Word);
+    let left = LeftOpen::of(&request.messages);
     let mut turns: Vec<Turn> = Vec::new();
-    for message in &request.messages {
+    for (at, message) in request.messages.iter().enumerate() {
         match message.role {
             Role::User => Turn::hear(&mut turns, message.parts.iter().filter_map(user_block).collect()),
             Role::Tool => {
@@ -56,7 +59,11 @@ fn messages(request: &Request) -> Vec<Value> {
                 Turn::hear(&mut turns, answers.iter().map(|answer| tool_result(answer, &ids)).collect());
             }
             Role::Assistant if speaks(message) => {
-                turns.push(Turn { role: "assistant", blocks: assistant_blocks(message, &ids) });
+                let mut blocks = assistant_blocks(message, &ids);
+                blocks.retain(|block| !left.holds(at, message, block));
+                if !blocks.is_empty() {
+                    turns.push(Turn { role: "assistant", blocks });
+                }
             }
             Role::Assistant => {}
         }
@@ -68,6 +75,37 @@ fn messages(request: &Request) -> Vec<Value> {
         mark_cached(block);
     }
     turns.into_iter().map(|turn| json!({ "role": turn.role, "content": turn.blocks })).collect()
+}
+
+/// The provider's own tool calls that its pause left open and that nobody will finish, since the user spoke instead. They
+/// are refused. Those of a reply that is asked to go on, or waits for results of ours, are not among them.
+struct LeftOpen<'m> {
+    /// Where the user spoke last.
+    before: usize,
+    /// The calls that have a result.
+    closed: HashSet<&'m str>,
+}
+
+impl<'m> LeftOpen<'m> {
+    fn of(messages: &'m [Arc<Message>]) -> Self {
+        let before = messages.iter().rposition(|message| message.role == Role::User).unwrap_or(0);
+        let parts = messages.iter().flat_map(|message| &message.parts);
+        let closed = parts.filter_map(|part| match part {
+            Part::Reasoning { text: _, opaque } => opaque.as_ref()?.pointer("/block/tool_use_id")?.as_str(),
+            Part::Text { .. }
+            | Part::ToolCall(_)
+            | Part::ToolResult { .. }
+            | Part::Note { .. }
+            | Part::Image { .. } => None,
+        });
+        Self { before, closed: closed.collect() }
+    }
+
+    fn holds(&self, at: usize, message: &Message, block: &Value) -> bool {
+        let is_theirs = block["type"].as_str().is_some_and(|kind| kind.ends_with("_tool_use"));
+        let is_closed = || block["id"].as_str().is_some_and(|id| self.closed.contains(id));
+        at < self.before && is_theirs && message.calls().next().is_none() && !is_closed()
+    }
 }
 
 /// A message of the wire. Roles alternate there, so neighbours of ours are merged.

@@ -199,3 +199,32 @@ fn citations_go_back_with_the_words_they_belong_to() {
     let body = encode(&request(vec![message(Role::Assistant, reply.finish().unwrap().parts)]), 1);
     assert_eq!(body["messages"][0]["content"].to_string(), json!([block]).to_string());
 }
+
+/// A pause leaves a call of the provider's own open. It goes back while the reply is to go on, and never after that.
+#[test]
+fn a_call_of_the_providers_that_a_pause_left_open_goes_back_only_to_be_finished() {
+    let call = json!({ "type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {} });
+    let result = json!({ "type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [] });
+    let said = |content: Value, why: &str| {
+        let mut reply = AnthropicReply::default();
+        reply.document(&json!({ "id": "msg", "content": content, "stop_reason": why })).unwrap();
+        message(Role::Assistant, reply.finish().unwrap().parts)
+    };
+    let user = |text: &str| message(Role::User, vec![Part::text(text)]);
+    let sent = |messages: Vec<Arc<Message>>| {
+        let body = encode(&request(messages), 1);
+        let kinds = body["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(|message| message["content"].as_array().unwrap().clone());
+        kinds.map(|block| block["type"].as_str().unwrap().to_owned()).collect::<Vec<_>>().join(" ")
+    };
+    let paused = || said(json!([{ "type": "text", "text": "hm" }, call]), "pause_turn");
+    assert_eq!(sent(vec![user("go"), paused()]), "text text server_tool_use");
+    assert_eq!(
+        sent(vec![user("go"), paused(), said(json!([result]), "end_turn"), user("on")]),
+        "text text server_tool_use web_search_tool_result text"
+    );
+    assert_eq!(sent(vec![user("go"), paused(), user("stop that")]), "text text text");
+}

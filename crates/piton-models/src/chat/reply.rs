@@ -9,7 +9,7 @@ use crate::sse::SseEvent;
 use crate::wire::{EventError, Progress, Protocol, arguments, count_at, cut_stream, event_json, text_at};
 use piton_core::message::{FinishReason, Usage};
 use piton_core::model::{Delta, ModelError, Reply};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// An answer in the making.
 #[derive(Debug, Default)]
@@ -21,6 +21,8 @@ pub struct ChatReply {
     details: Vec<Value>,
     /// Whether a piece of them may be missing: half a signature is refused.
     details_lost: bool,
+    /// Where the answer is from, by the member that says it.
+    sources: Map<String, Value>,
     finish_raw: Option<String>,
     is_refused: bool,
     /// Whether a chunk was seen: the first one has the answer's id in it.
@@ -50,13 +52,16 @@ impl Protocol for ChatReply {
 
     fn document(&mut self, document: &Value) -> Result<Vec<Delta>, ModelError> {
         let choices = document.get("choices").and_then(Value::as_array);
+        if choices.is_none() && !self.has_begun {
+            return Err(errors::not_an_answer(document, "a completion"));
+        }
         // Some servers send their chunks as bare lines: those hold a delta and no message.
         let is_chunk = choices.into_iter().flatten().any(|choice| choice.get("delta").is_some());
         self.is_done = choices.is_some() && !is_chunk;
         self.chunk(document)
     }
 
-    fn gap(&mut self) {
+    fn gap(&mut self, _: &str) {
         self.draft.gap();
         if self.draft.may_be_reasoning() {
             self.details_lost = true;
@@ -80,6 +85,7 @@ impl Protocol for ChatReply {
         let named = self.finish_raw.as_deref().map_or(FinishReason::Other, finish_reason);
         let finish = if self.is_refused { FinishReason::ContentFilter } else { named };
         self.attach_details();
+        self.attach_sources();
         let draft = std::mem::take(&mut self.draft);
         Ok(Reply {
             finish: draft.settle(finish),
@@ -92,8 +98,9 @@ impl Protocol for ChatReply {
     }
 }
 
+/// Gateways to other protocols shout theirs: `MAX_TOKENS`.
 fn finish_reason(raw: &str) -> FinishReason {
-    match raw {
+    match raw.to_ascii_lowercase().as_str() {
         "stop" | "end_turn" | "eos" | "stop_sequence" => FinishReason::Stop,
         "tool_calls" | "tool_use" | "function_call" => FinishReason::ToolCalls,
         "length" | "max_tokens" | "model_length" | "model_context_window_exceeded" => FinishReason::Length,
@@ -119,6 +126,7 @@ impl ChatReply {
                 self.choice(choice, &mut deltas)?;
             }
         }
+        self.collect_sources(chunk, "citations");
         let usages = [chunk.get("usage"), chunk.pointer("/x_groq/usage"), chunk.pointer("/choices/0/usage")];
         if let Some(counts) = usages.into_iter().flatten().find(|counts| counts.is_object()) {
             self.usage = usage(counts);
@@ -134,14 +142,16 @@ impl ChatReply {
         if let Some(delta) = delta {
             self.reasoning(delta, deltas);
             self.content(&delta["content"], deltas);
+            self.collect_sources(delta, ANNOTATIONS);
             if let Some(refusal) = text_at(delta, "refusal") {
                 self.is_refused = true;
                 self.draft.say(refusal, deltas);
             }
-            for entry in delta.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
-                self.call(entry, deltas);
-            }
-            if let Some(function) = delta.get("function_call").filter(|function| function.is_object()) {
+            let calls = delta.get("tool_calls").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+            calls.iter().for_each(|entry| self.call(entry, deltas));
+            // The old form of a call. Some servers send it beside the new one, and it is the same call.
+            let function = delta.get("function_call").filter(|function| function.is_object() && calls.is_empty());
+            if let Some(function) = function {
                 self.call(&json!({ "index": 0, "function": function }), deltas);
             }
         }
@@ -184,6 +194,25 @@ impl ChatReply {
                 _ if block.get(key).is_none_or(Value::is_null) => block[key] = more.clone(),
                 _ => {}
             }
+        }
+    }
+
+    /// A list of sources grows from chunk to chunk, or is said again in each.
+    fn collect_sources(&mut self, from: &Value, key: &str) {
+        for source in from.get(key).and_then(Value::as_array).into_iter().flatten() {
+            let known = self.sources.entry(key).or_insert_with(|| json!([]));
+            if let Some(known) = known.as_array_mut().filter(|known| !known.contains(source)) {
+                known.push(source.clone());
+            }
+        }
+    }
+
+    /// Sources are about the whole answer, and are kept with its last words.
+    fn attach_sources(&mut self) {
+        let place = self.draft.last_text().filter(|_| !self.sources.is_empty());
+        if let Some(opaque) = place.and_then(|place| self.draft.opaque_mut(place)) {
+            let opaque = opaque.get_or_insert_with(|| json!({}));
+            std::mem::take(&mut self.sources).into_iter().for_each(|(key, found)| opaque[key] = found);
         }
     }
 
@@ -279,6 +308,9 @@ fn goes_on(block: &Value, piece: &Value) -> bool {
     let is_same = |key: &str| block.get(key).filter(|value| !value.is_null()) == piece.get(key);
     is_same("type") && is_same("index") && piece.get("data").is_none()
 }
+
+/// The member of a message that names its sources. No server takes it back.
+const ANNOTATIONS: &str = "annotations";
 
 /// One entry of `tool_calls`, read leniently.
 struct Entry<'v> {

@@ -33,7 +33,7 @@ fn a_bare_status_is_enough() {
         (502, Kind::Server),
         (503, Kind::Overloaded),
         (529, Kind::Overloaded),
-        (302, Kind::Malformed),
+        (302, Kind::InvalidRequest),
     ] {
         check(status, "", kind);
     }
@@ -45,7 +45,7 @@ fn a_window_that_is_too_small_is_recognised_in_every_dialect() {
         "input exceeds the context window",
         "The input token count (1196265) exceeds the maximum number of tokens allowed (1048575)",
         "This endpoint's maximum context length is 200000 tokens",
-        "exceeds the limit of 128000",
+        "prompt token count of 150000 exceeds the limit of 128000",
         "the request exceeds the available context size",
         "greater than the context length",
         "context window exceeds limit",
@@ -133,4 +133,59 @@ fn a_wait_is_read_from_headers_or_words() {
         let error = from_response(&Refusal { status: 429, headers: &headers, body }, now);
         assert_eq!(error.retry_after_ms, expected, "{headers:?} {body}");
     }
+}
+
+#[test]
+fn where_no_wait_is_named_the_headers_about_limits_tell_it() {
+    let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+    for (headers, status, expected) in [
+        (vec![("x-ratelimit-reset-requests", "3s"), ("x-ratelimit-reset-tokens", "6m0s")], 429, Some(3_000)),
+        (
+            vec![
+                ("x-ratelimit-reset-requests", "3s"),
+                ("x-ratelimit-remaining-requests", "9"),
+                ("X-RateLimit-Reset-Tokens", "6m0s"),
+                ("X-RateLimit-Remaining-Tokens", "0"),
+            ],
+            429,
+            Some(360_000),
+        ),
+        (vec![("retry-after", "2"), ("x-ratelimit-reset-requests", "3s")], 429, Some(2_000)),
+        (vec![("anthropic-ratelimit-tokens-reset", "2023-11-14T22:13:25Z")], 429, Some(5_000)),
+        (vec![("anthropic-ratelimit-tokens-reset", "2023-11-14T22:13:25+00:00")], 429, Some(5_000)),
+        (vec![("x-ratelimit-reset", "1700000007")], 429, Some(7_000)),
+        (vec![("X-RateLimit-Reset", "1700000008000")], 429, Some(8_000)),
+        (vec![("x-ratelimit-reset-requests", "12")], 429, Some(12_000)),
+        (vec![("x-ratelimit-reset-requests", "soon")], 429, None),
+        // These come with every answer, and are the reason of none but this.
+        (vec![("x-ratelimit-reset-requests", "3s")], 500, None),
+    ] {
+        let error = from_response(&Refusal { status, headers: &headers, body: "" }, now);
+        assert_eq!(error.retry_after_ms, expected, "{headers:?}");
+    }
+}
+
+#[test]
+fn the_provider_may_say_whether_to_ask_again() {
+    let retryable = |status, word| {
+        let headers = [("x-should-retry", word)];
+        from_response(&Refusal { status, headers: &headers, body: "" }, SystemTime::UNIX_EPOCH).is_retryable()
+    };
+    assert!(!retryable(500, "false") && !retryable(429, "false"));
+    assert!(retryable(400, "true") && retryable(500, "maybe"));
+}
+
+#[test]
+fn limits_of_other_things_than_tokens_are_no_window_and_those_of_a_day_do_not_pass() {
+    let long = r#"{"error":{"message":"'tools[3].function.description' exceeds the limit of 1024 characters"}}"#;
+    check(400, long, Kind::InvalidRequest);
+    let tokens = r#"{"error":{"message":"Your prompt of 9000 tokens exceeds the limit of 8192"}}"#;
+    check(400, tokens, Kind::WindowExceeded);
+    let google = |id: &str| {
+        let quota = serde_json::json!({ "@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [{ "quotaId": id }] });
+        serde_json::json!({ "error": { "code": 429, "status": "RESOURCE_EXHAUSTED",
+            "message": "You exceeded your current quota, please check your plan and billing details.", "details": [quota] } })
+    };
+    check(429, &google("GenerateRequestsPerDayPerProjectPerModel-FreeTier").to_string(), Kind::QuotaSpent);
+    check(429, &google("GenerateRequestsPerMinutePerProjectPerModel").to_string(), Kind::RateLimited);
 }

@@ -4,7 +4,7 @@
 use crate::draft::Draft;
 use crate::errors;
 use crate::sse::SseEvent;
-use crate::wire::{EventError, Progress, Protocol, arguments, count_at, cut_stream, event_json, text_at};
+use crate::wire::{EventError, Progress, Protocol, arguments, count_at, cut_stream, event_json, lost_call, text_at};
 use piton_core::message::{FinishReason, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, Reply};
 use serde_json::{Map, Value, json};
@@ -19,51 +19,30 @@ pub struct GeminiReply {
     /// Where the answer is from: what the provider looked up, and whom it quotes.
     sources: Map<String, Value>,
     response_id: Option<String>,
+    /// Whether an event that spoke of a call could not be read.
+    is_call_lost: bool,
 }
 
 impl Protocol for GeminiReply {
     fn event(&mut self, event: &SseEvent) -> Result<Vec<Delta>, EventError> {
         match event_json(event)? {
-            Some(chunk) => Ok(self.document(&chunk)?),
+            Some(chunk) => Ok(self.chunk(&chunk)?),
             None => Ok(Vec::new()),
         }
     }
 
-    fn document(&mut self, chunk: &Value) -> Result<Vec<Delta>, ModelError> {
-        if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
-            return Err(errors::from_stream(error));
+    fn document(&mut self, document: &Value) -> Result<Vec<Delta>, ModelError> {
+        const MEMBERS: [&str; 5] = ["candidates", "promptFeedback", "usageMetadata", "responseId", "modelVersion"];
+        match MEMBERS.iter().any(|member| document.get(member).is_some()) {
+            true => self.chunk(document),
+            false => Err(errors::not_an_answer(document, "a piece of content")),
         }
-        if let Some(reason) = chunk.get("promptFeedback").and_then(|feedback| text_at(feedback, "blockReason")) {
-            let words = format!("the provider blocked the prompt ({reason})");
-            return Err(ModelError::new(ModelErrorKind::ContentFilter, words));
-        }
-        if self.response_id.is_none() {
-            self.response_id = text_at(chunk, "responseId").map(ToOwned::to_owned);
-        }
-        let mut deltas = Vec::new();
-        let candidates = chunk.get("candidates").and_then(Value::as_array).into_iter().flatten();
-        for candidate in candidates.filter(|candidate| count_at(candidate, &["index"]) == 0) {
-            let parts = candidate.pointer("/content/parts").and_then(Value::as_array).into_iter().flatten();
-            parts.for_each(|part| self.part(part, &mut deltas));
-            for key in ["groundingMetadata", "citationMetadata"] {
-                if let Some(found) = candidate.get(key).filter(|found| found.as_object().is_some_and(|f| !f.is_empty()))
-                {
-                    self.sources.insert(key.into(), found.clone());
-                }
-            }
-            if let Some(reason) = text_at(candidate, "finishReason") {
-                self.finish_raw = Some(reason.to_owned());
-            }
-        }
-        let counts = chunk.get("usageMetadata").and_then(Value::as_object).into_iter().flatten();
-        for (name, count) in counts.filter(|(_, count)| !count.is_null()) {
-            self.counts.insert(name.clone(), count.clone());
-        }
-        Ok(deltas)
     }
 
-    fn gap(&mut self) {
+    /// A call comes whole, in one event.
+    fn gap(&mut self, lost: &str) {
         self.draft.gap();
+        self.is_call_lost |= lost.contains("functionCall");
     }
 
     fn progress(&self) -> Progress {
@@ -72,6 +51,9 @@ impl Protocol for GeminiReply {
 
     fn finish(&mut self) -> Result<Reply, ModelError> {
         let Some(raw) = self.finish_raw.take() else { return Err(cut_stream()) };
+        if self.is_call_lost {
+            return Err(lost_call());
+        }
         self.attach_sources();
         let draft = std::mem::take(&mut self.draft);
         Ok(Reply {
@@ -112,6 +94,39 @@ fn finish_reason(raw: &str) -> FinishReason {
 const SHOWN: &[&str] = &["text", "functionCall", "inlineData"];
 
 impl GeminiReply {
+    fn chunk(&mut self, chunk: &Value) -> Result<Vec<Delta>, ModelError> {
+        if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
+            return Err(errors::from_stream(error));
+        }
+        if let Some(reason) = chunk.get("promptFeedback").and_then(|feedback| text_at(feedback, "blockReason")) {
+            let words = format!("the provider blocked the prompt ({reason})");
+            return Err(ModelError::new(ModelErrorKind::ContentFilter, words));
+        }
+        if self.response_id.is_none() {
+            self.response_id = text_at(chunk, "responseId").map(ToOwned::to_owned);
+        }
+        let mut deltas = Vec::new();
+        let candidates = chunk.get("candidates").and_then(Value::as_array).into_iter().flatten();
+        for candidate in candidates.filter(|candidate| count_at(candidate, &["index"]) == 0) {
+            let parts = candidate.pointer("/content/parts").and_then(Value::as_array).into_iter().flatten();
+            parts.for_each(|part| self.part(part, &mut deltas));
+            for key in ["groundingMetadata", "citationMetadata"] {
+                if let Some(found) = candidate.get(key).filter(|found| found.as_object().is_some_and(|f| !f.is_empty()))
+                {
+                    self.sources.insert(key.into(), found.clone());
+                }
+            }
+            if let Some(reason) = text_at(candidate, "finishReason") {
+                self.finish_raw = Some(reason.to_owned());
+            }
+        }
+        let counts = chunk.get("usageMetadata").and_then(Value::as_object).into_iter().flatten();
+        for (name, count) in counts.filter(|(_, count)| !count.is_null()) {
+            self.counts.insert(name.clone(), count.clone());
+        }
+        Ok(deltas)
+    }
+
     fn part(&mut self, part: &Value, deltas: &mut Vec<Delta>) {
         let signature = text_at(part, "thoughtSignature").map(|signature| json!({ "thoughtSignature": signature }));
         if let Some(function) = part.get("functionCall").filter(|function| function.get("name").is_some()) {

@@ -1,6 +1,7 @@
 //! The request body of Gemini. Same request, same bytes; one more message only adds bytes to `contents`, and what may
 //! change from step to step stands behind them.
 
+use crate::generation::Gemini;
 use crate::history::{self, IdRule, WireIds, sent_input, sent_name, speaks};
 use crate::wire::text_at;
 use piton_core::ids::CallId;
@@ -31,7 +32,7 @@ pub fn encode(request: &Request) -> Value {
     if let Some(tokens) = request.max_output_tokens {
         config.insert("maxOutputTokens".into(), tokens.into());
     }
-    if Generation::of(&request.model) >= Generation::Thinking {
+    if Gemini::of(&request.model) > Gemini::Plain {
         config.insert("thinkingConfig".into(), json!({ "includeThoughts": true }));
     }
     if !config.is_empty() {
@@ -40,34 +41,9 @@ pub fn encode(request: &Request) -> Value {
     Value::Object(body)
 }
 
-/// What may be asked of a model, and what must be said to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Generation {
-    /// Refuses to be asked for thoughts.
-    Plain,
-    /// 2.5: may be asked for its thoughts.
-    Thinking,
-    /// 3 and later: refuses calls in its own past that have no signature.
-    Signing,
-}
-
-impl Generation {
-    fn of(model: &str) -> Self {
-        let name = model.rsplit('/').next().unwrap_or(model);
-        let version = name.strip_prefix("gemini-").unwrap_or_default();
-        let is_special = ["image", "tts", "audio", "live", "embedding"].iter().any(|word| name.contains(word));
-        match version.as_bytes() {
-            _ if is_special => Self::Plain,
-            [b'2', b'.', b'5', ..] => Self::Thinking,
-            [b'3'..=b'9', ..] => Self::Signing,
-            _ => Self::Plain,
-        }
-    }
-}
-
 fn contents(request: &Request) -> Vec<Value> {
     let ids = GivenIds::of(&request.messages);
-    let generation = Generation::of(&request.model);
+    let generation = Gemini::of(&request.model);
     let mut list = Vec::new();
     for message in &request.messages {
         match message.role {
@@ -127,9 +103,9 @@ fn user_part(part: &Part) -> Option<Value> {
     }
 }
 
-fn model_parts(message: &Message, ids: &GivenIds<'_>, generation: Generation) -> Vec<Value> {
+fn model_parts(message: &Message, ids: &GivenIds<'_>, generation: Gemini) -> Vec<Value> {
     let is_signed = message.calls().any(|call| signature(call.opaque.as_ref()).is_some());
-    let mut needs_stand_in = generation == Generation::Signing && !is_signed;
+    let mut needs_stand_in = generation == Gemini::Graded && !is_signed;
     let mut parts = Vec::new();
     for part in &message.parts {
         match part {

@@ -3,7 +3,7 @@
 use crate::draft::Draft;
 use crate::errors;
 use crate::sse::SseEvent;
-use crate::wire::{EventError, Progress, Protocol, arguments, count_at, cut_stream, event_json, text_at};
+use crate::wire::{EventError, Progress, Protocol, arguments, count_at, cut_stream, event_json, lost_call, text_at};
 use piton_core::message::{FinishReason, Usage};
 use piton_core::model::{Delta, ModelError, Reply};
 use serde_json::Value;
@@ -18,6 +18,8 @@ pub struct OllamaReply {
     finish_raw: Option<String>,
     is_done: bool,
     usage: Usage,
+    /// Whether an event that spoke of a call could not be read.
+    is_call_lost: bool,
 }
 
 impl Protocol for OllamaReply {
@@ -31,6 +33,9 @@ impl Protocol for OllamaReply {
     fn document(&mut self, chunk: &Value) -> Result<Vec<Delta>, ModelError> {
         if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
             return Err(errors::from_stream(error));
+        }
+        if !chunk["message"].is_object() && chunk.get("done").is_none() {
+            return Err(errors::not_an_answer(chunk, "a message"));
         }
         let mut deltas = Vec::new();
         let message = &chunk["message"];
@@ -51,8 +56,10 @@ impl Protocol for OllamaReply {
         Ok(deltas)
     }
 
-    fn gap(&mut self) {
+    /// A call comes whole, in one event.
+    fn gap(&mut self, lost: &str) {
         self.draft.gap();
+        self.is_call_lost |= lost.contains("tool_calls");
     }
 
     fn progress(&self) -> Progress {
@@ -62,6 +69,9 @@ impl Protocol for OllamaReply {
     fn finish(&mut self) -> Result<Reply, ModelError> {
         if !self.is_done {
             return Err(cut_stream());
+        }
+        if self.is_call_lost {
+            return Err(lost_call());
         }
         let finish = self.finish_raw.as_deref().map_or(FinishReason::Other, finish_reason);
         let draft = std::mem::take(&mut self.draft);

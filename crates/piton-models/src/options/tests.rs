@@ -187,3 +187,23 @@ fn a_wrong_word_is_answered_with_the_right_ones() {
     assert_eq!(said(json!({ "temperature": 3 })).mistake().map(|(key, _)| key), Some("temperature"));
     assert!(!format!("{:?}", said(json!({ "headers": {"x-key": "secret"} }))).contains("secret"));
 }
+
+#[test]
+fn a_cap_holds_whatever_the_options_say_and_leaves_room_for_words() {
+    let capped = |body: Value, cap| {
+        let mut body = body;
+        keep_within(&mut body, cap);
+        body
+    };
+    let counting = |max: u32, budget: u32| json!({ "max_tokens": max, "thinking": { "type": "enabled", "budget_tokens": budget } });
+    assert_eq!(capped(counting(64_000, 16_384), 12_005), counting(12_005, 10_981));
+    assert_eq!(capped(counting(64_000, 2_000), 12_005), counting(12_005, 2_000));
+    assert_eq!(capped(counting(64_000, 16_384), 2_000), json!({ "max_tokens": 2_000 }), "no room for thoughts");
+    assert_eq!(capped(json!({ "max_tokens": 900 }), 2_000), json!({ "max_tokens": 900 }));
+    for path in ["max_completion_tokens", "max_output_tokens"] {
+        assert_eq!(capped(json!({ path: 64_000 }), 2_000), json!({ path: 2_000 }));
+    }
+    let nested = json!({ "generationConfig": { "maxOutputTokens": 9_000 }, "options": { "num_predict": 8_000 } });
+    assert_eq!(longest_reply(&nested), Some(9_000));
+    assert_eq!(longest_reply(&capped(nested, 2_000)), Some(2_000));
+}

@@ -1,6 +1,7 @@
 //! The providers, one row each. To add one that speaks Chat Completions is to add a row.
 
-use super::{Provider, WireProtocol};
+use super::{Patience, Provider, WireProtocol};
+use crate::chat::Dialect;
 use crate::credentials::Cloud;
 use crate::options::Thinking;
 use crate::window::TellsWindow;
@@ -22,6 +23,7 @@ pub const PROVIDERS: &[Provider] = &[
         base_url_variable: Some("OPENAI_BASE_URL"),
         default_model: Some("gpt-5.4"),
         thinking: Thinking::Scale,
+        dialect: Some(Dialect::OpenAi),
         ..hosted("openai", "https://api.openai.com/v1", &["OPENAI_API_KEY"], "https://platform.openai.com/docs/models")
     },
     Provider {
@@ -38,6 +40,7 @@ pub const PROVIDERS: &[Provider] = &[
     Provider {
         needs_key: false,
         base_url_variable: Some("OPENAI_BASE_URL"),
+        dialect: None,
         ..hosted(
             "openai-chat",
             "http://127.0.0.1:8080/v1",
@@ -60,14 +63,17 @@ pub const PROVIDERS: &[Provider] = &[
         base_url_variable: Some("OPENROUTER_BASE_URL"),
         default_model: Some("openai/gpt-5.5"),
         thinking: Thinking::Object,
+        dialect: Some(Dialect::OpenRouter),
         ..hosted("openrouter", "https://openrouter.ai/api/v1", &["OPENROUTER_API_KEY"], "https://openrouter.ai/models")
     },
     Provider {
         thinking: Thinking::SwitchAndTwo,
+        dialect: Some(Dialect::Echoing),
         ..hosted("deepseek", "https://api.deepseek.com", &["DEEPSEEK_API_KEY"], "https://api-docs.deepseek.com")
     },
     Provider {
         thinking: Thinking::Two,
+        dialect: Some(Dialect::Mistral),
         ..hosted(
             "mistral",
             "https://api.mistral.ai/v1",
@@ -92,6 +98,7 @@ pub const PROVIDERS: &[Provider] = &[
     hosted("fireworks", "https://api.fireworks.ai/inference/v1", &["FIREWORKS_API_KEY"], "https://docs.fireworks.ai"),
     Provider {
         thinking: Thinking::Switch,
+        dialect: Some(Dialect::Echoing),
         ..hosted(
             "moonshot",
             "https://api.moonshot.ai/v1",
@@ -143,6 +150,7 @@ pub const PROVIDERS: &[Provider] = &[
     },
     Provider {
         thinking: Thinking::Scale,
+        dialect: Some(Dialect::OpenAi),
         ..hosted(
             "github",
             "https://models.github.ai/inference",
@@ -155,6 +163,7 @@ pub const PROVIDERS: &[Provider] = &[
         thinking: Thinking::Scale,
         key_header: Some("api-key"),
         base_url_example: "https://RESOURCE.openai.azure.com/openai/v1",
+        dialect: Some(Dialect::OpenAi),
         ..hosted(
             "azure",
             "",
@@ -218,6 +227,8 @@ const fn hosted(
         needs_key: true,
         default_model: None,
         thinking: Thinking::Three,
+        dialect: Some(Dialect::Compatible),
+        patience: None,
         key_header: None,
         cloud: None,
         window: None,
@@ -225,7 +236,11 @@ const fn hosted(
     }
 }
 
+/// With a server of this machine nobody else waits in line: one that is starting, or loads a model, is asked again soon, and
+/// one that is not there will not come.
+const AT_HOME: Patience = Patience { times: 4, first_ms: 500, longest_ms: 5_000 };
+
 /// A server on this machine: no key, and it knows best which models it has.
 const fn local(name: &'static str, base_url: &'static str, window: TellsWindow, docs: &'static str) -> Provider {
-    Provider { needs_key: false, window: Some(window), ..hosted(name, base_url, &[], docs) }
+    Provider { needs_key: false, window: Some(window), patience: Some(AT_HOME), ..hosted(name, base_url, &[], docs) }
 }

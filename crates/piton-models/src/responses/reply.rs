@@ -9,7 +9,7 @@ use crate::errors;
 use crate::sse::SseEvent;
 use crate::wire::{EventError, Progress, Protocol, arguments, count_at, cut_stream, event_json, text_at};
 use piton_core::message::{FinishReason, Usage};
-use piton_core::model::{Delta, ModelError, ModelErrorKind, Reply};
+use piton_core::model::{Delta, ModelError, Reply};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -73,7 +73,7 @@ impl Protocol for ResponsesReply {
                 }
             }
             "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
-                self.end(&value["response"], &mut deltas)?;
+                self.end(&value["response"], kind.trim_start_matches("response."), &mut deltas)?;
             }
             "error" => return Err(errors::from_stream(value.get("error").unwrap_or(&value)).into()),
             // Parts that begin and end, the steps of the provider's own tools, and whatever is invented next.
@@ -88,18 +88,15 @@ impl Protocol for ResponsesReply {
 
     fn document(&mut self, document: &Value) -> Result<Vec<Delta>, ModelError> {
         let mut deltas = Vec::new();
-        if let Some(error) = document.get("error").filter(|error| !error.is_null()) {
-            return Err(errors::from_stream(error));
-        }
         if document.get("output").is_none() {
-            return Err(ModelError::new(ModelErrorKind::Malformed, "the answer is JSON, but not a response"));
+            return Err(errors::not_an_answer(document, "a response"));
         }
-        self.end(document, &mut deltas)?;
+        self.end(document, "completed", &mut deltas)?;
         Ok(deltas)
     }
 
     /// What an item says at its end makes up for what was lost on the way.
-    fn gap(&mut self) {
+    fn gap(&mut self, _: &str) {
         self.draft.gap();
     }
 
@@ -301,10 +298,12 @@ impl ResponsesReply {
         }
     }
 
-    fn end(&mut self, response: &Value, deltas: &mut Vec<Delta>) -> Result<(), ModelError> {
+    /// Takes the response as it is in the end. `told` is the status by the event that brings it: some leave it out of the
+    /// response itself.
+    fn end(&mut self, response: &Value, told: &str, deltas: &mut Vec<Delta>) -> Result<(), ModelError> {
         self.begin(response);
-        let status = text_at(response, "status").unwrap_or("completed");
-        if status == "failed" {
+        let status = text_at(response, "status").unwrap_or(told);
+        if [status, told].contains(&"failed") || !response["error"].is_null() {
             return Err(errors::from_stream(&response["error"]));
         }
         self.complete(response.get("output").and_then(Value::as_array).map_or(&[][..], Vec::as_slice), deltas);

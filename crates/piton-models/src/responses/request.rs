@@ -1,6 +1,7 @@
 //! The request body of Responses. Same request, same bytes; one more message only adds bytes to `input`, and what
 //! may change from step to step stands behind it.
 
+use crate::generation;
 use crate::history::{self, Answer, IdRule, WireIds, sent_input, sent_name, speaks};
 use crate::wire::text_at;
 use piton_core::call::CallInput;
@@ -41,19 +42,13 @@ pub fn encode(request: &Request) -> Value {
     if !request.session.is_empty() {
         body.insert("prompt_cache_key".into(), request.session.clone().into());
     }
-    if reasons(&request.model) {
+    // OpenAI refuses to be asked for the sealed reasoning of models that have none.
+    if generation::openai_thinks(&request.model) != Some(false) {
         body.insert("include".into(), json!(["reasoning.encrypted_content"]));
     }
     body.insert("store".into(), false.into());
     body.insert("stream".into(), true.into());
     Value::Object(body)
-}
-
-/// Whether the model may be asked for its encrypted reasoning: OpenAI refuses that for models that have none.
-fn reasons(model: &str) -> bool {
-    let name = model.rsplit('/').next().unwrap_or(model);
-    let without = ["gpt-3", "gpt-4", "chatgpt-", "ft:gpt-3", "ft:gpt-4", "gpt-5-chat"];
-    !without.iter().any(|start| name.starts_with(start))
 }
 
 fn input(request: &Request) -> Vec<Value> {

@@ -218,9 +218,10 @@ fn extend(parts: &mut Vec<Part>, events: Vec<Event>, is_parsed: bool) {
 /// Calls win over a claim to have simply stopped, but not over a limit, a filter or a failure.
 fn settled(finish: FinishReason, has_calls: bool) -> FinishReason {
     match finish {
-        FinishReason::Stop | FinishReason::Other if has_calls => FinishReason::ToolCalls,
+        FinishReason::Stop | FinishReason::Paused | FinishReason::Other if has_calls => FinishReason::ToolCalls,
         FinishReason::ToolCalls if !has_calls => FinishReason::Stop,
         FinishReason::Stop
+        | FinishReason::Paused
         | FinishReason::Other
         | FinishReason::ToolCalls
         | FinishReason::Length

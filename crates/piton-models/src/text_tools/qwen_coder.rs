@@ -70,7 +70,7 @@ impl Grammar for QwenCoder {
         let mut calls = Vec::new();
         let mut rest = taken.body;
         while let Some((_, function)) = rest.split_once(FUNCTION) {
-            let (function, end, after) = split_at_end(function, FUNCTION_END, FUNCTION);
+            let (function, end, after) = function_at(function, taken.end);
             calls.push(self.call(function, end));
             rest = after;
         }
@@ -96,7 +96,9 @@ impl QwenCoder {
         }
         let mut object = Map::new();
         while let Some((_, parameter)) = rest.split_once(PARAMETER) {
-            let (parameter, _, after) = split_at_end(parameter, PARAMETER_END, PARAMETER);
+            let Some((parameter, after)) = parameter_at(parameter) else {
+                return arguments::call(name, arguments::invalid(text, "a parameter without its end"));
+            };
             let Some((key, value)) = parameter.split_once('>') else {
                 return arguments::call(name, arguments::invalid(text, "a parameter without a name"));
             };
@@ -108,19 +110,34 @@ impl QwenCoder {
     }
 }
 
-/// What stands before the end mark, and what after it. An end mark counts where nothing or another element follows;
-/// where there is none, the model forgot it if another element follows.
-fn split_at_end<'t>(text: &'t str, mark: &str, next: &str) -> (&'t str, End, &'t str) {
+/// A function up to its end, how it came to it, and what follows. Its end mark may be forgotten, not in a block that was
+/// cut: there it may be in what is missing, and another function in the words of an argument.
+fn function_at(text: &str, block: End) -> (&str, End, &str) {
+    if let Some((function, after)) = at_mark(text, FUNCTION_END, FUNCTION) {
+        return (function, End::Closed, after);
+    }
+    let is_over = |before: &str| before.trim_end().ends_with(PARAMETER_END) || !before.contains(PARAMETER);
+    let next = text.match_indices(FUNCTION).map(|(at, _)| at).find(|at| is_over(&text[..*at]));
+    match next.filter(|_| block == End::Closed) {
+        Some(at) => (&text[..at], End::Closed, &text[at..]),
+        None => (text, block, ""),
+    }
+}
+
+/// A parameter up to its end, and what follows. `None`: it has none, and what there is of it may be a part. The model
+/// forgot the end mark if another parameter follows.
+fn parameter_at(text: &str) -> Option<(&str, &str)> {
+    at_mark(text, PARAMETER_END, PARAMETER).or_else(|| text.find(PARAMETER).map(|at| text.split_at(at)))
+}
+
+/// What stands before the end mark, and what after it. It counts where nothing or another element follows.
+fn at_mark<'t>(text: &'t str, mark: &str, next: &str) -> Option<(&'t str, &'t str)> {
     let ends = |after: &str| {
         let after = after.trim_start();
         after.is_empty() || after.starts_with(next) || after.starts_with("</")
     };
-    let at_mark = text.match_indices(mark).find(|(at, _)| ends(&text[at + mark.len()..])).map(|(at, _)| at);
-    match (at_mark, text.find(next)) {
-        (Some(at), _) => (&text[..at], End::Closed, &text[at + mark.len()..]),
-        (None, Some(at)) => (&text[..at], End::Closed, &text[at..]),
-        (None, None) => (text, End::Cut, ""),
-    }
+    let mut marks = text.match_indices(mark).map(|(at, mark)| (&text[..at], &text[at + mark.len()..]));
+    marks.find(|(_, after)| ends(after))
 }
 
 /// The line breaks next to the tags are the template's, all others the model's.

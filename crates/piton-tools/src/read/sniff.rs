@@ -4,10 +4,21 @@
 pub(super) const SNIFFED_BYTES: usize = 4_096;
 
 /// Whether these first bytes are not text: a zero byte, or more than three in ten that no text holds.
-pub(super) fn is_binary(head: &[u8]) -> bool {
+pub fn is_binary(head: &[u8]) -> bool {
     let head = &head[..head.len().min(SNIFFED_BYTES)];
     let odd = |byte: &&u8| matches!(**byte, 0..=8 | 14..=26 | 28..=31 | 127);
     head.contains(&0) || head.iter().filter(odd).count() * 10 > head.len() * 3
+}
+
+/// The media type of a picture of a kind that models look at, told by its first bytes.
+pub fn image_type(head: &[u8]) -> Option<&'static str> {
+    Some(match head {
+        [0x89, b'P', b'N', b'G', ..] if png(head).is_some() => "image/png",
+        [0xFF, 0xD8, 0xFF, ..] => "image/jpeg",
+        [b'G', b'I', b'F', b'8', ..] if gif(head).is_some() => "image/gif",
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "image/webp",
+        _ => return None,
+    })
 }
 
 /// The kind of a binary file, where its first bytes say so: `PNG image (640x480)`.

@@ -75,6 +75,44 @@ fn qwen_coder_writes_markup_and_the_schema_types_it() {
     );
 }
 
+/// A value is bare text: what looks like an element in it is not one, and a part of it is not the value.
+#[test]
+fn qwen_coder_may_write_of_its_own_markup() {
+    let dialect = Dialect::QwenCoder;
+    let about = "<tool_call>\n<function=read>\n<parameter=path>\na.md\n</parameter>\n<parameter=limit>\nQwen writes <function=now> and then its parameters\n</parameter>\n</function>\n</tool_call>";
+    check(
+        dialect,
+        about,
+        &expect![[r#"
+            call      read {"path":"a.md","limit":"Qwen writes <function=now> and then its parameters"}
+        "#]],
+    );
+    let cut = |end: &str| &about[..about.find(end).unwrap()];
+    check(
+        dialect,
+        cut("eters\n</parameter>"),
+        &expect![[r#"
+            broken    read "<parameter=path>\na.md\n</parameter>\n<parameter=limit>\nQwen writes <function=now> and then its param": the reply ended before the call did
+        "#]],
+    );
+    // The end of a function may be forgotten, that of a parameter may be anywhere.
+    check(
+        dialect,
+        "<tool_call>\n<function=read>\n<parameter=path>\na\n</parameter>\n<function=read>\n<parameter=path>\nb\n</parameter>\n</tool_call>",
+        &expect![[r#"
+            call      read {"path":"a"}
+            call      read {"path":"b"}
+        "#]],
+    );
+    check(
+        dialect,
+        "<function=read>\n<parameter=path>\na\n</function>",
+        &expect![[r#"
+            broken    read "<parameter=path>\na\n</function>": the reply ended before the call did
+        "#]],
+    );
+}
+
 #[test]
 fn glm_writes_keys_and_values_and_the_schema_types_them() {
     let dialect = Dialect::Glm;

@@ -1,0 +1,103 @@
+//! What was read for a reference, as the model reads it.
+
+use super::LineRange;
+use crate::limits::{REFERENCE_FILE_BYTES, REFERENCE_LINE_CHARS, REFERENCE_LINES};
+use crate::tokens;
+use std::collections::BTreeMap;
+
+/// One file of the section.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    /// Its path, relative to the workspace.
+    pub path: String,
+    /// How much of it is here.
+    pub metadata: String,
+    /// That much of it.
+    pub content: String,
+    /// Whether that is all of it, as it is.
+    pub is_whole: bool,
+}
+
+/// The section that holds these files; `None` without any.
+pub fn files(blocks: &[Block]) -> Option<String> {
+    let mut text = "<files>This section contains the contents of the repository's files.\n".to_owned();
+    for Block { path, metadata, content, .. } in blocks {
+        // What would close the element is no part of any sensible name.
+        let path = path.replace('<', "&lt;");
+        let content = content.replace("]]>", "]]]]><![CDATA[>");
+        text.push_str(&format!(
+            "\n      <file>\n        <path>{path}</path>\n        <metadata>{metadata}</metadata>\n        \
+             <content><![CDATA[{content}]]></content>\n      </file>"
+        ));
+    }
+    text.push_str("\n</files>");
+    (!blocks.is_empty()).then_some(text)
+}
+
+/// Of a file's text what is shown: so many lines of it, each of so many characters, and no more tokens than there is
+/// room for.
+pub fn content(path: &str, text: &str, range: Option<LineRange>, most_tokens: u64) -> Block {
+    let total = text.split('\n').count();
+    let (start, end) = match range {
+        Some(LineRange { start, end }) => (start.min(end).max(1), start.max(end).min(total)),
+        None => (1, total),
+    };
+    let mut content = String::new();
+    let (mut last, mut tokens, mut is_cut) = (start.saturating_sub(1), 0, false);
+    for line in text.split('\n').take(end).skip(start - 1).take(REFERENCE_LINES) {
+        let cut = line.char_indices().nth(REFERENCE_LINE_CHARS).map(|(at, _)| &line[..at]);
+        tokens += tokens::estimate(cut.unwrap_or(line)) + 1;
+        if tokens > most_tokens && last >= start {
+            break;
+        }
+        if last >= start {
+            content.push('\n');
+        }
+        content.push_str(cut.unwrap_or(line));
+        if cut.is_some() {
+            content.push_str("... [truncated]");
+            is_cut = true;
+        }
+        last += 1;
+    }
+    let metadata = match range {
+        Some(_) if start > total => {
+            format!("Lines {start}-{end} are beyond the end: {total} total lines", end = end.max(start))
+        }
+        Some(_) => format!("Lines {start}-{last} of {total} total lines"),
+        None if last < total => format!("Showing first {last} lines of {total} total lines"),
+        None => format!("Complete file ({total} lines)"),
+    };
+    let is_whole = range.is_none() && last == total && !is_cut;
+    Block { path: path.to_owned(), metadata, content, is_whole }
+}
+
+/// A file whose text is not shown. `size`: in bytes, where that is why.
+pub fn unread(path: &str, size: u64) -> Block {
+    let (metadata, content) = if size > REFERENCE_FILE_BYTES {
+        let megabytes = (size + (1 << 19)) >> 20;
+        (format!("File size: {megabytes}MB (skipped)"), "// File too large to display")
+    } else {
+        (format!("Binary file: {size} bytes (skipped)"), "// Binary file, not shown")
+    };
+    Block { path: path.to_owned(), metadata, content: content.to_owned(), is_whole: false }
+}
+
+/// Paths as a list that fits a page: each of them, or where there are too many, how many lie in each folder.
+pub fn tree(paths: &[String]) -> String {
+    /// More lines are not read.
+    const MOST_LINES: usize = 200;
+    if paths.len() <= MOST_LINES {
+        return paths.join("\n");
+    }
+    let mut folders: BTreeMap<&str, usize> = BTreeMap::new();
+    for path in paths {
+        *folders.entry(path.rsplit_once('/').map_or(".", |(folder, _)| folder)).or_default() += 1;
+    }
+    let mut lines: Vec<String> =
+        folders.iter().take(MOST_LINES).map(|(folder, files)| format!("{folder}/ ({files} files)")).collect();
+    if let Some(more) = folders.len().checked_sub(MOST_LINES).filter(|more| *more > 0) {
+        lines.push(format!("and {more} more folders"));
+    }
+    lines.join("\n")
+}

@@ -1,0 +1,260 @@
+//! Instruction files: what a person or a project wants to be kept to, in words, as `AGENTS.md` and its like say it.
+//!
+//! Of each folder one file counts, the first of [`NAMES`]: the person's own, then from the repository's root down to the
+//! working folder. Those further down are read when a file beside or below them is touched. A file may import others
+//! (`@docs/style.md`), four hops far. A repository's files may lead to nothing outside of it, by link or by import:
+//! whoever wrote them need not be the person whose home this is.
+
+use super::files;
+use piton_core::event::{Given, GivenKind};
+use piton_core::imports::{MAX_HOPS, imports};
+use piton_core::limits::{INSTRUCTION_FILE_BYTES, INSTRUCTIONS_BYTES};
+use piton_core::reference::Reference;
+use piton_core::{hidden, tokens};
+use piton_tools::ledger::hash_of;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+/// What a file of instructions is called; of several in one folder the first counts.
+pub const NAMES: [&str; 4] = ["AGENTS.md", "PITON.md", "CLAUDE.md", "GEMINI.md"];
+
+/// Where instructions are looked for besides the workspace.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Instructions {
+    /// The folder of the person's own file.
+    pub global_dir: Option<PathBuf>,
+    /// What `~` means in an import of that file.
+    pub home: Option<PathBuf>,
+    /// The window of the model that reads them, where it is known: they fill a quarter of it at most.
+    pub window_tokens: Option<u64>,
+}
+
+/// A file of instructions as the model gets it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// The file, with links resolved where it could be read.
+    pub path: PathBuf,
+    /// Its name for people and models: relative to the workspace where it lies there.
+    pub shown: String,
+    /// Its text as far as it is used; empty if it is not.
+    pub text: String,
+    /// The hash of the file, where all of it is in the text.
+    pub hash: Option<String>,
+    /// What is to be said of it: it was cut, it was not read.
+    pub notice: Option<String>,
+    /// The file that imports it.
+    pub imported_by: Option<String>,
+}
+
+impl Piece {
+    /// What is recorded of it.
+    pub fn given(&self) -> Given {
+        Given {
+            kind: GivenKind::Instructions,
+            path: Some(self.path.to_string_lossy().into_owned()),
+            hash: self.hash.clone(),
+            tokens: tokens::estimate(&self.text),
+            notice: self.notice.as_ref().map(|notice| format!("{}: {notice}", self.shown)),
+        }
+    }
+}
+
+impl Instructions {
+    /// What holds in a workspace from the beginning.
+    pub fn at_start(&self, workspace: &Path) -> Vec<Piece> {
+        let root = root(workspace);
+        let mut folders: Vec<&Path> = workspace.ancestors().take_while(|dir| dir.starts_with(&root)).collect();
+        folders.reverse();
+        let global = self.global_dir.iter().map(|dir| (dir.as_path(), None));
+        let project = folders.into_iter().map(|dir| (dir, Some(root.as_path())));
+        self.of_folders(global.chain(project).collect(), workspace, &HashSet::new())
+    }
+
+    /// What holds in these folders of the workspace besides, without the files that are known.
+    pub(crate) fn further_down(&self, folders: &[PathBuf], workspace: &Path, known: &HashSet<PathBuf>) -> Vec<Piece> {
+        let root = root(workspace);
+        let folders = folders.iter().map(|dir| (dir.as_path(), Some(root.as_path()))).collect();
+        self.of_folders(folders, workspace, known)
+    }
+
+    /// The files of some folders, each with what its imports may not leave, outermost first.
+    fn of_folders(
+        &self,
+        folders: Vec<(&Path, Option<&Path>)>,
+        workspace: &Path,
+        known: &HashSet<PathBuf>,
+    ) -> Vec<Piece> {
+        // A token is some four bytes, and a quarter of the window is theirs.
+        let window = self.window_tokens.and_then(|tokens| usize::try_from(tokens).ok());
+        let most = window.map_or(INSTRUCTIONS_BYTES, |bytes| bytes.min(INSTRUCTIONS_BYTES));
+        let mut desk = Desk { workspace, home: self.home.as_deref(), seen: known.clone(), most, room: most };
+        let found = folders.into_iter().filter_map(|(dir, fence)| {
+            let named = NAMES.iter().map(|name| dir.join(name));
+            Some((named.into_iter().find(|path| path.symlink_metadata().is_ok())?, fence))
+        });
+        let found: Vec<(PathBuf, Option<&Path>)> = found.collect();
+        // The nearest counts most, so it is the last that room is taken from.
+        let mut pieces: Vec<_> =
+            found.into_iter().rev().map(|(path, fence)| (desk.read(&path, fence, None), fence)).collect();
+        pieces.reverse();
+        let mut all = Vec::new();
+        for (piece, fence) in pieces {
+            let Some(piece) = piece else { continue };
+            let at = all.len();
+            all.push(piece);
+            desk.import(at, fence, &mut all);
+        }
+        all
+    }
+}
+
+/// The repository that a folder lies in, or the folder itself.
+fn root(workspace: &Path) -> PathBuf {
+    workspace.ancestors().find(|dir| dir.join(".git").exists()).unwrap_or(workspace).to_path_buf()
+}
+
+/// Where files are read, each once, until the room is used up.
+struct Desk<'a> {
+    workspace: &'a Path,
+    home: Option<&'a Path>,
+    seen: HashSet<PathBuf>,
+    /// Bytes that all of them may have, and what is left of that.
+    most: usize,
+    room: usize,
+}
+
+impl Desk<'_> {
+    /// A file as a piece; `None` if it was read before or says nothing.
+    fn read(&mut self, path: &Path, fence: Option<&Path>, imported_by: Option<&str>) -> Option<Piece> {
+        let shown = files::shown(path, self.workspace);
+        let piece = |path: &Path, text: String, hash, notice| {
+            Some(Piece {
+                path: path.to_path_buf(),
+                shown: shown.clone(),
+                text,
+                hash,
+                notice,
+                imported_by: imported_by.map(str::to_owned),
+            })
+        };
+        let refused = |why: String| piece(path, String::new(), None, Some(format!("not used: {why}")));
+        let real = match path.canonicalize() {
+            Ok(real) => real,
+            Err(error) => return refused(files::why(&error)),
+        };
+        if !self.seen.insert(real.clone()) {
+            return None;
+        }
+        if fence.is_some_and(|fence| !real.starts_with(fence)) {
+            return refused("it leads out of the repository".to_owned());
+        }
+        if self.room == 0 {
+            return refused(format!("all instructions together may have {} bytes", self.most));
+        }
+        let most = INSTRUCTION_FILE_BYTES.min(self.room);
+        let file = match files::read(&real, most) {
+            Ok(file) if file.is_binary() => return refused("it is not text".to_owned()),
+            Ok(file) => file,
+            Err(error) => return refused(files::why(&error)),
+        };
+        let whole = file.text();
+        let (text, hidden) = hidden::strip(&whole);
+        let mut text = text.trim().to_owned();
+        let mut notices = Vec::new();
+        if !file.is_whole() {
+            // To the end of a line, where there is one.
+            text.truncate(text.rfind('\n').unwrap_or(text.len()));
+            let said = format!("cut to its first {} of {} bytes", text.len(), file.size);
+            text.push_str(&format!("\n[{said}; read {shown} for the rest]"));
+            notices.push(said);
+        }
+        if hidden > 0 {
+            notices.push(format!("{hidden} hidden characters were taken out"));
+        }
+        self.room = self.room.saturating_sub(text.len());
+        let is_as_it_is = file.is_whole() && hidden == 0;
+        let hash = is_as_it_is.then(|| hash_of(&file.bytes));
+        let notice = (!notices.is_empty()).then(|| notices.join("; "));
+        if text.is_empty() && notice.is_none() { None } else { piece(&real, text, hash, notice) }
+    }
+
+    /// Adds what a piece imports, and what that imports, behind it.
+    fn import(&mut self, at: usize, fence: Option<&Path>, all: &mut Vec<Piece>) {
+        let mut open = vec![(at, 0)];
+        while let Some((at, hops)) = open.pop() {
+            let (path, shown) = (all[at].path.clone(), all[at].shown.clone());
+            for reference in imports(&all[at].text) {
+                match self.meant(&path, &reference, fence) {
+                    Meant::Nothing => {}
+                    Meant::Missing => note(&mut all[at], &format!("imports {}, which is not there", reference.path)),
+                    Meant::Outside => {
+                        note(&mut all[at], &format!("imports {}, which lies outside the repository", reference.path));
+                    }
+                    Meant::File(_) if hops == MAX_HOPS => {
+                        note(&mut all[at], &format!("imports {} more than {MAX_HOPS} hops away", reference.path));
+                    }
+                    Meant::File(file) => {
+                        if let Some(piece) = self.read(&file, fence, Some(&shown)) {
+                            all.push(piece);
+                            open.push((all.len() - 1, hops + 1));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The file that an import names.
+    fn meant(&self, from: &Path, reference: &Reference, fence: Option<&Path>) -> Meant {
+        let base = from.parent().unwrap_or(from);
+        let path = |path: &str| match (path.strip_prefix("~/"), self.home) {
+            (Some(below), Some(home)) => home.join(below),
+            _ => base.join(path),
+        };
+        let readings: Vec<PathBuf> = reference.readings().iter().map(|reading| path(&reading.path)).collect();
+        // What lies outside is not even looked at: whether it is there is nobody's business.
+        let is_inside = |path: &PathBuf| fence.is_none_or(|fence| files::plain(path).starts_with(fence));
+        if !readings.iter().any(is_inside) {
+            let names_file = Path::new(&reference.path).extension().is_some();
+            return if names_file { Meant::Outside } else { Meant::Nothing };
+        }
+        match readings.into_iter().filter(is_inside).find(|path| path.is_file()) {
+            Some(file) => Meant::File(file),
+            // `@someone` is no import that went wrong.
+            None if reference.readings().iter().any(|reading| reading.path.ends_with(".md")) => Meant::Missing,
+            None => Meant::Nothing,
+        }
+    }
+}
+
+/// What an import comes to.
+enum Meant {
+    File(PathBuf),
+    Missing,
+    Outside,
+    Nothing,
+}
+
+fn note(piece: &mut Piece, what: &str) {
+    let notice = piece.notice.get_or_insert_default();
+    if !notice.is_empty() {
+        notice.push_str("; ");
+    }
+    notice.push_str(what);
+}
+
+/// The note that holds these files; `None` where they say nothing.
+pub fn instructions_note(pieces: &[Piece], opening: &str) -> Option<String> {
+    let mut text = format!("<instructions>\n{opening}\n");
+    let mut is_empty = true;
+    for piece in pieces.iter().filter(|piece| !piece.text.is_empty()) {
+        let by = piece.imported_by.as_ref().map_or(String::new(), |by| format!(" imported_by=\"{by}\""));
+        text.push_str(&format!("\n<file path=\"{}\"{by}>\n{}\n</file>\n", piece.shown, piece.text));
+        is_empty = false;
+    }
+    text.push_str("</instructions>");
+    (!is_empty).then_some(text)
+}
+
+#[cfg(test)]
+mod tests;

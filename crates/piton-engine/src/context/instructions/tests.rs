@@ -1,0 +1,170 @@
+//! Instruction files, in folders made for it.
+
+use super::{Instructions, Piece, instructions_note};
+use std::collections::HashSet;
+use std::fs;
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+struct Place {
+    _folder: TempDir,
+    root: PathBuf,
+}
+
+impl Place {
+    /// A repository with these files in `repo/`, and whatever lies beside it.
+    fn with(files: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().canonicalize().expect("a path");
+        fs::create_dir_all(root.join("repo/.git")).expect("a folder");
+        for (path, text) in files {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(path, text).expect("a file");
+        }
+        Self { _folder: folder, root }
+    }
+
+    fn instructions(&self) -> Instructions {
+        Instructions {
+            global_dir: Some(self.root.join("config")),
+            home: Some(self.root.join("home")),
+            window_tokens: None,
+        }
+    }
+
+    /// What holds in a folder of the repository, as `name: text | notice` lines.
+    fn at(&self, folder: &str) -> Vec<String> {
+        self.told(&self.instructions().at_start(&self.root.join(folder)))
+    }
+
+    fn told(&self, pieces: &[Piece]) -> Vec<String> {
+        let line = |piece: &Piece| {
+            let notice = piece.notice.as_ref().map_or(String::new(), |notice| format!(" | {notice}"));
+            let name = piece.path.strip_prefix(&self.root).unwrap_or(&piece.path).display().to_string();
+            format!("{name}: {}{notice}", piece.text)
+        };
+        pieces.iter().map(line).collect()
+    }
+}
+
+#[test]
+fn one_file_a_folder_from_the_persons_own_down_to_here() {
+    let place = Place::with(&[
+        ("config/PITON.md", "mine"),
+        ("repo/AGENTS.md", "top\n"),
+        ("repo/CLAUDE.md", "not this one"),
+        ("repo/a/b/CLAUDE.md", "deep"),
+        ("repo/a/b/GEMINI.md", "nor this"),
+        ("repo/a/b/c/AGENTS.md", "deeper"),
+        ("AGENTS.md", "above the repository"),
+    ]);
+    assert_eq!(place.at("repo/a/b"), ["config/PITON.md: mine", "repo/AGENTS.md: top", "repo/a/b/CLAUDE.md: deep"]);
+    let known = HashSet::from([place.root.join("repo/a/b/CLAUDE.md")]);
+    let folders = [place.root.join("repo/a/b"), place.root.join("repo/a/b/c")];
+    let pieces = place.instructions().further_down(&folders, &place.root.join("repo"), &known);
+    assert_eq!(place.told(&pieces), ["repo/a/b/c/AGENTS.md: deeper"]);
+    assert_eq!(pieces[0].shown, "a/b/c/AGENTS.md");
+}
+
+#[test]
+fn imports_are_followed_four_hops_far_and_never_in_a_circle() {
+    let place = Place::with(&[
+        ("repo/AGENTS.md", "see @docs/1.md, and `@docs/code.md`; ask @someone about @gone.md"),
+        ("repo/docs/1.md", "one @2.md @1.md"),
+        ("repo/docs/2.md", "two @3.md. @../AGENTS.md"),
+        ("repo/docs/3.md", "three @4.md"),
+        ("repo/docs/4.md", "four @5.md"),
+        ("repo/docs/5.md", "five"),
+    ]);
+    let told = place.at("repo");
+    assert_eq!(told.len(), 5, "{told:?}");
+    assert!(told[0].ends_with("| imports gone.md, which is not there"), "{told:?}");
+    assert_eq!(
+        told[1..4],
+        ["repo/docs/1.md: one @2.md @1.md", "repo/docs/2.md: two @3.md. @../AGENTS.md", "repo/docs/3.md: three @4.md"]
+    );
+    assert_eq!(told[4], "repo/docs/4.md: four @5.md | imports 5.md more than 4 hops away");
+}
+
+#[test]
+fn a_repository_leads_nowhere_else_but_a_persons_own_file_may() {
+    let place = Place::with(&[
+        ("home/secret", "key"),
+        ("home/more.md", "more"),
+        ("config/AGENTS.md", "own @~/more.md"),
+        ("repo/AGENTS.md", "theirs @~/more.md @../home/more.md @/etc/hostname.md"),
+        ("repo/docs/a.md", "x"),
+    ]);
+    std::os::unix::fs::symlink(place.root.join("home/secret"), place.root.join("repo/docs/AGENTS.md")).expect("a link");
+    let told = place.at("repo/docs");
+    assert_eq!(told[..2], ["config/AGENTS.md: own @~/more.md", "home/more.md: more"]);
+    assert!(
+        told[2].contains("imports ~/more.md, which lies outside the repository; imports ../home/more.md, which lies"),
+        "{told:?}"
+    );
+    assert_eq!(told[3], "repo/docs/AGENTS.md:  | not used: it leads out of the repository");
+    assert!(!told.concat().contains("key"));
+}
+
+#[test]
+fn a_huge_file_is_cut_and_a_strange_one_is_said_to_be() {
+    let huge = "be brief\n".repeat(1_200_000);
+    let place = Place::with(&[
+        ("repo/AGENTS.md", &huge),
+        ("repo/a/AGENTS.md", "ni\u{200b}ce\u{202e}"),
+        ("repo/b/AGENTS.md", "a\0b"),
+    ]);
+    let pieces = place.instructions().at_start(&place.root.join("repo/a"));
+    assert!(pieces[0].text.len() < 33_000 && pieces[0].hash.is_none());
+    assert_eq!(pieces[0].notice.as_deref(), Some("cut to its first 32759 of 10800000 bytes"));
+    assert!(pieces[0].text.ends_with("AGENTS.md for the rest]"));
+    assert_eq!(
+        (pieces[1].text.as_str(), pieces[1].notice.as_deref()),
+        ("nice", Some("2 hidden characters were taken out"))
+    );
+    assert_eq!(place.at("repo/b")[1], "repo/b/AGENTS.md:  | not used: it is not text");
+    std::os::unix::fs::symlink("AGENTS.md", place.root.join("repo/c.md")).expect("a link");
+    fs::create_dir(place.root.join("repo/c")).expect("a folder");
+    std::os::unix::fs::symlink("AGENTS.md", place.root.join("repo/c/AGENTS.md")).expect("a link");
+    assert_eq!(place.at("repo/c")[1], "repo/c/AGENTS.md:  | not used: its symbolic links lead in a circle");
+}
+
+#[test]
+fn the_nearest_file_has_room_when_all_together_are_too_long() {
+    let long = "x\n".repeat(20_000);
+    let place = Place::with(&[
+        ("config/AGENTS.md", &long),
+        ("repo/AGENTS.md", &long),
+        ("repo/a/AGENTS.md", &long),
+        ("repo/a/b/AGENTS.md", "near"),
+    ]);
+    let pieces = place.instructions().at_start(&place.root.join("repo/a/b"));
+    assert_eq!(pieces.last().map(|piece| piece.text.as_str()), Some("near"));
+    let total: usize = pieces.iter().map(|piece| piece.text.len()).sum();
+    assert!(total < 66_000, "{total}");
+    assert!(pieces.iter().any(|piece| piece.notice.as_ref().is_some_and(|notice| notice.contains("cut to"))));
+}
+
+#[test]
+fn a_small_window_has_less_room() {
+    let long = "x\n".repeat(5_000);
+    let place = Place::with(&[("repo/AGENTS.md", &long), ("repo/a/AGENTS.md", &long)]);
+    let small = Instructions { window_tokens: Some(8_192), ..place.instructions() };
+    let pieces = small.at_start(&place.root.join("repo/a"));
+    assert!(pieces[1].text.len() < 8_300, "{}", pieces[1].text.len());
+    assert_eq!(pieces[0].notice.as_deref(), Some("not used: all instructions together may have 8192 bytes"));
+}
+
+#[test]
+fn the_note_names_each_file() {
+    let place = Place::with(&[("repo/AGENTS.md", "a @b.md"), ("repo/b.md", "b")]);
+    let pieces = place.instructions().at_start(&place.root.join("repo"));
+    let note = instructions_note(&pieces, "Keep to them.").expect("a note");
+    assert_eq!(
+        note,
+        "<instructions>\nKeep to them.\n\n<file path=\"AGENTS.md\">\na @b.md\n</file>\n\n\
+         <file path=\"b.md\" imported_by=\"AGENTS.md\">\nb\n</file>\n</instructions>"
+    );
+    assert_eq!(instructions_note(&[], "Keep to them."), None);
+}

@@ -1,0 +1,144 @@
+//! What is said when a step begins, from events alone.
+
+use super::{Addition, Notes};
+use crate::context::Instructions;
+use piton_core::call::Outcome;
+use piton_core::event::{Event, Given, GivenKind, Record, StepKind, Trigger};
+use piton_core::limits::{Budget, Policy};
+use piton_core::turn::Session;
+use piton_tools::ledger::{FileLedger, hash_of};
+use serde_json::json;
+use std::fs;
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+/// A session in a folder with instructions at its top and below.
+struct Play {
+    _folder: TempDir,
+    workspace: PathBuf,
+    session: Session,
+    notes: Notes,
+    ledger: FileLedger,
+    seq: u64,
+}
+
+impl Play {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let workspace = folder.path().canonicalize().expect("a path");
+        fs::create_dir_all(workspace.join("deep/er")).expect("a folder");
+        fs::write(workspace.join("AGENTS.md"), "top").expect("a file");
+        fs::write(workspace.join("deep/AGENTS.md"), "deep").expect("a file");
+        fs::write(workspace.join("deep/er/x"), "x").expect("a file");
+        let (session, notes, ledger) = (Session::new(), Notes::default(), FileLedger::default());
+        let mut play = Self { _folder: folder, workspace, session, notes, ledger, seq: 0 };
+        let workspace = play.workspace.to_string_lossy().into_owned();
+        play.happens(Event::SessionStarted { session: "s".into(), workspace, version: "0".into(), parent: None });
+        play
+    }
+
+    fn happens(&mut self, event: Event) {
+        self.seq += 1;
+        let record = Record { seq: self.seq, at_ms: 0, event };
+        self.session.apply(&record);
+        self.notes.hear(&record);
+    }
+
+    fn turn_starts(&mut self, policy: Policy) {
+        let parts = vec![piton_core::message::Part::text("go")];
+        let delivery = piton_core::event::Delivery::Steer;
+        self.happens(Event::UserSpoke { message: format!("m{}", self.seq).as_str().into(), parts, delivery });
+        let (turn, model) = (self.session.turn() + 1, "a/b".to_owned());
+        let policy = Box::new(policy);
+        self.happens(Event::TurnStarted { turn, model, fallbacks: vec![], policy, compact_at_tokens: None });
+    }
+
+    fn reads(&mut self, path: &str) {
+        let outcome = Outcome::ok("").with(json!({"path": self.workspace.join(path)}));
+        self.happens(Event::CallSettled { call: "c".into(), outcome });
+    }
+
+    /// A step begins. Returns what is said, shortened to what it is about.
+    fn step(&mut self, kind: StepKind, now_ms: u64) -> Vec<String> {
+        let instructions = Instructions::default();
+        let environment = Some("You are here.");
+        let addition = self.notes.at_step(&self.session, kind, now_ms, environment, Some(&instructions), &self.ledger);
+        let Addition { texts, items } = addition;
+        self.happens(Event::ContextGiven { items });
+        self.happens(Event::StepStarted { step: self.session.step() + 1, kind, note: None });
+        let about = |text: &String| {
+            let known = [
+                "You are here",
+                ">\ntop\n<",
+                ">\ndeep\n<",
+                "have changed on the disk",
+                "nearly spent",
+                "steps of this turn are left",
+            ];
+            known
+                .iter()
+                .filter(|known| text.contains(**known))
+                .map(|known| known.trim_matches(['>', '\n', '<']))
+                .collect::<Vec<_>>()
+                .join("+")
+        };
+        texts.iter().map(about).collect()
+    }
+}
+
+#[test]
+fn a_folders_instructions_are_given_once_and_again_after_a_compaction() {
+    let mut play = Play::new();
+    let start = Notes::at_start(Some("You are here."), Some(&Instructions::default()), &play.workspace);
+    play.happens(Event::ContextGiven { items: start.items });
+    play.turn_starts(Policy::piton());
+    assert_eq!(play.step(StepKind::Ordinary, 0), [""; 0]);
+    play.reads("deep/er/x");
+    assert_eq!(play.step(StepKind::Ordinary, 0), ["deep"]);
+    play.reads("deep/er/x");
+    assert_eq!(play.step(StepKind::Ordinary, 0), [""; 0]);
+    let trigger = Trigger::Ordinary;
+    let summary = "so far".to_owned();
+    play.happens(Event::CompactionFinished { trigger, upto_seq: 3, summary, tokens_before: 9, tokens_after: 1 });
+    assert_eq!(play.step(StepKind::WrapUp, 0), [""; 0], "the last step can do nothing with them");
+    assert_eq!(play.step(StepKind::Ordinary, 0), ["You are here", "top", "deep"]);
+    assert_eq!(play.step(StepKind::Ordinary, 0), [""; 0]);
+}
+
+#[test]
+fn budget_and_steps_are_said_once_a_turn() {
+    let mut play = Play::new();
+    let policy = || {
+        let budget = Budget { wall_clock_ms: Some(10_000), ..Budget::default() };
+        Policy { max_steps: Some(12), budget, ..Policy::piton() }
+    };
+    play.turn_starts(policy());
+    assert_eq!(play.step(StepKind::Ordinary, 7_999), [""; 0]);
+    assert_eq!(play.step(StepKind::Ordinary, 8_000), ["nearly spent"]);
+    for _ in 2..7 {
+        assert_eq!(play.step(StepKind::Ordinary, 9_000), [""; 0]);
+    }
+    assert_eq!(play.step(StepKind::Ordinary, 9_000), ["steps of this turn are left"]);
+    assert_eq!(play.step(StepKind::Ordinary, 9_000), [""; 0]);
+}
+
+#[test]
+fn a_file_that_changed_is_named_with_what_became_of_it() {
+    let mut play = Play::new();
+    play.turn_starts(Policy::piton());
+    for name in ["a", "b"] {
+        fs::write(play.workspace.join(name), "one").expect("a file");
+        play.ledger.note(&play.workspace.join(name), &hash_of(b"one"), None);
+    }
+    assert_eq!(play.step(StepKind::Ordinary, 0), [""; 0]);
+    fs::write(play.workspace.join("a"), "two!").expect("a file");
+    fs::remove_file(play.workspace.join("b")).expect("removed");
+    let addition = play.notes.at_step(&play.session, StepKind::Ordinary, 0, None, None, &play.ledger);
+    assert!(addition.texts[0].ends_with(":\n- a\n- b (gone)"), "{:?}", addition.texts);
+    let expected = |name: &str, hash: Option<String>| {
+        (GivenKind::FileChanged, Some(play.workspace.join(name).to_string_lossy().into_owned()), hash)
+    };
+    let given = |item: &Given| (item.kind, item.path.clone(), item.hash.clone());
+    let items: Vec<_> = addition.items.iter().map(given).collect();
+    assert_eq!(items, [expected("a", Some(hash_of(b"two!"))), expected("b", None)]);
+}

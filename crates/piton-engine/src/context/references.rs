@@ -1,0 +1,409 @@
+//! What a message refers to with `@`, read when it is spoken. The grammar is [`piton_core::reference`].
+//!
+//! Only the first text of a message is searched: what is piped in, or comes behind it in other ways, is not what the
+//! person wrote and must not make files be read. Nothing outside the workspace is read, by link neither.
+
+use super::files;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use globset::GlobBuilder;
+use ignore::{Walk, WalkBuilder};
+use piton_core::event::{Given, GivenKind};
+use piton_core::limits::{
+    IMAGE_BYTES, REFERENCE_FILE_BYTES, REFERENCE_FOLDER_PERCENT, REFERENCE_IMAGES, REFERENCE_PERCENT,
+    UNKNOWN_WINDOW_TOKENS,
+};
+use piton_core::message::Part;
+use piton_core::reference::{self, Block, Reference, Style};
+use piton_core::tokens::{Family, estimate};
+use piton_tools::ledger::hash_of;
+use piton_tools::read::{image_type, is_binary};
+use std::collections::HashSet;
+use std::path::{Component, Path, PathBuf};
+
+/// Folders that hold what was made or fetched, and are left out.
+const MADE: [&str; 3] = ["node_modules", "dist", "build"];
+/// Files below a folder that are looked for; more are of no use to anybody.
+const MOST_FILES: usize = 20_000;
+/// Endings of pictures, which are no text for the model.
+const PICTURES: [&str; 9] = ["png", "jpg", "jpeg", "gif", "bmp", "webp", "svg", "tiff", "tif"];
+
+/// By which rules references are read, and for whom.
+#[derive(Debug, Clone)]
+pub struct References {
+    /// The folder that paths begin in and that nothing leads out of; without links in its path.
+    pub workspace: PathBuf,
+    /// Whose grammar and rules.
+    pub style: Style,
+    /// The window of the model that will read it, where it is known.
+    pub window_tokens: Option<u64>,
+    /// Whether that model looks at pictures, where it is known.
+    pub images: Option<bool>,
+    /// How it counts.
+    pub family: Family,
+}
+
+/// What was read for a message.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Resolved {
+    /// What joins the message, behind what was said.
+    pub parts: Vec<Part>,
+    /// What it is, file by file, with what is to be said about it.
+    pub items: Vec<Given>,
+}
+
+impl References {
+    /// Reads what a message refers to.
+    pub fn resolve(&self, parts: &[Part]) -> Resolved {
+        let text = parts.iter().find_map(|part| match part {
+            Part::Text { text, .. } => Some(text.as_str()),
+            _ => None,
+        });
+        let references = text.filter(|text| text.contains('@')).map(|text| reference::extract(text, self.style));
+        let window = self.window_tokens.unwrap_or(UNKNOWN_WINDOW_TOKENS);
+        let mut desk = Desk {
+            rules: self,
+            room: window * REFERENCE_PERCENT / 100,
+            folder_room: window * REFERENCE_FOLDER_PERCENT / 100,
+            seen: HashSet::new(),
+            blocks: Vec::new(),
+            images: Vec::new(),
+            remarks: Vec::new(),
+            items: Vec::new(),
+        };
+        references.unwrap_or_default().iter().for_each(|reference| desk.read(reference));
+        desk.done()
+    }
+}
+
+/// Where references are read, until there is no room for more.
+struct Desk<'a> {
+    rules: &'a References,
+    /// Tokens that all of it may still be.
+    room: u64,
+    /// Tokens that folders may still be.
+    folder_room: u64,
+    seen: HashSet<(PathBuf, Option<reference::LineRange>)>,
+    blocks: Vec<Block>,
+    images: Vec<Part>,
+    /// What the model is told beyond the files.
+    remarks: Vec<String>,
+    items: Vec<Given>,
+}
+
+/// What a reference was found to mean.
+enum Meant {
+    File(PathBuf, Option<reference::LineRange>),
+    Folder(PathBuf),
+    /// Files by a pattern.
+    Several(Vec<PathBuf>),
+    /// Something that is not read. Says why.
+    Refused(String),
+    /// No path at all: words.
+    Words,
+}
+
+impl Desk<'_> {
+    fn read(&mut self, reference: &Reference) {
+        match self.meant(reference) {
+            Meant::File(path, lines) => self.file(&path, lines),
+            Meant::Folder(path) if self.rules.style.reads_folders() => {
+                let files = below(&path).filter_map(|path| self.inside(&path).ok().filter(|path| path.is_file()));
+                let files = files.collect();
+                self.folder(&files::shown(&path, &self.rules.workspace), files);
+            }
+            Meant::Folder(_) | Meant::Words => {}
+            Meant::Several(files) => self.folder(&reference.path, files),
+            Meant::Refused(why) => {
+                // Without what belongs to the sentence.
+                let path = reference.readings().into_iter().rev().find(|reading| reading.lines.is_none());
+                let path = files::line(Path::new(&path.unwrap_or_else(|| reference.clone()).path));
+                self.remark(&format!("@{path}: {why}"), None);
+            }
+        }
+    }
+
+    /// The first reading that is there.
+    fn meant(&self, reference: &Reference) -> Meant {
+        let style = self.rules.style;
+        let readings = if style == Style::Piton { reference.readings() } else { vec![reference.clone()] };
+        let mut refused = None;
+        for reading in &readings {
+            let path = self.rules.workspace.join(&reading.path);
+            if reading.path.is_empty() || reading.path.contains('\0') {
+                continue;
+            }
+            match self.inside(&path) {
+                Ok(real) if real.is_dir() => return Meant::Folder(real),
+                Ok(real) => return Meant::File(real, reading.lines),
+                Err(Some(why)) => refused = refused.or(Some(why)),
+                Err(None) => {}
+            }
+        }
+        if let Some(why) = refused {
+            return Meant::Refused(why);
+        }
+        if style != Style::Piton {
+            return Meant::Words;
+        }
+        let pattern = readings.iter().find(|reading| reading.path.contains(['*', '?', '[', '{']));
+        if let Some(files) = pattern.and_then(|pattern| self.matching(&pattern.path)) {
+            return Meant::Several(files);
+        }
+        if self.looks_like_a_path(reference) {
+            return Meant::Refused("there is no such file or folder in the workspace".to_owned());
+        }
+        Meant::Words
+    }
+
+    /// The path without links, if it lies in the workspace. `Err(None)`: there is nothing.
+    fn inside(&self, path: &Path) -> Result<PathBuf, Option<String>> {
+        let workspace = &self.rules.workspace;
+        let real = match path.canonicalize() {
+            Ok(real) => real,
+            // Of what lies outside it is not even said whether it is there.
+            Err(_) if !files::plain(path).starts_with(workspace) => return Err(outside(path)),
+            Err(error) => match error.kind() {
+                std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => return Err(None),
+                _ => return Err(Some(files::why(&error))),
+            },
+        };
+        if real.starts_with(workspace) {
+            return Ok(real);
+        }
+        let is_link = files::plain(path).starts_with(workspace);
+        if is_link {
+            Err(Some("it leads out of the workspace and was not read".to_owned()))
+        } else {
+            Err(outside(path))
+        }
+    }
+
+    /// Whether somebody who writes this means a file: its folder is there, or its first one and it has an ending.
+    fn looks_like_a_path(&self, reference: &Reference) -> bool {
+        let path = Path::new(&reference.path);
+        let has_ending = path.extension().is_some_and(|ending| {
+            let ending = ending.to_string_lossy();
+            (1..=6).contains(&ending.len()) && ending.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        });
+        let first = path.components().next().filter(|first| matches!(first, Component::Normal(_)));
+        let is_deep = path.components().count() > 1;
+        let starts_here = first.is_some_and(|first| self.rules.workspace.join(first).is_dir());
+        (is_deep && starts_here) || (has_ending && !is_deep && reference.readings().len() == 1)
+    }
+
+    /// The files that a pattern matches, or `None` if it is no pattern or matches nothing.
+    fn matching(&self, pattern: &str) -> Option<Vec<PathBuf>> {
+        let pattern = pattern.trim_start_matches("./");
+        let glob = GlobBuilder::new(pattern).literal_separator(true).build().ok()?.compile_matcher();
+        // Where to begin: what stands before the first wildcard.
+        let fixed = &pattern[..pattern.find(['*', '?', '[', '{']).unwrap_or(0)];
+        let base = self.rules.workspace.join(fixed.rsplit_once('/').map_or("", |(folder, _)| folder));
+        let base = self.inside(&base).ok()?;
+        let workspace = &self.rules.workspace;
+        let is_match = |path: &PathBuf| path.strip_prefix(workspace).is_ok_and(|within| glob.is_match(within));
+        let found: Vec<PathBuf> = below(&base)
+            .filter(is_match)
+            .filter_map(|path| self.inside(&path).ok().filter(|path| path.is_file()))
+            .collect();
+        (!found.is_empty()).then_some(found)
+    }
+
+    /// A file that was named.
+    fn file(&mut self, path: &Path, lines: Option<reference::LineRange>) {
+        if !self.seen.insert((path.to_path_buf(), lines)) {
+            return;
+        }
+        let shown = files::shown(path, &self.rules.workspace);
+        if is_picture(path) {
+            return self.picture(path, &shown);
+        }
+        match load(path, &shown, lines, self.room) {
+            Ok(loaded) => self.add(path, loaded),
+            Err(why) => self.remark(&format!("@{shown}: {why}"), Some(path)),
+        }
+    }
+
+    /// Files that were not named one by one: as many as there is room for, the rest is listed.
+    fn folder(&mut self, name: &str, files: Vec<PathBuf>) {
+        let more = if files.len() == MOST_FILES { " or more" } else { "" };
+        let (mut shown_files, mut left, mut passed_over) = (0, Vec::new(), 0);
+        for path in files {
+            if self.seen.contains(&(path.clone(), None)) {
+                continue;
+            }
+            let shown = files::shown(&path, &self.rules.workspace);
+            if is_picture(&path) {
+                passed_over += 1;
+                continue;
+            }
+            let room = self.folder_room.min(self.room);
+            // Once something did not fit, nothing behind it is read: what is left out is one piece.
+            if !left.is_empty() {
+                left.push(shown);
+                continue;
+            }
+            match load(&path, &shown, None, u64::MAX) {
+                Ok(loaded) if estimate(&loaded.block.content) > room => left.push(shown),
+                Ok(loaded) if loaded.hash.is_none() && !self.rules.style.is_silent() => passed_over += 1,
+                Ok(loaded) => {
+                    let before = self.room;
+                    self.seen.insert((path.clone(), None));
+                    self.add(&path, loaded);
+                    self.folder_room = self.folder_room.saturating_sub(before - self.room);
+                    shown_files += 1;
+                }
+                Err(_) => passed_over += 1,
+            }
+        }
+        if self.rules.style.is_silent() && left.is_empty() {
+            return;
+        }
+        if !left.is_empty() {
+            let files = shown_files + left.len();
+            self.remarks.push(format!(
+                "@{name} has {files}{more} files, more than there is room for: the first {shown_files} are shown above. Read \
+                 what else you need of these:\n{}",
+                reference::tree(&left)
+            ));
+            let notice = format!("@{name}: {shown_files} of {files}{more} files fit, the rest is listed");
+            self.items.push(item(None, None, 0, Some(notice)));
+        } else if shown_files == 0 {
+            self.remark(&format!("@{name}: there is no text file in it"), None);
+        }
+        if passed_over > 0 && !self.rules.style.is_silent() {
+            self.remarks.push(format!("@{name}: {passed_over} files that are not text were left out"));
+        }
+    }
+
+    /// A picture that was named.
+    fn picture(&mut self, path: &Path, shown: &str) {
+        if self.rules.style.is_silent() && self.rules.images != Some(true) {
+            return;
+        }
+        let refused = match self.rules.images {
+            Some(true) if self.images.len() == REFERENCE_IMAGES => {
+                Some(format!("a message takes {REFERENCE_IMAGES} pictures"))
+            }
+            Some(true) => None,
+            Some(false) => Some("the model does not look at pictures".to_owned()),
+            None => Some("whether the model looks at pictures is not known".to_owned()),
+        };
+        let attached = refused.map_or_else(|| attach(path), Err);
+        match attached {
+            Ok((part, bytes)) => {
+                self.images.push(part);
+                self.items.push(item(Some(path), None, Family::estimate_image(), None));
+                if !self.rules.style.is_silent() {
+                    self.remarks.push(format!("@{shown} is attached ({bytes} bytes)"));
+                }
+            }
+            Err(why) => self.remark(&format!("@{shown} was not attached: {why}"), Some(path)),
+        }
+    }
+
+    fn add(&mut self, path: &Path, loaded: Loaded) {
+        let Loaded { block, hash, notice } = loaded;
+        let tokens = self.rules.family.estimate(&block.content);
+        self.room = self.room.saturating_sub(tokens);
+        self.items.push(item(Some(path), hash.filter(|_| block.is_whole), tokens, notice));
+        self.blocks.push(block);
+    }
+
+    /// Something that model and person are both told, where that is the style.
+    fn remark(&mut self, what: &str, path: Option<&Path>) {
+        if self.rules.style.is_silent() {
+            return;
+        }
+        self.remarks.push(what.to_owned());
+        self.items.push(item(path, None, 0, Some(what.to_owned())));
+    }
+
+    fn done(self) -> Resolved {
+        let mut parts: Vec<Part> = reference::files(&self.blocks).map(|text| Part::Note { text }).into_iter().collect();
+        if !self.remarks.is_empty() {
+            parts.push(Part::Note { text: format!("[{}]", self.remarks.join("\n")) });
+        }
+        parts.extend(self.images);
+        Resolved { parts, items: self.items }
+    }
+}
+
+/// A file that was read.
+struct Loaded {
+    block: Block,
+    /// Of the whole file, if it is text.
+    hash: Option<String>,
+    notice: Option<String>,
+}
+
+fn load(path: &Path, shown: &str, lines: Option<reference::LineRange>, room: u64) -> Result<Loaded, String> {
+    let most = usize::try_from(REFERENCE_FILE_BYTES).unwrap_or(usize::MAX);
+    let size = path.metadata().map_err(|error| files::why(&error))?.len();
+    let unread = |size: u64| {
+        let block = reference::unread(shown, size);
+        let notice = Some(format!("@{shown}: {}", block.metadata));
+        Loaded { block, hash: None, notice }
+    };
+    if size > REFERENCE_FILE_BYTES {
+        return Ok(unread(size));
+    }
+    let file = files::read(path, most).map_err(|error| files::why(&error))?;
+    if is_binary(&file.bytes) || file.is_binary() {
+        return Ok(unread(file.size));
+    }
+    let text = file.text();
+    let block = reference::content(shown, &text, lines, room);
+    let hidden = block.content.chars().filter(|char| piton_core::hidden::is_hidden(*char)).count();
+    let notice = match hidden {
+        0 if block.metadata.starts_with("Showing") => Some(format!("@{shown}: {}", block.metadata)),
+        0 => None,
+        _ => Some(format!("@{shown} holds {hidden} hidden characters")),
+    };
+    Ok(Loaded { hash: Some(hash_of(&file.bytes)), block, notice })
+}
+
+/// A picture as a part of a message, and its size in bytes.
+fn attach(path: &Path) -> Result<(Part, u64), String> {
+    let most = usize::try_from(IMAGE_BYTES).unwrap_or(usize::MAX);
+    let file = files::read(path, most).map_err(|error| files::why(&error))?;
+    if !file.is_whole() {
+        return Err(format!("it has {} bytes, {IMAGE_BYTES} are taken", file.size));
+    }
+    let media_type = image_type(&file.bytes).ok_or("it is no PNG, JPEG, GIF or WebP picture")?;
+    let data = BASE64_STANDARD.encode(&file.bytes);
+    Ok((Part::Image { media_type: media_type.to_owned(), data }, file.size))
+}
+
+fn item(path: Option<&Path>, hash: Option<String>, tokens: u64, notice: Option<String>) -> Given {
+    let path = path.map(|path| path.to_string_lossy().into_owned());
+    Given { kind: GivenKind::Reference, path, hash, tokens, notice }
+}
+
+/// Every file below a folder that is neither ignored nor made, by name; links are named, not followed.
+fn below(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let mut walk = WalkBuilder::new(folder);
+    walk.hidden(false).require_git(false).git_global(false).follow_links(false);
+    walk.sort_by_file_name(std::cmp::Ord::cmp);
+    walk.filter_entry(|entry| {
+        let name = entry.file_name().to_string_lossy();
+        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+        entry.depth() == 0 || !is_folder || !(name.starts_with('.') || MADE.contains(&name.as_ref()))
+    });
+    let walk: Walk = walk.build();
+    let files = walk.flatten().filter(|entry| entry.file_type().is_some_and(|kind| !kind.is_dir()));
+    files.map(ignore::DirEntry::into_path).take(MOST_FILES)
+}
+
+fn is_picture(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| PICTURES.iter().any(|picture| ending.eq_ignore_ascii_case(picture)))
+}
+
+/// What is said of a path that leads elsewhere. Words may begin with `/`, too; a path begins with a folder that is there.
+fn outside(path: &Path) -> Option<String> {
+    let first: PathBuf = files::plain(path).components().take(2).collect();
+    first.exists().then(|| "it lies outside the workspace and was not read".to_owned())
+}
+
+#[cfg(test)]
+mod tests;

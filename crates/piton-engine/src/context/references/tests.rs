@@ -1,0 +1,185 @@
+//! References, in folders made for it.
+
+use super::{References, Resolved};
+use piton_core::message::Part;
+use piton_core::reference::Style;
+use piton_core::tokens::Family;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+struct Place {
+    _folder: TempDir,
+    root: PathBuf,
+    references: References,
+}
+
+impl Place {
+    fn with(files: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().canonicalize().expect("a path").join("w");
+        fs::create_dir(&root).expect("a folder");
+        let references = References {
+            workspace: root.clone(),
+            style: Style::Piton,
+            window_tokens: None,
+            images: Some(true),
+            family: Family::OpenAi,
+        };
+        let place = Self { _folder: folder, root, references };
+        files.iter().for_each(|(path, text)| place.write(path, text.as_bytes()));
+        place
+    }
+
+    fn write(&self, path: &str, bytes: &[u8]) {
+        let path = self.root.join(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, bytes).expect("a file");
+    }
+
+    fn resolve(&self, text: &str) -> Resolved {
+        self.references.resolve(&[Part::text(text)])
+    }
+
+    /// The paths that were shown with how much of each, then what the model is told besides.
+    fn told(&self, text: &str) -> Vec<String> {
+        let between = |text: &str, from: &str, to: &str| {
+            text.split(from).skip(1).filter_map(|rest| Some(rest.split_once(to)?.0.to_owned())).collect::<Vec<_>>()
+        };
+        let mut told = Vec::new();
+        for part in self.resolve(text).parts {
+            match part {
+                Part::Note { text } if text.starts_with("<files>") => {
+                    let paths = between(&text, "<path>", "</path>");
+                    let amounts = between(&text, "<metadata>", "</metadata>");
+                    told.extend(paths.iter().zip(amounts).map(|(path, amount)| format!("{path}: {amount}")));
+                }
+                Part::Note { text } => told.push(text),
+                Part::Image { media_type, .. } => told.push(media_type),
+                other => panic!("{other:?}"),
+            }
+        }
+        told
+    }
+}
+
+#[test]
+fn files_folders_ranges_and_patterns() {
+    let place = Place::with(&[
+        ("src/a.rs", "1\n2\n3"),
+        ("src/deep/b.rs", "b"),
+        ("src/deep/c.md", "c"),
+        ("two words.md", "w"),
+        (".gitignore", "*.log\n"),
+        ("src/x.log", "ignored"),
+    ]);
+    let whole = |path: &str, lines: u32| format!("{path}: Complete file ({lines} lines)");
+    assert_eq!(
+        place.told("compare @src/a.rs, @\"two words.md\" and (@src/deep/b.rs)."),
+        [whole("src/a.rs", 3), whole("two words.md", 1), whole("src/deep/b.rs", 1)]
+    );
+    assert_eq!(
+        place.told("@src @src/a.rs"),
+        [whole("src/a.rs", 3), whole("src/deep/b.rs", 1), whole("src/deep/c.md", 1)]
+    );
+    assert_eq!(place.told("@src/**/*.rs"), [whole("src/a.rs", 3), whole("src/deep/b.rs", 1)]);
+    assert_eq!(place.told("@src/a.rs:2-3!"), ["src/a.rs: Lines 2-3 of 3 total lines"]);
+    let absolute = format!("@{}", place.root.join("src/a.rs").display());
+    assert_eq!(place.told(&absolute), [whole("src/a.rs", 3)]);
+    let read = place.resolve("@src/a.rs @src/deep/b.rs:1");
+    assert!(read.items[0].hash.is_some() && read.items[1].hash.is_none(), "what was seen in part is not known");
+}
+
+#[test]
+fn words_stay_words_and_a_path_that_is_wrong_is_said_to_be() {
+    let place = Place::with(&[("src/a.rs", "a")]);
+    let words = "ask @someone, me@host.org, npm i @types/node @angular/core, @Override @media @ @/components/Button @~";
+    assert_eq!(place.resolve(words), Resolved::default());
+    let missing = place.resolve("see @src/b.rs and @notes.md");
+    let notices: Vec<String> = missing.items.iter().filter_map(|item| item.notice.clone()).collect();
+    let why = "there is no such file or folder in the workspace";
+    assert_eq!(notices, [format!("@src/b.rs: {why}"), format!("@notes.md: {why}")]);
+    assert_eq!(missing.parts, [Part::Note { text: format!("[{}]", notices.join("\n")) }]);
+    let piped = [Part::text("look"), Part::text("<stdin>@src/a.rs</stdin>")];
+    assert_eq!(place.references.resolve(&piped), Resolved::default(), "only what the person wrote");
+}
+
+#[test]
+fn nothing_outside_the_workspace_is_read() {
+    let place = Place::with(&[("in.txt", "in")]);
+    fs::write(place.root.join("../secret.txt"), "key").expect("a file");
+    symlink("../secret.txt", place.root.join("link.txt")).expect("a link");
+    symlink("..", place.root.join("up")).expect("a link");
+    let told = place.told("@../secret.txt @/etc/passwd @link.txt @up/secret.txt @up").concat();
+    assert!(!told.contains("key") && !told.contains("root:") && !told.contains("<path>"), "{told}");
+    assert_eq!(told.matches("lies outside the workspace and was not read").count(), 2, "{told}");
+    assert_eq!(told.matches("it leads out of the workspace and was not read").count(), 3, "{told}");
+    assert_eq!(
+        place.told("@."),
+        ["in.txt: Complete file (1 lines)"],
+        "links that lead out are passed over in a folder"
+    );
+}
+
+#[test]
+fn what_cannot_be_read_is_said() {
+    let place = Place::with(&[("x.txt", "x"), ("d/one.txt", "1")]);
+    place.write("bin", b"\x7fELF\0\0");
+    place.write("d/two.bin", b"a\0b");
+    let huge = fs::File::create(place.root.join("huge.txt")).expect("a file");
+    huge.set_len(11 << 20).expect("a size");
+    symlink("b", place.root.join("a")).expect("a link");
+    symlink("a", place.root.join("b")).expect("a link");
+    symlink(".", place.root.join("d/again")).expect("a link");
+    assert_eq!(
+        place.told("@bin @huge.txt"),
+        ["bin: Binary file: 6 bytes (skipped)", "huge.txt: File size: 11MB (skipped)"]
+    );
+    assert_eq!(place.told("@a"), ["[@a: its symbolic links lead in a circle]"]);
+    assert_eq!(
+        place.told("@d"),
+        ["d/one.txt: Complete file (1 lines)", "[@d: 1 files that are not text were left out]"]
+    );
+    fs::set_permissions(place.root.join("x.txt"), fs::Permissions::from_mode(0o000)).expect("set");
+    // Whoever runs this as root may read everything.
+    if fs::File::open(place.root.join("x.txt")).is_err() {
+        assert_eq!(place.told("@x.txt"), ["[@x.txt: it may not be read (permission denied)]"]);
+    }
+    rustix::fs::mknodat(rustix::fs::CWD, place.root.join("pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0)
+        .expect("a pipe");
+    assert_eq!(place.told("@pipe"), ["[@pipe: it is not a regular file]"]);
+}
+
+#[test]
+fn a_folder_that_is_too_large_is_cut_and_the_rest_is_listed() {
+    let mut place = Place::with(&[]);
+    for number in 0..60 {
+        place.write(
+            &format!("d/{number:02}.txt"),
+            "one two three four five six seven eight nine ten\n".repeat(10).as_bytes(),
+        );
+    }
+    place.references.window_tokens = Some(8_000);
+    let told = place.told("@d @d/59.txt");
+    let shown = told.iter().filter(|line| line.ends_with("Complete file (11 lines)")).count();
+    assert!((10..25).contains(&shown), "{shown} of 60 files fit into a quarter of 8,000 tokens");
+    assert!(told[shown - 1].starts_with("d/59.txt"), "what is named on its own still has room");
+    let rest = told.last().expect("a remark");
+    assert!(rest.starts_with("[@d has 60 files, more than there is room for:") && rest.contains("d/58.txt"), "{rest}");
+    let notice = place.resolve("@d").items.into_iter().find_map(|item| item.notice).expect("a notice");
+    assert!(notice.ends_with("of 60 files fit, the rest is listed"), "{notice}");
+}
+
+#[test]
+fn pictures_are_attached_where_the_model_looks_at_them() {
+    let mut place = Place::with(&[("not.png", "x"), ("a.txt", "a")]);
+    place.write("p.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\xe0");
+    assert_eq!(place.told("@p.png"), ["[@p.png is attached (24 bytes)]", "image/png"]);
+    assert_eq!(place.told("@not.png"), ["[@not.png was not attached: it is no PNG, JPEG, GIF or WebP picture]"]);
+    assert_eq!(place.told("@."), ["a.txt: Complete file (1 lines)", "[@.: 2 files that are not text were left out]"]);
+    place.references.images = Some(false);
+    assert_eq!(place.told("@p.png"), ["[@p.png was not attached: the model does not look at pictures]"]);
+    place.references.images = None;
+    assert!(place.told("@p.png")[0].contains("is not known"));
+}
