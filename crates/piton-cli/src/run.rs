@@ -2,6 +2,7 @@
 
 use crate::ask::Questions;
 use crate::cli::{Format, InputFormat, RunArgs};
+use crate::command;
 use crate::cost;
 use crate::follow::{self, Joined};
 use crate::report;
@@ -66,7 +67,13 @@ pub(crate) struct Stops {
 /// Runs one turn and returns the exit code.
 pub(crate) async fn run(args: RunArgs, around: Surroundings) -> anyhow::Result<u8> {
     let workspace = around.workspace(args.cwd.as_deref())?;
-    let mut prompt = prompt(&args, &around)?;
+    let mut prompt = match &args.command {
+        Some(name) => {
+            let words = args.prompt.as_deref().unwrap_or_default();
+            Some(Task::new(command::prompt(name, words, &workspace)?))
+        }
+        None => prompt(&args, &around)?,
+    };
     let collector = Collector::of(&around)?;
     let engine = Engine::open(&around.data_dir);
     let resumed = resumed_id(&args, &engine, &workspace, &around)?;
@@ -349,7 +356,16 @@ impl Stops {
 /// The report of a turn that did not begin, since a hook refused what was said.
 pub(crate) fn refused(error: &EngineError) -> TurnReport {
     let (end, detail) = (TurnEnd::HookStopped, Some(error.to_string()));
-    TurnReport { turn: 0, end, detail, spent: Spent::default(), text: String::new(), checks: vec![], structured: None }
+    TurnReport {
+        turn: 0,
+        end,
+        detail,
+        spent: Spent::default(),
+        text: String::new(),
+        result: String::new(),
+        checks: vec![],
+        structured: None,
+    }
 }
 
 /// The last words, in the form asked for.
@@ -373,6 +389,7 @@ pub(crate) fn finish(shown: &mut Shown, report: &TurnReport, session: &str, code
                 "detail": report.detail,
                 "exit_code": code,
                 "text": report.text,
+                "result": report.result,
                 "spent": report.spent,
             });
             if !report.checks.is_empty() {

@@ -28,7 +28,7 @@
 
 mod work;
 
-pub use self::work::CONTINUE_NOTE;
+pub use self::work::{CONTINUE_NOTE, UNKNOWN_NOTE};
 
 use self::work::{After, AfterCompaction, Ending, TurnWork, Work, canceled, has_substance, short};
 use crate::batch::Batch;
@@ -40,7 +40,7 @@ use crate::event::{
 };
 use crate::hook::{HookPoint, HookRun};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
-use crate::limits::Policy;
+use crate::limits::{OnEmpty, Policy};
 use crate::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
 use crate::model::{ModelError, ModelErrorKind, Reply};
 use crate::permission::Action;
@@ -430,7 +430,8 @@ impl Session {
     ) -> Event {
         let step = self.work.steps;
         let ends_well = matches!(reply.finish, FinishReason::Stop | FinishReason::Other | FinishReason::ToolCalls);
-        if ends_well && !has_substance(&reply.parts) {
+        let may_be_empty = self.work.turn.policy.on_empty == OnEmpty::Accept;
+        if ends_well && !may_be_empty && !has_substance(&reply.parts) {
             let error = ModelError::new(ModelErrorKind::EmptyReply, "the model sent an empty answer");
             let mut event = self.failed(attempt, error, reply.usage, Vec::new(), now_ms, dice);
             if let Event::ModelFailed { cost_micros: cost, .. } = &mut event {

@@ -17,6 +17,7 @@ use piton_core::limits::Policy;
 use piton_core::message::{Message, Part, Role};
 use piton_core::turn;
 use piton_models::model::Model;
+use piton_models::text_tools::Mode;
 use piton_tools::ledger::FileLedger;
 use piton_tools::runner::RunnerCommand;
 use piton_tools::snapshot::{self, SnapshotError, Snapshots};
@@ -122,6 +123,9 @@ pub struct TurnReport {
     /// The answer as a schema wanted it, where one was given and it fits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Box<serde_json::Value>>,
+    /// What the loop of the preset returns: those words, or the sentence that stands for them where the preset has one.
+    #[serde(default)]
+    pub result: String,
 }
 
 impl TurnReport {
@@ -132,7 +136,8 @@ impl TurnReport {
         let evidence = || session.evidence().iter().filter_map(|run| run.evidence.as_ref());
         let checks = evidence().filter_map(CheckRun::of).collect();
         let structured = evidence().find_map(|found| found.get(STRUCTURED)).cloned().map(Box::new);
-        Some(Self { turn: *turn, end: *end, detail: detail.clone(), spent: *spent, text, checks, structured })
+        let result = session.policy().words.result(*end, detail.as_deref(), &text);
+        Some(Self { turn: *turn, end: *end, detail: detail.clone(), spent: *spent, text, result, checks, structured })
     }
 }
 
@@ -182,6 +187,16 @@ impl Settings {
             environment_note: None,
             instructions: None,
         }
+    }
+
+    /// The same by the rules of a preset, with the model asked the way that it wants. `None`: there is no such preset.
+    pub fn by_preset(name: &str, model: Arc<dyn Model>) -> Option<Self> {
+        let policy = Policy::preset(name)?;
+        let model = match Mode::of_policy(&policy) {
+            Some(mode) => mode.around(model, "", None),
+            None => model,
+        };
+        Some(Self { policy, ..Self::new(model) })
     }
 
     pub(crate) fn fallback_names(&self) -> Vec<String> {
@@ -470,7 +485,7 @@ pub(crate) fn last_words(session: &turn::Session) -> String {
     let messages: Vec<&Arc<Message>> = session.transcript().collect();
     let mut backwards = messages.iter().rev().skip_while(|message| message.role == Role::Tool).peekable();
     let goes_on = |message: &Message| {
-        message.parts.iter().any(|part| matches!(part, Part::Note { text } if text.contains(turn::CONTINUE_NOTE)))
+        message.parts.iter().any(|part| matches!(part, Part::Note { text } if [turn::CONTINUE_NOTE, turn::UNKNOWN_NOTE].iter().any(|note| text.contains(note))))
     };
     let mut text = String::new();
     while let Some(reply) = backwards.next_if(|message| message.role == Role::Assistant) {

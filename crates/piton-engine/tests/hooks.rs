@@ -540,7 +540,7 @@ async fn a_tool_that_a_hook_takes_away_is_neither_offered_nor_run() {
     session.prompt("go").await.unwrap();
     session.clone().close().await;
     assert!(model.asked().iter().all(|request| request.tools.iter().all(|tool| tool.name != "bash")));
-    assert!(folded(&session).iter().any(|line| line.starts_with("result: There is no tool `bash`")));
+    assert!(folded(&session).iter().any(|line| line.starts_with("result: Tool bash not found")));
 }
 
 #[tokio::test]

@@ -18,6 +18,7 @@ mod follow;
 mod hooks;
 mod money;
 mod options;
+mod presets;
 mod robustness;
 mod sessions;
 mod run;
