@@ -115,6 +115,15 @@ pub(crate) struct RunArgs {
     /// Stop after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_time: Option<u64>,
+    /// The turn may not end before this command passes; its output goes back to the model, 3 times (may be repeated)
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) check: Vec<String>,
+    /// The answer must be JSON that this JSON Schema accepts; the model may repair it twice
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output_schema: Option<PathBuf>,
+    /// Let the hooks run that come with this folder, as they are now, and remember that (docs/hooks.md)
+    #[arg(long)]
+    pub(crate) trust_hooks: bool,
     /// Go on with the newest session of this folder; if another piton runs it, speak in it there
     #[arg(short, long, conflicts_with = "resume")]
     pub(crate) r#continue: bool,
@@ -124,6 +133,9 @@ pub(crate) struct RunArgs {
     /// What to print
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
+    /// What is on standard input: `stream-json` is one JSON object per line, to steer while it works
+    #[arg(long, value_enum, default_value_t = InputFormat::Text)]
+    pub(crate) input_format: InputFormat,
     /// Also record the model's replies as a cassette, to be replayed with `--model recorded/FILE`
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
@@ -153,6 +165,15 @@ pub(crate) enum Format {
     /// One JSON object at the end
     Json,
     /// One JSON object per event, as it happens
+    StreamJson,
+}
+
+/// What `piton run` reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InputFormat {
+    /// The task, or context for it
+    Text,
+    /// One JSON object per line: prompts, answers, cancels, while the session goes on
     StreamJson,
 }
 
@@ -263,6 +284,16 @@ pub(crate) enum SessionCommand {
     },
     /// Stop what a session is doing, whichever piton runs it
     Cancel {
+        /// The session's id, or the beginning of one
+        id: String,
+    },
+    /// Hold a session that is being run: it finishes the call that runs and starts nothing new
+    Pause {
+        /// The session's id, or the beginning of one
+        id: String,
+    },
+    /// Let a session go on that was paused
+    Continue {
         /// The session's id, or the beginning of one
         id: String,
     },

@@ -156,6 +156,32 @@ pub(crate) async fn cancel(engine: &Engine, id: &SessionId) -> anyhow::Result<u8
     Ok(0)
 }
 
+/// `piton session pause` and `continue`.
+pub(crate) async fn pause(engine: &Engine, id: &SessionId, paused: bool) -> anyhow::Result<u8> {
+    let Some(mut writer) = Connection::open(&engine.session_dir(id)).await? else {
+        let what = if paused { "pause" } else { "go on with here" };
+        view::write_stderr(&format!("nothing to {what}: nobody runs {id}\n"));
+        return Ok(0);
+    };
+    // A writer that is gone is noticed below.
+    drop(writer.ask(&if paused { Request::Pause {} } else { Request::Continue {} }).await);
+    while let Some(told) = writer.next().await {
+        match told {
+            Told::Reply(Reply::Noted {}) => {
+                let (word, next) = match paused {
+                    true => ("paused", format!("; go on with piton session continue {id}")),
+                    false => ("going on", String::new()),
+                };
+                view::write_stdout(&format!("{word}: {id}{next}\n"));
+                return Ok(0);
+            }
+            Told::Reply(Reply::Refused { error }) => bail!(error),
+            Told::Reply(_) | Told::Published(_) => {}
+        }
+    }
+    bail!("the process that ran {id} has left")
+}
+
 /// The records before this position.
 fn before(dir: &SessionDir, from: u64) -> anyhow::Result<Vec<Record>> {
     let count = usize::try_from(from - 1).unwrap_or(usize::MAX);

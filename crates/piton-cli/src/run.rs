@@ -1,7 +1,7 @@
 //! `piton run`: one prompt, one turn, watched.
 
 use crate::ask::Questions;
-use crate::cli::{Format, RunArgs};
+use crate::cli::{Format, InputFormat, RunArgs};
 use crate::command;
 use crate::compact;
 use crate::cost;
@@ -9,11 +9,12 @@ use crate::follow::{self, Joined};
 use crate::report;
 use crate::sessions;
 use crate::setup;
+use crate::steer;
 use crate::surroundings::Surroundings;
 use crate::trace::Collector;
 use crate::view::{self, TextView};
 use anyhow::{Context, bail};
-use piton_core::event::{Delivery, Event, TurnEnd};
+use piton_core::event::{Delivery, Event, Spent, TurnEnd};
 use piton_core::ids::SessionId;
 use piton_core::message::Part;
 use piton_engine::bus::{Published, Subscription};
@@ -108,6 +109,9 @@ pub(crate) async fn run(args: RunArgs, around: Surroundings) -> anyhow::Result<u
             opened => opened?,
         };
         let at_rest = session.resumed() == Resumed::AtRest;
+        if args.input_format == InputFormat::StreamJson {
+            return steer::steer(session, prompt.map(|task| task.said), shown, &args).await;
+        }
         // Of a new place the model hears with the next message.
         let prompt = prompt.or_else(|| (at_rest || is_moved).then(|| Task::new("Go on.")));
         let (id, dir, from) = (session.id().clone(), session.dir().clone(), session.opened_at());
@@ -171,6 +175,10 @@ async fn turn(
             session.close().await;
             return Err(error);
         }
+    };
+    let result = match result {
+        Err(error @ EngineError::PromptRefused { .. }) => Ok(refused(&error)),
+        result => result,
     };
     let (id, dir, from) = (session.id().to_string(), session.dir().clone(), session.opened_at());
     let exit_code = |report: &TurnReport| match stopped_by_term {
@@ -349,6 +357,21 @@ impl Stops {
     }
 }
 
+/// The report of a turn that did not begin, since a hook refused what was said.
+pub(crate) fn refused(error: &EngineError) -> TurnReport {
+    let (end, detail) = (TurnEnd::HookStopped, Some(error.to_string()));
+    TurnReport {
+        turn: 0,
+        end,
+        detail,
+        spent: Spent::default(),
+        text: String::new(),
+        result: String::new(),
+        checks: vec![],
+        structured: None,
+    }
+}
+
 /// The last words, in the form asked for.
 pub(crate) fn finish(shown: &mut Shown, report: &TurnReport, session: &str, code: u8, args: &RunArgs) {
     match shown {
@@ -362,7 +385,7 @@ pub(crate) fn finish(shown: &mut Shown, report: &TurnReport, session: &str, code
             }
         }
         Shown::Json | Shown::StreamJson => {
-            let result = json!({
+            let mut result = json!({
                 "type": "result",
                 "session": session,
                 "turn": report.turn,
@@ -373,6 +396,12 @@ pub(crate) fn finish(shown: &mut Shown, report: &TurnReport, session: &str, code
                 "result": report.result,
                 "spent": report.spent,
             });
+            if !report.checks.is_empty() {
+                result["checks"] = json!(report.checks);
+            }
+            if let Some(structured) = &report.structured {
+                result["structured"] = (**structured).clone();
+            }
             view::write_stdout(&format!("{result}\n"));
         }
     }
@@ -380,6 +409,13 @@ pub(crate) fn finish(shown: &mut Shown, report: &TurnReport, session: &str, code
 
 /// The task: what was said, what was piped in, or both.
 fn prompt(args: &RunArgs, around: &Surroundings) -> anyhow::Result<Option<Task>> {
+    if args.input_format == InputFormat::StreamJson {
+        anyhow::ensure!(
+            args.prompt.as_deref() != Some("-"),
+            "with --input-format stream-json prompts come as JSON lines"
+        );
+        return Ok(args.prompt.clone().filter(|prompt| !prompt.trim().is_empty()).map(Task::new));
+    }
     let said = args.prompt.as_deref().filter(|prompt| *prompt != "-");
     let wants_stdin = args.prompt.as_deref() == Some("-");
     let piped = match (wants_stdin, around.stdin_is_terminal, said) {
@@ -430,6 +466,9 @@ fn args_resume(args: &RunArgs) -> bool {
 
 /// Whether a person sits there who can be asked.
 fn is_attended(args: &RunArgs, around: &Surroundings) -> bool {
+    if args.input_format == InputFormat::StreamJson {
+        return true;
+    }
     let terminal = around.stdin_is_terminal && around.stderr_is_terminal;
     terminal && args.format == Format::Text && args.prompt.as_deref() != Some("-")
 }

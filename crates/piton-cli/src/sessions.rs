@@ -33,6 +33,8 @@ pub(crate) async fn session(command: SessionCommand, around: &Surroundings) -> a
         SessionCommand::Follow { id, from, format } => {
             return follow::follow(&engine, &find(&id)?, from, format, around).await;
         }
+        SessionCommand::Pause { id } => return follow::pause(&engine, &find(&id)?, true).await,
+        SessionCommand::Continue { id } => return follow::pause(&engine, &find(&id)?, false).await,
         SessionCommand::Cancel { id } => return follow::cancel(&engine, &find(&id)?).await,
         SessionCommand::Cost { id, json } => cost::cost(&engine, &find(&id)?, json)?,
         SessionCommand::Compact(args) => return compact::compact(args, around).await,

@@ -2,6 +2,7 @@
 
 use crate::cli::RunArgs;
 use crate::config;
+use crate::hooks;
 use crate::keys;
 use crate::surroundings::Surroundings;
 use crate::view;
@@ -29,6 +30,7 @@ use std::sync::Arc;
 /// Whether the tools, providers and models of a configuration exist, as far as that can be known here.
 pub(crate) fn known_names(config: &Config) -> anyhow::Result<()> {
     config.permission.keys().try_for_each(|tool| known_tool(tool))?;
+    config.hooks.read(true)?;
     for (name, server) in &config.providers {
         known_provider(name, &format!("[providers.{name}]"), server, config)?;
     }
@@ -65,6 +67,8 @@ pub(crate) async fn settings(
     workspace: &Path,
 ) -> anyhow::Result<Settings> {
     let config = config::of_workspace(around, workspace)?;
+    // Before anybody is asked anything.
+    hooks::schema(args)?;
     let said = args.model.as_deref().or(had).or(config.model.as_deref());
     let mut policy = policy(args, &config)?;
     let by_preset = text_tools::Mode::of_policy(&policy);
@@ -116,6 +120,7 @@ pub(crate) async fn settings(
         }
     }
     settings.env = Arc::new(env);
+    settings.hooks = hooks::hooks(args, &config, &settings.env, around, workspace)?;
     settings.instructions = instructions(args.no_instructions, &config, around);
     Ok(settings)
 }

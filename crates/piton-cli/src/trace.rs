@@ -12,6 +12,7 @@ use jiff::tz::TimeZone;
 use percent_encoding::percent_decode_str;
 use piton_core::cache::SegmentKind;
 use piton_core::event::{Canceller, Decision, StepKind};
+use piton_core::hook::{HookEnd, HookRun};
 use piton_core::ids::{Seq, SessionId, TimeMs};
 use piton_core::limits::dollars;
 use piton_core::trace::{self, AskResult, Asked, CallTrace, Input, Next, StepTrace};
@@ -146,8 +147,26 @@ fn words(step: &StepTrace) -> String {
     for call in &step.calls {
         line("tool", &called(call));
     }
+    for run in &step.hooks {
+        line("hook", &hooked(run));
+    }
     line("then", &then(&step.next));
     text
+}
+
+/// A hook: who, where, how long, and what came of it.
+fn hooked(run: &HookRun) -> String {
+    let word = |value: serde_json::Value| value.as_str().unwrap_or_default().replace('_', " ");
+    let point = word(serde_json::to_value(run.point).unwrap_or_default());
+    let times = if run.times > 1 { format!(", {} times", run.times) } else { String::new() };
+    let end = if run.end == HookEnd::Ok {
+        String::new()
+    } else {
+        format!(", {}", word(serde_json::to_value(run.end).unwrap_or_default()))
+    };
+    let did = run.did.iter().chain(&run.detail).map(|did| format!(", {}", view::first_line(&view::clean(did))));
+    let did: String = did.collect();
+    format!("{} at {point} in {}{times}{end}{did}", view::clean(&run.hook), span(run.duration_ms))
 }
 
 fn sent(input: &Input, asked: Option<&Asked>) -> String {

@@ -8,12 +8,14 @@ use crate::report;
 use anstyle::{AnsiColor, Style};
 use piton_core::call::{Outcome, Status};
 use piton_core::event::{Event, Record, Subject};
+use piton_core::hook::{HookEnd, HookRun};
 use piton_core::ids::CallId;
 use piton_core::message::{Part, ToolCall};
 use piton_core::model::Delta;
 use piton_engine::bus::{Live, Published};
 use piton_engine::engine::TurnReport;
 use piton_engine::export::story;
+use piton_engine::hooks::CheckRun;
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -212,6 +214,10 @@ impl TextView {
             Live::ModelSilent { silent_ms, .. } => {
                 self.aside(&format!("{YELLOW}the model has been silent for {} s{YELLOW:#}", silent_ms / 1000));
             }
+            Live::Paused { paused: true } => {
+                self.aside(&format!("{YELLOW}paused: what runs is finished first{YELLOW:#}"));
+            }
+            Live::Paused { paused: false } => self.aside("going on"),
             // The run ends with this error, and says so.
             Live::Broken { .. } => self.waiting_for = None,
         }
@@ -258,6 +264,7 @@ impl TextView {
                 }
             }
             Event::CallSettled { call, outcome } => self.settled(call, outcome),
+            Event::HooksRan { runs, .. } => runs.iter().for_each(|run| self.hook_ran(run)),
             Event::CompactionStarted { .. } => self.wait_for("making room in the context".to_owned()),
             event @ (Event::ContextPruned { .. }
             | Event::CompactionFinished { .. }
@@ -342,6 +349,32 @@ impl TextView {
         let why = clean(why);
         self.aside(&format!("{YELLOW}{why}{lost}; retry {attempt} in {seconds:.1} s{YELLOW:#}"));
         self.wait_for("waiting to try again".to_owned());
+    }
+
+    /// A check with how it went, and of other hooks what went wrong, what they changed, and what they say.
+    fn hook_ran(&mut self, run: &HookRun) {
+        let name = clean(&run.hook);
+        let did = clean(&run.did.join(", "));
+        let detail = run.detail.as_deref().map(clean).unwrap_or_default();
+        let detail = first_line(&detail);
+        if let Some(check) = run.evidence.as_ref().and_then(CheckRun::of) {
+            let (mark, style) = if check.passed { ('✓', GREEN) } else { ('✗', RED) };
+            let seconds = check.duration_ms as f64 / 1000.0;
+            self.aside(&format!("{style}{mark}{style:#} {BOLD}{name}{BOLD:#} {detail} ({seconds:.1} s)"));
+            if !check.passed {
+                self.tail(&check.output);
+            }
+            return;
+        }
+        let (style, words) = match (run.end, did.is_empty(), detail.is_empty()) {
+            (HookEnd::Ok, true, true) => return,
+            (HookEnd::Ok, false, true) => (DIM, did),
+            (HookEnd::Ok, true, false) => (DIM, detail),
+            (HookEnd::Ok, false, false) => (DIM, format!("{did}: {detail}")),
+            (HookEnd::Failed, ..) => (YELLOW, format!("failed: {}", clean(run.detail.as_deref().unwrap_or_default()))),
+            (HookEnd::TimedOut | HookEnd::Panicked, ..) => (YELLOW, clean(run.detail.as_deref().unwrap_or_default())),
+        };
+        self.aside(&format!("{style}hook {name}: {words}{style:#}"));
     }
 
     /// What undo will not cover. The same is said once.

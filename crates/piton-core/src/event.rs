@@ -6,6 +6,7 @@
 use crate::budget::Bound;
 use crate::cache::Prompt;
 use crate::call::{Outcome, ToolClass};
+use crate::hook::{HookPoint, HookRun};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::limits::Policy;
 use crate::message::{Part, Usage};
@@ -225,6 +226,34 @@ pub enum Event {
         call: CallId,
         /// What came of it.
         outcome: Outcome,
+    },
+    /// Hooks were run. What they changed of a call stands in the call's own events, what they added to a prompt in the
+    /// prompt.
+    HooksRan {
+        /// The step under way, or the last one.
+        step: u32,
+        /// Where in the loop.
+        point: HookPoint,
+        /// Which call it was about, if one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<CallId>,
+        /// Each of them, in order.
+        runs: Vec<HookRun>,
+        /// What they tell the model.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        notes: Vec<String>,
+        /// The system prompt as they changed it, where that is another one than before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        system: Option<String>,
+        /// The names of the tools that they left on offer, where these are others than before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tools: Option<Vec<String>>,
+        /// At [`HookPoint::Stop`]: the hook that sends the model back to work.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sent_back: Option<String>,
+        /// Why the turn shall end.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stopped: Option<String>,
     },
     /// A step is over: the model has replied and every call is answered.
     StepFinished {
@@ -634,6 +663,7 @@ impl Event {
     pub fn since(&self) -> u32 {
         match self {
             Self::ContextGiven { .. }
+            | Self::HooksRan { .. }
             | Self::WindowLearned { .. }
             | Self::ContextPruned { .. }
             | Self::CompactionStarted { trigger: Trigger::Asked | Trigger::Edited, .. }
@@ -684,6 +714,7 @@ impl Event {
             Self::SnapshotTaken { .. } => "snapshot_taken",
             Self::CallStarted { .. } => "call_started",
             Self::CallSettled { .. } => "call_settled",
+            Self::HooksRan { .. } => "hooks_ran",
             Self::StepFinished { .. } => "step_finished",
             Self::CompactionStarted { .. } => "compaction_started",
             Self::WindowLearned { .. } => "window_learned",

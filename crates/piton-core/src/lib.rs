@@ -10,6 +10,7 @@ pub mod ids;
 pub mod message;
 pub mod call;
 pub mod model;
+pub mod hook;
 pub mod event;
 pub mod turn;
 pub mod branch;

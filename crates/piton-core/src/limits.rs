@@ -149,6 +149,9 @@ pub struct Policy {
     /// Whether the workspace is put down before each step that may change it, so that the turn can be undone.
     #[serde(default)]
     pub snapshots: bool,
+    /// Whether hooks are asked before a turn ends `completed`: they may send the model back to work.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stop_hooks: bool,
     /// By whose rules `@` references are found and shown.
     #[serde(default)]
     pub references: Style,
@@ -298,6 +301,7 @@ impl Policy {
             budget: Budget::default(),
             permission: Rules::default(),
             snapshots: false,
+            stop_hooks: false,
             references: Style::Piton,
         }
     }

@@ -58,8 +58,55 @@ impl Seen {
     }
 }
 
-/// Whether the newest calls are `repeats` identical ones in a row.
-pub fn is_stuck(rule: NoProgress, calls: &[Seen]) -> bool {
+/// How the newest calls go round in circles, if they do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Circle {
+    /// One call, again and again.
+    One,
+    /// Two calls by turns.
+    Two,
+}
+
+/// Whether the newest calls are `repeats` identical ones in a row, or as many identical pairs. Pairs count only where
+/// results are compared: to edit and test by turns is work, as long as something else comes of it.
+pub fn circle(rule: NoProgress, calls: &[Seen]) -> Option<Circle> {
     let repeats = rule.repeats as usize;
-    repeats > 0 && calls.len() >= repeats && calls[calls.len() - repeats..].windows(2).all(|pair| pair[0] == pair[1])
+    let repeats_after = |period: usize| {
+        let span = repeats * period;
+        calls.len() >= span && {
+            let newest = &calls[calls.len() - span..];
+            newest.iter().zip(&newest[period..]).all(|(one, later)| one == later)
+        }
+    };
+    match rule.compare {
+        _ if repeats == 0 => None,
+        _ if repeats_after(1) => Some(Circle::One),
+        Compare::InputAndResult if repeats > 1 && repeats_after(2) => Some(Circle::Two),
+        Compare::Input | Compare::InputAndResult => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn seen(calls: &[(&str, &str)], compare: Compare) -> Option<Circle> {
+        let seen = |(input, result): &(&str, &str)| {
+            Seen::new(compare, "bash", &CallInput::Json(json!({ "c": input })), Some(&Outcome::ok(*result)))
+        };
+        circle(NoProgress { repeats: 3, compare, then: Stuck::Ask }, &calls.iter().map(seen).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn one_call_or_two_by_turns_are_a_circle_unless_something_else_comes_of_them() {
+        let all = Compare::InputAndResult;
+        let (a, b) = (("a", "1"), ("b", "2"));
+        assert_eq!(seen(&[b, a, a, a], all), Some(Circle::One));
+        assert_eq!(seen(&[a, b, a, b, a, b], all), Some(Circle::Two));
+        assert_eq!(seen(&[b, a, b, a, b], all), None);
+        assert_eq!(seen(&[a, b, a, b, ("a", "other"), b], all), None);
+        assert_eq!(seen(&[a, b, a, b, a, b], Compare::Input), None);
+        assert_eq!(seen(&[a, ("a", "2"), ("a", "3")], Compare::Input), Some(Circle::One));
+    }
 }

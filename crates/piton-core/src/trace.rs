@@ -9,6 +9,7 @@
 use crate::cache::{CacheLedger, Reading, Segment};
 use crate::call::Status;
 use crate::event::{Canceller, Decision, Event, Record, StepKind, Subject, Trigger, TurnEnd};
+use crate::hook::{HookPoint, HookRun};
 use crate::ids::{CallId, Seq, TimeMs};
 use crate::message::{FinishReason, Part, Usage};
 use crate::model::ModelErrorKind;
@@ -39,6 +40,9 @@ pub struct StepTrace {
     pub snapshot_ms: Option<u64>,
     /// The calls of its reply, in order.
     pub calls: Vec<CallTrace>,
+    /// The hooks that ran, each with its point and its time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<HookRun>,
     /// What followed.
     pub next: Next,
 }
@@ -217,9 +221,11 @@ impl Tracer {
                     asked: Vec::new(),
                     snapshot_ms: None,
                     calls: Vec::new(),
+                    hooks: Vec::new(),
                     next: Next::Open,
                 });
             }
+            Event::HooksRan { point, runs, .. } => self.hooks_ran(*point, runs, at_ms),
             Event::BackoffPassed { .. } => self.backoff_passed(at_ms),
             Event::ContextPruned { .. } | Event::CompactionFinished { .. } | Event::CompactionFailed { .. } => {
                 self.asked_ms = at_ms;
@@ -262,6 +268,15 @@ impl Tracer {
         };
         let step = self.step.take()?;
         Some(StepTrace { next, ..step })
+    }
+
+    fn hooks_ran(&mut self, at: HookPoint, runs: &[HookRun], at_ms: TimeMs) {
+        if at == HookPoint::BeforeModel {
+            self.asked_ms = at_ms;
+        }
+        let Some(step) = &mut self.step else { return };
+        let told = runs.iter().map(|run| HookRun { point: run.point.or(Some(at)), evidence: None, ..run.clone() });
+        step.hooks.extend(told);
     }
 
     fn backoff_passed(&mut self, at_ms: TimeMs) {

@@ -17,6 +17,8 @@
 //!                      └── no ── AskingToGoOn ◄─┘
 //! ```
 //!
+//! Between `StepOver` and an `Ending` that completes the turn stands `Checking`, where hooks are asked whether it may
+//! end: they may lead back to `NextStep`.
 //! `Held` is `Idle` with messages waiting: after a turn that did not complete, they wait for the user's next word.
 //! `GivenUp` is where a failed call leads when the turn has another model to ask: that one is then called instead.
 //! A cancel or a deadline leads to `Ending` from everywhere, through `RunningTools` where tools must first stop.
@@ -29,6 +31,8 @@ mod work;
 
 use self::context::Context;
 pub use self::context::{Entry, Room};
+pub use self::work::{CONTINUE_NOTE, UNKNOWN_NOTE};
+
 use self::work::{After, AfterCompaction, Ending, TurnWork, Work, canceled, has_substance, short};
 use crate::batch::Batch;
 use crate::branch::Path;
@@ -37,6 +41,7 @@ use crate::call::{CallInput, Outcome, Status, ToolClass};
 use crate::event::{
     Delivery, Direction, Event, Moment, Origin, Record, Rewind, Spent, StepKind, Subject, Trigger, TurnEnd,
 };
+use crate::hook::{HookPoint, HookRun};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::limits::{OnEmpty, Policy};
 use crate::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
@@ -82,6 +87,8 @@ enum Phase {
     RoomNeeded(Trigger, AfterCompaction),
     /// Room is being made.
     Compacting(Trigger, AfterCompaction),
+    /// The model has said all it wanted, and hooks are asked whether the turn may end.
+    Checking,
     /// The turn is over but for the record of it.
     Ending(Ending),
 }
@@ -125,6 +132,11 @@ pub enum Job {
     StopTool(Arc<ToolCall>),
     /// Put the workspace down as it is. Ends in `SnapshotTaken`.
     Snapshot(Moment),
+    /// Ask the hooks whether the turn may end. Ends in `HooksRan`.
+    AskToEnd {
+        /// The session's step.
+        step: u32,
+    },
     /// Make room in the context. Ends in `CompactionFinished` or `CompactionFailed`.
     Compact(Trigger),
 }
@@ -142,6 +154,7 @@ impl Session {
             transcript: Vec::new(),
             heard: HashSet::new(),
             waiting: VecDeque::new(),
+            notes: Vec::new(),
             granted: Vec::new(),
             turns: 0,
             steps: 0,
@@ -211,6 +224,7 @@ impl Session {
             | Phase::BackingOff { .. }
             | Phase::GivenUp { .. }
             | Phase::AskingToGoOn(_)
+            | Phase::Checking
             | Phase::Compacting(..) => None,
         }
     }
@@ -226,6 +240,7 @@ impl Session {
             Phase::RunningTools(batch, _) => batch.wanted(),
             Phase::AskingToGoOn(call) => vec![Job::AskApproval(Subject::GoOn(call.clone()))],
             Phase::Compacting(trigger, _) => vec![Job::Compact(*trigger)],
+            Phase::Checking => vec![Job::AskToEnd { step }],
             Phase::Ending(_) if self.work.turn.unsealed => vec![Job::Snapshot(Moment::After)],
             Phase::Idle
             | Phase::Held
@@ -267,6 +282,7 @@ impl Session {
             Phase::AskingToGoOn(_) => "asking_to_go_on",
             Phase::RoomNeeded(..) => "room_needed",
             Phase::Compacting(..) => "compacting",
+            Phase::Checking => "checking",
             Phase::Ending(_) => "ending",
         }
     }
@@ -356,6 +372,16 @@ impl Session {
     /// What the turn under way, or the last one, has used. Its duration is filled in at its end.
     pub fn spent(&self) -> &Spent {
         &self.work.turn.spent
+    }
+
+    /// What the hooks found that were asked last, in the turn under way or the last one, whether it may end.
+    pub fn evidence(&self) -> &[HookRun] {
+        &self.work.turn.evidence
+    }
+
+    /// How often this hook has sent the model back to work in the turn under way, or the last one.
+    pub fn times_sent_back(&self, hook: &str) -> usize {
+        self.work.turn.sent_back.iter().filter(|by| *by == hook).count()
     }
 
     /// A rewind that was begun and has no end on record: it has to be done again before anything else.
@@ -543,6 +569,7 @@ impl Phase {
                 }
                 work.settle(batch.apply(event), after, record.seq)
             }
+            (phase, event @ Event::HooksRan { .. }) => phase.hooked(work, event, record.seq),
             (StepOver(after), Event::StepFinished { .. }) => work.after_step(after),
             (Stuck(call), Event::ApprovalAsked { subject: Subject::GoOn(_) }) => AskingToGoOn(call),
             (AskingToGoOn(_), Event::ApprovalGiven { subject: Subject::GoOn(_), decision }) => work.go_on(decision),
@@ -587,6 +614,7 @@ impl Phase {
             | Event::SnapshotTaken { .. }
             | Event::CallStarted { .. }
             | Event::CallSettled { .. }
+            | Event::HooksRan { .. }
             | Event::StepFinished { .. }
             | Event::CompactionStarted { .. }
             | Event::WindowLearned { .. }
@@ -602,6 +630,26 @@ impl Phase {
             | Event::RewindStarted { .. }
             | Event::CancelRequested { .. }
             | Event::DeadlinePassed {} => self,
+        }
+    }
+
+    /// Hooks have run: what they tell the model joins the transcript where nothing stands open in it, and they may end
+    /// the turn or, asked whether it may end, have it go on.
+    fn hooked(self, work: &mut Work, event: &mut Event, seq: Seq) -> Self {
+        let Event::HooksRan { point, runs, notes, sent_back, stopped, .. } = event else { return self };
+        work.notes.append(notes);
+        if let Self::CallingModel { .. } = self {
+            work.push_notes(seq);
+        }
+        if *point == HookPoint::Stop {
+            work.turn.evidence = std::mem::take(runs);
+        }
+        match (self, stopped) {
+            (phase, Some(reason)) => {
+                phase.stop(work, &self::Ending::new(TurnEnd::HookStopped, std::mem::take(reason)), seq)
+            }
+            (Self::Checking, None) if *point == HookPoint::Stop => work.checked(sent_back.take()),
+            (phase, None) => phase,
         }
     }
 
@@ -632,6 +680,7 @@ impl Phase {
             | Self::Stuck(_)
             | Self::AskingToGoOn(_)
             | Self::RoomNeeded(..)
+            | Self::Checking
             | Self::Compacting(..) => Self::Ending(ending.clone()),
             Self::StepOver(After::End(ending)) => Self::StepOver(After::End(ending)),
             Self::StepOver(_) => Self::StepOver(After::End(ending.clone())),

@@ -51,6 +51,11 @@ pub enum Live {
         /// The new piece, readable text.
         text: String,
     },
+    /// The session was paused, or goes on: what runs is finished, and nothing new is started meanwhile.
+    Paused {
+        /// Which of the two.
+        paused: bool,
+    },
     /// The session cannot go on: its journal cannot be written. What is recorded is safe.
     Broken {
         /// What went wrong and what was kept.

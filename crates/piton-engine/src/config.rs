@@ -4,6 +4,7 @@
 pub mod layers;
 pub mod trust;
 
+use crate::hooks::HookTable;
 use piton_core::compact;
 use piton_core::limits::{CallsTaken, DenialsCounted, OnEmpty, OnLength, OnUnknown, Policy, StepsCounted};
 use piton_core::permission::{Action, NotARule, Rule};
@@ -67,6 +68,15 @@ pub struct Config {
     /// Who names sessions.
     #[serde(default)]
     pub titles: Titles,
+    /// Commands that run at points of the loop, by event: the shape of Claude Code's `hooks`.
+    #[serde(default)]
+    pub hooks: HookTable,
+    /// What is taken over from Claude Code.
+    #[serde(default)]
+    pub claude: Claude,
+    /// What must pass before a turn ends.
+    #[serde(default)]
+    pub check: Checks,
     /// What the model is told besides the conversation.
     #[serde(default)]
     pub context: ContextTable,
@@ -187,6 +197,29 @@ pub struct Compaction {
     pub prune: Option<bool>,
     /// Who writes the summary, as `provider/name`. Without one, the session's own model.
     pub model: Option<String>,
+}
+
+/// The `[claude]` table.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Claude {
+    /// Whether the hooks of its settings run too: of `~/.claude/settings.json`, and of the repository's
+    /// `.claude/settings.json` where it is trusted.
+    #[serde(default)]
+    pub hooks: bool,
+}
+
+/// The `[check]` table.
+#[derive(Debug, Default, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Checks {
+    /// Commands for `sh`, each of which must pass.
+    #[serde(default)]
+    pub commands: Vec<String>,
+    /// Seconds that each may take; 600 where nothing is said.
+    pub timeout: Option<f64>,
+    /// How often each sends the model back to work in one turn; 3 where nothing is said.
+    pub rounds: Option<usize>,
 }
 
 /// The `[otel]` table. OpenTelemetry's own variables win over it.
@@ -353,6 +386,7 @@ impl Config {
         let Http { connect_timeout, stall_timeout, keep_alive_timeout, .. } = config.http;
         let numbers = [
             ("max_cost in [limits]", config.limits.max_cost),
+            ("timeout in [check]", config.check.timeout),
             ("connect_timeout in [http]", connect_timeout),
             ("stall_timeout in [http]", stall_timeout),
             ("keep_alive_timeout in [http]", keep_alive_timeout),

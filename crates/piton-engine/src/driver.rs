@@ -19,15 +19,20 @@
 //! This module must not know: which provider, which tool, which front end.
 
 mod given;
+mod hooked;
 mod rewinding;
 mod room;
 
+pub(crate) use self::hooked::Hooked;
+
+use self::hooked::{Gates, Speech};
 use crate::bus::{Bus, Live, Published};
 use crate::compaction::{self, CompactError, Compacted, How, Task};
 use crate::context::Notes;
 use crate::control::Server;
 use crate::engine::{Attendance, EngineError, Settings, TurnReport, now_ms};
-use crate::jobs::{self, Done, JobKey, Jobs, Start};
+use crate::hooks::{Gated, Hooks};
+use crate::jobs::{self, Done, JobKey, Jobs, Said, Start};
 use crate::journal::{Journal, JournalError, SessionDir};
 use crate::partial;
 use crate::prompt::{self, Permit, Prompts};
@@ -35,6 +40,7 @@ use crate::rewind::{self, Plan, RewindError, Rewound, Scope};
 use crate::titles::Titling;
 use piton_core::call::{Outcome, Status, ToolSpec};
 use piton_core::event::{Canceller, Decision, Delivery, Direction, Event, Moment, Record, Rewind, Subject, Verdict};
+use piton_core::hook::HookPoint;
 use piton_core::ids::{CallId, MessageId};
 use piton_core::limits::Policy;
 use piton_core::message::{Part, ToolCall, Usage};
@@ -77,6 +83,8 @@ pub(crate) enum Command {
     Rewind { rewind: Rewind, reply: oneshot::Sender<Result<Rewound, RewindError>> },
     /// Make room between turns.
     Compact { how: How, reply: oneshot::Sender<Result<Compacted, CompactError>> },
+    /// Finish what runs and start nothing new, or go on.
+    Pause(bool),
     /// Stop and leave.
     Close,
 }
@@ -149,6 +157,10 @@ pub(crate) struct Driver {
     closing: bool,
     /// A command that takes its time; only while nothing else is under way.
     errand: Option<Command>,
+    hooks: Hooks,
+    gates: Gates,
+    /// Nothing new is started.
+    is_paused: bool,
     /// How long the last snapshot took: a short one is taken without a way to another thread and back.
     snapshot_took: Duration,
 }
@@ -181,6 +193,9 @@ impl Driver {
         };
         let runners = settings.runner.clone().map(|command| Runners::new(command, dir.calls(), settings.env.clone()));
         Self {
+            hooks: Hooks::new(&settings.hooks),
+            gates: Gates::new(&session),
+            is_paused: false,
             dir,
             door: Door::Shut(commands),
             runners: runners.map(Arc::new),
@@ -239,20 +254,25 @@ impl Driver {
         };
         self.finish_rewind().await?;
         self.recover();
+        if matches!(command, Command::GoOn { .. }) && self.is_to_be_vetted() {
+            self.vet(None);
+        }
         self.obey(command).await;
         loop {
             // All that was said so far, before anything acts on the half of it.
             while let Ok(command) = self.inbox.try_recv() {
                 self.obey(command).await;
             }
+            self.hear_accepted().await;
             self.drop_unwanted();
             self.record_due();
             self.commit().await?;
+            self.show_sights();
             self.start_missing();
             self.open_door();
             self.answer_waiters();
             self.run_errand().await?;
-            if self.closing && !self.session.is_in_turn() {
+            if self.closing && !self.session.is_in_turn() && !self.is_being_watched() {
                 return Ok(());
             }
             tokio::select! {
@@ -268,7 +288,9 @@ impl Driver {
     /// ended is ended.
     fn recover(&mut self) {
         // By the rules it had: what its process asked when it was killed is what would be asked here.
-        drop(self.weigh_call());
+        if self.session.wanted().iter().any(|job| matches!(job, Job::CallModel { .. })) {
+            drop(self.weigh(self.session.step()));
+        }
         if self.session.is_in_turn() {
             let (model, fallbacks) = (self.settings.model.name().to_owned(), self.settings.fallback_names());
             self.record(Event::TurnResumed { model, fallbacks, policy: Box::new(self.policy()) });
@@ -322,9 +344,7 @@ impl Driver {
                 self.wait_for_turn(Waiter { message: Some(message), from, report });
             }
             Command::Speak { message, parts, delivery, from, report } => {
-                let parts = self.with_context(parts).await;
-                self.waiting.push(Waiter { message: Some(message.clone()), from, report });
-                self.record(Event::UserSpoke { message, parts, delivery });
+                self.speak(Speech { message, parts, delivery, from, report }).await;
             }
             Command::GoOn { report } => self.wait_for_turn(Waiter { message: None, from: Speaker::Host, report }),
             Command::Cancel(by) => self.cancel(by),
@@ -337,6 +357,7 @@ impl Driver {
             }
             Command::Answer(..) => {}
             Command::LeaveWhenAnswered => self.leaving_when_answered = true,
+            Command::Pause(paused) => self.pause(paused),
             // Nobody may be listening any more.
             Command::PlanRewind { reply, .. } if !self.session.is_at_rest() => {
                 drop(reply.send(Err(RewindError::MidTurn)));
@@ -357,8 +378,16 @@ impl Driver {
         }
     }
 
+    fn pause(&mut self, paused: bool) {
+        if self.is_paused != paused {
+            self.is_paused = paused;
+            self.bus.live(Live::Paused { paused });
+        }
+    }
+
     /// A turn that is only about to start is started and ended: who waits for it hears how it went.
     fn cancel(&mut self, by: Canceller) {
+        self.pause(false);
         if !self.session.is_in_turn()
             && !self.session.is_at_rest()
             && let Some(start) = self.instant_job()
@@ -395,8 +424,15 @@ impl Driver {
                 self.session.failed(attempt, error, Usage::default(), abandoned, now_ms(), dice())
             }
             Done::BackoffPassed { step } => Event::BackoffPassed { step },
-            Done::DeadlinePassed => Event::DeadlinePassed {},
-            Done::Settled { call, outcome } => Event::CallSettled { call, outcome },
+            Done::DeadlinePassed => {
+                self.pause(false);
+                Event::DeadlinePassed {}
+            }
+            Done::Settled { call, outcome, hooked } => {
+                hooked.into_iter().for_each(|gated| self.record_hooks(*gated));
+                Event::CallSettled { call, outcome }
+            }
+            Done::Hooked(hooked) => return self.take_hooked(*hooked),
             Done::Snapshot { moment, taken, took } => self.snapshot_taken(moment, taken, took),
             Done::Summarised(done) => self.summarised(done),
         };
@@ -409,6 +445,9 @@ impl Driver {
     }
 
     fn record(&mut self, event: Event) {
+        if let Event::StepFinished { .. } = event {
+            self.record_watched();
+        }
         let Some(journal) = &mut self.journal else { return };
         let record = Arc::new(journal.stage(now_ms(), event));
         if let Event::CallStarted { call } = &record.event {
@@ -416,6 +455,9 @@ impl Driver {
         }
         self.session.apply(&record);
         self.prompts.hear(&record);
+        if !self.settings.hooks.is_empty() {
+            self.note_sights(&record);
+        }
         self.notes.hear(&record);
         if let Some(report) = TurnReport::of(&self.session, &record.event) {
             self.turn_ended(&report);
@@ -435,11 +477,11 @@ impl Driver {
     fn record_due(&mut self) {
         /// Nobody notices a wait of this length.
         const SHORT: Duration = Duration::from_millis(5);
-        loop {
+        while !self.is_paused {
             if !self.settings.shares_runtime && self.snapshot_took <= SHORT {
                 self.snapshot_at_once();
             }
-            if let Some(event) = self.session.due(now_ms()) {
+            if let Some(event) = self.session.due(now_ms()).and_then(|due| self.seen_by_hooks(due)) {
                 let event = self.with_reminders(event);
                 self.record(event);
             } else if let Some(event) = self.instant_job() {
@@ -482,12 +524,16 @@ impl Driver {
     /// Weighs a model call that is about to be made: the event, if the budget does not cover it.
     fn weigh_call(&mut self) -> Option<Event> {
         let mut wanted = self.session.wanted().into_iter().filter(|job| !self.jobs.is_running(&JobKey::of(job)));
-        let step = wanted.find_map(|job| match job {
-            Job::CallModel { step, .. } => Some(step),
+        let (step, attempt) = wanted.find_map(|job| match job {
+            Job::CallModel { step, attempt } => Some((step, attempt)),
             _ => None,
         })?;
-        let model = Arc::clone(self.model());
-        match self.prompts.permit(&self.session, &self.frame, &*model) {
+        if self.is_unseen(step, attempt) { None } else { self.weigh(step) }
+    }
+
+    fn weigh(&mut self, step: u32) -> Option<Event> {
+        let (model, frame) = (Arc::clone(self.model()), self.frame().clone());
+        match self.prompts.permit(&self.session, &frame, &*model) {
             Permit::Granted(most) => {
                 self.reply_cap = most;
                 None
@@ -512,7 +558,11 @@ impl Driver {
                 let compact_at_tokens = self.full_at(&model);
                 Some(Event::ModelSwitched { step: self.session.step(), model, reason, compact_at_tokens })
             }
+            Job::JudgeCall(_) if self.hooks.want(HookPoint::BeforeTool) => None,
             Job::JudgeCall(call) => Some(self.judge(&call)),
+            Job::AskToEnd { .. } if self.hooks.want(HookPoint::Stop) => None,
+            Job::AskToEnd { step } => Some(Gated::new(HookPoint::Stop).event(step)),
+            Job::AskApproval(subject) if self.is_to_be_asked(&subject) => None,
             Job::AskApproval(subject) => self.answer_without_asking(subject),
             Job::RunTool(call) | Job::StopTool(call) if self.settings.tools.get(&call.name).is_none() => {
                 let text = format!(
@@ -547,8 +597,9 @@ impl Driver {
     }
 
     fn judge(&self, call: &ToolCall) -> Event {
-        let Some(tool) = self.settings.tools.get(&call.name) else {
-            let names: Vec<String> = self.settings.tools.specs().iter().map(|spec| spec.name.clone()).collect();
+        let is_on_offer = self.frame().tools.iter().any(|spec| spec.name == call.name);
+        let Some(tool) = self.settings.tools.get(&call.name).filter(|_| is_on_offer) else {
+            let names: Vec<String> = self.frame().tools.iter().map(|spec| spec.name.clone()).collect();
             let text = format!("Tool {} not found. The tools are: {}.", call.name, names.join(", "));
             let class = piton_core::call::ToolClass::Read;
             return Event::CallRequested { call: call.id.clone(), input: None, class, verdict: Verdict::Refuse(text) };
@@ -563,8 +614,15 @@ impl Driver {
     }
 
     fn start_missing(&mut self) {
+        let is_held = self.is_being_watched() || self.is_paused;
         for job in self.session.wanted() {
             let key = JobKey::of(&job);
+            if !matches!(job, Job::StopTool(_)) && (is_held || self.jobs.is_running(&key)) {
+                continue;
+            }
+            if !self.hooks.is_empty() && self.hooks_stand_before(&job) {
+                continue;
+            }
             match job {
                 Job::StopTool(call) => {
                     if !self.jobs.is_running(&key) {
@@ -572,21 +630,25 @@ impl Driver {
                     }
                     self.jobs.cancel(&key);
                 }
-                _ if self.jobs.is_running(&key) => {}
                 Job::CallModel { step, attempt } => self.call_model(step, attempt),
                 Job::Wait { step, until_ms } => self.jobs.wait(step, until_ms),
                 Job::WatchDeadline { at_ms } => self.jobs.watch_deadline(at_ms),
                 Job::RunTool(call) => self.start_tool(&call),
                 Job::Snapshot(moment) => self.jobs.take_snapshot(moment, self.settings.snapshots.clone()),
                 Job::Compact(_) => self.start_compaction(),
-                Job::StartTurn | Job::SwitchModel { .. } | Job::JudgeCall(_) | Job::AskApproval(_) => {}
+                Job::StartTurn
+                | Job::SwitchModel { .. }
+                | Job::JudgeCall(_)
+                | Job::AskApproval(_)
+                | Job::AskToEnd { .. } => {}
             }
         }
     }
 
     /// The rules of a turn that starts or goes on here.
     fn policy(&self) -> Policy {
-        let mut policy = Policy { snapshots: self.settings.snapshots.is_some(), ..self.settings.policy.clone() };
+        let (snapshots, stop_hooks) = (self.settings.snapshots.is_some(), self.hooks.want(HookPoint::Stop));
+        let mut policy = Policy { snapshots, stop_hooks, ..self.settings.policy.clone() };
         policy.compaction.frame_tokens = compaction::frame_tokens(&self.frame, self.settings.model.name());
         policy
     }
@@ -600,10 +662,11 @@ impl Driver {
     fn call_model(&mut self, step: u32, attempt: u32) {
         let model = self.model().clone();
         let name = model.name().split_once('/').map_or(model.name(), |(_, name)| name).to_owned();
-        let mut request = request::build(&self.session, &self.frame, &name);
+        let mut request = request::build(&self.session, self.frame(), &name);
         request.max_output_tokens = self.reply_cap;
-        let partial = partial::Partial::new(step, attempt, Some(self.dir.partial()));
-        self.jobs.call_model(step, attempt, model.stream(request), partial, self.bus.clone());
+        let said = Said::new(partial::Partial::new(step, attempt, Some(self.dir.partial())), self.bus.clone());
+        let said = if self.hooks.is_empty() { said } else { said.seen_by(&self.hooks, self.hook_context()) };
+        self.jobs.call_model(step, attempt, model.stream(request), said);
     }
 
     fn start_tool(&mut self, call: &Arc<ToolCall>) {
@@ -626,7 +689,8 @@ impl Driver {
             Start::Elsewhere { before: self.settings.snapshots.clone().zip(before) }
         };
         let cut = self.session.policy().output_cut;
-        self.jobs.run_tool(call.clone(), tool, context, cut, start);
+        let hooks = self.hooks.want(HookPoint::AfterTool).then(|| (self.hooks.clone(), self.hook_context()));
+        self.jobs.run_tool(call.clone(), tool, context, cut, start, hooks);
     }
 
     fn output_sink(&self, call: &CallId) -> OutputSink {
@@ -672,7 +736,8 @@ impl Driver {
             }
         }
         if self.leaving_when_answered {
-            self.closing |= !self.waiting.iter().any(|waiter| matches!(waiter.from, Speaker::Host));
+            let is_host = |waiter: &Waiter| matches!(waiter.from, Speaker::Host);
+            self.closing |= !self.waiting.iter().any(is_host) && !self.is_vetting();
         }
     }
 
@@ -680,6 +745,9 @@ impl Driver {
     fn answer_waiters(&mut self) {
         for waiter in &mut self.waiting {
             waiter.from.tell_durable();
+        }
+        if self.is_being_watched() {
+            return;
         }
         for (mut waiter, report) in self.ended.drain(..) {
             waiter.from.tell_durable();
@@ -712,6 +780,9 @@ impl Driver {
         }
         if let Some(title) = self.titling.last().await {
             self.record(title);
+        }
+        if !self.hooks.is_empty() {
+            self.say_goodbye().await;
         }
         let Some(journal) = self.journal.take() else { return };
         // Best effort: what was committed before is safe in any case.

@@ -8,6 +8,7 @@ use crate::compaction::{AfterCompaction, CompactError, Compacted, How};
 use crate::context::{self, Notes};
 use crate::driver::{Command, Driver, Setup, Speaker};
 use crate::history::History;
+use crate::hooks::{CheckRun, Hook, STRUCTURED};
 use crate::index::{Index, IndexError};
 use crate::journal::{Journal, JournalError, Opening, SessionDir};
 use crate::prompt::Prompts;
@@ -71,6 +72,8 @@ pub struct Settings {
     pub compaction_model: Option<Arc<dyn Model>>,
     /// What the model is told anew after that, beside the summary.
     pub after_compaction: Option<AfterCompaction>,
+    /// What watches the loop and may change what it does, in order.
+    pub hooks: Vec<Arc<dyn Hook>>,
     /// Words in front of the first message in a workspace, for the model only.
     pub environment_note: Option<String>,
     /// Where instruction files are looked for, for the model; without it, none are read.
@@ -121,6 +124,12 @@ pub struct TurnReport {
     pub spent: Spent,
     /// The model's last words; empty if it said none.
     pub text: String,
+    /// The checks that were run last before it ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<CheckRun>,
+    /// The answer as a schema wanted it, where one was given and it fits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Box<serde_json::Value>>,
     /// What the loop of the preset returns: those words, or the sentence that stands for them where the preset has one.
     #[serde(default)]
     pub result: String,
@@ -131,8 +140,11 @@ impl TurnReport {
     pub fn of(session: &turn::Session, event: &Event) -> Option<Self> {
         let Event::TurnEnded { turn, end, detail, spent } = event else { return None };
         let text = last_words(session);
+        let evidence = || session.evidence().iter().filter_map(|run| run.evidence.as_ref());
+        let checks = evidence().filter_map(CheckRun::of).collect();
+        let structured = evidence().find_map(|found| found.get(STRUCTURED)).cloned().map(Box::new);
         let result = session.policy().words.result(*end, detail.as_deref(), &text);
-        Some(Self { turn: *turn, end: *end, detail: detail.clone(), spent: *spent, text, result })
+        Some(Self { turn: *turn, end: *end, detail: detail.clone(), spent: *spent, text, result, checks, structured })
     }
 }
 
@@ -148,6 +160,14 @@ pub enum EngineError {
     /// The driver is gone: the session was closed.
     #[error("the session is closed")]
     Closed,
+    /// A hook refused what was said. It is not on record.
+    #[error("{}: {reason}", if hook.is_empty() { "the prompt was refused".to_owned() } else { format!("the hook {hook} refused the prompt") })]
+    PromptRefused {
+        /// Its name.
+        hook: String,
+        /// What it says.
+        reason: String,
+    },
     /// There is no turn to go on with.
     #[error("the session is at rest: there is no turn to go on with")]
     AtRest,
@@ -172,6 +192,7 @@ impl Settings {
             titles: None,
             compaction_model: None,
             after_compaction: None,
+            hooks: Vec::new(),
             environment_note: None,
             instructions: None,
         }
@@ -343,6 +364,18 @@ impl Session {
         drop(self.commands.send(Command::Cancel(Canceller::User)));
     }
 
+    /// Finishes the call that runs, and starts nothing new before [`Session::unpause`]; a cancel, or the end of the
+    /// turn's time, ends that too. It is not on record: a session that is resumed is not paused.
+    pub fn pause(&self) {
+        // A closed session starts nothing.
+        drop(self.commands.send(Command::Pause(true)));
+    }
+
+    /// Goes on where [`Session::pause`] held it.
+    pub fn unpause(&self) {
+        drop(self.commands.send(Command::Pause(false)));
+    }
+
     /// What taking back the last `turns` turns would do; or with [`Direction::Redo`], bringing back what was taken back
     /// last. Changes nothing.
     pub async fn plan_rewind(&self, direction: Direction, turns: u32, scope: Scope) -> Result<Plan, RewindError> {
@@ -464,14 +497,21 @@ fn drive(
 }
 
 /// What the model said last, if it spoke after the user did. A reply that was cut and continued is one.
-fn last_words(session: &turn::Session) -> String {
+pub(crate) fn last_words(session: &turn::Session) -> String {
     let messages: Vec<&Arc<Message>> = session.transcript().collect();
     let mut backwards = messages.iter().rev().skip_while(|message| message.role == Role::Tool).peekable();
+    let goes_on = |message: &Message| {
+        message.parts.iter().any(|part| matches!(part, Part::Note { text } if [turn::CONTINUE_NOTE, turn::UNKNOWN_NOTE].iter().any(|note| text.contains(note))))
+    };
     let mut text = String::new();
     while let Some(reply) = backwards.next_if(|message| message.role == Role::Assistant) {
         text.insert_str(0, &reply.prose());
-        // Between the pieces stands a note of ours, which has no id.
-        if backwards.next_if(|message| message.role == Role::User && message.id.is_none()).is_none() {
+        // Between the pieces stand notes of ours, which have no id.
+        let mut is_continued = false;
+        while let Some(note) = backwards.next_if(|message| message.role == Role::User && message.id.is_none()) {
+            is_continued |= goes_on(note);
+        }
+        if !is_continued {
             break;
         }
     }

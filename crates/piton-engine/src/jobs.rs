@@ -2,14 +2,17 @@
 
 use crate::bus::{Bus, Live};
 use crate::compaction::Summarised;
+use crate::driver::Hooked;
 use crate::engine::now_ms;
+use crate::hooks::{Gated, HookContext, Hooks, Sight};
 use crate::partial::Partial;
 use futures_util::StreamExt;
 use piton_core::call::{Outcome, Status};
 use piton_core::event::{Moment, Subject};
+use piton_core::hook::HookPoint;
 use piton_core::ids::{CallId, TimeMs};
 use piton_core::message::{Part, ToolCall};
-use piton_core::model::{ModelError, ModelErrorKind, ModelEvent, Reply};
+use piton_core::model::{Delta, ModelError, ModelErrorKind, ModelEvent, Reply};
 use piton_core::truncate::OutputCut;
 use piton_core::turn::Job;
 use piton_models::model::ModelStream;
@@ -41,8 +44,48 @@ pub(crate) enum JobKey {
     Compact,
     /// A question.
     Ask(Subject),
+    /// Letting rules and hooks see a call.
+    Judge(CallId),
+    /// Asking hooks whether the turn may end.
+    End { step: u32 },
+    /// Letting hooks see the outcome of a call that no tool ran.
+    Answered(CallId),
+    /// Letting hooks see what somebody says.
+    Vet,
+    /// Letting hooks see that the context is about to be compacted.
+    BeforeCompaction,
+    /// Letting hooks see what happened.
+    Watch,
     /// Anything that takes no time.
     Instant,
+}
+
+/// What a model says, and who hears it.
+pub(crate) struct Said {
+    partial: Arc<Mutex<Partial>>,
+    bus: Bus,
+    hooks: Option<(Hooks, Arc<HookContext>)>,
+}
+
+impl Said {
+    pub(crate) fn new(partial: Partial, bus: Bus) -> Self {
+        Self { partial: Arc::new(Mutex::new(partial)), bus, hooks: None }
+    }
+
+    /// With hooks that see it piece by piece.
+    pub(crate) fn seen_by(self, hooks: &Hooks, cx: Arc<HookContext>) -> Self {
+        Self { hooks: Some((hooks.clone(), cx)), ..self }
+    }
+}
+
+/// What hooks see of a piece, if they want to.
+fn sight(delta: &Delta, hooks: &Hooks) -> Option<Sight> {
+    let sight = match delta {
+        Delta::Text { text } => Sight::Text(text.clone()),
+        Delta::Reasoning { text } => Sight::Reasoning(text.clone()),
+        Delta::CallBegan { .. } | Delta::CallInput { .. } => return None,
+    };
+    hooks.want(sight.point()).then_some(sight)
 }
 
 /// How a job ended.
@@ -59,8 +102,10 @@ pub(crate) enum Done {
     Snapshot { moment: Moment, taken: Result<Snapshot, String>, took: Duration },
     /// A summary was made, or why not.
     Summarised(Result<Box<Summarised>, String>),
-    /// A call has its outcome.
-    Settled { call: CallId, outcome: Outcome },
+    /// A call has its outcome; what hooks did to it, where they were asked.
+    Settled { call: CallId, outcome: Outcome, hooked: Option<Box<Gated>> },
+    /// Hooks have run.
+    Hooked(Box<Hooked>),
 }
 
 /// The jobs under way.
@@ -89,8 +134,15 @@ impl JobKey {
             Job::AskApproval(subject) => Self::Ask(subject.clone()),
             Job::Snapshot(_) => Self::Snapshot,
             Job::Compact(_) => Self::Compact,
-            Job::StartTurn | Job::SwitchModel { .. } | Job::JudgeCall(_) => Self::Instant,
+            Job::JudgeCall(call) => Self::Judge(call.id.clone()),
+            Job::AskToEnd { step } => Self::End { step: *step },
+            Job::StartTurn | Job::SwitchModel { .. } => Self::Instant,
         }
+    }
+
+    /// Whether it goes on whatever the session wants.
+    fn is_beside_the_turn(&self) -> bool {
+        matches!(self, Self::Answered(_) | Self::Vet | Self::BeforeCompaction | Self::Watch)
     }
 }
 
@@ -107,7 +159,7 @@ impl Jobs {
     pub(crate) fn keep_only(&mut self, wanted: &[JobKey]) -> Vec<Vec<Part>> {
         let mut last_words = Vec::new();
         self.running.retain(|running| {
-            let keep = wanted.contains(&running.key);
+            let keep = wanted.contains(&running.key) || running.key.is_beside_the_turn();
             if !keep {
                 running.handle.abort();
                 last_words
@@ -154,11 +206,17 @@ impl Jobs {
     }
 
     /// Asks the model.
-    pub(crate) fn call_model(&mut self, step: u32, attempt: u32, stream: ModelStream, partial: Partial, bus: Bus) {
-        let said = Arc::new(Mutex::new(partial));
-        let task = listen(step, attempt, stream, said.clone(), bus);
+    pub(crate) fn call_model(&mut self, step: u32, attempt: u32, stream: ModelStream, said: Said) {
+        let partial = Arc::clone(&said.partial);
+        let task = listen(step, attempt, stream, said);
         let handle = self.tasks.spawn(task);
-        self.running.push(Running { key: JobKey::Model { step, attempt }, handle, said: Some(said), cancel: None });
+        self.running.push(Running { key: JobKey::Model { step, attempt }, handle, said: Some(partial), cancel: None });
+    }
+
+    /// Asks hooks.
+    pub(crate) fn hook(&mut self, key: JobKey, work: impl Future<Output = Hooked> + Send + 'static) {
+        let handle = self.tasks.spawn(async move { Done::Hooked(Box::new(work.await)) });
+        self.running.push(Running { key, handle, said: None, cancel: None });
     }
 
     /// Waits until a point in time.
@@ -199,10 +257,20 @@ impl Jobs {
         context: ToolContext,
         cut: OutputCut,
         start: Start,
+        hooks: Option<(Hooks, Arc<HookContext>)>,
     ) {
         let key = JobKey::Tool(call.id.clone());
         let cancel = context.cancel.clone();
-        let handle = self.tasks.spawn(run(call, tool, context, cut, start));
+        let handle = self.tasks.spawn(async move {
+            let mut outcome = run(&call, tool, &context, cut, start).await;
+            let Some((hooks, cx)) = hooks.filter(|_| !context.cancel.is_cancelled()) else {
+                return Done::Settled { call: call.id.clone(), outcome, hooked: None };
+            };
+            let (gated, changed) = hooks.after_tool(&cx, &call, outcome).await;
+            outcome = changed;
+            cap(&mut outcome, cut, &context);
+            Done::Settled { call: call.id.clone(), outcome, hooked: Some(Box::new(gated)) }
+        });
         self.running.push(Running { key, handle, said: None, cancel: Some(cancel) });
     }
 }
@@ -226,7 +294,24 @@ pub(crate) enum Start {
 }
 
 /// Listens to a model until it has replied or failed.
-async fn listen(step: u32, attempt: u32, mut stream: ModelStream, said: Arc<Mutex<Partial>>, bus: Bus) -> Done {
+async fn listen(step: u32, attempt: u32, stream: ModelStream, said: Said) -> Done {
+    let chunks = Chunks::default();
+    match &said.hooks {
+        Some((hooks, _)) if hooks.want(HookPoint::Chunk) => {
+            let pieces = chunks.clone();
+            let sink = move |chunk: &str| lock(&pieces).push(chunk.to_owned());
+            piton_models::chunks::seen_by(Arc::new(sink), listen_to(step, attempt, stream, said, chunks)).await
+        }
+        _ => listen_to(step, attempt, stream, said, chunks).await,
+    }
+}
+
+/// Raw pieces of an answer that hooks have not seen yet.
+type Chunks = Arc<Mutex<Vec<String>>>;
+
+async fn listen_to(step: u32, attempt: u32, mut stream: ModelStream, said: Said, chunks: Chunks) -> Done {
+    let Said { partial: said, bus, hooks } = said;
+    let request: Arc<str> = format!("req_{step}_{attempt}").into();
     let asked = Instant::now();
     let mut heard = asked;
     let mut first_ms = None;
@@ -237,10 +322,20 @@ async fn listen(step: u32, attempt: u32, mut stream: ModelStream, said: Arc<Mute
         if lock(&said).flush_at().is_some_and(|at| at <= Instant::now()) {
             lock(&said).flush();
         }
+        if let Some((hooks, cx)) = &hooks {
+            let new = std::mem::take(&mut *lock(&chunks));
+            for chunk in new {
+                hooks.see(cx, Sight::Chunk { request: Arc::clone(&request), chunk }).await;
+            }
+        }
         match event {
             Ok(Some(Ok(ModelEvent::Delta(delta)))) => {
                 lock(&said).add(&delta);
+                let sight = hooks.as_ref().and_then(|(hooks, _)| sight(&delta, hooks));
                 bus.live(Live::ModelDelta { step, attempt, delta });
+                if let (Some((hooks, cx)), Some(sight)) = (&hooks, sight) {
+                    hooks.see(cx, sight).await;
+                }
                 heard = Instant::now();
                 first_ms.get_or_insert_with(|| u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX));
                 silent_until = heard + SILENCE;
@@ -265,15 +360,15 @@ fn failed(attempt: u32, error: ModelError, said: &Mutex<Partial>) -> Done {
     Done::ModelFailed { attempt, error, abandoned: lock(said).parts() }
 }
 
-async fn run(call: Arc<ToolCall>, tool: Arc<dyn Tool>, context: ToolContext, cut: OutputCut, start: Start) -> Done {
+async fn run(call: &ToolCall, tool: Arc<dyn Tool>, context: &ToolContext, cut: OutputCut, start: Start) -> Outcome {
     let began = Instant::now();
     let input = match &call.input {
         piton_core::call::CallInput::Json(value) => value.clone(),
         piton_core::call::CallInput::Invalid { .. } => serde_json::Value::Null,
     };
     let mut outcome = match &start {
-        Start::Here => tool.run(input, &context).await,
-        Start::Elsewhere { .. } => tool.settle(input, &context).await,
+        Start::Here => tool.run(input, context).await,
+        Start::Elsewhere { .. } => tool.settle(input, context).await,
     };
     if let (Status::Interrupted, Start::Elsewhere { before: Some((store, tree)) }) = (outcome.status, start) {
         let changed = tokio::task::spawn_blocking(move || changed_since(&store, &tree)).await;
@@ -282,8 +377,8 @@ async fn run(call: Arc<ToolCall>, tool: Arc<dyn Tool>, context: ToolContext, cut
     if outcome.duration_ms == 0 {
         outcome.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     }
-    cap(&mut outcome, cut, &context);
-    Done::Settled { call: call.id.clone(), outcome }
+    cap(&mut outcome, cut, context);
+    outcome
 }
 
 /// Which files are not as they were before the step of a call whose end nobody saw; empty where that cannot be said.
@@ -330,7 +425,7 @@ fn broken(key: &JobKey, error: &JoinError) -> Option<Done> {
     match key {
         JobKey::Tool(call) => {
             let outcome = Outcome::new(Status::Failed, format!("The tool failed inside Piton: {why}."));
-            Some(Done::Settled { call: call.clone(), outcome })
+            Some(Done::Settled { call: call.clone(), outcome, hooked: None })
         }
         JobKey::Model { attempt, .. } => {
             let error =
@@ -342,7 +437,16 @@ fn broken(key: &JobKey, error: &JoinError) -> Option<Done> {
             Some(Done::Snapshot { moment: Moment::Before, taken: Err(why.to_owned()), took: Duration::MAX })
         }
         JobKey::Compact => Some(Done::Summarised(Err(format!("the provider's answer could not be read: {why}")))),
-        JobKey::Wait { .. } | JobKey::Deadline { .. } | JobKey::Ask(_) | JobKey::Instant => None,
+        JobKey::Wait { .. }
+        | JobKey::Deadline { .. }
+        | JobKey::Ask(_)
+        | JobKey::Judge(_)
+        | JobKey::End { .. }
+        | JobKey::Answered(_)
+        | JobKey::Vet
+        | JobKey::BeforeCompaction
+        | JobKey::Watch
+        | JobKey::Instant => None,
     }
 }
 
@@ -350,6 +454,6 @@ async fn sleep_until(at_ms: TimeMs) {
     tokio::time::sleep(Duration::from_millis(at_ms.saturating_sub(now_ms()))).await;
 }
 
-fn lock(said: &Mutex<Partial>) -> std::sync::MutexGuard<'_, Partial> {
+fn lock<T>(said: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     said.lock().unwrap_or_else(PoisonError::into_inner)
 }

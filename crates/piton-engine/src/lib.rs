@@ -6,6 +6,7 @@
 pub mod engine;
 mod driver;
 mod jobs;
+pub mod hooks;
 mod prompt;
 pub mod compaction;
 pub mod history;

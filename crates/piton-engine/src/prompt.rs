@@ -24,7 +24,7 @@ const AROUND_PART_TOKENS: u64 = 32;
 #[derive(Default)]
 pub(crate) struct Prompts {
     ledger: CacheLedger,
-    frame: Option<(String, Segment)>,
+    frame: Option<(String, Frame, Segment)>,
     messages: Vec<(Arc<Message>, Segment)>,
     /// The call under way.
     call: Option<Asked>,
@@ -156,10 +156,10 @@ impl Prompts {
 
     fn measure(&mut self, session: &Session, frame: &Frame, model: &str) -> Vec<Segment> {
         let first = match &self.frame {
-            Some((of, segment)) if of == model => *segment,
+            Some((of, before, segment)) if of == model && is_same(before, frame) => *segment,
             _ => {
                 let segment = measure_frame(frame, model);
-                self.frame = Some((model.to_owned(), segment));
+                self.frame = Some((model.to_owned(), frame.clone(), segment));
                 segment
             }
         };
@@ -206,6 +206,11 @@ impl Scale {
         self.hasher.finalize_xof().fill(&mut hash);
         Segment { kind, hash: u64::from_le_bytes(hash), bytes: self.bytes }
     }
+}
+
+/// Whether it is the very same, which is told by its pointers: a hook may have changed it.
+fn is_same(one: &Frame, other: &Frame) -> bool {
+    Arc::ptr_eq(&one.system, &other.system) && Arc::ptr_eq(&one.tools, &other.tools)
 }
 
 /// The version of Piton is part of it: another one may say the same messages in other words.

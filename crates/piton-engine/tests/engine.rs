@@ -227,6 +227,42 @@ async fn cancelling_answers_what_runs_and_leaves_a_session_that_goes_on() {
 }
 
 #[tokio::test]
+async fn a_paused_session_finishes_what_runs_and_starts_nothing_else() {
+    let home = Home::new();
+    let (settings, gate) =
+        with_gate(cassette(&[call("gate", &json!({})), call("gate", &json!({"n": 2})), says("done")]));
+    let session = home.create(settings);
+    let turn = tokio::spawn({
+        let session = session.clone();
+        async move { session.prompt("go").await.unwrap() }
+    });
+    gate.began.notified().await;
+    let mut events = session.subscribe(1);
+    session.pause();
+    gate.go.notify_one();
+    loop {
+        if let Some(Published::Recorded(record)) = events.next().await.unwrap()
+            && let Event::CallSettled { .. } = &record.event
+        {
+            break;
+        }
+    }
+    // Whatever would be started could be by now.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert!(events.is_drained() && !turn.is_finished());
+    assert_eq!(gate.runs.load(Ordering::SeqCst), 1);
+    session.unpause();
+    gate.began.notified().await;
+    // A cancel needs no leave.
+    session.pause();
+    session.cancel();
+    assert_eq!(turn.await.unwrap().end, TurnEnd::Canceled);
+    session.close().await;
+}
+
+#[tokio::test]
 async fn a_person_is_asked_once_for_what_is_always_allowed() {
     let home = Home::new();
     let (mut settings, gate) = with_gate(cassette(&[

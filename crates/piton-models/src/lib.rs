@@ -6,6 +6,7 @@
 //! prints. Modules in reading order.
 
 pub mod model;
+pub mod chunks;
 pub mod documents;
 pub mod sse;
 pub mod wire;

@@ -9,6 +9,7 @@
 
 use crate::anthropic::AnthropicReply;
 use crate::chat::ChatReply;
+use crate::chunks;
 use crate::documents::Documents;
 use crate::gaps::Gaps;
 use crate::gemini::GeminiReply;
@@ -141,6 +142,7 @@ impl Body {
             Form::Unknown => 0,
             Form::Documents(documents) => {
                 for document in documents.push(bytes) {
+                    chunks::show(&String::from_utf8_lossy(&document));
                     let taken = document_json(&document).and_then(|value| Ok(protocol.document(&value)?));
                     keep(taken, protocol)?;
                 }
@@ -154,7 +156,10 @@ impl Body {
                 page.len()
             }
             Form::Events(sse) => {
-                sse.read(bytes, |event| keep(protocol.event(event), protocol))?;
+                sse.read(bytes, |event| {
+                    chunks::show(&event.data);
+                    keep(protocol.event(event), protocol)
+                })?;
                 sse.pending_bytes()
             }
         };
@@ -176,6 +181,7 @@ impl Body {
             Form::Page(page) => return Err(not_an_answer(&page)),
             Form::Events(mut sse) => sse.finish(),
         };
+        last.iter().for_each(|event| chunks::show(&event.data));
         let deltas = match last.map(|event| self.protocol.event(&event)) {
             // Half an event or document at the end of the bytes is a cut, which the protocol tells.
             None | Some(Err(EventError::Garbled { .. })) => Vec::new(),

@@ -8,6 +8,7 @@
 use futures_util::stream;
 use piton_core::call::{CallInput, Outcome, ToolClass, ToolSpec};
 use piton_core::event::{Canceller, Delivery, Event, Given, GivenKind, Record, Verdict};
+use piton_core::hook::HookPoint;
 use piton_core::ids::MessageId;
 use piton_core::limits::Policy;
 use piton_core::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
@@ -219,6 +220,7 @@ impl Play {
                 let mut policy = Policy::piton();
                 policy.max_steps = Some(self.dice.u32(2..12));
                 policy.no_progress.repeats = 0;
+                policy.stop_hooks = self.dice.bool();
                 let (turn, model) = (self.session.turn() + 1, "test/m".into());
                 self.happen(Event::TurnStarted {
                     turn,
@@ -228,7 +230,14 @@ impl Play {
                     compact_at_tokens: None,
                 });
             }
-            Job::CallModel { step, attempt } => self.call_model(step, attempt),
+            Job::CallModel { step, attempt } => {
+                if self.dice.u8(..4) == 0 {
+                    self.hooks_say(HookPoint::BeforeModel, Some("Mind the style."), false);
+                }
+                self.call_model(step, attempt);
+            }
+            Job::AskToEnd { .. } if self.dice.bool() => self.hooks_say(HookPoint::Stop, Some("Not green yet."), true),
+            Job::AskToEnd { .. } => self.hooks_say(HookPoint::Stop, None, false),
             Job::Wait { step, .. } => self.happen(Event::BackoffPassed { step }),
             Job::JudgeCall(call) => {
                 let verdict =
@@ -251,6 +260,20 @@ impl Play {
             | Job::AskApproval(_)
             | Job::Compact(_) => unreachable!("not in these sessions"),
         }
+    }
+
+    fn hooks_say(&mut self, point: HookPoint, note: Option<&str>, sends_back: bool) {
+        self.happen(Event::HooksRan {
+            step: self.session.step(),
+            point,
+            call: None,
+            runs: vec![],
+            notes: note.map(str::to_owned).into_iter().collect(),
+            system: None,
+            tools: None,
+            sent_back: sends_back.then(|| "ci".to_owned()),
+            stopped: None,
+        });
     }
 
     /// Now and then the model is reminded of something when a step begins: it is appended, with what is on record of it.

@@ -28,7 +28,7 @@ fn doom_loop_seed(case: &Value) -> Result<(), String> {
     for call in calls {
         let tool = call[0].as_str().unwrap_or_default();
         seen.push(Seen::new(rule.compare, tool, &CallInput::from_value(call[1].clone()), None));
-        if progress::is_stuck(rule, &seen) {
+        if progress::circle(rule, &seen).is_some() {
             ends_after = Some(seen.len());
             break;
         }

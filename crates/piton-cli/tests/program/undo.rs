@@ -106,7 +106,7 @@ fn files_and_words_can_be_taken_back_alone() {
 
 #[test]
 fn a_turn_that_was_cut_off_is_ended_and_taken_back() {
-    let stage = Stage::new(json!([bash("echo two > kept.txt"), {"text": "half", "stall_ms": 60_000}]));
+    let stage = Stage::new(json!([bash("echo two > kept.txt"), {"text": "half", "stall_mid": 60}]));
     let stage = stage.with_files([("kept.txt", "one\n")]);
     let mut child = stage.start(&["go"]);
     while stage.provider.requests().len() < 2 {

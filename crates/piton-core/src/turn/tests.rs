@@ -236,6 +236,7 @@ fn show_job(job: &Job) -> String {
         Job::StopTool(call) => format!("stop({})", call.id),
         Job::Snapshot(moment) => format!("snapshot({moment:?})"),
         Job::Compact(trigger) => format!("compact({trigger:?})"),
+        Job::AskToEnd { step } => format!("ask_to_end({step})"),
     }
 }
 
@@ -251,6 +252,71 @@ fn check_invariants(session: &Session, log: &[Record]) {
         assert_eq!(session.due(0), None);
     }
     assert_eq!(Session::fold(log), *session, "the fold of the log is not the live state");
+}
+
+/// What hooks say when they are asked whether the turn may end.
+fn asked(sent_back: Option<&str>, stopped: Option<&str>) -> Event {
+    Event::HooksRan {
+        step: 1,
+        point: crate::hook::HookPoint::Stop,
+        call: None,
+        runs: vec![crate::hook::HookRun::new("ci", 1)],
+        notes: sent_back.iter().map(|_| "not yet".to_owned()).collect(),
+        system: None,
+        tools: None,
+        sent_back: sent_back.map(str::to_owned),
+        stopped: stopped.map(str::to_owned),
+    }
+}
+
+#[test]
+fn hooks_are_asked_before_a_turn_ends_and_may_send_the_model_back() {
+    let mut bench = Bench::with(Policy { stop_hooks: true, ..Policy::piton() });
+    bench.say("go");
+    bench.answer("done");
+    assert_eq!(bench.session.phase_name(), "checking");
+    assert_eq!(bench.session.wanted(), [Job::AskToEnd { step: 1 }]);
+    bench.happen(asked(Some("ci"), None));
+    assert_eq!((bench.session.phase_name(), bench.session.times_sent_back("ci")), ("calling_model", 1));
+    let last = bench.session.transcript().last().expect("a note").parts.clone();
+    assert_eq!(last, [Part::Note { text: "not yet".into() }]);
+    bench.answer("done now");
+    bench.happen(asked(None, None));
+    assert_eq!(bench.session.phase_name(), "idle");
+    assert_eq!(bench.session.evidence().len(), 1);
+    assert_eq!(Session::fold(&bench.log), bench.session);
+
+    // What the user says meanwhile goes first, and then they are asked again.
+    bench.say("more");
+    bench.answer("done");
+    bench.say("wait");
+    assert_eq!(bench.session.phase_name(), "calling_model");
+    bench.happen(asked(None, None));
+    assert_eq!(bench.session.phase_name(), "calling_model", "an answer that comes too late changes nothing");
+    bench.answer("done");
+    bench.happen(asked(None, Some("it will never pass")));
+    let Some(Event::TurnEnded { end, detail, .. }) = bench.log.last().map(|record| &record.event) else {
+        panic!("the turn is over")
+    };
+    assert_eq!((*end, detail.as_deref()), (TurnEnd::HookStopped, Some("it will never pass")));
+}
+
+#[test]
+fn what_hooks_tell_the_model_waits_until_every_call_is_answered() {
+    let mut bench = Bench::with(Policy::piton());
+    bench.say("go");
+    bench.calls(&["read", "read"]);
+    let Event::HooksRan { step, call, runs, system, tools, .. } = asked(None, None) else { unreachable!() };
+    let (point, notes) = (crate::hook::HookPoint::AfterTool, vec!["mind the style".to_owned()]);
+    bench.happen(Event::HooksRan { step, point, call, runs, notes, system, tools, sent_back: None, stopped: None });
+    bench.finish("c1_0");
+    bench.finish("c1_1");
+    let messages: Vec<_> = bench.session.transcript().map(|message| (**message).clone()).collect();
+    assert_eq!(malformed(&messages), None);
+    assert_eq!(
+        messages.last().map(|last| last.parts.clone()),
+        Some(vec![Part::Note { text: "mind the style".into() }])
+    );
 }
 
 #[test]
@@ -1409,12 +1475,14 @@ fn one_of_each_phase() -> Vec<Bench> {
         ("asking_to_go_on", 3),
         ("room_needed", 2),
         ("compacting", 2),
+        ("checking", 2),
         ("ending", 2),
     ] {
         let mut b = allow();
         if wanted == "stuck" || wanted == "asking_to_go_on" {
             b.policy.no_progress.repeats = 1;
         }
+        b.policy.stop_hooks = wanted == "checking";
         speak(&mut b);
         if steps >= 1 {
             let policy = Box::new(b.policy.clone());
@@ -1438,6 +1506,10 @@ fn one_of_each_phase() -> Vec<Bench> {
                 b.record(b.session.replied(1, reply(vec![call("bash")], FinishReason::ToolCalls), None, 0, 0));
             }
             "step_over" => b.record(b.session.replied(1, reply(vec![Part::text("x")], FinishReason::Stop), None, 0, 0)),
+            "checking" => {
+                b.record(b.session.replied(1, reply(vec![Part::text("x")], FinishReason::Stop), None, 0, 0));
+                b.record(Event::StepFinished { step: 1 });
+            }
             "stuck" | "asking_to_go_on" => {
                 b.record(b.session.replied(1, reply(vec![call("read")], FinishReason::ToolCalls), None, 0, 0));
                 let id = CallId::from("c1_0");
@@ -1530,6 +1602,8 @@ fn one_of_each_event() -> Vec<Event> {
         Event::RewindFinished { rewind: files_only(Direction::Undo), left: vec![], back: None },
         Event::CallStarted { call: call_id.clone() },
         Event::CallSettled { call: call_id, outcome: Outcome::ok("x") },
+        asked(None, None),
+        asked(Some("ci"), None),
         Event::StepFinished { step: 1 },
         Event::CompactionStarted { trigger: Trigger::Forced, focus: None, lost: None },
         Event::WindowLearned { compact_at_tokens: 100 },
@@ -1564,6 +1638,7 @@ fn the_transition_table() {
             let kind = match &event {
                 Event::ApprovalAsked { subject: Subject::GoOn(_) } => "approval_asked(go_on)",
                 Event::ApprovalGiven { subject: Subject::GoOn(_), .. } => "approval_given(go_on)",
+                Event::HooksRan { sent_back: Some(_), .. } => "hooks_ran(sent_back)",
                 other => other.kind(),
             };
             let mut session = bench.session.clone();
@@ -1620,6 +1695,9 @@ fn random_event(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
         Job::Compact(_) if dice.u8(..3) == 0 => {
             let calls = vec![call_id_of_first()];
             Event::ContextPruned { calls, tokens_before: 2, tokens_after: 1, suffices: dice.bool() }
+        }
+        Job::AskToEnd { .. } => {
+            dice.choice([asked(None, None), asked(Some("ci"), None), asked(None, Some("never"))]).expect("three")
         }
         Job::Compact(trigger) if dice.bool() => Event::CompactionFailed { trigger, error: "e".into(), asked: None },
         Job::Compact(trigger) => Event::CompactionFinished {
@@ -1722,6 +1800,7 @@ fn one_hundred_thousand_random_orders_keep_every_invariant() {
         policy.retry.per_call = Some(dice.u32(..3));
         policy.no_progress.repeats = dice.u32(..4);
         policy.snapshots = dice.bool();
+        policy.stop_hooks = dice.bool();
         policy.budget.tokens = dice.bool().then_some(250);
         policy.budget.wall_clock_ms = dice.bool().then_some(1_000);
         let mut bench = Bench::with(policy);

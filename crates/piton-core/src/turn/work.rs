@@ -10,6 +10,7 @@ use crate::event::{
     Canceller, Decision, Delivery, Direction, Event, Origin, Record, Restore, Rewind, Spent, StepKind, Subject,
     Trigger, TurnEnd,
 };
+use crate::hook::HookRun;
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::limits::{
     CallsTaken, DenialsCounted, LastStep, MAX_CUT_REPLIES, MAX_PAUSED_REPLIES, MAX_UNKNOWN_REPLIES, OnLength,
@@ -17,10 +18,18 @@ use crate::limits::{
 };
 use crate::message::{FinishReason, Message, Part, Role, Usage};
 use crate::model::{ModelError, ModelErrorKind, Reply};
-use crate::progress::{self, Compare, NoProgress, Seen, Stuck};
+use crate::progress::{self, Circle, Compare, NoProgress, Seen, Stuck};
 use crate::retry;
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
+
+/// What the model is told when its reply ended for a reason that nobody knows.
+pub const UNKNOWN_NOTE: &str =
+    "Your last reply ended for no reason that could be understood. Go on if anything is left to do; if not, say so.";
+
+/// What the model is told when its reply was cut at the output limit.
+pub const CONTINUE_NOTE: &str =
+    "Your last reply was cut at the output limit. Go on exactly where it stopped; do not repeat it.";
 
 /// What follows a step.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,6 +75,8 @@ pub(super) struct Work {
     pub(super) transcript: Vec<Entry>,
     pub(super) heard: HashSet<MessageId>,
     pub(super) waiting: VecDeque<Waiting>,
+    /// What hooks tell the model at the next step's beginning.
+    pub(super) notes: Vec<String>,
     /// Tools the user approved for the whole session.
     pub(super) granted: Vec<String>,
     pub(super) turns: u32,
@@ -107,6 +118,10 @@ pub(super) struct TurnWork {
     /// Tools that were refused because nobody was there to approve them.
     pub(super) unattended: Vec<String>,
     pub(super) recent: Vec<Seen>,
+    /// The hooks that have sent the model back to work, once for each time.
+    pub(super) sent_back: Vec<String>,
+    /// What the hooks found that were asked last whether the turn may end.
+    pub(super) evidence: Vec<HookRun>,
     /// The workspace before the newest step that may have changed it.
     pub(super) snapshot: Option<String>,
     /// Whether files may have changed since the last snapshot.
@@ -155,6 +170,8 @@ impl Work {
         self.waiting.push_back(Waiting { message, delivery, spoken, is_first_here });
         match phase {
             Phase::Idle | Phase::Held => Phase::Due,
+            // What is found out now would be of yesterday.
+            Phase::Checking if delivery == Delivery::Steer => self.next_step(StepKind::Ordinary),
             busy => busy,
         }
     }
@@ -203,15 +220,8 @@ impl Work {
                  not, and what should come next."
                     .to_owned(),
             ),
-            StepKind::Continue if self.turn.unknown_replies > 0 => Some(
-                "Your last reply ended for no reason that could be understood. Go on if anything is left to do; if not, \
-                 say so."
-                    .to_owned(),
-            ),
-            StepKind::Continue => Some(
-                "Your last reply was cut at the output limit. Go on exactly where it stopped; do not repeat it."
-                    .to_owned(),
-            ),
+            StepKind::Continue if self.turn.unknown_replies > 0 => Some(UNKNOWN_NOTE.to_owned()),
+            StepKind::Continue => Some(CONTINUE_NOTE.to_owned()),
         };
         Event::StepStarted { step: self.steps + 1, kind, note }
     }
@@ -226,6 +236,7 @@ impl Work {
         for waiting in steering {
             self.push(seq, waiting.message);
         }
+        self.push_notes(seq);
         if let Some(text) = note {
             let parts = vec![Part::Note { text: text.to_owned() }];
             self.push(seq, Message::new(Role::User, parts));
@@ -437,15 +448,34 @@ impl Work {
                 None => self.next_step(StepKind::Ordinary),
             },
             After::Answered if self.has_steering() => self.next_step(StepKind::Ordinary),
-            After::Answered => Phase::Ending(self.turn.answered()),
+            After::Answered => match self.turn.answered() {
+                Ending { end: TurnEnd::Completed, .. } if self.turn.policy.stop_hooks => Phase::Checking,
+                ending => Phase::Ending(ending),
+            },
+        }
+    }
+
+    /// The hooks have said whether the turn may end.
+    pub(super) fn checked(&mut self, sent_back: Option<String>) -> Phase {
+        let must_go_on = sent_back.is_some() || self.has_steering();
+        self.turn.sent_back.extend(sent_back);
+        match must_go_on {
+            true => self.next_step(StepKind::Ordinary),
+            false => Phase::Ending(self.turn.answered()),
+        }
+    }
+
+    /// What hooks tell the model, as a message of its own.
+    pub(super) fn push_notes(&mut self, seq: Seq) {
+        let notes: Vec<Part> = self.notes.drain(..).map(|text| Part::Note { text }).collect();
+        if !notes.is_empty() {
+            self.push(seq, Message::new(Role::User, notes));
         }
     }
 
     /// The newest call, if it is one repetition too many.
     pub(super) fn repeated_call(&self) -> Option<CallId> {
-        if !progress::is_stuck(self.turn.policy.no_progress, &self.turn.recent) {
-            return None;
-        }
+        progress::circle(self.turn.policy.no_progress, &self.turn.recent)?;
         self.transcript.last()?.message.parts.iter().rev().find_map(|part| match part {
             Part::ToolResult { call, .. } => Some(call.clone()),
             Part::Text { .. } | Part::Reasoning { .. } | Part::ToolCall(_) | Part::Note { .. } | Part::Image { .. } => {
@@ -455,10 +485,11 @@ impl Work {
     }
 
     pub(super) fn go_on(&mut self, decision: &Decision) -> Phase {
+        let stuck = self.turn.stuck();
         self.turn.recent.clear();
         match decision {
             Decision::Approve | Decision::ApproveForSession => self.next_step(StepKind::Ordinary),
-            Decision::Deny(_) | Decision::Unattended => Phase::Ending(self.turn.stuck()),
+            Decision::Deny(_) | Decision::Unattended => Phase::Ending(stuck),
         }
     }
 
@@ -625,6 +656,8 @@ impl TurnWork {
             denials_in_a_row: 0,
             unattended: Vec::new(),
             recent: Vec::new(),
+            sent_back: Vec::new(),
+            evidence: Vec::new(),
             snapshot: None,
             unsealed: false,
         }
@@ -677,9 +710,10 @@ impl TurnWork {
     /// The end of a turn whose model goes round in circles.
     fn stuck(&self) -> Ending {
         let NoProgress { repeats, compare, .. } = self.policy.no_progress;
-        let what = match compare {
-            Compare::Input => "the same call",
-            Compare::InputAndResult => "the same call with the same result",
+        let what = match (progress::circle(self.policy.no_progress, &self.recent), compare) {
+            (Some(Circle::Two), _) => "the same two calls by turns, with the same results,",
+            (_, Compare::Input) => "the same call",
+            (_, Compare::InputAndResult) => "the same call with the same result",
         };
         Ending::new(TurnEnd::NoProgress, format!("{what} {repeats} times in a row"))
     }

@@ -179,6 +179,14 @@ impl Guest {
                 self.command(Command::Stop { report })?;
                 self.reply_when(async move { Some(end(None, ended.await.ok()?)) });
             }
+            Ok(Request::Pause {}) => {
+                self.command(Command::Pause(true))?;
+                self.reply(Reply::Noted {});
+            }
+            Ok(Request::Continue {}) => {
+                self.command(Command::Pause(false))?;
+                self.reply(Reply::Noted {});
+            }
             Ok(Request::Answer { subject, decision }) => {
                 self.command(Command::Answer(subject, decision))?;
                 self.reply(Reply::Noted {});
@@ -195,7 +203,10 @@ impl Guest {
         self.command(Command::Speak { message: message.clone(), parts, delivery, from, report })?;
         let replies = self.replies.clone();
         self.reply_when(async move {
-            durable.await.ok()?;
+            if durable.await.is_err() {
+                // It was not taken: a hook refused it, or the session was left.
+                return Some(end(Some(message), ended.await.ok()?));
+            }
             // Nobody may be listening any more.
             drop(replies.send(Reply::Accepted { message: message.clone() }));
             if wait { Some(end(Some(message), ended.await.ok()?)) } else { None }

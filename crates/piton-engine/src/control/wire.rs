@@ -37,6 +37,10 @@ pub enum Request {
     },
     /// To stop the turn under way. Answered when it is over.
     Cancel {},
+    /// To finish the call that runs, and start nothing new.
+    Pause {},
+    /// To go on.
+    Continue {},
     /// To answer an open question. One that is no longer open stays as it was answered.
     Answer {
         /// The question.

@@ -12,6 +12,11 @@ use std::sync::Arc;
 impl Driver {
     /// Weighs a compaction that is about to be made: the event, if there is something to record instead.
     pub(super) fn weigh_compaction(&mut self) -> Option<Event> {
+        // Hooks see it first.
+        if self.is_to_be_announced() { None } else { self.prepare_compaction() }
+    }
+
+    fn prepare_compaction(&mut self) -> Option<Event> {
         if self.compaction.is_some() || self.jobs.is_running(&JobKey::Compact) {
             return None;
         }
@@ -72,7 +77,7 @@ impl Driver {
     /// A compaction that a killed process was at is made again; what it may have used is not forgotten.
     pub(super) fn recover_compaction(&mut self) {
         let Some(trigger) = self.wanted_compaction() else { return };
-        let weighed = self.weigh_compaction();
+        let weighed = self.prepare_compaction();
         let lost = self.compaction.take().map(|task| task.at_most);
         if let (None, Some(lost)) = (weighed, lost) {
             self.record(Event::CompactionStarted { trigger, focus: None, lost: Some(lost) });

@@ -83,6 +83,7 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
         | Event::CallRequested { .. }
         | Event::ApprovalAsked { subject: Subject::GoOn(_) }
         | Event::ApprovalGiven { subject: Subject::GoOn(_), .. }
+        | Event::HooksRan { .. }
         | Event::StepFinished { .. }
         | Event::CompactionStarted { .. }
         | Event::WindowLearned { .. }

@@ -1,0 +1,111 @@
+//! `--input-format stream-json`: a program speaks with a session while it works.
+
+use crate::stage::{Stage, until};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::process::{Child, ChildStdin, Stdio};
+
+/// A command that runs until the test lets it go on.
+const GATE: &str = "touch started; until [ -e go ]; do sleep 0.02; done; echo through";
+
+/// A run whose standard input is ours.
+struct Talk<'s> {
+    stage: &'s Stage,
+    child: Child,
+    input: Option<ChildStdin>,
+}
+
+impl<'s> Talk<'s> {
+    fn new(stage: &'s Stage, args: &[&str]) -> Self {
+        let log = std::fs::File::create(stage.home.path().join("stdout")).unwrap();
+        let mut command = stage.run_command(&[&["--input-format", "stream-json"], args].concat());
+        let mut child = command.stdin(Stdio::piped()).stdout(log).stderr(Stdio::null()).spawn().unwrap();
+        let input = child.stdin.take();
+        Self { stage, child, input }
+    }
+
+    fn say(&mut self, line: impl std::fmt::Display) {
+        writeln!(self.input.as_ref().unwrap(), "{line}").unwrap();
+    }
+
+    fn lines(&self) -> Vec<Value> {
+        self.stage.printed().lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    fn count(&self, kind: &str) -> usize {
+        self.lines().iter().filter(|line| line["type"] == kind).count()
+    }
+
+    fn end(&mut self) -> i32 {
+        self.input = None;
+        self.child.wait().unwrap().code().unwrap()
+    }
+
+    fn results(&self) -> Vec<(String, String)> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let results = self.lines().into_iter().filter(|line| line["type"] == "result");
+        results.map(|result| (text(&result["end"]), text(&result["text"]))).collect()
+    }
+}
+
+fn pair(end: &str, text: &str) -> (String, String) {
+    (end.to_owned(), text.to_owned())
+}
+
+#[test]
+fn it_steers_and_queues_and_each_turn_has_its_result() {
+    let stage = Stage::new(json!([
+        {"tools": [{"name": "bash", "args": {"command": GATE}}]}, {"text": "steered"}, {"text": "followed up"},
+    ]));
+    let mut talk = Talk::new(&stage, &["go"]);
+    until("the command runs", || stage.workspace.has("started"));
+    talk.say(r#"{"do":"prompt","text":"and then this","delivery":"follow_up"}"#);
+    talk.say("this is not JSON");
+    talk.say(r#"{"type":"user","message":{"role":"user","content":"the other way"}}"#);
+    until("all is heard", || talk.count("user_spoke") == 3);
+    stage.workspace.write("go", "");
+    assert_eq!(talk.end(), 0);
+    assert_eq!(talk.results(), [pair("completed", "steered"), pair("completed", "followed up")]);
+    let errors: Vec<Value> = talk.lines().into_iter().filter(|line| line["type"] == "input_error").collect();
+    assert_eq!(errors.len(), 1);
+    assert_eq!(errors[0]["line"], 2);
+    let asked = stage.provider.requests();
+    assert!(asked[1].body["messages"].to_string().contains("the other way"));
+    assert!(!asked[1].body["messages"].to_string().contains("and then this"));
+}
+
+#[test]
+fn an_interrupt_stops_the_turn_and_begins_the_next() {
+    let stage = Stage::new(json!([{"tools": [{"name": "bash", "args": {"command": GATE}}]}, {"text": "as you like"}]));
+    let mut talk = Talk::new(&stage, &[]);
+    talk.say(r#"{"do":"prompt","text":"go"}"#);
+    until("the command runs", || stage.workspace.has("started"));
+    talk.say(r#"{"do":"prompt","text":"no, wait","delivery":"interrupt"}"#);
+    until("it is answered", || talk.count("result") == 2);
+    assert_eq!(talk.end(), 0);
+    assert_eq!(talk.results(), [pair("canceled", ""), pair("completed", "as you like")]);
+}
+
+#[test]
+fn questions_are_answered_from_there_and_by_nobody_when_it_ends() {
+    let script = json!([
+        {"tools": [{"name": "write", "args": {"path": "a", "content": "x"}}]},
+        {"tools": [{"name": "write", "args": {"path": "b", "content": "x"}}]},
+        {"text": "one of two"},
+    ]);
+    let stage = Stage::new(script).with_config("[permission]\nwrite = \"ask\"\n");
+    let log = std::fs::File::create(stage.home.path().join("stdout")).unwrap();
+    let mut command = stage.piton(&["run", "--format", "stream-json", "--model", "openai-chat/m"]);
+    command.args(["--input-format", "stream-json", "go"]).stdin(Stdio::piped()).stdout(log).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let input = child.stdin.take();
+    let mut talk = Talk { stage: &stage, child, input };
+    until("it asks", || talk.count("approval_asked") == 1);
+    talk.say(r#"{"do":"answer","subject":{"call":"c9_9"},"decision":"approve"}"#);
+    talk.say(r#"{"do":"answer","subject":{"call":"c1_0"},"decision":"approve"}"#);
+    until("it asks again", || talk.count("approval_asked") == 2);
+    assert_eq!(talk.count("input_error"), 1, "a question that nobody asked");
+    assert_eq!(talk.end(), 3);
+    assert_eq!(talk.results(), [pair("tool_denied", "one of two")]);
+    assert!(stage.workspace.has("a") && !stage.workspace.has("b"));
+}

@@ -1,0 +1,105 @@
+//! Hooks, as the journal tells of them: where they ran, how that went, and what they did. What a hook is, and how one is
+//! run, is the engine's business (`piton_engine::hooks`).
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A point of the loop at which hooks are run, in the order of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HookPoint {
+    /// The session was opened, new or again.
+    SessionStart,
+    /// Somebody said something that is not yet on record.
+    Prompt,
+    /// The model is about to be asked.
+    BeforeModel,
+    /// A raw piece of the model's answer came, as its server sent it.
+    Chunk,
+    /// A piece of prose came.
+    TextDelta,
+    /// A piece of reasoning came.
+    Reasoning,
+    /// The model has replied, or has failed to.
+    AfterModel,
+    /// A message of the model or of its tools joined the transcript.
+    Message,
+    /// The model wants to use a tool.
+    ToolUse,
+    /// A call is about to be judged by the rules.
+    BeforeTool,
+    /// A question to a person is open.
+    Approval,
+    /// A call has its outcome, not yet on record.
+    AfterTool,
+    /// A step is over.
+    Step,
+    /// The model has said all it wanted: may the turn end?
+    Stop,
+    /// A turn is over.
+    Turn,
+    /// The context is about to be compacted.
+    BeforeCompaction,
+    /// The context was compacted.
+    Compacted,
+    /// The session is being left.
+    SessionEnd,
+}
+
+/// One hook's part in it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HookRun {
+    /// The hook's name.
+    pub hook: String,
+    /// Where it ran, if not at the point of the whole record: watching hooks are told of together, at the step's end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub point: Option<HookPoint>,
+    /// How often.
+    #[serde(default = "once", skip_serializing_if = "is_once")]
+    pub times: u32,
+    /// How long that took in all, in milliseconds.
+    pub duration_ms: u64,
+    /// How it ended.
+    pub end: HookEnd,
+    /// More words: what went wrong, or what it says to people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// What it did, in words such as `changed the input`; empty: nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub did: Vec<String>,
+    /// What it found out, for programs: an object, as a check leaves it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Value>,
+}
+
+/// How a hook's run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HookEnd {
+    /// It did what it does.
+    Ok,
+    /// It reported a failure, or its answer could not be read. It is as if it had not run.
+    Failed,
+    /// It took too long. It is as if it had not run.
+    TimedOut,
+    /// It panicked. It is as if it had not run.
+    Panicked,
+}
+
+impl HookRun {
+    /// A run that did nothing.
+    pub fn new(hook: &str, duration_ms: u64) -> Self {
+        let (detail, evidence) = (None, None);
+        let end = HookEnd::Ok;
+        Self { hook: hook.to_owned(), point: None, times: 1, duration_ms, end, detail, did: Vec::new(), evidence }
+    }
+}
+
+fn once() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_once(times: &u32) -> bool {
+    *times == 1
+}

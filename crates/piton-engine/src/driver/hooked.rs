@@ -1,0 +1,479 @@
+//! Where the loop meets hooks. Without hooks nothing of this runs: each place asks [`Hooks::want`] first.
+//!
+//! A hook that may change something stands in the place of the job that would act on it: under the job's own key runs
+//! first the hook, then, when what it did is on record, the job. Hooks that only watch see what is durable, in order,
+//! and nothing new is started meanwhile.
+
+use super::{Driver, Report, Speaker, Waiter};
+use crate::engine::{EngineError, last_words};
+use crate::hooks::{Gated, HookContext, HookVerdict, ModelAnswer, ModelCall, SessionStart, Sight, StepDone, TurnDone};
+use crate::jobs::JobKey;
+use piton_core::call::{Outcome, Status};
+use piton_core::event::{Decision, Delivery, Event, Record, Subject, Trigger, Verdict};
+use piton_core::hook::HookPoint;
+use piton_core::ids::{CallId, MessageId, TimeMs};
+use piton_core::message::{Message, Part, Role, ToolCall, prose};
+use piton_core::request::Frame;
+use piton_core::turn::Job;
+use serde_json::Value;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The time that hooks have together when a session is left.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// What hooks did in the place of a job, or beside one.
+pub(crate) enum Hooked {
+    /// The session has begun, and a prompt was seen, where there is one.
+    Vetted { start: Option<Gated>, prompt: Option<(Gated, Option<(String, String)>)> },
+    /// A model call may be made.
+    Model { attempt: u32, gated: Gated, call: ModelCall },
+    /// A call may be judged.
+    Judged { call: Arc<ToolCall>, gated: Gated, input: Option<Value>, verdict: Option<HookVerdict> },
+    /// A question was seen.
+    Asked { subject: Subject, gated: Gated, decision: Option<Decision> },
+    /// A call that no tool ran has its outcome.
+    Answered { call: CallId, gated: Gated, outcome: Outcome },
+    /// The turn may end, or not.
+    Stop(Gated),
+    /// The context may be compacted.
+    Compacting(Gated),
+    /// Hooks that watch have seen what there was.
+    Watched,
+}
+
+/// Somebody's words on their way into the journal.
+pub(super) struct Speech {
+    pub(super) message: MessageId,
+    pub(super) parts: Vec<Part>,
+    pub(super) delivery: Delivery,
+    pub(super) from: Speaker,
+    pub(super) report: Report,
+}
+
+/// What the driver keeps for hooks.
+#[derive(Default)]
+pub(super) struct Gates {
+    is_started: bool,
+    is_resumed: bool,
+    vetting: VecDeque<Speech>,
+    /// What hooks have let pass, on its way to the record.
+    accepted: VecDeque<Speech>,
+    /// The call that hooks have let go: step, attempt, and what it is asked with.
+    call: Option<(u32, u32, Frame)>,
+    asked: HashSet<Subject>,
+    answered: HashMap<CallId, Outcome>,
+    sights: Vec<(Arc<HookContext>, Sight)>,
+    /// Whether hooks have seen that the context is about to be compacted.
+    is_compacting: bool,
+    messages: usize,
+    step: StepDone,
+    turn_started_ms: TimeMs,
+}
+
+impl Gates {
+    pub(super) fn new(session: &piton_core::turn::Session) -> Self {
+        let messages = session.transcript().len();
+        Self { messages, is_resumed: messages > 0, ..Self::default() }
+    }
+}
+
+impl Driver {
+    pub(super) fn hook_context(&self) -> Arc<HookContext> {
+        let session = &self.session;
+        Arc::new(HookContext {
+            session: session.id().clone(),
+            session_dir: self.dir.root().to_path_buf(),
+            workspace: PathBuf::from(session.workspace()),
+            turn: session.turn(),
+            step: session.step(),
+            model: session.model().to_owned(),
+        })
+    }
+
+    /// What the model of this step is asked with.
+    pub(super) fn frame(&self) -> &Frame {
+        match &self.gates.call {
+            Some((step, _, frame)) if *step == self.session.step() => frame,
+            _ => &self.frame,
+        }
+    }
+
+    /// Whether hooks have to see this model call before it is weighed and made.
+    pub(super) fn is_unseen(&self, step: u32, attempt: u32) -> bool {
+        let is_seen = matches!(&self.gates.call, Some((s, a, _)) if (*s, *a) == (step, attempt));
+        self.hooks.want(HookPoint::BeforeModel) && !is_seen
+    }
+
+    /// Puts hooks in the place of a job, where they want to be. Whether they are.
+    pub(super) fn hooks_stand_before(&mut self, job: &Job) -> bool {
+        let (hooks, cx, key) = (self.hooks.clone(), self.hook_context(), JobKey::of(job));
+        match job {
+            Job::CallModel { step, attempt } if self.is_unseen(*step, *attempt) => {
+                let (attempt, frame) = (*attempt, self.frame.clone());
+                let messages: Arc<[Arc<Message>]> = self.session.transcript().cloned().collect();
+                let call = ModelCall { attempt, system: frame.system, tools: frame.tools, messages };
+                self.jobs.hook(key, async move {
+                    let (gated, call) = hooks.before_model(&cx, call).await;
+                    Hooked::Model { attempt, gated, call }
+                });
+            }
+            Job::JudgeCall(call) if hooks.want(HookPoint::BeforeTool) => {
+                let call = Arc::clone(call);
+                self.jobs.hook(key, async move {
+                    let (gated, input, verdict) = hooks.before_tool(&cx, &call).await;
+                    Hooked::Judged { call, gated, input, verdict }
+                });
+            }
+            Job::AskApproval(subject) if self.is_to_be_asked(subject) => {
+                let (Subject::Call(id) | Subject::GoOn(id)) = subject;
+                let Some(call) = self.call(id) else { return false };
+                let subject = subject.clone();
+                self.jobs.hook(key, async move {
+                    let (gated, decision) = hooks.approval(&cx, &subject, &call).await;
+                    Hooked::Asked { subject, gated, decision }
+                });
+            }
+            Job::AskToEnd { .. } => {
+                let (session, text) = (self.session.clone(), last_words(&self.session));
+                self.jobs.hook(key, async move {
+                    Hooked::Stop(hooks.stop(&cx, &text, |hook| session.times_sent_back(hook)).await)
+                });
+            }
+            Job::Compact(trigger) if self.is_to_be_announced() => {
+                let is_forced = *trigger == Trigger::Forced;
+                if !self.jobs.is_running(&JobKey::BeforeCompaction) {
+                    self.jobs.hook(JobKey::BeforeCompaction, async move {
+                        Hooked::Compacting(hooks.before_compaction(&cx, is_forced).await)
+                    });
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Whether hooks have yet to see that the context is about to be compacted.
+    pub(super) fn is_to_be_announced(&self) -> bool {
+        self.hooks.want(HookPoint::BeforeCompaction) && !self.gates.is_compacting
+    }
+
+    /// Whether hooks are to see a question before anybody answers it.
+    pub(super) fn is_to_be_asked(&self, subject: &Subject) -> bool {
+        self.hooks.want(HookPoint::Approval) && !self.gates.asked.contains(subject)
+    }
+
+    /// A call of the newest reply.
+    fn call(&self, id: &CallId) -> Option<Arc<ToolCall>> {
+        let in_transcript = || {
+            let messages: Vec<_> = self.session.transcript().collect();
+            messages.iter().rev().find_map(|message| message.calls().find(|call| call.id == *id).cloned()).map(Arc::new)
+        };
+        self.session.open_call(id).cloned().or_else(in_transcript)
+    }
+
+    /// Takes what hooks did.
+    pub(super) fn take_hooked(&mut self, hooked: Hooked) {
+        match hooked {
+            Hooked::Vetted { start, prompt } => self.vetted(start, prompt),
+            Hooked::Model { attempt, gated, call } => self.let_go(attempt, gated, call),
+            Hooked::Judged { call, gated, input, verdict } => {
+                let is_stopped = gated.stopped.is_some();
+                self.record_hooks(gated);
+                if is_stopped {
+                    return;
+                }
+                let event = self.judged(&call, input, verdict);
+                self.record(event);
+            }
+            Hooked::Asked { subject, gated, decision } => {
+                self.gates.asked.insert(subject.clone());
+                self.record_hooks(gated);
+                if let Some(decision) = decision.filter(|_| self.is_open(&subject)) {
+                    self.record(Event::ApprovalGiven { subject, decision });
+                }
+            }
+            Hooked::Answered { call, gated, outcome } => {
+                self.gates.answered.insert(call, outcome);
+                self.record_hooks(gated);
+            }
+            Hooked::Stop(gated) => {
+                let step = self.session.step();
+                self.record(gated.event(step));
+            }
+            Hooked::Compacting(gated) => {
+                self.gates.is_compacting = true;
+                self.record_hooks(gated);
+            }
+            Hooked::Watched => {}
+        }
+        self.report_suspicions();
+    }
+
+    /// Records what hooks did at one point, where any was asked.
+    pub(super) fn record_hooks(&mut self, gated: Gated) {
+        if !gated.runs.is_empty() {
+            let step = self.session.step();
+            self.record(gated.event(step));
+        }
+    }
+
+    /// A model call as hooks left it is weighed and made next.
+    fn let_go(&mut self, attempt: u32, mut gated: Gated, call: ModelCall) {
+        let step = self.session.step();
+        // A retry is the same question; what was added to it once is there.
+        let is_said = |note: &String| {
+            let is_it = |part: &Part| matches!(part, Part::Note { text } if text == note);
+            self.session.transcript().last().is_some_and(|last| last.parts.iter().any(is_it))
+        };
+        gated.notes.retain(|note| attempt == 1 || !is_said(note));
+        let before = self.gates.call.take().map_or_else(|| self.frame.clone(), |(_, _, frame)| frame);
+        // The same bytes are the same pointer, so that they need not be measured again.
+        let same = |text: &Arc<str>| [&before.system, &self.frame.system].into_iter().find(|old| ***old == **text);
+        let system = same(&call.system).cloned().unwrap_or(call.system);
+        let same = |tools: &Arc<_>| [&before.tools, &self.frame.tools].into_iter().find(|old| *old == tools);
+        let tools = same(&call.tools).cloned().unwrap_or(call.tools);
+        let (is_new_system, is_new_tools) = (before.system != system, before.tools != tools);
+        if !gated.runs.is_empty() {
+            let mut event = gated.event(step);
+            if let Event::HooksRan { system: other, tools: others, .. } = &mut event {
+                *other = is_new_system.then(|| system.to_string());
+                *others = is_new_tools.then(|| tools.iter().map(|tool| tool.name.clone()).collect());
+            }
+            self.record(event);
+        }
+        let max_output_tokens = self.frame.max_output_tokens;
+        self.gates.call = Some((step, attempt, Frame { system, tools, max_output_tokens }));
+    }
+
+    /// What the rules say of a call as hooks left it, and what hooks say.
+    fn judged(&self, call: &ToolCall, input: Option<Value>, said: Option<HookVerdict>) -> Event {
+        let mut event = self.judge(call);
+        if let Event::CallRequested { input: changed, verdict, .. } = &mut event {
+            *changed = input;
+            *verdict = match (std::mem::replace(verdict, Verdict::Ask), said) {
+                (refused @ (Verdict::Deny(_) | Verdict::Refuse(_)), _) => refused,
+                (_, Some(HookVerdict::Refuse(reason))) => {
+                    Verdict::Refuse(format!("The call was not run: a hook refused it. {reason}"))
+                }
+                (_, Some(HookVerdict::Ask)) => Verdict::Ask,
+                (_, Some(HookVerdict::Allow)) => Verdict::Allow,
+                (verdict, None) => verdict,
+            };
+        }
+        event
+    }
+
+    /// Lets hooks see the outcome of a call that no tool ran; the event as they leave it, once they have.
+    pub(super) fn seen_by_hooks(&mut self, event: Event) -> Option<Event> {
+        let Event::CallSettled { call, outcome } = event else { return Some(event) };
+        let is_final = !matches!(outcome.status, Status::Denied | Status::Failed);
+        if is_final || !self.hooks.want(HookPoint::AfterTool) {
+            return Some(Event::CallSettled { call, outcome });
+        }
+        if let Some(outcome) = self.gates.answered.remove(&call) {
+            return Some(Event::CallSettled { call, outcome });
+        }
+        let key = JobKey::Answered(call.clone());
+        let asked = self.call(&call).filter(|_| !self.jobs.is_running(&key))?;
+        let (hooks, cx) = (self.hooks.clone(), self.hook_context());
+        self.jobs.hook(key, async move {
+            let (gated, outcome) = hooks.after_tool(&cx, &asked, outcome).await;
+            Hooked::Answered { call, gated, outcome }
+        });
+        None
+    }
+
+    /// Whether hooks want to see what is said before it is on record.
+    pub(super) fn is_to_be_vetted(&self) -> bool {
+        self.hooks.want(HookPoint::Prompt) || (!self.gates.is_started && self.hooks.want(HookPoint::SessionStart))
+    }
+
+    /// Lets hooks see what somebody says; without a speech, only that the session has begun.
+    pub(super) fn vet(&mut self, speech: Option<Speech>) {
+        self.gates.vetting.extend(speech);
+        if self.jobs.is_running(&JobKey::Vet) {
+            return;
+        }
+        let is_first = !std::mem::replace(&mut self.gates.is_started, true);
+        let text = self.gates.vetting.front().map(|speech| prose(&speech.parts));
+        let how = if self.gates.is_resumed { SessionStart::Resumed } else { SessionStart::New };
+        let (hooks, cx) = (self.hooks.clone(), self.hook_context());
+        self.jobs.hook(JobKey::Vet, async move {
+            let start = match is_first && hooks.want(HookPoint::SessionStart) {
+                true => Some(hooks.session_start(&cx, how).await),
+                false => None,
+            };
+            let prompt = match text.filter(|_| hooks.want(HookPoint::Prompt)) {
+                Some(text) => Some(hooks.prompt(&cx, &text).await),
+                None => None,
+            };
+            Hooked::Vetted { start, prompt }
+        });
+    }
+
+    /// Whether somebody of this process waits for his words to be heard.
+    pub(super) fn is_vetting(&self) -> bool {
+        self.gates.vetting.iter().any(|speech| matches!(speech.from, Speaker::Host))
+    }
+
+    fn vetted(&mut self, start: Option<Gated>, prompt: Option<(Gated, Option<(String, String)>)>) {
+        let speech = self.gates.vetting.pop_front();
+        let mut notes = Vec::new();
+        let mut refused = None;
+        if let Some(mut gated) = start {
+            if speech.is_some() {
+                // They stand beside the prompt.
+                notes.append(&mut gated.notes);
+                refused = gated.stopped.take().map(|reason| (String::new(), reason));
+            }
+            self.record_hooks(gated);
+        }
+        if let Some((mut gated, refusal)) = prompt {
+            notes.append(&mut gated.notes);
+            refused = refused.or(refusal);
+            self.record_hooks(gated);
+        }
+        if let Some(Speech { message, parts, delivery, from, report }) = speech {
+            match refused {
+                // Nobody may be listening any more.
+                Some((hook, reason)) => drop(report.send(Err(EngineError::PromptRefused { hook, reason }))),
+                None => {
+                    let notes = notes.into_iter().map(|text| Part::Note { text });
+                    let parts = notes.chain(parts).collect();
+                    self.gates.accepted.push_back(Speech { message, parts, delivery, from, report });
+                }
+            }
+        }
+        if !self.gates.vetting.is_empty() {
+            self.vet(None);
+        }
+    }
+
+    /// Puts what was said on record.
+    async fn hear(&mut self, speech: Speech) {
+        let Speech { message, parts, delivery, from, report } = speech;
+        let parts = self.with_context(parts).await;
+        self.waiting.push(Waiter { message: Some(message.clone()), from, report });
+        self.record(Event::UserSpoke { message, parts, delivery });
+    }
+
+    /// Takes a command that speaks, or goes on; hooks may have to see it first.
+    pub(super) async fn speak(&mut self, speech: Speech) {
+        match self.is_to_be_vetted() {
+            true => self.vet(Some(speech)),
+            false => self.hear(speech).await,
+        }
+    }
+
+    /// Puts on record what hooks have let pass.
+    pub(super) async fn hear_accepted(&mut self) {
+        while let Some(speech) = self.gates.accepted.pop_front() {
+            self.hear(speech).await;
+        }
+    }
+}
+
+/// The part for hooks that only watch.
+impl Driver {
+    /// What of this hooks want to see, once it is durable.
+    pub(super) fn note_sights(&mut self, record: &Record) {
+        let want = |point| self.hooks.want(point);
+        let mut sights = Vec::new();
+        match &record.event {
+            Event::TurnStarted { .. } => self.gates.turn_started_ms = record.at_ms,
+            Event::StepStarted { .. } => {
+                self.gates.step = StepDone { started_ms: record.at_ms, ..StepDone::default() };
+            }
+            Event::MessageFinished { attempt, reply, .. } => {
+                self.gates.step.usage = reply.usage;
+                if want(HookPoint::AfterModel) {
+                    let answer = ModelAnswer { attempt: *attempt, result: Ok(reply.clone()) };
+                    sights.push(Sight::Answer(Box::new(answer)));
+                }
+            }
+            Event::ModelFailed { attempt, error, .. } => {
+                let answer = ModelAnswer { attempt: *attempt, result: Err(error.clone()) };
+                sights.push(Sight::Answer(Box::new(answer)));
+            }
+            Event::StepFinished { .. } => {
+                sights.push(Sight::Step(StepDone { ended_ms: record.at_ms, ..self.gates.step }));
+            }
+            Event::CompactionStarted { .. } => self.gates.is_compacting = false,
+            Event::CompactionFinished { summary, .. } => sights.push(Sight::Compacted(summary.clone())),
+            Event::TurnEnded { end, detail, spent, .. } => {
+                let (started_ms, ended_ms, text) =
+                    (self.gates.turn_started_ms, record.at_ms, last_words(&self.session));
+                let (end, detail, spent) = (*end, detail.clone(), *spent);
+                sights.push(Sight::Turn(Box::new(TurnDone { end, detail, spent, started_ms, ended_ms, text })));
+            }
+            _ => {}
+        }
+        let len = self.session.transcript().len();
+        let from = self.gates.messages.min(len);
+        self.gates.messages = len;
+        let new = self.session.transcript().skip(from).filter(|message| message.role != Role::User);
+        sights.extend(new.map(|message| Sight::Message(Arc::clone(message))));
+        if let Event::MessageFinished { reply, .. } = &record.event {
+            let calls = reply.parts.iter().filter_map(|part| match part {
+                Part::ToolCall(call) => Some(Sight::ToolUse(Box::new(call.clone()))),
+                Part::Text { .. } | Part::Reasoning { .. } | Part::ToolResult { .. } => None,
+                Part::Note { .. } | Part::Image { .. } => None,
+            });
+            sights.extend(calls);
+        }
+        sights.retain(|sight| want(sight.point()));
+        if !sights.is_empty() {
+            let cx = self.hook_context();
+            self.gates.sights.extend(sights.into_iter().map(|sight| (Arc::clone(&cx), sight)));
+        }
+    }
+
+    /// Shows hooks what is durable now.
+    pub(super) fn show_sights(&mut self) {
+        if self.gates.sights.is_empty() || self.jobs.is_running(&JobKey::Watch) {
+            return;
+        }
+        let (hooks, sights) = (self.hooks.clone(), std::mem::take(&mut self.gates.sights));
+        self.jobs.hook(JobKey::Watch, async move {
+            for (cx, sight) in sights {
+                hooks.see(&cx, sight).await;
+            }
+            Hooked::Watched
+        });
+    }
+
+    /// Whether hooks have still to see something that happened: nothing new is started before they have.
+    pub(super) fn is_being_watched(&self) -> bool {
+        self.jobs.is_running(&JobKey::Watch)
+    }
+
+    /// Records what went wrong with hooks that watch.
+    pub(super) fn report_suspicions(&mut self) {
+        if let Some(suspicions) = self.hooks.suspicions() {
+            let point = suspicions.runs.first().and_then(|run| run.point).unwrap_or(HookPoint::Step);
+            let mut gated = Gated::new(point);
+            (gated.runs, gated.stopped) = (suspicions.runs, suspicions.stopped);
+            self.record_hooks(gated);
+        }
+    }
+
+    /// Records what hooks that watch took of the step that is over.
+    pub(super) fn record_watched(&mut self) {
+        let mut gated = Gated::new(HookPoint::Step);
+        gated.runs = self.hooks.watched();
+        self.record_hooks(gated);
+    }
+
+    /// The session is being left.
+    pub(super) async fn say_goodbye(&mut self) {
+        if self.hooks.want(HookPoint::SessionEnd) && self.gates.is_started {
+            let (hooks, cx) = (self.hooks.clone(), self.hook_context());
+            // Whoever takes longer is not heard.
+            drop(tokio::time::timeout(LAST_WORDS, hooks.see(&cx, Sight::SessionEnd)).await);
+        }
+        self.record_watched();
+    }
+}

@@ -1,0 +1,149 @@
+//! A check: a command that must pass before a turn may end `completed`. Where it fails, the model gets the end of its
+//! output and goes on, a few times; then the turn ends `hook_stopped`.
+
+use super::command::{Group, Keep, Tail};
+use super::{Hook, HookContext, HookError, HookResult, Points, Stop, StopChange, Words};
+use async_trait::async_trait;
+use piton_core::hook::HookPoint;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::process::Command;
+
+/// Characters at the end of a failing check's output that the model reads.
+const TAIL_CHARS: usize = 4_000;
+/// How often a check sends the model back, unless it says otherwise.
+const ROUNDS: usize = 3;
+/// The time of a check that names none: a whole test suite may take it.
+const TIMEOUT: Duration = Duration::from_secs(600);
+
+/// A command that must pass.
+#[derive(Clone)]
+pub struct Check {
+    name: String,
+    command: String,
+    env: Arc<BTreeMap<OsString, OsString>>,
+    timeout: Duration,
+    rounds: usize,
+}
+
+/// How a check went: the evidence in the journal, and in a turn's report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckRun {
+    /// The command.
+    pub check: String,
+    /// Whether it passed.
+    pub passed: bool,
+    /// Its exit code; none where it was killed or took too long.
+    pub exit_code: Option<i32>,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+    /// Which round this was, from 1.
+    pub round: usize,
+    /// The end of its output.
+    pub output: String,
+}
+
+impl CheckRun {
+    /// The check behind a piece of evidence, if it is one.
+    pub fn of(evidence: &Value) -> Option<Self> {
+        serde_json::from_value(evidence.clone()).ok()
+    }
+}
+
+impl Check {
+    /// A check by a command for `sh`, with this environment and nothing else in it.
+    pub fn new(command: &str, env: Arc<BTreeMap<OsString, OsString>>) -> Self {
+        let name = format!("check `{command}`");
+        Self { name, command: command.to_owned(), env, timeout: TIMEOUT, rounds: ROUNDS }
+    }
+
+    /// With other limits: its time, and how often it sends the model back.
+    #[must_use]
+    pub fn within(self, timeout: Option<Duration>, rounds: Option<usize>) -> Self {
+        Self { timeout: timeout.unwrap_or(self.timeout), rounds: rounds.unwrap_or(self.rounds), ..self }
+    }
+
+    async fn run(&self, cx: &HookContext, round: usize) -> HookResult<CheckRun> {
+        let began = Instant::now();
+        // One pipe for both, so that their lines stay in order.
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(format!("exec 2>&1\n{}", self.command)).current_dir(&cx.workspace);
+        command.env_clear().envs(self.env.iter()).stdin(Stdio::null()).stdout(Stdio::piped());
+        command.stderr(Stdio::null()).process_group(0).kill_on_drop(true);
+        let mut child = command.spawn().map_err(|error| HookError(format!("it cannot be started: {error}")))?;
+        let group = Group::of(&child);
+        let output = Tail::read(child.stdout.take(), Keep::Last);
+        let status = tokio::time::timeout(self.timeout, child.wait()).await;
+        drop(group);
+        let code = match status {
+            Ok(status) => status?.code(),
+            Err(_) => None,
+        };
+        let text = output.text().await;
+        let mut output = tail(&text);
+        if began.elapsed() >= self.timeout {
+            output.push_str(&format!("\n[it was stopped after {} s]", self.timeout.as_secs_f64()));
+        }
+        let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let check = self.command.clone();
+        Ok(CheckRun { check, passed: code == Some(0), exit_code: code, duration_ms, round, output })
+    }
+}
+
+/// The end of an output, from the beginning of a line.
+fn tail(text: &str) -> String {
+    let text: String = text.chars().filter(|c| !c.is_control() || "\n\t".contains(*c)).collect();
+    let text = text.trim_end();
+    let Some(more) = text.chars().count().checked_sub(TAIL_CHARS).filter(|more| *more > 0) else {
+        return text.to_owned();
+    };
+    let kept: String = text.chars().skip(more).collect();
+    let from = kept.find('\n').map_or(0, |at| at + 1);
+    format!("[… {} more characters before this]\n{}", more + kept[..from].chars().count(), &kept[from..])
+}
+
+#[async_trait]
+impl Hook for Check {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn points(&self) -> Points {
+        Points::of([HookPoint::Stop])
+    }
+
+    fn required(&self) -> bool {
+        true
+    }
+
+    fn timeout(&self) -> Duration {
+        // Its own watch is the one that counts, and leaves evidence.
+        self.timeout + Duration::from_secs(5)
+    }
+
+    fn stop_rounds(&self) -> usize {
+        self.rounds
+    }
+
+    async fn on_stop(&self, cx: &HookContext, stop: &Stop) -> HookResult<StopChange> {
+        let run = self.run(cx, stop.rounds + 1).await?;
+        let how = match run.exit_code {
+            Some(code) => format!("exit code {code}"),
+            None => "it did not end by itself".to_owned(),
+        };
+        let send_back = (!run.passed).then(|| {
+            format!(
+                "`{}` does not pass yet ({how}).\nThe task is not done before it does. The end of its output:\n\
+                 <output>\n{}\n</output>\nFind out why, put it right, and finish. If it cannot be put right, say why.",
+                self.command, run.output
+            )
+        });
+        let remark = Some(if run.passed { "passed".to_owned() } else { format!("failed: {how}") });
+        Ok(StopChange { send_back, evidence: Some(json!(run)), words: Words { remark, ..Words::default() } })
+    }
+}

@@ -1,0 +1,444 @@
+//! A hook that is a command: JSON on standard input, JSON or an exit code as the answer. Exit code 2 refuses, with what
+//! is on standard error as the reason; any other than 0 is a failure of the hook, and as if it had not run.
+
+use super::settings::{HookEvent, Matcher};
+use super::wire::{self, Answer, Specific};
+use super::{
+    CallChange, Hook, HookContext, HookError, HookResult, HookVerdict, OutcomeChange, Points, PromptChange,
+    SessionStart, Stop, StopChange, TurnDone, Words,
+};
+use async_trait::async_trait;
+use piton_core::call::Outcome;
+use piton_core::event::{Decision, Subject, TurnEnd};
+use piton_core::message::ToolCall;
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::Command;
+
+/// Bytes of what a command writes that are read; the rest is thrown away.
+const MOST_BYTES: u64 = 1 << 20;
+/// How long a command's output is awaited when it has ended: something it started may hold the pipe for ever.
+const AFTER_ITS_END: Duration = Duration::from_millis(200);
+
+/// One command of the configuration.
+#[derive(Debug, Clone)]
+pub struct Handler {
+    pub(super) event: HookEvent,
+    pub(super) matcher: Matcher,
+    /// As in `Bash(git *)`: only for such calls.
+    pub(super) condition: Option<String>,
+    pub(super) command: String,
+    /// Given: the command is a program, and no shell is needed.
+    pub(super) args: Option<Vec<String>>,
+    pub(super) timeout: Duration,
+    /// Nobody waits for it.
+    pub(super) is_async: bool,
+    /// It runs once in a session.
+    pub(super) is_once: bool,
+    pub(super) is_required: bool,
+}
+
+impl Handler {
+    /// Whether the two are one.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let key = |it: &Self| (it.event, format!("{:?}", it.matcher), it.condition.clone(), it.command.clone());
+        key(self) == key(other) && self.args == other.args
+    }
+
+    /// The event and the command, in one line.
+    pub fn summary(&self) -> String {
+        let args = self.args.as_ref().map(|args| format!(" {}", args.join(" "))).unwrap_or_default();
+        wire::beginning(&format!("{} {}{args}", self.event.name(), self.command))
+    }
+}
+
+/// A command that is run at a point of the loop.
+pub struct CommandHook {
+    handler: Handler,
+    name: String,
+    env: Arc<BTreeMap<OsString, OsString>>,
+    has_run: AtomicBool,
+}
+
+/// What a command's end came to.
+enum Said {
+    /// Nothing, or what JSON says.
+    Json(Box<Answer>),
+    /// Text that is not JSON.
+    Plain(String),
+    /// It refuses, and why.
+    Refused(String),
+}
+
+impl CommandHook {
+    /// A hook that runs this command with this environment and nothing else in it.
+    pub fn new(handler: Handler, env: Arc<BTreeMap<OsString, OsString>>) -> Self {
+        Self { name: handler.summary(), handler, env, has_run: AtomicBool::new(false) }
+    }
+
+    /// Runs the command, if it is for this. `names`: what its matcher is compared with.
+    async fn ask(&self, event: HookEvent, names: &[&str], cx: &HookContext, more: Value) -> HookResult<Option<Said>> {
+        if self.handler.event != event || !self.handler.matcher.is_for(names) {
+            return Ok(None);
+        }
+        if self.handler.is_once && self.has_run.swap(true, Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let input = wire::common(event, cx, more).to_string();
+        let command = self.command(&cx.workspace);
+        if self.handler.is_async {
+            let limit = self.handler.timeout;
+            // Nobody asks what came of it.
+            tokio::spawn(async move { drop(tokio::time::timeout(limit, run(command, input)).await) });
+            return Ok(None);
+        }
+        let ended = run(command, input).await?;
+        ended.said().map(Some)
+    }
+
+    fn command(&self, workspace: &Path) -> Command {
+        let mut command = match &self.handler.args {
+            Some(args) => {
+                let mut command = Command::new(&self.handler.command);
+                command.args(args);
+                command
+            }
+            None => {
+                let mut command = Command::new("sh");
+                command.arg("-c").arg(&self.handler.command);
+                command
+            }
+        };
+        command.current_dir(workspace).env_clear().envs(self.env.iter());
+        command.env("CLAUDE_PROJECT_DIR", workspace).env("PITON_PROJECT_DIR", workspace);
+        command
+    }
+
+    /// The same about a tool's call.
+    async fn ask_about(
+        &self,
+        event: HookEvent,
+        call: &ToolCall,
+        cx: &HookContext,
+        more: Value,
+    ) -> HookResult<Option<Said>> {
+        let theirs = wire::tool_name(&call.name);
+        let input = wire::tool_input(call, cx);
+        if let Some(condition) = &self.handler.condition
+            && !holds(condition, &[&call.name, theirs], &input)
+        {
+            return Ok(None);
+        }
+        let mut all = json!({"tool_name": theirs, "tool_input": input, "tool_use_id": call.id});
+        if let (Value::Object(all), Value::Object(more)) = (&mut all, more) {
+            all.extend(more);
+        }
+        self.ask(event, &[theirs, &call.name], cx, all).await
+    }
+}
+
+/// Whether a condition such as `Bash(git *)` holds for a call.
+fn holds(condition: &str, names: &[&str], input: &Value) -> bool {
+    let (tool, about) = match condition.split_once('(') {
+        Some((tool, rest)) => (tool.trim(), rest.trim_end().strip_suffix(')').unwrap_or(rest)),
+        None => (condition.trim(), "*"),
+    };
+    let subject = ["command", "file_path", "path", "pattern", "url"].iter().find_map(|key| input[key].as_str());
+    let pieces: Vec<String> = about.replace(":*", "*").split('*').map(regex::escape).collect();
+    let pattern = format!("(?s)^{}$", pieces.join(".*"));
+    let is_about = || regex::Regex::new(&pattern).is_ok_and(|pattern| pattern.is_match(subject.unwrap_or_default()));
+    (tool == "*" || names.contains(&tool)) && (about == "*" || is_about())
+}
+
+/// A process group that is killed when nobody waits for it any more.
+pub(super) struct Group(Option<Pid>);
+
+impl Group {
+    pub(super) fn of(child: &tokio::process::Child) -> Self {
+        Self(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)))
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(group) = self.0 {
+            // Gone is as good.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+/// How a command ended.
+pub(super) struct Ended {
+    /// `None`: by a signal.
+    pub(super) code: Option<i32>,
+    pub(super) stdout: String,
+    pub(super) stderr: String,
+}
+
+/// Runs a command in a process group of its own, which does not outlive this.
+async fn run(mut command: Command, input: String) -> HookResult<Ended> {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).kill_on_drop(true);
+    let mut child = command.spawn().map_err(|error| HookError(format!("it cannot be started: {error}")))?;
+    let _group = Group::of(&child);
+    let (stdin, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let feed = async move {
+        if let Some(mut stdin) = stdin {
+            // Who does not want to know need not read it.
+            drop(stdin.write_all(input.as_bytes()).await);
+            drop(stdin.write_all(b"\n").await);
+        }
+    };
+    let feeding = tokio::spawn(feed);
+    let (out, err) = (Tail::read(out, Keep::First), Tail::read(err, Keep::First));
+    let status = child.wait().await;
+    feeding.abort();
+    let status = status?;
+    let (stdout, stderr) = (out.text().await, err.text().await);
+    Ok(Ended { code: status.code(), stdout, stderr })
+}
+
+/// Which end of a long output matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keep {
+    First,
+    Last,
+}
+
+/// What a command writes, as it writes it.
+pub(super) struct Tail {
+    bytes: Arc<std::sync::Mutex<Vec<u8>>>,
+    reading: tokio::task::JoinHandle<()>,
+}
+
+impl Tail {
+    pub(super) fn read(pipe: Option<impl AsyncRead + Unpin + Send + 'static>, keep: Keep) -> Self {
+        let bytes = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let kept = Arc::clone(&bytes);
+        let most = usize::try_from(MOST_BYTES).unwrap_or(usize::MAX);
+        let reading = tokio::spawn(async move {
+            let Some(mut pipe) = pipe else { return };
+            let mut piece = vec![0; 64 << 10];
+            while let Ok(read @ 1..) = pipe.read(&mut piece).await {
+                let mut kept = kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                kept.extend_from_slice(&piece[..read]);
+                match keep {
+                    Keep::First => kept.truncate(most),
+                    Keep::Last if kept.len() > 2 * most => {
+                        let surplus = kept.len() - most;
+                        kept.drain(..surplus);
+                    }
+                    Keep::Last => {}
+                }
+            }
+        });
+        Self { bytes, reading }
+    }
+
+    /// All of it, once the command has ended.
+    pub(super) async fn text(self) -> String {
+        let mut reading = self.reading;
+        if tokio::time::timeout(AFTER_ITS_END, &mut reading).await.is_err() {
+            reading.abort();
+        }
+        let bytes = self.bytes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+impl Ended {
+    fn said(self) -> HookResult<Said> {
+        let Self { code, stdout, mut stderr } = self;
+        match code {
+            Some(0) => {}
+            Some(2) => {
+                wire::cut(&mut stderr);
+                let reason = stderr.trim();
+                let reason = if reason.is_empty() { "It gave no reason." } else { reason };
+                return Ok(Said::Refused(reason.to_owned()));
+            }
+            Some(code) => return Err(HookError(format!("exit code {code}: {}", wire::beginning(&stderr)))),
+            None => return Err(HookError("it was killed by a signal".to_owned())),
+        }
+        let text = stdout.trim();
+        if text.starts_with('{') {
+            return Answer::parse(text).map(|answer| Said::Json(Box::new(answer))).map_err(HookError);
+        }
+        let mut text = text.to_owned();
+        wire::cut(&mut text);
+        Ok(Said::Plain(text))
+    }
+}
+
+/// What all answers have in common. Text that is no JSON means nothing at most points: that is said.
+fn words(said: Option<Said>) -> (Words, Option<String>, Specific) {
+    let mut words = Words::default();
+    match said {
+        None => (words, None, Specific::default()),
+        Some(Said::Refused(reason)) => (words, Some(reason), Specific::default()),
+        Some(Said::Plain(text)) => {
+            if !text.is_empty() {
+                words.remark = Some(format!("its output is not JSON and was ignored: {}", wire::beginning(&text)));
+            }
+            (words, None, Specific::default())
+        }
+        Some(Said::Json(answer)) => {
+            let blocked = answer.blocks().then(|| answer.reason.clone().unwrap_or_else(|| "It gave no reason.".into()));
+            if answer.r#continue == Some(false) {
+                let reason = answer.stop_reason.or(answer.reason).unwrap_or_else(|| "a hook stopped it".to_owned());
+                words.stop = Some(reason);
+            }
+            words.remark = answer.system_message;
+            words.notes.extend(answer.hook_specific_output.additional_context.clone());
+            (words, blocked, answer.hook_specific_output)
+        }
+    }
+}
+
+/// The same where plain text is for the model to read.
+fn words_for_model(said: Option<Said>) -> (Words, Option<String>, Specific) {
+    match said {
+        Some(Said::Plain(text)) => {
+            let notes = Some(text).filter(|text| !text.is_empty()).into_iter().collect();
+            (Words { notes, ..Words::default() }, None, Specific::default())
+        }
+        said => words(said),
+    }
+}
+
+#[async_trait]
+impl Hook for CommandHook {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn points(&self) -> Points {
+        Points::of([self.handler.event.point()])
+    }
+
+    fn required(&self) -> bool {
+        self.handler.is_required
+    }
+
+    fn timeout(&self) -> Duration {
+        self.handler.timeout
+    }
+
+    fn concerns(&self, tool: &str) -> bool {
+        self.handler.event == HookEvent::Notification || self.handler.matcher.is_for(&[wire::tool_name(tool), tool])
+    }
+
+    async fn on_session_start(&self, cx: &HookContext, start: SessionStart) -> HookResult<Words> {
+        let source = match start {
+            SessionStart::New => "startup",
+            SessionStart::Resumed => "resume",
+        };
+        let more = json!({"source": source, "model": cx.model});
+        let (mut words, blocked, _) = words_for_model(self.ask(HookEvent::SessionStart, &[source], cx, more).await?);
+        words.remark = words.remark.or(blocked);
+        Ok(words)
+    }
+
+    async fn on_prompt(&self, cx: &HookContext, text: &str) -> HookResult<PromptChange> {
+        let said = self.ask(HookEvent::UserPromptSubmit, &[], cx, json!({"prompt": text})).await?;
+        let (words, refuse, _) = words_for_model(said);
+        Ok(PromptChange { refuse, words })
+    }
+
+    async fn before_tool_call(&self, cx: &HookContext, call: &ToolCall) -> HookResult<CallChange> {
+        let said = self.ask_about(HookEvent::PreToolUse, call, cx, json!({})).await?;
+        let is_approved = matches!(&said, Some(Said::Json(answer)) if answer.decision == Some(json!("approve")));
+        let (words, blocked, specific) = words(said);
+        let reason = specific.permission_decision_reason.unwrap_or_else(|| "It gave no reason.".to_owned());
+        let verdict = match (blocked, specific.permission_decision.as_deref()) {
+            (Some(reason), _) => Some(HookVerdict::Refuse(reason)),
+            (None, Some("deny")) => Some(HookVerdict::Refuse(reason)),
+            (None, Some("ask" | "defer")) => Some(HookVerdict::Ask),
+            (None, Some("allow")) => Some(HookVerdict::Allow),
+            (None, Some(other)) => {
+                return Err(HookError(format!("`{other}` is no permissionDecision; there are allow, deny and ask")));
+            }
+            (None, None) => is_approved.then_some(HookVerdict::Allow),
+        };
+        let input = specific.updated_input.map(|input| wire::own_input(&call.name, input));
+        Ok(CallChange { input, verdict, words })
+    }
+
+    async fn on_approval(&self, cx: &HookContext, _: &Subject, call: &ToolCall) -> HookResult<Option<Decision>> {
+        if self.handler.event == HookEvent::Notification {
+            let message = format!("Piton needs your permission to use {}", wire::tool_name(&call.name));
+            let more = json!({"message": message, "notification_type": "permission_prompt"});
+            self.ask(HookEvent::Notification, &["permission_prompt"], cx, more).await?;
+            return Ok(None);
+        }
+        let said = self.ask_about(HookEvent::PermissionRequest, call, cx, json!({})).await?;
+        let (_, _, specific) = words(said);
+        let Some(decided) = specific.decision else { return Ok(None) };
+        match decided.behavior.as_str() {
+            "allow" => Ok(Some(Decision::Approve)),
+            "deny" => Ok(Some(Decision::Deny(decided.message))),
+            other => Err(HookError(format!("`{other}` is no behavior; there are allow and deny"))),
+        }
+    }
+
+    async fn after_tool_call(&self, cx: &HookContext, call: &ToolCall, outcome: &Outcome) -> HookResult<OutcomeChange> {
+        let event = if outcome.status.is_error() { HookEvent::PostToolUseFailure } else { HookEvent::PostToolUse };
+        let more = match event {
+            HookEvent::PostToolUse => {
+                json!({"tool_response": wire::tool_response(call, outcome), "duration_ms": outcome.duration_ms})
+            }
+            _ => json!({"error": outcome.text, "duration_ms": outcome.duration_ms}),
+        };
+        let (mut words, blocked, specific) = words(self.ask_about(event, call, cx, more).await?);
+        words.notes.extend(
+            blocked.map(|reason| {
+                format!("A hook looked at the call of {} and says: {reason}", wire::tool_name(&call.name))
+            }),
+        );
+        let outcome = specific.updated_tool_output.map(|output| {
+            let text = output.as_str().map_or_else(|| output.to_string(), str::to_owned);
+            Outcome { text, ..outcome.clone() }
+        });
+        Ok(OutcomeChange { outcome, words })
+    }
+
+    async fn on_stop(&self, cx: &HookContext, stop: &Stop) -> HookResult<StopChange> {
+        let more = json!({"stop_hook_active": stop.rounds > 0, "last_assistant_message": stop.text});
+        let (words, send_back, _) = words(self.ask(HookEvent::Stop, &[], cx, more).await?);
+        Ok(StopChange { send_back, evidence: None, words })
+    }
+
+    async fn on_turn(&self, cx: &HookContext, turn: &TurnDone) -> HookResult {
+        if turn.end == TurnEnd::Completed {
+            return Ok(());
+        }
+        let end = serde_json::to_value(turn.end).unwrap_or_default();
+        let end = end.as_str().unwrap_or_default();
+        let more = json!({"error": end, "error_details": turn.detail, "last_assistant_message": turn.text});
+        self.ask(HookEvent::StopFailure, &[end], cx, more).await.map(drop)
+    }
+
+    async fn before_compaction(&self, cx: &HookContext, is_forced: bool) -> HookResult<Words> {
+        let _ = is_forced;
+        let more = json!({"trigger": "auto", "custom_instructions": ""});
+        let (words, ..) = words(self.ask(HookEvent::PreCompact, &["auto"], cx, more).await?);
+        Ok(words)
+    }
+
+    async fn on_compacted(&self, cx: &HookContext, summary: &str) -> HookResult {
+        let more = json!({"trigger": "auto", "compact_summary": summary});
+        self.ask(HookEvent::PostCompact, &["auto"], cx, more).await.map(drop)
+    }
+
+    async fn on_session_end(&self, cx: &HookContext) -> HookResult {
+        self.ask(HookEvent::SessionEnd, &["other"], cx, json!({"reason": "other"})).await.map(drop)
+    }
+}

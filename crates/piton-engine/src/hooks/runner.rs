@@ -1,0 +1,435 @@
+//! Runs hooks: one after the other, each within its time and on a task of its own, so that none can take the session
+//! with it. This module knows no driver and no journal; what it did comes back as a [`Gated`].
+
+use super::{
+    CallChange, Hook, HookContext, HookResult, HookVerdict, ModelAnswer, ModelCall, ModelChange, OutcomeChange, Points,
+    PromptChange, SessionStart, StepDone, Stop, StopChange, TurnDone, Words,
+};
+use piton_core::call::{CallInput, Outcome};
+use piton_core::event::{Decision, Event, Subject};
+use piton_core::hook::{HookEnd, HookPoint, HookRun};
+use piton_core::ids::CallId;
+use piton_core::message::{Message, ToolCall};
+use serde_json::Value;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Failures in a row after which a hook is not run again.
+const MOST_FAILURES: u32 = 3;
+
+/// The hooks of one session, as one process runs them.
+#[derive(Clone, Default)]
+pub(crate) struct Hooks {
+    entries: Arc<[Entry]>,
+    points: Points,
+    watched: Arc<Mutex<Watched>>,
+}
+
+struct Entry {
+    hook: Arc<dyn Hook>,
+    is_suspended: AtomicBool,
+    failures: AtomicU32,
+}
+
+/// What hooks did that nobody waits for, until it is on record.
+#[derive(Default)]
+struct Watched {
+    runs: Vec<HookRun>,
+    stopped: Option<String>,
+}
+
+/// What of it has to be on record at once.
+pub(crate) struct Suspicions {
+    pub(crate) runs: Vec<HookRun>,
+    pub(crate) stopped: Option<String>,
+}
+
+/// What hooks did at one point.
+#[derive(Debug, Clone)]
+pub(crate) struct Gated {
+    pub(crate) point: HookPoint,
+    pub(crate) call: Option<CallId>,
+    pub(crate) runs: Vec<HookRun>,
+    pub(crate) notes: Vec<String>,
+    pub(crate) stopped: Option<String>,
+    pub(crate) sent_back: Option<String>,
+}
+
+impl Gated {
+    pub(crate) fn new(point: HookPoint) -> Self {
+        Self { point, call: None, runs: Vec::new(), notes: Vec::new(), stopped: None, sent_back: None }
+    }
+
+    /// The event of it.
+    pub(crate) fn event(self, step: u32) -> Event {
+        let Self { point, call, runs, notes, stopped, sent_back } = self;
+        Event::HooksRan { step, point, call, runs, notes, system: None, tools: None, sent_back, stopped }
+    }
+
+    fn did(&mut self, what: &str) {
+        if let Some(run) = self.runs.last_mut() {
+            run.did.push(what.to_owned());
+        }
+    }
+
+    fn take(&mut self, words: Words) {
+        let Words { notes, remark, stop } = words;
+        if !notes.is_empty() {
+            self.did("told the model something");
+        }
+        if stop.is_some() {
+            self.did("stopped the turn");
+        }
+        if let (Some(run), Some(remark)) = (self.runs.last_mut(), remark) {
+            run.detail = Some(remark);
+        }
+        self.notes.extend(notes);
+        self.stopped = self.stopped.take().or(stop);
+    }
+}
+
+/// A task that ends when nobody waits for it any more.
+struct OwnTask<T>(tokio::task::JoinHandle<T>);
+
+impl<T> Drop for OwnTask<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Hooks {
+    pub(crate) fn new(hooks: &[Arc<dyn Hook>]) -> Self {
+        let points = hooks.iter().fold(Points::NONE, |points, hook| points.and(hook.points()));
+        let entry = |hook: &Arc<dyn Hook>| Entry {
+            hook: Arc::clone(hook),
+            is_suspended: AtomicBool::new(false),
+            failures: AtomicU32::new(0),
+        };
+        Self { entries: hooks.iter().map(entry).collect(), points, watched: Arc::default() }
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Whether any hook is to be asked at this point.
+    pub(crate) fn want(&self, point: HookPoint) -> bool {
+        self.points.contains(point) && self.entries.iter().any(|entry| entry.is_for(point))
+    }
+
+    fn at(&self, point: HookPoint) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(move |entry| entry.is_for(point))
+    }
+
+    fn about(&self, point: HookPoint, tool: &str) -> impl Iterator<Item = &Entry> {
+        let tool = tool.to_owned();
+        self.at(point).filter(move |entry| entry.hook.concerns(&tool))
+    }
+
+    pub(crate) async fn session_start(&self, cx: &Arc<HookContext>, start: SessionStart) -> Gated {
+        let mut gated = Gated::new(HookPoint::SessionStart);
+        for entry in self.at(gated.point) {
+            let cx = Arc::clone(cx);
+            let asked = move |hook: Arc<dyn Hook>| async move { hook.on_session_start(&cx, start).await };
+            if let Some(words) = entry.ask(&mut gated, asked).await {
+                gated.take(words);
+            }
+        }
+        gated
+    }
+
+    /// The second value: who refuses the prompt, and why.
+    pub(crate) async fn prompt(&self, cx: &Arc<HookContext>, text: &str) -> (Gated, Option<(String, String)>) {
+        let mut gated = Gated::new(HookPoint::Prompt);
+        for entry in self.at(gated.point) {
+            let (cx, text) = (Arc::clone(cx), text.to_owned());
+            let asked = move |hook: Arc<dyn Hook>| async move { hook.on_prompt(&cx, &text).await };
+            let Some(PromptChange { refuse, words }) = entry.ask(&mut gated, asked).await else { continue };
+            let refuse = refuse.or(words.stop.clone());
+            gated.take(Words { stop: None, ..words });
+            if let Some(reason) = refuse {
+                gated.did("refused the prompt");
+                return (gated, Some((entry.hook.name().to_owned(), reason)));
+            }
+        }
+        let required = gated.stopped.take().map(|reason| (String::new(), reason));
+        (gated, required)
+    }
+
+    /// The call as the hooks leave it.
+    pub(crate) async fn before_model(&self, cx: &Arc<HookContext>, mut call: ModelCall) -> (Gated, ModelCall) {
+        let mut gated = Gated::new(HookPoint::BeforeModel);
+        for entry in self.at(gated.point) {
+            let (cx, seen) = (Arc::clone(cx), call.clone());
+            let asked = move |hook: Arc<dyn Hook>| async move { hook.before_model_call(&cx, &seen).await };
+            let Some(ModelChange { system, tools, words }) = entry.ask(&mut gated, asked).await else { continue };
+            gated.take(words);
+            if let Some(system) = system.filter(|system| **system != *call.system) {
+                gated.did("changed the system prompt");
+                call.system = system.into();
+            }
+            if let Some(mut tools) = tools.filter(|tools| **tools != *call.tools) {
+                gated.did("changed the tools");
+                tools.sort_by(|one, other| one.name.cmp(&other.name));
+                call.tools = tools.into();
+            }
+        }
+        (gated, call)
+    }
+
+    /// The input as the hooks leave it, if they changed it, and the strictest verdict of theirs.
+    pub(crate) async fn before_tool(
+        &self,
+        cx: &Arc<HookContext>,
+        call: &ToolCall,
+    ) -> (Gated, Option<Value>, Option<HookVerdict>) {
+        let mut gated = Gated::new(HookPoint::BeforeTool);
+        gated.call = Some(call.id.clone());
+        let (mut call, mut changed, mut verdict) = (call.clone(), None, None);
+        for entry in self.about(gated.point, &call.name) {
+            let (cx, seen) = (Arc::clone(cx), call.clone());
+            let asked = move |hook: Arc<dyn Hook>| async move { hook.before_tool_call(&cx, &seen).await };
+            let Some(CallChange { input, verdict: said, words }) = entry.ask(&mut gated, asked).await else { continue };
+            gated.take(words);
+            match input.map(CallInput::from_value) {
+                Some(input @ CallInput::Json(_)) if input != call.input => {
+                    gated.did("changed the input");
+                    if let CallInput::Json(value) = &input {
+                        changed = Some(value.clone());
+                    }
+                    call.input = input;
+                }
+                Some(CallInput::Invalid { .. }) => gated.did("gave an input that is no JSON object, which was ignored"),
+                Some(CallInput::Json(_)) | None => {}
+            }
+            match &said {
+                Some(HookVerdict::Allow) => gated.did("allowed the call"),
+                Some(HookVerdict::Ask) => gated.did("wants a person to be asked"),
+                Some(HookVerdict::Refuse(_)) => gated.did("refused the call"),
+                None => {}
+            }
+            verdict = verdict.max(said);
+            if matches!(verdict, Some(HookVerdict::Refuse(_))) {
+                break;
+            }
+        }
+        (gated, changed, verdict)
+    }
+
+    pub(crate) async fn approval(
+        &self,
+        cx: &Arc<HookContext>,
+        subject: &Subject,
+        call: &ToolCall,
+    ) -> (Gated, Option<Decision>) {
+        let mut gated = Gated::new(HookPoint::Approval);
+        gated.call = Some(call.id.clone());
+        for entry in self.about(gated.point, &call.name) {
+            let (cx, subject, call) = (Arc::clone(cx), subject.clone(), call.clone());
+            let asked = move |hook: Arc<dyn Hook>| async move { hook.on_approval(&cx, &subject, &call).await };
+            if let Some(Some(decision)) = entry.ask(&mut gated, asked).await {
+                gated.did("answered the question");
+                return (gated, Some(decision));
+            }
+        }
+        (gated, None)
+    }
+
+    /// The outcome as the hooks leave it.
+    pub(crate) async fn after_tool(
+        &self,
+        cx: &Arc<HookContext>,
+        call: &ToolCall,
+        mut outcome: Outcome,
+    ) -> (Gated, Outcome) {
+        let mut gated = Gated::new(HookPoint::AfterTool);
+        gated.call = Some(call.id.clone());
+        for entry in self.about(gated.point, &call.name) {
+            let (cx, call, seen) = (Arc::clone(cx), call.clone(), outcome.clone());
+            let asked = move |hook: Arc<dyn Hook>| async move { hook.after_tool_call(&cx, &call, &seen).await };
+            let Some(OutcomeChange { outcome: changed, words }) = entry.ask(&mut gated, asked).await else { continue };
+            gated.take(words);
+            if let Some(changed) = changed.filter(|changed| *changed != outcome) {
+                gated.did("changed the outcome");
+                outcome = changed;
+            }
+        }
+        (gated, outcome)
+    }
+
+    /// Whether the turn may end. `rounds` tells how often a hook has sent the model back already.
+    pub(crate) async fn stop(&self, cx: &Arc<HookContext>, text: &str, rounds: impl Fn(&str) -> usize) -> Gated {
+        let mut gated = Gated::new(HookPoint::Stop);
+        for entry in self.at(gated.point) {
+            let rounds = rounds(entry.hook.name());
+            let (cx, stop) = (Arc::clone(cx), Stop { text: text.to_owned(), rounds });
+            let asked = move |hook: Arc<dyn Hook>| async move { hook.on_stop(&cx, &stop).await };
+            let Some(StopChange { send_back, evidence, words }) = entry.ask(&mut gated, asked).await else { continue };
+            gated.take(words);
+            if let Some(run) = gated.runs.last_mut() {
+                run.evidence = evidence;
+            }
+            let Some(reason) = send_back.filter(|_| gated.stopped.is_none()) else { continue };
+            if rounds >= entry.hook.stop_rounds() {
+                gated.did("gave up");
+                let first = reason.lines().next().unwrap_or_default();
+                let times = if rounds == 1 { "once".to_owned() } else { format!("{rounds} times") };
+                gated.stopped = Some(format!("{}: {first} (the model was sent back {times})", entry.hook.name()));
+                return gated;
+            }
+            gated.did("sent the model back to work");
+            gated.notes.push(reason);
+            gated.sent_back = Some(entry.hook.name().to_owned());
+            return gated;
+        }
+        gated
+    }
+
+    pub(crate) async fn before_compaction(&self, cx: &Arc<HookContext>, is_forced: bool) -> Gated {
+        let mut gated = Gated::new(HookPoint::BeforeCompaction);
+        for entry in self.at(gated.point) {
+            let cx = Arc::clone(cx);
+            let asked = move |hook: Arc<dyn Hook>| async move { hook.before_compaction(&cx, is_forced).await };
+            if let Some(words) = entry.ask(&mut gated, asked).await {
+                gated.take(words);
+            }
+        }
+        gated
+    }
+}
+
+/// Something to watch.
+#[derive(Debug, Clone)]
+pub(crate) enum Sight {
+    Chunk { request: Arc<str>, chunk: String },
+    Text(String),
+    Reasoning(String),
+    Answer(Box<ModelAnswer>),
+    Message(Arc<Message>),
+    ToolUse(Box<ToolCall>),
+    Step(StepDone),
+    Turn(Box<TurnDone>),
+    Compacted(String),
+    SessionEnd,
+}
+
+impl Sight {
+    pub(crate) fn point(&self) -> HookPoint {
+        match self {
+            Self::Chunk { .. } => HookPoint::Chunk,
+            Self::Text(_) => HookPoint::TextDelta,
+            Self::Reasoning(_) => HookPoint::Reasoning,
+            Self::Answer(_) => HookPoint::AfterModel,
+            Self::Message(_) => HookPoint::Message,
+            Self::ToolUse(_) => HookPoint::ToolUse,
+            Self::Step(_) => HookPoint::Step,
+            Self::Turn(_) => HookPoint::Turn,
+            Self::Compacted(_) => HookPoint::Compacted,
+            Self::SessionEnd => HookPoint::SessionEnd,
+        }
+    }
+
+    async fn show(self, hook: Arc<dyn Hook>, cx: Arc<HookContext>) -> HookResult {
+        match self {
+            Self::Chunk { request, chunk } => hook.on_chunk(&cx, &request, &chunk).await,
+            Self::Text(text) => hook.on_text_delta(&cx, &text).await,
+            Self::Reasoning(text) => hook.on_reasoning(&cx, &text).await,
+            Self::Answer(answer) => hook.after_model_call(&cx, &answer).await,
+            Self::Message(message) => hook.on_message(&cx, &message).await,
+            Self::ToolUse(call) => hook.on_tool_use(&cx, &call).await,
+            Self::Step(step) => hook.on_step(&cx, &step).await,
+            Self::Turn(turn) => hook.on_turn(&cx, &turn).await,
+            Self::Compacted(summary) => hook.on_compacted(&cx, &summary).await,
+            Self::SessionEnd => hook.on_session_end(&cx).await,
+        }
+    }
+}
+
+impl Hooks {
+    /// Shows something to every hook that wants to see it, in order.
+    pub(crate) async fn see(&self, cx: &Arc<HookContext>, sight: Sight) {
+        let mut gated = Gated::new(sight.point());
+        for entry in self.at(gated.point) {
+            let (cx, sight) = (Arc::clone(cx), sight.clone());
+            entry.ask(&mut gated, move |hook| sight.show(hook, cx)).await;
+        }
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        for mut run in gated.runs {
+            run.point = Some(gated.point);
+            let same = |other: &&mut HookRun| (&other.hook, other.point, other.end) == (&run.hook, run.point, run.end);
+            match watched.runs.iter_mut().find(same).filter(|_| run.end == HookEnd::Ok) {
+                Some(other) => {
+                    other.times += 1;
+                    other.duration_ms += run.duration_ms;
+                }
+                None => watched.runs.push(run),
+            }
+        }
+        watched.stopped = watched.stopped.take().or(gated.stopped);
+    }
+
+    /// What went wrong with hooks that watch, since this was asked last.
+    pub(crate) fn suspicions(&self) -> Option<Suspicions> {
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        if watched.runs.iter().all(|run| run.end == HookEnd::Ok) {
+            return None;
+        }
+        let (runs, rest) = std::mem::take(&mut watched.runs).into_iter().partition(|run| run.end != HookEnd::Ok);
+        watched.runs = rest;
+        Some(Suspicions { runs, stopped: watched.stopped.take() })
+    }
+
+    /// What hooks that watch have run since this was asked last.
+    pub(crate) fn watched(&self) -> Vec<HookRun> {
+        std::mem::take(&mut self.watched.lock().unwrap_or_else(PoisonError::into_inner).runs)
+    }
+}
+
+impl Entry {
+    fn is_for(&self, point: HookPoint) -> bool {
+        self.hook.points().contains(point) && !self.is_suspended.load(Ordering::Relaxed)
+    }
+
+    /// Asks the hook within its time, and notes how that went. `None`: it is as if it had not run.
+    async fn ask<T, F>(&self, gated: &mut Gated, asked: impl FnOnce(Arc<dyn Hook>) -> F) -> Option<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = HookResult<T>> + Send + 'static,
+    {
+        if gated.stopped.is_some() {
+            return None;
+        }
+        let (began, limit) = (Instant::now(), self.hook.timeout());
+        let mut task = OwnTask(tokio::spawn(asked(Arc::clone(&self.hook))));
+        let answer = tokio::time::timeout(limit, &mut task.0).await;
+        let mut run = HookRun::new(self.hook.name(), milliseconds(began.elapsed()));
+        let (end, why) = match answer {
+            Ok(Ok(Ok(change))) => {
+                self.failures.store(0, Ordering::Relaxed);
+                gated.runs.push(run);
+                return Some(change);
+            }
+            Ok(Ok(Err(error))) => (HookEnd::Failed, error.0),
+            Ok(Err(panic)) if panic.is_panic() => (HookEnd::Panicked, "it panicked".to_owned()),
+            Ok(Err(_)) => (HookEnd::Failed, "it was aborted".to_owned()),
+            Err(_) => (HookEnd::TimedOut, format!("it took longer than {} s", limit.as_secs_f64())),
+        };
+        let failures = self.failures.fetch_add(1, Ordering::Relaxed) + 1;
+        let gives_up = end == HookEnd::TimedOut || failures >= MOST_FAILURES;
+        let mut detail = why;
+        if self.hook.required() {
+            gated.stopped = Some(format!("the required hook {} could not run: {detail}", self.hook.name()));
+        } else if gives_up && !self.is_suspended.swap(true, Ordering::Relaxed) {
+            detail.push_str("; it is not run again in this session, until the session is opened anew");
+        }
+        (run.end, run.detail) = (end, Some(detail));
+        gated.runs.push(run);
+        None
+    }
+}
+
+fn milliseconds(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}

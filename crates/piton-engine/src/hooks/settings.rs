@@ -1,0 +1,293 @@
+//! Command hooks as they are written down: the `hooks` object of Claude Code's settings, as JSON or as a table of our
+//! configuration. From what was said to a list of [`Handler`]s, with a notice for each thing that is not run here.
+
+use super::command::Handler;
+use piton_core::hook::HookPoint;
+use regex::Regex;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Seconds that a command gets when it names none.
+const COMMAND_SECONDS: f64 = 60.0;
+
+/// The `hooks` object: for each event its groups.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct HookTable(BTreeMap<String, Vec<Group>>);
+
+/// Handlers with what they match in common.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+struct Group {
+    matcher: Option<String>,
+    #[serde(default)]
+    hooks: Vec<Said>,
+    /// A group of one handler may say it right here.
+    #[serde(flatten)]
+    own: Said,
+}
+
+/// A handler as it was said.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+struct Said {
+    r#type: Option<String>,
+    command: Option<String>,
+    args: Option<Vec<String>>,
+    timeout: Option<f64>,
+    r#if: Option<String>,
+    #[serde(default)]
+    r#async: bool,
+    #[serde(default)]
+    once: bool,
+    #[serde(default)]
+    required: bool,
+    #[serde(flatten)]
+    rest: BTreeMap<String, Value>,
+}
+
+/// What came of reading them.
+#[derive(Debug, Clone, Default)]
+pub struct ReadHooks {
+    /// The commands, in order.
+    pub handlers: Vec<Handler>,
+    /// What was said and is not run here, in words.
+    pub notices: Vec<String>,
+}
+
+/// Why hooks cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// It is not JSON of this shape.
+    #[error("its hooks cannot be read: {0}")]
+    Shape(#[from] serde_json::Error),
+    /// A handler makes no sense.
+    #[error("in hooks.{event}: {what}")]
+    Handler {
+        /// Where.
+        event: String,
+        /// What is wrong.
+        what: String,
+    },
+}
+
+/// The events of hooks: what they are called, where they run, and what their matcher is compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HookEvent {
+    SessionStart,
+    UserPromptSubmit,
+    PreToolUse,
+    PermissionRequest,
+    Notification,
+    PostToolUse,
+    PostToolUseFailure,
+    Stop,
+    StopFailure,
+    PreCompact,
+    PostCompact,
+    SessionEnd,
+}
+
+impl HookEvent {
+    pub(super) const ALL: [(&'static str, Self, HookPoint); 12] = [
+        ("SessionStart", Self::SessionStart, HookPoint::SessionStart),
+        ("UserPromptSubmit", Self::UserPromptSubmit, HookPoint::Prompt),
+        ("PreToolUse", Self::PreToolUse, HookPoint::BeforeTool),
+        ("PermissionRequest", Self::PermissionRequest, HookPoint::Approval),
+        ("Notification", Self::Notification, HookPoint::Approval),
+        ("PostToolUse", Self::PostToolUse, HookPoint::AfterTool),
+        ("PostToolUseFailure", Self::PostToolUseFailure, HookPoint::AfterTool),
+        ("Stop", Self::Stop, HookPoint::Stop),
+        ("StopFailure", Self::StopFailure, HookPoint::Turn),
+        ("PreCompact", Self::PreCompact, HookPoint::BeforeCompaction),
+        ("PostCompact", Self::PostCompact, HookPoint::Compacted),
+        ("SessionEnd", Self::SessionEnd, HookPoint::SessionEnd),
+    ];
+
+    fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(known, ..)| *known == name).map(|(_, event, _)| *event)
+    }
+
+    fn row(self) -> (&'static str, Self, HookPoint) {
+        // Every event is in the table.
+        Self::ALL.into_iter().find(|(_, event, _)| *event == self).unwrap_or(Self::ALL[0])
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        self.row().0
+    }
+
+    pub(super) fn point(self) -> HookPoint {
+        self.row().2
+    }
+}
+
+/// What a hook is for: a tool's name, the reason of a session's start, and so on.
+#[derive(Debug, Clone)]
+pub enum Matcher {
+    /// Everything.
+    All,
+    /// One of these names.
+    Names(Vec<String>),
+    /// Whatever this is found in.
+    Pattern(Regex),
+}
+
+impl Matcher {
+    /// Reads one: nothing and `*` are everything; letters, digits, `_`, `-`, `,` and `|` are names; anything else is a
+    /// regular expression.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || "_- ,|".contains(c);
+        match text.trim() {
+            "" | "*" => Ok(Self::All),
+            names if names.chars().all(is_name) => {
+                Ok(Self::Names(names.split(['|', ',']).map(|name| name.trim().to_owned()).collect()))
+            }
+            pattern => Regex::new(pattern)
+                .map(Self::Pattern)
+                .map_err(|_| format!("the matcher `{pattern}` is neither a list of names nor a regular expression")),
+        }
+    }
+
+    /// Whether it is for any of these names of one thing.
+    pub fn is_for(&self, names: &[&str]) -> bool {
+        match self {
+            Self::All => true,
+            Self::Names(mine) => mine.iter().any(|mine| names.contains(&mine.as_str())),
+            Self::Pattern(pattern) => names.iter().any(|name| pattern.is_match(name)),
+        }
+    }
+}
+
+/// What is known of a handler and makes no difference here.
+const IGNORED: [&str; 3] = ["shell", "statusMessage", "description"];
+
+impl HookTable {
+    /// Whether nothing is said.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The hooks of a settings file of Claude Code's. Other settings are passed over.
+    pub fn of_settings(text: &str) -> Result<Self, SettingsError> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Settings {
+            #[serde(default)]
+            hooks: HookTable,
+            #[serde(default)]
+            disable_all_hooks: bool,
+        }
+        let settings: Settings = serde_json::from_str(text)?;
+        Ok(if settings.disable_all_hooks { Self::default() } else { settings.hooks })
+    }
+
+    /// The commands, in order, each once. `is_strict`: what is not understood is an error, as in our own configuration.
+    pub fn read(&self, is_strict: bool) -> Result<ReadHooks, SettingsError> {
+        let mut read = ReadHooks::default();
+        for (name, groups) in &self.0 {
+            let failed = |what: String| SettingsError::Handler { event: name.clone(), what };
+            let Some(event) = HookEvent::named(name) else {
+                let known: Vec<&str> = HookEvent::ALL.iter().map(|(known, ..)| *known).collect();
+                let meant = crate::config::nearest(name, known.iter().copied());
+                let meant = meant.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
+                if is_strict {
+                    return Err(failed(format!("there is no such event{meant} There are {}", known.join(", "))));
+                }
+                read.notices.push(format!("hooks of {name} are not run: Piton has no such event"));
+                continue;
+            };
+            for group in groups {
+                let matcher = Matcher::parse(group.matcher.as_deref().unwrap_or_default()).map_err(failed)?;
+                let own = (group.own != Said::default()).then_some(&group.own);
+                for said in own.into_iter().chain(&group.hooks) {
+                    match said.handler(event, &matcher, is_strict) {
+                        Ok(handler) if read.handlers.iter().any(|other| other.is_same(&handler)) => {}
+                        Ok(handler) => read.handlers.push(handler),
+                        Err(what) if is_strict => return Err(failed(what)),
+                        Err(what) => read.notices.push(format!("a hook of {name} is not run: {what}")),
+                    }
+                }
+            }
+        }
+        Ok(read)
+    }
+}
+
+impl Said {
+    fn handler(&self, event: HookEvent, matcher: &Matcher, is_strict: bool) -> Result<Handler, String> {
+        let kind = self.r#type.as_deref().unwrap_or("command");
+        if kind != "command" {
+            return Err(format!("hooks of the type `{kind}` are not known here, only `command`"));
+        }
+        let strange = self.rest.keys().find(|key| !IGNORED.contains(&key.as_str()) && *key != "asyncRewake");
+        if let Some(key) = strange.filter(|_| is_strict) {
+            return Err(format!("there is no key `{key}`"));
+        }
+        let command = self.command.clone().filter(|command| !command.trim().is_empty());
+        let seconds = self.timeout.unwrap_or(COMMAND_SECONDS);
+        if !seconds.is_finite() || seconds <= 0.0 {
+            return Err("its timeout must be a number of seconds above 0".to_owned());
+        }
+        Ok(Handler {
+            event,
+            matcher: matcher.clone(),
+            condition: self.r#if.clone(),
+            command: command.ok_or("it has no command")?,
+            args: self.args.clone(),
+            timeout: Duration::from_secs_f64(seconds.min(86_400.0)),
+            is_async: self.r#async,
+            is_once: self.once,
+            is_required: self.required,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_matcher_is_names_or_a_pattern() {
+        let is_for = |matcher: &str, names: &[&str]| Matcher::parse(matcher).expect("sound").is_for(names);
+        assert!(is_for("", &["Bash"]) && is_for("*", &["Bash"]));
+        assert!(is_for("Edit|Write", &["Write", "write"]) && !is_for("Edit|Write", &["NotebookEdit"]));
+        assert!(is_for("bash", &["Bash", "bash"]));
+        assert!(is_for("mcp__.*", &["mcp__memory__read"]) && !is_for("^Read$", &["ReadMany"]));
+        assert!(Matcher::parse("(").is_err());
+    }
+
+    #[test]
+    fn settings_of_others_are_read_as_far_as_they_go_and_ours_to_the_letter() {
+        let text = r#"{"model": "x", "hooks": {
+            "PreToolUse": [{"matcher": "Bash", "hooks": [
+                {"type": "command", "command": "a", "timeout": 30}, {"type": "command", "command": "a", "timeout": 30},
+                {"type": "prompt", "prompt": "is it safe?"}]}],
+            "TeammateIdle": [{"hooks": [{"type": "command", "command": "b"}]}]}}"#;
+        let table = HookTable::of_settings(text).expect("sound");
+        let read = table.read(false).expect("nothing is wrong with it");
+        assert_eq!(read.handlers.len(), 1, "the same twice is one");
+        assert_eq!(read.handlers[0].timeout, Duration::from_secs(30));
+        assert_eq!(
+            read.notices,
+            [
+                "a hook of PreToolUse is not run: hooks of the type `prompt` are not known here, only `command`",
+                "hooks of TeammateIdle are not run: Piton has no such event",
+            ]
+        );
+        let off = HookTable::of_settings(r#"{"disableAllHooks": true, "hooks": {"Stop": []}}"#).expect("sound");
+        assert!(off.is_empty());
+        assert!(HookTable::of_settings("{\"hooks\": 3}").is_err());
+
+        let ours = |text: &str| toml::from_str::<HookTable>(text).expect("a table").read(true);
+        let one = ours("[[PreToolUse]]\nmatcher = \"Bash\"\ncommand = \"x\"\nrequired = true\n").expect("sound");
+        assert!(one.handlers[0].is_required);
+        let error = ours("[[PreTolUse]]\ncommand = \"x\"\n").expect_err("a typo").to_string();
+        assert!(error.contains("did you mean `PreToolUse`?"), "{error}");
+        let error = ours("[[Stop]]\ncomand = \"x\"\n").expect_err("a typo").to_string();
+        assert_eq!(error, "in hooks.Stop: there is no key `comand`");
+        let error = ours("[[Stop]]\ncommand = \"x\"\ntimeout = 0\n").expect_err("no time").to_string();
+        assert!(error.contains("timeout"), "{error}");
+    }
+}

@@ -1,0 +1,162 @@
+//! What is said to a command and what it answers: Claude Code's words for it, so that scripts written for that work
+//! here. Tools and their inputs go under the names they have there, both ways.
+
+use super::HookContext;
+use super::settings::HookEvent;
+use piton_core::call::{CallInput, Outcome};
+use piton_core::message::ToolCall;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+/// Characters of one text that a hook gives us; what is longer is cut.
+const MOST_CHARS: usize = 10_000;
+
+/// Our tools and what they are called there.
+const TOOLS: [(&str, &str); 9] = [
+    ("bash", "Bash"),
+    ("edit", "Edit"),
+    ("glob", "Glob"),
+    ("grep", "Grep"),
+    ("read", "Read"),
+    ("write", "Write"),
+    ("task", "Agent"),
+    ("web_fetch", "WebFetch"),
+    ("web_search", "WebSearch"),
+];
+
+/// What a tool is called there.
+pub(super) fn tool_name(ours: &str) -> &str {
+    TOOLS.iter().find(|(name, _)| *name == ours).map_or(ours, |(_, theirs)| theirs)
+}
+
+/// A call's input as scripts expect it: paths absolute, under `file_path`.
+pub(super) fn tool_input(call: &ToolCall, cx: &HookContext) -> Value {
+    let CallInput::Json(Value::Object(input)) = &call.input else { return json!({}) };
+    let has_file = ["read", "write", "edit"].contains(&call.name.as_str());
+    let mut theirs = Map::new();
+    for (key, value) in input {
+        match (key.as_str(), value.as_str()) {
+            ("path" | "filePath" | "file_path", Some(path)) if has_file => {
+                theirs.insert("file_path".to_owned(), json!(cx.workspace.join(path)));
+            }
+            ("ignore_case" | "ignoreCase", _) if call.name == "grep" => {
+                drop(theirs.insert("-i".to_owned(), value.clone()));
+            }
+            _ => drop(theirs.insert(key.clone(), value.clone())),
+        }
+    }
+    Value::Object(theirs)
+}
+
+/// An input that a script gave back, as our tool wants it.
+pub(super) fn own_input(tool: &str, theirs: Value) -> Value {
+    let Value::Object(theirs) = theirs else { return theirs };
+    let has_file = ["read", "write", "edit"].contains(&tool);
+    let ours = theirs.into_iter().map(|(key, value)| match key.as_str() {
+        "file_path" if has_file => ("path".to_owned(), value),
+        "-i" if tool == "grep" => ("ignore_case".to_owned(), value),
+        _ => (key, value),
+    });
+    Value::Object(ours.collect())
+}
+
+/// A call's outcome as scripts expect it.
+pub(super) fn tool_response(call: &ToolCall, outcome: &Outcome) -> Value {
+    let mut response = json!({"success": !outcome.status.is_error(), "status": outcome.status});
+    match call.name.as_str() {
+        "bash" => {
+            response["stdout"] = json!(outcome.text);
+            response["stderr"] = json!("");
+            response["interrupted"] = json!(false);
+        }
+        _ => response["content"] = json!(outcome.text),
+    }
+    if let Some(path) = outcome.metadata.get("path") {
+        response["filePath"] = path.clone();
+    }
+    response
+}
+
+/// What every command reads.
+pub(super) fn common(event: HookEvent, cx: &HookContext, more: Value) -> Value {
+    let mut input = json!({
+        "session_id": cx.session,
+        "transcript_path": cx.session_dir.join("journal.db"),
+        "cwd": cx.workspace,
+        "permission_mode": "default",
+        "hook_event_name": event.name(),
+    });
+    if let (Value::Object(input), Value::Object(more)) = (&mut input, more) {
+        input.extend(more);
+    }
+    input
+}
+
+/// What a command wrote, if that was JSON.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Answer {
+    pub(super) r#continue: Option<bool>,
+    pub(super) stop_reason: Option<String>,
+    pub(super) system_message: Option<String>,
+    pub(super) decision: Option<Value>,
+    pub(super) reason: Option<String>,
+    pub(super) hook_specific_output: Specific,
+}
+
+/// The part of it that is different for each event.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Specific {
+    pub(super) permission_decision: Option<String>,
+    pub(super) permission_decision_reason: Option<String>,
+    pub(super) updated_input: Option<Value>,
+    pub(super) additional_context: Option<String>,
+    pub(super) updated_tool_output: Option<Value>,
+    pub(super) decision: Option<Decided>,
+}
+
+/// An answer to a question.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(super) struct Decided {
+    pub(super) behavior: String,
+    pub(super) message: Option<String>,
+}
+
+impl Answer {
+    /// Reads what was written. `Err`: what is wrong with it.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let mut answer: Self = serde_json::from_str(text)
+            .map_err(|error| format!("its output begins like JSON but cannot be read: {error}: {}", beginning(text)))?;
+        let specific = &mut answer.hook_specific_output;
+        let texts = [
+            &mut answer.stop_reason,
+            &mut answer.system_message,
+            &mut answer.reason,
+            &mut specific.permission_decision_reason,
+            &mut specific.additional_context,
+        ];
+        texts.into_iter().flatten().for_each(cut);
+        Ok(answer)
+    }
+
+    /// Whether it says `decision: "block"`.
+    pub(super) fn blocks(&self) -> bool {
+        self.decision.as_ref().and_then(Value::as_str) == Some("block")
+    }
+}
+
+/// Cuts a text to what a hook may say.
+pub(super) fn cut(text: &mut String) {
+    if let Some((at, _)) = text.char_indices().nth(MOST_CHARS) {
+        let left_out = text[at..].chars().count();
+        text.truncate(at);
+        text.push_str(&format!("\n[cut: {left_out} more characters]"));
+    }
+}
+
+/// Enough of a text to recognise it, on one line.
+pub(super) fn beginning(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(120).collect()
+}

@@ -1,0 +1,589 @@
+//! Hooks as an embedder writes them: what they see, what they change, and that none of them can break the loop.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use async_trait::async_trait;
+use expect_test::expect;
+use futures_util::StreamExt;
+use piton_core::call::Outcome;
+use piton_core::event::{Decision, Event, Record, Subject, TurnEnd};
+use piton_core::hook::{HookEnd, HookPoint, HookRun};
+use piton_core::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
+use piton_core::model::{Delta, ModelEvent, Reply, Request};
+use piton_core::permission::Action;
+use piton_engine::engine::{Attendance, Engine, EngineError, Session, Settings};
+use piton_engine::hooks::{
+    CallChange, Hook, HookContext, HookError, HookResult, HookVerdict, ModelAnswer, ModelCall, ModelChange,
+    OutcomeChange, Points, PromptChange, SessionStart, StepDone, Stop, StopChange, TurnDone, Words,
+};
+use piton_engine::journal;
+use piton_models::model::{Model, ModelLimits, ModelStream, Price};
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tempfile::TempDir;
+
+struct Home {
+    data: TempDir,
+    workspace: TempDir,
+}
+
+impl Home {
+    fn new() -> Self {
+        let home = Self { data: tempfile::tempdir().unwrap(), workspace: tempfile::tempdir().unwrap() };
+        std::fs::write(home.workspace.path().join("a.txt"), "alpha\n").unwrap();
+        std::fs::write(home.workspace.path().join("b.txt"), "beta\n").unwrap();
+        home
+    }
+
+    fn create(&self, settings: Settings) -> Session {
+        Engine::open(self.data.path()).create(&self.workspace.path().canonicalize().unwrap(), settings).unwrap()
+    }
+}
+
+/// A model that replies by a list, and keeps what it was asked.
+#[derive(Default)]
+struct Scripted {
+    replies: Mutex<VecDeque<Vec<Part>>>,
+    asked: Mutex<Vec<Request>>,
+}
+
+impl Scripted {
+    fn new(replies: Vec<Vec<Part>>) -> Arc<Self> {
+        Arc::new(Self { replies: Mutex::new(replies.into()), asked: Mutex::default() })
+    }
+
+    fn asked(&self) -> Vec<Request> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+impl Model for Scripted {
+    fn name(&self) -> &str {
+        "test/scripted"
+    }
+
+    fn limits(&self) -> ModelLimits {
+        ModelLimits::default()
+    }
+
+    fn price(&self) -> Option<Price> {
+        None
+    }
+
+    fn stream(&self, request: Request) -> ModelStream {
+        self.asked.lock().unwrap().push(request);
+        let parts = self.replies.lock().unwrap().pop_front().unwrap_or_else(|| says("nothing more"));
+        let calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
+        let finish = if calls { FinishReason::ToolCalls } else { FinishReason::Stop };
+        let deltas: Vec<ModelEvent> = parts
+            .iter()
+            .filter_map(|part| match part {
+                Part::Text { text, .. } => Some(text.split_inclusive(' ').map(str::to_owned).collect::<Vec<_>>()),
+                _ => None,
+            })
+            .flatten()
+            .map(|text| ModelEvent::Delta(Delta::Text { text }))
+            .collect();
+        let usage = Usage { input_tokens: 7, output_tokens: 3, ..Usage::default() };
+        let reply = Reply { parts, finish, finish_raw: None, usage, response_id: None, warnings: Vec::new() };
+        let all = deltas.into_iter().chain([ModelEvent::Done(Box::new(reply))]).map(Ok);
+        futures_util::stream::iter(all).boxed()
+    }
+}
+
+fn says(text: &str) -> Vec<Part> {
+    vec![Part::text(text)]
+}
+
+fn calls(name: &str, input: &Value) -> Vec<Part> {
+    let input = piton_core::call::CallInput::from_value(input.clone());
+    vec![Part::ToolCall(ToolCall { id: "".into(), provider_id: None, name: name.into(), input, opaque: None })]
+}
+
+fn reads(path: &str) -> Vec<Part> {
+    calls("read", &json!({"path": path}))
+}
+
+fn settings(model: &Arc<Scripted>, hooks: Vec<Arc<dyn Hook>>) -> Settings {
+    let mut settings = Settings::new(model.clone());
+    settings.policy.permission.push("*", Action::Allow);
+    settings.hooks = hooks;
+    settings
+}
+
+fn journal_of(session: &Session) -> Vec<Record> {
+    journal::read_session(session.dir()).unwrap()
+}
+
+fn runs(session: &Session) -> Vec<(HookPoint, HookRun)> {
+    let ran = |record: &Record| match &record.event {
+        Event::HooksRan { point, runs, .. } => runs.iter().map(|run| (*point, run.clone())).collect(),
+        _ => Vec::new(),
+    };
+    journal_of(session).iter().flat_map(ran).collect()
+}
+
+/// What the model reads of tool results and notes, as a resumed session has it.
+fn folded(session: &Session) -> Vec<String> {
+    let session = piton_core::turn::Session::fold(&journal_of(session));
+    let words = |part: &Part| match part {
+        Part::ToolResult { outcome, .. } => Some(format!("result: {}", outcome.text.trim())),
+        Part::Note { text } => Some(format!("note: {text}")),
+        Part::Text { text, .. } => Some(text.clone()),
+        Part::ToolCall(call) => Some(format!("call: {} {}", call.name, json!(call.input))),
+        _ => None,
+    };
+    session.transcript().flat_map(|message| message.parts.iter().filter_map(words).collect::<Vec<_>>()).collect()
+}
+
+/// Writes down everything it sees.
+#[derive(Default)]
+struct Log(Mutex<Vec<String>>);
+
+impl Log {
+    fn note(&self, line: impl Into<String>) {
+        self.0.lock().unwrap().push(line.into());
+    }
+
+    fn lines(&self) -> String {
+        self.0.lock().unwrap().join("\n") + "\n"
+    }
+}
+
+#[async_trait]
+impl Hook for Log {
+    fn name(&self) -> &str {
+        "log"
+    }
+
+    async fn on_session_start(&self, _: &HookContext, start: SessionStart) -> HookResult<Words> {
+        self.note(format!("session start {start:?}"));
+        Ok(Words::default())
+    }
+
+    async fn on_prompt(&self, _: &HookContext, text: &str) -> HookResult<PromptChange> {
+        self.note(format!("prompt {text}"));
+        Ok(PromptChange::default())
+    }
+
+    async fn before_model_call(&self, cx: &HookContext, call: &ModelCall) -> HookResult<ModelChange> {
+        self.note(format!("before model, step {}, {} messages", cx.step, call.messages.len()));
+        Ok(ModelChange::default())
+    }
+
+    async fn on_text_delta(&self, _: &HookContext, text: &str) -> HookResult {
+        // Slower than the model: it must get all of it all the same, and in order.
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        self.note(format!("text {text:?}"));
+        Ok(())
+    }
+
+    async fn after_model_call(&self, _: &HookContext, answer: &ModelAnswer) -> HookResult {
+        self.note(format!("after model, {:?}", answer.result.as_ref().map(|reply| reply.finish)));
+        Ok(())
+    }
+
+    async fn on_message(&self, _: &HookContext, message: &Message) -> HookResult {
+        self.note(format!("message {:?}", message.role));
+        Ok(())
+    }
+
+    async fn on_tool_use(&self, _: &HookContext, call: &ToolCall) -> HookResult {
+        self.note(format!("tool use {}", call.name));
+        Ok(())
+    }
+
+    async fn before_tool_call(&self, _: &HookContext, call: &ToolCall) -> HookResult<CallChange> {
+        self.note(format!("before tool {}", call.id));
+        Ok(CallChange::default())
+    }
+
+    async fn on_approval(&self, _: &HookContext, _: &Subject, call: &ToolCall) -> HookResult<Option<Decision>> {
+        self.note(format!("approval {}", call.name));
+        Ok(Some(Decision::Approve))
+    }
+
+    async fn after_tool_call(&self, _: &HookContext, _: &ToolCall, outcome: &Outcome) -> HookResult<OutcomeChange> {
+        self.note(format!("after tool {:?}", outcome.status));
+        Ok(OutcomeChange::default())
+    }
+
+    async fn on_step(&self, _: &HookContext, step: &StepDone) -> HookResult {
+        assert!(step.started_ms > 0 && step.ended_ms >= step.started_ms);
+        self.note(format!("step, {} tokens", step.usage.total()));
+        Ok(())
+    }
+
+    async fn on_stop(&self, _: &HookContext, stop: &Stop) -> HookResult<StopChange> {
+        self.note(format!("stop {}", stop.text));
+        Ok(StopChange::default())
+    }
+
+    async fn on_turn(&self, _: &HookContext, turn: &TurnDone) -> HookResult {
+        assert!(turn.started_ms > 0 && turn.ended_ms >= turn.started_ms);
+        self.note(format!("turn {:?}, {} tokens", turn.end, turn.spent.usage.total()));
+        Ok(())
+    }
+
+    async fn on_session_end(&self, _: &HookContext) -> HookResult {
+        self.note("session end");
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn every_point_is_passed_in_the_order_of_a_turn() {
+    let home = Home::new();
+    let model = Scripted::new(vec![calls("write", &json!({"path": "c.txt", "content": "x"})), says("all is done")]);
+    let log = Arc::new(Log::default());
+    let mut settings = settings(&model, vec![log.clone()]);
+    settings.policy.permission = piton_core::permission::Rules::default();
+    let session = home.create(settings);
+    let report = session.prompt("go").await.unwrap();
+    assert_eq!(report.end, TurnEnd::Completed, "{report:?}");
+    session.close().await;
+    expect![[r#"
+        session start New
+        prompt go
+        before model, step 1, 1 messages
+        after model, Ok(ToolCalls)
+        message Assistant
+        tool use write
+        before tool c1_0
+        approval write
+        after tool Ok
+        message Tool
+        step, 10 tokens
+        before model, step 2, 3 messages
+        text "all "
+        text "is "
+        text "done"
+        after model, Ok(Stop)
+        message Assistant
+        step, 10 tokens
+        stop all is done
+        turn Completed, 20 tokens
+        session end
+    "#]]
+    .assert_eq(&log.lines());
+}
+
+/// A hook of one point.
+struct One<F> {
+    name: &'static str,
+    points: Points,
+    required: bool,
+    rounds: usize,
+    act: F,
+}
+
+fn at<F>(name: &'static str, point: HookPoint, act: F) -> One<F> {
+    One { name, points: Points::of([point]), required: false, rounds: 2, act }
+}
+
+/// What it does there.
+enum Act {
+    Model(ModelChange),
+    Call(CallChange),
+    Outcome(OutcomeChange),
+    Prompt(PromptChange),
+    Stop(StopChange),
+    Fail,
+    Panic,
+    Hang,
+}
+
+#[async_trait]
+impl<F: Fn(&str) -> Act + Send + Sync> Hook for One<F> {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn points(&self) -> Points {
+        self.points
+    }
+
+    fn required(&self) -> bool {
+        self.required
+    }
+
+    fn timeout(&self) -> Duration {
+        Duration::from_millis(200)
+    }
+
+    fn stop_rounds(&self) -> usize {
+        self.rounds
+    }
+
+    async fn on_prompt(&self, _: &HookContext, text: &str) -> HookResult<PromptChange> {
+        match (self.act)(text) {
+            Act::Prompt(change) => Ok(change),
+            other => misbehave(other).await,
+        }
+    }
+
+    async fn before_model_call(&self, _: &HookContext, call: &ModelCall) -> HookResult<ModelChange> {
+        match (self.act)(&call.system) {
+            Act::Model(change) => Ok(change),
+            other => misbehave(other).await,
+        }
+    }
+
+    async fn before_tool_call(&self, _: &HookContext, call: &ToolCall) -> HookResult<CallChange> {
+        match (self.act)(&json!(call.input).to_string()) {
+            Act::Call(change) => Ok(change),
+            other => misbehave(other).await,
+        }
+    }
+
+    async fn after_tool_call(&self, _: &HookContext, _: &ToolCall, outcome: &Outcome) -> HookResult<OutcomeChange> {
+        match (self.act)(&outcome.text) {
+            Act::Outcome(change) => Ok(change),
+            other => misbehave(other).await,
+        }
+    }
+
+    async fn on_step(&self, _: &HookContext, _: &StepDone) -> HookResult {
+        misbehave((self.act)("")).await
+    }
+
+    async fn on_stop(&self, _: &HookContext, stop: &Stop) -> HookResult<StopChange> {
+        match (self.act)(&stop.text) {
+            Act::Stop(change) => Ok(change),
+            other => misbehave(other).await,
+        }
+    }
+}
+
+async fn misbehave<T>(act: Act) -> HookResult<T> {
+    match act {
+        Act::Panic => panic!("a hook that panics"),
+        Act::Hang => std::future::pending().await,
+        _ => Err(HookError("the linter is not installed".into())),
+    }
+}
+
+#[tokio::test]
+async fn each_sees_the_changes_of_the_one_before_and_the_journal_has_them() {
+    let home = Home::new();
+    let model = Scripted::new(vec![reads("a.txt"), says("done")]);
+    let adds = |letter: &'static str| {
+        move |system: &str| {
+            let notes = vec![format!("a word of {letter}")];
+            let words = Words { notes, ..Words::default() };
+            Act::Model(ModelChange { system: Some(format!("{system}{letter}")), words, tools: None })
+        }
+    };
+    let other_file = |input: &str| {
+        assert!(input.contains("a.txt"));
+        Act::Call(CallChange { input: Some(json!({"path": "b.txt"})), ..CallChange::default() })
+    };
+    let shouts = |text: &str| {
+        Act::Outcome(OutcomeChange { outcome: Some(Outcome::ok(text.to_uppercase())), words: Words::default() })
+    };
+    let hooks: Vec<Arc<dyn Hook>> = vec![
+        Arc::new(at("one", HookPoint::BeforeModel, adds("A"))),
+        Arc::new(at("two", HookPoint::BeforeModel, adds("B"))),
+        Arc::new(at("path", HookPoint::BeforeTool, other_file)),
+        Arc::new(at("shout", HookPoint::AfterTool, shouts)),
+    ];
+    let session = home.create(settings(&model, hooks));
+    session.prompt("go").await.unwrap();
+    session.close().await;
+    let asked = model.asked();
+    assert!(asked.iter().all(|request| request.system.ends_with("AB")), "{:?}", asked[0].system);
+    let session = Engine::open(home.data.path())
+        .resume(&piton_core::ids::SessionId::from(asked[0].session.as_str()), Settings::new(model))
+        .unwrap();
+    let results: Vec<String> = folded(&session);
+    expect![[r#"
+        go
+        note: a word of A
+        note: a word of B
+        call: read {"json":{"path":"a.txt"}}
+        result: BETA
+        note: a word of A
+        note: a word of B
+        done
+    "#]]
+    .assert_eq(&(results.join("\n") + "\n").replace("1: ", ""));
+    let sent: Vec<_> = asked[1].messages.iter().map(|message| message.role).collect();
+    assert_eq!(sent, [Role::User, Role::User, Role::Assistant, Role::Tool, Role::User]);
+    assert_eq!(piton_core::turn::malformed(asked[1].messages.iter().map(AsRef::as_ref)), None);
+    let systems = journal_of(&session)
+        .iter()
+        .filter(|record| match &record.event {
+            Event::HooksRan { system, .. } => system.is_some(),
+            _ => false,
+        })
+        .count();
+    assert_eq!(systems, 1, "the same system prompt is told once");
+    let changed = journal_of(&session).iter().any(|record| match &record.event {
+        Event::CallRequested { input, .. } => *input == Some(json!({"path": "b.txt"})),
+        _ => false,
+    });
+    assert!(changed);
+    session.close().await;
+}
+
+#[tokio::test]
+async fn a_hook_that_hangs_costs_its_time_once_and_one_that_panics_costs_nothing() {
+    let home = Home::new();
+    let model = Scripted::new(vec![reads("a.txt"), reads("b.txt"), says("done")]);
+    let hooks: Vec<Arc<dyn Hook>> = vec![
+        Arc::new(at("hangs", HookPoint::BeforeTool, |_: &str| Act::Hang)),
+        Arc::new(at("panics", HookPoint::AfterTool, |_: &str| Act::Panic)),
+        Arc::new(at("fails", HookPoint::Step, |_: &str| Act::Fail)),
+    ];
+    let session = home.create(settings(&model, hooks));
+    let report = session.prompt("go").await.unwrap();
+    assert_eq!((report.end, report.text.as_str()), (TurnEnd::Completed, "done"));
+    session.clone().close().await;
+    let runs = runs(&session);
+    let of = |name: &str| runs.iter().filter(|(_, run)| run.hook == name).map(|(_, run)| run).collect::<Vec<_>>();
+    assert_eq!(of("hangs").len(), 1);
+    assert_eq!(of("hangs")[0].end, HookEnd::TimedOut);
+    assert!(of("hangs")[0].detail.as_deref().unwrap().contains("not run again"), "{runs:?}");
+    assert!(of("panics").len() == 2 && of("panics").iter().all(|run| run.end == HookEnd::Panicked));
+    assert_eq!(of("fails").len(), 3);
+    assert_eq!(of("fails")[0].detail.as_deref(), Some("the linter is not installed"));
+    assert!(of("fails")[2].detail.as_deref().unwrap().contains("not run again"));
+}
+
+#[tokio::test]
+async fn a_required_hook_that_fails_ends_the_turn_before_anything_acts() {
+    let home = Home::new();
+    for (act, word) in [
+        ((|_: &str| Act::Fail) as fn(&str) -> Act, "the linter is not installed"),
+        (|_: &str| Act::Hang, "longer than 0.2 s"),
+        (|_: &str| Act::Panic, "panicked"),
+    ] {
+        let model = Scripted::new(vec![calls("write", &json!({"path": "never.txt", "content": "x"})), says("done")]);
+        let hook = One { required: true, ..at("guard", HookPoint::BeforeTool, act) };
+        let session = home.create(settings(&model, vec![Arc::new(hook)]));
+        let report = session.prompt("go").await.unwrap();
+        assert_eq!(report.end, TurnEnd::HookStopped);
+        assert!(report.detail.as_deref().unwrap().contains(word), "{report:?}");
+        assert!(!home.workspace.path().join("never.txt").exists());
+        session.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_refused_call_is_answered_and_a_refused_prompt_is_not_on_record() {
+    let home = Home::new();
+    let model = Scripted::new(vec![calls("bash", &json!({"command": "rm -rf x"})), says("I will not")]);
+    let no = |_: &str| {
+        let verdict = Some(HookVerdict::Refuse("rm is not for you".into()));
+        Act::Call(CallChange { verdict, ..CallChange::default() })
+    };
+    let no_secrets = |text: &str| {
+        let refuse = text.contains("secret").then(|| "it has a secret in it".to_owned());
+        Act::Prompt(PromptChange { refuse, words: Words::default() })
+    };
+    let hooks: Vec<Arc<dyn Hook>> =
+        vec![Arc::new(at("no", HookPoint::BeforeTool, no)), Arc::new(at("filter", HookPoint::Prompt, no_secrets))];
+    let session = home.create(settings(&model, hooks));
+    let error = session.prompt("my secret is 1234").await.unwrap_err();
+    assert!(matches!(&error, EngineError::PromptRefused { hook, .. } if hook == "filter"), "{error}");
+    let report = session.prompt("go").await.unwrap();
+    assert_eq!((report.turn, report.text.as_str()), (1, "I will not"));
+    session.clone().close().await;
+    assert!(folded(&session).iter().any(|line| line.contains("rm is not for you")));
+    assert!(!format!("{:?}", journal_of(&session)).contains("1234"));
+}
+
+#[tokio::test]
+async fn a_stop_hook_sends_the_model_back_to_work_so_often_and_no_more() {
+    let home = Home::new();
+    let model = Scripted::new(vec![says("done"), says("done now"), says("green")]);
+    let until_green = |text: &str| {
+        let send_back = (text != "green").then(|| "checks not green yet".to_owned());
+        Act::Stop(StopChange { send_back, ..StopChange::default() })
+    };
+    let hook = || Arc::new(at("ci", HookPoint::Stop, until_green));
+    let session = home.create(settings(&model, vec![hook()]));
+    let report = session.prompt("go").await.unwrap();
+    assert_eq!((report.end, report.text.as_str(), report.spent.steps), (TurnEnd::Completed, "green", 3));
+    session.clone().close().await;
+    assert_eq!(
+        folded(&session),
+        ["go", "done", "note: checks not green yet", "done now", "note: checks not green yet", "green"]
+    );
+
+    let model = Scripted::new(vec![says("done"), says("done"), says("done"), says("green")]);
+    let session = home.create(settings(&model, vec![hook()]));
+    let report = session.prompt("go").await.unwrap();
+    assert_eq!((report.end, report.spent.steps), (TurnEnd::HookStopped, 3));
+    assert_eq!(report.detail.as_deref(), Some("ci: checks not green yet (the model was sent back 2 times)"));
+    session.close().await;
+}
+
+#[tokio::test]
+async fn a_tool_that_a_hook_takes_away_is_neither_offered_nor_run() {
+    let home = Home::new();
+    let model = Scripted::new(vec![calls("bash", &json!({"command": "touch x"})), says("done")]);
+    struct NoShell;
+    #[async_trait]
+    impl Hook for NoShell {
+        fn name(&self) -> &str {
+            "no shell"
+        }
+        async fn before_model_call(&self, _: &HookContext, call: &ModelCall) -> HookResult<ModelChange> {
+            let tools = call.tools.iter().filter(|tool| tool.name != "bash").cloned().collect();
+            Ok(ModelChange { tools: Some(tools), ..ModelChange::default() })
+        }
+    }
+    let session = home.create(settings(&model, vec![Arc::new(NoShell)]));
+    session.prompt("go").await.unwrap();
+    session.clone().close().await;
+    assert!(model.asked().iter().all(|request| request.tools.iter().all(|tool| tool.name != "bash")));
+    assert!(folded(&session).iter().any(|line| line.starts_with("result: Tool bash not found")));
+}
+
+#[tokio::test]
+async fn cancelling_does_not_wait_for_a_hook() {
+    let home = Home::new();
+    let model = Scripted::new(vec![reads("a.txt"), says("done")]);
+    struct Slow(tokio::sync::Notify);
+    #[async_trait]
+    impl Hook for Slow {
+        fn name(&self) -> &str {
+            "slow"
+        }
+        fn points(&self) -> Points {
+            Points::of([HookPoint::BeforeTool])
+        }
+        fn timeout(&self) -> Duration {
+            Duration::from_secs(3_600)
+        }
+        async fn before_tool_call(&self, _: &HookContext, _: &ToolCall) -> HookResult<CallChange> {
+            self.0.notify_one();
+            std::future::pending().await
+        }
+    }
+    let slow = Arc::new(Slow(tokio::sync::Notify::new()));
+    let mut settings = settings(&model, vec![slow.clone()]);
+    settings.attendance = Attendance::Attended;
+    let session = home.create(settings);
+    let turn = tokio::spawn({
+        let session = session.clone();
+        async move { session.prompt("go").await.unwrap() }
+    });
+    slow.0.notified().await;
+    session.cancel();
+    assert_eq!(turn.await.unwrap().end, TurnEnd::Canceled);
+    session.close().await;
+}
+
+#[tokio::test]
+async fn without_hooks_nothing_of_them_is_on_record() {
+    let home = Home::new();
+    let model = Scripted::new(vec![reads("a.txt"), says("done")]);
+    let session = home.create(settings(&model, Vec::new()));
+    session.prompt("go").await.unwrap();
+    session.clone().close().await;
+    assert!(runs(&session).is_empty());
+}
