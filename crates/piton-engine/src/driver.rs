@@ -597,8 +597,7 @@ impl Driver {
     }
 
     fn judge(&self, call: &ToolCall) -> Event {
-        let is_on_offer = self.frame().tools.iter().any(|spec| spec.name == call.name);
-        let Some(tool) = self.settings.tools.get(&call.name).filter(|_| is_on_offer) else {
+        let Some(tool) = self.settings.tools.get(&call.name).filter(|_| !self.is_taken_away(&call.name)) else {
             let names: Vec<String> = self.frame().tools.iter().map(|spec| spec.name.clone()).collect();
             let text = format!("Tool {} not found. The tools are: {}.", call.name, names.join(", "));
             let class = piton_core::call::ToolClass::Read;

@@ -101,6 +101,12 @@ impl Driver {
         }
     }
 
+    /// Whether hooks have taken this tool from the model in this step.
+    pub(super) fn is_taken_away(&self, tool: &str) -> bool {
+        let has = |frame: &Frame| frame.tools.iter().any(|spec| spec.name == tool);
+        has(&self.frame) && !has(self.frame())
+    }
+
     /// Whether hooks have to see this model call before it is weighed and made.
     pub(super) fn is_unseen(&self, step: u32, attempt: u32) -> bool {
         let is_seen = matches!(&self.gates.call, Some((s, a, _)) if (*s, *a) == (step, attempt));
