@@ -3,6 +3,9 @@
 //! A case file is `{suite, about, cases: [{name, input, expected, …}]}`. Which suites are known, and under which preset
 //! they run, is the table in [`suite`].
 
+mod neovate;
+mod opencode;
+mod pulse;
 mod references;
 mod room;
 
@@ -14,12 +17,16 @@ use piton_core::progress::{self, Seen};
 use piton_core::retry;
 use piton_core::truncate::{self, Keep, OutputCut};
 use piton_models::errors::{self, Refusal};
+use piton_testkit::scenarios::WAITS;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// Judges one case: nothing when it is as expected, else what came instead.
 type Judge = fn(&Value) -> Result<(), String>;
+
+/// Characters that are shown of what was expected: enough to know which it was.
+const SHOWN_CHARS: usize = 400;
 
 /// Runs all known case files below a folder and fails if one case fails.
 pub(crate) fn cases(dir: &Path) -> anyhow::Result<()> {
@@ -55,26 +62,58 @@ fn suite(file: &Path) -> Option<Judge> {
         ("neovate", "at_extract_0_28") => Some(references::extract_0_28),
         ("neovate", "at_render_seed") => Some(references::render_seed),
         ("neovate", "at_render_0_28") => Some(references::render_0_28),
+        ("opencode", name) => opencode::suite(name),
+        ("neovate", name) => neovate::suite(name),
+        ("pulse", name) => pulse::suite(name),
         _ => None,
     }
 }
 
 fn run(file: &Path, judge: Judge) -> anyhow::Result<usize> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let table: Value = serde_json::from_str(&text).with_context(|| format!("{} is not JSON", file.display()))?;
+    let table: Value =
+        serde_json::from_str(&whole_characters(&text)).with_context(|| format!("{} is not JSON", file.display()))?;
     let suite = table["suite"].as_str().context("a case file names its suite")?;
     let cases = table["cases"].as_array().context("a case file has cases")?;
-    let (mut passed, mut lines) = (0, Vec::new());
+    let (mut passed, mut waiting, mut lines) = (0, 0, Vec::new());
     for case in cases {
         let name = case["name"].as_str().unwrap_or("(no name)");
         match judge(case) {
             Ok(()) => passed += 1,
-            Err(got) => lines.push(format!("  FAILED: {name}: expected {}, got {got}", case["expected"])),
+            Err(got) if got.starts_with(WAITS) => {
+                waiting += 1;
+                lines.push(format!("  {name}: {got}"));
+            }
+            Err(got) => {
+                let expected: String = case["expected"].to_string().chars().take(SHOWN_CHARS).collect();
+                lines.push(format!("  FAILED: {name}: expected {expected}, got {got}"));
+            }
         }
     }
-    println!("{suite}: {passed} of {}", cases.len());
+    let waits = if waiting > 0 { format!(", {waiting} wait") } else { String::new() };
+    println!("{suite}: {passed} of {}{waits}", cases.len());
     lines.iter().for_each(|line| println!("{line}"));
-    Ok(cases.len() - passed)
+    Ok(cases.len() - passed - waiting)
+}
+
+/// The text with every escaped half of a character that has no other half replaced: JSON in Rust has no such thing.
+fn whole_characters(text: &str) -> String {
+    let half = |at: usize| {
+        let code = text.get(at..at + 6)?.strip_prefix("\\u")?;
+        u16::from_str_radix(code, 16).ok().filter(|code| (0xd800..0xe000).contains(code))
+    };
+    let (mut whole, mut done) = (String::new(), 0);
+    for (at, _) in text.match_indices("\\u") {
+        if at < done {
+            continue;
+        }
+        let Some(code) = half(at) else { continue };
+        let is_pair = code < 0xdc00 && half(at + 6).is_some_and(|low| low >= 0xdc00);
+        whole.push_str(&text[done..at]);
+        whole.push_str(if is_pair { &text[at..at + 12] } else { "\\ufffd" });
+        done = at + if is_pair { 12 } else { 6 };
+    }
+    whole + &text[done..]
 }
 
 fn collect(dir: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
@@ -95,7 +134,7 @@ fn expect(case: &Value, got: &Value) -> Result<(), String> {
 
 /// Is the last of these calls one repetition too many? They come without results.
 fn doom_loop(case: &Value) -> Result<(), String> {
-    let rule = Policy::opencode().no_progress;
+    let rule = preset("opencode").no_progress;
     let calls = case["input"]["calls"].as_array().ok_or("no calls")?;
     let seen: Vec<Seen> = calls
         .iter()
@@ -108,7 +147,7 @@ fn doom_loop(case: &Value) -> Result<(), String> {
 }
 
 fn truncate_output(case: &Value) -> Result<(), String> {
-    let OutputCut::WholeLines { max_lines, max_bytes } = Policy::opencode().output_cut else {
+    let OutputCut::WholeLines { max_lines, max_bytes } = preset("opencode").output_cut else {
         return Err("the preset cuts in another way".to_owned());
     };
     let options = &case["input"]["options"];
@@ -140,7 +179,7 @@ fn retry_delay(case: &Value) -> Result<(), String> {
             errors::from_response(&Refusal { status: 429, headers: &headers, body: "" }, SystemTime::now())
         }
     };
-    let wait = retry::wait_ms(&Policy::opencode().retry, &error, attempt, attempt, 0);
+    let wait = retry::wait_ms(&preset("opencode").retry, &error, attempt, attempt, 0);
     // The reference adds a wait of less than nothing to the clock; ours is a number of milliseconds to wait.
     let expected = case["expected"].as_i64().map_or(Value::Null, |ms| json!(ms.max(0)));
     if json!(wait) == expected { Ok(()) } else { Err(format!("{wait:?}")) }
@@ -186,4 +225,9 @@ fn reference_error(error: &Value) -> Option<ModelError> {
         return Some(ModelError::new(ModelErrorKind::Network, message));
     }
     errors::recognise(&parsed).map(|kind| ModelError { kind, ..errors::from_stream(&parsed) })
+}
+
+/// The rules of a preset that is known to be there.
+fn preset(name: &str) -> Policy {
+    Policy::preset(name).unwrap_or_else(Policy::piton)
 }

@@ -8,6 +8,7 @@ mod catalogue;
 mod ci;
 mod crash;
 mod schema;
+mod rows;
 mod smoke_local;
 mod tidy;
 mod wire_check;
@@ -20,6 +21,7 @@ cargo xtask tidy          the house rules that no lint knows: layers, prints, fu
 cargo xtask cases DIR     run the case files in DIR against the real code (see docs/cases.md)
 cargo xtask crash         crash every scenario at every point, in memory; --slow: kill real processes, --runs N --seed S
                           (both write their half of docs/crash.md)
+cargo xtask rows          make docs/source-loops.md from tests/rows.txt and the tests of the tree
 cargo xtask wire-check DIR  hold the decoders to the recorded answers of providers in DIR
 cargo xtask catalogue     make docs/providers.md from the tables of providers and models
 cargo xtask schema        make docs/config.schema.json from the types of the configuration
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         ["ci"] => ci::ci(),
         ["tidy"] => tidy::tidy(),
         ["cases", dir] => cases::cases(dir.as_ref()),
+        ["rows"] => rows::write(),
         ["wire-check", folder] => wire_check::wire_check(folder.as_ref()),
         ["catalogue"] => catalogue::write(),
         ["schema"] => schema::write(),

@@ -33,6 +33,9 @@ pub(crate) fn tidy() -> anyhow::Result<()> {
         function_length(&name, &text, &mut faults);
         core_wall(&name, &text, &mut faults);
     }
+    if let Err(error) = crate::rows::check() {
+        faults.push(format!("{error:#}"));
+    }
     faults.iter().for_each(|fault| println!("  {fault}"));
     ensure!(faults.is_empty(), "{} things are not tidy", faults.len());
     Ok(())
@@ -104,7 +107,8 @@ fn function_name(line: &str) -> Option<&str> {
     name.split(['(', '<']).next()
 }
 
-fn sources(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
+/// Every source file below a folder, in order.
+pub(crate) fn sources(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))? {
         let path = entry?.path();

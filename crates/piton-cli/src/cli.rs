@@ -37,6 +37,14 @@ pub(crate) enum Command {
     Context(ContextArgs),
     /// List the models that can be asked from here
     Models(ModelsArgs),
+    /// List the presets: five agents' loops as data, every number with its unit and where it comes from
+    Presets {
+        /// Only this one
+        name: Option<String>,
+        /// One JSON object per preset: its whole policy
+        #[arg(long)]
+        json: bool,
+    },
     /// Keep a provider's key, list where keys are, or forget one
     #[command(subcommand)]
     Auth(AuthCommand),
@@ -57,6 +65,10 @@ pub(crate) enum Command {
 pub(crate) struct RunArgs {
     /// The task; `-` reads it from standard input. With a task, piped input is added to it as context
     pub(crate) prompt: Option<String>,
+    /// Take the task from a command: `.piton/commands/NAME.md` (or `.opencode`, `.claude`) up from here, with the task's
+    /// words in its `$1`, `$2`, … and `$ARGUMENTS`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) command: Option<String>,
     /// Model to ask, as provider/name (see `piton models`); `a/x,b/y` asks b/y where a/x gives no reply
     #[arg(short, long, value_name = "PROVIDER/NAME[,…]")]
     pub(crate) model: Option<String>,
@@ -82,6 +94,9 @@ pub(crate) struct RunArgs {
     /// Never run this tool (may be repeated)
     #[arg(long, value_name = "RULE")]
     pub(crate) deny: Vec<String>,
+    /// Run by the rules of another agent's loop, a word of `piton presets`; limits that are set besides win
+    #[arg(long, value_name = "NAME")]
+    pub(crate) preset: Option<String>,
     /// Read no instruction files (AGENTS.md, PITON.md, CLAUDE.md, GEMINI.md)
     #[arg(long)]
     pub(crate) no_instructions: bool,

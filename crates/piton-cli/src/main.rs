@@ -8,6 +8,7 @@ mod auth;
 mod branches;
 mod cli;
 mod cloud;
+mod command;
 mod compact;
 mod config;
 mod context;
@@ -17,6 +18,7 @@ mod doctor;
 mod follow;
 mod keys;
 mod models;
+mod presets;
 mod report;
 mod run;
 mod sessions;
@@ -70,6 +72,7 @@ async fn obey(command: Command) -> u8 {
         Command::Session(command) => sessions::session(command, &around).await,
         Command::Context(args) => context::context(&args, &around),
         Command::Models(args) => models::models(&args, &around).await,
+        Command::Presets { name, json } => presets::presets(name.as_deref(), json),
         Command::Auth(command) => auth::auth(command, &around).await,
         Command::Config(command) => config::config(command, &around),
         Command::Doctor => doctor::doctor(&around).await,

@@ -2,6 +2,7 @@
 
 use crate::ask::Questions;
 use crate::cli::{Format, RunArgs};
+use crate::command;
 use crate::compact;
 use crate::cost;
 use crate::follow::{self, Joined};
@@ -66,7 +67,13 @@ pub(crate) struct Stops {
 /// Runs one turn and returns the exit code.
 pub(crate) async fn run(args: RunArgs, around: Surroundings) -> anyhow::Result<u8> {
     let workspace = around.workspace(args.cwd.as_deref())?;
-    let mut prompt = prompt(&args, &around)?;
+    let mut prompt = match &args.command {
+        Some(name) => {
+            let words = args.prompt.as_deref().unwrap_or_default();
+            Some(Task::new(command::prompt(name, words, &workspace)?))
+        }
+        None => prompt(&args, &around)?,
+    };
     let collector = Collector::of(&around)?;
     let engine = Engine::open(&around.data_dir);
     let resumed = resumed_id(&args, &engine, &workspace, &around)?;
@@ -363,6 +370,7 @@ pub(crate) fn finish(shown: &mut Shown, report: &TurnReport, session: &str, code
                 "detail": report.detail,
                 "exit_code": code,
                 "text": report.text,
+                "result": report.result,
                 "spent": report.spent,
             });
             view::write_stdout(&format!("{result}\n"));

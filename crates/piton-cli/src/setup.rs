@@ -8,7 +8,7 @@ use crate::view;
 use anyhow::{Context, bail};
 use piton_core::limits::Policy;
 use piton_core::permission::{Action, Rule, Rules};
-use piton_engine::config::{Config, Protocol, Server, milliseconds, nearest};
+use piton_engine::config::{Config, Protocol, Server, milliseconds, nearest, preset};
 use piton_engine::context::{self, Instructions};
 use piton_engine::engine::{Attendance, Engine, Settings};
 use piton_engine::history::History;
@@ -66,7 +66,9 @@ pub(crate) async fn settings(
 ) -> anyhow::Result<Settings> {
     let config = config::of_workspace(around, workspace)?;
     let said = args.model.as_deref().or(had).or(config.model.as_deref());
-    let answers = Answers { options: said_options(args)?, text_tools: args.text_tools };
+    let mut policy = policy(args, &config)?;
+    let by_preset = text_tools::Mode::of_policy(&policy);
+    let answers = Answers { options: said_options(args)?, text_tools: args.text_tools, by_preset };
     let mut models = match said {
         Some(said) => {
             said.split(',').map(|said| named_model(said.trim(), &answers, &config, around)).collect::<Result<_, _>>()?
@@ -83,7 +85,6 @@ pub(crate) async fn settings(
             *model = Arc::new(Recorder::new(Arc::clone(model), tape));
         }
     }
-    let mut policy = policy(args, &config)?;
     for provider in models.iter().map(|model| provider_of(&**model)) {
         let patience = config.retry_of(provider, &policy);
         if patience != policy.retry {
@@ -100,7 +101,7 @@ pub(crate) async fn settings(
     }
     let mut settings = bare_settings(models.remove(0), around, workspace);
     // What the command line sets is meant for the answers.
-    let plain = Answers { options: Options::default(), text_tools: None };
+    let plain = Answers { options: Options::default(), text_tools: None, by_preset: None };
     let titles = config.titles.model.as_deref().map(|said| named_model(said, &plain, &config, around));
     settings.titles = titles.transpose().context("in [titles] of the configuration")?;
     let summaries = config.compaction.model.as_deref().map(|said| named_model(said, &plain, &config, around));
@@ -138,6 +139,8 @@ pub(crate) fn instructions(unwanted: bool, config: &Config, around: &Surrounding
 struct Answers {
     options: Options,
     text_tools: Option<text_tools::Mode>,
+    /// What the preset wants where nobody else says anything.
+    by_preset: Option<text_tools::Mode>,
 }
 
 /// Its options.
@@ -211,7 +214,7 @@ fn has_ending(name: &OsStr, endings: &[&str]) -> bool {
 }
 
 fn policy(args: &RunArgs, config: &Config) -> anyhow::Result<Policy> {
-    let mut policy = Policy::piton();
+    let mut policy = preset(args.preset.as_deref().or(config.preset.as_deref()))?;
     config.apply(&mut policy);
     if args.yes {
         policy.permission = without_questions(policy.permission);
@@ -288,7 +291,8 @@ fn open(
     let default = provider::find(&spec.provider).and_then(|known| known.default_model);
     let model = spec.model.as_deref().or(default).unwrap_or_default();
     let options = answers.options.clone().or(&config.options(name, model));
-    let text_tools = answers.text_tools.unwrap_or_else(|| config.text_tools_of(name, model));
+    let said = answers.text_tools.or_else(|| config.text_tools_of(name, model)).or(answers.by_preset);
+    let text_tools = said.unwrap_or_default();
     let is_own = spec.label.is_some();
     anyhow::ensure!(
         !is_own || spec.model.as_deref().is_some_and(|model| !model.is_empty()),

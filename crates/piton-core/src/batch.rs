@@ -16,7 +16,8 @@ use crate::event::{Decision, Event, Moment, Subject, Verdict};
 use crate::ids::CallId;
 use crate::message::{Part, ToolCall};
 use crate::turn::Job;
-use serde_json::Value;
+use crate::words::Words;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// The calls of one step.
@@ -24,6 +25,7 @@ use std::sync::Arc;
 pub(crate) struct Batch {
     calls: Vec<Entry>,
     snapshot: Snapshot,
+    words: Words,
 }
 
 /// Whether the workspace has to be put down before a call may change it.
@@ -83,7 +85,7 @@ pub(crate) struct Results {
 
 impl Batch {
     /// The calls of a reply. Calls whose input could not be read, and those beyond `most`, are answered, not run.
-    pub(crate) fn new(calls: Vec<Arc<ToolCall>>, most: usize, snapshot: Snapshot) -> Self {
+    pub(crate) fn new(calls: Vec<Arc<ToolCall>>, most: usize, snapshot: Snapshot, words: Words) -> Self {
         let calls = calls.into_iter().enumerate().map(|(position, call)| {
             let state = match &call.input {
                 CallInput::Invalid { error, .. } => CallState::Answered(Outcome::failed(format!(
@@ -97,7 +99,7 @@ impl Batch {
             };
             Entry { call, state }
         });
-        Self { calls: calls.collect(), snapshot }
+        Self { calls: calls.collect(), snapshot, words }
     }
 
     /// Answers every call that has not begun with this outcome, and makes those that have begun stop.
@@ -156,7 +158,8 @@ impl Batch {
                 }
             }),
             Event::ApprovalGiven { subject: Subject::Call(call), decision } => {
-                self.change(call, |entry| entry.decide(decision));
+                let words = self.words;
+                self.change(call, |entry| entry.decide(decision, words));
             }
             Event::CallStarted { call } => self.change(call, |entry| {
                 if let CallState::Ready(class, _) = entry.state {
@@ -269,28 +272,33 @@ impl Entry {
         self.state = match verdict {
             Verdict::Allow => CallState::Ready(class, AllowedBy::Rule),
             Verdict::Ask => CallState::MustAsk(class),
-            Verdict::Deny(text) => CallState::Answered(Outcome::new(Status::Denied, text)),
+            Verdict::Deny(text) => CallState::Answered(denied(text, "rule")),
             Verdict::Refuse(text) => CallState::Answered(Outcome::failed(text)),
         };
     }
 
-    fn decide(&mut self, decision: &Decision) {
+    fn decide(&mut self, decision: &Decision, words: Words) {
         let CallState::Asking(class) = self.state else { return };
         self.state = match decision {
             Decision::Approve | Decision::ApproveForSession => CallState::Ready(class, AllowedBy::Person),
-            Decision::Deny(words) => {
-                let words = words.as_deref().map_or(String::new(), |words| format!(" They said: {words}"));
-                let text = format!("The user did not allow this call; it was not run.{words}");
-                CallState::Answered(Outcome::new(Status::Denied, text))
+            Decision::Deny(said) => {
+                let said = said.as_deref().map_or(String::new(), |said| format!(" They said: {said}"));
+                let text = words.denied(format!("The user did not allow this call; it was not run.{said}"));
+                CallState::Answered(denied(text, "user"))
             }
-            Decision::Unattended => CallState::Answered(Outcome::new(
-                Status::Denied,
-                format!(
+            Decision::Unattended => {
+                let text = words.denied(format!(
                     "The call was not run: {} needs an approval and nobody is there to give it. Do what can be done \
                      without it, or say what you would have done.",
                     self.call.name
-                ),
-            )),
+                ));
+                CallState::Answered(denied(text, "nobody"))
+            }
         };
     }
+}
+
+/// A refused call, with who refused it.
+fn denied(text: impl Into<String>, by: &str) -> Outcome {
+    Outcome::new(Status::Denied, text).with(json!({ "by": by }))
 }

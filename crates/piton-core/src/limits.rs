@@ -1,12 +1,13 @@
-//! Every limit of the loop, each with its unit, its reason and who feels it; and the presets that are named sets of them.
+//! Every limit of the loop, each with its unit, its reason and who feels it. Named sets of them are in [`crate::preset`].
 
 use crate::budget::Bound;
 use crate::compact::Compaction;
 use crate::permission::Rules;
-use crate::progress::{Compare, NoProgress};
+use crate::progress::{Compare, NoProgress, Stuck};
 use crate::reference::Style;
-use crate::retry::{BeyondCap, Jitter, RetryPolicy};
+use crate::retry::{BackoffBy, BeyondCap, Jitter, RetryOn, RetryPolicy};
 use crate::truncate::OutputCut;
+use crate::words::Words;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -22,6 +23,8 @@ pub const NO_PROGRESS_REPEATS: u32 = 3;
 pub const MAX_DENIALS_IN_A_ROW: u32 = 3;
 /// Replies in a row cut at the model's output limit that are continued; then the turn ends, saying so.
 pub const MAX_CUT_REPLIES: u32 = 2;
+/// Replies in a row that ended for a reason nobody knows and after which the model is asked to go on, where it is at all.
+pub const MAX_UNKNOWN_REPLIES: u32 = 2;
 /// Replies in a row that the provider pauses and that are continued; one that pauses more often gets nowhere.
 pub const MAX_PAUSED_REPLIES: u32 = 10;
 /// Characters of one tool's output that the model reads; head and tail, the rest stays in a file.
@@ -87,12 +90,24 @@ pub struct Policy {
     pub preset: String,
     /// Model replies in one turn; `None` for no limit.
     pub max_steps: Option<u32>,
+    /// Which replies count for that.
+    #[serde(default)]
+    pub steps_counted: StepsCounted,
+    /// Model replies of any kind in one turn, where `max_steps` does not count them all; `None` for no limit.
+    #[serde(default)]
+    pub max_replies: Option<u32>,
     /// What happens on the last of them.
     pub last_step: LastStep,
     /// Turns in one session; `None` for no limit.
     pub max_turns: Option<u32>,
     /// Tool calls in one reply.
     pub max_calls_per_step: usize,
+    /// Which calls of a reply are taken up.
+    #[serde(default)]
+    pub calls_taken: CallsTaken,
+    /// How tools are offered to the model, where nothing else is said of it.
+    #[serde(default)]
+    pub tools_by: ToolsBy,
     /// Patience with the provider.
     pub retry: RetryPolicy,
     /// The same with single providers, by name, where it differs.
@@ -103,12 +118,30 @@ pub struct Policy {
     /// When and how room is made in the context.
     #[serde(default)]
     pub compaction: Compaction,
+    /// Whether room is made when the provider says that the conversation does not fit; else that ends the turn.
+    #[serde(default = "yes")]
+    pub compact_on_error: bool,
     /// When repetition counts as no progress.
     pub no_progress: NoProgress,
     /// How a tool's output is cut to what the model reads.
     pub output_cut: OutputCut,
-    /// Refused calls in a row before the turn ends.
-    pub max_denials_in_a_row: u32,
+    /// Refused calls in a row before the turn ends; `None`: it goes on whatever is refused.
+    pub max_denials_in_a_row: Option<u32>,
+    /// Which refusals count for that.
+    #[serde(default)]
+    pub denials_counted: DenialsCounted,
+    /// What follows a reply that was cut at the model's output limit.
+    #[serde(default)]
+    pub on_length: OnLength,
+    /// What follows a reply that ended for a reason nobody knows.
+    #[serde(default)]
+    pub on_unknown: OnUnknown,
+    /// What follows an empty reply.
+    #[serde(default)]
+    pub on_empty: OnEmpty,
+    /// The sentences in which the turn's end is told.
+    #[serde(default)]
+    pub words: Words,
     /// What one turn may spend.
     pub budget: Budget,
     /// What may run without asking.
@@ -131,6 +164,83 @@ pub enum LastStep {
     Plain,
 }
 
+/// Which replies count as steps.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepsCounted {
+    /// Every one.
+    #[default]
+    All,
+    /// Those without tool calls: rounds of tools are free.
+    WithoutCalls,
+}
+
+/// Which calls of a reply are taken up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallsTaken {
+    /// All of them.
+    #[default]
+    All,
+    /// The first; what the model said after it is dropped.
+    First,
+}
+
+/// How tools are offered to the model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolsBy {
+    /// By the provider's own calls where the model has them.
+    #[default]
+    Model,
+    /// As `<use_tool>` in plain text, whatever the model can.
+    Text,
+}
+
+/// Which refusals count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DenialsCounted {
+    /// All of them.
+    #[default]
+    All,
+    /// Those of a question, answered or not; what a rule forbids is an error that the model reads.
+    Questions,
+}
+
+/// What follows a reply that was cut at the model's output limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnLength {
+    /// The model is asked to go on where it stopped, [`MAX_CUT_REPLIES`] times in a row.
+    #[default]
+    GoOn,
+    /// It is the answer, marked as cut.
+    End,
+}
+
+/// What follows a reply that ended for a reason nobody knows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnUnknown {
+    /// It is the answer.
+    #[default]
+    End,
+    /// The model is asked to go on, [`MAX_UNKNOWN_REPLIES`] times in a row.
+    GoOn,
+}
+
+/// What follows an empty reply.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnEmpty {
+    /// The model is asked again, a bounded number of times.
+    #[default]
+    AskAgain,
+    /// It is the answer.
+    Accept,
+}
+
 /// What one turn may spend; `None` for no limit. A model call is made only if it fits at its worst
 /// ([`crate::budget`]); tool calls are run while anything is left.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -150,9 +260,13 @@ impl Policy {
         Self {
             preset: "piton".to_owned(),
             max_steps: Some(MAX_STEPS),
+            steps_counted: StepsCounted::All,
+            max_replies: None,
             last_step: LastStep::WrapUp,
             max_turns: None,
             max_calls_per_step: MAX_CALLS_PER_STEP,
+            calls_taken: CallsTaken::All,
+            tools_by: ToolsBy::Model,
             retry: RetryPolicy {
                 first_ms: RETRY_FIRST_MS,
                 cap_ms: RETRY_CAP_MS,
@@ -162,13 +276,25 @@ impl Policy {
                 per_call: Some(RETRIES_PER_CALL),
                 per_turn: None,
                 jitter: Jitter::Full,
+                on: RetryOn::Any,
+                backoff_by: BackoffBy::Call,
             },
             retry_of: BTreeMap::new(),
             max_compactions: MAX_COMPACTIONS,
             compaction: Compaction::piton(),
-            no_progress: NoProgress { repeats: NO_PROGRESS_REPEATS, compare: Compare::InputAndResult },
+            compact_on_error: true,
+            no_progress: NoProgress {
+                repeats: NO_PROGRESS_REPEATS,
+                compare: Compare::InputAndResult,
+                then: Stuck::Ask,
+            },
             output_cut: OutputCut::HeadTail { max_chars: TOOL_OUTPUT_CHARS },
-            max_denials_in_a_row: MAX_DENIALS_IN_A_ROW,
+            max_denials_in_a_row: Some(MAX_DENIALS_IN_A_ROW),
+            denials_counted: DenialsCounted::All,
+            on_length: OnLength::GoOn,
+            on_unknown: OnUnknown::End,
+            on_empty: OnEmpty::AskAgain,
+            words: Words::Piton,
             budget: Budget::default(),
             permission: Rules::default(),
             snapshots: false,
@@ -178,45 +304,10 @@ impl Policy {
 }
 
 impl Policy {
-    /// OpenCode's numbers (v1.17.20, MIT), where this slice has the option: retries without an end, waits of the
-    /// provider obeyed up to its timer's limit, three calls with the same input count as a loop, outputs cut at whole
-    /// lines.
-    pub fn opencode() -> Self {
-        /// The longest delay a JavaScript timer takes, in milliseconds.
-        const TIMER_MAX_MS: u64 = 2_147_483_647;
-        let piton = Self::piton();
-        Self {
-            preset: "opencode".to_owned(),
-            max_steps: None,
-            last_step: LastStep::Plain,
-            retry: RetryPolicy {
-                cap_answered_ms: TIMER_MAX_MS,
-                provider_cap_ms: TIMER_MAX_MS,
-                beyond_cap: BeyondCap::WaitCap,
-                per_call: None,
-                jitter: Jitter::None,
-                ..piton.retry.clone()
-            },
-            no_progress: NoProgress { repeats: 3, compare: Compare::Input },
-            output_cut: OutputCut::WholeLines { max_lines: 2_000, max_bytes: 51_200 },
-            compaction: Compaction::opencode(),
-            ..piton
-        }
-    }
-
     /// The patience with the provider of a model (`provider/model`).
     pub fn retry_for(&self, model: &str) -> &RetryPolicy {
         let provider = model.split('/').next().unwrap_or_default();
         self.retry_of.get(provider).unwrap_or(&self.retry)
-    }
-
-    /// The preset of this name.
-    pub fn preset(name: &str) -> Option<Self> {
-        match name {
-            "piton" => Some(Self::piton()),
-            "opencode" => Some(Self::opencode()),
-            _ => None,
-        }
     }
 }
 
@@ -231,6 +322,10 @@ impl Budget {
         let most = self.cost_micros.filter(|most| cost >= *most)?;
         Some(format!("${} of ${} spent", dollars(cost), dollars(most)))
     }
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// Millionths of a dollar as `1.2345`.

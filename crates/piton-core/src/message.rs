@@ -120,6 +120,11 @@ impl Usage {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
+    /// Of the input: what touched no cache.
+    pub fn fresh_input_tokens(&self) -> u64 {
+        self.input_tokens.saturating_sub(self.cache_read_tokens.saturating_add(self.cache_write_tokens))
+    }
+
     /// Whether it was told: a count of the prompt, and one of the words if any were said.
     pub fn is_told(&self, has_spoken: bool) -> bool {
         self.input_tokens > 0 && (self.output_tokens > 0 || !has_spoken)

@@ -11,6 +11,20 @@ pub struct NoProgress {
     pub repeats: u32,
     /// What must be identical.
     pub compare: Compare,
+    /// What is done about it.
+    #[serde(default)]
+    pub then: Stuck,
+}
+
+/// What is done about a model that goes round in circles.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stuck {
+    /// A person is asked; where nobody is there, the turn ends.
+    #[default]
+    Ask,
+    /// The turn ends.
+    End,
 }
 
 /// What makes two calls identical.

@@ -22,6 +22,48 @@ pub struct RetryPolicy {
     pub per_turn: Option<u32>,
     /// How our own waits are spread, so that many clients do not come back in step.
     pub jitter: Jitter,
+    /// Which failures are worth another try.
+    #[serde(default)]
+    pub on: RetryOn,
+    /// Which failures make our own waits longer.
+    #[serde(default)]
+    pub backoff_by: BackoffBy,
+}
+
+/// Which failures are worth another try. Our own death always is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RetryOn {
+    /// Every one that may pass ([`ModelErrorKind::is_retryable`]).
+    #[default]
+    Any,
+    /// Those with one of these HTTP statuses.
+    Statuses(Vec<u16>),
+    /// Those of one of these kinds.
+    Kinds(Vec<ModelErrorKind>),
+}
+
+/// Which failures make our own waits longer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BackoffBy {
+    /// Those of the same model call.
+    #[default]
+    Call,
+    /// All of the turn.
+    Turn,
+}
+
+impl RetryOn {
+    /// Whether this failure is worth another try.
+    pub fn holds(&self, error: &ModelError) -> bool {
+        match self {
+            _ if error.kind == ModelErrorKind::Interrupted => true,
+            Self::Any => error.is_retryable(),
+            Self::Statuses(statuses) => error.status.is_some_and(|status| statuses.contains(&status)),
+            Self::Kinds(kinds) => kinds.contains(&error.kind),
+        }
+    }
 }
 
 /// What happens when a provider asks for a longer wait than is allowed.
@@ -32,6 +74,8 @@ pub enum BeyondCap {
     GiveUp,
     /// The longest allowed wait is taken.
     WaitCap,
+    /// Our own wait is taken.
+    OwnWait,
 }
 
 /// How a wait is spread.
@@ -50,21 +94,27 @@ pub const UNUSABLE_REPLY_RETRIES: u32 = 2;
 /// The wait before retry number `retry` (from 1), in milliseconds, or `None` when it is not worth or not allowed to
 /// try again. `dice` is uniform in 0..=1000; `failed_this_turn` counts this failure too.
 pub fn wait_ms(policy: &RetryPolicy, error: &ModelError, retry: u32, failed_this_turn: u32, dice: u64) -> Option<u64> {
-    if !error.is_retryable() || !within(policy, error.kind, retry, failed_this_turn) {
+    if !policy.on.holds(error) || !within(policy, error.kind, retry, failed_this_turn) {
         return None;
     }
     if error.kind == ModelErrorKind::Interrupted {
         return Some(0);
     }
-    // No wait at all is no wish: asked again at once, a provider says the same again.
-    if let Some(asked) = error.retry_after_ms.filter(|asked| *asked > 0) {
-        return match policy.beyond_cap {
-            BeyondCap::GiveUp => (asked <= policy.provider_cap_ms).then_some(asked),
-            BeyondCap::WaitCap => Some(asked.min(policy.provider_cap_ms)),
-        };
+    // No wait at all is no wish: asked again at once, a provider says the same again. Only who obeys whatever it says
+    // obeys that, too.
+    let obeys_all = policy.beyond_cap == BeyondCap::WaitCap;
+    match (error.retry_after_ms.filter(|asked| *asked > 0 || obeys_all), policy.beyond_cap) {
+        (Some(asked), _) if asked <= policy.provider_cap_ms => return Some(asked),
+        (Some(_), BeyondCap::GiveUp) => return None,
+        (Some(_), BeyondCap::WaitCap) => return Some(policy.provider_cap_ms),
+        (Some(_), BeyondCap::OwnWait) | (None, _) => {}
     }
     let cap_ms = if error.status.is_some() { policy.cap_answered_ms } else { policy.cap_ms };
-    let wait = backoff_ms(policy.first_ms, cap_ms, retry);
+    let failures = match policy.backoff_by {
+        BackoffBy::Call => retry,
+        BackoffBy::Turn => failed_this_turn,
+    };
+    let wait = backoff_ms(policy.first_ms, cap_ms, failures);
     Some(match policy.jitter {
         Jitter::None => wait,
         Jitter::Full => wait.saturating_mul(100 + dice.min(1000) * 9 / 10) / 1000,

@@ -38,7 +38,7 @@ use crate::event::{
     Delivery, Direction, Event, Moment, Origin, Record, Rewind, Spent, StepKind, Subject, Trigger, TurnEnd,
 };
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
-use crate::limits::Policy;
+use crate::limits::{OnEmpty, Policy};
 use crate::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
 use crate::model::{ModelError, ModelErrorKind, Reply};
 use crate::permission::Action;
@@ -419,7 +419,8 @@ impl Session {
     ) -> Event {
         let step = self.work.steps;
         let ends_well = matches!(reply.finish, FinishReason::Stop | FinishReason::Other | FinishReason::ToolCalls);
-        if ends_well && !has_substance(&reply.parts) {
+        let may_be_empty = self.work.turn.policy.on_empty == OnEmpty::Accept;
+        if ends_well && !may_be_empty && !has_substance(&reply.parts) {
             let error = ModelError::new(ModelErrorKind::EmptyReply, "the model sent an empty answer");
             let mut event = self.failed(attempt, error, reply.usage, Vec::new(), now_ms, dice);
             if let Event::ModelFailed { cost_micros: cost, .. } = &mut event {

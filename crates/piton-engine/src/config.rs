@@ -5,9 +5,11 @@ pub mod layers;
 pub mod trust;
 
 use piton_core::compact;
-use piton_core::limits::Policy;
+use piton_core::limits::{CallsTaken, DenialsCounted, OnEmpty, OnLength, OnUnknown, Policy, StepsCounted};
 use piton_core::permission::{Action, NotARule, Rule};
-use piton_core::retry::RetryPolicy;
+use piton_core::preset::PRESETS;
+use piton_core::progress::Stuck;
+use piton_core::retry::{BackoffBy, RetryPolicy};
 use piton_models::options::Options;
 use piton_models::provider;
 use piton_models::text_tools;
@@ -26,9 +28,14 @@ pub struct Config {
     pub version: Option<u32>,
     /// The model to ask, as `provider/name`.
     pub model: Option<String>,
+    /// The preset whose rules the rest of this changes.
+    pub preset: Option<String>,
     /// Limits of one turn.
     #[serde(default)]
     pub limits: Limits,
+    /// What the loop does at its forks.
+    #[serde(default, rename = "loop")]
+    pub forks: Forks,
     /// Patience with a provider that fails.
     #[serde(default)]
     pub retry: Retry,
@@ -94,6 +101,41 @@ pub struct Limits {
     pub max_cost: Option<f64>,
     /// Seconds.
     pub max_time: Option<u64>,
+    /// Model replies of any kind, where `max_steps` does not count them all.
+    pub max_replies: Option<u32>,
+    /// Tool calls in one reply that are run.
+    pub max_calls: Option<usize>,
+    /// Refused calls in a row that end the turn; 0: it goes on whatever is refused.
+    pub max_denials: Option<u32>,
+    /// Identical calls in a row that count as going round in circles; 0: none do.
+    pub max_repeats: Option<u32>,
+}
+
+/// The `[loop]` table.
+#[derive(Debug, Default, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Forks {
+    /// Which replies count as steps: `all` or `without_calls`.
+    #[schemars(with = "Option<String>")]
+    pub steps_counted: Option<StepsCounted>,
+    /// Which calls of a reply are taken up: `all` or `first`.
+    #[schemars(with = "Option<String>")]
+    pub calls_taken: Option<CallsTaken>,
+    /// Which refusals count: `all` or `questions`.
+    #[schemars(with = "Option<String>")]
+    pub denials_counted: Option<DenialsCounted>,
+    /// What follows a reply that was cut at the output limit: `go_on` or `end`.
+    #[schemars(with = "Option<String>")]
+    pub on_length: Option<OnLength>,
+    /// What follows a reply that ended for no reason that is known: `go_on` or `end`.
+    #[schemars(with = "Option<String>")]
+    pub on_unknown: Option<OnUnknown>,
+    /// What follows an empty reply: `ask_again` or `accept`.
+    #[schemars(with = "Option<String>")]
+    pub on_empty: Option<OnEmpty>,
+    /// What follows calls that go round in circles: `ask` or `end`.
+    #[schemars(with = "Option<String>")]
+    pub on_repeats: Option<Stuck>,
 }
 
 /// The `[retry]` table.
@@ -106,6 +148,11 @@ pub struct Retry {
     pub first_wait: Option<f64>,
     /// Seconds; no wait is longer, unless the provider asks for it.
     pub longest_wait: Option<f64>,
+    /// Failed model calls that end the turn, whichever step they belong to; 0: only `times` counts.
+    pub max_failures: Option<u32>,
+    /// What makes waits longer: the failures of the same `call`, or of the `turn`.
+    #[schemars(with = "Option<String>")]
+    pub backoff_by: Option<BackoffBy>,
 }
 
 /// The `[http]` table.
@@ -247,6 +294,27 @@ pub enum ConfigError {
     /// A number makes no sense.
     #[error("{0} must be a number above 0")]
     Number(&'static str),
+    /// There is no such preset.
+    #[error(transparent)]
+    Preset(#[from] NoPreset),
+}
+
+/// A word that names no preset.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no preset `{said}`; there are {}", names())]
+pub struct NoPreset {
+    /// The word.
+    pub said: String,
+}
+
+fn names() -> String {
+    PRESETS.map(|preset| preset.name).join(", ")
+}
+
+/// The rules of this preset; of the default one where none is named.
+pub fn preset(said: Option<&str>) -> Result<Policy, NoPreset> {
+    let said = said.unwrap_or(PRESETS[0].name);
+    Policy::preset(said).ok_or_else(|| NoPreset { said: said.to_owned() })
 }
 
 impl Config {
@@ -278,6 +346,7 @@ impl Config {
         for (tool, action) in &config.permission {
             Rule::parse(tool, *action)?;
         }
+        preset(config.preset.as_deref())?;
         for retry in std::iter::once(&config.retry).chain(config.providers.values().map(|server| &server.retry)) {
             retry.check()?;
         }
@@ -294,10 +363,10 @@ impl Config {
         }
     }
 
-    /// What is done about calls in the text of this model.
-    pub fn text_tools_of(&self, provider: &str, model: &str) -> text_tools::Mode {
+    /// What is done about calls in the text of this model, where anything is said of it.
+    pub fn text_tools_of(&self, provider: &str, model: &str) -> Option<text_tools::Mode> {
         let whole = self.text_tools.get(&format!("{provider}/{model}"));
-        whole.or_else(|| self.text_tools.get(provider)).copied().unwrap_or_default()
+        whole.or_else(|| self.text_tools.get(provider)).copied()
     }
 
     fn with_sound_options(self) -> Result<Self, ConfigError> {
@@ -343,6 +412,13 @@ impl Config {
         policy.budget.cost_micros = limits.max_cost.map(|usd| (usd * 1e6).round() as u64).or(policy.budget.cost_micros);
         policy.budget.wall_clock_ms = limits.max_time.map(|s| s.saturating_mul(1000)).or(policy.budget.wall_clock_ms);
         self.compaction.apply(&mut policy.compaction);
+        policy.max_replies = limits.max_replies.or(policy.max_replies);
+        policy.max_calls_per_step = limits.max_calls.unwrap_or(policy.max_calls_per_step);
+        policy.no_progress.repeats = limits.max_repeats.unwrap_or(policy.no_progress.repeats);
+        if let Some(most) = limits.max_denials {
+            policy.max_denials_in_a_row = Some(most).filter(|most| *most > 0);
+        }
+        self.forks.apply(policy);
         self.retry.apply(&mut policy.retry);
         for (tool, action) in &self.permission {
             policy.permission.push(tool.clone(), *action);
@@ -363,9 +439,25 @@ impl Compaction {
     }
 }
 
+impl Forks {
+    fn apply(&self, policy: &mut Policy) {
+        policy.steps_counted = self.steps_counted.unwrap_or(policy.steps_counted);
+        policy.calls_taken = self.calls_taken.unwrap_or(policy.calls_taken);
+        policy.denials_counted = self.denials_counted.unwrap_or(policy.denials_counted);
+        policy.on_length = self.on_length.unwrap_or(policy.on_length);
+        policy.on_unknown = self.on_unknown.unwrap_or(policy.on_unknown);
+        policy.on_empty = self.on_empty.unwrap_or(policy.on_empty);
+        policy.no_progress.then = self.on_repeats.unwrap_or(policy.no_progress.then);
+    }
+}
+
 impl Retry {
     /// Changes a policy to what this says.
     fn apply(&self, policy: &mut RetryPolicy) {
+        if let Some(most) = self.max_failures {
+            policy.per_turn = Some(most).filter(|most| *most > 0);
+        }
+        policy.backoff_by = self.backoff_by.unwrap_or(policy.backoff_by);
         policy.per_call = self.times.or(policy.per_call);
         policy.first_ms = self.first_wait.map_or(policy.first_ms, milliseconds);
         if let Some(longest) = self.longest_wait.map(milliseconds) {
@@ -440,13 +532,29 @@ mod tests {
     }
 
     #[test]
+    fn a_preset_is_where_the_rest_of_a_file_begins() {
+        let config = Config::parse(
+            "preset = \"pulse\"\n[limits]\nmax_denials = 0\nmax_repeats = 5\n[loop]\non_length = \"end\"\n\
+             [retry]\nmax_failures = 7\n",
+        )
+        .expect("a valid file");
+        let mut policy = preset(config.preset.as_deref()).expect("a preset");
+        config.apply(&mut policy);
+        assert_eq!((policy.preset.as_str(), policy.max_steps), ("pulse", Some(500)));
+        assert_eq!((policy.max_denials_in_a_row, policy.no_progress.repeats), (None, 5));
+        assert_eq!((policy.on_length, policy.retry.per_turn), (OnLength::End, Some(7)));
+        let error = Config::parse("preset = \"plus\"").expect_err("no preset").to_string();
+        assert!(error.contains("`plus`") && error.contains("piton, neovate, pulse"), "{error}");
+    }
+
+    #[test]
     fn what_is_said_of_one_model_wins_over_what_is_said_of_its_provider() {
         let config =
             Config::parse("[text_tools]\nmine = \"use_tool\"\n\"mine/a/b:1\" = \"hermes:first\"\n").expect("valid");
-        let mode = |text: &str| text.parse::<text_tools::Mode>().expect("a mode");
+        let mode = |text: &str| Some(text.parse::<text_tools::Mode>().expect("a mode"));
         assert_eq!(config.text_tools_of("mine", "a/b:1"), mode("hermes:first"));
         assert_eq!(config.text_tools_of("mine", "other"), mode("use_tool"));
-        assert_eq!(config.text_tools_of("ollama", "other"), mode("auto"));
+        assert_eq!(config.text_tools_of("ollama", "other"), None);
         let error = Config::parse("[text_tools]\nmine = \"xml\"").expect_err("no way to call tools").to_string();
         assert!(error.contains("line 2") && error.contains("use_tool, hermes"), "{error}");
     }

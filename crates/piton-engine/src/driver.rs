@@ -30,10 +30,10 @@ use crate::engine::{Attendance, EngineError, Settings, TurnReport, now_ms};
 use crate::jobs::{self, Done, JobKey, Jobs, Start};
 use crate::journal::{Journal, JournalError, SessionDir};
 use crate::partial;
-use crate::prompt::{Permit, Prompts};
+use crate::prompt::{self, Permit, Prompts};
 use crate::rewind::{self, Plan, RewindError, Rewound, Scope};
 use crate::titles::Titling;
-use piton_core::call::{Outcome, Status};
+use piton_core::call::{Outcome, Status, ToolSpec};
 use piton_core::event::{Canceller, Decision, Delivery, Direction, Event, Moment, Record, Rewind, Subject, Verdict};
 use piton_core::ids::{CallId, MessageId};
 use piton_core::limits::Policy;
@@ -175,7 +175,7 @@ impl Driver {
         let Setup { dir, journal, session, staged, prompts, notes, settings, ledger, bus, inbox, commands } = setup;
         let frame = Frame {
             system: settings.system.clone(),
-            tools: settings.tools.specs(),
+            tools: prompt::offered(&settings),
             // The provider's own default: the model's limit is seldom wanted, and counts against the window.
             max_output_tokens: None,
         };
@@ -241,6 +241,10 @@ impl Driver {
         self.recover();
         self.obey(command).await;
         loop {
+            // All that was said so far, before anything acts on the half of it.
+            while let Ok(command) = self.inbox.try_recv() {
+                self.obey(command).await;
+            }
             self.drop_unwanted();
             self.record_due();
             self.commit().await?;
@@ -353,7 +357,14 @@ impl Driver {
         }
     }
 
+    /// A turn that is only about to start is started and ended: who waits for it hears how it went.
     fn cancel(&mut self, by: Canceller) {
+        if !self.session.is_in_turn()
+            && !self.session.is_at_rest()
+            && let Some(start) = self.instant_job()
+        {
+            self.record(start);
+        }
         if self.session.is_in_turn() {
             self.record(Event::CancelRequested { by });
         }
@@ -524,8 +535,8 @@ impl Driver {
     /// "always", or resumed with other flags), or nobody is there.
     fn answer_without_asking(&self, subject: Subject) -> Option<Event> {
         let allows = |call: &Arc<ToolCall>| {
-            let class = self.settings.tools.get(&call.name)?.spec().class;
-            Some(self.session.judge(&call.name, class) == Action::Allow)
+            let ToolSpec { name, class, .. } = self.settings.tools.get(&call.name)?.spec();
+            Some(self.session.judge(&name, class) == Action::Allow)
         };
         let decision = match &subject {
             Subject::Call(id) if self.session.open_call(id).and_then(allows) == Some(true) => Decision::Approve,
@@ -538,15 +549,15 @@ impl Driver {
     fn judge(&self, call: &ToolCall) -> Event {
         let Some(tool) = self.settings.tools.get(&call.name) else {
             let names: Vec<String> = self.settings.tools.specs().iter().map(|spec| spec.name.clone()).collect();
-            let text = format!("There is no tool `{}`. The tools are: {}.", call.name, names.join(", "));
+            let text = format!("Tool {} not found. The tools are: {}.", call.name, names.join(", "));
             let class = piton_core::call::ToolClass::Read;
             return Event::CallRequested { call: call.id.clone(), input: None, class, verdict: Verdict::Refuse(text) };
         };
-        let class = tool.spec().class;
-        let verdict = match self.session.judge(&call.name, class) {
+        let ToolSpec { name, class, .. } = tool.spec();
+        let verdict = match self.session.judge(&name, class) {
             Action::Allow => Verdict::Allow,
             Action::Ask => Verdict::Ask,
-            Action::Deny => Verdict::Deny(format!("The call was not run: a rule forbids {} here.", call.name)),
+            Action::Deny => Verdict::Deny(format!("The call was not run: a rule forbids {name} here.")),
         };
         Event::CallRequested { call: call.id.clone(), input: None, class, verdict }
     }

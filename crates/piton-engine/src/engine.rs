@@ -18,6 +18,7 @@ use piton_core::limits::Policy;
 use piton_core::message::{Message, Part, Role};
 use piton_core::turn;
 use piton_models::model::Model;
+use piton_models::text_tools::Mode;
 use piton_tools::ledger::FileLedger;
 use piton_tools::runner::RunnerCommand;
 use piton_tools::snapshot::{self, SnapshotError, Snapshots};
@@ -120,6 +121,9 @@ pub struct TurnReport {
     pub spent: Spent,
     /// The model's last words; empty if it said none.
     pub text: String,
+    /// What the loop of the preset returns: those words, or the sentence that stands for them where the preset has one.
+    #[serde(default)]
+    pub result: String,
 }
 
 impl TurnReport {
@@ -127,7 +131,8 @@ impl TurnReport {
     pub fn of(session: &turn::Session, event: &Event) -> Option<Self> {
         let Event::TurnEnded { turn, end, detail, spent } = event else { return None };
         let text = last_words(session);
-        Some(Self { turn: *turn, end: *end, detail: detail.clone(), spent: *spent, text })
+        let result = session.policy().words.result(*end, detail.as_deref(), &text);
+        Some(Self { turn: *turn, end: *end, detail: detail.clone(), spent: *spent, text, result })
     }
 }
 
@@ -170,6 +175,16 @@ impl Settings {
             environment_note: None,
             instructions: None,
         }
+    }
+
+    /// The same by the rules of a preset, with the model asked the way that it wants. `None`: there is no such preset.
+    pub fn by_preset(name: &str, model: Arc<dyn Model>) -> Option<Self> {
+        let policy = Policy::preset(name)?;
+        let model = match Mode::of_policy(&policy) {
+            Some(mode) => mode.around(model, "", None),
+            None => model,
+        };
+        Some(Self { policy, ..Self::new(model) })
     }
 
     pub(crate) fn fallback_names(&self) -> Vec<String> {

@@ -7,6 +7,7 @@ use piton_core::event::{Event, TitledBy, TurnEnd};
 use piton_core::limits::TITLE_GRACE_MS;
 use piton_core::message::{Message, Role, prose};
 use piton_core::model::{ModelEvent, Reply, Request};
+use piton_core::oneline;
 use piton_core::turn::Session;
 use piton_models::model::Model;
 use std::sync::Arc;
@@ -96,9 +97,10 @@ async fn ask(model: &dyn Model, request: Request) -> Option<Event> {
 
 /// The first line of what it said, without the quotes that it was told to leave out.
 fn title(reply: &Reply) -> Option<String> {
-    let text = prose(&reply.parts);
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-    let line = line.trim_matches(['"', '\'', '`', '*', '#', ' ', '“', '”', '„', '«', '»']).trim_end_matches('.');
-    let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).take(TITLE_CHARS).collect();
+    let text = oneline::bare(&prose(&reply.parts));
+    let line = oneline::first_line(&text, TITLE_CHARS)?;
+    let line = line.trim_matches(['"', '\'', '`', '*', '#', ' ', '“', '”', '„', '«', '»']);
+    let line = if line.ends_with("...") { line } else { line.trim_end_matches('.') };
+    let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     Some(line).filter(|line| !line.trim().is_empty())
 }

@@ -146,10 +146,8 @@ impl Price {
     /// charged at their own rate instead.
     pub fn cost_micros(&self, usage: &Usage) -> u64 {
         let price = self.of_prompt(usage.input_tokens);
-        let cached = usage.cache_read_tokens.saturating_add(usage.cache_write_tokens);
-        let plain = usage.input_tokens.saturating_sub(cached);
         let micros = [
-            (plain, price.input),
+            (usage.fresh_input_tokens(), price.input),
             (usage.cache_read_tokens, price.cache_read),
             (usage.cache_write_tokens, price.cache_write),
             (usage.output_tokens, price.output),

@@ -18,6 +18,7 @@ use piton_core::call::CallInput;
 
 mod code;
 mod hold;
+mod buffer;
 
 mod block;
 mod reader;
@@ -43,6 +44,7 @@ mod model;
 mod found;
 mod mode;
 
+pub use buffer::{Buffer, ends_in_tag};
 pub use dialect::{Dialect, detect};
 pub use found::FoundTools;
 pub use mode::{Approach, Mode, NotAMode};
@@ -89,6 +91,18 @@ pub struct Options {
     pub calls: Calls,
     /// How exactly arguments must be JSON.
     pub notation: Notation,
+    /// What whoever watches sees of the prose before the reply is whole.
+    pub showing: Showing,
+}
+
+/// What whoever watches sees of the prose before the reply is whole.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Showing {
+    /// Everything, as soon as it cannot be a marker.
+    #[default]
+    AtOnce,
+    /// What Neovate shows: see [`Buffer`].
+    Buffered,
 }
 
 /// How many calls of a reply count.

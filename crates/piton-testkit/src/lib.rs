@@ -7,6 +7,7 @@ pub mod conformance;
 mod conversation;
 pub mod crash;
 pub mod fake_provider;
+pub mod scenarios;
 mod script;
 mod speech;
 mod workspace;

@@ -161,9 +161,10 @@ impl ToolSet {
         Self::of(self.tools.into_iter().filter(|other| other.spec().name != name).chain([tool]))
     }
 
-    /// The tool of this name.
+    /// The tool of this name; `READ` and `Read` mean `read` where there is no such tool.
     pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
-        let at = self.specs.binary_search_by(|spec| spec.name.as_str().cmp(name)).ok()?;
+        let exact = self.specs.binary_search_by(|spec| spec.name.as_str().cmp(name)).ok();
+        let at = exact.or_else(|| self.specs.iter().position(|spec| spec.name.eq_ignore_ascii_case(name)))?;
         self.tools.get(at).cloned()
     }
 

@@ -270,7 +270,7 @@ impl Told {
             turn: self.turns,
             model: "case/model".to_owned(),
             fallbacks: Vec::new(),
-            policy: Box::new(Policy::opencode()),
+            policy: Box::new(Policy::piton()),
             compact_at_tokens: None,
         });
         self.places.insert(said.to_owned(), seq);

@@ -18,6 +18,7 @@ mod faults;
 mod follow;
 mod money;
 mod options;
+mod presets;
 mod robustness;
 mod sessions;
 mod run;

@@ -149,8 +149,13 @@ fn a_call_that_is_quoted_or_explained_does_not_run() {
 #[test]
 fn what_is_forbidden_stays_forbidden_in_text() {
     let stage = Stage::new(json!([{ "text": TOUCH }, {"text": "Well."}]));
-    let ran = stage.run(&["--text-tools", "look", "--deny", "bash", "make it"]);
+    let ran = stage.run(&["--text-tools", "use_tool", "--deny", "bash", "make it"]);
     assert_eq!(ran.outcomes()[0]["status"], "denied");
+    assert!(!stage.workspace.path().join("made").exists());
+    // Who only looks finds no call of a tool that is not on offer: it is text.
+    let stage = Stage::new(json!([{ "text": TOUCH }]));
+    let ran = stage.run(&["--text-tools", "look", "--deny", "bash", "make it"]);
+    assert_eq!(ran.result()["text"], TOUCH);
     assert!(!stage.workspace.path().join("made").exists());
 }
 

@@ -11,10 +11,13 @@ use crate::event::{
     Trigger, TurnEnd,
 };
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
-use crate::limits::{LastStep, MAX_CUT_REPLIES, MAX_PAUSED_REPLIES, Policy};
+use crate::limits::{
+    CallsTaken, DenialsCounted, LastStep, MAX_CUT_REPLIES, MAX_PAUSED_REPLIES, MAX_UNKNOWN_REPLIES, OnLength,
+    OnUnknown, Policy, StepsCounted,
+};
 use crate::message::{FinishReason, Message, Part, Role, Usage};
 use crate::model::{ModelError, ModelErrorKind, Reply};
-use crate::progress::{self, Compare, Seen};
+use crate::progress::{self, Compare, NoProgress, Seen, Stuck};
 use crate::retry;
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -88,6 +91,8 @@ pub(super) struct TurnWork {
     /// Since when the budget's wall clock runs.
     pub(super) clock_from_ms: TimeMs,
     pub(super) steps: u32,
+    /// Of these, those whose calls were answered.
+    pub(super) rounds: u32,
     pub(super) kind: StepKind,
     pub(super) spent: Spent,
     /// What calls may have used of which nobody said what they did.
@@ -95,6 +100,8 @@ pub(super) struct TurnWork {
     pub(super) failures: u32,
     pub(super) compactions: u32,
     pub(super) cut_replies: u32,
+    /// Replies in a row that ended for a reason nobody knows.
+    pub(super) unknown_replies: u32,
     pub(super) paused_replies: u32,
     pub(super) denials_in_a_row: u32,
     /// Tools that were refused because nobody was there to approve them.
@@ -173,11 +180,14 @@ impl Work {
         if let Some(detail) = turn.budget_spent() {
             return Phase::Ending(Ending::new(TurnEnd::Budget, detail));
         }
-        let limit = turn.policy.max_steps;
-        if let Some(most) = limit.filter(|most| turn.steps >= *most) {
+        let (limit, counted) = (turn.policy.max_steps, turn.counted_steps());
+        if let Some(most) = limit.filter(|most| counted >= *most) {
             return Phase::Ending(Ending::new(TurnEnd::MaxSteps, format!("the limit of {most} steps is reached")));
         }
-        let is_last = limit == Some(turn.steps + 1) && turn.policy.last_step == LastStep::WrapUp;
+        if let Some(most) = turn.policy.max_replies.filter(|most| turn.steps >= *most) {
+            return Phase::Ending(Ending::new(TurnEnd::MaxSteps, format!("the limit of {most} replies is reached")));
+        }
+        let is_last = limit == Some(counted + 1) && turn.policy.last_step == LastStep::WrapUp;
         let kind = if is_last { StepKind::WrapUp } else { kind };
         if self.is_full() {
             return Phase::RoomNeeded(Trigger::Ordinary, AfterCompaction::StartStep(kind));
@@ -191,6 +201,11 @@ impl Work {
             StepKind::WrapUp => Some(
                 "This is the last step of this turn: no tools are available any more. Sum up what is done, what is \
                  not, and what should come next."
+                    .to_owned(),
+            ),
+            StepKind::Continue if self.turn.unknown_replies > 0 => Some(
+                "Your last reply ended for no reason that could be understood. Go on if anything is left to do; if not, \
+                 say so."
                     .to_owned(),
             ),
             StepKind::Continue => Some(
@@ -231,16 +246,21 @@ impl Work {
     pub(super) fn accept(&mut self, reply: &mut Reply, seq: Seq) -> Phase {
         self.turn.spent.steps += 1;
         self.context.counted(&reply.usage, self.turn.policy.compaction.counts_replies());
-        let message = Message {
-            model: Some(self.turn.model.clone()),
-            ..Message::new(Role::Assistant, std::mem::take(&mut reply.parts))
-        };
+        let mut parts = std::mem::take(&mut reply.parts);
+        if self.turn.policy.calls_taken == CallsTaken::First {
+            let first = parts.iter().position(|part| matches!(part, Part::ToolCall(_)));
+            parts.truncate(first.map_or(parts.len(), |first| first + 1));
+        }
+        let message = Message { model: Some(self.turn.model.clone()), ..Message::new(Role::Assistant, parts) };
         let calls: Vec<_> = message.calls().cloned().map(Arc::new).collect();
         if !message.parts.is_empty() {
             self.push(seq, message);
         }
         if reply.finish != FinishReason::Length {
             self.turn.cut_replies = 0;
+        }
+        if reply.finish != FinishReason::Other {
+            self.turn.unknown_replies = 0;
         }
         if reply.finish != FinishReason::Paused {
             self.turn.paused_replies = 0;
@@ -249,7 +269,7 @@ impl Work {
             return Phase::StepOver(self.after_answer(reply));
         }
         let snapshot = if self.turn.policy.snapshots { Snapshot::Needed } else { Snapshot::NotNeeded };
-        let batch = Batch::new(calls, self.turn.policy.max_calls_per_step, snapshot);
+        let batch = Batch::new(calls, self.turn.policy.max_calls_per_step, snapshot, self.turn.policy.words);
         let (batch, after) = self.open_batch(batch, reply);
         self.settle(batch, after, seq)
     }
@@ -260,6 +280,7 @@ impl Work {
             FinishReason::ContentFilter => After::End(filtered(reply)),
             FinishReason::Error => After::End(provider_error(reply)),
             FinishReason::Length => self.after_cut_reply(),
+            FinishReason::Other if self.turn.policy.on_unknown == OnUnknown::GoOn => self.after_unknown_reply(),
             FinishReason::Paused => self.after_paused_reply(),
             FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other => match self.turn.kind {
                 StepKind::WrapUp => After::End(self.turn.out_of_steps()),
@@ -272,12 +293,23 @@ impl Work {
         if self.is_full() {
             return After::MakeRoom;
         }
+        if self.turn.policy.on_length == OnLength::End {
+            let detail = "the reply was cut at the model's output limit";
+            return After::End(Ending::new(TurnEnd::Completed, detail));
+        }
         self.turn.cut_replies += 1;
         if self.turn.cut_replies > MAX_CUT_REPLIES {
             let detail = "the model's replies were cut at its output limit again and again";
             return After::End(Ending::new(TurnEnd::ContextLimit, detail));
         }
         After::Continue
+    }
+
+    /// The reply ended, and nobody knows why: perhaps the model is not done.
+    fn after_unknown_reply(&mut self) -> After {
+        self.turn.unknown_replies += 1;
+        let may_go_on = self.turn.unknown_replies <= MAX_UNKNOWN_REPLIES && self.turn.kind != StepKind::WrapUp;
+        if may_go_on { After::Continue } else { After::Answered }
     }
 
     /// The budget is weighed before the reply goes on, as before any other call.
@@ -332,23 +364,21 @@ impl Work {
         self.turn.failures += u32::from(error.kind != ModelErrorKind::Interrupted);
         let policy = &self.turn.policy;
         let patience = policy.retry_for(&self.turn.model);
-        let may_retry = error.is_retryable() && retry::within(patience, error.kind, attempt, self.turn.failures);
-        let may_compact = policy.compaction.auto && self.turn.compactions < policy.max_compactions;
+        let may_retry = patience.on.holds(error) && retry::within(patience, error.kind, attempt, self.turn.failures);
+        let said = policy.words.model_error(&error.message, self.turn.failures, patience.per_turn);
+        let may_compact =
+            policy.compaction.auto && policy.compact_on_error && self.turn.compactions < policy.max_compactions;
         if error.kind == ModelErrorKind::WindowExceeded && may_compact {
             return Phase::RoomNeeded(Trigger::Forced, AfterCompaction::AskAgain);
         }
         match (retry_at.filter(|_| may_retry), error.kind) {
             (Some(until_ms), _) => Phase::BackingOff { attempt: attempt + 1, since_ms: at_ms, until_ms },
-            (None, ModelErrorKind::WindowExceeded) => {
-                Phase::Ending(Ending::new(TurnEnd::ContextLimit, error.message.clone()))
-            }
-            (None, ModelErrorKind::ContentFilter) => {
-                Phase::Ending(Ending::new(TurnEnd::ContentFilter, error.message.clone()))
-            }
+            (None, ModelErrorKind::WindowExceeded) => Phase::Ending(Ending::new(TurnEnd::ContextLimit, said)),
+            (None, ModelErrorKind::ContentFilter) => Phase::Ending(Ending::new(TurnEnd::ContentFilter, said)),
             (None, kind) if kind.is_of_provider() && !self.turn.fallbacks.is_empty() => {
                 Phase::GivenUp { reason: error.message.clone() }
             }
-            (None, _) => Phase::Ending(Ending::new(TurnEnd::ApiError, error.message.clone())),
+            (None, _) => Phase::Ending(Ending::new(TurnEnd::ApiError, said)),
         }
     }
 
@@ -368,6 +398,7 @@ impl Work {
         };
         let turn = &mut self.turn;
         turn.spent.calls += results.ran;
+        turn.rounds += 1;
         let compare = turn.policy.no_progress.compare;
         let before = turn.recent.len();
         for (call, part) in results.calls.iter().zip(&results.parts) {
@@ -377,9 +408,13 @@ impl Work {
             if compare == Compare::Input || !turn.recent[before..].contains(&seen) {
                 turn.recent.push(seen);
             }
-            turn.denials_in_a_row = if outcome.status == Status::Denied { turn.denials_in_a_row + 1 } else { 0 };
+            let counts = match turn.policy.denials_counted {
+                DenialsCounted::All => outcome.status == Status::Denied,
+                DenialsCounted::Questions => outcome.status == Status::Denied && outcome.metadata["by"] != "rule",
+            };
+            turn.denials_in_a_row = if counts { turn.denials_in_a_row + 1 } else { 0 };
         }
-        let denied = turn.denials_in_a_row >= turn.policy.max_denials_in_a_row;
+        let denied = turn.policy.max_denials_in_a_row.is_some_and(|most| turn.denials_in_a_row >= most);
         self.push(seq, Message::new(Role::Tool, results.parts));
         Phase::StepOver(match after {
             After::GoOn if denied => {
@@ -397,6 +432,7 @@ impl Work {
             After::Resume => self.next_step(StepKind::Ordinary),
             After::MakeRoom => Phase::RoomNeeded(Trigger::Forced, AfterCompaction::StartStep(StepKind::Continue)),
             After::GoOn => match self.repeated_call() {
+                Some(_) if self.turn.policy.no_progress.then == Stuck::End => Phase::Ending(self.turn.stuck()),
                 Some(call) => Phase::Stuck(call),
                 None => self.next_step(StepKind::Ordinary),
             },
@@ -422,11 +458,7 @@ impl Work {
         self.turn.recent.clear();
         match decision {
             Decision::Approve | Decision::ApproveForSession => self.next_step(StepKind::Ordinary),
-            Decision::Deny(_) | Decision::Unattended => {
-                let repeats = self.turn.policy.no_progress.repeats;
-                let detail = format!("the same call with the same result {repeats} times in a row");
-                Phase::Ending(Ending::new(TurnEnd::NoProgress, detail))
-            }
+            Decision::Deny(_) | Decision::Unattended => Phase::Ending(self.turn.stuck()),
         }
     }
 
@@ -467,7 +499,9 @@ impl Work {
     pub(super) fn turn_ended(&self, ending: &Ending, now_ms: TimeMs) -> Event {
         let mut spent = self.turn.spent;
         spent.duration_ms = now_ms.saturating_sub(self.turn.started_ms);
-        Event::TurnEnded { turn: self.turns, end: ending.end, detail: ending.detail.clone(), spent }
+        let policy = &self.turn.policy;
+        let detail = policy.words.ending(ending.end, policy, ending.detail.clone());
+        Event::TurnEnded { turn: self.turns, end: ending.end, detail, spent }
     }
 
     pub(super) fn end_turn(&mut self, end: TurnEnd) -> Phase {
@@ -579,12 +613,14 @@ impl TurnWork {
             started_ms,
             clock_from_ms: started_ms,
             steps: 0,
+            rounds: 0,
             kind: StepKind::Ordinary,
             spent: Spent::default(),
             at_risk: Bound::default(),
             failures: 0,
             compactions: 0,
             cut_replies: 0,
+            unknown_replies: 0,
             paused_replies: 0,
             denials_in_a_row: 0,
             unattended: Vec::new(),
@@ -628,6 +664,24 @@ impl TurnWork {
 
     pub(super) fn budget_spent(&self) -> Option<String> {
         self.policy.budget.spent(&self.used())
+    }
+
+    /// The replies that count for the limit.
+    fn counted_steps(&self) -> u32 {
+        match self.policy.steps_counted {
+            StepsCounted::All => self.steps,
+            StepsCounted::WithoutCalls => self.steps.saturating_sub(self.rounds),
+        }
+    }
+
+    /// The end of a turn whose model goes round in circles.
+    fn stuck(&self) -> Ending {
+        let NoProgress { repeats, compare, .. } = self.policy.no_progress;
+        let what = match compare {
+            Compare::Input => "the same call",
+            Compare::InputAndResult => "the same call with the same result",
+        };
+        Ending::new(TurnEnd::NoProgress, format!("{what} {repeats} times in a row"))
     }
 
     pub(super) fn out_of_steps(&self) -> Ending {

@@ -125,7 +125,8 @@ impl Layers {
 
     /// What holds in the end.
     pub fn merge(self) -> Result<Layered, LayerError> {
-        let defaults = (Origin::Default, defaults());
+        let preset = self.said.iter().rev().find_map(|(_, table)| table.get("preset")?.as_str());
+        let defaults = (Origin::Default, defaults(&preset.and_then(Policy::preset).unwrap_or_else(Policy::piton)));
         let (mut merged, mut settings) = (Table::new(), BTreeMap::new());
         let mut last = Origin::Default;
         for (origin, table) in std::iter::once(defaults).chain(self.said) {
@@ -208,9 +209,8 @@ fn variable(path: &str, value: &str) -> Result<Table, ConfigError> {
     mistake.map_or_else(|| Ok(Table::new()), Err)
 }
 
-/// What holds where nobody says anything, of that which has such a value.
-fn defaults() -> Table {
-    let policy = Policy::piton();
+/// What holds where nobody says anything but a preset, of that which has such a value.
+fn defaults(policy: &Policy) -> Table {
     let seconds = |ms: u64| Value::from(ms as f64 / 1000.0);
     let whole = |number: u32| Value::from(i64::from(number));
     let limits = policy.max_steps.map(|most| ("max_steps", whole(most)));

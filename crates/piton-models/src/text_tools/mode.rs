@@ -1,13 +1,14 @@
 //! When calls in text are spoken, taught or only looked for: what people say of it, and what it means for one model.
 
-use super::{Calls, Dialect, FoundTools, Options, Speech, TextTools, detect};
+use super::{Calls, Dialect, FoundTools, Notation, Options, Showing, Speech, TextTools, detect};
 use crate::model::Model;
+use piton_core::limits::{CallsTaken, Policy, ToolsBy};
 use serde::Deserialize;
 use std::str::FromStr;
 use std::sync::Arc;
 
 /// What is done about calls in a model's text. Written as the approach's name, with `:first` behind it if no call but
-/// a reply's first counts.
+/// a reply's first counts, and with `:relaxed` if arguments that are nearly JSON are read as what they plainly mean.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Mode {
@@ -15,6 +16,10 @@ pub struct Mode {
     pub approach: Approach,
     /// How many calls of a reply count.
     pub calls: Calls,
+    /// How exactly arguments must be JSON.
+    pub notation: Notation,
+    /// What is shown of the prose before the reply is whole; only presets ask for anything else than all of it.
+    pub showing: Showing,
 }
 
 /// How a model comes to its calls.
@@ -50,10 +55,12 @@ const NAMES: [(&str, Approach); 12] = [
 
 /// What stands behind the name where only the first call counts.
 const FIRST: &str = ":first";
+/// What stands behind the name where arguments need not be JSON to the letter.
+const RELAXED: &str = ":relaxed";
 
 /// A word that names no approach.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{word:?} is no way to call tools in text; there are {known}, each also with {FIRST} behind it")]
+#[error("{word:?} is no way to call tools in text; there are {known}, each also with {FIRST} or {RELAXED} behind it")]
 pub struct NotAMode {
     word: String,
     known: String,
@@ -63,16 +70,20 @@ impl FromStr for Mode {
     type Err = NotAMode;
 
     fn from_str(text: &str) -> Result<Self, NotAMode> {
-        let (word, calls) = match text.strip_suffix(FIRST) {
+        let (word, notation) = match text.strip_suffix(RELAXED) {
+            Some(word) => (word, Notation::Relaxed),
+            None => (text, Notation::Json),
+        };
+        let (word, calls) = match word.strip_suffix(FIRST) {
             Some(word) => (word, Calls::FirstOnly),
-            None => (text, Calls::All),
+            None => (word, Calls::All),
         };
         let known = || NAMES.map(|(name, _)| name).join(", ");
         let (_, approach) = NAMES
             .into_iter()
             .find(|(name, _)| *name == word)
             .ok_or_else(|| NotAMode { word: text.to_owned(), known: known() })?;
-        Ok(Self { approach, calls })
+        Ok(Self { approach, calls, notation, showing: Showing::AtOnce })
     }
 }
 
@@ -85,13 +96,28 @@ impl TryFrom<String> for Mode {
 }
 
 impl Mode {
+    /// What the rules of a turn ask for, where they do: a preset may speak in text whatever the model can.
+    pub fn of_policy(policy: &Policy) -> Option<Self> {
+        let calls = match policy.calls_taken {
+            CallsTaken::All => Calls::All,
+            CallsTaken::First => Calls::FirstOnly,
+        };
+        match policy.tools_by {
+            ToolsBy::Model => None,
+            ToolsBy::Text => {
+                let approach = Approach::Taught(Speech::UseTool);
+                Some(Self { approach, calls, notation: Notation::Relaxed, showing: Showing::Buffered })
+            }
+        }
+    }
+
     /// The model as it is to be asked. `has_tools` is what the catalogue knows of it.
-    pub(crate) fn around(self, model: Arc<dyn Model>, name: &str, has_tools: Option<bool>) -> Arc<dyn Model> {
+    pub fn around(self, model: Arc<dyn Model>, name: &str, has_tools: Option<bool>) -> Arc<dyn Model> {
         let approach = match self.approach {
             Approach::Auto => known(name, has_tools),
             said @ (Approach::Off | Approach::Taught(_) | Approach::Found(_)) => said,
         };
-        let options = Options { calls: self.calls, ..Options::default() };
+        let options = Options { calls: self.calls, notation: self.notation, showing: self.showing };
         match approach {
             Approach::Auto | Approach::Off => model,
             Approach::Taught(speech) => Arc::new(TextTools::new(model).teaching(speech).with(options)),
@@ -120,8 +146,11 @@ mod tests {
     #[test]
     fn a_mode_is_written_as_its_name() {
         for (name, approach) in NAMES {
-            assert_eq!(mode(name), Ok(Mode { approach, calls: Calls::All }));
-            assert_eq!(mode(&format!("{name}{FIRST}")), Ok(Mode { approach, calls: Calls::FirstOnly }));
+            let plain = Mode { approach, ..Mode::default() };
+            assert_eq!(mode(name), Ok(plain));
+            assert_eq!(mode(&format!("{name}{FIRST}")), Ok(Mode { calls: Calls::FirstOnly, ..plain }));
+            let relaxed = Mode { calls: Calls::FirstOnly, notation: Notation::Relaxed, ..plain };
+            assert_eq!(mode(&format!("{name}{FIRST}{RELAXED}")), Ok(relaxed));
         }
         let error = mode("xml").expect_err("no name of ours");
         assert!(error.contains("\"xml\"") && error.contains("use_tool, hermes"), "{error}");

@@ -1,7 +1,7 @@
 //! A model that calls tools, made of one that writes text.
 
 use super::render::Speech;
-use super::{Calls, Decoder, Dialect, Event, Options, TextCall};
+use super::{Buffer, Calls, Decoder, Dialect, Event, Options, Showing, TextCall};
 use crate::model::{Model, ModelLimits, ModelStream, Price};
 use futures_util::stream::{self, StreamExt};
 use piton_core::call::{CallInput, ToolSpec};
@@ -118,18 +118,23 @@ impl Listener {
 /// One reply on its way. Its deltas are for people to watch; the reply itself is read once more when it is whole.
 struct Translation {
     listener: Listener,
+    /// What is shown of the prose, where that is not what was understood of it.
+    buffer: Option<Buffer>,
     calls: usize,
 }
 
 impl Translation {
     fn new(ear: Ear) -> Self {
-        Self { listener: Listener::new(ear), calls: 0 }
+        let buffer = (ear.options.showing == Showing::Buffered).then(Buffer::default);
+        Self { listener: Listener::new(ear), buffer, calls: 0 }
     }
 
     fn take(&mut self, item: Result<ModelEvent, ModelError>) -> Vec<Result<ModelEvent, ModelError>> {
         let mut deltas = Vec::new();
         let last = match item {
             Ok(ModelEvent::Delta(Delta::Text { text })) => {
+                let shown = self.buffer.as_mut().and_then(|buffer| buffer.push(&text));
+                deltas.extend(shown.map(|text| Delta::Text { text }));
                 let events = self.listener.hear(&text);
                 self.tell(events, &mut deltas);
                 None
@@ -140,6 +145,8 @@ impl Translation {
                 None
             }
             Ok(ModelEvent::Done(reply)) => {
+                let shown = self.buffer.as_mut().and_then(Buffer::finish);
+                deltas.extend(shown.map(|text| Delta::Text { text }));
                 self.pause(&mut deltas);
                 Some(Ok(ModelEvent::Done(Box::new(translated(*reply, self.listener.ear.clone())))))
             }
@@ -156,6 +163,7 @@ impl Translation {
     fn tell(&mut self, events: Vec<Event>, deltas: &mut Vec<Delta>) {
         for event in events {
             match event {
+                Event::Text(_) if self.buffer.is_some() => {}
                 Event::Text(text) => deltas.push(Delta::Text { text }),
                 Event::Reasoning(text) => deltas.push(Delta::Reasoning { text }),
                 Event::Call(TextCall { id: _, name, input }) => {

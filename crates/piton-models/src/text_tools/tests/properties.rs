@@ -152,7 +152,7 @@ impl Random {
 fn each_reader(check: impl Fn(&New<'_>)) {
     for calls in [Calls::All, Calls::FirstOnly] {
         for notation in [Notation::Json, Notation::Relaxed] {
-            let options = Options { calls, notation };
+            let options = Options { calls, notation, ..Options::default() };
             for dialect in Dialect::ALL {
                 check(&|| dialect.decoder(tools(), options));
             }

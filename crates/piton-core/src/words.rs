@@ -1,0 +1,88 @@
+//! The sentences in which a turn's end is told. Three of the documents fix them to the letter; the others leave them to us.
+
+use crate::event::TurnEnd;
+use crate::limits::Policy;
+use serde::{Deserialize, Serialize};
+
+/// Whose sentences.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Words {
+    /// Our own: what happened, and with which number.
+    #[default]
+    Piton,
+    /// Neovate's (S0-030, S0-034, S0-036).
+    Neovate,
+    /// Pulse's, in both of its documents (S1-050…S1-060, S2-017…S2-023).
+    Pulse,
+}
+
+/// What Neovate tells model and caller of a call that was refused.
+const NEOVATE_DENIED: &str = "Error: Tool execution was denied by user.";
+/// How Pulse begins what it says of an error that is not tried again.
+const PULSE_ERROR: &str = "Error: ";
+/// How Pulse begins what it says when the errors of the run are too many.
+const PULSE_FAILED: &str = "Failed after ";
+
+impl Words {
+    /// A model that gave no reply: the provider's words, the failures of the turn so far, and how many there may be.
+    /// The count comes before the kind: an error that is hopeless anyway and also one too many is told as one too many.
+    pub fn model_error(self, said: &str, failures: u32, most: Option<u32>) -> String {
+        match (self, most) {
+            (Self::Piton | Self::Neovate, _) => said.to_owned(),
+            (Self::Pulse, Some(most)) if failures >= most => format!("{PULSE_FAILED}{failures} errors: {said}"),
+            (Self::Pulse, _) => format!("{PULSE_ERROR}{said}"),
+        }
+    }
+
+    /// A call that was refused, as the model reads it.
+    pub fn denied(self, own: String) -> String {
+        match self {
+            Self::Neovate => NEOVATE_DENIED.to_owned(),
+            Self::Piton | Self::Pulse => own,
+        }
+    }
+
+    /// Why a turn ended: the words for its end, where the document fixes them, else our own.
+    pub fn ending(self, end: TurnEnd, policy: &Policy, own: Option<String>) -> Option<String> {
+        let said = match (self, end) {
+            (Self::Neovate, TurnEnd::Canceled) => "Operation was canceled".to_owned(),
+            (Self::Neovate, TurnEnd::MaxSteps) => {
+                format!("Maximum turns ({}) exceeded", policy.max_steps.unwrap_or_default())
+            }
+            (Self::Neovate, TurnEnd::ToolDenied) => NEOVATE_DENIED.to_owned(),
+            (Self::Pulse, TurnEnd::Canceled | TurnEnd::NoProgress) => "Request aborted.".to_owned(),
+            (Self::Pulse, TurnEnd::MaxSteps) => "Max steps reached, task may be incomplete.".to_owned(),
+            (Self::Pulse, TurnEnd::ContentFilter) => "Content filtered.".to_owned(),
+            (Self::Pulse, TurnEnd::ContextLimit) if !own.as_deref().is_some_and(is_pulse_error) => {
+                "Context limit reached.".to_owned()
+            }
+            (Self::Pulse, TurnEnd::ApiError) if !own.as_deref().is_some_and(is_pulse_error) => {
+                "Task failed.".to_owned()
+            }
+            (Self::Pulse, TurnEnd::Completed) if own.is_some() => "Context limit reached.".to_owned(),
+            _ => return own,
+        };
+        Some(said)
+    }
+
+    /// What the loop of the document returns: the model's last words, or the sentence that stands for them.
+    pub fn result(self, end: TurnEnd, detail: Option<&str>, text: &str) -> String {
+        let detail = detail.unwrap_or_default();
+        let by_text = match (self, end) {
+            (Self::Piton, _) | (Self::Neovate, TurnEnd::Completed) => return text.to_owned(),
+            (Self::Neovate, _) | (Self::Pulse, TurnEnd::Canceled | TurnEnd::NoProgress) => return detail.to_owned(),
+            (Self::Pulse, TurnEnd::ApiError | TurnEnd::ContextLimit) => !is_pulse_error(detail),
+            (Self::Pulse, _) => true,
+        };
+        match (by_text && !text.is_empty(), detail) {
+            (true, _) => text.to_owned(),
+            (false, "") => "Task completed.".to_owned(),
+            (false, detail) => detail.to_owned(),
+        }
+    }
+}
+
+fn is_pulse_error(said: &str) -> bool {
+    said.starts_with(PULSE_ERROR) || said.starts_with(PULSE_FAILED)
+}

@@ -1,0 +1,309 @@
+//! Other agents' scripted scenarios, played by the real engine under the preset of their name. What a scenario calls by
+//! another name than Piton does is translated here, and docs/cases.md says how.
+
+pub mod neovate;
+pub mod opencode;
+pub mod pulse;
+
+use async_trait::async_trait;
+use futures_util::{StreamExt, stream};
+use piton_core::call::{Outcome, Status, ToolClass, ToolSpec};
+use piton_core::event::{Decision, Event, Record, Subject};
+use piton_core::message::{FinishReason, Message, Part, Usage};
+use piton_core::model::{Delta, ModelError, ModelErrorKind, ModelEvent, Reply, Request};
+use piton_core::turn;
+use piton_engine::bus::{Live, Published};
+use piton_engine::engine::{Engine, Session, Settings, TurnReport};
+use piton_models::errors::{self, Refusal};
+use piton_models::model::{Model, ModelLimits, ModelStream, Price};
+use piton_tools::tool::{Tool, ToolContext};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::SystemTime;
+
+/// How a judge says that a case cannot be played yet, and what is missing.
+pub const WAITS: &str = "waits for ";
+
+/// One answer of the scripted model.
+#[derive(Debug, Clone)]
+pub struct Line {
+    /// What streams first.
+    pub deltas: Vec<Delta>,
+    /// How it ends. `None`: somebody stops it.
+    pub end: Option<Result<Reply, ModelError>>,
+}
+
+/// A model that says its lines, the last one again and again if there are more requests.
+pub struct Script {
+    lines: Vec<Line>,
+    seen: Mutex<Vec<Request>>,
+    stop: OnceLock<Session>,
+}
+
+impl Script {
+    /// A model with these lines.
+    pub fn new(lines: Vec<Line>) -> Arc<Self> {
+        Arc::new(Self { lines, seen: Mutex::default(), stop: OnceLock::new() })
+    }
+
+    /// Every request so far.
+    pub fn requests(&self) -> Vec<Request> {
+        self.seen.lock().unwrap().clone()
+    }
+}
+
+impl Model for Script {
+    fn name(&self) -> &str {
+        "prov/mod"
+    }
+
+    fn limits(&self) -> ModelLimits {
+        ModelLimits::default()
+    }
+
+    fn price(&self) -> Option<Price> {
+        Some(Price::FREE)
+    }
+
+    fn stream(&self, request: Request) -> ModelStream {
+        let mut seen = self.seen.lock().unwrap();
+        let line = self.lines.get(seen.len()).or(self.lines.last()).cloned();
+        seen.push(request);
+        let Some(Line { deltas, end }) = line else {
+            let error = ModelError::new(ModelErrorKind::InvalidRequest, "the script is empty");
+            return Box::pin(stream::iter([Err(error)]));
+        };
+        let said = stream::iter(deltas.into_iter().map(|delta| Ok(ModelEvent::Delta(delta))));
+        match end {
+            Some(end) => Box::pin(said.chain(stream::iter([end.map(|reply| ModelEvent::Done(Box::new(reply)))]))),
+            None => {
+                let session = self.stop.get().cloned();
+                let stopped = stream::once(async move {
+                    session.iter().for_each(Session::cancel);
+                    std::future::pending().await
+                });
+                Box::pin(said.chain(stopped))
+            }
+        }
+    }
+}
+
+impl Line {
+    /// A reply of prose in these pieces, and of calls.
+    pub fn reply(pieces: &[String], calls: Vec<Part>, finish: FinishReason, usage: Usage) -> Self {
+        let deltas = pieces.iter().map(|text| Delta::Text { text: text.clone() }).collect();
+        let text = pieces.concat();
+        let prose = Some(Part::text(text.clone())).filter(|_| !text.is_empty());
+        let parts = prose.into_iter().chain(calls).collect();
+        let reply = Reply { parts, finish, finish_raw: None, usage, response_id: None, warnings: Vec::new() };
+        Self { deltas, end: Some(Ok(reply)) }
+    }
+}
+
+/// A model that says this, in these pieces.
+pub fn saying(pieces: &[String]) -> Arc<dyn Model> {
+    Script::new(vec![Line::reply(pieces, Vec::new(), FinishReason::Stop, Usage::default())])
+}
+
+/// Everything that a model says to an empty request.
+pub fn heard(model: &dyn Model) -> Vec<Result<ModelEvent, ModelError>> {
+    let request = Request {
+        session: String::new(),
+        model: String::new(),
+        system: String::new(),
+        tools: Arc::from([]),
+        may_call: true,
+        messages: Vec::new(),
+        max_output_tokens: None,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(model.stream(request).collect())
+}
+
+/// An error as a provider's answer with this status and message makes it; without a status, one that nobody tries again.
+pub fn refusal(status: Option<u16>, message: &str) -> ModelError {
+    match status {
+        Some(status) => {
+            let body = json!({"error": {"message": message}}).to_string();
+            let refusal = Refusal { status, headers: &[], body: &body };
+            ModelError { message: message.to_owned(), ..errors::from_response(&refusal, SystemTime::UNIX_EPOCH) }
+        }
+        None => ModelError::new(ModelErrorKind::InvalidRequest, message),
+    }
+}
+
+/// A tool that only says what it was told to say.
+#[derive(Default)]
+pub struct Prop {
+    /// Its name.
+    pub name: String,
+    /// What it says; `None`: its own input.
+    pub says: Option<String>,
+    /// Whether that is an error.
+    pub fails: bool,
+    /// Stops the turn while it runs.
+    pub stops: bool,
+    /// Which turn; the play fills it in.
+    pub stop: OnceLock<Session>,
+}
+
+#[async_trait]
+impl Tool for Prop {
+    fn spec(&self) -> ToolSpec {
+        let schema = json!({"type": "object", "properties": {}});
+        ToolSpec { name: self.name.clone(), description: "A prop.".into(), schema, class: ToolClass::Opaque }
+    }
+
+    async fn run(&self, input: Value, _: &ToolContext) -> Outcome {
+        if self.stops {
+            self.stop.get().iter().for_each(|session| session.cancel());
+        }
+        let text = self.says.clone().unwrap_or_else(|| input.to_string());
+        Outcome::new(if self.fails { Status::Failed } else { Status::Ok }, text)
+    }
+}
+
+/// What a play came to.
+pub struct Played {
+    /// How the last turn went.
+    pub report: TurnReport,
+    /// Everything that listeners heard, in order.
+    pub heard: Vec<Published>,
+    /// Where among that the last prompt begins.
+    pub last_from: usize,
+}
+
+impl Played {
+    /// The events among it.
+    pub fn records(&self) -> Vec<Record> {
+        let recorded = self.heard.iter().filter_map(|heard| match heard {
+            Published::Recorded(record) => Some((**record).clone()),
+            Published::Live(_) => None,
+        });
+        recorded.collect()
+    }
+
+    /// The fragments of the model's speech among it.
+    pub fn deltas(&self) -> Vec<Delta> {
+        let live = self.heard.iter().filter_map(|heard| match heard {
+            Published::Live(live) => match &**live {
+                Live::ModelDelta { delta, .. } => Some(delta.clone()),
+                _ => None,
+            },
+            Published::Recorded(_) => None,
+        });
+        live.collect()
+    }
+
+    /// The conversation as it is on record.
+    pub fn transcript(&self) -> Vec<Arc<Message>> {
+        turn::Session::fold(&self.records()).transcript().cloned().collect()
+    }
+}
+
+/// How a play goes.
+pub struct Play {
+    /// Model, tools, rules.
+    pub settings: Settings,
+    /// Who may stop it.
+    pub script: Option<Arc<Script>>,
+    /// The tools that may.
+    pub props: Vec<Arc<Prop>>,
+    /// What is said, one turn after the other.
+    pub prompts: Vec<String>,
+    /// Whether it is stopped in the same breath as it is begun.
+    pub stop_at_once: bool,
+    /// What every question is answered with.
+    pub answer: Decision,
+    /// Whether time is skipped where nothing else happens. Not where a socket is waited for.
+    pub skips_time: bool,
+}
+
+impl Play {
+    /// One prompt, by these settings.
+    pub fn new(settings: Settings, prompt: &str) -> Self {
+        Self {
+            settings,
+            script: None,
+            props: Vec::new(),
+            prompts: vec![prompt.to_owned()],
+            stop_at_once: false,
+            answer: Decision::Deny(None),
+            skips_time: true,
+        }
+    }
+
+    /// Plays it in this folder.
+    pub fn run(mut self, workspace: &Path) -> Result<Played, String> {
+        let data = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().start_paused(self.skips_time).build().unwrap();
+        self.settings.shares_runtime = false;
+        runtime.block_on(async {
+            let session = Engine::open(data.path()).create(workspace, self.settings.clone());
+            let session = session.map_err(|error| error.to_string())?;
+            if let Some(script) = &self.script {
+                let _ = script.stop.set(session.clone());
+            }
+            self.props.iter().for_each(|prop| drop(prop.stop.set(session.clone())));
+            let played = self.play(&session).await;
+            session.close().await;
+            played
+        })
+    }
+
+    async fn play(&self, session: &Session) -> Result<Played, String> {
+        let mut subscription = session.subscribe(1);
+        let mut heard = Vec::new();
+        let (mut report, mut last_from) = (None, 0);
+        for prompt in &self.prompts {
+            last_from = heard.len();
+            let ended = async {
+                let stop = async {
+                    if self.stop_at_once {
+                        session.cancel();
+                    }
+                };
+                tokio::join!(session.prompt(prompt), stop).0
+            };
+            tokio::pin!(ended);
+            let mut over = None;
+            while over.is_none() || !subscription.is_drained() {
+                tokio::select! {
+                    biased;
+                    published = subscription.next() => {
+                        let published = published.map_err(|error| error.to_string())?.ok_or("the session is gone")?;
+                        self.answer(session, &published);
+                        heard.push(published);
+                    }
+                    ended = &mut ended, if over.is_none() => over = Some(ended),
+                }
+            }
+            report = over.transpose().map_err(|error| error.to_string())?;
+        }
+        let report = report.ok_or("nothing was said")?;
+        Ok(Played { report, heard, last_from })
+    }
+
+    fn answer(&self, session: &Session, published: &Published) {
+        let Published::Recorded(record) = published else { return };
+        let Event::ApprovalAsked { subject: subject @ (Subject::Call(_) | Subject::GoOn(_)) } = &record.event else {
+            return;
+        };
+        // A session that is gone needs no answer.
+        drop(session.answer(subject.clone(), self.answer.clone()));
+    }
+}
+
+/// Two lists that should be the same, or where they part.
+pub(crate) fn same(what: &str, want: &[Value], got: &[Value]) -> Result<(), String> {
+    let longest = want.len().max(got.len());
+    match (0..longest).find(|at| want.get(*at) != got.get(*at)) {
+        None => Ok(()),
+        Some(at) => {
+            let shown = |list: &[Value]| list.get(at).map_or("nothing".to_owned(), ToString::to_string);
+            Err(format!("{what}, number {}: {} instead of {}", at + 1, shown(got), shown(want)))
+        }
+    }
+}

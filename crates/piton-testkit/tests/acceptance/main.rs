@@ -1,0 +1,208 @@
+//! The documents' checklist as tests: each is named by the row it proves, and tells further ones in its first line. They
+//! run under the row's preset, through the real engine. `cargo xtask rows` makes docs/source-loops.md of them.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod s0;
+mod s1;
+mod s2;
+mod s3;
+mod s4;
+
+use piton_core::call::{CallInput, Outcome};
+use piton_core::event::{Decision, Event, Record, TurnEnd};
+use piton_core::ids::CallId;
+use piton_core::message::{FinishReason, Message, Part, ToolCall, Usage};
+use piton_core::model::{ModelError, ModelErrorKind, Reply, Request};
+use piton_core::permission::Action;
+use piton_engine::engine::{Attendance, Settings, TurnReport};
+use piton_testkit::TempWorkspace;
+use piton_testkit::scenarios::{Line, Play, Played, Prop, Script, refusal};
+use piton_tools::tool::ToolSet;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// One run, by the rules of a preset.
+struct Lab {
+    preset: &'static str,
+    lines: Vec<Line>,
+    props: Vec<Arc<Prop>>,
+    tools: ToolSet,
+    prompts: Vec<&'static str>,
+    answer: Decision,
+    stop_at_once: bool,
+    workspace: TempWorkspace,
+    change: Box<dyn Fn(&mut Settings)>,
+}
+
+/// What came of it.
+struct Ran {
+    played: Played,
+    requests: Vec<Request>,
+}
+
+impl Lab {
+    fn new(preset: &'static str, lines: Vec<Line>) -> Self {
+        Self {
+            preset,
+            lines,
+            props: vec![prop("echo")],
+            tools: ToolSet::empty(),
+            prompts: vec!["go"],
+            answer: Decision::Deny(None),
+            stop_at_once: false,
+            workspace: TempWorkspace::with([("a.txt", "alpha\nbeta\n")]),
+            change: Box::new(|_| {}),
+        }
+    }
+
+    fn props(self, props: Vec<Arc<Prop>>) -> Self {
+        Self { props, ..self }
+    }
+
+    fn tools(self, tools: ToolSet) -> Self {
+        Self { tools, ..self }
+    }
+
+    fn prompts(self, prompts: &[&'static str]) -> Self {
+        Self { prompts: prompts.to_vec(), ..self }
+    }
+
+    fn change(self, change: impl Fn(&mut Settings) + 'static) -> Self {
+        Self { change: Box::new(change), ..self }
+    }
+
+    /// Asks about every call, and answers so.
+    fn asking(self, answer: Decision) -> Self {
+        let asks = |settings: &mut Settings| {
+            settings.attendance = Attendance::Attended;
+            settings.policy.permission.push("*", Action::Ask);
+        };
+        Self { answer, ..self.change(asks) }
+    }
+
+    fn stopped_at_once(self) -> Self {
+        Self { stop_at_once: true, ..self }
+    }
+
+    fn run(self) -> Ran {
+        let script = Script::new(self.lines);
+        let mut settings = Settings::by_preset(self.preset, script.clone()).unwrap();
+        settings.policy.permission.push("*", Action::Allow);
+        settings.tools = self.props.iter().fold(self.tools, |tools, prop| tools.with(prop.clone()));
+        (self.change)(&mut settings);
+        let play = Play {
+            script: Some(script.clone()),
+            props: self.props,
+            prompts: self.prompts.into_iter().map(str::to_owned).collect(),
+            stop_at_once: self.stop_at_once,
+            answer: self.answer,
+            ..Play::new(settings, "")
+        };
+        let played = play.run(&self.workspace.path()).unwrap();
+        Ran { played, requests: script.requests() }
+    }
+}
+
+impl Ran {
+    fn report(&self) -> &TurnReport {
+        &self.played.report
+    }
+
+    fn end(&self) -> TurnEnd {
+        self.played.report.end
+    }
+
+    fn records(&self) -> Vec<Record> {
+        self.played.records()
+    }
+
+    fn kinds(&self) -> Vec<&'static str> {
+        self.records().iter().map(|record| record.event.kind()).collect()
+    }
+
+    /// How every call ended, in order.
+    fn outcomes(&self) -> Vec<Outcome> {
+        let settled = self.records().into_iter().filter_map(|record| match record.event {
+            Event::CallSettled { outcome, .. } => Some(outcome),
+            _ => None,
+        });
+        settled.collect()
+    }
+
+    /// Everything that a request said to the model besides its instructions, as one text.
+    fn words(&self, request: usize) -> String {
+        let messages: Vec<&Message> = self.requests[request].messages.iter().map(AsRef::as_ref).collect();
+        serde_json::to_string(&messages).unwrap()
+    }
+
+    /// Milliseconds that were waited before each retry, to the second.
+    fn waits(&self) -> Vec<u64> {
+        let waits = self.records().into_iter().filter_map(|record| match record.event {
+            Event::ModelFailed { retry_at_ms: Some(until), .. } => {
+                Some((until.saturating_sub(record.at_ms) + 500) / 1000 * 1000)
+            }
+            _ => None,
+        });
+        waits.collect()
+    }
+}
+
+fn prop(name: &str) -> Arc<Prop> {
+    Arc::new(Prop { name: name.to_owned(), ..Prop::default() })
+}
+
+fn says(text: &str) -> Line {
+    finishes(text, FinishReason::Stop)
+}
+
+fn finishes(text: &str, finish: FinishReason) -> Line {
+    let pieces: Vec<String> = Some(text.to_owned()).filter(|text| !text.is_empty()).into_iter().collect();
+    Line::reply(&pieces, Vec::new(), finish, used(10, 5))
+}
+
+fn used(input_tokens: u64, output_tokens: u64) -> Usage {
+    Usage { input_tokens, output_tokens, ..Usage::default() }
+}
+
+/// A reply of prose and calls, as a model with calls of its own makes it.
+fn calls(text: &str, calls: &[(&str, Value)]) -> Line {
+    let parts = calls.iter().map(|(name, input)| {
+        Part::ToolCall(ToolCall {
+            id: CallId(String::new()),
+            provider_id: None,
+            name: (*name).to_owned(),
+            input: CallInput::from_value(input.clone()),
+            opaque: None,
+        })
+    });
+    let pieces: Vec<String> = Some(text.to_owned()).filter(|text| !text.is_empty()).into_iter().collect();
+    Line::reply(&pieces, parts.collect(), FinishReason::ToolCalls, used(10, 5))
+}
+
+/// A call as Neovate's models write it.
+fn use_tool(name: &str, input: &Value) -> String {
+    format!("<use_tool>\n<tool_name>{name}</tool_name>\n<arguments>\n{input}\n</arguments>\n</use_tool>")
+}
+
+/// Calls of `echo`, each another one, so many times.
+fn rounds(times: usize) -> Vec<Line> {
+    (0..times).map(|number| calls("", &[("echo", json!({ "number": number }))])).collect()
+}
+
+fn fails(status: u16) -> Line {
+    Line { deltas: Vec::new(), end: Some(Err(refusal(Some(status), &format!("upstream {status}")))) }
+}
+
+fn breaks(kind: ModelErrorKind) -> Line {
+    Line { deltas: Vec::new(), end: Some(Err(ModelError::new(kind, "it broke"))) }
+}
+
+/// A reply that streams this and never ends: whoever plays it stops it.
+fn hangs(text: &str) -> Line {
+    Line { end: None, ..says(text) }
+}
+
+fn reply(line: &mut Line) -> &mut Reply {
+    line.end.as_mut().unwrap().as_mut().unwrap()
+}
