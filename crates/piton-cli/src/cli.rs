@@ -10,8 +10,21 @@ use std::path::PathBuf;
 #[derive(Debug, Parser)]
 #[command(name = "piton", version, max_term_width = 100, after_help = AFTER_HELP)]
 pub(crate) struct Cli {
+    /// Also write what happens, line by line, to the end of this file
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) log_file: Option<PathBuf>,
+    /// Have more in the log: `requests` is every request to a model and every answer as it came, without keys
+    #[arg(long, global = true, value_name = "TOPIC", requires = "log_file", value_enum)]
+    pub(crate) debug: Option<DebugTopic>,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// What a log may have more of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DebugTopic {
+    /// The bodies of requests and answers
+    Requests,
 }
 
 const AFTER_HELP: &str = "\

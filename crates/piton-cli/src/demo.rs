@@ -7,11 +7,11 @@ use crate::setup;
 use crate::surroundings::Surroundings;
 use crate::view::{self, TextView};
 use anyhow::Context;
+use imara_diff::{Algorithm, BasicLineDiffPrinter, Diff, InternedInput, UnifiedDiffConfig};
 use piton_core::event::TurnEnd;
 use piton_core::permission::Action;
 use piton_engine::engine::{Engine, TurnReport};
 use piton_models::recorded::Recorded;
-use similar::TextDiff;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -82,8 +82,12 @@ fn show_result(view: &mut TextView, dir: &Path) -> anyhow::Result<bool> {
     for (name, before) in PROJECT {
         let after = std::fs::read_to_string(dir.join(name)).unwrap_or_default();
         if after != before {
-            let diff = TextDiff::from_lines(before, &after).unified_diff().header(name, name).to_string();
-            view.note(&view::colour_diff(&diff));
+            let input = InternedInput::new(before, after.as_str());
+            let mut diff = Diff::compute(Algorithm::Histogram, &input);
+            diff.postprocess_lines(&input);
+            let printer = BasicLineDiffPrinter(&input.interner);
+            let diff = diff.unified_diff(&printer, UnifiedDiffConfig::default(), &input);
+            view.note(&view::colour_diff(&format!("--- {name}\n+++ {name}\n{diff}")));
         }
     }
     let tests = Command::new("cargo").args(["test", "--offline", "--quiet"]).current_dir(dir).output();

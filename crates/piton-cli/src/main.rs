@@ -18,6 +18,7 @@ mod doctor;
 mod follow;
 mod hooks;
 mod keys;
+mod logs;
 mod models;
 mod presets;
 mod report;
@@ -50,6 +51,9 @@ fn main() -> ExitCode {
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
     let cli = Cli::parse();
+    if let Err(error) = logs::start(&cli) {
+        return ExitCode::from(report::failure(&error));
+    }
     match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => {
             let code = runtime.block_on(obey(cli.command));

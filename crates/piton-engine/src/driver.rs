@@ -453,6 +453,7 @@ impl Driver {
         if let Event::CallStarted { call } = &record.event {
             self.started_here.insert(call.clone());
         }
+        tracing::debug!(target: "piton::journal", seq = record.seq, "{}", record.event.kind());
         self.session.apply(&record);
         self.prompts.hear(&record);
         if !self.settings.hooks.is_empty() {

@@ -32,6 +32,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
+use tracing::Instrument;
 
 /// Sessions under one data folder.
 #[derive(Debug, Clone)]
@@ -492,7 +493,8 @@ fn drive(
         inbox,
         commands: commands.downgrade(),
     };
-    let driver = tokio::spawn(Driver::new(setup).run());
+    let span = tracing::info_span!(target: "piton", "session", id = handle.id.as_str());
+    let driver = tokio::spawn(Driver::new(setup).run().instrument(span));
     Session { driver: Arc::new(tokio::sync::Mutex::new(Some(driver))), ..handle }
 }
 

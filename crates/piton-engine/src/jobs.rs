@@ -23,6 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 /// After so much silence of the model the listeners are told, and again after each such span.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -209,7 +210,8 @@ impl Jobs {
     pub(crate) fn call_model(&mut self, step: u32, attempt: u32, stream: ModelStream, said: Said) {
         let partial = Arc::clone(&said.partial);
         let task = listen(step, attempt, stream, said);
-        let handle = self.tasks.spawn(task);
+        let span = tracing::info_span!(target: "piton", "model_call", step, attempt);
+        let handle = self.tasks.spawn(task.instrument(span));
         self.running.push(Running { key: JobKey::Model { step, attempt }, handle, said: Some(partial), cancel: None });
     }
 
@@ -261,7 +263,8 @@ impl Jobs {
     ) {
         let key = JobKey::Tool(call.id.clone());
         let cancel = context.cancel.clone();
-        let handle = self.tasks.spawn(async move {
+        let span = tracing::info_span!(target: "piton", "tool_call", call = call.id.as_str(), tool = call.name);
+        let work = async move {
             let mut outcome = run(&call, tool, &context, cut, start).await;
             let Some((hooks, cx)) = hooks.filter(|_| !context.cancel.is_cancelled()) else {
                 return Done::Settled { call: call.id.clone(), outcome, hooked: None };
@@ -270,7 +273,8 @@ impl Jobs {
             outcome = changed;
             cap(&mut outcome, cut, &context);
             Done::Settled { call: call.id.clone(), outcome, hooked: Some(Box::new(gated)) }
-        });
+        };
+        let handle = self.tasks.spawn(work.instrument(span));
         self.running.push(Running { key, handle, said: None, cancel: Some(cancel) });
     }
 }

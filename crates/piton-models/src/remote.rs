@@ -226,6 +226,7 @@ impl Flow {
         let patience = reading.finished_at.map_or(stall, |at| stall.min(AFTERTHOUGHT).saturating_sub(at.elapsed()));
         let cut = match Http::within(patience, reading.response.chunk()).await {
             Ok(Ok(Some(bytes))) => {
+                self.server.log("answer", &bytes);
                 self.hear(&mut reading, &bytes)?;
                 if reading.body.progress() != Progress::Complete {
                     return Ok(Phase::Read(reading));
@@ -301,10 +302,20 @@ impl Server {
     /// Asks, and waits for the headers of an answer. Anything but 200 is an error.
     async fn post(&self, url: &Url, json: Vec<u8>) -> Result<Response, ModelError> {
         let client = self.http.client(url)?;
+        self.log(&format!("POST {url}"), &json);
         let allowed = self.allowed(Outgoing { method: "POST", url, body: &json }).await?;
         let request = client.post(url.clone()).headers(self.headers()?).headers(allowed).body(json);
         let answer = Http::within(self.http.stall(), request.send()).await?;
         self.accepted(answer.map_err(|error| http::network_error(&error, &self.url))?).await
+    }
+
+    /// Tells whoever debugs what goes over the wire, without keys.
+    fn log(&self, what: &str, bytes: &[u8]) {
+        if tracing::enabled!(target: "piton::requests", tracing::Level::DEBUG) {
+            let secrets = self.secrets();
+            let body = secrets.hide(&String::from_utf8_lossy(bytes));
+            tracing::debug!(target: "piton::requests", bytes = bytes.len(), body, "{}", secrets.hide(what));
+        }
     }
 
     /// Asks for a JSON document, such as a list of models.
@@ -332,6 +343,7 @@ impl Server {
 
     async fn accepted(&self, response: Response) -> Result<Response, ModelError> {
         let status = response.status();
+        tracing::debug!(target: "piton::requests", status = status.as_u16(), "answered");
         if status.is_success() {
             return Ok(response);
         }

@@ -1,7 +1,7 @@
 //! Differences as people and models read them.
 
-use crate::limits::{DIFF_LINES, DIFF_TIME};
-use similar::{ChangeTag, TextDiff};
+use crate::limits::DIFF_LINES;
+use imara_diff::{Algorithm, BasicLineDiffPrinter, InternedInput, UnifiedDiffConfig};
 
 /// What changed in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,21 +17,39 @@ pub(crate) struct Diff {
 /// Compares two contents, line by line.
 pub(crate) fn diff(before: &[u8], after: &[u8]) -> Diff {
     let (before, after) = (String::from_utf8_lossy(before), String::from_utf8_lossy(after));
-    let diff = TextDiff::configure().timeout(DIFF_TIME).diff_lines(&*before, &*after);
-    let (added, removed) = counted(&diff);
-    let unified = diff.unified_diff().context_radius(2).to_string();
+    let input = InternedInput::new(&*before, &*after);
+    let diff = compared(&input);
+    let mut config = UnifiedDiffConfig::default();
+    config.context_len(2);
+    let unified = diff.unified_diff(&BasicLineDiffPrinter(&input.interner), config, &input).to_string();
+    let (added, removed) = (diff.count_additions() as usize, diff.count_removals() as usize);
     Diff { text: shorten(&unified), added, removed }
 }
 
 /// Lines added and lines removed.
 pub(crate) fn count(before: &[u8], after: &[u8]) -> (usize, usize) {
     let (before, after) = (String::from_utf8_lossy(before), String::from_utf8_lossy(after));
-    counted(&TextDiff::configure().timeout(DIFF_TIME).diff_lines(&*before, &*after))
+    let diff = compared(&InternedInput::new(&*before, &*after));
+    (diff.count_additions() as usize, diff.count_removals() as usize)
 }
 
-fn counted(diff: &TextDiff<'_, '_, str>) -> (usize, usize) {
-    let count = |tag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
-    (count(ChangeTag::Insert), count(ChangeTag::Delete))
+/// How alike two short texts are, letter by letter: 0 for nothing in common, 1 for the same.
+pub(crate) fn likeness(a: &str, b: &str) -> f32 {
+    let mut input = InternedInput::default();
+    input.update_before(a.chars());
+    input.update_after(b.chars());
+    let (before, after) = (input.before.len() as f32, input.after.len() as f32);
+    if before + after == 0.0 {
+        return 1.0;
+    }
+    let diff = imara_diff::Diff::compute(Algorithm::Myers, &input);
+    2.0 * (before - diff.count_removals() as f32) / (before + after)
+}
+
+fn compared(input: &InternedInput<&str>) -> imara_diff::Diff {
+    let mut diff = imara_diff::Diff::compute(Algorithm::Histogram, input);
+    diff.postprocess_lines(input);
+    diff
 }
 
 /// Lines end in plain newlines, are not endless, and not too many.

@@ -188,7 +188,7 @@ fn most_similar(lines: &[&str], wanted: &str) -> Option<(f32, usize)> {
     let near = |line: &str| line.len() * 3 >= wanted.len() && wanted.len() * 3 >= line.trim().len().min(CHARS);
     let rated = lines.iter().take(LINES).enumerate().filter(|(_, line)| near(line)).map(|(at, line)| {
         let line = head(line);
-        (similar::TextDiff::from_chars(wanted.as_str(), line.as_str()).ratio(), at)
+        (crate::diff::likeness(&wanted, &line), at)
     });
     rated.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))
 }

@@ -32,8 +32,6 @@ pub const GREP_MAX_CONTEXT: usize = 20;
 pub const GLOB_PATHS: usize = 200;
 /// Lines of a diff that an outcome shows.
 pub const DIFF_LINES: usize = 60;
-/// Time spent on a diff before a coarser one will do.
-pub const DIFF_TIME: Duration = Duration::from_millis(200);
 /// Bytes of live output passed on per call; who watches needs no more, and the whole lies in a file.
 pub const LIVE_BYTES: usize = 512 << 10;
 /// How often a running command's output is looked at for those who watch.

@@ -85,5 +85,5 @@ pub(crate) fn similar_names(path: &Path) -> Vec<String> {
 fn likeness(a: &str, b: &str) -> f32 {
     let stem = |name: &str| Path::new(name).file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let same_stem = if stem(a) == stem(b) { 0.9 } else { 0.0 };
-    similar::TextDiff::from_chars(a, b).ratio().max(same_stem)
+    crate::diff::likeness(a, b).max(same_stem)
 }

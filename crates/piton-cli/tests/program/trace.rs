@@ -152,3 +152,30 @@ fn tools_do_not_see_the_collectors_key() {
     let result = stage.last_messages().pop().unwrap().to_string();
     assert!(result.contains("OTEL_EXPORTER_OTLP_ENDPOINT") && !result.contains("x-key"), "{result}");
 }
+
+#[test]
+fn a_log_has_what_happened_and_bodies_only_where_they_are_asked_for() {
+    let stage = stage();
+    let log = stage.home.path().join("piton.log");
+    let path = log.to_str().unwrap();
+    stage.run(&["a task", "--log-file", path]).expect_code(0);
+    let text = std::fs::read_to_string(&log).unwrap();
+    for words in ["session{id=", "model_call{step=1 attempt=2}", "tool=\"bash\"", "turn_ended", "close time.busy"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(!text.contains("a task") && !text.contains("echo made"), "{text}");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&log).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+
+    let stage = self::stage();
+    let log = stage.home.path().join("piton.log");
+    let path = log.to_str().unwrap();
+    stage.run(&["my task", "--log-file", path, "--debug", "requests"]).expect_code(0);
+    let text = std::fs::read_to_string(&log).unwrap();
+    for words in ["POST http://127.0.0.1", "my task", "status=529", "echo made"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(!text.contains("sk-test-openai"), "{text}");
+    stage.run(&["x", "--debug", "requests"]).expect_code(2).expect_said(&["--log-file"]);
+    stage.run(&["x", "--log-file", "/no/such/folder/log"]).expect_code(1).expect_said(&["cannot write the log"]);
+}

@@ -130,6 +130,15 @@ impl Driver {
         if let Err(detail) = self.permit(&mut task) {
             return Ok(Err(CompactError::Failed(detail)));
         }
+        if self.is_to_be_announced() {
+            let (hooks, cx) = (self.hooks.clone(), self.hook_context());
+            let gated = hooks.before_compaction(&cx, false).await;
+            let stopped = gated.stopped.clone();
+            self.record_hooks(gated);
+            if let Some(why) = stopped {
+                return Ok(Err(CompactError::Failed(why)));
+            }
+        }
         let (model, at_most) = (Arc::clone(&task.model), task.at_most);
         self.record(Event::CompactionStarted { trigger, focus, lost: None });
         self.commit().await?;

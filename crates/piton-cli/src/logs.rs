@@ -1,0 +1,37 @@
+//! `--log-file` and `--debug requests`: what Piton does, line by line, for whoever looks for a fault. Nothing is written
+//! where nobody asks for it.
+
+use crate::cli::{Cli, DebugTopic};
+use anyhow::Context;
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::Mutex;
+use tracing::Level;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::format::FmtSpan;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// Where the bodies of requests and answers are told.
+const REQUESTS: &str = "piton::requests";
+
+/// Starts the log that was asked for, if one was.
+pub(crate) fn start(cli: &Cli) -> anyhow::Result<()> {
+    let Some(path) = &cli.log_file else { return Ok(()) };
+    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
+    let file = file.with_context(|| format!("cannot write the log {}", path.display()))?;
+    let requests = match cli.debug {
+        Some(DebugTopic::Requests) => LevelFilter::DEBUG,
+        None => LevelFilter::OFF,
+    };
+    // Ours only: what the libraries below have to say is not about an agent.
+    let filter = Targets::new().with_target("piton", Level::DEBUG).with_target(REQUESTS, requests);
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(Mutex::new(file))
+        .with_ansi(false)
+        .with_span_events(FmtSpan::CLOSE)
+        .with_filter(filter);
+    tracing_subscriber::registry().with(lines).try_init().context("cannot start the log")
+}
