@@ -10,8 +10,8 @@ use piton_core::limits::Policy;
 use piton_core::message::Part;
 use piton_core::tokens::Family;
 use piton_engine::context::{self, Instructions, References, instructions_note};
+use piton_engine::engine::Settings;
 use piton_models::model::ModelLimits;
-use piton_tools::tool::ToolSet;
 use serde_json::{Value, json};
 
 /// A piece of the first request.
@@ -41,7 +41,7 @@ pub(crate) fn context(args: &ContextArgs, around: &Surroundings) -> anyhow::Resu
     let version = context::SYSTEM_PROMPT_VERSION;
     let system = context::system_prompt(&model);
     let mut pieces = vec![weigh("system", format!("system prompt, version {version}"), None, None, system)];
-    for tool in ToolSet::builtin().specs().iter() {
+    for tool in Settings::default_tools().specs().iter() {
         let text = json!({"name": tool.name, "description": tool.description, "parameters": tool.schema}).to_string();
         pieces.push(weigh("tool", format!("tool {}", tool.name), None, None, text));
     }

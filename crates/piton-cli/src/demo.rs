@@ -50,6 +50,7 @@ pub(crate) async fn demo(args: DemoArgs, around: Surroundings) -> anyhow::Result
     let green = show_result(&mut view, &dir)?;
     view.note(&format!("The journal:  {}", journal.display()));
     view.note(&format!("Read it with: piton session show {id}"));
+    view.note(&format!("Take it back: cd {} && piton undo --session {id}", dir.display()));
     view.note(&format!("The project:  {}  (remove it when you like)", dir.display()));
     view.note("On your code: piton run \"fix the failing test\"");
     Ok(exit_code(&mut view, &report, &id, green))

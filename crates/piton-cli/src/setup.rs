@@ -12,7 +12,6 @@ use piton_core::permission::{Action, Rule, Rules};
 use piton_engine::config::{Config, Protocol, Server, milliseconds, nearest, preset};
 use piton_engine::context::{self, Instructions};
 use piton_engine::engine::{Attendance, Engine, Settings};
-use piton_engine::history::History;
 use piton_models::http::{HttpOptions, Roots, unknown_proxy_scheme};
 use piton_models::model::{Model, Nobody};
 use piton_models::options::Options;
@@ -21,7 +20,6 @@ use piton_models::recorded::{Recorded, Recorder};
 use piton_models::text_tools;
 use piton_tools::runner::RunnerCommand;
 use piton_tools::snapshot::{self, Snapshots};
-use piton_tools::tool::ToolSet;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -244,7 +242,7 @@ fn policy(args: &RunArgs, config: &Config) -> anyhow::Result<Policy> {
 
 /// A rule for a tool that does not exist is a mistake that would pass unnoticed.
 fn known_tool(name: &str) -> anyhow::Result<()> {
-    let specs = ToolSet::builtin().with(Arc::new(History)).specs();
+    let specs = Settings::default_tools().specs();
     let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
     let is_known = name == "*" || names.contains(&name);
     anyhow::ensure!(is_known, "there is no tool `{name}` to make a rule for; there are {}", names.join(", "));

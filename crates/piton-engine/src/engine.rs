@@ -175,13 +175,18 @@ pub enum EngineError {
 }
 
 impl Settings {
+    /// What the model may call where nobody says otherwise: the built-in tools, and the one that finds what was left out.
+    pub fn default_tools() -> ToolSet {
+        ToolSet::builtin().with(Arc::new(History))
+    }
+
     /// Settings with the built-in tools, the default limits, and nobody there to approve anything.
     pub fn new(model: Arc<dyn Model>) -> Self {
         let system = context::system_prompt(model.name()).into();
         Self {
             model,
             fallbacks: Vec::new(),
-            tools: ToolSet::builtin().with(Arc::new(History)),
+            tools: Self::default_tools(),
             policy: Policy::piton(),
             attendance: Attendance::Unattended,
             system,

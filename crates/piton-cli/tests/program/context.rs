@@ -128,6 +128,7 @@ fn the_context_is_shown_piece_by_piece() {
     let ran = ran.expect_stdout(&[
         "system prompt, version",
         "tool bash",
+        "tool history",
         "environment",
         "AGENTS.md",
         "what it refers to",
