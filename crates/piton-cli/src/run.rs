@@ -366,6 +366,7 @@ pub(crate) fn refused(error: &EngineError) -> TurnReport {
         detail,
         spent: Spent::default(),
         text: String::new(),
+        changed_files: false,
         result: String::new(),
         checks: vec![],
         structured: None,
