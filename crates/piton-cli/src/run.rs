@@ -395,6 +395,7 @@ pub(crate) fn finish(shown: &mut Shown, report: &TurnReport, session: &str, code
                 "exit_code": code,
                 "text": report.text,
                 "result": report.result,
+                "changed_files": report.changed_files,
                 "spent": report.spent,
             });
             if !report.checks.is_empty() {
