@@ -197,6 +197,8 @@ fn any_key_can_be_set_by_flag_and_a_mistake_there_is_code_2() {
     command.arg("go").env("PITON_LIMITS__MAX_STEPS", "5");
     Ran::of(command).expect_code(4);
     assert_eq!(max_steps(&stage), 2);
+    let started = stage.journal().into_iter().find(|event| event["type"] == "turn_started").unwrap();
+    assert_eq!(started["policy"]["output_cut"], json!({"head_tail": {"max_chars": 500}}));
     let shown =
         Ran::of(stage.piton(&["config", "show", "--origin", "--set", "limits.max_turns=3"])).expect_code(0).stdout;
     let line = shown.lines().find(|line| line.starts_with("limits.max_turns = 3")).expect(&shown);
