@@ -114,7 +114,7 @@ fn no_file_of_a_repository_turns_a_trusted_one_off() {
     let stage = trusting("[limits]\nmax_steps = 2\n[permission]\nbash = \"deny\"\n");
     for hiding in [&[".piton/config.toml"][..], &[".git/HEAD"], &[".piton/config.toml", ".git/HEAD"]] {
         std::fs::remove_dir_all(stage.workspace.path().join("sub")).unwrap_or_default();
-        hiding.iter().for_each(|file| stage.workspace.write(&format!("sub/{file}"), ""));
+        hiding.iter().for_each(|file| stage.workspace.write(format!("sub/{file}"), ""));
         let mut command = stage.piton(&["config", "show", "--origin"]);
         command.current_dir(stage.workspace.path().join("sub"));
         let shown = Ran::of(command).expect_code(0).stdout;
