@@ -9,6 +9,7 @@ use crate::view::{self, thousands};
 use piton_core::limits::Policy;
 use piton_core::message::Part;
 use piton_core::tokens::Family;
+use piton_engine::config::Config;
 use piton_engine::context::{self, Instructions, References, instructions_note};
 use piton_engine::engine::Settings;
 use piton_models::model::ModelLimits;
@@ -29,10 +30,10 @@ struct Piece {
 /// Prints the pieces of the first request. Asks nobody, and needs no key.
 pub(crate) fn context(args: &ContextArgs, around: &Surroundings) -> anyhow::Result<u8> {
     let workspace = around.workspace(args.cwd.as_deref())?;
-    let config = config::of_workspace(around, &workspace)?;
+    let config = config::of_workspace(around, &workspace, &args.set.set)?;
     let said = args.model.as_deref().or(config.model.as_deref()).unwrap_or_default();
     let model = said.split(',').next().unwrap_or_default().trim().to_owned();
-    let limits = limits(&model, around);
+    let limits = limits(&model, &config, around);
     let family = Family::of(&model);
     let weigh = |kind, name: String, file, notice, text: String| {
         let tokens = family.estimate(&text);
@@ -63,9 +64,11 @@ pub(crate) fn context(args: &ContextArgs, around: &Surroundings) -> anyhow::Resu
     }
     if let Some(prompt) = &args.prompt {
         pieces.push(weigh("prompt", "the prompt".to_owned(), None, None, prompt.clone()));
-        let style = Policy::piton().references;
+        let mut policy = Policy::piton();
+        config.apply(&mut policy);
+        let (style, sizes) = (policy.references, policy.reference_sizes);
         let (window_tokens, images) = (limits.window_tokens, limits.images);
-        let references = References { workspace, style, window_tokens, images, family };
+        let references = References { workspace, style, sizes, window_tokens, images, family };
         let found = references.resolve(&[Part::text(prompt.clone())]);
         let notices: Vec<String> = found.items.iter().filter_map(|item| item.notice.clone()).collect();
         for part in &found.parts {
@@ -88,8 +91,9 @@ pub(crate) fn context(args: &ContextArgs, around: &Surroundings) -> anyhow::Resu
 }
 
 /// What is known about the model, by its name alone.
-fn limits(model: &str, around: &Surroundings) -> ModelLimits {
-    let facts = model.split_once('/').and_then(|(provider, name)| models::catalogue(around).look_up(provider, name));
+fn limits(model: &str, config: &Config, around: &Surroundings) -> ModelLimits {
+    let known = |provider, name| config.known(models::catalogue(around), provider, name).look_up(provider, name);
+    let facts = model.split_once('/').and_then(|(provider, name)| known(provider, name));
     facts.map(|facts| facts.limits).unwrap_or_default()
 }
 
@@ -123,7 +127,7 @@ fn print(args: &ContextArgs, model: &str, limits: &ModelLimits, pieces: &[Piece]
             format!(", {percent:.1} % of the {} that {model} holds", thousands(window))
         }
         (None, "") => "; name a model with --model to count as it does".to_owned(),
-        (None, model) => format!("; the window of {model} is not known"),
+        (None, model) => format!("; the window of {model} is not known (say it: window = N in [models.\"{model}\"])"),
     };
     view::write_stdout(&format!("{text}{:>7}  in all, by estimate{of}\n", thousands(total)));
 }

@@ -15,6 +15,7 @@ mod context;
 mod cost;
 mod demo;
 mod doctor;
+mod editor;
 mod follow;
 mod hooks;
 mod keys;
@@ -83,7 +84,9 @@ async fn obey(command: Command) -> u8 {
         Command::Config(command) => config::config(command, &around),
         Command::Doctor => doctor::doctor(&around).await,
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "piton", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "piton", &mut script);
+            view::write_stdout(&String::from_utf8_lossy(&script));
             Ok(0)
         }
     };

@@ -176,6 +176,20 @@ fn a_log_has_what_happened_and_bodies_only_where_they_are_asked_for() {
         assert!(text.contains(words), "{words}: {text}");
     }
     assert!(!text.contains("sk-test-openai"), "{text}");
+    // Before the command or behind it, together or not.
+    let stage = Stage::new(json!([{"text": "Done.", "repeat": true}]));
+    let place = stage.workspace.path().join("other-log");
+    let other = place.to_str().unwrap();
+    for (before, behind) in
+        [(["--log-file", other], ["--debug", "requests"]), (["--debug", "requests"], ["--log-file", other])]
+    {
+        let args = [&before[..], &["run", "--model", "openai-chat/m"], &behind, &["x"]].concat();
+        Ran::of(stage.piton(&args)).expect_code(0);
+        assert!(std::fs::read_to_string(&place).unwrap().contains("POST"), "{args:?}");
+        std::fs::remove_file(&place).unwrap();
+    }
+    let ran = stage.run(&["x", "--log-file", "/dev/full"]).expect_code(0);
+    assert_eq!(ran.stderr.matches("the log cannot be written").count(), 1, "{}", ran.stderr);
     stage.run(&["x", "--debug", "requests"]).expect_code(2).expect_said(&["--log-file"]);
     stage.run(&["x", "--log-file", "/no/such/folder/log"]).expect_code(1).expect_said(&["cannot write the log"]);
 }
