@@ -46,6 +46,27 @@ pub enum HookPoint {
     SessionEnd,
 }
 
+/// What must hold before a turn may end `completed`: on record with the turn, so that it holds in whatever process the
+/// turn ends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Demand {
+    /// A command passes.
+    Check {
+        /// For `sh`, in the workspace.
+        command: String,
+        /// Its time, in milliseconds.
+        timeout_ms: u64,
+        /// How often it sends the model back to work.
+        rounds: usize,
+    },
+    /// The model's last words are JSON that this JSON Schema accepts.
+    Answer {
+        /// The schema.
+        schema: Value,
+    },
+}
+
 /// One hook's part in it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HookRun {
