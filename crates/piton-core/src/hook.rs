@@ -124,3 +124,24 @@ fn once() -> u32 {
 fn is_once(times: &u32) -> bool {
     *times == 1
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Event;
+    use crate::limits::Policy;
+
+    #[test]
+    fn a_turn_with_demands_is_not_for_a_piton_that_knows_of_none() {
+        let resumed = |demands: Vec<Demand>| {
+            let policy = Box::new(Policy { demands, ..Policy::piton() });
+            Event::TurnResumed { model: "a/b".into(), fallbacks: vec![], policy }
+        };
+        assert_eq!(resumed(vec![]).since(), 1);
+        let check = Demand::Check { command: "true".into(), timeout_ms: 1, rounds: 2 };
+        let event = resumed(vec![check, Demand::Answer { schema: Value::Bool(true) }]);
+        assert_eq!(event.since(), 3);
+        let text = serde_json::to_string(&event).unwrap_or_default();
+        assert_eq!(serde_json::from_str::<Event>(&text).ok(), Some(event));
+    }
+}

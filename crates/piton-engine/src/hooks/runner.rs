@@ -468,3 +468,29 @@ impl Entry {
 fn milliseconds(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hooks::Check;
+
+    fn check(command: &str, rounds: usize) -> Arc<dyn Hook> {
+        Arc::new(Check::new(command, Arc::default()).within(None, Some(rounds)))
+    }
+
+    #[test]
+    fn what_a_turn_brings_along_is_there_once_and_until_it_is_over() {
+        let demanded = |hooks: &Hooks| {
+            let demand = |demand| match demand {
+                Demand::Check { command, rounds, .. } => format!("{command} {rounds}"),
+                Demand::Answer { schema } => schema.to_string(),
+            };
+            hooks.demands().into_iter().map(demand).collect::<Vec<_>>()
+        };
+        let mut hooks = Hooks::new(&[check("own", 1)]);
+        hooks.inherit(&[check("own", 5), check("theirs", 2)]);
+        assert_eq!(demanded(&hooks), ["own 1", "theirs 2"]);
+        hooks.disinherit();
+        assert_eq!(demanded(&hooks), ["own 1"]);
+    }
+}
