@@ -55,6 +55,13 @@ pub(crate) async fn join(
     if !journal::is_held(&dir) {
         return Ok(Joined::Alone(prompt));
     }
+    let adds = [("--check", !args.check.is_empty()), ("--output-schema", args.output_schema.is_some())];
+    if let Some((flag, _)) = adds.iter().find(|(_, is_said)| *is_said) {
+        bail!(
+            "another process runs {id}, by its own rules: {flag} cannot be added to what it does, and nothing was said \
+             there. Say it without {flag}, or once that process has left"
+        );
+    }
     let prompt = prompt.map(|text| (new_message_id(), text));
     let records = journal::read_session(&dir)?;
     let awaited = Awaited::after(&records, prompt.as_ref().map(|(message, _)| message.clone()));

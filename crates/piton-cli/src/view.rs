@@ -400,7 +400,8 @@ impl TextView {
             _ => String::new(),
         };
         self.aside(&format!("{style}{mark}{style:#} {BOLD}{}{BOLD:#} {what}{why}", call.name));
-        if call.name == "bash" && outcome.status == Status::Failed {
+        // What was not run has printed nothing.
+        if call.name == "bash" && outcome.status == Status::Failed && !outcome.title.is_empty() {
             self.tail(&outcome.text);
         }
     }

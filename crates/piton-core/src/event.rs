@@ -391,15 +391,23 @@ pub struct Given {
     pub hash: Option<String>,
     /// How many tokens it is, by our own estimate.
     pub tokens: u64,
+    /// How many bytes of text it is, where they are counted: of instructions.
+    #[serde(default, skip_serializing_if = "is_none_at_all")]
+    pub bytes: usize,
     /// What is to be said of it, in words: it was cut, it could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<String>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_none_at_all(bytes: &usize) -> bool {
+    *bytes == 0
+}
+
 impl Given {
     /// Something of so many tokens that is no file, and of which nothing is to be said.
     pub fn new(kind: GivenKind, tokens: u64) -> Self {
-        Self { kind, path: None, hash: None, tokens, notice: None }
+        Self { kind, path: None, hash: None, tokens, bytes: 0, notice: None }
     }
 
     /// The same, of its text.
@@ -484,6 +492,8 @@ pub enum Verdict {
     Allow,
     /// Ask a person.
     Ask,
+    /// A hook wants a person to be asked, whatever the rules say; the text tells the person why.
+    AskFirst(String),
     /// A rule forbids it; the text tells the model.
     Deny(String),
     /// It cannot be run at all (no such tool, a hook refused it); the text tells the model.
@@ -662,6 +672,9 @@ impl Event {
     /// The first version of the vocabulary that knows this event.
     pub fn since(&self) -> u32 {
         match self {
+            Self::CallRequested { verdict: Verdict::AskFirst(_), .. } => 3,
+            // What a turn must still come to is not for a Piton to pass over that does not know of it.
+            Self::TurnStarted { policy, .. } | Self::TurnResumed { policy, .. } if !policy.demands.is_empty() => 3,
             Self::ContextGiven { .. }
             | Self::HooksRan { .. }
             | Self::WindowLearned { .. }

@@ -2,6 +2,7 @@
 
 use crate::budget::Bound;
 use crate::compact::Compaction;
+use crate::hook::Demand;
 use crate::permission::Rules;
 use crate::progress::{Compare, NoProgress, Stuck};
 use crate::reference::Style;
@@ -152,6 +153,9 @@ pub struct Policy {
     /// Whether hooks are asked before a turn ends `completed`: they may send the model back to work.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stop_hooks: bool,
+    /// What must hold before a turn ends `completed`, whoever goes on with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub demands: Vec<Demand>,
     /// By whose rules `@` references are found and shown.
     #[serde(default)]
     pub references: Style,
@@ -329,6 +333,7 @@ impl Policy {
             permission: Rules::default(),
             snapshots: false,
             stop_hooks: false,
+            demands: Vec::new(),
             references: Style::Piton,
             reference_sizes: ReferenceSizes::default(),
         }

@@ -364,6 +364,11 @@ impl Session {
         self.work.steps
     }
 
+    /// How many steps the limit on them leaves the turn under way; `None`: there is none.
+    pub fn steps_left(&self) -> Option<u32> {
+        self.work.turn.steps_left()
+    }
+
     /// What kind of step is under way.
     pub fn step_kind(&self) -> StepKind {
         self.work.turn.kind
@@ -436,6 +441,11 @@ impl Session {
             Phase::RunningTools(batch, _) => batch.call(id),
             _ => None,
         }
+    }
+
+    /// Whether a hook wants a person to be asked about this open call, whatever the rules say.
+    pub fn is_asked_by_hook(&self, id: &CallId) -> bool {
+        matches!(&self.phase, Phase::RunningTools(batch, _) if batch.is_asked_by_hook(id))
     }
 
     /// Turns a provider's reply into the event to record: gives its calls ids of ours and tells an empty answer from a

@@ -23,7 +23,7 @@ mod hooked;
 mod rewinding;
 mod room;
 
-pub(crate) use self::hooked::Hooked;
+pub(crate) use self::hooked::{Hooked, Offered};
 
 use self::hooked::{Gates, Speech};
 use crate::bus::{Bus, Live, Published};
@@ -118,6 +118,7 @@ pub(crate) struct Setup {
     pub(crate) staged: Vec<Record>,
     pub(crate) prompts: Prompts,
     pub(crate) notes: Notes,
+    pub(crate) offered: Offered,
     pub(crate) settings: Settings,
     pub(crate) ledger: Arc<FileLedger>,
     pub(crate) bus: Bus,
@@ -185,17 +186,20 @@ enum Door {
 
 impl Driver {
     pub(crate) fn new(setup: Setup) -> Self {
-        let Setup { dir, journal, session, staged, prompts, notes, settings, ledger, bus, inbox, commands } = setup;
+        let Setup { dir, journal, session, staged, prompts, notes, offered, settings, ledger, bus, inbox, commands } =
+            setup;
         let frame = Frame {
             system: settings.system.clone(),
             tools: prompt::offered(&settings),
             // The provider's own default: the model's limit is seldom wanted, and counts against the window.
             max_output_tokens: None,
         };
+        let mut hooks = Hooks::new(&settings.hooks);
+        let lost = hooked::inherit(&mut hooks, &session, &settings.env);
         let runners = settings.runner.clone().map(|command| Runners::new(command, dir.calls(), settings.env.clone()));
         Self {
-            hooks: Hooks::new(&settings.hooks),
-            gates: Gates::new(&session),
+            gates: Gates::new(&session, offered.frame(&frame, session.step()), lost),
+            hooks,
             is_paused: false,
             dir,
             door: Door::Shut(commands),
@@ -255,8 +259,8 @@ impl Driver {
         };
         self.finish_rewind().await?;
         self.recover();
-        if matches!(command, Command::GoOn { .. }) && self.is_to_be_vetted() {
-            self.vet(None);
+        if matches!(command, Command::GoOn { .. }) {
+            self.goes_on();
         }
         self.obey(command).await;
         loop {
@@ -295,6 +299,9 @@ impl Driver {
         if self.session.is_in_turn() {
             let (model, fallbacks) = (self.settings.model.name().to_owned(), self.settings.fallback_names());
             self.record(Event::TurnResumed { model, fallbacks, policy: Box::new(self.policy()) });
+            if let Some(reason) = self.gates.lost.take() {
+                self.record(Event::CancelRequested { by: Canceller::Hook(reason) });
+            }
         }
         self.recover_compaction();
         let asked = self.session.wanted().into_iter().find_map(|job| match job {
@@ -457,12 +464,13 @@ impl Driver {
         tracing::debug!(target: "piton::journal", seq = record.seq, "{}", record.event.kind());
         self.session.apply(&record);
         self.prompts.hear(&record);
-        if !self.settings.hooks.is_empty() {
+        if !self.hooks.is_empty() {
             self.note_sights(&record);
         }
         self.notes.hear(&record);
         if let Some(report) = TurnReport::of(&self.session, &record.event) {
             self.turn_ended(&report);
+            self.hooks.disinherit();
             self.titling.turn_ended(&self.session, report.end, self.settings.titles.as_ref());
         }
         self.staged.push(record);
@@ -591,7 +599,11 @@ impl Driver {
             Some(self.session.judge(&name, class) == Action::Allow)
         };
         let decision = match &subject {
-            Subject::Call(id) if self.session.open_call(id).and_then(allows) == Some(true) => Decision::Approve,
+            Subject::Call(id)
+                if !self.session.is_asked_by_hook(id) && self.session.open_call(id).and_then(allows) == Some(true) =>
+            {
+                Decision::Approve
+            }
             _ if self.settings.attendance == Attendance::Unattended => Decision::Unattended,
             Subject::Call(_) | Subject::GoOn(_) => return None,
         };
@@ -654,7 +666,8 @@ impl Driver {
     /// The rules of a turn that starts or goes on here.
     fn policy(&self) -> Policy {
         let (snapshots, stop_hooks) = (self.settings.snapshots.is_some(), self.hooks.want(HookPoint::Stop));
-        let mut policy = Policy { snapshots, stop_hooks, ..self.settings.policy.clone() };
+        let demands = self.hooks.demands();
+        let mut policy = Policy { snapshots, stop_hooks, demands, ..self.settings.policy.clone() };
         policy.compaction.frame_tokens = compaction::frame_tokens(&self.frame, self.settings.model.name());
         policy
     }

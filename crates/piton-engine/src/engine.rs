@@ -6,7 +6,7 @@
 use crate::bus::{Bus, Subscription};
 use crate::compaction::{AfterCompaction, CompactError, Compacted, How};
 use crate::context::{self, Notes};
-use crate::driver::{Command, Driver, Setup, Speaker};
+use crate::driver::{Command, Driver, Offered, Setup, Speaker};
 use crate::history::History;
 use crate::hooks::{CheckRun, Hook, STRUCTURED};
 use crate::index::{Index, IndexError};
@@ -310,6 +310,7 @@ impl Engine {
         let (mut journal, mut session) = Journal::resume(&dir, opening(), |record| {
             memory.prompts.hear(record);
             memory.notes.hear(record);
+            memory.offered.hear(&record.event);
             context::remember_files(&record.event, &memory.ledger);
         })?;
         if memory.notes.is_stale() {
@@ -466,6 +467,7 @@ pub(crate) fn opening() -> Opening {
 struct Memory {
     prompts: Prompts,
     notes: Notes,
+    offered: Offered,
     ledger: FileLedger,
 }
 
@@ -497,6 +499,7 @@ fn drive(
         staged,
         prompts: memory.prompts,
         notes: memory.notes,
+        offered: memory.offered,
         settings,
         ledger: Arc::new(memory.ledger),
         bus,

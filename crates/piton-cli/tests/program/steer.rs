@@ -109,3 +109,27 @@ fn questions_are_answered_from_there_and_by_nobody_when_it_ends() {
     assert_eq!(talk.results(), [pair("tool_denied", "one of two")]);
     assert!(stage.workspace.has("a") && !stage.workspace.has("b"));
 }
+
+#[test]
+fn a_hooks_question_is_put_whatever_the_rules_say_and_its_change_is_made_once() {
+    let stage = Stage::new(json!([{"tools": [{"name": "bash", "args": {"command": "echo real"}}]}, {"text": "Done."}]));
+    let wraps = "command=$(sed 's/.*\"command\":\"\\([^\"]*\\)\".*/\\1/'); printf \
+                 '{\"hookSpecificOutput\":{\"permissionDecision\":\"ask\",\"permissionDecisionReason\":\"hmm\",\
+                 \"updatedInput\":{\"command\":\"echo wrapped; %s\"}}}' \"$command\"\n";
+    stage.home.write("wrap.sh", wraps);
+    let script = stage.home.path().join("wrap.sh");
+    let stage = stage.with_config(&format!("[[hooks.PreToolUse]]\ncommand = \"sh {}\"\n", script.display()));
+    let mut talk = Talk::new(&stage, &["go"]);
+    until("it asks", || talk.count("approval_asked") == 1);
+    crate::stage::kill(talk.child.id(), rustix::process::Signal::KILL);
+    talk.child.wait().unwrap();
+    let mut talk = Talk::new(&stage, &["--continue"]);
+    until("it asks again", || talk.count("approval_asked") == 1);
+    talk.say(r#"{"do":"answer","subject":{"call":"c1_0"},"decision":"approve"}"#);
+    until("it is over", || talk.count("result") == 1);
+    assert_eq!(talk.end(), 0);
+    let requested: Vec<Value> = stage.journal().into_iter().filter(|event| event["type"] == "call_requested").collect();
+    let inputs: Vec<&Value> = requested.iter().map(|event| &event["input"]["command"]).collect();
+    assert_eq!(inputs, ["echo wrapped; echo real"; 2]);
+    assert_eq!(requested[1]["verdict"], json!({"ask_first": "hmm"}));
+}

@@ -18,18 +18,24 @@ pub struct Block {
     pub is_whole: bool,
 }
 
-/// The section that holds these files; `None` without any.
-pub fn files(blocks: &[Block]) -> Option<String> {
-    let mut text = "<files>This section contains the contents of the repository's files.\n".to_owned();
-    for Block { path, metadata, content, .. } in blocks {
+impl Block {
+    /// Its element of the section: what it is sent as.
+    pub fn element(&self) -> String {
+        let Self { path, metadata, content, .. } = self;
         // What would close the element is no part of any sensible name.
         let path = path.replace('<', "&lt;");
         let content = content.replace("]]>", "]]]]><![CDATA[>");
-        text.push_str(&format!(
+        format!(
             "\n      <file>\n        <path>{path}</path>\n        <metadata>{metadata}</metadata>\n        \
              <content><![CDATA[{content}]]></content>\n      </file>"
-        ));
+        )
     }
+}
+
+/// The section that holds these files; `None` without any.
+pub fn files(blocks: &[Block]) -> Option<String> {
+    let mut text = "<files>This section contains the contents of the repository's files.\n".to_owned();
+    blocks.iter().for_each(|block| text.push_str(&block.element()));
     text.push_str("\n</files>");
     (!blocks.is_empty()).then_some(text)
 }

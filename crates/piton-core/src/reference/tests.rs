@@ -14,6 +14,11 @@ fn a_reference_begins_a_word_and_ends_at_a_space() {
 }
 
 #[test]
+fn single_quotes_are_as_good_as_double_ones() {
+    assert_eq!(paths("@'two words.md', it's @'s", Style::Piton), ["two words.md", "'s"]);
+}
+
+#[test]
 fn neovates_references_are_those_of_its_expression() {
     assert_eq!(paths("me@host a@b\\c @\"x", Style::Neovate), ["host", "b", "\"x"]);
     assert_eq!(paths("@line1\n@line2 @\"a\"b", Style::Neovate), ["line1\n@line2", "a"]);
@@ -32,7 +37,31 @@ fn of_several_readings_the_whole_comes_first() {
     assert_eq!(readings("a.rs"), ["a.rs"]);
     assert_eq!(readings("a.rs:3"), ["a.rs:3", "a.rs 3-3"]);
     assert_eq!(readings("a.rs:3-9),"), ["a.rs:3-9),", "a.rs:3-9)", "a.rs:3-9", "a.rs 3-9"]);
-    assert_eq!(readings("..."), ["...", "..", "."]);
+    assert_eq!(readings("..."), ["..."], "no folder above, and none of this one, is meant by full stops");
+    assert_eq!(readings(".."), [".."]);
+    assert_eq!(readings(".,"), [".,", "."]);
+    assert_eq!(readings("../x."), ["../x.", "../x"]);
+}
+
+#[test]
+fn a_long_run_of_full_stops_is_read_at_once() {
+    let text = format!("@a{} @{}", ".".repeat(2_000), "b/".repeat(30_000));
+    let found = extract(&text, Style::Piton);
+    assert_eq!(found.len(), 2);
+    assert!(found[0].readings().len() < 40 && found[1].readings().len() == 1);
+    assert!(found[0].can_be_a_path() && !found[1].can_be_a_path());
+}
+
+#[test]
+fn what_is_nearly_a_range_is_told_from_one() {
+    let broken = |path: &str| {
+        let reference = Reference { path: path.to_owned(), lines: None };
+        reference.broken_range().map(|(path, range)| format!("{path} {range}"))
+    };
+    assert_eq!(broken("a.rs:5-").as_deref(), Some("a.rs 5-"));
+    assert_eq!(broken("a.rs:-5").as_deref(), Some("a.rs -5"));
+    assert_eq!(broken("a.rs:a-b").as_deref(), Some("a.rs a-b"));
+    assert_eq!((broken("a.rs:5-9"), broken("a.rs:"), broken("a.rs")), (None, None, None));
 }
 
 #[test]

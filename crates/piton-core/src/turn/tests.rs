@@ -1679,7 +1679,13 @@ fn random_event(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
             input: dice.bool().then(|| json!({"changed": true})),
             class: dice.choice([ToolClass::Read, ToolClass::Write, ToolClass::Opaque]).expect("three"),
             verdict: dice
-                .choice([Verdict::Allow, Verdict::Ask, Verdict::Deny("d".into()), Verdict::Refuse("r".into())])
+                .choice([
+                    Verdict::Allow,
+                    Verdict::Ask,
+                    Verdict::AskFirst("a".into()),
+                    Verdict::Deny("d".into()),
+                    Verdict::Refuse("r".into()),
+                ])
                 .expect("four"),
         },
         Job::AskApproval(subject) => Event::ApprovalGiven {

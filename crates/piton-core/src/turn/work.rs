@@ -713,6 +713,11 @@ impl TurnWork {
         }
     }
 
+    /// The steps that the limit leaves.
+    pub(super) fn steps_left(&self) -> Option<u32> {
+        Some(self.policy.max_steps?.saturating_sub(self.counted_steps()))
+    }
+
     /// The end of a turn whose model goes round in circles.
     fn stuck(&self) -> Ending {
         let NoProgress { repeats, compare, .. } = self.policy.no_progress;

@@ -9,7 +9,7 @@ use super::instructions::{Instructions, Piece, instructions_note};
 use piton_core::branch;
 use piton_core::event::{Event, Given, GivenKind, Record, StepKind};
 use piton_core::ids::TimeMs;
-use piton_core::limits::{BUDGET_NEARLY_SPENT_PERCENT, Policy, STEPS_NEARLY_SPENT, dollars};
+use piton_core::limits::{BUDGET_NEARLY_SPENT_PERCENT, LastStep, STEPS_NEARLY_SPENT, dollars};
 use piton_core::message::Part;
 use piton_core::tokens::estimate;
 use piton_core::turn::Session;
@@ -46,8 +46,9 @@ pub(crate) struct Notes {
     is_forgotten: bool,
     /// What it was told in this turn.
     told: HashSet<GivenKind>,
+    /// Bytes of instructions that it has.
+    instruction_bytes: usize,
     started_ms: TimeMs,
-    steps: u32,
     is_stale: bool,
 }
 
@@ -81,16 +82,16 @@ impl Notes {
             Event::CompactionFinished { .. } => {
                 self.touched.extend(self.given.drain());
                 self.searched.clear();
+                self.instruction_bytes = 0;
                 self.is_forgotten = true;
             }
             Event::TurnStarted { .. } => {
                 self.told.clear();
-                (self.started_ms, self.steps) = (record.at_ms, 0);
+                self.started_ms = record.at_ms;
             }
             // The wall clock of the budget starts again.
             Event::TurnResumed { .. } => self.started_ms = record.at_ms,
             Event::StepStarted { kind, .. } => {
-                self.steps += 1;
                 // By then it was said again.
                 self.is_forgotten &= *kind == StepKind::WrapUp;
             }
@@ -100,7 +101,10 @@ impl Notes {
 
     fn hear_of(&mut self, item: &Given) {
         match (item.kind, &item.path) {
-            (GivenKind::Instructions, Some(path)) => drop(self.given.insert(PathBuf::from(path))),
+            (GivenKind::Instructions, Some(path)) => {
+                self.instruction_bytes += item.bytes;
+                self.given.insert(PathBuf::from(path));
+            }
             (GivenKind::Reference, Some(path)) => self.touched.push(PathBuf::from(path)),
             (kind @ (GivenKind::BudgetNear | GivenKind::StepsNear), _) => drop(self.told.insert(kind)),
             (_, _) => {}
@@ -148,7 +152,7 @@ impl Notes {
         }
         changed_files(ledger, workspace, &mut addition);
         self.budget_near(session, now_ms, &mut addition);
-        self.steps_near(session.policy(), &mut addition);
+        self.steps_near(session, &mut addition);
         addition
     }
 
@@ -161,7 +165,10 @@ impl Notes {
         }
         let folders: Vec<PathBuf> = folders.into_iter().filter(|dir| self.searched.insert(dir.clone())).collect();
         if !folders.is_empty() {
-            addition.instructions(&instructions.further_down(&folders, workspace, &self.given), FURTHER_DOWN);
+            // What is said in this very step is not yet heard of.
+            let used = self.instruction_bytes + addition.items.iter().map(|item| item.bytes).sum::<usize>();
+            let pieces = instructions.further_down(&folders, workspace, &self.given, used);
+            addition.instructions(&pieces, FURTHER_DOWN);
         }
     }
 
@@ -196,13 +203,16 @@ impl Notes {
     }
 
     /// Few steps are left.
-    fn steps_near(&self, policy: &Policy, addition: &mut Addition) {
-        // The event that this is said with is not yet heard.
-        let Some(left) = policy.max_steps.and_then(|most| most.checked_sub(self.steps)) else { return };
+    fn steps_near(&self, session: &Session, addition: &mut Addition) {
+        // The step that this is said with has not begun.
+        let (policy, Some(left)) = (session.policy(), session.steps_left()) else { return };
         let is_long = policy.max_steps.is_some_and(|most| most > 2 * STEPS_NEARLY_SPENT);
         if is_long && left <= STEPS_NEARLY_SPENT && !self.told.contains(&GivenKind::StepsNear) {
-            let text =
-                format!("{left} steps of this turn are left, this one included. On the last one there are no tools.");
+            let last = match policy.last_step {
+                LastStep::WrapUp => " On the last one there are no tools.",
+                LastStep::Plain => "",
+            };
+            let text = format!("{left} steps of this turn are left, this one included.{last}");
             addition.add_one(GivenKind::StepsNear, text);
         }
     }

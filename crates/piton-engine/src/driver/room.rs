@@ -34,7 +34,7 @@ impl Driver {
         }
     }
 
-    fn wanted_compaction(&self) -> Option<Trigger> {
+    pub(super) fn wanted_compaction(&self) -> Option<Trigger> {
         self.session.wanted().into_iter().find_map(|job| match job {
             Job::Compact(trigger) => Some(trigger),
             _ => None,
@@ -132,10 +132,10 @@ impl Driver {
         }
         if self.is_to_be_announced() {
             let (hooks, cx) = (self.hooks.clone(), self.hook_context());
-            let gated = hooks.before_compaction(&cx, false).await;
+            let (gated, refused) = hooks.before_compaction(&cx, trigger).await;
             let stopped = gated.stopped.clone();
             self.record_hooks(gated);
-            if let Some(why) = stopped {
+            if let Some(why) = stopped.or(refused) {
                 return Ok(Err(CompactError::Failed(why)));
             }
         }

@@ -109,7 +109,7 @@ pub struct ReadHooks {
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// It is not JSON of this shape.
-    #[error("its hooks cannot be read: {0}")]
+    #[error("its hooks cannot be read")]
     Shape(#[from] serde_json::Error),
     /// A handler makes no sense.
     #[error("in hooks.{event}: {what}")]
@@ -146,10 +146,16 @@ pub(super) enum HookEvent {
     PreCompact,
     PostCompact,
     SessionEnd,
+    BeforeModel,
+    AfterModel,
+    Message,
+    ToolUse,
+    Step,
+    TurnEnd,
 }
 
 impl HookEvent {
-    pub(super) const ALL: [(&'static str, Self, HookPoint); 12] = [
+    pub(super) const ALL: [(&'static str, Self, HookPoint); 18] = [
         ("SessionStart", Self::SessionStart, HookPoint::SessionStart),
         ("UserPromptSubmit", Self::UserPromptSubmit, HookPoint::Prompt),
         ("PreToolUse", Self::PreToolUse, HookPoint::BeforeTool),
@@ -162,6 +168,13 @@ impl HookEvent {
         ("PreCompact", Self::PreCompact, HookPoint::BeforeCompaction),
         ("PostCompact", Self::PostCompact, HookPoint::Compacted),
         ("SessionEnd", Self::SessionEnd, HookPoint::SessionEnd),
+        // Our own; the pieces that stream by are left to code: a process for each would be slower than the model.
+        ("BeforeModel", Self::BeforeModel, HookPoint::BeforeModel),
+        ("AfterModel", Self::AfterModel, HookPoint::AfterModel),
+        ("Message", Self::Message, HookPoint::Message),
+        ("ToolUse", Self::ToolUse, HookPoint::ToolUse),
+        ("Step", Self::Step, HookPoint::Step),
+        ("TurnEnd", Self::TurnEnd, HookPoint::Turn),
     ];
 
     fn named(name: &str) -> Option<Self> {
@@ -252,7 +265,7 @@ impl HookTable {
             let Some(event) = HookEvent::named(name) else {
                 let known: Vec<&str> = HookEvent::ALL.iter().map(|(known, ..)| *known).collect();
                 let meant = crate::config::nearest(name, known.iter().copied());
-                let meant = meant.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
+                let meant = meant.map_or(".".to_owned(), |word| format!("; did you mean `{word}`?"));
                 if is_strict {
                     return Err(failed(format!("there is no such event{meant} There are {}", known.join(", "))));
                 }
