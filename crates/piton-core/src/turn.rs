@@ -575,7 +575,7 @@ impl Phase {
             (AskingToGoOn(_), Event::ApprovalGiven { subject: Subject::GoOn(_), decision }) => work.go_on(decision),
             (RoomNeeded(trigger, then), Event::CompactionStarted { .. }) => Compacting(trigger, then),
             (Compacting(trigger, then), event) if event.is_about_room() => work.make_room(trigger, then, event),
-            (phase @ (Phase::Idle | Phase::Held), event @ Event::CompactionFinished { .. }) => {
+            (phase @ (Phase::Idle | Phase::Held | Due), event @ Event::CompactionFinished { .. }) => {
                 work.sum_up(phase, event)
             }
             (phase @ Ending(_), Event::MessageCut { parts, .. }) => {

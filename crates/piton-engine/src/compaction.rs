@@ -16,7 +16,7 @@ use futures_util::StreamExt;
 use piton_core::budget::Bound;
 use piton_core::call::Outcome;
 use piton_core::compact::{self, Compaction, Dropped, Family, Keep, Output, Plan, WithoutSummary, of_message};
-use piton_core::event::{Event, Trigger};
+use piton_core::event::{Asked, Event, Trigger};
 use piton_core::ids::{CallId, Seq};
 use piton_core::limits::Policy;
 use piton_core::message::{FinishReason, Message, Part, Role, Usage, prose};
@@ -332,7 +332,11 @@ pub(crate) fn written(session: &Session, frame: &Frame, settings: &Settings, sum
     let model = &*settings.model;
     let measured = Measured::of(session, frame, model, rules(session, settings), Trigger::Asked);
     let sketch = measured.sketch(Trigger::Asked, measured.plan(Trigger::Asked)?, settings);
-    Some(sketch.finished(summary, None))
+    // A text that is a whole summary, as it is shown, is taken as it is.
+    Some(match summary.trim_start().starts_with(compact::MARK) {
+        true => sketch.with(summary.trim().to_owned(), None),
+        false => sketch.finished(summary, None),
+    })
 }
 
 /// The whole summary is another one from here on. `None` where there is none.
@@ -353,12 +357,14 @@ pub(crate) fn replaced(session: &Session, frame: &Frame, settings: &Settings, su
 }
 
 impl Sketch {
-    /// The event that the model's words, or a person's, complete. A text that is a whole summary is taken as it is.
-    pub(crate) fn finished(self, said: &str, asked: Option<Box<piton_core::event::Asked>>) -> Event {
-        let summary = match said.trim_start().starts_with(compact::MARK) {
-            true => said.trim().to_owned(),
-            false => compact::text(&self.dropped, said, self.words_tokens, self.family),
-        };
+    /// The event that the model's words, or a person's, complete.
+    fn finished(self, said: &str, asked: Option<Box<Asked>>) -> Event {
+        let summary = compact::text(&self.dropped, said, self.words_tokens, self.family);
+        self.with(summary, asked)
+    }
+
+    /// The event of this whole summary.
+    fn with(self, summary: String, asked: Option<Box<Asked>>) -> Event {
         let tokens_after = self.tokens_kept + self.family.of_bytes(summary.len());
         Event::CompactionFinished {
             trigger: self.trigger,
@@ -389,7 +395,7 @@ impl Task {
 impl Summarised {
     /// The event that it ends in.
     pub(crate) fn event(self, prompt: Option<Box<piton_core::cache::Prompt>>) -> Event {
-        let asked = Some(Box::new(piton_core::event::Asked {
+        let asked = Some(Box::new(Asked {
             model: self.model.name().to_owned(),
             attempts: self.attempts,
             usage: self.usage,
@@ -482,15 +488,16 @@ impl Sketch {
 /// The model's words, if they are what was asked for.
 fn taken(reply: &Reply) -> Result<String, String> {
     let text = prose(&reply.parts);
+    let text = compact::own_words(&text);
     let calls = reply.parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
     match reply.finish {
         FinishReason::ContentFilter => Err("the provider's filter stopped it".to_owned()),
         FinishReason::Error => Err("the provider ended it with an error".to_owned()),
         _ if calls => Err("the model called tools instead".to_owned()),
-        _ if text.trim().is_empty() => Err("the model said nothing".to_owned()),
-        FinishReason::Length => Ok(format!("{}\n[The summary was cut here, at its longest.]", text.trim())),
+        _ if text.is_empty() => Err("the model said nothing".to_owned()),
+        FinishReason::Length => Ok(format!("{text}\n[The summary was cut here, at its longest.]")),
         FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Paused | FinishReason::Other => {
-            Ok(text.trim().to_owned())
+            Ok(text.to_owned())
         }
     }
 }

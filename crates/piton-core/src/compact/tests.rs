@@ -107,3 +107,13 @@ fn an_estimate_grows_with_the_text_and_by_family() {
     assert!((1_000..2_000).contains(&of_message(Family::of("ollama/qwen3"), &long)));
     assert!(of_message(Family::Open, &message("")) > 0);
 }
+
+#[test]
+fn a_model_that_imitates_the_head_of_a_summary_does_not_take_its_place() {
+    let before = text(&Dropped { words: vec![(2, "the old rule".to_owned())], ..Dropped::default() }, "", 1_000, Family::Open);
+    let said = format!("{before}\n## Decisions and why\nnone\n## Next step\ngo on\n");
+    assert_eq!(own_words(&said), "## Decisions and why\nnone\n## Next step\ngo on");
+    assert_eq!(own_words(" ## Next step\ngo on "), "## Next step\ngo on");
+    assert_eq!(own_words(&format!("{MARK} It was long.]\nall is done")), "all is done");
+    assert_eq!(own_words(&format!("{MARK} It was long.")), "", "nothing of its own");
+}

@@ -93,6 +93,8 @@ impl Driver {
         if is_empty {
             return Ok(Err(CompactError::Empty));
         }
+        // Nobody is obeyed before this is durable: what was paid for must not be lost to words that came meanwhile.
+        let mut later = Vec::new();
         let event = match how {
             How::Write { summary } => {
                 compaction::written(&self.session, &self.frame, &self.settings, &summary).ok_or(CompactError::Nothing)
@@ -101,24 +103,30 @@ impl Driver {
                 let event = compaction::replaced(&self.session, &self.frame, &self.settings, &summary);
                 event.ok_or(CompactError::NoSummary)
             }
-            How::Ask { focus } => self.ask_at_rest(focus).await?,
+            How::Ask { focus } => self.ask_at_rest(focus, &mut later).await?,
         };
-        let event = match event {
-            Ok(event) => event,
-            Err(error) => return Ok(Err(error)),
-        };
-        self.record(event.clone());
-        self.commit().await?;
-        Ok(match event {
+        if let Ok(event) = &event {
+            self.record(event.clone());
+            self.commit().await?;
+        }
+        for command in later {
+            self.obey(command).await;
+        }
+        Ok(event.and_then(|event| match event {
             Event::CompactionFinished { summary, upto_seq, tokens_before, tokens_after, .. } => {
                 Ok(Compacted { summary, upto_seq, tokens_before, tokens_after })
             }
             Event::CompactionFailed { error, .. } => Err(CompactError::Failed(error)),
             _ => Err(CompactError::Nothing),
-        })
+        }))
     }
 
-    async fn ask_at_rest(&mut self, focus: Option<String>) -> Result<Result<Event, CompactError>, JournalError> {
+    /// The event that asking for a summary ends in, and the commands that came meanwhile.
+    async fn ask_at_rest(
+        &mut self,
+        focus: Option<String>,
+        later: &mut Vec<Command>,
+    ) -> Result<Result<Event, CompactError>, JournalError> {
         let model = Arc::clone(&self.settings.model);
         let trigger = Trigger::Asked;
         let next = compaction::next(&self.session, &self.frame, &self.settings, &model, trigger, focus.as_deref());
@@ -144,7 +152,6 @@ impl Driver {
         self.commit().await?;
         let asking = compaction::summarise(*task);
         tokio::pin!(asking);
-        let mut later = Vec::new();
         let done = loop {
             tokio::select! {
                 done = &mut asking => break Some(done),
@@ -173,9 +180,6 @@ impl Driver {
                 Event::CompactionFailed { trigger, error, asked: Some(Box::new(asked)) }
             }
         };
-        for command in later {
-            self.obey(command).await;
-        }
         Ok(Ok(event))
     }
 
