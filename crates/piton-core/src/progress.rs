@@ -138,7 +138,10 @@ mod tests {
         assert_ne!(seen(&cut("c1_0", "1 2 3")), seen(&cut("c2_0", "1 2 4")));
         let late = |duration_ms: u64, said: &str| Outcome {
             duration_ms,
-            ..Outcome::new(Status::TimedOut, format!("{said}\ntimed out after 2.{} s: ended", duration_ms % 1_000 / 100))
+            ..Outcome::new(
+                Status::TimedOut,
+                format!("{said}\ntimed out after 2.{} s: ended", duration_ms % 1_000 / 100),
+            )
         };
         assert_eq!(seen(&late(2_004, "")), seen(&late(2_131, "")));
         assert_ne!(seen(&late(2_004, "")), seen(&late(2_131, "more")));

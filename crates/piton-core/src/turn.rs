@@ -578,8 +578,9 @@ impl Phase {
             (phase @ (Phase::Idle | Phase::Held | Due), event @ Event::CompactionFinished { .. }) => {
                 work.sum_up(phase, event)
             }
-            (phase @ Ending(_), Event::MessageCut { parts, .. }) => {
-                work.keep_cut(parts, record.seq);
+            (phase @ Ending(_), event @ (Event::MessageCut { .. } | Event::CompactionFailed { .. })) => {
+                work.turn.pay(event);
+                work.keep_cut(event, record.seq);
                 phase
             }
             (phase @ Ending(_), Event::SnapshotTaken { .. }) => {

@@ -148,10 +148,7 @@ fn tell_missing(missing: &mut Vec<Seq>, text: &mut String) {
 /// Beginning and end of a long message.
 fn ends(said: &str, tokens: u64, family: Family, seq: Seq) -> String {
     let bytes = usize::try_from(tokens * 1_000 / family.of_bytes(1_000).max(1)).unwrap_or(usize::MAX);
-    let (head, tail) = (bytes * 2 / 3, bytes / 3);
-    let head = (0..=head.min(said.len())).rev().find(|at| said.is_char_boundary(*at)).unwrap_or(0);
-    let from = said.len().saturating_sub(tail).max(head);
-    let from = (from..=said.len()).find(|at| said.is_char_boundary(*at)).unwrap_or(said.len());
+    let (head, from) = super::prune::ends(said, bytes);
     let left_out = from - head;
     format!(
         "{} […{left_out} bytes left out; `history` with seq {seq} reads all of it…] {}",

@@ -213,6 +213,9 @@ impl Work {
         if let Some(most) = turn.policy.max_replies.filter(|most| turn.steps >= *most) {
             return Err(Ending::new(TurnEnd::MaxSteps, format!("the limit of {most} replies is reached")));
         }
+        if let Some(ending) = self.full_by_hand() {
+            return Err(ending);
+        }
         let is_last = limit == Some(counted + 1) && turn.policy.last_step == LastStep::WrapUp;
         Ok(if is_last { StepKind::WrapUp } else { kind })
     }
@@ -524,8 +527,11 @@ impl Work {
         }
     }
 
-    pub(super) fn keep_cut(&mut self, parts: &[Part], seq: Seq) {
-        if has_substance(parts) {
+    /// What a reply said that was cut off.
+    pub(super) fn keep_cut(&mut self, event: &Event, seq: Seq) {
+        if let Event::MessageCut { parts, .. } = event
+            && has_substance(parts)
+        {
             let message = Message {
                 interrupted: true,
                 model: Some(self.turn.model.clone()),
@@ -678,6 +684,7 @@ impl TurnWork {
                 self.spend(&reply.usage, *cost_micros, at_most.as_ref());
             }
             Event::ModelFailed { usage, cost_micros, at_most, .. } => self.spend(usage, *cost_micros, at_most.as_ref()),
+            Event::MessageCut { at_most: Some(most), .. } => self.spend(&Usage::default(), None, Some(most)),
             Event::CompactionStarted { lost, .. } => lost.iter().for_each(|most| self.at_risk.add(most)),
             Event::CompactionFinished { asked: Some(asked), .. }
             | Event::CompactionFailed { asked: Some(asked), .. } => {
