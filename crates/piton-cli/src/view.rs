@@ -7,7 +7,7 @@ use crate::cost::MISS_WORTH_TELLING_MICROS;
 use crate::report;
 use anstyle::{AnsiColor, Style};
 use piton_core::call::{Outcome, Status};
-use piton_core::event::{Event, Record, Subject};
+use piton_core::event::{Event, Record, Subject, Trigger};
 use piton_core::hook::{HookEnd, HookRun};
 use piton_core::ids::CallId;
 use piton_core::message::{Part, ToolCall};
@@ -214,6 +214,15 @@ impl TextView {
             Live::ModelSilent { silent_ms, .. } => {
                 self.aside(&format!("{YELLOW}the model has been silent for {} s{YELLOW:#}", silent_ms / 1000));
             }
+            Live::SummaryAsked { attempt: 1, .. } => self.aside(&format!("{DIM}asking for a summary…{DIM:#}")),
+            Live::SummaryAsked { .. } => self.wait_for("asking for a summary".to_owned()),
+            Live::SummaryFailed { model, attempt, error, retry_ms } => {
+                let next = match retry_ms {
+                    Some(ms) => format!("retry {attempt} in {:.1} s", *ms as f64 / 1000.0),
+                    None => format!("{} gives no summary", clean(model)),
+                };
+                self.aside(&format!("{YELLOW}{}; {next}{YELLOW:#}", clean(error)));
+            }
             Live::Paused { paused: true } => {
                 self.aside(&format!("{YELLOW}paused: what runs is finished first{YELLOW:#}"));
             }
@@ -294,14 +303,19 @@ impl TextView {
     /// What came of making room.
     fn made_room(&mut self, event: &Event) {
         let (how, before, after) = match event {
-            Event::ContextPruned { calls, tokens_before, tokens_after, .. } => {
-                (format!("{} cleared", plural(calls.len() as u64, "old output")), *tokens_before, *tokens_after)
+            Event::ContextPruned { calls, to_bytes, tokens_before, tokens_after, .. } => {
+                let outputs = plural(calls.len() as u64, if to_bytes.is_some() { "output" } else { "old output" });
+                let did = if to_bytes.is_some() { "cut" } else { "cleared" };
+                (format!("{outputs} {did}"), *tokens_before, *tokens_after)
             }
             Event::CompactionFinished { tokens_before, tokens_after, .. } => {
                 ("older messages summed up".to_owned(), *tokens_before, *tokens_after)
             }
+            // The turn ends with it, and says why.
+            Event::CompactionFailed { trigger: Trigger::Forced, .. } => return self.waiting_for = None,
             Event::CompactionFailed { error, .. } => {
-                self.aside(&format!("{YELLOW}no room could be made: {}{YELLOW:#}", clean(error)));
+                let kept = "nothing is lost, and it goes on with the conversation as it is";
+                self.aside(&format!("{YELLOW}no summary was made: {}; {kept}{YELLOW:#}", clean(error)));
                 return self.wait_for("waiting for the model".to_owned());
             }
             _ => return,

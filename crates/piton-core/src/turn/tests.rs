@@ -1416,8 +1416,7 @@ fn cut_reply(text: &str) -> Reply {
 
 #[test]
 fn a_cut_reply_that_is_the_answer_is_checked_like_any_other() {
-    let mut bench =
-        Bench::with(Policy { stop_hooks: true, ..Policy::preset("etcode").expect("one of the presets") });
+    let mut bench = Bench::with(Policy { stop_hooks: true, ..Policy::preset("etcode").expect("one of the presets") });
     bench.say("go");
     bench.reply(cut_reply("half of"));
     assert_eq!(bench.session.phase_name(), "checking");
