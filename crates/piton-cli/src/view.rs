@@ -211,24 +211,22 @@ impl TextView {
                 self.wait_for(format!("{} is writing a call of {name}", "the model"));
             }
             Live::ModelDelta { .. } | Live::ToolOutput { .. } => {}
-            Live::ModelSilent { silent_ms, .. } => {
-                self.aside(&format!("{YELLOW}the model has been silent for {} s{YELLOW:#}", silent_ms / 1000));
-            }
+            Live::ModelSilent { .. } => self.told(live),
             Live::SummaryAsked { attempt: 1, .. } => self.aside(&format!("{DIM}asking for a summary…{DIM:#}")),
             Live::SummaryAsked { .. } => self.wait_for("asking for a summary".to_owned()),
-            Live::SummaryFailed { model, attempt, error, retry_ms } => {
-                let next = match retry_ms {
-                    Some(ms) => format!("retry {attempt} in {:.1} s", *ms as f64 / 1000.0),
-                    None => format!("{} gives no summary", clean(model)),
-                };
-                self.aside(&format!("{YELLOW}{}; {next}{YELLOW:#}", clean(error)));
-            }
+            Live::SummaryFailed { .. } => self.told(live),
             Live::Paused { paused: true } => {
                 self.aside(&format!("{YELLOW}paused: what runs is finished first{YELLOW:#}"));
             }
             Live::Paused { paused: false } => self.aside("going on"),
             // The run ends with this error, and says so.
             Live::Broken { .. } => self.waiting_for = None,
+        }
+    }
+
+    fn told(&mut self, live: &Live) {
+        if let Some(words) = trouble(live) {
+            self.aside(&format!("{YELLOW}{words}{YELLOW:#}"));
         }
     }
 

@@ -276,7 +276,11 @@ impl Driver {
             self.start_missing();
             self.open_door();
             self.answer_waiters();
-            self.run_errand().await?;
+            if self.errand.is_some() {
+                self.run_errand().await?;
+                // Somebody may have spoken meanwhile.
+                continue;
+            }
             if self.closing && !self.session.is_in_turn() && !self.is_being_watched() {
                 return Ok(());
             }

@@ -84,13 +84,17 @@ struct Refused {
 }
 
 impl Task {
-    /// What the first request can use at most; why it may not be made, where the budget does not cover it.
+    /// What the first request that may be made can use at most; why none may be made, where the budget covers none.
     pub(crate) fn weigh(&self) -> Result<Bound, String> {
-        let Some((model, first)) = self.askings.first().and_then(|asking| Some((&asking.model, asking.tries.first()?)))
-        else {
-            return Ok(Bound::default());
-        };
-        first.permit(&**model, &self.budget, &self.used).map(|(at_most, _)| at_most)
+        let mut weighed = Ok(Bound::default());
+        for Asking { model, tries, .. } in &self.askings {
+            let Some(first) = tries.first() else { continue };
+            weighed = first.permit(&**model, &self.budget, &self.used).map(|(at_most, _)| at_most);
+            if weighed.is_ok() {
+                break;
+            }
+        }
+        weighed
     }
 }
 
