@@ -477,6 +477,20 @@ fn shorten(text: &str) -> String {
     }
 }
 
+/// What keeps a model's answer waiting, in words.
+pub(crate) fn trouble(live: &Live) -> Option<String> {
+    Some(match live {
+        Live::ModelSilent { silent_ms, .. } => format!("the model has been silent for {} s", silent_ms / 1000),
+        Live::SummaryFailed { attempt, error, retry_ms: Some(ms), .. } => {
+            format!("{}; retry {attempt} in {:.1} s", clean(error), *ms as f64 / 1000.0)
+        }
+        Live::SummaryFailed { model, error, retry_ms: None, .. } => {
+            format!("{}; {} gives no summary", clean(error), clean(model))
+        }
+        _ => return None,
+    })
+}
+
 /// Text from a model, a tool or a provider as it may be shown: nothing in it moves the cursor or changes a colour.
 pub(crate) fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\n' && c != '\t' { '�' } else { c }).collect()

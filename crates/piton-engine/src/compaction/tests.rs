@@ -55,7 +55,7 @@ fn a_shortened_conversation_is_well_formed_and_begins_with_the_task() {
 #[test]
 fn what_cannot_fit_is_not_sent_and_long_texts_are_cut_until_it_does() {
     let mut whole = conversation(3, 100);
-    whole.messages[0] = Arc::new(Message::user("m".into(), &"word ".repeat(1_000_000)));
+    whole.messages[0] = Arc::new(Message::user("m".into(), "word ".repeat(1_000_000)));
     let write = CallInput::Json(json!({"path": "a", "content": "x".repeat(500_000)}));
     let call = ToolCall { id: "w".into(), provider_id: None, name: "write".into(), input: write, opaque: None };
     whole.messages.push(Arc::new(Message::new(Role::Assistant, vec![Part::ToolCall(call)])));
