@@ -10,6 +10,7 @@ use crate::view::{self, thousands};
 use anyhow::{Context, bail};
 use piton_core::ids::SessionId;
 use piton_core::turn;
+use piton_engine::bus::Published;
 use piton_engine::compaction::{CompactError, Compacted, How};
 use piton_engine::engine::{Engine, Resumed, Session};
 use piton_engine::journal;
@@ -114,7 +115,7 @@ async fn in_session(session: &Session, wish: &Wish, around: &Surroundings) -> an
             How::Ask { focus: wish.focus.clone() }
         }
     };
-    let mut done = match session.compact(how).await {
+    let mut done = match heard(session, how).await {
         // What there is may still be changed.
         Err(CompactError::Nothing) if wish.edit && current(session)?.is_some() => None,
         done => Some(done.with_context(no_room)?),
@@ -158,6 +159,24 @@ async fn change(
 /// The editor that the environment names.
 fn editor(around: &Surroundings) -> anyhow::Result<Editor> {
     Editor::named(around).context("nothing was asked or changed (--summary FILE takes a text without an editor)")
+}
+
+/// Makes room, and says what keeps the model's answer waiting.
+async fn heard(session: &Session, how: How) -> Result<Compacted, CompactError> {
+    // What is recorded need not be heard.
+    let mut heard = session.subscribe(u64::MAX);
+    let done = session.compact(how);
+    tokio::pin!(done);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut done => return done,
+            Ok(Some(Published::Live(live))) = heard.next() => {
+                view::trouble(&live).into_iter().for_each(|words| view::write_stderr(&format!("{words}\n")));
+            }
+            else => return done.await,
+        }
+    }
 }
 
 fn current(session: &Session) -> anyhow::Result<Option<String>> {

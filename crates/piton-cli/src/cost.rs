@@ -137,6 +137,11 @@ impl Bill {
                     let (step, attempt, model) = (*step, *attempt, model.clone());
                     bill.add(Call { seq: record.seq, step, attempt, model, replied: false, sum, cache: None });
                 }
+                Event::MessageCut { step, at_most: Some(most), .. } => {
+                    let sum = Sum::of(&Usage::default(), None, Some(*most));
+                    let (step, model) = (*step, model.clone());
+                    bill.add(Call { seq: record.seq, step, attempt: 1, model, replied: false, sum, cache: None });
+                }
                 Event::CompactionStarted { lost: Some(lost), .. } if in_turn => {
                     let sum = Sum::of(&Usage::default(), None, Some(*lost));
                     let (step, model) = (0, model.clone());

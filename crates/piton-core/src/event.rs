@@ -177,6 +177,9 @@ pub enum Event {
         step: u32,
         /// What had streamed: text and reasoning, no calls.
         parts: Vec<Part>,
+        /// What the call used at most: it may be billed, and nobody says for how much. Counts against the budget.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at_most: Option<Bound>,
     },
     /// A call passed the hooks and the permission rules.
     CallRequested {
@@ -276,10 +279,13 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lost: Option<Bound>,
     },
-    /// Old tool outputs are represented by stubs from here on. Nothing is deleted.
+    /// Tool outputs are represented by stubs from here on, or by their beginning and end. Nothing is deleted.
     ContextPruned {
         /// The calls whose outputs these are.
         calls: Vec<CallId>,
+        /// How many bytes of each stay; absent where a stub stands for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to_bytes: Option<u64>,
         /// Estimated tokens of the context before.
         tokens_before: u64,
         /// Estimated tokens of the context now.

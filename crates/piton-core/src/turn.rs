@@ -591,11 +591,12 @@ impl Phase {
             (AskingToGoOn(_), Event::ApprovalGiven { subject: Subject::GoOn(_), decision }) => work.go_on(decision),
             (RoomNeeded(trigger, then), Event::CompactionStarted { .. }) => Compacting(trigger, then),
             (Compacting(trigger, then), event) if event.is_about_room() => work.make_room(trigger, then, event),
-            (phase @ (Phase::Idle | Phase::Held), event @ Event::CompactionFinished { .. }) => {
+            (phase @ (Phase::Idle | Phase::Held | Due), event @ Event::CompactionFinished { .. }) => {
                 work.sum_up(phase, event)
             }
-            (phase @ Ending(_), Event::MessageCut { parts, .. }) => {
-                work.keep_cut(parts, record.seq);
+            (phase @ Ending(_), event @ (Event::MessageCut { .. } | Event::CompactionFailed { .. })) => {
+                work.turn.pay(event);
+                work.keep_cut(event, record.seq);
                 phase
             }
             (phase @ Ending(_), Event::SnapshotTaken { tree, .. }) => {

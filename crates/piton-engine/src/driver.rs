@@ -27,19 +27,21 @@ pub(crate) use self::hooked::{Hooked, Offered};
 
 use self::hooked::{Gates, Speech};
 use crate::bus::{Bus, Live, Published};
-use crate::compaction::{self, CompactError, Compacted, How, Task};
+use crate::compaction::{self, CompactError, Compacted, How, SharedBill, Task};
 use crate::context::Notes;
 use crate::control::Server;
 use crate::engine::{Attendance, EngineError, Settings, TurnReport, now_ms};
 use crate::hooks::{Gated, Hooks};
-use crate::jobs::{self, Done, JobKey, Jobs, Said, Start};
+use crate::jobs::{self, Cut, Done, JobKey, Jobs, Said, Start};
 use crate::journal::{Journal, JournalError, SessionDir};
 use crate::partial;
 use crate::prompt::{self, Permit, Prompts};
 use crate::rewind::{self, Plan, RewindError, Rewound, Scope};
 use crate::titles::Titling;
 use piton_core::call::{Outcome, Status, ToolSpec};
-use piton_core::event::{Canceller, Decision, Delivery, Direction, Event, Moment, Record, Rewind, Subject, Verdict};
+use piton_core::event::{
+    Canceller, Decision, Delivery, Direction, Event, Moment, Record, Rewind, Subject, Trigger, Verdict,
+};
 use piton_core::hook::HookPoint;
 use piton_core::ids::{CallId, MessageId};
 use piton_core::limits::Policy;
@@ -144,6 +146,8 @@ pub(crate) struct Driver {
     prompts: Prompts,
     /// A summary that is about to be asked for.
     compaction: Option<Box<Task>>,
+    /// What asking for one has used so far, and why it is made.
+    summary_bill: Option<(Trigger, SharedBill)>,
     notes: Notes,
     /// The most tokens that the reply of the next call may have.
     reply_cap: Option<u32>,
@@ -214,6 +218,7 @@ impl Driver {
             jobs: Jobs::new(),
             prompts,
             compaction: None,
+            summary_bill: None,
             notes,
             reply_cap: None,
             staged: staged.into_iter().map(Arc::new).collect(),
@@ -276,7 +281,11 @@ impl Driver {
             self.start_missing();
             self.open_door();
             self.answer_waiters();
-            self.run_errand().await?;
+            if self.errand.is_some() {
+                self.run_errand().await?;
+                // Somebody may have spoken meanwhile.
+                continue;
+            }
             if self.closing && !self.session.is_in_turn() && !self.is_being_watched() {
                 return Ok(());
             }
@@ -302,6 +311,7 @@ impl Driver {
             if let Some(reason) = self.gates.lost.take() {
                 self.record(Event::CancelRequested { by: Canceller::Hook(reason) });
             }
+            self.measure_window();
         }
         self.recover_compaction();
         let asked = self.session.wanted().into_iter().find_map(|job| match job {
@@ -478,9 +488,19 @@ impl Driver {
 
     fn drop_unwanted(&mut self) {
         let wanted: Vec<JobKey> = self.session.wanted().iter().map(JobKey::of).collect();
-        for said in self.jobs.keep_only(&wanted) {
-            let step = self.session.step();
-            self.record(Event::MessageCut { step, parts: said });
+        for cut in self.jobs.keep_only(&wanted) {
+            let event = match cut {
+                Cut::Reply(parts) => {
+                    // It may be billed, and nobody will say for how much.
+                    let at_most = self.prompts.cut();
+                    if parts.is_empty() && at_most.is_none() {
+                        continue;
+                    }
+                    Event::MessageCut { step: self.session.step(), parts, at_most }
+                }
+                Cut::Summary => self.summary_cut("it was stopped".to_owned()),
+            };
+            self.record(event);
         }
     }
 

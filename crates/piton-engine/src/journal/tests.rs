@@ -287,7 +287,7 @@ fn eventful_session() -> Vec<Event> {
         },
         Event::BudgetShort { step: 3, detail: "it is short".to_owned() },
         Event::CancelRequested { by: Canceller::User },
-        Event::MessageCut { step: 3, parts: vec![Part::text("So ")] },
+        Event::MessageCut { step: 3, parts: vec![Part::text("So ")], at_most: None },
         Event::TurnEnded { turn: 1, end: TurnEnd::Canceled, detail: None, spent: Spent::default() },
         Event::TitleGiven {
             title: "Tests mended".to_owned(),
