@@ -352,8 +352,18 @@ impl Session {
 
     /// Says something and waits for the end of the turn that answers it.
     pub async fn send(&self, parts: Vec<Part>, delivery: Delivery) -> Result<TurnReport, EngineError> {
+        self.say(new_message_id(), parts, delivery).await
+    }
+
+    /// The same under an id of the caller's: who repeats one is not heard twice, and waits for the same turn.
+    pub async fn say(
+        &self,
+        message: MessageId,
+        parts: Vec<Part>,
+        delivery: Delivery,
+    ) -> Result<TurnReport, EngineError> {
         let (report, waiting) = oneshot::channel();
-        self.command(Command::Speak { message: new_message_id(), parts, delivery, from: Speaker::Host, report })?;
+        self.command(Command::Speak { message, parts, delivery, from: Speaker::Host, report })?;
         waiting.await.map_err(|_| EngineError::Closed)?
     }
 

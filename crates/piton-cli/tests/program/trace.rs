@@ -179,3 +179,16 @@ fn a_log_has_what_happened_and_bodies_only_where_they_are_asked_for() {
     stage.run(&["x", "--debug", "requests"]).expect_code(2).expect_said(&["--log-file"]);
     stage.run(&["x", "--log-file", "/no/such/folder/log"]).expect_code(1).expect_said(&["cannot write the log"]);
 }
+
+#[test]
+fn a_run_that_is_steered_is_sent_to_the_collector_too() {
+    let stage = Stage::new(json!([{"text": "Done."}]));
+    let (url, requests) = collector(200);
+    stage.home.write("stdin", "{\"do\":\"prompt\",\"text\":\"go\"}\n");
+    let mut command = stage.run_command(&["--input-format", "stream-json"]);
+    command.stdin(std::fs::File::open(stage.home.path().join("stdin")).unwrap());
+    command.env("OTEL_EXPORTER_OTLP_ENDPOINT", &url);
+    Ran::of(command).expect_code(0);
+    let (_, body) = requests.recv_timeout(std::time::Duration::from_secs(5)).unwrap();
+    assert_eq!(spans(&body).len(), 2);
+}
