@@ -484,6 +484,7 @@ impl Session {
             usage,
             cost_micros: None,
             at_most: None,
+            prompt: None,
             abandoned,
             retry_at_ms,
         }
