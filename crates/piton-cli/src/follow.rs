@@ -279,9 +279,6 @@ impl Watch<'_> {
     }
 
     fn say(&mut self, line: &str) {
-        match self.shown {
-            Shown::Text(view) => view.note(line),
-            Shown::Json | Shown::StreamJson => view::write_stderr(&format!("{line}\n")),
-        }
+        self.shown.note(line);
     }
 }

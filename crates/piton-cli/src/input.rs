@@ -25,6 +25,8 @@ pub(crate) struct Input {
     lines: Option<Receiver<Option<Vec<u8>>>>,
     /// The newest line, from 1.
     line: usize,
+    /// The exit code so far, where something of it was obeyed already.
+    pub(crate) code: Option<u8>,
 }
 
 impl Input {
@@ -34,7 +36,7 @@ impl Input {
             Some(focus) => Request::Compact { focus },
             None => Request::Prompt { text: said, beside, delivery: When::Steer, message: None, wait: false },
         });
-        Self { first: first.into_iter().collect(), lines: Some(read_lines()), line: 0 }
+        Self { first: first.into_iter().collect(), lines: Some(read_lines()), line: 0, code: None }
     }
 
     /// Whether nothing more can come.

@@ -53,7 +53,8 @@ pub(crate) async fn relay(
     }
     let awaited = Awaited::after(&records, None);
     let follower = Follower::new(dir, awaited.next_seq());
-    let (said, owed, writer, has_begun, code) = (Vec::new(), 0, None, false, 0);
+    let (has_begun, code) = (input.code.is_some(), input.code.unwrap_or_default());
+    let (said, owed, writer) = (Vec::new(), 0, None);
     let relay = Relay { id, follower, awaited, shown, args, input, said, owed, writer, has_begun, code };
     relay.until_answered().await
 }
@@ -173,6 +174,7 @@ impl Relay<'_> {
         if self.input.is_over() && heard.is_empty() && self.has_begun {
             return Ok(Joined::Over(self.code));
         }
+        self.input.code = self.has_begun.then_some(self.code);
         if let Some(pid) = self.writer {
             view::write_stderr(&format!("process {pid} has left {}; going on here\n", self.id));
         }
@@ -187,9 +189,6 @@ impl Relay<'_> {
     }
 
     fn say(&mut self, line: &str) {
-        match self.shown {
-            Shown::Text(view) => view.note(line),
-            Shown::Json | Shown::StreamJson => view::write_stderr(&format!("{line}\n")),
-        }
+        self.shown.note(line);
     }
 }

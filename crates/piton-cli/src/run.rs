@@ -18,11 +18,12 @@ use crate::upkeep::Upkeep;
 use crate::view::{self, TextView};
 use anyhow::{Context, anyhow, bail};
 use piton_core::event::{Delivery, Event, Spent, TurnEnd};
-use piton_core::ids::SessionId;
+use piton_core::ids::{CallId, SessionId};
 use piton_core::message::Part;
 use piton_engine::bus::{Published, Subscription};
 use piton_engine::engine::{Attendance, Engine, EngineError, Resumed, Session, TurnReport};
 use piton_engine::journal::{self, JournalError, Summary};
+use piton_tools::runner;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -274,9 +275,7 @@ async fn watch(
     tokio::pin!(asking);
     let mut tick = tokio::time::interval(TICK);
     let mut questions = Questions::new(attended, session.workspace().to_owned());
-    if let (Shown::Text(view), Resumed::MidTurn) = (&mut *shown, session.resumed()) {
-        journal::read_session(session.dir())?.iter().for_each(|record| view.remember(&record.event));
-    }
+    shown.resume(session)?;
     let mut report = None;
     loop {
         if subscription.is_drained()
@@ -363,6 +362,41 @@ impl Shown {
         if let Self::Text(view) = self {
             view.tick();
         }
+    }
+
+    /// A line for people, beside the answer.
+    pub(crate) fn note(&mut self, line: &str) {
+        match self {
+            Self::Text(view) => view.note(line),
+            Self::Json | Self::StreamJson => view::write_stderr(&format!("{line}\n")),
+        }
+    }
+
+    /// Takes notice of what was before in a turn that was cut off, and says what is waited for: a command that was begun
+    /// goes on beside us, and is never run again.
+    pub(crate) fn resume(&mut self, session: &Session) -> anyhow::Result<()> {
+        if session.resumed() == Resumed::AtRest {
+            return Ok(());
+        }
+        let records = journal::read_session(session.dir())?;
+        if let Self::Text(view) = self {
+            records.iter().for_each(|record| view.remember(&record.event));
+        }
+        let mut begun: Vec<&CallId> = Vec::new();
+        for record in &records {
+            match &record.event {
+                Event::CallStarted { call } => begun.push(call),
+                Event::CallSettled { call, .. } => begun.retain(|begun| *begun != call),
+                _ => {}
+            }
+        }
+        for claim in begun.iter().filter_map(|call| runner::running(&session.dir().calls().join(call.as_str()))) {
+            self.note(&format!(
+                "a command from before is still running (process {}); waiting for its end. Ctrl-C stops it",
+                claim.pid
+            ));
+        }
+        Ok(())
     }
 
     fn clear(&mut self) {

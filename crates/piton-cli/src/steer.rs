@@ -49,9 +49,10 @@ struct Steering<'a> {
 /// code of the last turn.
 pub(crate) async fn steer(session: Session, input: Input, shown: Shown, args: &RunArgs) -> anyhow::Result<u8> {
     let (asking, rooms, open) = (FuturesUnordered::new(), VecDeque::new(), Vec::new());
-    let (stopped, has_begun) = (None, false);
-    let mut steering =
-        Steering { session, shown, args, asking, rooms, open, input, stopped, has_begun, told: 0, code: 0 };
+    let (has_begun, code) = (input.code.is_some(), input.code.unwrap_or_default());
+    let (stopped, told) = (None, 0);
+    let mut steering = Steering { session, shown, args, asking, rooms, open, input, stopped, has_begun, told, code };
+    steering.shown.resume(&steering.session)?;
     if steering.session.resumed() == Resumed::MidTurn && !steering.input.has_first() {
         let session = steering.session.clone();
         steering.ask(async move { Done::Turn(session.go_on().await) });

@@ -6,7 +6,7 @@ use crate::report;
 use crate::setup;
 use crate::surroundings::Surroundings;
 use crate::view::{self, plural, thousands};
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use percent_encoding::percent_decode_str;
@@ -16,6 +16,7 @@ use piton_core::hook::HookEnd;
 use piton_core::ids::{Seq, SessionId, TimeMs};
 use piton_core::limits::dollars;
 use piton_core::message::Usage;
+use piton_core::model::ModelErrorKind;
 use piton_core::trace::{
     self, AskResult, Asked, CallTrace, Cause, HookTrace, Input, Next, OutsideTrace, Refused, RoomTrace, StepTrace,
     SummaryAsked, TitleTrace, Trace,
@@ -116,8 +117,11 @@ impl Collector {
     }
 
     async fn send(&self, spans: String) -> anyhow::Result<()> {
-        post_json(&self.url, &self.headers, spans, &self.http).await?;
-        Ok(())
+        let sent = post_json(&self.url, &self.headers, spans, &self.http).await;
+        sent.map_err(|error| match error.kind {
+            ModelErrorKind::Stalled => anyhow!("the collector sent nothing for {} s", COLLECTOR_MS / 1000),
+            _ => error.into(),
+        })
     }
 }
 

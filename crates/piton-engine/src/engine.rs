@@ -11,8 +11,9 @@ use crate::history::History;
 use crate::hooks::{CheckRun, Hook, STRUCTURED};
 use crate::index::{Index, IndexError};
 use crate::journal::{Journal, JournalError, Opening, SessionDir};
-use crate::prompt::Prompts;
+use crate::prompt::{self, Prompts};
 use crate::rewind::{Plan, RewindError, Rewound, Scope};
+use piton_core::call::ToolSpec;
 use piton_core::event::{Canceller, Decision, Delivery, Direction, Event, Record, Rewind, Spent, Subject, TurnEnd};
 use piton_core::ids::{MessageId, Seq, SessionId, TimeMs};
 use piton_core::limits::Policy;
@@ -212,6 +213,11 @@ impl Settings {
             None => model,
         };
         Some(Self { policy, ..Self::new(model) })
+    }
+
+    /// The tools that the model is told of: what the rules forbid in any case is not offered.
+    pub fn offered(&self) -> Arc<[ToolSpec]> {
+        prompt::offered(self)
     }
 
     pub(crate) fn fallback_names(&self) -> Vec<String> {

@@ -243,3 +243,11 @@ fn a_mistake_in_the_configuration_is_answered_with_the_right_word() {
     let ran = stage.run(&["go"]).expect_code(1);
     assert!(ran.stderr.contains("did you mean `PreToolUse`?"), "{}", ran.stderr);
 }
+
+#[test]
+fn a_prompt_that_was_refused_asked_no_model() {
+    let config = "[[hooks.UserPromptSubmit]]\ncommand = \"cat >/dev/null; echo not today >&2; exit 2\"\n";
+    let stage = Stage::new(json!([])).with_config(config);
+    let ran = Ran::of(stage.piton(&["run", "--yes", "--model", "openai-chat/m", "go"])).expect_code(11);
+    assert!(ran.stderr.contains("no model was asked · ses_") && !ran.stderr.contains("0 steps"), "{}", ran.stderr);
+}
