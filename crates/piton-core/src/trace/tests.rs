@@ -1,3 +1,5 @@
+//! The trace as specifications: what happened in, a line for each record out.
+
 use super::*;
 use crate::call::{CallInput, ToolClass};
 use crate::event::{Asked as ForSummary, Delivery, Event, Record, Spent, TitledBy, Verdict};
@@ -9,7 +11,7 @@ use expect_test::{Expect, expect};
 use serde_json::json;
 
 /// The trace of a session in which this happened, one event every 10 ms: a line for each record.
-fn check(events: Vec<Event>, lines: Expect) {
+fn check(events: Vec<Event>, lines: &Expect) {
     let mut text = String::new();
     for trace in of(events) {
         let (from, to) = (trace.seq(), trace.turn());
@@ -122,7 +124,7 @@ fn a_step_says_why_the_next_one_follows() {
             reply(said("really"), FinishReason::Stop),
             ended(TurnEnd::Completed),
         ],
-        expect![[r#"
+        &expect![[r#"
             2 turn 1 step 1 asked 1 rooms 0 hooks 0: Step { kind: Ordinary, cause: Results }
             4 turn 1 step 2 asked 1 rooms 0 hooks 0: Step { kind: Continue, cause: Cut }
             6 turn 1 step 3 asked 1 rooms 0 hooks 0: Step { kind: Continue, cause: Unclear }
@@ -161,7 +163,7 @@ fn summaries_hooks_outside_of_steps_and_titles_have_records_of_their_own() {
             compacted(Trigger::Edited),
             hooks(HookPoint::SessionEnd, "four", None, None),
         ],
-        expect![[r#"
+        &expect![[r#"
             1 turn 0 outside one SessionStart, two Prompt: None
             4 turn 1 step 1 asked 1 rooms 1 hooks 0: Step { kind: Continue, cause: Cut }
             8 turn 1 step 2 asked 1 rooms 0 hooks 0: Compaction { trigger: Ordinary }
@@ -179,7 +181,7 @@ fn summaries_hooks_outside_of_steps_and_titles_have_records_of_their_own() {
 fn a_turn_without_a_step_says_why_it_was_over() {
     check(
         vec![turn(), ended(TurnEnd::MaxTurns)],
-        expect![[r#"
+        &expect![[r#"
             2 turn 1 outside : Some(Ended { end: MaxTurns, detail: None })
         "#]],
     );

@@ -99,15 +99,19 @@ impl Tracer {
                 let cause = self.cause();
                 self.close(Next::Step { kind: *kind, cause });
             }
-            // Forced, it is part of the step: the same step asks again.
-            Event::CompactionStarted { trigger, .. } if self.room().is_none_or(|room| room.is_over()) => {
-                if *trigger != Trigger::Forced || !matches!(self.open, Some(Trace::Step(_))) {
-                    self.close(Next::Compaction { trigger: *trigger });
-                }
+            Event::CompactionStarted { trigger, .. } if self.ends_for_room(*trigger) => {
+                self.close(Next::Compaction { trigger: *trigger });
             }
             Event::RewindFinished { .. } | Event::TurnStarted { .. } => self.close(Next::Open),
             _ => {}
         }
+    }
+
+    /// Whether making room ends what is open. Forced, it is part of the step, for the same step asks again; one that was
+    /// cut off begins again.
+    fn ends_for_room(&mut self, trigger: Trigger) -> bool {
+        let is_within = trigger == Trigger::Forced && matches!(self.open, Some(Trace::Step(_)));
+        !is_within && self.room().is_none_or(|room| room.is_over())
     }
 
     fn close(&mut self, followed: Next) {
@@ -213,7 +217,10 @@ impl Tracer {
             Some(Trace::Room(room)) if *point == HookPoint::Compacted || !room.is_last() => room.hooks.extend(told),
             _ if told.is_empty() => {}
             Some(Trace::Room(_) | Trace::Outside(_) | Trace::Title(_)) | None => {
-                self.outside(record).hooks.extend(told);
+                let took_ms = told.iter().map(|run| run.duration_ms).sum();
+                let outside = self.outside(record);
+                outside.began_ms = outside.began_ms.min(record.at_ms.saturating_sub(took_ms));
+                outside.hooks.extend(told);
             }
         }
     }
