@@ -61,7 +61,7 @@ pub(crate) async fn run(args: RunArgs, around: Surroundings) -> anyhow::Result<u
     let resumed = resumed_id(&args, &engine, &workspace, &around)?;
     let shown = Shown::new(&args, &around);
     let run = Run { args: &args, around: &around, engine: &engine, workspace, resumed, shown };
-    let code = run.to_its_end(task, &mut upkeep).await;
+    let code = run.speak(task, &mut upkeep).await;
     upkeep.done().await;
     code
 }
@@ -90,7 +90,7 @@ struct Open {
 }
 
 impl Run<'_> {
-    async fn to_its_end(mut self, task: Option<Task>, upkeep: &mut Upkeep<'_>) -> anyhow::Result<u8> {
+    async fn speak(mut self, task: Option<Task>, upkeep: &mut Upkeep<'_>) -> anyhow::Result<u8> {
         let args = self.args;
         let mut said = match args.input_format {
             InputFormat::StreamJson => Said::LineByLine(Input::open(task)),
