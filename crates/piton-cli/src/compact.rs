@@ -6,6 +6,7 @@ use crate::editor::Editor;
 use crate::sessions;
 use crate::setup;
 use crate::surroundings::Surroundings;
+use crate::upkeep::Upkeep;
 use crate::view::{self, thousands};
 use anyhow::{Context, bail};
 use piton_core::ids::SessionId;
@@ -38,7 +39,10 @@ pub(crate) async fn compact(args: CompactArgs, around: &Surroundings) -> anyhow:
     let text = args.summary.as_deref().map(read).transpose()?;
     let wish = Wish { focus: args.focus, summary: text, edit: args.edit };
     let run = RunArgs { model: args.model, set: args.set.set, ..RunArgs::plain() };
-    make_room(&engine, &id, &wish, &run, around).await
+    let mut upkeep = Upkeep::new(&engine, around)?;
+    let code = make_room(&engine, &id, &wish, &run, around, &mut upkeep).await;
+    upkeep.done().await;
+    code
 }
 
 /// The words after `/compact`, if that is what a task is.
@@ -56,12 +60,13 @@ pub(crate) async fn obey(
     focus: Option<String>,
     args: &RunArgs,
     around: &Surroundings,
+    upkeep: &mut Upkeep<'_>,
 ) -> anyhow::Result<u8> {
     let Some(id) = id else {
         bail!("/compact makes room in a session that there is already: name it with --continue or --resume ID");
     };
     let wish = Wish { focus, summary: None, edit: false };
-    make_room(engine, id, &wish, args, around).await
+    make_room(engine, id, &wish, args, around, upkeep).await
 }
 
 fn summary(engine: &Engine, id: &SessionId) -> anyhow::Result<Option<String>> {
@@ -84,6 +89,7 @@ async fn make_room(
     wish: &Wish,
     args: &RunArgs,
     around: &Surroundings,
+    upkeep: &mut Upkeep<'_>,
 ) -> anyhow::Result<u8> {
     let had = journal::summary(&engine.session_dir(id))?;
     let workspace = PathBuf::from(&had.workspace);
@@ -92,7 +98,9 @@ async fn make_room(
         true => setup::settings(args, had.model.as_deref(), around, &workspace).await?,
         false => setup::upkeep_settings(had.model.as_deref().unwrap_or_default(), around, &workspace),
     };
+    let snapshots = settings.snapshots.clone();
     let session = engine.resume(id, settings)?;
+    upkeep.opened(&session, snapshots);
     let done = in_session(&session, wish, around).await;
     session.close().await;
     done
@@ -186,6 +194,11 @@ fn current(session: &Session) -> anyhow::Result<Option<String>> {
 
 fn tell(done: &Compacted) {
     view::write_stdout(&format!("{}\n", view::clean(done.summary.trim())));
+    tell_room(done);
+}
+
+/// What was gained, in words.
+pub(crate) fn tell_room(done: &Compacted) {
     view::write_stderr(&format!(
         "events 1 to {} are known to the model by this summary from here on: about {} tokens instead of {}\n",
         done.upto_seq,

@@ -204,7 +204,7 @@ fn has_ending(name: &OsStr, endings: &[&str]) -> bool {
     endings.iter().any(|ending| name.as_encoded_bytes().ends_with(ending.as_bytes()))
 }
 
-fn policy(args: &RunArgs, config: &Config) -> anyhow::Result<Policy> {
+pub(crate) fn policy(args: &RunArgs, config: &Config) -> anyhow::Result<Policy> {
     let mut policy = preset(args.preset.as_deref().or(config.preset.as_deref()))?;
     config.apply(&mut policy);
     if args.yes {

@@ -146,6 +146,10 @@ impl TextView {
             0 => String::new(),
             read => format!(" ({} cached)", thousands(read)),
         };
+        if report.turn == 0 {
+            // A turn that did not begin: nobody was asked.
+            return write_stderr(&format!("{DIM}no model was asked · {session}{DIM:#}\n"));
+        }
         let undo = if report.changed_files { " · take it back: piton undo" } else { "" };
         let line = format!(
             "{DIM}{} · {} · {} tokens in{cached}, {} out{cost} · {:.1} s · {session}{undo}{DIM:#}\n",

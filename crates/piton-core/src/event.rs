@@ -147,6 +147,9 @@ pub enum Event {
         /// What it used at most, where it may be billed and nobody said what it used. Counts against the budget.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_most: Option<Bound>,
+        /// What the request was made of, for the trace. Absent in sessions of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        prompt: Option<Box<Prompt>>,
         /// What had streamed before it failed. Shown as abandoned; the model never sees it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         abandoned: Vec<Part>,
@@ -235,7 +238,7 @@ pub enum Event {
     HooksRan {
         /// The step under way, or the last one.
         step: u32,
-        /// Where in the loop.
+        /// Where in the loop; of hooks that only watch, which are told of together, each run has its own.
         point: HookPoint,
         /// Which call it was about, if one.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -499,6 +499,7 @@ impl Session {
             usage,
             cost_micros: None,
             at_most: None,
+            prompt: None,
             abandoned,
             retry_at_ms,
         }

@@ -22,10 +22,12 @@ mod given;
 mod hooked;
 mod rewinding;
 mod room;
+mod spans;
 
 pub(crate) use self::hooked::{Hooked, Offered};
 
 use self::hooked::{Gates, Speech};
+use self::spans::Spans;
 use crate::bus::{Bus, Live, Published};
 use crate::compaction::{self, CompactError, Compacted, How, SharedBill, Task};
 use crate::context::Notes;
@@ -169,6 +171,8 @@ pub(crate) struct Driver {
     is_paused: bool,
     /// How long the last snapshot took: a short one is taken without a way to another thread and back.
     snapshot_took: Duration,
+    /// What the log is told in.
+    spans: Spans,
 }
 
 /// Somebody who waits for a turn's end.
@@ -230,11 +234,14 @@ impl Driver {
             closing: false,
             errand: None,
             snapshot_took: Duration::MAX,
+            spans: Spans::begin(),
         }
     }
 
     /// Drives until the session is closed or its journal cannot be written any more.
     pub(crate) async fn run(mut self) {
+        self.spans = Spans::begin();
+        self.staged.iter().for_each(|record| log(record));
         if let Err(error) = self.drive().await {
             self.break_off(&error);
         }
@@ -278,7 +285,8 @@ impl Driver {
             self.record_due();
             self.commit().await?;
             self.show_sights();
-            self.start_missing();
+            let span = self.spans.now().clone();
+            span.in_scope(|| self.start_missing());
             self.open_door();
             self.answer_waiters();
             if self.errand.is_some() {
@@ -307,6 +315,7 @@ impl Driver {
         }
         if self.session.is_in_turn() {
             let (model, fallbacks) = (self.settings.model.name().to_owned(), self.settings.fallback_names());
+            self.spans.begin_turn(self.session.turn());
             self.record(Event::TurnResumed { model, fallbacks, policy: Box::new(self.policy()) });
             if let Some(reason) = self.gates.lost.take() {
                 self.record(Event::CancelRequested { by: Canceller::Hook(reason) });
@@ -471,7 +480,9 @@ impl Driver {
         if let Event::CallStarted { call } = &record.event {
             self.started_here.insert(call.clone());
         }
-        tracing::debug!(target: "piton::journal", seq = record.seq, "{}", record.event.kind());
+        self.spans.open(&record.event);
+        self.spans.now().in_scope(|| log(&record));
+        self.spans.close(&record.event);
         self.session.apply(&record);
         self.prompts.hear(&record);
         if !self.hooks.is_empty() {
@@ -850,4 +861,9 @@ fn told<T, E>(
     // Nobody may be listening any more.
     drop(reply.send(done.unwrap_or_else(|error| Err(broken(error)))));
     failed.map_or(Ok(()), Err)
+}
+
+/// Of what is on record the log has the kind only.
+fn log(record: &Record) {
+    tracing::debug!(target: "piton::journal", seq = record.seq, "{}", record.event.kind());
 }

@@ -11,8 +11,9 @@ use crate::history::History;
 use crate::hooks::{CheckRun, Hook, STRUCTURED};
 use crate::index::{Index, IndexError};
 use crate::journal::{Journal, JournalError, Opening, SessionDir};
-use crate::prompt::Prompts;
+use crate::prompt::{self, Prompts};
 use crate::rewind::{Plan, RewindError, Rewound, Scope};
+use piton_core::call::ToolSpec;
 use piton_core::event::{Canceller, Decision, Delivery, Direction, Event, Record, Rewind, Spent, Subject, TurnEnd};
 use piton_core::ids::{MessageId, Seq, SessionId, TimeMs};
 use piton_core::limits::Policy;
@@ -219,6 +220,11 @@ impl Settings {
         Some(Self { policy, ..Self::new(model) })
     }
 
+    /// The tools that the model is told of: what the rules forbid in any case is not offered.
+    pub fn offered(&self) -> Arc<[ToolSpec]> {
+        prompt::offered(self)
+    }
+
     pub(crate) fn fallback_names(&self) -> Vec<String> {
         self.fallbacks.iter().map(|model| model.name().to_owned()).collect()
     }
@@ -358,8 +364,18 @@ impl Session {
 
     /// Says something and waits for the end of the turn that answers it.
     pub async fn send(&self, parts: Vec<Part>, delivery: Delivery) -> Result<TurnReport, EngineError> {
+        self.say(new_message_id(), parts, delivery).await
+    }
+
+    /// The same under an id of the caller's: who repeats one is not heard twice, and waits for the same turn.
+    pub async fn say(
+        &self,
+        message: MessageId,
+        parts: Vec<Part>,
+        delivery: Delivery,
+    ) -> Result<TurnReport, EngineError> {
         let (report, waiting) = oneshot::channel();
-        self.command(Command::Speak { message: new_message_id(), parts, delivery, from: Speaker::Host, report })?;
+        self.command(Command::Speak { message, parts, delivery, from: Speaker::Host, report })?;
         waiting.await.map_err(|_| EngineError::Closed)?
     }
 

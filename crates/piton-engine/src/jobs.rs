@@ -229,7 +229,8 @@ impl Jobs {
 
     /// Asks hooks.
     pub(crate) fn hook(&mut self, key: JobKey, work: impl Future<Output = Hooked> + Send + 'static) {
-        let handle = self.tasks.spawn(async move { Done::Hooked(Box::new(work.await)) });
+        let work = async move { Done::Hooked(Box::new(work.await)) };
+        let handle = self.tasks.spawn(work.in_current_span());
         self.running.push(Running { key, handle, said: None, cancel: None });
     }
 
@@ -259,10 +260,12 @@ impl Jobs {
 
     /// Asks for a summary.
     pub(crate) fn summarise(&mut self, asking: impl Future<Output = Option<Summarised>> + Send + 'static) {
-        let handle = self.tasks.spawn(async move {
+        let work = async move {
             let nobody = || "nobody was there to be asked".to_owned();
             Done::Summarised(asking.await.map(Box::new).ok_or_else(nobody))
-        });
+        };
+        let handle =
+            self.tasks.spawn(work.instrument(tracing::info_span!(target: "piton", "model_call", summary = true)));
         self.running.push(Running { key: JobKey::Compact, handle, said: None, cancel: None });
     }
 

@@ -95,11 +95,12 @@ impl Prompts {
                 *at_most = (!reply.is_counted()).then_some(call.at_most);
                 *prompt = Some(Box::new(self.record(&call.segments, &reply.usage, model)));
             }
-            Event::ModelFailed { error, usage, cost_micros, at_most, abandoned, .. } => {
+            Event::ModelFailed { error, usage, cost_micros, at_most, prompt, abandoned, .. } => {
                 let is_counted = usage.is_told(!abandoned.is_empty());
                 let may_be_billed = error.kind.may_be_billed() || !abandoned.is_empty();
                 *cost_micros = if is_counted { cost(model, usage, true) } else { None };
                 *at_most = (may_be_billed && !is_counted).then_some(call.at_most);
+                *prompt = Some(Box::new(self.ledger.compare(&call.segments)));
             }
             _ => {}
         }

@@ -228,3 +228,16 @@ fn completions_survive_a_reader_that_is_gone_and_a_disk_that_is_full() {
     shell("{ PITON completions zsh; echo $? >&2; } | true").expect_said(&["0\n"]);
     shell("PITON completions zsh > /dev/full").expect_code(1).expect_said(&["could not be written"]);
 }
+
+#[test]
+fn what_is_piped_in_must_be_text_that_the_model_can_read() {
+    let stage = Stage::new(json!([]));
+    for (input, words) in [(vec![0u8, 159, 146, 150, 0, 255], "is no text"), (vec![b'a'; 11 << 20], "more than 10 MB")]
+    {
+        stage.home.write("stdin", input);
+        let mut command = stage.run_command(&["what is this?"]);
+        command.stdin(std::fs::File::open(stage.home.path().join("stdin")).unwrap());
+        Ran::of(command).expect_code(1).expect_said(&[words, "Nothing was sent"]);
+    }
+    assert!(stage.provider.requests().is_empty());
+}

@@ -1734,6 +1734,7 @@ fn one_of_each_event() -> Vec<Event> {
             usage: Usage::default(),
             cost_micros: None,
             at_most: None,
+            prompt: None,
             abandoned: vec![],
             retry_at_ms: Some(1),
         },

@@ -193,6 +193,7 @@ fn eventful_session() -> Vec<Event> {
         usage,
         cost_micros: None,
         at_most: Some(Bound { tokens: 900, cost_micros: Some(40) }),
+        prompt: None,
         abandoned: vec![Part::text("I will"), call("c1_0", "read", json!({ "path": "a" }))],
         retry_at_ms,
     };
