@@ -254,7 +254,7 @@ impl Tracer {
         let room = self.room_under_way(record, trigger);
         match &record.event {
             Event::CompactionStarted { lost: Some(_), .. } => room.lost_tries += 1,
-            Event::ContextPruned { calls, tokens_before, tokens_after, suffices } => {
+            Event::ContextPruned { calls, tokens_before, tokens_after, suffices, .. } => {
                 room.pruned_calls += calls.len();
                 room.tokens = suffices.then_some((*tokens_before, *tokens_after));
             }
@@ -356,7 +356,7 @@ impl Tracer {
             }
             Event::CallRequested { call, verdict, .. } => {
                 let refused = match verdict {
-                    Verdict::Allow | Verdict::Ask => None,
+                    Verdict::Allow | Verdict::Ask | Verdict::AskFirst(_) => None,
                     Verdict::Deny(_) => Some(Refused::Rule),
                     Verdict::Refuse(_) => Some(step.refused_by(call).map_or(Refused::Piton, Refused::Hook)),
                 };

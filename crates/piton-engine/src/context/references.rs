@@ -432,7 +432,7 @@ fn load(
     }
     let text = file.text();
     // What stands around it has its place, too.
-    let around = Family::OpenAi.estimate(&reference::unread(shown, 0).element());
+    let around = Family::OpenAi.estimate(&reference::unread(shown, 0, sizes).element());
     let block = reference::content(shown, &text, lines, room.saturating_sub(around), sizes);
     let hidden = block.content.chars().filter(|char| piton_core::hidden::is_hidden(*char)).count();
     let notice = match hidden {
