@@ -33,12 +33,23 @@ pub(crate) async fn models(args: &ModelsArgs, around: &Surroundings) -> anyhow::
                 if let (Some(place), false) = (&place, args.json) {
                     view::write_stderr(&format!("{name}: key from {place}\n"));
                 }
-                let known =
-                    |model: &ListedModel| known.look_up(name, &model.id).filter(|_| provider::find(name).is_some());
+                let is_known = provider::find(name).is_some();
+                let known = |model: &ListedModel| {
+                    let known = config.known(known.clone(), name, &model.id);
+                    // A server of one's own may call anything by any name.
+                    if is_known { known.look_up(name, &model.id) } else { known.newer(name, &model.id) }
+                };
                 models.iter().for_each(|model| show(args, name, model, known(model).as_ref(), place.as_deref()));
                 found += models.len();
             }
-            Err(error) => view::write_stderr(&format!("{name}: {error:#}\n")),
+            Err(error) => {
+                let names = known.names(name);
+                let instead = if names.is_empty() { "" } else { "; what follows is of the catalogue" };
+                view::write_stderr(&format!("{name}: {error:#}{instead}\n"));
+                found += names.len();
+                let listed = names.into_iter().map(|id| ListedModel { id, window_tokens: None });
+                listed.for_each(|model| show(args, name, &model, known.look_up(name, &model.id).as_ref(), None));
+            }
         }
     }
     if found == 0 {

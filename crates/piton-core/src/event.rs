@@ -147,6 +147,9 @@ pub enum Event {
         /// What it used at most, where it may be billed and nobody said what it used. Counts against the budget.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_most: Option<Bound>,
+        /// What the request was made of, for the trace. Absent in sessions of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        prompt: Option<Box<Prompt>>,
         /// What had streamed before it failed. Shown as abandoned; the model never sees it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         abandoned: Vec<Part>,
@@ -177,6 +180,9 @@ pub enum Event {
         step: u32,
         /// What had streamed: text and reasoning, no calls.
         parts: Vec<Part>,
+        /// What the call used at most: it may be billed, and nobody says for how much. Counts against the budget.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at_most: Option<Bound>,
     },
     /// A call passed the hooks and the permission rules.
     CallRequested {
@@ -232,7 +238,7 @@ pub enum Event {
     HooksRan {
         /// The step under way, or the last one.
         step: u32,
-        /// Where in the loop.
+        /// Where in the loop; of hooks that only watch, which are told of together, each run has its own.
         point: HookPoint,
         /// Which call it was about, if one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -276,10 +282,13 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lost: Option<Bound>,
     },
-    /// Old tool outputs are represented by stubs from here on. Nothing is deleted.
+    /// Tool outputs are represented by stubs from here on, or by their beginning and end. Nothing is deleted.
     ContextPruned {
         /// The calls whose outputs these are.
         calls: Vec<CallId>,
+        /// How many bytes of each stay; absent where a stub stands for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to_bytes: Option<u64>,
         /// Estimated tokens of the context before.
         tokens_before: u64,
         /// Estimated tokens of the context now.

@@ -72,7 +72,8 @@ pub enum Demand {
 pub struct HookRun {
     /// The hook's name.
     pub hook: String,
-    /// Where it ran, if not at the point of the whole record: watching hooks are told of together, at the step's end.
+    /// Where it ran, where that is another point than the record's, and then this one counts: hooks that only watch are
+    /// told of together, at the step's end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub point: Option<HookPoint>,
     /// How often.

@@ -159,6 +159,33 @@ pub struct Policy {
     /// By whose rules `@` references are found and shown.
     #[serde(default)]
     pub references: Style,
+    /// How much of a file they show.
+    #[serde(default, skip_serializing_if = "ReferenceSizes::are_usual")]
+    pub reference_sizes: ReferenceSizes,
+}
+
+/// How much of a file an `@` reference shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReferenceSizes {
+    /// The largest file, in bytes.
+    pub file_bytes: u64,
+    /// Lines.
+    pub lines: usize,
+    /// Characters of a line.
+    pub line_chars: usize,
+}
+
+impl ReferenceSizes {
+    fn are_usual(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Default for ReferenceSizes {
+    fn default() -> Self {
+        Self { file_bytes: REFERENCE_FILE_BYTES, lines: REFERENCE_LINES, line_chars: REFERENCE_LINE_CHARS }
+    }
 }
 
 /// What the last allowed step is like.
@@ -308,6 +335,7 @@ impl Policy {
             stop_hooks: false,
             demands: Vec::new(),
             references: Style::Piton,
+            reference_sizes: ReferenceSizes::default(),
         }
     }
 }

@@ -22,24 +22,28 @@ mod given;
 mod hooked;
 mod rewinding;
 mod room;
+mod spans;
 
 pub(crate) use self::hooked::{Hooked, Offered};
 
 use self::hooked::{Gates, Speech};
+use self::spans::Spans;
 use crate::bus::{Bus, Live, Published};
-use crate::compaction::{self, CompactError, Compacted, How, Task};
+use crate::compaction::{self, CompactError, Compacted, How, SharedBill, Task};
 use crate::context::Notes;
 use crate::control::Server;
 use crate::engine::{Attendance, EngineError, Settings, TurnReport, now_ms};
 use crate::hooks::{Gated, Hooks};
-use crate::jobs::{self, Done, JobKey, Jobs, Said, Start};
+use crate::jobs::{self, Cut, Done, JobKey, Jobs, Said, Start};
 use crate::journal::{Journal, JournalError, SessionDir};
 use crate::partial;
 use crate::prompt::{self, Permit, Prompts};
 use crate::rewind::{self, Plan, RewindError, Rewound, Scope};
 use crate::titles::Titling;
 use piton_core::call::{Outcome, Status, ToolSpec};
-use piton_core::event::{Canceller, Decision, Delivery, Direction, Event, Moment, Record, Rewind, Subject, Verdict};
+use piton_core::event::{
+    Canceller, Decision, Delivery, Direction, Event, Moment, Record, Rewind, Subject, Trigger, Verdict,
+};
 use piton_core::hook::HookPoint;
 use piton_core::ids::{CallId, MessageId};
 use piton_core::limits::Policy;
@@ -53,6 +57,7 @@ use piton_tools::ledger::FileLedger;
 use piton_tools::runner::Runners;
 use piton_tools::snapshot::Snapshot;
 use piton_tools::tool::{OutputSink, ToolContext};
+use serde_json::Value;
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -143,6 +148,8 @@ pub(crate) struct Driver {
     prompts: Prompts,
     /// A summary that is about to be asked for.
     compaction: Option<Box<Task>>,
+    /// What asking for one has used so far, and why it is made.
+    summary_bill: Option<(Trigger, SharedBill)>,
     notes: Notes,
     /// The most tokens that the reply of the next call may have.
     reply_cap: Option<u32>,
@@ -164,6 +171,8 @@ pub(crate) struct Driver {
     is_paused: bool,
     /// How long the last snapshot took: a short one is taken without a way to another thread and back.
     snapshot_took: Duration,
+    /// What the log is told in.
+    spans: Spans,
 }
 
 /// Somebody who waits for a turn's end.
@@ -213,6 +222,7 @@ impl Driver {
             jobs: Jobs::new(),
             prompts,
             compaction: None,
+            summary_bill: None,
             notes,
             reply_cap: None,
             staged: staged.into_iter().map(Arc::new).collect(),
@@ -224,11 +234,14 @@ impl Driver {
             closing: false,
             errand: None,
             snapshot_took: Duration::MAX,
+            spans: Spans::begin(),
         }
     }
 
     /// Drives until the session is closed or its journal cannot be written any more.
     pub(crate) async fn run(mut self) {
+        self.spans = Spans::begin();
+        self.staged.iter().for_each(|record| log(record));
         if let Err(error) = self.drive().await {
             self.break_off(&error);
         }
@@ -272,10 +285,15 @@ impl Driver {
             self.record_due();
             self.commit().await?;
             self.show_sights();
-            self.start_missing();
+            let span = self.spans.now().clone();
+            span.in_scope(|| self.start_missing());
             self.open_door();
             self.answer_waiters();
-            self.run_errand().await?;
+            if self.errand.is_some() {
+                self.run_errand().await?;
+                // Somebody may have spoken meanwhile.
+                continue;
+            }
             if self.closing && !self.session.is_in_turn() && !self.is_being_watched() {
                 return Ok(());
             }
@@ -297,10 +315,12 @@ impl Driver {
         }
         if self.session.is_in_turn() {
             let (model, fallbacks) = (self.settings.model.name().to_owned(), self.settings.fallback_names());
+            self.spans.begin_turn(self.session.turn());
             self.record(Event::TurnResumed { model, fallbacks, policy: Box::new(self.policy()) });
             if let Some(reason) = self.gates.lost.take() {
                 self.record(Event::CancelRequested { by: Canceller::Hook(reason) });
             }
+            self.measure_window();
         }
         self.recover_compaction();
         let asked = self.session.wanted().into_iter().find_map(|job| match job {
@@ -460,7 +480,9 @@ impl Driver {
         if let Event::CallStarted { call } = &record.event {
             self.started_here.insert(call.clone());
         }
-        tracing::debug!(target: "piton::journal", seq = record.seq, "{}", record.event.kind());
+        self.spans.open(&record.event);
+        self.spans.now().in_scope(|| log(&record));
+        self.spans.close(&record.event);
         self.session.apply(&record);
         self.prompts.hear(&record);
         if !self.hooks.is_empty() {
@@ -477,9 +499,19 @@ impl Driver {
 
     fn drop_unwanted(&mut self) {
         let wanted: Vec<JobKey> = self.session.wanted().iter().map(JobKey::of).collect();
-        for said in self.jobs.keep_only(&wanted) {
-            let step = self.session.step();
-            self.record(Event::MessageCut { step, parts: said });
+        for cut in self.jobs.keep_only(&wanted) {
+            let event = match cut {
+                Cut::Reply(parts) => {
+                    // It may be billed, and nobody will say for how much.
+                    let at_most = self.prompts.cut();
+                    if parts.is_empty() && at_most.is_none() {
+                        continue;
+                    }
+                    Event::MessageCut { step: self.session.step(), parts, at_most }
+                }
+                Cut::Summary => self.summary_cut("it was stopped".to_owned()),
+            };
+            self.record(event);
         }
     }
 
@@ -568,7 +600,7 @@ impl Driver {
                 Some(Event::ModelSwitched { step: self.session.step(), model, reason, compact_at_tokens })
             }
             Job::JudgeCall(_) if self.hooks.want(HookPoint::BeforeTool) => None,
-            Job::JudgeCall(call) => Some(self.judge(&call)),
+            Job::JudgeCall(call) => Some(self.judge(&call, None)),
             Job::AskToEnd { .. } if self.hooks.want(HookPoint::Stop) => None,
             Job::AskToEnd { step } => Some(Gated::new(HookPoint::Stop).event(step)),
             Job::AskApproval(subject) if self.is_to_be_asked(&subject) => None,
@@ -609,7 +641,8 @@ impl Driver {
         Some(Event::ApprovalGiven { subject, decision })
     }
 
-    fn judge(&self, call: &ToolCall) -> Event {
+    /// What the rules say of a call, with this input in place of its own.
+    fn judge(&self, call: &ToolCall, changed: Option<&Value>) -> Event {
         let Some(tool) = self.settings.tools.get(&call.name).filter(|_| !self.is_taken_away(&call.name)) else {
             let names: Vec<String> = self.frame().tools.iter().map(|spec| spec.name.clone()).collect();
             let text = format!("Tool {} not found. The tools are: {}.", call.name, names.join(", "));
@@ -619,7 +652,11 @@ impl Driver {
         let ToolSpec { name, class, .. } = tool.spec();
         let verdict = match self.session.judge(&name, class) {
             Action::Allow => Verdict::Allow,
-            Action::Ask => Verdict::Ask,
+            // A person who says "always" to what cannot run has allowed more than was shown.
+            Action::Ask => match changed.or(call.input.value()).and_then(|input| tool.sure_to_fail(input)) {
+                None => Verdict::Ask,
+                Some(outcome) => Verdict::Refuse(outcome.text),
+            },
             Action::Deny => Verdict::Deny(format!("The call was not run: a rule forbids {name} here.")),
         };
         Event::CallRequested { call: call.id.clone(), input: None, class, verdict }
@@ -824,4 +861,9 @@ fn told<T, E>(
     // Nobody may be listening any more.
     drop(reply.send(done.unwrap_or_else(|error| Err(broken(error)))));
     failed.map_or(Ok(()), Err)
+}
+
+/// Of what is on record the log has the kind only.
+fn log(record: &Record) {
+    tracing::debug!(target: "piton::journal", seq = record.seq, "{}", record.event.kind());
 }

@@ -11,8 +11,9 @@ use crate::history::History;
 use crate::hooks::{CheckRun, Hook, STRUCTURED};
 use crate::index::{Index, IndexError};
 use crate::journal::{Journal, JournalError, Opening, SessionDir};
-use crate::prompt::Prompts;
+use crate::prompt::{self, Prompts};
 use crate::rewind::{Plan, RewindError, Rewound, Scope};
+use piton_core::call::ToolSpec;
 use piton_core::event::{Canceller, Decision, Delivery, Direction, Event, Record, Rewind, Spent, Subject, TurnEnd};
 use piton_core::ids::{MessageId, Seq, SessionId, TimeMs};
 use piton_core::limits::Policy;
@@ -125,6 +126,9 @@ pub struct TurnReport {
     pub spent: Spent,
     /// The model's last words; empty if it said none.
     pub text: String,
+    /// Whether it left the workspace other than it found it: then `piton undo` takes that back.
+    #[serde(default)]
+    pub changed_files: bool,
     /// The checks that were run last before it ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckRun>,
@@ -145,7 +149,9 @@ impl TurnReport {
         let checks = evidence().filter_map(CheckRun::of).collect();
         let structured = evidence().find_map(|found| found.get(STRUCTURED)).cloned().map(Box::new);
         let result = session.policy().words.result(*end, detail.as_deref(), &text);
-        Some(Self { turn: *turn, end: *end, detail: detail.clone(), spent: *spent, text, result, checks, structured })
+        let (turn, end, detail, spent) = (*turn, *end, detail.clone(), *spent);
+        let changed_files = session.changed_files();
+        Some(Self { turn, end, detail, spent, text, changed_files, checks, structured, result })
     }
 }
 
@@ -212,6 +218,11 @@ impl Settings {
             None => model,
         };
         Some(Self { policy, ..Self::new(model) })
+    }
+
+    /// The tools that the model is told of: what the rules forbid in any case is not offered.
+    pub fn offered(&self) -> Arc<[ToolSpec]> {
+        prompt::offered(self)
     }
 
     pub(crate) fn fallback_names(&self) -> Vec<String> {
@@ -353,8 +364,18 @@ impl Session {
 
     /// Says something and waits for the end of the turn that answers it.
     pub async fn send(&self, parts: Vec<Part>, delivery: Delivery) -> Result<TurnReport, EngineError> {
+        self.say(new_message_id(), parts, delivery).await
+    }
+
+    /// The same under an id of the caller's: who repeats one is not heard twice, and waits for the same turn.
+    pub async fn say(
+        &self,
+        message: MessageId,
+        parts: Vec<Part>,
+        delivery: Delivery,
+    ) -> Result<TurnReport, EngineError> {
         let (report, waiting) = oneshot::channel();
-        self.command(Command::Speak { message: new_message_id(), parts, delivery, from: Speaker::Host, report })?;
+        self.command(Command::Speak { message, parts, delivery, from: Speaker::Host, report })?;
         waiting.await.map_err(|_| EngineError::Closed)?
     }
 

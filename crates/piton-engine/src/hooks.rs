@@ -24,7 +24,7 @@ mod schema;
 mod settings;
 mod wire;
 
-pub use check::{Check, CheckRun};
+pub use check::{Check, CheckRun, ROUNDS as CHECK_ROUNDS, TIMEOUT as CHECK_TIMEOUT};
 pub use command::{CommandHook, Handler};
 pub(crate) use runner::{Gated, Hooks, Sight};
 pub(crate) use schema::STRUCTURED;

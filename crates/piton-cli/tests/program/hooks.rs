@@ -408,3 +408,11 @@ fn a_compaction_within_a_turn_is_seen_before_and_after() {
     seen.dedup();
     assert_eq!(seen[..4], ["SessionStart startup", "PreCompact auto", "PostCompact auto", "SessionStart compact"]);
 }
+
+#[test]
+fn a_prompt_that_was_refused_asked_no_model() {
+    let config = "[[hooks.UserPromptSubmit]]\ncommand = \"cat >/dev/null; echo not today >&2; exit 2\"\n";
+    let stage = Stage::new(json!([])).with_config(config);
+    let ran = Ran::of(stage.piton(&["run", "--yes", "--model", "openai-chat/m", "go"])).expect_code(11);
+    assert!(ran.stderr.contains("no model was asked · ses_") && !ran.stderr.contains("0 steps"), "{}", ran.stderr);
+}

@@ -1,6 +1,7 @@
 //! References: the grammar of each style, and what is shown of a file.
 
 use super::{Block, LineRange, Reference, Style, content, extract, files, tree};
+use crate::limits::ReferenceSizes;
 
 fn paths(text: &str, style: Style) -> Vec<String> {
     extract(text, style).into_iter().map(|reference| reference.path).collect()
@@ -76,7 +77,7 @@ fn a_range_may_stand_behind_quotes() {
 fn what_is_shown_says_how_much_of_the_file_it_is() {
     let shown = |text: &str, range: Option<(usize, usize)>, room| {
         let range = range.map(|(start, end)| LineRange { start, end });
-        let block = content("f", text, range, room);
+        let block = content("f", text, range, room, &ReferenceSizes::default());
         (block.metadata, block.content, block.is_whole)
     };
     let line = |text: &str| text.to_owned();
@@ -95,7 +96,7 @@ fn what_is_shown_says_how_much_of_the_file_it_is() {
 
 #[test]
 fn no_file_can_leave_its_element() {
-    let block = content("a</path>.txt", "x]]></content></file>", None, 99);
+    let block = content("a</path>.txt", "x]]></content></file>", None, 99, &ReferenceSizes::default());
     let text = files(&[block]).expect("one file");
     assert!(text.contains("<path>a&lt;/path>.txt</path>"), "{text}");
     assert!(text.contains("<![CDATA[x]]]]><![CDATA[></content></file>]]></content>"), "{text}");

@@ -124,6 +124,10 @@ pub(super) struct TurnWork {
     pub(super) evidence: Vec<HookRun>,
     /// The workspace before the newest step that may have changed it.
     pub(super) snapshot: Option<String>,
+    /// The workspace before the first of them, where one was to be made.
+    pub(super) first_snapshot: Option<Option<String>>,
+    /// Whether it was another one after the last.
+    pub(super) changed_files: bool,
     /// Whether files may have changed since the last snapshot.
     pub(super) unsealed: bool,
 }
@@ -191,25 +195,33 @@ impl Work {
         }
     }
 
-    /// The next step, unless a limit stands in its way.
+    /// The next step, unless a limit stands in its way; room is made for it first where there is none.
     pub(super) fn next_step(&mut self, kind: StepKind) -> Phase {
+        match self.limited(kind) {
+            Ok(kind) if self.is_full() => Phase::RoomNeeded(Trigger::Ordinary, AfterCompaction::StartStep(kind)),
+            Ok(kind) => Phase::NextStep(kind),
+            Err(ending) => Phase::Ending(ending),
+        }
+    }
+
+    /// What kind of step the limits leave, or the end that they lead to.
+    fn limited(&self, kind: StepKind) -> Result<StepKind, Ending> {
         let turn = &self.turn;
         if let Some(detail) = turn.budget_spent() {
-            return Phase::Ending(Ending::new(TurnEnd::Budget, detail));
+            return Err(Ending::new(TurnEnd::Budget, detail));
         }
         let (limit, counted) = (turn.policy.max_steps, turn.counted_steps());
         if let Some(most) = limit.filter(|most| counted >= *most) {
-            return Phase::Ending(Ending::new(TurnEnd::MaxSteps, format!("the limit of {most} steps is reached")));
+            return Err(Ending::new(TurnEnd::MaxSteps, format!("the limit of {most} steps is reached")));
         }
         if let Some(most) = turn.policy.max_replies.filter(|most| turn.steps >= *most) {
-            return Phase::Ending(Ending::new(TurnEnd::MaxSteps, format!("the limit of {most} replies is reached")));
+            return Err(Ending::new(TurnEnd::MaxSteps, format!("the limit of {most} replies is reached")));
+        }
+        if let Some(ending) = self.full_by_hand() {
+            return Err(ending);
         }
         let is_last = limit == Some(counted + 1) && turn.policy.last_step == LastStep::WrapUp;
-        let kind = if is_last { StepKind::WrapUp } else { kind };
-        if self.is_full() {
-            return Phase::RoomNeeded(Trigger::Ordinary, AfterCompaction::StartStep(kind));
-        }
-        Phase::NextStep(kind)
+        Ok(if is_last { StepKind::WrapUp } else { kind })
     }
 
     pub(super) fn step_started(&self, kind: StepKind) -> Event {
@@ -301,14 +313,16 @@ impl Work {
     }
 
     pub(super) fn after_cut_reply(&mut self) -> After {
+        if self.turn.kind == StepKind::WrapUp {
+            return After::End(self.turn.out_of_steps());
+        }
         if self.is_full() {
             return After::MakeRoom;
         }
-        if self.turn.policy.on_length == OnLength::End {
-            let detail = "the reply was cut at the model's output limit";
-            return After::End(Ending::new(TurnEnd::Completed, detail));
-        }
         self.turn.cut_replies += 1;
+        if self.turn.policy.on_length == OnLength::End {
+            return After::Answered;
+        }
         if self.turn.cut_replies > MAX_CUT_REPLIES {
             let detail = "the model's replies were cut at its output limit again and again";
             return After::End(Ending::new(TurnEnd::ContextLimit, detail));
@@ -512,12 +526,16 @@ impl Work {
     pub(super) fn resume_after_compaction(&self, then: AfterCompaction) -> Phase {
         match then {
             AfterCompaction::AskAgain => Phase::CallingModel { attempt: 1 },
-            AfterCompaction::StartStep(kind) => Phase::NextStep(kind),
+            // Not `next_step`: whether there is room enough now is decided already.
+            AfterCompaction::StartStep(kind) => self.limited(kind).map_or_else(Phase::Ending, Phase::NextStep),
         }
     }
 
-    pub(super) fn keep_cut(&mut self, parts: &[Part], seq: Seq) {
-        if has_substance(parts) {
+    /// What a reply said that was cut off.
+    pub(super) fn keep_cut(&mut self, event: &Event, seq: Seq) {
+        if let Event::MessageCut { parts, .. } = event
+            && has_substance(parts)
+        {
             let message = Message {
                 interrupted: true,
                 model: Some(self.turn.model.clone()),
@@ -659,6 +677,8 @@ impl TurnWork {
             sent_back: Vec::new(),
             evidence: Vec::new(),
             snapshot: None,
+            first_snapshot: None,
+            changed_files: false,
             unsealed: false,
         }
     }
@@ -670,6 +690,7 @@ impl TurnWork {
                 self.spend(&reply.usage, *cost_micros, at_most.as_ref());
             }
             Event::ModelFailed { usage, cost_micros, at_most, .. } => self.spend(usage, *cost_micros, at_most.as_ref()),
+            Event::MessageCut { at_most: Some(most), .. } => self.spend(&Usage::default(), None, Some(most)),
             Event::CompactionStarted { lost, .. } => lost.iter().for_each(|most| self.at_risk.add(most)),
             Event::CompactionFinished { asked: Some(asked), .. }
             | Event::CompactionFailed { asked: Some(asked), .. } => {
@@ -730,7 +751,9 @@ impl TurnWork {
     /// The end of a turn whose model has said its last word.
     pub(super) fn answered(&self) -> Ending {
         if self.unattended.is_empty() {
-            return Ending { end: TurnEnd::Completed, detail: None };
+            let is_cut = self.cut_replies > 0 && self.policy.on_length == OnLength::End;
+            let detail = is_cut.then(|| "the reply was cut at the model's output limit".to_owned());
+            return Ending { end: TurnEnd::Completed, detail };
         }
         let tools = self.unattended.join(", ");
         Ending::new(

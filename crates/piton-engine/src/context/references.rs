@@ -10,8 +10,7 @@ use globset::GlobBuilder;
 use ignore::{Walk, WalkBuilder};
 use piton_core::event::{Given, GivenKind};
 use piton_core::limits::{
-    IMAGE_BYTES, REFERENCE_FILE_BYTES, REFERENCE_FOLDER_PERCENT, REFERENCE_IMAGES, REFERENCE_PERCENT,
-    UNKNOWN_WINDOW_TOKENS,
+    IMAGE_BYTES, REFERENCE_FOLDER_PERCENT, REFERENCE_IMAGES, REFERENCE_PERCENT, ReferenceSizes, UNKNOWN_WINDOW_TOKENS,
 };
 use piton_core::message::Part;
 use piton_core::reference::{self, Block, Reference, Style};
@@ -39,6 +38,8 @@ pub struct References {
     pub workspace: PathBuf,
     /// Whose grammar and rules.
     pub style: Style,
+    /// How much of a file is shown.
+    pub sizes: ReferenceSizes,
     /// The window of the model that will read it, where it is known.
     pub window_tokens: Option<u64>,
     /// Whether that model looks at pictures, where it is known.
@@ -279,7 +280,7 @@ impl Desk<'_> {
         if self.room == 0 && !self.rules.style.is_silent() {
             return self.remark(&format!("@{shown}: there is no room left for it; read it"), Some(path));
         }
-        match load(path, &shown, lines, self.room) {
+        match load(path, &shown, lines, self.room, &self.rules.sizes) {
             Ok(loaded) => self.add(path, loaded),
             Err(why) => self.remark(&format!("@{shown}: {why}"), Some(path)),
         }
@@ -305,7 +306,7 @@ impl Desk<'_> {
                 left.push(shown);
                 continue;
             }
-            match load(&path, &shown, None, u64::MAX) {
+            match load(&path, &shown, None, u64::MAX, &self.rules.sizes) {
                 Ok(loaded) if self.tokens(&loaded.block) > room => left.push(shown),
                 Ok(loaded) if loaded.hash.is_none() && !self.rules.style.is_silent() => passed_over += 1,
                 Ok(loaded) => {
@@ -408,15 +409,21 @@ struct Loaded {
     notice: Option<String>,
 }
 
-fn load(path: &Path, shown: &str, lines: Option<reference::LineRange>, room: u64) -> Result<Loaded, String> {
-    let most = usize::try_from(REFERENCE_FILE_BYTES).unwrap_or(usize::MAX);
+fn load(
+    path: &Path,
+    shown: &str,
+    lines: Option<reference::LineRange>,
+    room: u64,
+    sizes: &ReferenceSizes,
+) -> Result<Loaded, String> {
+    let most = usize::try_from(sizes.file_bytes).unwrap_or(usize::MAX);
     let size = path.metadata().map_err(|error| files::why(&error))?.len();
     let unread = |size: u64| {
-        let block = reference::unread(shown, size);
+        let block = reference::unread(shown, size, sizes);
         let notice = Some(format!("@{shown}: {}", block.metadata));
         Loaded { block, hash: None, notice }
     };
-    if size > REFERENCE_FILE_BYTES {
+    if size > sizes.file_bytes {
         return Ok(unread(size));
     }
     let file = files::read(path, most).map_err(|error| files::why(&error))?;
@@ -426,7 +433,7 @@ fn load(path: &Path, shown: &str, lines: Option<reference::LineRange>, room: u64
     let text = file.text();
     // What stands around it has its place, too.
     let around = Family::OpenAi.estimate(&reference::unread(shown, 0).element());
-    let block = reference::content(shown, &text, lines, room.saturating_sub(around));
+    let block = reference::content(shown, &text, lines, room.saturating_sub(around), sizes);
     let hidden = block.content.chars().filter(|char| piton_core::hidden::is_hidden(*char)).count();
     let notice = match hidden {
         0 if block.metadata.starts_with("Showing") || block.metadata.contains("beyond the end") => {

@@ -17,9 +17,9 @@ use tokio::process::Command;
 /// Characters at the end of a failing check's output that the model reads.
 const TAIL_CHARS: usize = 4_000;
 /// How often a check sends the model back, unless it says otherwise.
-const ROUNDS: usize = 3;
+pub const ROUNDS: usize = 3;
 /// The time of a check that names none: a whole test suite may take it.
-const TIMEOUT: Duration = Duration::from_secs(600);
+pub const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A command that must pass.
 #[derive(Clone)]

@@ -14,6 +14,7 @@ use serde_json::Value;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tracing::Instrument;
 
 /// Failures in a row after which a hook is not run again.
 const MOST_FAILURES: u32 = 3;
@@ -437,7 +438,8 @@ impl Entry {
             return None;
         }
         let (began, limit) = (Instant::now(), self.hook.timeout());
-        let mut task = OwnTask(tokio::spawn(asked(Arc::clone(&self.hook))));
+        let span = tracing::info_span!(target: "piton", "hook", name = self.hook.name(), point = ?gated.point);
+        let mut task = OwnTask(tokio::spawn(asked(Arc::clone(&self.hook)).instrument(span)));
         let answer = tokio::time::timeout(limit, &mut task.0).await;
         let mut run = HookRun::new(self.hook.name(), milliseconds(began.elapsed()));
         let (end, why) = match answer {
