@@ -11,7 +11,7 @@ use piton_core::call::{Outcome, Status, ToolClass, ToolSpec};
 use piton_core::event::{Decision, Event, Record, Subject};
 use piton_core::message::{FinishReason, Message, Part, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, ModelEvent, Reply, Request};
-use piton_core::turn;
+use piton_core::{compact, turn};
 use piton_engine::bus::{Live, Published};
 use piton_engine::engine::{Engine, Session, Settings, TurnReport};
 use piton_models::errors::{self, Refusal};
@@ -34,9 +34,12 @@ pub struct Line {
     pub end: Option<Result<Reply, ModelError>>,
 }
 
-/// A model that says its lines, the last one again and again if there are more requests.
+/// A model that says its lines, the last one again and again if there are more requests. A summary that it is asked for
+/// is no line of it.
 pub struct Script {
     lines: Vec<Line>,
+    summary: Line,
+    window_tokens: Option<u64>,
     seen: Mutex<Vec<Request>>,
     stop: OnceLock<Session>,
 }
@@ -44,13 +47,32 @@ pub struct Script {
 impl Script {
     /// A model with these lines.
     pub fn new(lines: Vec<Line>) -> Arc<Self> {
-        Arc::new(Self { lines, seen: Mutex::default(), stop: OnceLock::new() })
+        Self::with(lines, "It went well so far.", None)
     }
 
-    /// Every request so far.
-    pub fn requests(&self) -> Vec<Request> {
-        self.seen.lock().unwrap().clone()
+    /// The same with what it says where a summary is wanted, and with a window of so many tokens.
+    pub fn with(lines: Vec<Line>, summary: &str, window_tokens: Option<u64>) -> Arc<Self> {
+        let summary = Line::reply(&[summary.to_owned()], Vec::new(), FinishReason::Stop, Usage::default());
+        Arc::new(Self { lines, summary, window_tokens, seen: Mutex::default(), stop: OnceLock::new() })
     }
+
+    /// Every request so far, but for those for summaries.
+    pub fn requests(&self) -> Vec<Request> {
+        self.seen.lock().unwrap().iter().filter(|request| !is_for_summary(request)).cloned().collect()
+    }
+
+    /// Every request for a summary so far.
+    pub fn summaries(&self) -> Vec<Request> {
+        self.seen.lock().unwrap().iter().filter(|request| is_for_summary(request)).cloned().collect()
+    }
+}
+
+fn is_for_summary(request: &Request) -> bool {
+    let asks = |part: &Part| match part {
+        Part::Note { text } | Part::Text { text, .. } => text.contains(compact::INSTRUCTION),
+        _ => false,
+    };
+    request.messages.last().is_some_and(|last| last.parts.iter().any(asks))
 }
 
 impl Model for Script {
@@ -59,7 +81,7 @@ impl Model for Script {
     }
 
     fn limits(&self) -> ModelLimits {
-        ModelLimits::default()
+        ModelLimits { window_tokens: self.window_tokens, ..ModelLimits::default() }
     }
 
     fn price(&self) -> Option<Price> {
@@ -67,9 +89,12 @@ impl Model for Script {
     }
 
     fn stream(&self, request: Request) -> ModelStream {
-        let mut seen = self.seen.lock().unwrap();
-        let line = self.lines.get(seen.len()).or(self.lines.last()).cloned();
-        seen.push(request);
+        let said = self.requests().len();
+        let line = match is_for_summary(&request) {
+            true => Some(self.summary.clone()),
+            false => self.lines.get(said).or(self.lines.last()).cloned(),
+        };
+        self.seen.lock().unwrap().push(request);
         let Some(Line { deltas, end }) = line else {
             let error = ModelError::new(ModelErrorKind::InvalidRequest, "the script is empty");
             return Box::pin(stream::iter([Err(error)]));

@@ -707,6 +707,13 @@ impl TurnWork {
         }
     }
 
+    /// Steps until the nearer of the two limits; a step that turns out to be free does not count for the first.
+    pub(super) fn steps_left(&self) -> Option<u32> {
+        let counted = self.policy.max_steps.map(|most| most.saturating_sub(self.counted_steps()));
+        let of_any_kind = self.policy.max_replies.map(|most| most.saturating_sub(self.steps));
+        counted.into_iter().chain(of_any_kind).min()
+    }
+
     /// The end of a turn whose model goes round in circles.
     fn stuck(&self) -> Ending {
         let NoProgress { repeats, compare, .. } = self.policy.no_progress;

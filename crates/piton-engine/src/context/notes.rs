@@ -9,7 +9,7 @@ use super::instructions::{Instructions, Piece, instructions_note};
 use piton_core::branch;
 use piton_core::event::{Event, Given, GivenKind, Record, StepKind};
 use piton_core::ids::TimeMs;
-use piton_core::limits::{BUDGET_NEARLY_SPENT_PERCENT, Policy, STEPS_NEARLY_SPENT, dollars};
+use piton_core::limits::{BUDGET_NEARLY_SPENT_PERCENT, LastStep, STEPS_NEARLY_SPENT, dollars};
 use piton_core::message::Part;
 use piton_core::tokens::estimate;
 use piton_core::turn::Session;
@@ -47,7 +47,6 @@ pub(crate) struct Notes {
     /// What it was told in this turn.
     told: HashSet<GivenKind>,
     started_ms: TimeMs,
-    steps: u32,
     is_stale: bool,
 }
 
@@ -85,15 +84,12 @@ impl Notes {
             }
             Event::TurnStarted { .. } => {
                 self.told.clear();
-                (self.started_ms, self.steps) = (record.at_ms, 0);
+                self.started_ms = record.at_ms;
             }
             // The wall clock of the budget starts again.
             Event::TurnResumed { .. } => self.started_ms = record.at_ms,
-            Event::StepStarted { kind, .. } => {
-                self.steps += 1;
-                // By then it was said again.
-                self.is_forgotten &= *kind == StepKind::WrapUp;
-            }
+            // By then it was said again.
+            Event::StepStarted { kind, .. } => self.is_forgotten &= *kind == StepKind::WrapUp,
             _ => {}
         }
     }
@@ -148,7 +144,7 @@ impl Notes {
         }
         changed_files(ledger, workspace, &mut addition);
         self.budget_near(session, now_ms, &mut addition);
-        self.steps_near(session.policy(), &mut addition);
+        self.steps_near(session, &mut addition);
         addition
     }
 
@@ -196,15 +192,18 @@ impl Notes {
     }
 
     /// Few steps are left.
-    fn steps_near(&self, policy: &Policy, addition: &mut Addition) {
-        // The event that this is said with is not yet heard.
-        let Some(left) = policy.max_steps.and_then(|most| most.checked_sub(self.steps)) else { return };
+    fn steps_near(&self, session: &Session, addition: &mut Addition) {
+        let (policy, left) = (session.policy(), session.steps_left());
         let is_long = policy.max_steps.is_some_and(|most| most > 2 * STEPS_NEARLY_SPENT);
-        if is_long && left <= STEPS_NEARLY_SPENT && !self.told.contains(&GivenKind::StepsNear) {
-            let text =
-                format!("{left} steps of this turn are left, this one included. On the last one there are no tools.");
-            addition.add_one(GivenKind::StepsNear, text);
+        let Some(left) = left.filter(|left| is_long && *left <= STEPS_NEARLY_SPENT) else { return };
+        if self.told.contains(&GivenKind::StepsNear) {
+            return;
         }
+        let mut text = format!("{left} steps of this turn are left, this one included.");
+        if policy.last_step == LastStep::WrapUp {
+            text.push_str(" On the last one there are no tools.");
+        }
+        addition.add_one(GivenKind::StepsNear, text);
     }
 }
 

@@ -5,6 +5,8 @@ use crate::context::Instructions;
 use piton_core::call::Outcome;
 use piton_core::event::{Event, Given, GivenKind, Record, StepKind, Trigger};
 use piton_core::limits::{Budget, Policy};
+use piton_core::message::{FinishReason, Part, Usage};
+use piton_core::model::Reply;
 use piton_core::turn::Session;
 use piton_tools::ledger::{FileLedger, hash_of};
 use serde_json::json;
@@ -45,7 +47,7 @@ impl Play {
     }
 
     fn turn_starts(&mut self, policy: Policy) {
-        let parts = vec![piton_core::message::Part::text("go")];
+        let parts = vec![Part::text("go")];
         let delivery = piton_core::event::Delivery::Steer;
         self.happens(Event::UserSpoke { message: format!("m{}", self.seq).as_str().into(), parts, delivery });
         let (turn, model) = (self.session.turn() + 1, "a/b".to_owned());
@@ -58,6 +60,21 @@ impl Play {
         self.happens(Event::CallSettled { call: "c".into(), outcome });
     }
 
+    /// The model says that it is not done, and the step is over.
+    fn model_pauses(&mut self) {
+        let reply = Reply {
+            parts: vec![Part::text("well")],
+            finish: FinishReason::Paused,
+            finish_raw: None,
+            usage: Usage::default(),
+            response_id: None,
+            warnings: vec![],
+        };
+        let finished = self.session.replied(1, reply, None, 0, 0);
+        self.happens(finished);
+        self.happens(Event::StepFinished { step: self.session.step() });
+    }
+
     /// A step begins. Returns what is said, shortened to what it is about.
     fn step(&mut self, kind: StepKind, now_ms: u64) -> Vec<String> {
         let instructions = Instructions::default();
@@ -66,6 +83,7 @@ impl Play {
         let Addition { texts, items } = addition;
         self.happens(Event::ContextGiven { items });
         self.happens(Event::StepStarted { step: self.session.step() + 1, kind, note: None });
+        self.model_pauses();
         let about = |text: &String| {
             let known = [
                 "You are here",
