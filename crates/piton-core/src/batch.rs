@@ -40,7 +40,7 @@ pub(crate) enum Snapshot {
 #[derive(Debug, Clone, PartialEq)]
 struct Entry {
     call: Arc<ToolCall>,
-    /// The call as the model made it, where a hook changed its input.
+    /// The call as the model made it, where a hook or a person changed its input.
     made: Option<Arc<ToolCall>>,
     state: CallState,
 }
@@ -196,8 +196,13 @@ impl Batch {
             return Err(self);
         }
         let mut results = Results { parts: Vec::new(), calls: Vec::new(), ran: 0 };
-        for Entry { call, state, .. } in self.calls {
-            let CallState::Settled { outcome, ran } = state else { continue };
+        for Entry { call, made, state } in self.calls {
+            let CallState::Settled { mut outcome, ran } = state else { continue };
+            if let CallInput::Json(input) = &call.input
+                && made.is_some()
+            {
+                outcome.note_input(input.clone());
+            }
             results.ran += u32::from(ran);
             results.parts.push(Part::ToolResult { call: call.id.clone(), tool: call.name.clone(), outcome });
             results.calls.push(call);
@@ -287,8 +292,7 @@ impl Entry {
             return;
         }
         if let Some(input) = input {
-            self.made = Some(Arc::clone(&self.call));
-            Arc::make_mut(&mut self.call).input = CallInput::Json(input.clone());
+            self.change_input(input);
         }
         self.state = match verdict {
             Verdict::Allow => CallState::Ready(class, AllowedBy::Rule),
@@ -299,10 +303,22 @@ impl Entry {
         };
     }
 
+    fn change_input(&mut self, input: &Value) {
+        self.made.get_or_insert_with(|| Arc::clone(&self.call));
+        Arc::make_mut(&mut self.call).input = CallInput::Json(input.clone());
+    }
+
     fn decide(&mut self, decision: &Decision, words: Words) {
         let CallState::Asking(class, _) = self.state else { return };
         self.state = match decision {
             Decision::Approve | Decision::ApproveForSession => CallState::Ready(class, AllowedBy::Person),
+            Decision::ApproveChanged(input) if input.is_object() => {
+                self.change_input(input);
+                CallState::Ready(class, AllowedBy::Person)
+            }
+            Decision::ApproveChanged(_) => CallState::Answered(Outcome::failed(
+                "The call was not run: what the user has made of its arguments is no JSON object.",
+            )),
             Decision::Deny(said) => {
                 let said = said.as_deref().map_or(String::new(), |said| format!(" They said: {said}"));
                 let text = words.denied(format!("The user did not allow this call; it was not run.{said}"));

@@ -364,14 +364,14 @@ impl Session {
         self.work.steps
     }
 
-    /// How many steps the limit on them leaves the turn under way; `None`: there is none.
-    pub fn steps_left(&self) -> Option<u32> {
-        self.work.turn.steps_left()
-    }
-
     /// What kind of step is under way.
     pub fn step_kind(&self) -> StepKind {
         self.work.turn.kind
+    }
+
+    /// Model replies that the turn under way, or the last one, may still have; `None` where nothing limits them.
+    pub fn steps_left(&self) -> Option<u32> {
+        self.work.turn.steps_left()
     }
 
     /// What the turn under way, or the last one, has used. Its duration is filled in at its end.

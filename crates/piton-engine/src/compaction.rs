@@ -233,16 +233,23 @@ impl<'a> Measured<'a> {
                 by_tokens(if trigger == Trigger::Asked { kept.min(self.used / 4) } else { kept })
             }
         };
-        // A summary of nothing but a summary says nothing new.
-        let has_summary = usize::from(self.session.room().summary().is_some());
-        let is_new = |plan: &Plan| plan.summed_up > has_summary;
-        let plan = plan.filter(is_new)?;
+        let plan = plan.filter(|plan| self.frees_something(*plan))?;
         let spared = Plan { summed_up: plan.summed_up.min(self.unread(trigger)) };
-        match is_new(&spared) {
+        match self.frees_something(spared) {
             true => Some(spared),
             // It does not fit, and there is nothing else.
             false => Some(plan).filter(|_| trigger == Trigger::Forced),
         }
+    }
+
+    /// A summary of nothing but a summary says nothing new, and one of words that it repeats is no shorter.
+    fn frees_something(&self, plan: Plan) -> bool {
+        let has_summary = usize::from(self.session.room().summary().is_some());
+        let going = has_summary..plan.summed_up;
+        let words = &self.session.entries()[..plan.summed_up];
+        let is_repeated = words.iter().skip(has_summary).all(|entry| entry.message.role == Role::User)
+            && self.sizes[..plan.summed_up].iter().skip(has_summary).sum::<u64>() <= self.rules.user_words(self.room);
+        !going.is_empty() && !is_repeated
     }
 
     /// From which message on nothing may be summed up. Between turns there is nothing that the model must still read, and

@@ -11,9 +11,9 @@ use piton_core::call::{Outcome, Status, ToolClass, ToolSpec};
 use piton_core::event::{Decision, Event, Record, Subject};
 use piton_core::message::{FinishReason, Message, Part, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, ModelEvent, Reply, Request};
-use piton_core::turn;
+use piton_core::{compact, turn};
 use piton_engine::bus::{Live, Published};
-use piton_engine::engine::{Engine, Session, Settings, TurnReport};
+use piton_engine::engine::{Engine, EngineError, Session, Settings, TurnReport};
 use piton_models::errors::{self, Refusal};
 use piton_models::model::{Model, ModelLimits, ModelStream, Price};
 use piton_tools::tool::{Tool, ToolContext};
@@ -34,9 +34,13 @@ pub struct Line {
     pub end: Option<Result<Reply, ModelError>>,
 }
 
-/// A model that says its lines, the last one again and again if there are more requests.
+/// A model that says its lines, the last one again and again if there are more requests. A summary that it is asked for
+/// is no line of it.
 pub struct Script {
     lines: Vec<Line>,
+    name: String,
+    summary: Line,
+    window_tokens: Option<u64>,
     seen: Mutex<Vec<Request>>,
     stop: OnceLock<Session>,
 }
@@ -44,22 +48,42 @@ pub struct Script {
 impl Script {
     /// A model with these lines.
     pub fn new(lines: Vec<Line>) -> Arc<Self> {
-        Arc::new(Self { lines, seen: Mutex::default(), stop: OnceLock::new() })
+        Self::with(lines, "mod", "It went well so far.", None)
     }
 
-    /// Every request so far.
-    pub fn requests(&self) -> Vec<Request> {
-        self.seen.lock().unwrap().clone()
+    /// The same with a name, with what it says where a summary is wanted, and with a window of so many tokens.
+    pub fn with(lines: Vec<Line>, name: &str, summary: &str, window_tokens: Option<u64>) -> Arc<Self> {
+        let name = format!("prov/{name}");
+        let summary = Line::reply(&[summary.to_owned()], Vec::new(), FinishReason::Stop, Usage::default());
+        Arc::new(Self { lines, name, summary, window_tokens, seen: Mutex::default(), stop: OnceLock::new() })
     }
+
+    /// Every request so far, but for those for summaries.
+    pub fn requests(&self) -> Vec<Request> {
+        self.seen.lock().unwrap().iter().filter(|request| !is_for_summary(request)).cloned().collect()
+    }
+
+    /// Every request for a summary so far.
+    pub fn summaries(&self) -> Vec<Request> {
+        self.seen.lock().unwrap().iter().filter(|request| is_for_summary(request)).cloned().collect()
+    }
+}
+
+fn is_for_summary(request: &Request) -> bool {
+    let asks = |part: &Part| match part {
+        Part::Note { text } | Part::Text { text, .. } => text.contains(compact::INSTRUCTION),
+        _ => false,
+    };
+    request.messages.last().is_some_and(|last| last.parts.iter().any(asks))
 }
 
 impl Model for Script {
     fn name(&self) -> &str {
-        "prov/mod"
+        &self.name
     }
 
     fn limits(&self) -> ModelLimits {
-        ModelLimits::default()
+        ModelLimits { window_tokens: self.window_tokens, ..ModelLimits::default() }
     }
 
     fn price(&self) -> Option<Price> {
@@ -67,9 +91,12 @@ impl Model for Script {
     }
 
     fn stream(&self, request: Request) -> ModelStream {
-        let mut seen = self.seen.lock().unwrap();
-        let line = self.lines.get(seen.len()).or(self.lines.last()).cloned();
-        seen.push(request);
+        let said = self.requests().len();
+        let line = match is_for_summary(&request) {
+            true => Some(self.summary.clone()),
+            false => self.lines.get(said).or(self.lines.last()).cloned(),
+        };
+        self.seen.lock().unwrap().push(request);
         let Some(Line { deltas, end }) = line else {
             let error = ModelError::new(ModelErrorKind::InvalidRequest, "the script is empty");
             return Box::pin(stream::iter([Err(error)]));
@@ -210,6 +237,8 @@ pub struct Play {
     pub script: Option<Arc<Script>>,
     /// The tools that may.
     pub props: Vec<Arc<Prop>>,
+    /// What was said before, each in a turn of its own, with room for all of it.
+    pub before: Vec<String>,
     /// What is said, one turn after the other.
     pub prompts: Vec<String>,
     /// Whether it is stopped in the same breath as it is begun.
@@ -227,6 +256,7 @@ impl Play {
             settings,
             script: None,
             props: Vec::new(),
+            before: Vec::new(),
             prompts: vec![prompt.to_owned()],
             stop_at_once: false,
             answer: Decision::Deny(None),
@@ -241,8 +271,7 @@ impl Play {
         let runtime = runtime.enable_all().start_paused(self.skips_time).build().unwrap();
         self.settings.shares_runtime = false;
         runtime.block_on(async {
-            let session = Engine::open(data.path()).create(workspace, self.settings.clone());
-            let session = session.map_err(|error| error.to_string())?;
+            let session = self.begin(&Engine::open(data.path()), workspace).await.map_err(|error| error.to_string())?;
             if let Some(script) = &self.script {
                 let _ = script.stop.set(session.clone());
             }
@@ -253,9 +282,28 @@ impl Play {
         })
     }
 
+    async fn begin(&self, engine: &Engine, workspace: &Path) -> Result<Session, EngineError> {
+        if self.before.is_empty() {
+            return engine.create(workspace, self.settings.clone());
+        }
+        let mut roomy = self.settings.clone();
+        roomy.policy.compaction.auto = false;
+        let session = engine.create(workspace, roomy)?;
+        for prompt in &self.before {
+            session.prompt(prompt).await?;
+        }
+        let id = session.id().clone();
+        session.close().await;
+        engine.resume(&id, self.settings.clone())
+    }
+
     async fn play(&self, session: &Session) -> Result<Played, String> {
         let mut subscription = session.subscribe(1);
         let mut heard = Vec::new();
+        while !self.before.is_empty() && !subscription.is_drained() {
+            let published = subscription.next().await.map_err(|error| error.to_string())?;
+            heard.push(published.ok_or("the session is gone")?);
+        }
         let (mut report, mut last_from) = (None, 0);
         for prompt in &self.prompts {
             last_from = heard.len();

@@ -224,6 +224,14 @@ impl Work {
         Ok(if is_last { StepKind::WrapUp } else { kind })
     }
 
+    /// The same for a reply that the full window has cut.
+    fn next_step_with_room(&mut self, kind: StepKind) -> Phase {
+        match self.limited(kind) {
+            Err(ending) => Phase::Ending(ending),
+            Ok(kind) => Phase::RoomNeeded(Trigger::Forced, AfterCompaction::StartStep(kind)),
+        }
+    }
+
     pub(super) fn step_started(&self, kind: StepKind) -> Event {
         let note = match kind {
             StepKind::Ordinary => None,
@@ -302,7 +310,7 @@ impl Work {
         match reply.finish {
             FinishReason::ContentFilter => After::End(filtered(reply)),
             FinishReason::Error => After::End(provider_error(reply)),
-            FinishReason::Length => self.after_cut_reply(),
+            FinishReason::Length => self.after_cut_reply(&reply.usage),
             FinishReason::Other if self.turn.policy.on_unknown == OnUnknown::GoOn => self.after_unknown_reply(),
             FinishReason::Paused => self.after_paused_reply(),
             FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other => match self.turn.kind {
@@ -312,12 +320,20 @@ impl Work {
         }
     }
 
-    pub(super) fn after_cut_reply(&mut self) -> After {
+    pub(super) fn after_cut_reply(&mut self, usage: &Usage) -> After {
         if self.turn.kind == StepKind::WrapUp {
             return After::End(self.turn.out_of_steps());
         }
-        if self.is_full() {
+        let is_by_window = match self.turn.policy.on_length {
+            OnLength::GoOn | OnLength::End => self.is_full(),
+            OnLength::Compact => self.is_cut_by_window(usage),
+        };
+        if is_by_window && self.may_compact() {
             return After::MakeRoom;
+        }
+        if is_by_window {
+            let detail = "the reply was cut at the end of the window, and no more room can be made";
+            return After::End(Ending::new(TurnEnd::ContextLimit, detail));
         }
         self.turn.cut_replies += 1;
         if self.turn.policy.on_length == OnLength::End {
@@ -391,9 +407,8 @@ impl Work {
         let patience = policy.retry_for(&self.turn.model);
         let may_retry = patience.on.holds(error) && retry::within(patience, error.kind, attempt, self.turn.failures);
         let said = policy.words.model_error(&error.message, self.turn.failures, patience.per_turn);
-        let may_compact =
-            policy.compact_on_error && policy.compaction.auto && self.turn.compactions < policy.max_compactions;
-        if error.kind == ModelErrorKind::WindowExceeded && may_compact {
+        let makes_room = policy.compact_on_error && self.may_compact();
+        if error.kind == ModelErrorKind::WindowExceeded && makes_room {
             return Phase::RoomNeeded(Trigger::Forced, AfterCompaction::AskAgain);
         }
         match (retry_at.filter(|_| may_retry), error.kind) {
@@ -455,7 +470,7 @@ impl Work {
             After::End(ending) => Phase::Ending(ending),
             After::Continue => self.next_step(StepKind::Continue),
             After::Resume => self.next_step(StepKind::Ordinary),
-            After::MakeRoom => Phase::RoomNeeded(Trigger::Forced, AfterCompaction::StartStep(StepKind::Continue)),
+            After::MakeRoom => self.next_step_with_room(StepKind::Continue),
             After::GoOn => match self.repeated_call() {
                 Some(_) if self.turn.policy.no_progress.then == Stuck::End => Phase::Ending(self.turn.stuck()),
                 Some(call) => Phase::Stuck(call),
@@ -502,7 +517,9 @@ impl Work {
         let stuck = self.turn.stuck();
         self.turn.recent.clear();
         match decision {
-            Decision::Approve | Decision::ApproveForSession => self.next_step(StepKind::Ordinary),
+            Decision::Approve | Decision::ApproveForSession | Decision::ApproveChanged(_) => {
+                self.next_step(StepKind::Ordinary)
+            }
             Decision::Deny(_) | Decision::Unattended => Phase::Ending(stuck),
         }
     }
@@ -519,7 +536,7 @@ impl Work {
                     self.turn.unattended.push(call.name.clone());
                 }
             }
-            Decision::Approve | Decision::Deny(_) => {}
+            Decision::Approve | Decision::ApproveChanged(_) | Decision::Deny(_) => {}
         }
     }
 
@@ -728,9 +745,11 @@ impl TurnWork {
         }
     }
 
-    /// The steps that the limit leaves.
+    /// Steps until the nearer of the two limits; a step that turns out to be free does not count for the first.
     pub(super) fn steps_left(&self) -> Option<u32> {
-        Some(self.policy.max_steps?.saturating_sub(self.counted_steps()))
+        let counted = self.policy.max_steps.map(|most| most.saturating_sub(self.counted_steps()));
+        let of_any_kind = self.policy.max_replies.map(|most| most.saturating_sub(self.steps));
+        counted.into_iter().chain(of_any_kind).min()
     }
 
     /// The end of a turn whose model goes round in circles.

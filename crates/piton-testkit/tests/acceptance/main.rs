@@ -3,6 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod hooks;
+mod references;
+mod room;
 mod s0;
 mod s1;
 mod s2;
@@ -16,29 +19,42 @@ use piton_core::message::{FinishReason, Message, Part, ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind, Reply, Request};
 use piton_core::permission::Action;
 use piton_engine::engine::{Attendance, Settings, TurnReport};
+use piton_engine::hooks::Hook;
 use piton_testkit::TempWorkspace;
 use piton_testkit::scenarios::{Line, Play, Played, Prop, Script, refusal};
 use piton_tools::tool::ToolSet;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
+/// What a run is set to besides its preset.
+type Change = Box<dyn Fn(&mut Settings)>;
+
 /// One run, by the rules of a preset.
 struct Lab {
     preset: &'static str,
     lines: Vec<Line>,
+    model: &'static str,
+    /// What the model says where a summary is wanted.
+    summary: String,
+    window_tokens: Option<u64>,
     props: Vec<Arc<Prop>>,
     tools: ToolSet,
-    prompts: Vec<&'static str>,
+    prompts: Vec<String>,
     answer: Decision,
     stop_at_once: bool,
     workspace: TempWorkspace,
-    change: Box<dyn Fn(&mut Settings)>,
+    /// The folder of it that the session works in.
+    within: &'static str,
+    changes: Vec<Change>,
 }
 
 /// What came of it.
 struct Ran {
     played: Played,
+    /// What the model was asked, but for summaries.
     requests: Vec<Request>,
+    /// What it was asked for summaries.
+    summaries: Vec<Request>,
 }
 
 impl Lab {
@@ -46,13 +62,17 @@ impl Lab {
         Self {
             preset,
             lines,
+            model: "mod",
+            summary: "All went well.".to_owned(),
+            window_tokens: None,
             props: vec![prop("echo")],
             tools: ToolSet::empty(),
-            prompts: vec!["go"],
+            prompts: vec!["go".to_owned()],
             answer: Decision::Deny(None),
             stop_at_once: false,
             workspace: TempWorkspace::with([("a.txt", "alpha\nbeta\n")]),
-            change: Box::new(|_| {}),
+            within: "",
+            changes: Vec::new(),
         }
     }
 
@@ -64,12 +84,38 @@ impl Lab {
         Self { tools, ..self }
     }
 
-    fn prompts(self, prompts: &[&'static str]) -> Self {
-        Self { prompts: prompts.to_vec(), ..self }
+    fn prompts<S: ToString>(self, prompts: &[S]) -> Self {
+        Self { prompts: prompts.iter().map(ToString::to_string).collect(), ..self }
     }
 
-    fn change(self, change: impl Fn(&mut Settings) + 'static) -> Self {
-        Self { change: Box::new(change), ..self }
+    fn files(self, files: &[(&str, &str)]) -> Self {
+        files.iter().for_each(|(path, content)| self.workspace.write(path, content));
+        self
+    }
+
+    fn within(self, within: &'static str) -> Self {
+        Self { within, ..self }
+    }
+
+    fn model(self, model: &'static str) -> Self {
+        Self { model, ..self }
+    }
+
+    fn window(self, tokens: u64) -> Self {
+        Self { window_tokens: Some(tokens), ..self }
+    }
+
+    fn summary(self, summary: &str) -> Self {
+        Self { summary: summary.to_owned(), ..self }
+    }
+
+    fn hook(self, hook: Arc<dyn Hook>) -> Self {
+        self.change(move |settings| settings.hooks.push(hook.clone()))
+    }
+
+    fn change(mut self, change: impl Fn(&mut Settings) + 'static) -> Self {
+        self.changes.push(Box::new(change));
+        self
     }
 
     /// Asks about every call, and answers so.
@@ -86,21 +132,21 @@ impl Lab {
     }
 
     fn run(self) -> Ran {
-        let script = Script::new(self.lines);
+        let script = Script::with(self.lines, self.model, &self.summary, self.window_tokens);
         let mut settings = Settings::by_preset(self.preset, script.clone()).unwrap();
         settings.policy.permission.push("*", Action::Allow);
         settings.tools = self.props.iter().fold(self.tools, |tools, prop| tools.with(prop.clone()));
-        (self.change)(&mut settings);
+        self.changes.iter().for_each(|change| change(&mut settings));
         let play = Play {
             script: Some(script.clone()),
             props: self.props,
-            prompts: self.prompts.into_iter().map(str::to_owned).collect(),
+            prompts: self.prompts,
             stop_at_once: self.stop_at_once,
             answer: self.answer,
             ..Play::new(settings, "")
         };
-        let played = play.run(&self.workspace.path()).unwrap();
-        Ran { played, requests: script.requests() }
+        let played = play.run(&self.workspace.path().join(self.within)).unwrap();
+        Ran { played, requests: script.requests(), summaries: script.summaries() }
     }
 }
 
@@ -134,6 +180,22 @@ impl Ran {
     fn words(&self, request: usize) -> String {
         let messages: Vec<&Message> = self.requests[request].messages.iter().map(AsRef::as_ref).collect();
         serde_json::to_string(&messages).unwrap()
+    }
+
+    /// The newest message of a request as the model reads it.
+    fn told(&self, request: usize) -> String {
+        let last = self.requests[request].messages.last().unwrap();
+        let texts = last.parts.iter().filter_map(|part| match part {
+            Part::Text { text, .. } | Part::Note { text } => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// How the context was compacted, each time.
+    fn compactions(&self) -> Vec<Event> {
+        let made = |record: Record| Some(record.event).filter(|event| event.kind() == "compaction_finished");
+        self.records().into_iter().filter_map(made).collect()
     }
 
     /// Milliseconds that were waited before each retry, to the second.
@@ -188,6 +250,12 @@ fn use_tool(name: &str, input: &Value) -> String {
 /// Calls of `echo`, each another one, so many times.
 fn rounds(times: usize) -> Vec<Line> {
     (0..times).map(|number| calls("", &[("echo", json!({ "number": number }))])).collect()
+}
+
+/// The same by a provider that counts nothing.
+fn uncounted(mut lines: Vec<Line>) -> Vec<Line> {
+    lines.iter_mut().for_each(|line| reply(line).usage = Usage::default());
+    lines
 }
 
 fn fails(status: u16) -> Line {

@@ -168,6 +168,16 @@ fn s0_043_rounds_of_tools_are_free() {
     assert_eq!((ran.end(), ran.report().result.as_str(), ran.requests.len()), (TurnEnd::Completed, "end", 61));
 }
 
+/// S0-042 S0-043: and the model is not told that its steps run out while they are free.
+#[test]
+fn s0_043_the_model_is_told_of_the_steps_that_count() {
+    let mut lines: Vec<Line> = (0..60).map(|_| says(&use_tool("echo", &json!({"same": true})))).collect();
+    lines.push(says("end"));
+    let ran = Lab::new("neovate", lines).run();
+    assert_eq!((ran.end(), ran.requests.len()), (TurnEnd::Completed, 61));
+    assert!(!ran.words(60).contains("steps of this turn are left"), "fifty are");
+}
+
 /// C-05: an endless loop of tools ends all the same, at a limit of its own.
 #[test]
 fn c_05_an_endless_loop_of_tools_ends_all_the_same() {

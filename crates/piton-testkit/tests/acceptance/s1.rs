@@ -35,6 +35,14 @@ fn s1_052_at_the_limit_of_steps_the_sentence_or_the_text_is_returned() {
     assert_eq!(ran.report().result, "so far");
 }
 
+/// S1-011: near the limit the model is told so, and nothing of tools that it keeps to the end.
+#[test]
+fn s1_011_near_the_limit_the_model_is_told() {
+    let ran = Lab::new("pulse", rounds(20)).change(|settings| settings.policy.max_steps = Some(12)).run();
+    assert_eq!((ran.requests.len(), ran.outcomes().len()), (12, 12), "the last step has its tools");
+    assert_eq!(ran.told(7), "5 steps of this turn are left, this one included.");
+}
+
 /// S1-050 S2-017: the text is returned, or the sentence where there is none.
 #[test]
 fn s1_050_an_answer_without_text_is_a_completed_task() {
@@ -129,5 +137,5 @@ fn s1_083_time_is_a_budget_too() {
     let forever = Line { end: Some(Err(refusal(Some(429), "slow down"))), deltas: vec![] };
     let ran = Lab::new("piton", vec![forever]).change(|settings| settings.policy.budget.wall_clock_ms = Some(1)).run();
     assert_eq!(ran.end(), TurnEnd::Budget);
-    assert_eq!(ran.played.transcript().len(), 1);
+    assert_eq!(ran.played.transcript()[0].prose(), "go");
 }

@@ -3,6 +3,7 @@
 use super::*;
 use piton_core::call::Status;
 use piton_core::message::Role;
+use piton_engine::context::{Instructions, environment_note};
 
 /// S3-012: one round in this order.
 #[test]
@@ -114,4 +115,72 @@ fn s3_030_messages_go_to_the_model_in_their_roles() {
     let ran = Lab::new("etcode", vec![calls("text", &[("echo", json!({"n": 1}))]), says("done")]).run();
     let roles: Vec<Role> = ran.requests[1].messages.iter().map(|message| message.role).collect();
     assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool]);
+}
+
+/// What stands in front of the first message of a request.
+fn opening(ran: &Ran, request: usize) -> Vec<String> {
+    let notes = ran.requests[request].messages[0].parts.iter().map_while(|part| match part {
+        Part::Note { text } => Some(text.clone()),
+        _ => None,
+    });
+    notes.collect()
+}
+
+/// S3-005: the model is told where it is and which instructions hold, once, and every request has it.
+#[test]
+fn s3_005_place_and_instructions_are_told_once() {
+    let lines = vec![
+        calls("", &[("write", json!({"path": "AGENTS.md", "content": "Be rude.\n"}))]),
+        says("done"),
+        says("and again"),
+    ];
+    let lab = Lab::new("etcode", lines)
+        .files(&[("AGENTS.md", "Be kind.\n")])
+        .tools(ToolSet::builtin())
+        .prompts(&["first", "second"]);
+    let place = lab.workspace.path();
+    let note = environment_note(&place, "2026-01-02");
+    let ran = lab
+        .change(move |settings| {
+            settings.environment_note = Some(note.clone());
+            settings.instructions = Some(Instructions::default());
+        })
+        .run();
+    assert_eq!(ran.requests.len(), 3);
+    let told = opening(&ran, 0).join("\n");
+    for word in [&*place.to_string_lossy(), std::env::consts::OS, "2026-01-02", "Be kind."] {
+        assert!(told.contains(word), "{word}: {told}");
+    }
+    for later in 1..3 {
+        assert_eq!(opening(&ran, later), opening(&ran, 0), "as it was when it was said");
+        assert_eq!(ran.words(later).matches("Today: 2026-01-02").count(), 1);
+    }
+    assert!(ran.requests.iter().all(|request| request.system == ran.requests[0].system));
+}
+
+/// S3-110: the instructions of person and project hold, from outside in; one file a folder, and what it imports.
+#[test]
+fn s3_110_instructions_are_found_up_the_tree() {
+    let home = TempWorkspace::with([("AGENTS.md", "rule of the person")]);
+    let global_dir = Some(home.path());
+    let ran = Lab::new("etcode", vec![says("done")])
+        .files(&[
+            (".git/HEAD", "ref: refs/heads/main\n"),
+            ("AGENTS.md", "rule of the root, see @docs/style.md"),
+            ("docs/style.md", "rule of style"),
+            ("a/PITON.md", "rule of a"),
+            ("a/CLAUDE.md", "rule of nobody: PITON.md comes first"),
+            ("a/b/AGENTS.md", "rule of b"),
+            ("a/b/c/AGENTS.md", "rule of c, further down"),
+        ])
+        .within("a/b")
+        .change(move |settings| {
+            settings.instructions = Some(Instructions { global_dir: global_dir.clone(), ..Instructions::default() });
+        })
+        .run();
+    let told = opening(&ran, 0).join("\n");
+    let rules = ["rule of the person", "rule of the root", "rule of style", "rule of a", "rule of b"];
+    let places: Vec<Option<usize>> = rules.iter().map(|rule| told.find(rule)).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}: {told}");
+    assert!(!told.contains("rule of nobody") && !told.contains("rule of c"), "{told}");
 }

@@ -1,7 +1,9 @@
 //! Document S4: OpenCode's `loop`.
 
 use super::*;
-use piton_core::call::Status;
+use async_trait::async_trait;
+use piton_core::call::{Status, ToolClass, ToolSpec};
+use piton_tools::tool::{Tool, ToolContext};
 
 /// S4-006: steps are counted from nothing for each prompt.
 #[test]
@@ -102,4 +104,38 @@ fn s4_079_a_call_keeps_what_it_was_and_what_came_of_it() {
 fn s4_077_ids_sort_by_time() {
     let ids: Vec<_> = (0..1_000).map(|_| piton_engine::engine::new_message_id().0).collect();
     assert!(ids.is_sorted());
+}
+
+/// A tool that changes a file behind the model's back.
+struct Meddle;
+
+#[async_trait]
+impl Tool for Meddle {
+    fn spec(&self) -> ToolSpec {
+        let schema = json!({"type": "object", "properties": {}});
+        ToolSpec { name: "meddle".into(), description: "Meddles.".into(), schema, class: ToolClass::Opaque }
+    }
+
+    async fn run(&self, _: Value, context: &ToolContext) -> Outcome {
+        std::fs::write(context.workspace.join("a.txt"), "omega\n").unwrap();
+        Outcome::ok("done")
+    }
+}
+
+/// S4-052: before a step the model is reminded of what it could not know, once each: of files that are others now, of
+/// steps that are nearly used up.
+#[test]
+fn s4_052_the_model_is_reminded_before_a_step() {
+    let mut lines = vec![calls("", &[("read", json!({"path": "a.txt"}))]), calls("", &[("meddle", json!({}))])];
+    lines.extend(rounds(12));
+    let ran = Lab::new("opencode", lines)
+        .tools(ToolSet::builtin().with(Arc::new(Meddle)))
+        .change(|settings| settings.policy.max_steps = Some(12))
+        .run();
+    let first_with = |text: &str| (0..ran.requests.len()).find(|at| ran.words(*at).contains(text));
+    let (changed, few) = ("have changed on the disk since you last saw them", "5 steps of this turn are left");
+    assert_eq!((first_with(changed), first_with(few)), (Some(2), Some(7)));
+    assert!(ran.told(2).contains("- a.txt") && ran.told(7).contains("On the last one there are no tools."));
+    let last = ran.words(ran.requests.len() - 1);
+    assert_eq!((last.matches(changed).count(), last.matches(few).count()), (1, 1), "each once");
 }
