@@ -21,7 +21,7 @@ mod tokens;
 pub use crate::tokens::Family;
 pub use plan::{Plan, by_tokens, by_turns};
 pub use prune::{Output, select, stub};
-pub use rules::{Compaction, Full, Keep, Prune, Window, WithoutSummary};
+pub use rules::{Compaction, Full, Keep, Prune, Window, WithoutSummary, cut_at};
 pub use summary::{Dropped, FileUse, INSTRUCTION, MARK, instruction, text, verbatim};
 pub use tokens::{of_message, of_value};
 

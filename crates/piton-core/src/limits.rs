@@ -220,6 +220,10 @@ pub enum OnLength {
     GoOn,
     /// It is the answer, marked as cut.
     End,
+    /// Told apart by the prompt. Where that takes most of what the model reads ([`crate::compact::cut_at`]), the window is
+    /// full: room is made, and where none can be made the reply is the answer. Else the reply was only long, and the model
+    /// is asked to go on.
+    Compact,
 }
 
 /// What follows a reply that ended for a reason nobody knows.

@@ -66,6 +66,15 @@ impl Words {
         Some(said)
     }
 
+    /// What of a reply that was cut and went on, in pieces, the loop of the document returns.
+    pub fn returned(self, pieces: &[String]) -> String {
+        match self {
+            Self::Piton | Self::Neovate => pieces.concat(),
+            // It knows single replies only.
+            Self::Pulse => pieces.last().cloned().unwrap_or_default(),
+        }
+    }
+
     /// What the loop of the document returns: the model's last words, or the sentence that stands for them.
     pub fn result(self, end: TurnEnd, detail: Option<&str>, text: &str) -> String {
         let detail = detail.unwrap_or_default();

@@ -246,9 +246,17 @@ impl<'a> Measured<'a> {
                 by_tokens(if trigger == Trigger::Asked { kept.min(self.used / 4) } else { kept })
             }
         };
-        // A summary of nothing but a summary says nothing new.
+        plan.filter(|plan| self.frees_something(*plan))
+    }
+
+    /// A summary of nothing but a summary says nothing new, and one of words that it repeats is no shorter.
+    fn frees_something(&self, plan: Plan) -> bool {
         let has_summary = usize::from(self.session.room().summary().is_some());
-        plan.filter(|plan| plan.summed_up > has_summary)
+        let going = has_summary..plan.summed_up;
+        let words = &self.session.entries()[..plan.summed_up];
+        let is_repeated = words.iter().skip(has_summary).all(|entry| entry.message.role == Role::User)
+            && self.sizes[..plan.summed_up].iter().skip(has_summary).sum::<u64>() <= self.rules.user_words(self.room);
+        !going.is_empty() && !is_repeated
     }
 
     fn sketch(&self, trigger: Trigger, plan: Plan, settings: &Settings) -> Sketch {

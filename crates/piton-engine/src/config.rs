@@ -134,7 +134,7 @@ pub struct Forks {
     /// Which refusals count: `all` or `questions`.
     #[schemars(with = "Option<String>")]
     pub denials_counted: Option<DenialsCounted>,
-    /// What follows a reply that was cut at the output limit: `go_on` or `end`.
+    /// What follows a reply that was cut: `go_on`, `end`, or `compact`: make room where the window is full, else go on.
     #[schemars(with = "Option<String>")]
     pub on_length: Option<OnLength>,
     /// What follows a reply that ended for no reason that is known: `go_on` or `end`.

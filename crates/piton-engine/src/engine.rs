@@ -140,11 +140,13 @@ impl TurnReport {
     /// The report of the turn that just ended, where this is the event that ended it; the session has applied it.
     pub fn of(session: &turn::Session, event: &Event) -> Option<Self> {
         let Event::TurnEnded { turn, end, detail, spent } = event else { return None };
-        let text = last_words(session);
+        let replies = last_replies(session);
+        let text = replies.concat();
         let evidence = || session.evidence().iter().filter_map(|run| run.evidence.as_ref());
         let checks = evidence().filter_map(CheckRun::of).collect();
         let structured = evidence().find_map(|found| found.get(STRUCTURED)).cloned().map(Box::new);
-        let result = session.policy().words.result(*end, detail.as_deref(), &text);
+        let returned = session.policy().words.returned(&replies);
+        let result = session.policy().words.result(*end, detail.as_deref(), &returned);
         Some(Self { turn: *turn, end: *end, detail: detail.clone(), spent: *spent, text, result, checks, structured })
     }
 }
@@ -505,14 +507,19 @@ fn drive(
 
 /// What the model said last, if it spoke after the user did. A reply that was cut and continued is one.
 pub(crate) fn last_words(session: &turn::Session) -> String {
+    last_replies(session).concat()
+}
+
+/// The same in the pieces that it came in.
+fn last_replies(session: &turn::Session) -> Vec<String> {
     let messages: Vec<&Arc<Message>> = session.transcript().collect();
     let mut backwards = messages.iter().rev().skip_while(|message| message.role == Role::Tool).peekable();
     let goes_on = |message: &Message| {
         message.parts.iter().any(|part| matches!(part, Part::Note { text } if [turn::CONTINUE_NOTE, turn::UNKNOWN_NOTE].iter().any(|note| text.contains(note))))
     };
-    let mut text = String::new();
+    let mut replies = Vec::new();
     while let Some(reply) = backwards.next_if(|message| message.role == Role::Assistant) {
-        text.insert_str(0, &reply.prose());
+        replies.insert(0, reply.prose());
         // Between the pieces stand notes of ours, which have no id.
         let mut is_continued = false;
         while let Some(note) = backwards.next_if(|message| message.role == Role::User && message.id.is_none()) {
@@ -522,5 +529,5 @@ pub(crate) fn last_words(session: &turn::Session) -> String {
             break;
         }
     }
-    text
+    replies
 }

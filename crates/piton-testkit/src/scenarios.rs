@@ -13,7 +13,7 @@ use piton_core::message::{FinishReason, Message, Part, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use piton_core::{compact, turn};
 use piton_engine::bus::{Live, Published};
-use piton_engine::engine::{Engine, Session, Settings, TurnReport};
+use piton_engine::engine::{Engine, EngineError, Session, Settings, TurnReport};
 use piton_models::errors::{self, Refusal};
 use piton_models::model::{Model, ModelLimits, ModelStream, Price};
 use piton_tools::tool::{Tool, ToolContext};
@@ -38,6 +38,7 @@ pub struct Line {
 /// is no line of it.
 pub struct Script {
     lines: Vec<Line>,
+    name: String,
     summary: Line,
     window_tokens: Option<u64>,
     seen: Mutex<Vec<Request>>,
@@ -47,13 +48,14 @@ pub struct Script {
 impl Script {
     /// A model with these lines.
     pub fn new(lines: Vec<Line>) -> Arc<Self> {
-        Self::with(lines, "It went well so far.", None)
+        Self::with(lines, "mod", "It went well so far.", None)
     }
 
-    /// The same with what it says where a summary is wanted, and with a window of so many tokens.
-    pub fn with(lines: Vec<Line>, summary: &str, window_tokens: Option<u64>) -> Arc<Self> {
+    /// The same with a name, with what it says where a summary is wanted, and with a window of so many tokens.
+    pub fn with(lines: Vec<Line>, name: &str, summary: &str, window_tokens: Option<u64>) -> Arc<Self> {
+        let name = format!("prov/{name}");
         let summary = Line::reply(&[summary.to_owned()], Vec::new(), FinishReason::Stop, Usage::default());
-        Arc::new(Self { lines, summary, window_tokens, seen: Mutex::default(), stop: OnceLock::new() })
+        Arc::new(Self { lines, name, summary, window_tokens, seen: Mutex::default(), stop: OnceLock::new() })
     }
 
     /// Every request so far, but for those for summaries.
@@ -77,7 +79,7 @@ fn is_for_summary(request: &Request) -> bool {
 
 impl Model for Script {
     fn name(&self) -> &str {
-        "prov/mod"
+        &self.name
     }
 
     fn limits(&self) -> ModelLimits {
@@ -235,6 +237,8 @@ pub struct Play {
     pub script: Option<Arc<Script>>,
     /// The tools that may.
     pub props: Vec<Arc<Prop>>,
+    /// What was said before, each in a turn of its own, with room for all of it.
+    pub before: Vec<String>,
     /// What is said, one turn after the other.
     pub prompts: Vec<String>,
     /// Whether it is stopped in the same breath as it is begun.
@@ -252,6 +256,7 @@ impl Play {
             settings,
             script: None,
             props: Vec::new(),
+            before: Vec::new(),
             prompts: vec![prompt.to_owned()],
             stop_at_once: false,
             answer: Decision::Deny(None),
@@ -266,8 +271,7 @@ impl Play {
         let runtime = runtime.enable_all().start_paused(self.skips_time).build().unwrap();
         self.settings.shares_runtime = false;
         runtime.block_on(async {
-            let session = Engine::open(data.path()).create(workspace, self.settings.clone());
-            let session = session.map_err(|error| error.to_string())?;
+            let session = self.begin(&Engine::open(data.path()), workspace).await.map_err(|error| error.to_string())?;
             if let Some(script) = &self.script {
                 let _ = script.stop.set(session.clone());
             }
@@ -278,9 +282,28 @@ impl Play {
         })
     }
 
+    async fn begin(&self, engine: &Engine, workspace: &Path) -> Result<Session, EngineError> {
+        if self.before.is_empty() {
+            return engine.create(workspace, self.settings.clone());
+        }
+        let mut roomy = self.settings.clone();
+        roomy.policy.compaction.auto = false;
+        let session = engine.create(workspace, roomy)?;
+        for prompt in &self.before {
+            session.prompt(prompt).await?;
+        }
+        let id = session.id().clone();
+        session.close().await;
+        engine.resume(&id, self.settings.clone())
+    }
+
     async fn play(&self, session: &Session) -> Result<Played, String> {
         let mut subscription = session.subscribe(1);
         let mut heard = Vec::new();
+        while heard.is_empty() || !subscription.is_drained() {
+            let published = subscription.next().await.map_err(|error| error.to_string())?;
+            heard.push(published.ok_or("the session is gone")?);
+        }
         let (mut report, mut last_from) = (None, 0);
         for prompt in &self.prompts {
             last_from = heard.len();

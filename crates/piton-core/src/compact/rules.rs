@@ -27,6 +27,21 @@ pub const LEAST_USER_WORDS_TOKENS: u64 = 1_000;
 /// The part of the context that a compaction must free, in percent. Less, and the next one would follow at once.
 pub const LEAST_FREED_PERCENT: u8 = 10;
 
+/// The part of what a model reads, in percent, from which on a reply that was cut means a full window.
+pub const CUT_PERCENT: u8 = 80;
+/// Tokens that models are taken to read there, by a word in their name; the first that fits. They are Pulse Coder's, a
+/// tenth below the window that such a model has at least.
+const BUDGETS: [(&str, u64); 6] = [
+    ("claude", 180_000),
+    ("gpt-5", 180_000),
+    ("gpt-4.1", 180_000),
+    ("o1", 180_000),
+    ("o3", 180_000),
+    ("gemini", 900_000),
+];
+/// What all others are taken to read, in tokens.
+const OTHERS_BUDGET: u64 = 110_000;
+
 /// When and how room is made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -258,6 +273,28 @@ impl Compaction {
     /// The most tokens of the model's part of a summary, of a context that has this many at most.
     pub fn summary(&self, room: u64) -> u32 {
         self.summary_tokens.min(u32::try_from(room / 6).unwrap_or(u32::MAX)).max(256)
+    }
+}
+
+/// Tokens of prompt from which on a reply of this model that was cut means a full window, where the context counts as
+/// full at `full_at`: what is not even full by that is no full window.
+pub fn cut_at(model: &str, full_at: Option<u64>) -> u64 {
+    let name = model.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
+    // `o1` is a name of its own and not a piece of one.
+    let names = |word: &str| {
+        name.match_indices(word).any(|(at, _)| !name[..at].ends_with(|char: char| char.is_ascii_alphanumeric()))
+    };
+    let budget = BUDGETS.iter().find(|(word, _)| names(word)).map_or(OTHERS_BUDGET, |(_, tokens)| *tokens);
+    percent(budget, CUT_PERCENT).max(full_at.unwrap_or(0))
+}
+
+impl Full {
+    /// Whether a context that is full by this may still be sent: it is a mark on the way, and not the window's end.
+    pub fn is_early(&self) -> bool {
+        match self {
+            Self::Reserve { .. } | Self::Reply { .. } => false,
+            Self::Above { .. } | Self::From { .. } => true,
+        }
     }
 }
 

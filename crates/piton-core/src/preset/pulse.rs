@@ -2,7 +2,7 @@
 
 use super::{Knob, Preset, Setting};
 use crate::compact::Compaction;
-use crate::limits::{LastStep, OnEmpty};
+use crate::limits::{LastStep, OnEmpty, OnLength};
 use crate::progress::{Compare, NoProgress, Stuck};
 use crate::retry::{BackoffBy, BeyondCap, Jitter};
 use crate::truncate::OutputCut;
@@ -56,6 +56,7 @@ pub(super) const PRESET: Preset = Preset {
             rows: "S2-005 S2-030",
         },
         Setting { knob: Knob::MaxDenials(None), rows: "S1-033 C-13" },
+        Setting { knob: Knob::OnLength(OnLength::Compact), rows: "S1-053 N1-06 C-16" },
         Setting { knob: Knob::OnEmpty(OnEmpty::Accept), rows: "S1-050" },
         Setting { knob: Knob::Words(Words::Pulse), rows: "S1-050 S1-052 S1-053 S1-055 S1-056 S1-060" },
     ],

@@ -4,7 +4,7 @@
 use super::Phase;
 use super::work::{AfterCompaction, Ending, Work, short};
 use crate::call::CallInput;
-use crate::compact::{Dropped, Family, FileUse, of_message, stub};
+use crate::compact::{Dropped, Family, FileUse, cut_at, of_message, stub};
 use crate::event::{Event, Trigger, TurnEnd};
 use crate::ids::{CallId, MessageId, Seq};
 use crate::message::{Message, Part, Role, Usage};
@@ -141,11 +141,20 @@ impl Work {
         self.context.tokens.saturating_add(waiting).saturating_add(frame)
     }
 
+    /// Whether room may be made in this turn, as often as it was made so far.
+    pub(super) fn may_compact(&self) -> bool {
+        self.turn.policy.compaction.auto && self.turn.compactions < self.turn.policy.max_compactions
+    }
+
     /// Whether room is to be made before anything else, of our own accord.
     pub(super) fn is_full(&self) -> bool {
-        let turn = &self.turn;
-        let may_compact = turn.policy.compaction.auto && turn.compactions < turn.policy.max_compactions;
-        may_compact && turn.compact_at_tokens.is_some_and(|at| self.used_tokens() >= at)
+        self.may_compact() && self.turn.compact_at_tokens.is_some_and(|at| self.used_tokens() >= at)
+    }
+
+    /// Whether the newest reply was cut because the prompt left no room for it.
+    pub(super) fn is_cut_by_window(&self, usage: &Usage) -> bool {
+        let prompt = if usage.input_tokens > 0 { usage.input_tokens } else { self.used_tokens() };
+        prompt >= cut_at(&self.turn.model, self.turn.compact_at_tokens)
     }
 
     /// It became known how much the model reads.
@@ -202,7 +211,8 @@ impl Work {
 
     fn freed_too_little(&self, before: u64, after: u64) -> Option<String> {
         let least = u64::from(self.turn.policy.compaction.least_freed_percent);
-        let is_full = self.turn.compact_at_tokens.is_some_and(|at| after >= at);
+        let is_early = self.turn.policy.compaction.full.is_early();
+        let is_full = !is_early && self.turn.compact_at_tokens.is_some_and(|at| after >= at);
         let freed = before.saturating_sub(after);
         let too_little = u128::from(freed) * 100 < u128::from(before) * u128::from(least);
         (is_full || too_little).then(|| {

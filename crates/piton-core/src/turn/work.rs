@@ -193,23 +193,19 @@ impl Work {
 
     /// The next step, unless a limit stands in its way.
     pub(super) fn next_step(&mut self, kind: StepKind) -> Phase {
-        let turn = &self.turn;
-        if let Some(detail) = turn.budget_spent() {
-            return Phase::Ending(Ending::new(TurnEnd::Budget, detail));
+        match self.turn.within_limits(kind) {
+            Err(ending) => Phase::Ending(ending),
+            Ok(kind) if self.is_full() => Phase::RoomNeeded(Trigger::Ordinary, AfterCompaction::StartStep(kind)),
+            Ok(kind) => Phase::NextStep(kind),
         }
-        let (limit, counted) = (turn.policy.max_steps, turn.counted_steps());
-        if let Some(most) = limit.filter(|most| counted >= *most) {
-            return Phase::Ending(Ending::new(TurnEnd::MaxSteps, format!("the limit of {most} steps is reached")));
+    }
+
+    /// The same for a reply that the full window has cut.
+    fn next_step_with_room(&mut self, kind: StepKind) -> Phase {
+        match self.turn.within_limits(kind) {
+            Err(ending) => Phase::Ending(ending),
+            Ok(kind) => Phase::RoomNeeded(Trigger::Forced, AfterCompaction::StartStep(kind)),
         }
-        if let Some(most) = turn.policy.max_replies.filter(|most| turn.steps >= *most) {
-            return Phase::Ending(Ending::new(TurnEnd::MaxSteps, format!("the limit of {most} replies is reached")));
-        }
-        let is_last = limit == Some(counted + 1) && turn.policy.last_step == LastStep::WrapUp;
-        let kind = if is_last { StepKind::WrapUp } else { kind };
-        if self.is_full() {
-            return Phase::RoomNeeded(Trigger::Ordinary, AfterCompaction::StartStep(kind));
-        }
-        Phase::NextStep(kind)
     }
 
     pub(super) fn step_started(&self, kind: StepKind) -> Event {
@@ -290,7 +286,7 @@ impl Work {
         match reply.finish {
             FinishReason::ContentFilter => After::End(filtered(reply)),
             FinishReason::Error => After::End(provider_error(reply)),
-            FinishReason::Length => self.after_cut_reply(),
+            FinishReason::Length => self.after_cut_reply(&reply.usage),
             FinishReason::Other if self.turn.policy.on_unknown == OnUnknown::GoOn => self.after_unknown_reply(),
             FinishReason::Paused => self.after_paused_reply(),
             FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other => match self.turn.kind {
@@ -300,11 +296,20 @@ impl Work {
         }
     }
 
-    pub(super) fn after_cut_reply(&mut self) -> After {
-        if self.is_full() {
+    pub(super) fn after_cut_reply(&mut self, usage: &Usage) -> After {
+        let on_length = self.turn.policy.on_length;
+        let is_by_window = match on_length {
+            OnLength::GoOn | OnLength::End => self.is_full(),
+            OnLength::Compact => self.is_cut_by_window(usage),
+        };
+        if is_by_window && self.may_compact() {
             return After::MakeRoom;
         }
-        if self.turn.policy.on_length == OnLength::End {
+        if is_by_window {
+            let detail = "the reply was cut at the end of the window, and no more room can be made";
+            return After::End(Ending::new(TurnEnd::ContextLimit, detail));
+        }
+        if on_length == OnLength::End {
             let detail = "the reply was cut at the model's output limit";
             return After::End(Ending::new(TurnEnd::Completed, detail));
         }
@@ -377,9 +382,8 @@ impl Work {
         let patience = policy.retry_for(&self.turn.model);
         let may_retry = patience.on.holds(error) && retry::within(patience, error.kind, attempt, self.turn.failures);
         let said = policy.words.model_error(&error.message, self.turn.failures, patience.per_turn);
-        let may_compact =
-            policy.compact_on_error && policy.compaction.auto && self.turn.compactions < policy.max_compactions;
-        if error.kind == ModelErrorKind::WindowExceeded && may_compact {
+        let makes_room = policy.compact_on_error && self.may_compact();
+        if error.kind == ModelErrorKind::WindowExceeded && makes_room {
             return Phase::RoomNeeded(Trigger::Forced, AfterCompaction::AskAgain);
         }
         match (retry_at.filter(|_| may_retry), error.kind) {
@@ -441,7 +445,7 @@ impl Work {
             After::End(ending) => Phase::Ending(ending),
             After::Continue => self.next_step(StepKind::Continue),
             After::Resume => self.next_step(StepKind::Ordinary),
-            After::MakeRoom => Phase::RoomNeeded(Trigger::Forced, AfterCompaction::StartStep(StepKind::Continue)),
+            After::MakeRoom => self.next_step_with_room(StepKind::Continue),
             After::GoOn => match self.repeated_call() {
                 Some(_) if self.turn.policy.no_progress.then == Stuck::End => Phase::Ending(self.turn.stuck()),
                 Some(call) => Phase::Stuck(call),
@@ -697,6 +701,22 @@ impl TurnWork {
 
     pub(super) fn budget_spent(&self) -> Option<String> {
         self.policy.budget.spent(&self.used())
+    }
+
+    /// The kind of a step that may be made, if it is of this one; else how the turn ends.
+    fn within_limits(&self, kind: StepKind) -> Result<StepKind, Ending> {
+        if let Some(detail) = self.budget_spent() {
+            return Err(Ending::new(TurnEnd::Budget, detail));
+        }
+        let (limit, counted) = (self.policy.max_steps, self.counted_steps());
+        if let Some(most) = limit.filter(|most| counted >= *most) {
+            return Err(Ending::new(TurnEnd::MaxSteps, format!("the limit of {most} steps is reached")));
+        }
+        if let Some(most) = self.policy.max_replies.filter(|most| self.steps >= *most) {
+            return Err(Ending::new(TurnEnd::MaxSteps, format!("the limit of {most} replies is reached")));
+        }
+        let is_last = limit == Some(counted + 1) && self.policy.last_step == LastStep::WrapUp;
+        Ok(if is_last { StepKind::WrapUp } else { kind })
     }
 
     /// The replies that count for the limit.

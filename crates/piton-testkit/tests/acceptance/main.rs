@@ -30,6 +30,7 @@ use std::sync::Arc;
 struct Lab {
     preset: &'static str,
     lines: Vec<Line>,
+    model: &'static str,
     /// What the model says where a summary is wanted.
     summary: String,
     window_tokens: Option<u64>,
@@ -58,6 +59,7 @@ impl Lab {
         Self {
             preset,
             lines,
+            model: "mod",
             summary: "All went well.".to_owned(),
             window_tokens: None,
             props: vec![prop("echo")],
@@ -92,6 +94,10 @@ impl Lab {
         Self { within, ..self }
     }
 
+    fn model(self, model: &'static str) -> Self {
+        Self { model, ..self }
+    }
+
     fn window(self, tokens: u64) -> Self {
         Self { window_tokens: Some(tokens), ..self }
     }
@@ -123,7 +129,7 @@ impl Lab {
     }
 
     fn run(self) -> Ran {
-        let script = Script::with(self.lines, &self.summary, self.window_tokens);
+        let script = Script::with(self.lines, self.model, &self.summary, self.window_tokens);
         let mut settings = Settings::by_preset(self.preset, script.clone()).unwrap();
         settings.policy.permission.push("*", Action::Allow);
         settings.tools = self.props.iter().fold(self.tools, |tools, prop| tools.with(prop.clone()));
