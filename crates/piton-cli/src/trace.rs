@@ -230,6 +230,7 @@ fn called(call: &CallTrace) -> String {
         Some((Decision::Approve | Decision::ApproveForSession, ms)) => {
             format!(", allowed by a person after {}", span(*ms))
         }
+        Some((Decision::ApproveChanged(_), ms)) => format!(", changed and allowed by a person after {}", span(*ms)),
         Some((Decision::Deny(_), ms)) => format!(", refused by a person after {}", span(*ms)),
         Some((Decision::Unattended, _)) => ", nobody there to ask".to_owned(),
     };

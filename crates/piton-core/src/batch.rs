@@ -40,6 +40,8 @@ pub(crate) enum Snapshot {
 #[derive(Debug, Clone, PartialEq)]
 struct Entry {
     call: Arc<ToolCall>,
+    /// Whether its input is not the model's any more.
+    is_changed: bool,
     state: CallState,
 }
 
@@ -97,7 +99,7 @@ impl Batch {
                 ))),
                 CallInput::Json(_) => CallState::New,
             };
-            Entry { call, state }
+            Entry { call, is_changed: false, state }
         });
         Self { calls: calls.collect(), snapshot, words }
     }
@@ -184,8 +186,13 @@ impl Batch {
             return Err(self);
         }
         let mut results = Results { parts: Vec::new(), calls: Vec::new(), ran: 0 };
-        for Entry { call, state } in self.calls {
-            let CallState::Settled { outcome, ran } = state else { continue };
+        for Entry { call, is_changed, state } in self.calls {
+            let CallState::Settled { mut outcome, ran } = state else { continue };
+            if let CallInput::Json(input) = &call.input
+                && is_changed
+            {
+                outcome.note_input(input.clone());
+            }
             results.ran += u32::from(ran);
             results.parts.push(Part::ToolResult { call: call.id.clone(), tool: call.name.clone(), outcome });
             results.calls.push(call);
@@ -267,7 +274,7 @@ impl Entry {
             return;
         }
         if let Some(input) = input {
-            Arc::make_mut(&mut self.call).input = CallInput::Json(input.clone());
+            self.change_input(input);
         }
         self.state = match verdict {
             Verdict::Allow => CallState::Ready(class, AllowedBy::Rule),
@@ -277,10 +284,22 @@ impl Entry {
         };
     }
 
+    fn change_input(&mut self, input: &Value) {
+        Arc::make_mut(&mut self.call).input = CallInput::Json(input.clone());
+        self.is_changed = true;
+    }
+
     fn decide(&mut self, decision: &Decision, words: Words) {
         let CallState::Asking(class) = self.state else { return };
         self.state = match decision {
             Decision::Approve | Decision::ApproveForSession => CallState::Ready(class, AllowedBy::Person),
+            Decision::ApproveChanged(input) if input.is_object() => {
+                self.change_input(input);
+                CallState::Ready(class, AllowedBy::Person)
+            }
+            Decision::ApproveChanged(_) => CallState::Answered(Outcome::failed(
+                "The call was not run: what the user has made of its arguments is no JSON object.",
+            )),
             Decision::Deny(said) => {
                 let said = said.as_deref().map_or(String::new(), |said| format!(" They said: {said}"));
                 let text = words.denied(format!("The user did not allow this call; it was not run.{said}"));

@@ -84,6 +84,9 @@ impl CallInput {
     }
 }
 
+/// The fact that says what a call was run with, where hooks or a person changed it.
+const CHANGED_INPUT: &str = "changed_input";
+
 /// What came of a tool call. A failed tool is not an error of the loop: it is an outcome the model reads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
@@ -149,6 +152,19 @@ impl Outcome {
     pub fn titled(mut self, title: impl Into<String>) -> Self {
         self.title = title.into();
         self
+    }
+
+    /// What the call was run with, where that is not what the model wrote.
+    pub fn changed_input(&self) -> Option<&Value> {
+        self.metadata.get(CHANGED_INPUT)
+    }
+
+    /// Keeps what the call was run with.
+    pub(crate) fn note_input(&mut self, input: Value) {
+        match &mut self.metadata {
+            Value::Object(facts) => drop(facts.insert(CHANGED_INPUT.to_owned(), input)),
+            other => *other = Value::Object(Map::from_iter([(CHANGED_INPUT.to_owned(), input)])),
+        }
     }
 
     /// With facts for programs (a JSON object).

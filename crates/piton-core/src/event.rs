@@ -508,6 +508,8 @@ pub enum Decision {
     Approve,
     /// Yes, and do not ask again for this tool in this session.
     ApproveForSession,
+    /// Yes, this once and with this input, a whole JSON object, in the place of the model's.
+    ApproveChanged(Value),
     /// No; the words, if any, reach the model.
     Deny(Option<String>),
     /// Nobody is there to be asked.

@@ -344,7 +344,7 @@ impl Driver {
                 self.wait_for_turn(Waiter { message: Some(message), from, report });
             }
             Command::Speak { message, parts, delivery, from, report } => {
-                self.speak(Speech { message, parts, delivery, from, report }).await;
+                self.speak(Speech { message, parts, delivery, from, report, stopped_by: None }).await;
             }
             Command::GoOn { report } => self.wait_for_turn(Waiter { message: None, from: Speaker::Host, report }),
             Command::Cancel(by) => self.cancel(by),
@@ -394,8 +394,9 @@ impl Driver {
         {
             self.record(start);
         }
-        if self.session.is_in_turn() {
-            self.record(Event::CancelRequested { by });
+        match self.session.is_in_turn() {
+            true => self.record(Event::CancelRequested { by }),
+            false => self.stop_unheard(&by),
         }
     }
 

@@ -579,6 +579,19 @@ async fn cancelling_does_not_wait_for_a_hook() {
 }
 
 #[tokio::test]
+async fn a_cancel_while_hooks_look_at_a_prompt_ends_its_turn_before_anything_is_asked() {
+    let home = Home::new();
+    let model = Scripted::new(vec![says("never")]);
+    let pass = |_: &str| Act::Prompt(PromptChange::default());
+    let session = home.create(settings(&model, vec![Arc::new(at("looks", HookPoint::Prompt, pass))]));
+    let (report, ()) = tokio::join!(session.prompt("stop"), async { session.cancel() });
+    assert_eq!((report.unwrap().end, model.asked().len()), (TurnEnd::Canceled, 0));
+    let report = session.prompt("go").await.unwrap();
+    assert_eq!((report.end, report.text.as_str()), (TurnEnd::Completed, "never"));
+    session.close().await;
+}
+
+#[tokio::test]
 async fn without_hooks_nothing_of_them_is_on_record() {
     let home = Home::new();
     let model = Scripted::new(vec![reads("a.txt"), says("done")]);

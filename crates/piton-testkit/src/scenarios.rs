@@ -300,7 +300,7 @@ impl Play {
     async fn play(&self, session: &Session) -> Result<Played, String> {
         let mut subscription = session.subscribe(1);
         let mut heard = Vec::new();
-        while heard.is_empty() || !subscription.is_drained() {
+        while !self.before.is_empty() && !subscription.is_drained() {
             let published = subscription.next().await.map_err(|error| error.to_string())?;
             heard.push(published.ok_or("the session is gone")?);
         }

@@ -492,7 +492,9 @@ impl Work {
         let stuck = self.turn.stuck();
         self.turn.recent.clear();
         match decision {
-            Decision::Approve | Decision::ApproveForSession => self.next_step(StepKind::Ordinary),
+            Decision::Approve | Decision::ApproveForSession | Decision::ApproveChanged(_) => {
+                self.next_step(StepKind::Ordinary)
+            }
             Decision::Deny(_) | Decision::Unattended => Phase::Ending(stuck),
         }
     }
@@ -509,7 +511,7 @@ impl Work {
                     self.turn.unattended.push(call.name.clone());
                 }
             }
-            Decision::Approve | Decision::Deny(_) => {}
+            Decision::Approve | Decision::ApproveChanged(_) | Decision::Deny(_) => {}
         }
     }
 

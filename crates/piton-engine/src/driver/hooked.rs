@@ -9,7 +9,7 @@ use crate::engine::{EngineError, last_words};
 use crate::hooks::{Gated, HookContext, HookVerdict, ModelAnswer, ModelCall, SessionStart, Sight, StepDone, TurnDone};
 use crate::jobs::JobKey;
 use piton_core::call::{Outcome, Status};
-use piton_core::event::{Decision, Delivery, Event, Record, Subject, Trigger, Verdict};
+use piton_core::event::{Canceller, Decision, Delivery, Event, Record, Subject, Trigger, Verdict};
 use piton_core::hook::HookPoint;
 use piton_core::ids::{CallId, MessageId, TimeMs};
 use piton_core::message::{Message, Part, Role, ToolCall, prose};
@@ -51,6 +51,8 @@ pub(super) struct Speech {
     pub(super) delivery: Delivery,
     pub(super) from: Speaker,
     pub(super) report: Report,
+    /// Who wanted it stopped while hooks were looking at it.
+    pub(super) stopped_by: Option<Canceller>,
 }
 
 /// What the driver keeps for hooks.
@@ -342,14 +344,14 @@ impl Driver {
             refused = refused.or(refusal);
             self.record_hooks(gated);
         }
-        if let Some(Speech { message, parts, delivery, from, report }) = speech {
+        if let Some(mut speech) = speech {
             match refused {
                 // Nobody may be listening any more.
-                Some((hook, reason)) => drop(report.send(Err(EngineError::PromptRefused { hook, reason }))),
+                Some((hook, reason)) => drop(speech.report.send(Err(EngineError::PromptRefused { hook, reason }))),
                 None => {
                     let notes = notes.into_iter().map(|text| Part::Note { text });
-                    let parts = notes.chain(parts).collect();
-                    self.gates.accepted.push_back(Speech { message, parts, delivery, from, report });
+                    speech.parts.splice(0..0, notes);
+                    self.gates.accepted.push_back(speech);
                 }
             }
         }
@@ -360,10 +362,18 @@ impl Driver {
 
     /// Puts what was said on record.
     async fn hear(&mut self, speech: Speech) {
-        let Speech { message, parts, delivery, from, report } = speech;
+        let Speech { message, parts, delivery, from, report, stopped_by } = speech;
         let parts = self.with_context(parts).await;
         self.waiting.push(Waiter { message: Some(message.clone()), from, report });
         self.record(Event::UserSpoke { message, parts, delivery });
+        stopped_by.into_iter().for_each(|by| self.cancel(by));
+    }
+
+    /// What was said and is not heard yet is not acted on.
+    pub(super) fn stop_unheard(&mut self, by: &Canceller) {
+        for speech in self.gates.vetting.iter_mut().chain(&mut self.gates.accepted) {
+            speech.stopped_by = Some(by.clone());
+        }
     }
 
     /// Takes a command that speaks, or goes on; hooks may have to see it first.

@@ -383,7 +383,10 @@ impl Hook for CommandHook {
         let (_, _, specific) = words(said);
         let Some(decided) = specific.decision else { return Ok(None) };
         match decided.behavior.as_str() {
-            "allow" => Ok(Some(Decision::Approve)),
+            "allow" => Ok(Some(match decided.updated_input {
+                Some(input) => Decision::ApproveChanged(wire::own_input(&call.name, input)),
+                None => Decision::Approve,
+            })),
             "deny" => Ok(Some(Decision::Deny(decided.message))),
             other => Err(HookError(format!("`{other}` is no behavior; there are allow and deny"))),
         }

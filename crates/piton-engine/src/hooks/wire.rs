@@ -122,6 +122,8 @@ pub(super) struct Specific {
 pub(super) struct Decided {
     pub(super) behavior: String,
     pub(super) message: Option<String>,
+    #[serde(rename = "updatedInput")]
+    pub(super) updated_input: Option<Value>,
 }
 
 impl Answer {

@@ -98,7 +98,7 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
 /// What a call is in once a person has answered.
 fn state_after(decision: &Decision) -> &'static str {
     match decision {
-        Decision::Approve | Decision::ApproveForSession => "requested",
+        Decision::Approve | Decision::ApproveForSession | Decision::ApproveChanged(_) => "requested",
         Decision::Deny(_) | Decision::Unattended => "denied",
     }
 }

@@ -82,7 +82,8 @@ impl Speech {
         let text = &outcome.text;
         match self {
             Self::UseTool => {
-                let input = call.map_or_else(|| json!({}), |call| sent_input(&call.input));
+                let written = || call.map_or_else(|| json!({}), |call| sent_input(&call.input));
+                let input = outcome.changed_input().cloned().unwrap_or_else(written);
                 format!("[{tool} for {input:#}] result: \n<function_results>\n{text}\n</function_results>")
             }
             Self::Hermes => format!("<tool_response>\n{text}\n</tool_response>"),

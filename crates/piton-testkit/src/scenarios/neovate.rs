@@ -1,8 +1,9 @@
 //! Neovate's scenarios: a scripted model and tools with fixed results, and what its `runLoop` gives back, calls back and
 //! sends.
 
-use super::{Line, Play, Played, Prop, Script, WAITS, refusal, same};
+use super::{Line, Play, Played, Prop, Script, refusal, same};
 use crate::TempWorkspace;
+use async_trait::async_trait;
 use piton_core::call::{CallInput, Outcome};
 use piton_core::event::{Decision, Event, Subject, TurnEnd, Verdict};
 use piton_core::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
@@ -10,6 +11,7 @@ use piton_core::model::{Delta, Reply, Request};
 use piton_core::permission::Action;
 use piton_engine::bus::{Live, Published};
 use piton_engine::engine::{Attendance, Settings};
+use piton_engine::hooks::{CallChange, Hook, HookContext, HookResult, OutcomeChange};
 use piton_tools::tool::ToolSet;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -18,9 +20,6 @@ use std::sync::Arc;
 /// Plays one case and compares. With a note, only what is not the reference's mistake.
 pub fn judge(case: &Value) -> Result<(), String> {
     let input = &case["input"];
-    if let Some(missing) = missing(input) {
-        return Err(format!("{WAITS}{missing}"));
-    }
     let (played, requests) = play(input)?;
     let expected = &case["expected"];
     if case["note"].is_string() {
@@ -37,17 +36,41 @@ pub fn judge(case: &Value) -> Result<(), String> {
     sent(&expected["requests"], &requests, !input["messages"].is_null())
 }
 
-/// What a case asks for that Piton has not got yet.
-fn missing(input: &Value) -> Option<&'static str> {
-    let has = |key: &str| !input[key].is_null();
-    if has("rewriteToolUse") || has("rewriteToolResult") {
-        return Some("hooks");
+/// The callbacks that put something else in the place of a call's arguments, or of its result.
+struct Rewrite {
+    input: Option<Value>,
+    result: Option<String>,
+}
+
+impl Rewrite {
+    fn of(input: &Value) -> Self {
+        let result = &input["rewriteToolResult"];
+        let result = result["llmContent"].as_str().or(result.as_str()).map(str::to_owned);
+        Self { input: Some(input["rewriteToolUse"].clone()).filter(Value::is_object), result }
     }
-    (has("files")).then_some("@references")
+}
+
+#[async_trait]
+impl Hook for Rewrite {
+    fn name(&self) -> &str {
+        "rewrite"
+    }
+
+    async fn before_tool_call(&self, _: &HookContext, _: &ToolCall) -> HookResult<CallChange> {
+        Ok(CallChange { input: self.input.clone(), ..CallChange::default() })
+    }
+
+    async fn after_tool_call(&self, _: &HookContext, _: &ToolCall, outcome: &Outcome) -> HookResult<OutcomeChange> {
+        let outcome = self.result.clone().map(|text| Outcome { text, ..outcome.clone() });
+        Ok(OutcomeChange { outcome, ..OutcomeChange::default() })
+    }
 }
 
 fn play(input: &Value) -> Result<(Played, Vec<Request>), String> {
     let workspace = TempWorkspace::new();
+    for (path, content) in input["files"].as_object().into_iter().flatten() {
+        workspace.write(path, content.as_str().unwrap_or_default());
+    }
     let (mut lines, mut prompts) = (Vec::new(), Vec::new());
     // Earlier messages are turns that were spoken before.
     for message in input["messages"].as_array().into_iter().flatten() {
@@ -77,6 +100,7 @@ fn play(input: &Value) -> Result<(Played, Vec<Request>), String> {
         input["llmsContexts"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     settings.environment_note = Some(contexts.join("\n\n")).filter(|contexts| !contexts.is_empty());
     settings.system = input["systemPrompt"].as_str().unwrap_or_default().into();
+    settings.hooks.push(Arc::new(Rewrite::of(input)));
     let empty = Map::new();
     let props = input["tools"].as_object().unwrap_or(&empty).iter().map(|(name, tool)| {
         Arc::new(Prop {
@@ -246,7 +270,8 @@ fn results(
     let answered = message.parts.iter().enumerate().filter_map(|(at, part)| {
         let Part::ToolResult { call, tool, outcome } = part else { return None };
         let want = likeness.map(|likeness| &likeness[at]["result"]);
-        let input = calls.get(call).map(input).unwrap_or_default();
+        let written = || calls.get(call).map(input).unwrap_or_default();
+        let input = outcome.changed_input().cloned().unwrap_or_else(written);
         Some(json!({"type": "tool_result", "name": tool, "input": input, "result": told_result(outcome, want)}))
     });
     answered.collect()
@@ -286,9 +311,12 @@ fn callbacks(played: &Played, want: &[Value]) -> Vec<Value> {
                     }));
                     replied(reply, &kept, &mut back);
                 }
-                Event::CallRequested { call, verdict, .. } => {
-                    let call = &calls[call];
+                Event::CallRequested { call, verdict, input: changed, .. } => {
+                    let Some(call) = calls.get_mut(call) else { continue };
                     back.push(json!(["onToolUse", call.name, input(call)]));
+                    if let Some(changed) = changed {
+                        call.input = CallInput::Json(changed.clone());
+                    }
                     if !matches!(verdict, Verdict::Ask) {
                         approved = !matches!(verdict, Verdict::Deny(_));
                         back.push(json!(["onToolApprove", call.name, approved]));
@@ -358,7 +386,7 @@ fn sent(expected: &Value, requests: &[Request], is_continued: bool) -> Result<()
             .iter()
             .flat_map(|message| match message.role {
                 Role::Assistant => vec![json!("assistant")],
-                Role::User | Role::Tool => message.parts.iter().flat_map(spoken).collect(),
+                Role::User | Role::Tool => spoken(&message.parts),
             })
             .collect();
         same("words of a request", &want, &got)?;
@@ -366,13 +394,22 @@ fn sent(expected: &Value, requests: &[Request], is_continued: bool) -> Result<()
     Ok(())
 }
 
-/// One piece of the user's message, or of what stands before it.
-fn spoken(part: &Part) -> Vec<Value> {
-    match part {
-        Part::Text { text, .. } => vec![json!(without_list(text))],
-        Part::Note { text } => text.split("\n\n").map(|text| json!(text)).collect(),
-        _ => Vec::new(),
+/// The pieces of a message: what stands before the user's words, each alone, and these with what was read for them.
+fn spoken(parts: &[Part]) -> Vec<Value> {
+    let mut all: Vec<String> = Vec::new();
+    let mut is_said = false;
+    for part in parts {
+        match (part, all.last_mut().filter(|_| is_said)) {
+            (Part::Text { text, .. }, _) => {
+                is_said = true;
+                all.push(without_list(text));
+            }
+            (Part::Note { text }, Some(said)) => *said = format!("{said}\n\n{text}"),
+            (Part::Note { text }, None) => all.extend(text.split("\n\n").map(str::to_owned)),
+            _ => {}
+        }
     }
+    all.into_iter().map(Value::String).collect()
 }
 
 /// Of a tool that is not there, Piton also says which are.

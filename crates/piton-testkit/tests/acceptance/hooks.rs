@@ -132,6 +132,30 @@ fn said(messages: &[Arc<Message>]) -> Vec<String> {
     messages.iter().flat_map(|message| &message.parts).map(part).collect()
 }
 
+/// N0-03: who is asked about a call may allow it as another one; the tool is run so, and the model reads that it was.
+#[test]
+fn n0_03_an_approval_may_change_the_call() {
+    let changed = json!({"path": "b.txt"});
+    for preset in ["neovate", "piton"] {
+        let input = json!({"path": "a.txt"});
+        let first = if preset == "neovate" { says(&use_tool("read", &input)) } else { calls("", &[("read", input)]) };
+        let ran = Lab::new(preset, vec![first, says("end")])
+            .files(&[("b.txt", "bravo\n")])
+            .tools(ToolSet::builtin())
+            .asking(Decision::ApproveChanged(changed.clone()))
+            .run();
+        let outcome = ran.outcomes().remove(0);
+        assert!(outcome.text.contains("bravo") && !outcome.text.contains("alpha"), "{outcome:?}");
+        assert_eq!((ran.end(), ran.report().spent.calls), (TurnEnd::Completed, 1));
+        let is_told = ran.told(1).contains("[read for {\n  \"path\": \"b.txt\"\n}] result: ");
+        assert_eq!(is_told, preset == "neovate", "{}", ran.told(1));
+    }
+    let no_object = Decision::ApproveChanged(json!("b.txt"));
+    let lines = vec![calls("", &[("read", json!({"path": "a.txt"}))]), says("end")];
+    let ran = Lab::new("piton", lines).tools(ToolSet::builtin()).asking(no_object).run();
+    assert_eq!((ran.outcomes()[0].status, ran.report().spent.calls), (Status::Failed, 0));
+}
+
 /// Makes the system prompt of each call.
 struct Factory;
 

@@ -125,3 +125,75 @@ fn s1_045_a_compaction_is_told_with_its_numbers() {
     let upto = ran.records().into_iter().find(|record| record.seq == *upto_seq).unwrap();
     assert_eq!(upto.event.kind(), "call_settled", "a call is never parted from its result");
 }
+
+/// A conversation of two turns, whose second answer is cut when the prompt has so many tokens.
+fn cut(text: &str, prompt_tokens: u64) -> Lab {
+    let mut second = finishes(text, FinishReason::Length);
+    reply(&mut second).usage = used(prompt_tokens, 5);
+    Lab::new("pulse", vec![says("an answer"), second, says("the rest")]).prompts(&["one", "two"])
+}
+
+/// S1-053: a reply that the full window has cut makes room, and the run goes on; where no room can be made, it ends with
+/// what was said, or with the document's sentence.
+#[test]
+fn s1_053_a_full_window_makes_room_or_ends_with_the_sentence() {
+    let ran = cut("part", 100_000).run();
+    let [Event::CompactionFinished { trigger, .. }] = &ran.compactions()[..] else { panic!("not one") };
+    assert_eq!((*trigger, ran.requests.len(), ran.summaries.len()), (Trigger::Forced, 3, 1));
+    assert_eq!((ran.end(), ran.report().result.as_str()), (TurnEnd::Completed, "the rest"));
+    assert!(ran.words(2).contains(MARK));
+    for (text, returned) in [("part", "part"), ("", "Context limit reached.")] {
+        let alone = cut(text, 100_000);
+        let alone = Lab { lines: alone.lines[1..].to_vec(), ..alone }.prompts(&["go"]).run();
+        assert_eq!((alone.requests.len(), alone.summaries.len()), (1, 0), "there is nothing to sum up");
+        assert_eq!((alone.end(), alone.report().result.as_str()), (TurnEnd::ContextLimit, returned));
+    }
+    let mut again = finishes("", FinishReason::Length);
+    reply(&mut again).usage = used(100_000, 5);
+    let lab = cut("part", 100_000);
+    let ran = Lab { lines: vec![lab.lines[0].clone(), again], ..lab }.run();
+    assert_eq!((ran.end(), ran.report().result.as_str()), (TurnEnd::ContextLimit, "Context limit reached."));
+    assert!((1..=2).contains(&ran.summaries.len()) && ran.requests.len() <= 4, "{}", ran.requests.len());
+    let ran = cut("part", 100_000).change(|settings| settings.policy.max_steps = Some(1)).run();
+    assert_eq!(
+        (ran.end(), ran.summaries.len()),
+        (TurnEnd::MaxSteps, 0),
+        "no room is made for a step that is not allowed"
+    );
+}
+
+/// N1-06 C-16: whether the window is full is told by the prompt, at four fifths of what the model reads; below that the
+/// reply was only long, and the model goes on with it.
+#[test]
+fn n1_06_a_cut_reply_is_no_full_window() {
+    for (model, full_at) in [
+        ("claude-sonnet-4", 144_000),
+        ("gpt-5", 144_000),
+        ("gpt-4.1-mini", 144_000),
+        ("o3", 144_000),
+        ("gpt-4o", 88_000),
+        ("gemini-2.5-pro", 720_000),
+        ("proto1", 88_000),
+    ] {
+        for (tokens, summaries) in [(full_at - 1, 0), (full_at, 1)] {
+            let ran = cut("part", tokens).model(model).run();
+            let made = ran.compactions().iter().filter(|event| is_forced(event)).count();
+            assert_eq!((made, ran.report().result.as_str()), (summaries, "the rest"), "{model} at {tokens}");
+        }
+    }
+}
+
+fn is_forced(event: &Event) -> bool {
+    matches!(event, Event::CompactionFinished { trigger: Trigger::Forced, .. })
+}
+
+/// N1-07: what is still above the mark after room was made goes on all the same: the mark is far from the window's end.
+#[test]
+fn n1_07_what_is_still_above_the_mark_goes_on() {
+    let long = |word: &str| word.repeat(20_000 / word.len());
+    let lines: Vec<Line> = uncounted((0..7).map(|_| says(&long("answer "))).collect());
+    let prompts: Vec<String> = (0..7).map(|at| format!("{at} {}", long("word "))).collect();
+    let ran = Lab::new("pulse", lines).prompts(&prompts).run();
+    assert!(!ran.summaries.is_empty() && ran.requests.len() == 7, "{}", ran.summaries.len());
+    assert_eq!(ran.end(), TurnEnd::Completed);
+}
