@@ -10,6 +10,7 @@ use piton_core::model::Delta;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::broadcast;
 
 /// Entries the ring holds: some seconds of a fast model. Each is a pointer and a short text.
@@ -67,6 +68,8 @@ pub enum Live {
 #[derive(Debug, Clone)]
 pub struct Bus {
     ring: broadcast::Sender<Published>,
+    /// The last record that it need not tell, or has told.
+    told: Arc<AtomicU64>,
 }
 
 /// One listener's place.
@@ -79,13 +82,16 @@ pub struct Subscription {
 }
 
 impl Bus {
-    /// A bus without listeners.
-    pub(crate) fn new() -> Self {
-        Self { ring: broadcast::Sender::new(RING) }
+    /// A bus without listeners, of a journal that ends here.
+    pub(crate) fn new(durable_seq: Seq) -> Self {
+        Self { ring: broadcast::Sender::new(RING), told: Arc::new(AtomicU64::new(durable_seq)) }
     }
 
     /// Tells everyone who listens now.
     pub(crate) fn publish(&self, published: Published) {
+        if let Published::Recorded(record) = &published {
+            self.told.fetch_max(record.seq, Ordering::SeqCst);
+        }
         // An error only means that nobody listens.
         drop(self.ring.send(published));
     }
@@ -98,7 +104,10 @@ impl Bus {
     /// Listens from this position of the journal on: what is recorded already comes first.
     pub(crate) fn subscribe(&self, dir: SessionDir, from_seq: Seq) -> Subscription {
         let next_seq = from_seq.max(1);
-        Subscription { ring: self.ring.subscribe(), dir, next_seq, backlog: VecDeque::new(), must_catch_up: true }
+        // First the ring, then what was told before: a record between them is in both.
+        let ring = self.ring.subscribe();
+        let must_catch_up = self.told.load(Ordering::SeqCst) >= next_seq;
+        Subscription { ring, dir, next_seq, backlog: VecDeque::new(), must_catch_up }
     }
 }
 

@@ -475,7 +475,7 @@ fn drive(
     memory: Memory,
     settings: Settings,
 ) -> Session {
-    let bus = Bus::new();
+    let bus = Bus::new(journal.durable_seq());
     let (commands, inbox) = mpsc::unbounded_channel();
     let handle = Session {
         id: session.id().clone(),

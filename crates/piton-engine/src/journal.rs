@@ -36,7 +36,7 @@ pub use dir::SessionDir;
 use error::Fault;
 pub use error::{JournalError, Kept};
 pub use lock::{Held, hold, is_held, writer_of};
-pub use reader::{Flaw, Reader, Verdict, of_kind, read_session, summary, summary_and_prompts, tail, verify};
+pub use reader::{Flaw, Reader, Verdict, of_kinds, read_session, summary, summary_and_prompts, tail, verify};
 pub use salvage::Salvage;
 pub(crate) use salvage::salvage;
 pub use summary::{Activity, Summary};

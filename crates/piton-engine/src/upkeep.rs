@@ -69,14 +69,12 @@ impl Engine {
 /// Every state of the workspace that a session's journal names.
 fn trees(dir: &SessionDir) -> Result<Vec<String>, JournalError> {
     let mut trees = Vec::new();
-    for kind in ["snapshot_taken", "rewind_started", "rewind_finished"] {
-        for record in journal::of_kind(dir, kind)? {
-            match record.event {
-                Event::SnapshotTaken { tree, .. } => trees.extend(tree),
-                Event::RewindStarted { was, .. } => trees.push(was),
-                Event::RewindFinished { back: Some(Restore { from, to }), .. } => trees.extend([from, to]),
-                _ => {}
-            }
+    for record in journal::of_kinds(dir, &["snapshot_taken", "rewind_started", "rewind_finished"])? {
+        match record.event {
+            Event::SnapshotTaken { tree, .. } => trees.extend(tree),
+            Event::RewindStarted { was, .. } => trees.push(was),
+            Event::RewindFinished { back: Some(Restore { from, to }), .. } => trees.extend([from, to]),
+            _ => {}
         }
     }
     Ok(trees)

@@ -62,12 +62,15 @@ pub fn tail(dir: &SessionDir, from: Seq) -> Result<Vec<Record>, JournalError> {
     Reader::open(dir)?.read(from, usize::MAX)
 }
 
-/// The committed events of one kind, in order.
-pub fn of_kind(dir: &SessionDir, kind: &str) -> Result<Vec<Record>, JournalError> {
+/// The committed events of some kinds, in order within each.
+pub fn of_kinds(dir: &SessionDir, kinds: &[&str]) -> Result<Vec<Record>, JournalError> {
     let reader = Reader::open(dir)?;
-    let read = || match reader.is_unborn()? {
-        true => Ok(Vec::new()),
-        false => rows::of_kind(&reader.conn, Some(&reader.dir.blobs()), kind),
+    let read = || {
+        let mut records = Vec::new();
+        for kind in if reader.is_unborn()? { &[] } else { kinds } {
+            records.extend(rows::of_kind(&reader.conn, Some(&reader.dir.blobs()), kind)?);
+        }
+        Ok(records)
     };
     read().map_err(|fault| reader.explain(fault))
 }

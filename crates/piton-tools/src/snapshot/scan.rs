@@ -24,7 +24,7 @@ use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 
 /// By what a file's content is taken to be the same as before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -432,10 +432,13 @@ fn threads_for(jobs: usize) -> usize {
     const MOST_THREADS: usize = 8;
     /// A thread is not worth fewer jobs.
     const FEW: usize = 4;
-    std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS).min(jobs.div_ceil(FEW))
+    /// Asking costs six files of the kernel.
+    static CORES: LazyLock<usize> = LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let wanted = jobs.div_ceil(FEW).min(MOST_THREADS);
+    if wanted <= 1 { 1 } else { wanted.min(*CORES) }
 }
 
-/// Does the same on some threads and gives all results, or one of the errors.
+/// Does the same on some threads, this one among them, and gives all results, or one of the errors.
 pub(super) fn in_parallel<T: Send>(
     threads: usize,
     work: &(dyn Fn() -> Result<Vec<T>, SnapshotError> + Sync),
@@ -443,15 +446,14 @@ pub(super) fn in_parallel<T: Send>(
     if threads <= 1 {
         return work();
     }
-    let parts: Vec<_> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect()
-    });
-    let mut all = Vec::new();
-    for part in parts {
-        all.extend(part.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
-    }
-    Ok(all)
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let mut all = work()?;
+        for other in others {
+            all.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+        }
+        Ok(all)
+    })
 }
 
 /// The path of a name in a folder.
