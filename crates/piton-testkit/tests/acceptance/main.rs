@@ -26,6 +26,9 @@ use piton_tools::tool::ToolSet;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
+/// What a run is set to besides its preset.
+type Change = Box<dyn Fn(&mut Settings)>;
+
 /// One run, by the rules of a preset.
 struct Lab {
     preset: &'static str,
@@ -42,7 +45,7 @@ struct Lab {
     workspace: TempWorkspace,
     /// The folder of it that the session works in.
     within: &'static str,
-    changes: Vec<Box<dyn Fn(&mut Settings)>>,
+    changes: Vec<Change>,
 }
 
 /// What came of it.

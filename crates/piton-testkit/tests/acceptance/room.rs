@@ -104,7 +104,7 @@ fn s1_024_what_stands_for_older_messages_is_handed_out() {
     let ran = pulse(8).hook(watch.clone()).run();
     let told = watch.summaries.lock().unwrap().clone();
     let Some(Event::CompactionFinished { summary, .. }) = ran.compactions().pop() else { panic!("none") };
-    assert_eq!(told, [summary.clone()]);
+    assert_eq!(told, std::slice::from_ref(&summary));
     let sent = ran.requests.last().unwrap().messages[0].clone();
     assert_eq!(sent.parts[0], Part::Note { text: summary });
 }
