@@ -10,6 +10,7 @@ use piton_core::message::{FinishReason, Part};
 use piton_core::permission::Action;
 use piton_core::template;
 use piton_engine::bus::Published;
+use piton_engine::context::Instructions;
 use piton_engine::engine::{Attendance, Settings};
 use piton_models::http::HttpOptions;
 use piton_models::provider::{self, ProviderSpec};
@@ -25,7 +26,9 @@ pub fn judge(case: &Value) -> Result<(), String> {
     if let Some(said) = unknown_provider(&case["input"]) {
         return named(&said);
     }
-    let (played, asked, workspace) = play(&case["input"])?;
+    let (played, bodies, workspace) = play(&case["input"])?;
+    let asked = bodies.len();
+    instructions(&case["input"]["files"], &bodies)?;
     let expected = &case["expected"];
     let name = case["name"].as_str().unwrap_or_default();
     if let Some(note) = case["note"].as_str().filter(|_| !name.starts_with("command")) {
@@ -55,7 +58,6 @@ pub fn judge(case: &Value) -> Result<(), String> {
 /// What a case asks for that Piton has not got yet.
 fn missing(input: &Value) -> Option<&'static str> {
     let args = input["args"].to_string();
-    let files = input["files"].to_string();
     let calls = |name: &str| {
         let script = input["script"].as_array().into_iter().flatten();
         script.flat_map(|answer| answer["tools"].as_array().into_iter().flatten()).any(|tool| tool["name"] == name)
@@ -68,8 +70,9 @@ fn missing(input: &Value) -> Option<&'static str> {
         () if calls("skill") => Some("skills"),
         () if calls("apply_patch") => Some("a tool that applies patches"),
         () if has_patterns || says("\".env\"") => Some("permission rules that look at the input"),
-        () if !input["limit"].is_null() || says("prompt is too long") || says("SUMMARY") => Some("compaction"),
-        () if files.contains("AGENTS.md") => Some("instructions"),
+        () if !input["limit"].is_null() || says("prompt is too long") || says("SUMMARY") => {
+            Some("a window of the scripted provider's model")
+        }
         () if args.contains("-f") => Some("attached files"),
         () => None,
     }
@@ -104,7 +107,23 @@ fn prompt(input: &Value, workspace: &TempWorkspace) -> String {
     }
 }
 
-fn play(input: &Value) -> Result<(Played, usize, TempWorkspace), String> {
+/// Whether the rules of the folder are in every request, and those of a folder below it once something there was read.
+/// There they are part of the system prompt and of a tool's output, here of messages.
+fn instructions(files: &Value, bodies: &[String]) -> Result<(), String> {
+    for (path, rules) in files.as_object().into_iter().flatten().filter(|(path, _)| path.ends_with("AGENTS.md")) {
+        let rules = rules.as_str().unwrap_or_default();
+        let first = usize::from(path.contains('/'));
+        for (at, body) in bodies.iter().enumerate() {
+            let times = body.matches(rules).count();
+            if times != usize::from(at >= first) {
+                return Err(format!("{path} is in request {} {times} times", at + 1));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn play(input: &Value) -> Result<(Played, Vec<String>, TempWorkspace), String> {
     let workspace = TempWorkspace::new();
     for (path, content) in input["files"].as_object().into_iter().flatten() {
         workspace.write(path, content.as_str().unwrap_or_default());
@@ -141,11 +160,12 @@ fn play(input: &Value) -> Result<(Played, usize, TempWorkspace), String> {
         settings.policy.max_steps = u32::try_from(steps).ok();
     }
     settings.tools = ToolSet::builtin().with(Arc::new(Shell));
+    settings.instructions = Some(Instructions::default());
     let prompt = prompt(input, &workspace);
     let play = Play { answer: Decision::Unattended, skips_time: false, ..Play::new(settings, &prompt) };
     let played = play.run(&workspace.path())?;
-    let asked = provider.requests().iter().filter(|request| request.method == "POST").count();
-    Ok((played, asked, workspace))
+    let asked = provider.requests().into_iter().filter(|request| request.method == "POST");
+    Ok((played, asked.map(|request| request.body.to_string()).collect(), workspace))
 }
 
 /// An answer of the script with our names for tools and their fields, and the counts that the reference's mock gives.
