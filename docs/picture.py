@@ -1,28 +1,47 @@
 #!/usr/bin/env python3
-"""Draws docs/demo.svg from a real run of `piton demo` on a pseudo-terminal.
+"""Draws docs/demo.svg and docs/resume.svg from real runs of the release binary on a pseudo-terminal.
 
     cargo build --release && python3 docs/picture.py
 
-Only the names of temporary folders are shortened, so that the picture changes only when the output does.
+Only the names of temporary folders, ids and process numbers are shortened, so that a picture changes only when the output
+does.
 """
 
-import fcntl, html, os, pathlib, pty, re, struct, tempfile, termios
+import fcntl, html, json, os, pathlib, pty, re, shutil, struct, tempfile, termios
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 COLUMNS, ROWS = 104, 60
 CHAR_WIDTH, LINE_HEIGHT, MARGIN, TITLE = 8.4, 19, 18, 30
+PROMPT = "\x1b[32m$\x1b[0m \x1b[1m{}\x1b[0m\n"
 COLOURS = {31: "#f07178", 32: "#a5d6a7", 33: "#ffcb6b"}
 
 
-def run():
-    """What `piton demo` writes to a terminal, escape sequences and all."""
-    data = tempfile.mkdtemp()
+# What the model says in the second picture: one command that takes a while, then an answer.
+TIDY = """echo sorting...; sort -u notes.txt -o notes.txt; rm -f old.txt; for i in 1 2 3 4; do sleep 1; echo $i of 4; done; wc -l notes.txt"""
+CASSETTE = [
+    {"cassette": 1, "about": "sorts notes with a slow command"},
+    {"text": "I sort the notes and remove the old file.", "calls": [{"name": "bash", "input": {"command": TIDY}}]},
+    {"text": "notes.txt is sorted and has 3 lines; old.txt is gone."},
+]
+# A person at a shell; the second line pulls the plug while the command runs.
+RESUME = """\
+ls; cat notes.txt
+piton run --yes --model recorded/.tidy.jsonl "Sort my notes, remove old.txt" & sleep 2.5; kill -9 $!
+piton run --continue --yes
+ls; cat notes.txt
+piton undo
+ls; cat notes.txt
+piton redo
+ls
+"""
+
+
+def play(program, arguments, environment, folder):
+    """What a program writes to a terminal, escape sequences and all."""
     pid, terminal = pty.fork()
     if pid == 0:
-        environment = {**os.environ, "PITON_DATA_DIR": data, "TERM": "xterm-256color"}
-        environment.pop("NO_COLOR", None)
-        program = str(ROOT / "target/release/piton")
-        os.execve(program, [program, "demo"], environment)
+        os.chdir(folder)
+        os.execve(program, arguments, environment)
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     said = b""
     while True:
@@ -34,10 +53,45 @@ def run():
             break
         said += piece
     _, status = os.waitpid(pid, 0)
+    text = said.decode().replace("\r\n", "\n")
+    # What is killed does not end its line.
+    text += "" if text.endswith("\n") or not text else "\n"
     if status != 0:
-        raise SystemExit("the demo failed:\n" + said.decode())
-    text = said.decode().replace("\r\n", "\n").replace(data, "~/.local/share/piton")
-    return re.sub(r"/tmp/piton-demo-\w+", "/tmp/piton-demo", re.sub(r"ses_[0-9a-f]{32}", "ses_01a1fd…", text))
+        raise SystemExit("it failed:\n" + text)
+    return text
+
+
+def environment(data):
+    path = f"{ROOT}/target/release:{os.environ['PATH']}"
+    kept = {**os.environ, "PITON_DATA_DIR": data, "TERM": "xterm-256color", "PATH": path}
+    return {name: value for name, value in kept.items() if name not in ("NO_COLOR", "PITON_CONFIG")}
+
+
+def shorten(text, data):
+    text = text.replace(data, "~/.local/share/piton")
+    text = re.sub(r"/tmp/piton-demo-\w+", "/tmp/piton-demo", text)
+    return re.sub(r"ses_[0-9a-f]{32}", "ses_01a1fd…", text)
+
+
+def demo():
+    data = tempfile.mkdtemp()
+    program = str(ROOT / "target/release/piton")
+    return PROMPT.format("piton demo") + shorten(play(program, [program, "demo"], environment(data), "/"), data)
+
+
+def resume():
+    """A run that is killed in the middle, goes on, is taken back and brought back."""
+    data, folder = tempfile.mkdtemp(), tempfile.mkdtemp()
+    around = {**environment(data), "HOME": data}
+    notes = pathlib.Path(folder)
+    (notes / "notes.txt").write_text("pears\napples\npears\nfigs\n")
+    (notes / "old.txt").write_text("last year\n")
+    (notes / ".tidy.jsonl").write_text("\n".join(map(json.dumps, CASSETTE)) + "\n")
+    shell = shutil.which("bash")
+    said = ""
+    for line in RESUME.splitlines():
+        said += PROMPT.format(line) + play(shell, ["bash", "-c", line], around, folder)
+    return re.sub(r"bash: line 1: +\d+ Killed.*\n", "[the process was killed]\n", shorten(said, data))
 
 
 def screen(text):
@@ -94,6 +148,5 @@ def draw(lines):
 
 
 if __name__ == "__main__":
-    prompt = "\x1b[32m$\x1b[0m \x1b[1mpiton demo\x1b[0m\n"
-    picture = "\n".join(draw(screen(prompt + run()))) + "\n"
-    (ROOT / "docs/demo.svg").write_text(picture)
+    for name, scene in {"demo": demo, "resume": resume}.items():
+        (ROOT / f"docs/{name}.svg").write_text("\n".join(draw(screen(scene()))) + "\n")

@@ -111,10 +111,26 @@ async fn key_from_person(name: &str, around: &Surroundings) -> anyhow::Result<St
         read_line().await?
     };
     let key = line.trim();
+    sound(key)?;
+    Ok(key.to_owned())
+}
+
+/// Whether this can be a key at all.
+fn sound(key: &str) -> anyhow::Result<()> {
+    /// Ten times the longest token that is known.
+    const MAX_BYTES: usize = 16 << 10;
     anyhow::ensure!(!key.is_empty(), "no key was given");
     let is_one_word = key.chars().all(|c| c.is_ascii_graphic());
     anyhow::ensure!(is_one_word, "that is no key: it has spaces or characters that no key has");
-    Ok(key.to_owned())
+    anyhow::ensure!(key.len() <= MAX_BYTES, "that is no key: it has {} bytes", key.len());
+    let is_quoted = key.starts_with(['"', '\'']) || key.ends_with(['"', '\'']);
+    anyhow::ensure!(!is_quoted, "that is no key: give it without quotes");
+    if let Some((name, _)) = key.split_once('=')
+        && name.ends_with("_KEY")
+    {
+        bail!("that is a line that sets {name}: give only what stands behind the `=`");
+    }
+    Ok(())
 }
 
 async fn read_line() -> anyhow::Result<String> {
@@ -148,6 +164,28 @@ impl Drop for Silence {
     fn drop(&mut self) {
         if let Some(before) = &self.before {
             let _ = tcsetattr(&self.terminal, OptionalActions::Now, before);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_a_key_is_not_kept() {
+        for key in ["sk-1", "AIza_2-3", "eyJhbGciOiJ9.eyJ.c2ln", "YWJjZA=="] {
+            sound(key).unwrap();
+        }
+        for (key, why) in [
+            ("", "no key"),
+            ("sk 1", "spaces"),
+            ("\"sk-1\"", "without quotes"),
+            ("OPENAI_API_KEY=sk-1", "sets OPENAI_API_KEY"),
+            (&"x".repeat(100_000), "100000 bytes"),
+        ] {
+            let error = sound(key).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
         }
     }
 }

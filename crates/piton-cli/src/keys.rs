@@ -9,6 +9,7 @@ use crate::surroundings::Surroundings;
 use anyhow::{Context, bail};
 use piton_engine::config::Config;
 use piton_models::provider;
+use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,6 +18,7 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 /// Where a key is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,13 +54,13 @@ enum Kept {
     Key(String),
 }
 
-/// The key of a provider, from the first place that has one. What comes later is not even looked at.
-pub(crate) fn find(name: &str, config: &Config, around: &Surroundings) -> anyhow::Result<Option<String>> {
+/// The key of a provider, from the first place that has one, and that place. What comes later is not even looked at.
+pub(crate) fn find(name: &str, config: &Config, around: &Surroundings) -> anyhow::Result<Option<(String, Place)>> {
     let place = match variables(name, config, around).into_iter().next() {
         Some(place) => Some(place),
         None => places(name, config, around)?.into_iter().next(),
     };
-    place.map(|place| read(name, &place, config, around)).transpose()
+    place.map(|place| Ok((read(name, &place, config, around)?, place))).transpose()
 }
 
 /// Every place that has a key for a provider; the first is used. Nothing is run and no keyring asked.
@@ -228,13 +230,49 @@ fn words(output: &Output) -> String {
     said.lines().next().map(|line| format!(" ({})", line.trim())).unwrap_or_default()
 }
 
+/// How long a command may look for a key: some ask their owner for a password first.
+const KEY_COMMAND_LIMIT: Duration = Duration::from_secs(60);
+
+/// What a program prints; `None` if it had to be stopped. It stays in our process group, since it may have to ask for a
+/// password on the terminal.
+fn output_within(limit: Duration, program: &mut Command) -> std::io::Result<Option<Output>> {
+    let child = program.stdout(Stdio::piped()).spawn()?;
+    let process = Pid::from_child(&child);
+    let (told, heard) = std::sync::mpsc::channel();
+    std::thread::spawn(move || told.send(child.wait_with_output()));
+    if let Ok(output) = heard.recv_timeout(limit) {
+        return output.map(Some);
+    }
+    // An error means that it is gone after all.
+    let _ = kill_process(process, Signal::KILL);
+    Ok(None)
+}
+
 /// The key that a command prints. Other providers' keys are none of its business.
 fn printed_key(name: &str, command: &str, env: BTreeMap<OsString, OsString>) -> anyhow::Result<String> {
     let mut program = Command::new("sh");
     program.args(["-c", command]).env_clear().envs(env).stdin(Stdio::null()).stderr(Stdio::inherit());
-    let output = program.output();
+    let output = output_within(KEY_COMMAND_LIMIT, &mut program);
     let output = output.with_context(|| format!("cannot run the key_command of {name}"))?;
+    let output = output.with_context(|| {
+        format!("the key_command of {name} did not end within {} s, and was stopped", KEY_COMMAND_LIMIT.as_secs())
+    })?;
     anyhow::ensure!(output.status.success(), "the key_command of {name} failed ({})", output.status);
     let key = String::from_utf8(output.stdout).ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
     key.with_context(|| format!("the key_command of {name} printed no key"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_never_ends_is_stopped() {
+        let mut slow = Command::new("sh");
+        slow.args(["-c", "exec sleep 60"]);
+        assert!(output_within(Duration::from_millis(200), &mut slow).unwrap().is_none());
+        let mut quick = Command::new("sh");
+        quick.args(["-c", "echo key"]);
+        assert_eq!(output_within(KEY_COMMAND_LIMIT, &mut quick).unwrap().unwrap().stdout, b"key\n");
+    }
 }

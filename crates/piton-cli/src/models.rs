@@ -33,12 +33,22 @@ pub(crate) async fn models(args: &ModelsArgs, around: &Surroundings) -> anyhow::
                 if let (Some(place), false) = (&place, args.json) {
                     view::write_stderr(&format!("{name}: key from {place}\n"));
                 }
-                let known =
-                    |model: &ListedModel| known.look_up(name, &model.id).filter(|_| provider::find(name).is_some());
+                // Somebody's own server may call anything by any name; only a list that was kept on purpose knows it.
+                let known = |model: &ListedModel| match provider::find(name) {
+                    Some(_) => known.look_up(name, &model.id),
+                    None => known.newer(name, &model.id),
+                };
                 models.iter().for_each(|model| show(args, name, model, known(model).as_ref(), place.as_deref()));
                 found += models.len();
             }
-            Err(error) => view::write_stderr(&format!("{name}: {error:#}\n")),
+            Err(error) => {
+                let names = known.names(name);
+                let instead = if names.is_empty() { "" } else { "; what follows is of the catalogue" };
+                view::write_stderr(&format!("{name}: {error:#}{instead}\n"));
+                found += names.len();
+                let listed = names.into_iter().map(|id| ListedModel { id, window_tokens: None });
+                listed.for_each(|model| show(args, name, &model, known.look_up(name, &model.id).as_ref(), None));
+            }
         }
     }
     if found == 0 {

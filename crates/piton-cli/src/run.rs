@@ -366,6 +366,7 @@ pub(crate) fn refused(error: &EngineError) -> TurnReport {
         detail,
         spent: Spent::default(),
         text: String::new(),
+        changed_files: false,
         result: String::new(),
         checks: vec![],
         structured: None,
@@ -394,6 +395,7 @@ pub(crate) fn finish(shown: &mut Shown, report: &TurnReport, session: &str, code
                 "exit_code": code,
                 "text": report.text,
                 "result": report.result,
+                "changed_files": report.changed_files,
                 "spent": report.spent,
             });
             if !report.checks.is_empty() {

@@ -195,9 +195,16 @@ pub(crate) fn tool_environment(vars: &BTreeMap<OsString, OsString>, config: &Con
     vars.iter().filter(|(name, _)| is_kept(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// What Bedrock's requests may be signed with, and what collectors of spans want to see.
-const CLOUD_SECRETS: [&str; 4] =
-    ["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"];
+/// What Bedrock's requests may be signed with, what collectors of spans want to see, and keys by other names.
+const CLOUD_SECRETS: [&str; 6] = [
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "OTEL_EXPORTER_OTLP_HEADERS",
+    "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+    // Of other agents, for the same providers.
+    "ANTHROPIC_AUTH_TOKEN",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+];
 
 /// The values of our environment that nobody else should read: keys, and whatever is named like one.
 pub(crate) fn secrets(vars: &BTreeMap<OsString, OsString>, config: &Config) -> Vec<String> {
@@ -339,10 +346,11 @@ fn own_server(
         Protocol::Gemini => "google",
         Protocol::Ollama => "ollama-native",
     };
-    let key = keys::find(name, config, around)?;
+    let (key, key_from) = keys::find(name, config, around)?.map(|(key, place)| (key, place.to_string())).unzip();
     let base_url = server.base_url.clone();
     let label = Some(name.to_owned());
-    Ok(ProviderSpec { provider: provider.to_owned(), model, base_url, key, label, ..ProviderSpec::default() })
+    let provider = provider.to_owned();
+    Ok(ProviderSpec { provider, model, base_url, key, key_from, label, ..ProviderSpec::default() })
 }
 
 /// A provider of the table, at its own address or at another.
@@ -358,8 +366,10 @@ fn known_server(
     let base_url = by_variable.map(str::to_owned).or(configured);
     // A key goes to the server it is for: the provider's own, or one that was named on purpose.
     let is_meant = known.is_some_and(|known| known.needs_key) || base_url.is_some();
-    let key = if is_meant { keys::find(name, config, around)? } else { None };
-    let mut spec = ProviderSpec { provider: name.to_owned(), model, base_url, key, ..ProviderSpec::default() };
+    let found = if is_meant { keys::find(name, config, around)? } else { None };
+    let (key, key_from) = found.map(|(key, place)| (key, place.to_string())).unzip();
+    let mut spec =
+        ProviderSpec { provider: name.to_owned(), model, base_url, key, key_from, ..ProviderSpec::default() };
     if let Some(known) = known {
         crate::cloud::complete(&mut spec, known, around)?;
     }

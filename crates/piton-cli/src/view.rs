@@ -52,8 +52,6 @@ pub(crate) struct TextView {
     waiting_for: Option<(String, Instant)>,
     spoke: bool,
     drawn: bool,
-    /// The states of the workspace in this turn.
-    trees: Vec<String>,
     /// Notices about undo that were shown.
     noticed: Vec<String>,
     frame: usize,
@@ -77,7 +75,6 @@ impl TextView {
             waiting_for: None,
             spoke: false,
             drawn: false,
-            trees: Vec::new(),
             noticed: Vec::new(),
             frame: 0,
             lost_micros: 0,
@@ -149,7 +146,7 @@ impl TextView {
             0 => String::new(),
             read => format!(" ({} cached)", thousands(read)),
         };
-        let undo = if self.trees.first() == self.trees.last() { "" } else { " · take it back: piton undo" };
+        let undo = if report.changed_files { " · take it back: piton undo" } else { "" };
         let line = format!(
             "{DIM}{} · {} · {} tokens in{cached}, {} out{cost} · {:.1} s · {session}{undo}{DIM:#}\n",
             clean(&self.model),
@@ -227,7 +224,6 @@ impl TextView {
         match &record.event {
             Event::TurnStarted { model, .. } | Event::TurnResumed { model, .. } => {
                 self.model.clone_from(model);
-                self.trees.clear();
             }
             Event::StepStarted { .. } => {
                 (self.shown_chars, self.midway) = (0, false);
@@ -253,10 +249,7 @@ impl TextView {
             Event::ContextGiven { items } => given::lines(items).iter().for_each(|line| {
                 self.aside(&format!("{DIM}{}{DIM:#}", clean(line)));
             }),
-            Event::SnapshotTaken { tree, notices, .. } => {
-                self.trees.extend(tree.clone());
-                self.show_notices(notices);
-            }
+            Event::SnapshotTaken { notices, .. } => self.show_notices(notices),
             Event::CallStarted { call } => {
                 if let Some(call) = self.calls.get(call) {
                     let what = format!("{} {}", call.name, gist(call));

@@ -66,6 +66,14 @@ impl CallInput {
         }
     }
 
+    /// The arguments, where they are an object.
+    pub fn value(&self) -> Option<&Value> {
+        match self {
+            Self::Json(value) => Some(value),
+            Self::Invalid { .. } => None,
+        }
+    }
+
     /// These arguments, of which a piece may have been lost on the way: never run, whatever they look like.
     #[must_use]
     pub fn doubtful(self) -> Self {

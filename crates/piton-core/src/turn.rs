@@ -411,6 +411,11 @@ impl Session {
         self.work.turn.snapshot.as_deref()
     }
 
+    /// Whether the last turn left the workspace other than it found it, as far as snapshots cover it.
+    pub fn changed_files(&self) -> bool {
+        self.work.turn.changed_files
+    }
+
     /// What the turn under way, or the last one, has used at most: what is known, and the worst of what is not.
     pub fn used(&self) -> Bound {
         self.work.turn.used()
@@ -571,6 +576,7 @@ impl Phase {
                 work.context.note_result(event, record.seq);
                 if let Event::SnapshotTaken { tree, .. } = event {
                     (work.turn.unsealed, work.turn.snapshot) = (true, tree.clone());
+                    work.turn.first_snapshot.get_or_insert_with(|| tree.clone());
                 }
                 work.settle(batch.apply(event), after, record.seq)
             }
@@ -587,8 +593,10 @@ impl Phase {
                 work.keep_cut(parts, record.seq);
                 phase
             }
-            (phase @ Ending(_), Event::SnapshotTaken { .. }) => {
+            (phase @ Ending(_), Event::SnapshotTaken { tree, .. }) => {
                 work.turn.unsealed = false;
+                work.turn.changed_files =
+                    matches!((&work.turn.first_snapshot, tree), (Some(Some(first)), Some(last)) if first != last);
                 phase
             }
             (Ending(ending), Event::TurnEnded { .. }) if !work.turn.unsealed => work.end_turn(ending.end),

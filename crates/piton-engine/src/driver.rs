@@ -53,6 +53,7 @@ use piton_tools::ledger::FileLedger;
 use piton_tools::runner::Runners;
 use piton_tools::snapshot::Snapshot;
 use piton_tools::tool::{OutputSink, ToolContext};
+use serde_json::Value;
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -561,7 +562,7 @@ impl Driver {
                 Some(Event::ModelSwitched { step: self.session.step(), model, reason, compact_at_tokens })
             }
             Job::JudgeCall(_) if self.hooks.want(HookPoint::BeforeTool) => None,
-            Job::JudgeCall(call) => Some(self.judge(&call)),
+            Job::JudgeCall(call) => Some(self.judge(&call, None)),
             Job::AskToEnd { .. } if self.hooks.want(HookPoint::Stop) => None,
             Job::AskToEnd { step } => Some(Gated::new(HookPoint::Stop).event(step)),
             Job::AskApproval(subject) if self.is_to_be_asked(&subject) => None,
@@ -598,7 +599,8 @@ impl Driver {
         Some(Event::ApprovalGiven { subject, decision })
     }
 
-    fn judge(&self, call: &ToolCall) -> Event {
+    /// What the rules say of a call, with this input in place of its own.
+    fn judge(&self, call: &ToolCall, changed: Option<&Value>) -> Event {
         let Some(tool) = self.settings.tools.get(&call.name).filter(|_| !self.is_taken_away(&call.name)) else {
             let names: Vec<String> = self.frame().tools.iter().map(|spec| spec.name.clone()).collect();
             let text = format!("Tool {} not found. The tools are: {}.", call.name, names.join(", "));
@@ -608,7 +610,11 @@ impl Driver {
         let ToolSpec { name, class, .. } = tool.spec();
         let verdict = match self.session.judge(&name, class) {
             Action::Allow => Verdict::Allow,
-            Action::Ask => Verdict::Ask,
+            // A person who says "always" to what cannot run has allowed more than was shown.
+            Action::Ask => match changed.or(call.input.value()).and_then(|input| tool.sure_to_fail(input)) {
+                None => Verdict::Ask,
+                Some(outcome) => Verdict::Refuse(outcome.text),
+            },
             Action::Deny => Verdict::Deny(format!("The call was not run: a rule forbids {name} here.")),
         };
         Event::CallRequested { call: call.id.clone(), input: None, class, verdict }

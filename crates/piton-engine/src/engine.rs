@@ -125,6 +125,9 @@ pub struct TurnReport {
     pub spent: Spent,
     /// The model's last words; empty if it said none.
     pub text: String,
+    /// Whether it left the workspace other than it found it: then `piton undo` takes that back.
+    #[serde(default)]
+    pub changed_files: bool,
     /// The checks that were run last before it ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckRun>,
@@ -147,7 +150,9 @@ impl TurnReport {
         let structured = evidence().find_map(|found| found.get(STRUCTURED)).cloned().map(Box::new);
         let returned = session.policy().words.returned(&replies);
         let result = session.policy().words.result(*end, detail.as_deref(), &returned);
-        Some(Self { turn: *turn, end: *end, detail: detail.clone(), spent: *spent, text, result, checks, structured })
+        let (turn, end, detail, spent) = (*turn, *end, detail.clone(), *spent);
+        let changed_files = session.changed_files();
+        Some(Self { turn, end, detail, spent, text, changed_files, checks, structured, result })
     }
 }
 

@@ -50,6 +50,10 @@ impl Tool for History {
         }
     }
 
+    fn sure_to_fail(&self, input: &Value) -> Option<Outcome> {
+        parse_input::<Input>(NAME, input).err()
+    }
+
     async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {
         let input: Input = match parse_input(NAME, &input) {
             Ok(input) => input,

@@ -299,6 +299,29 @@ async fn a_person_is_asked_once_for_what_is_always_allowed() {
 }
 
 #[tokio::test]
+async fn nobody_is_asked_about_a_call_that_cannot_run() {
+    let home = Home::new();
+    let bad = json!({"calls": [
+        {"name": "bash", "input": {"cmd": "ls"}},
+        {"name": "bash", "input": {"command": " "}},
+        {"name": "write", "input": {"path": "a"}},
+    ]});
+    let mut settings = cassette(&[bad, says("I see")]);
+    settings.policy.permission = piton_core::permission::Rules::default();
+    settings.attendance = Attendance::Attended;
+    let session = home.create(settings);
+    let events = session.subscribe(1);
+    assert_eq!(session.prompt("go").await.unwrap().end, TurnEnd::Completed);
+    let told = format!("{:?}", transcript(&session));
+    session.close().await;
+    let asked = |record: &Record| matches!(record.event, Event::ApprovalAsked { .. });
+    assert!(!recorded(events).await.iter().any(asked));
+    for why in ["missing field `command`", "`command` is empty", "missing field `content`"] {
+        assert!(told.contains(why), "{told}");
+    }
+}
+
+#[tokio::test]
 async fn a_person_may_say_no_and_why() {
     let home = Home::new();
     let (mut settings, gate) = with_gate(cassette(&[call("gate", &json!({})), says("all right")]));

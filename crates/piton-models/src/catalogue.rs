@@ -199,7 +199,17 @@ impl Catalogue {
         self.newer(provider, model).or_else(|| find_in(DATA, provider, model))
     }
 
-    /// The same, of what was handed in alone.
+    /// The names of all models that are known of a provider; of one that is somebody's own, those that were handed in.
+    pub fn names(&self, provider: &str) -> Vec<String> {
+        let begin = format!("{{\"provider\":{:?},", listed_as(provider));
+        let lines = self.newer.as_deref().unwrap_or_default().lines().chain(DATA.lines());
+        let lines = lines.filter(|line| line.starts_with(&begin));
+        let names: BTreeSet<String> =
+            lines.filter_map(|line| serde_json::from_str::<Line>(line).ok()).map(|line| line.model).collect();
+        names.into_iter().collect()
+    }
+
+    /// What is known about a model by what was handed in alone.
     pub fn newer(&self, provider: &str, model: &str) -> Option<ModelFacts> {
         find_in(self.newer.as_deref()?, provider, model)
     }

@@ -257,7 +257,7 @@ impl GoogleAccount {
         let url = Url::parse(uri).map_err(|_| refused(format!("{uri:?} is no address to get a token from")))?;
         let answer = http.client(&url)?.post(url.clone()).body(form);
         let answer = answer.header("content-type", "application/x-www-form-urlencoded").send();
-        let answer = Http::within(http.stall(), answer).await?.map_err(|error| http::network_error(&error, &url))?;
+        let answer = Http::within(http.stall(), answer).await?.map_err(|error| http.network_error(&error, &url))?;
         let status = answer.status();
         let body = http.whole(answer, MAX_BYTES).await?;
         let Ok(token) = serde_json::from_slice::<Token>(&body) else {

@@ -35,14 +35,36 @@ pub fn from_response(refusal: &Refusal<'_>, now: SystemTime) -> ModelError {
     let headers = Headers { list: headers, now };
     let told = headers.retry_after_ms().or_else(|| facts.retry_after_ms(&value));
     let words = if facts.message.is_empty() { meaning(status) } else { &facts.message };
+    // Longer than anybody waits for an answer: a person has to come back.
+    let long = told.filter(|told| *told > 60_000).map(|told| format!("; it takes requests again in {}", span(told)));
     ModelError {
         kind,
-        message: format!("{words} (HTTP {status})"),
+        message: format!("{words} (HTTP {status}){}", long.unwrap_or_default()),
         status: Some(status),
         // The headers about limits come with every answer; here they are the reason.
         retry_after_ms: told.or_else(|| if status == 429 { headers.reset_ms() } else { None }),
         should_retry: headers.get("x-should-retry").and_then(|word| word.parse().ok()),
     }
+}
+
+/// A long time, for people.
+fn span(ms: u64) -> String {
+    let minutes = ms.div_ceil(60_000);
+    if minutes < 120 { format!("{minutes} min") } else { format!("{} h", minutes.div_ceil(60)) }
+}
+
+/// Whether a refusal says that the model takes no tools: Ollama's words, vLLM's, OpenRouter's and Groq's.
+pub fn takes_no_tools(body: &str) -> bool {
+    let body = body.to_lowercase();
+    [
+        "does not support tools",
+        "no endpoints found that support tool use",
+        "tool calling` is not supported",
+        "requires --enable-auto-tool-choice",
+        "does not support function calling",
+    ]
+    .iter()
+    .any(|words| body.contains(words))
 }
 
 /// Why the provider broke off a stream that had begun: the `error` object of either protocol.

@@ -77,7 +77,7 @@ pub async fn fetch(url: &str, options: &HttpOptions, max_bytes: usize) -> Result
     let url = Url::parse(url).map_err(|error| bad(format!("{url:?} is not an address ({error})")))?;
     let http = Http::new(options.clone());
     let answer = Http::within(http.stall(), http.client(&url)?.get(url.clone()).send()).await?;
-    let answer = answer.map_err(|error| network_error(&error, &url))?;
+    let answer = answer.map_err(|error| http.network_error(&error, &url))?;
     if !answer.status().is_success() {
         return Err(bad(format!("{} answered with HTTP {}", address(&url), answer.status().as_u16())));
     }
@@ -98,7 +98,7 @@ pub async fn post_json(
     for (name, value) in headers {
         request = request.header(name, value);
     }
-    let answer = Http::within(http.stall(), request.send()).await?.map_err(|error| network_error(&error, &url))?;
+    let answer = Http::within(http.stall(), request.send()).await?.map_err(|error| http.network_error(&error, &url))?;
     match answer.status() {
         status if status.is_success() => Ok(()),
         status => Err(bad(format!("{} answered with HTTP {}", address(&url), status.as_u16()))),
@@ -136,6 +136,35 @@ impl Http {
             ModelError::new(ModelErrorKind::InvalidRequest, format!("cannot set up HTTP ({})", innermost(&error)))
         })?;
         Ok(place.get_or_init(|| client))
+    }
+
+    /// Why a request did not arrive, or its answer did not.
+    pub(crate) fn network_error(&self, error: &reqwest::Error, url: &Url) -> ModelError {
+        let address = address(url);
+        if let Some(why) = chain(error).find_map(not_trusted) {
+            // Another try would see the same.
+            return ModelError::new(ModelErrorKind::InvalidRequest, format!("{address} {why}"));
+        }
+        let reason = if error.is_timeout() { "timed out".to_owned() } else { innermost(error) };
+        let way = self.proxy_to(url).map(|proxy| format!(" by way of the proxy {proxy}")).unwrap_or_default();
+        // Once there was a connection, the request may have arrived, and been worked on.
+        match error.is_connect() {
+            true => {
+                let message = format!("cannot connect to {address}{way} ({reason})");
+                ModelError::new(ModelErrorKind::Network, message)
+            }
+            false => {
+                ModelError::new(ModelErrorKind::CutStream, format!("the request to {address}{way} failed ({reason})"))
+            }
+        }
+    }
+
+    /// The proxy that requests to an address go through, without its password.
+    fn proxy_to(&self, url: &Url) -> Option<String> {
+        let proxy = self.options.proxy.as_deref()?;
+        let is_excepted = self.options.no_proxy.as_deref().is_some_and(|except| is_listed(url, except));
+        let named = Url::parse(proxy).or_else(|_| Url::parse(&format!("http://{proxy}")));
+        (!is_excepted).then(|| named.map_or_else(|_| proxy.to_owned(), |named| self::address(&named)))
     }
 
     /// The whole of an answer that has no more than so many bytes.
@@ -223,22 +252,6 @@ fn tls(trust: Trust, more: &Roots) -> rustls::ClientConfig {
         .with_no_client_auth()
 }
 
-/// Why a request did not arrive, or its answer did not.
-pub(crate) fn network_error(error: &reqwest::Error, url: &Url) -> ModelError {
-    let address = address(url);
-    let reason = innermost(error);
-    let message = if error.is_connect() && error.is_timeout() {
-        format!("cannot connect to {address} (timed out)")
-    } else if error.is_connect() {
-        format!("cannot connect to {address} ({reason})")
-    } else {
-        format!("the request to {address} failed ({reason})")
-    };
-    // Once there was a connection, the request may have arrived, and been worked on.
-    let kind = if error.is_connect() { ModelErrorKind::Network } else { ModelErrorKind::CutStream };
-    ModelError::new(kind, message)
-}
-
 /// The answer broke off below HTTP: a reset, a short body, damaged compression.
 pub(crate) fn read_error(error: &reqwest::Error, url: &Url) -> ModelError {
     let message = format!("the answer of {} broke off ({})", address(url), innermost(error));
@@ -251,6 +264,48 @@ pub(crate) fn address(url: &Url) -> String {
     match url.port() {
         Some(port) => format!("{}://{host}:{port}", url.scheme()),
         None => format!("{}://{host}", url.scheme()),
+    }
+}
+
+/// What a redirect points to, as [`address`] shows it.
+pub(crate) fn place(from: &Url, location: &str) -> String {
+    from.join(location).map_or_else(|_| "nowhere".to_owned(), |url| format!("{}{}", address(&url), url.path()))
+}
+
+/// Whether a host is in a list such as `NO_PROXY`. Ranges of addresses are left to the client, which is not asked here.
+fn is_listed(url: &Url, hosts: &str) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    hosts.split(',').map(|listed| listed.trim().trim_start_matches('.')).filter(|listed| !listed.is_empty()).any(
+        |listed| {
+            let above = host.strip_suffix(listed);
+            listed == "*" || above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
+        },
+    )
+}
+
+/// An error and what it says are its causes; an error of the operating system may hold another one.
+fn chain<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    fn cause<'e>(error: &&'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'static)> {
+        let error: &'e (dyn Error + 'static) = *error;
+        match error.downcast_ref::<std::io::Error>() {
+            Some(io) => io.get_ref().map(|inner| inner as &(dyn Error + 'static)),
+            None => error.source(),
+        }
+    }
+    std::iter::successors(Some(error), cause)
+}
+
+/// What is wrong with how a server shows who it is, if that is what went wrong.
+fn not_trusted(cause: &(dyn Error + 'static)) -> Option<String> {
+    match cause.downcast_ref::<rustls::Error>()? {
+        rustls::Error::InvalidCertificate(why) => Some(format!(
+            "shows a certificate that is not trusted here ({why}); if it is your own, name the file of whoever signed \
+             it as ca_file in [http] or at the provider"
+        )),
+        rustls::Error::InvalidMessage(_) => {
+            Some("does not speak TLS; if it is a server without certificates, write http:// for https://".to_owned())
+        }
+        _ => None,
     }
 }
 
@@ -294,6 +349,76 @@ mod tests {
         assert!(http.trusting.get().is_none(), "no trust store is read for a server of this machine");
         http.client(&Url::parse("https://127.0.0.1:1/token").unwrap()).unwrap();
         assert!(http.trusting.get().is_some());
+    }
+
+    /// What a server or proxy does with whoever connects to it; the address it has.
+    fn listener(does: impl Fn(std::net::TcpStream) + Send + 'static) -> std::net::SocketAddr {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || listener.incoming().flatten().for_each(does));
+        address
+    }
+
+    async fn failure(url: &str, options: HttpOptions) -> ModelError {
+        fetch(url, &options, 100).await.expect_err("nobody can be reached there")
+    }
+
+    #[tokio::test]
+    async fn whoever_does_not_speak_tls_is_not_asked_again() {
+        let plain = listener(|mut stream| {
+            let _ = std::io::Write::write_all(&mut stream, b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        });
+        let error = failure(&format!("https://{plain}/v1"), HttpOptions::default()).await;
+        assert_eq!(error.kind, ModelErrorKind::InvalidRequest, "{error}");
+        assert!(error.message.contains("write http:// for https://"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn an_own_certificate_is_asked_for_by_name() {
+        let key = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+        let chain = vec![key.cert.der().clone()];
+        let secret = rustls::pki_types::PrivateKeyDer::try_from(key.signing_key.serialize_der()).unwrap();
+        let config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(chain, secret)
+            .unwrap();
+        let config = Arc::new(config);
+        let server = listener(move |mut stream| {
+            let mut connection = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
+            // It fails when the client hangs up, which is what this is about.
+            let _ = connection.complete_io(&mut stream);
+        });
+        let error = failure(&format!("https://{server}/v1"), HttpOptions::default()).await;
+        assert_eq!(error.kind, ModelErrorKind::InvalidRequest, "{error}");
+        assert!(error.message.contains("not trusted here") && error.message.contains("ca_file"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_dead_proxy_is_named_and_the_provider_is_not_blamed() {
+        // Nobody listens where somebody did.
+        let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let options = HttpOptions { proxy: Some(format!("http://me:secret@{gone}")), ..HttpOptions::default() };
+        let error = failure("https://api.example.com/v1", options.clone()).await;
+        let way = format!("cannot connect to https://api.example.com by way of the proxy http://{gone} (");
+        assert!(error.message.starts_with(&way), "{error}");
+
+        let refusing = listener(|mut stream| {
+            let _ = std::io::Write::write_all(&mut stream, b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n");
+        });
+        let options = HttpOptions { proxy: Some(format!("http://{refusing}")), ..options };
+        let error = failure("https://api.example.com/v1", options).await;
+        assert!(error.message.contains(&format!("by way of the proxy http://{refusing}")), "{error}");
+    }
+
+    #[test]
+    fn hosts_are_excepted_from_the_proxy_by_name_and_by_what_they_end_in() {
+        let is_listed = |host: &str, list: &str| is_listed(&Url::parse(&format!("http://{host}/")).unwrap(), list);
+        assert!(is_listed("localhost:8080", "localhost,127.0.0.1"));
+        assert!(is_listed("a.corp.example", " .corp.example") && is_listed("corp.example", "corp.example"));
+        assert!(is_listed("anything", "*") && is_listed("[::1]", "::1"));
+        assert!(!is_listed("notcorp.example", "corp.example") && !is_listed("a", ""));
     }
 
     #[test]

@@ -109,6 +109,8 @@ pub struct ProviderSpec {
     pub base_url: Option<String>,
     /// The key.
     pub key: Option<String>,
+    /// Where the key was found, in words for people: the name of a variable, or `the keyring`.
+    pub key_from: Option<String>,
     /// What is there in place of a key.
     pub credentials: Option<Credentials>,
     /// What people call this server, where it is one of their own and `provider` only says how to talk to it.
@@ -164,10 +166,12 @@ pub enum OpenError {
         provider: &'static str,
     },
     /// The provider has no address of its own: everybody has theirs.
-    #[error("{provider} has an address for each customer: set {variable}, for example to {example}")]
+    #[error("{provider} has an address for each customer: set {said_by}{variable}, for example to {example}")]
     MissingBaseUrl {
         /// The provider.
         provider: &'static str,
+        /// What it also follows from, with `, or `; empty where nothing does.
+        said_by: &'static str,
         /// Where the address is looked for.
         variable: &'static str,
         /// What one looks like.
@@ -232,9 +236,25 @@ fn server(
         wire,
         key,
         key_header: provider.key_header.filter(|_| !is_token),
+        key_said: key_said(provider, spec),
         credentials: spec.credentials.clone(),
         headers: headers(&spec.options)?,
     })
+}
+
+/// What a person who is not let in should know of the key.
+fn key_said(provider: &Provider, spec: &ProviderSpec) -> String {
+    let name = spec.label.as_deref().unwrap_or(provider.name);
+    match (&spec.key, &spec.key_from) {
+        (None, _) if spec.credentials.is_some() => "the account's credentials were sent".to_owned(),
+        (None, _) => {
+            let variables = provider.key_variables.first().filter(|_| spec.label.is_none());
+            let variable = variables.map(|variable| format!("set {variable}, or ")).unwrap_or_default();
+            format!("no key was sent: {variable}keep one with `piton auth login {name}`")
+        }
+        (Some(_), Some(place)) => format!("the key is the one of {place}; `piton auth login {name}` keeps another"),
+        (Some(_), None) => format!("`piton auth login {name}` keeps another key"),
+    }
 }
 
 /// What a person should know about the model that is asked for; a line for each: that nothing is known of it, and what
@@ -406,6 +426,11 @@ fn address(provider: &Provider, spec: &ProviderSpec, endpoint: Endpoint) -> Resu
         let variable = provider.base_url_variable.unwrap_or_default();
         return Err(OpenError::MissingBaseUrl {
             provider: provider.name,
+            said_by: match provider.cloud {
+                Some(Cloud::Aws) => "AWS_REGION, or ",
+                Some(Cloud::Google) => "GOOGLE_CLOUD_PROJECT, or ",
+                None => "",
+            },
             variable,
             example: provider.base_url_example,
         });

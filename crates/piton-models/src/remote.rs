@@ -104,6 +104,8 @@ pub(crate) struct Server {
     pub(crate) key: Option<String>,
     /// The header for the key, where it is not the protocol's.
     pub(crate) key_header: Option<&'static str>,
+    /// What a person who is not let in should know of the key.
+    pub(crate) key_said: String,
     /// What stands in for a key.
     pub(crate) credentials: Option<Credentials>,
     /// Headers that somebody added. They win over ours.
@@ -306,7 +308,7 @@ impl Server {
         let allowed = self.allowed(Outgoing { method: "POST", url, body: &json }).await?;
         let request = client.post(url.clone()).headers(self.headers()?).headers(allowed).body(json);
         let answer = Http::within(self.http.stall(), request.send()).await?;
-        self.accepted(answer.map_err(|error| http::network_error(&error, &self.url))?).await
+        self.accepted(answer.map_err(|error| self.http.network_error(&error, &self.url))?).await
     }
 
     /// Tells whoever debugs what goes over the wire, without keys.
@@ -329,7 +331,7 @@ impl Server {
             .headers(self.headers()?)
             .headers(allowed.map_err(|error| self.without_secrets(error))?);
         let answer = Http::within(self.http.stall(), request.send()).await?;
-        let response = self.accepted(answer.map_err(|error| http::network_error(&error, &self.url))?).await?;
+        let response = self.accepted(answer.map_err(|error| self.http.network_error(&error, &self.url))?).await?;
         self.http.whole(response, MAX_BYTES).await
     }
 
@@ -355,6 +357,15 @@ impl Server {
         let refusal = Refusal { status: status.as_u16(), headers: &headers, body: &body };
         let mut error = errors::from_response(&refusal, SystemTime::now());
         error.message = format!("{}: {}", http::address(&self.url), error.message);
+        let more = match error.kind {
+            ModelErrorKind::Auth => Some(self.key_said.clone()),
+            _ if status.is_redirection() => headers.iter().find(|(name, _)| *name == "location").map(|(_, place)| {
+                format!("it points to {}, and redirects are not followed", http::place(&self.url, place))
+            }),
+            _ if errors::takes_no_tools(&body) => Some("it may do with --text-tools use_tool".to_owned()),
+            _ => None,
+        };
+        error.message.extend(more.map(|more| format!("; {more}")));
         Err(self.without_secrets(error))
     }
 

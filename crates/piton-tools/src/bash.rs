@@ -25,6 +25,19 @@ struct Input {
     timeout: Option<u64>,
 }
 
+impl Input {
+    fn read(input: &Value) -> Result<Self, Outcome> {
+        let input: Self = parse_input(NAME, input)?;
+        if input.command.trim().is_empty() {
+            return Err(Outcome::failed("bash: field `command` is empty"));
+        }
+        if input.command.contains('\0') {
+            return Err(Outcome::failed("bash: field `command` holds a NUL character, which no command can"));
+        }
+        Ok(input)
+    }
+}
+
 #[async_trait]
 impl Tool for Bash {
     fn spec(&self) -> ToolSpec {
@@ -41,17 +54,15 @@ impl Tool for Bash {
         }
     }
 
+    fn sure_to_fail(&self, input: &Value) -> Option<Outcome> {
+        Input::read(input).err()
+    }
+
     async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {
-        let input: Input = match parse_input(NAME, &input) {
+        let input = match Input::read(&input) {
             Ok(input) => input,
             Err(outcome) => return outcome,
         };
-        if input.command.trim().is_empty() {
-            return Outcome::failed("bash: field `command` is empty");
-        }
-        if input.command.contains('\0') {
-            return Outcome::failed("bash: field `command` holds a NUL character, which no command can");
-        }
         let asked_ms = input.timeout.filter(|ms| *ms > 0).unwrap_or(cx.limits.bash_default_ms);
         let spec = RunSpec {
             call: cx.call.clone(),

@@ -42,6 +42,10 @@ impl Tool for Glob {
         }
     }
 
+    fn sure_to_fail(&self, input: &Value) -> Option<Outcome> {
+        parse_input::<Input>(NAME, input).err()
+    }
+
     async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {
         match parse_input(NAME, &input) {
             Ok(input) => blocking(cx, move |cx| glob(&input, cx).unwrap_or_else(|refused| refused)).await,

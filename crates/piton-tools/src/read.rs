@@ -55,6 +55,10 @@ impl Tool for Read {
         }
     }
 
+    fn sure_to_fail(&self, input: &Value) -> Option<Outcome> {
+        parse_input::<Input>(NAME, input).err()
+    }
+
     async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {
         match parse_input(NAME, &input) {
             Ok(input) => blocking(cx, move |cx| read(&input, cx).unwrap_or_else(|refused| refused)).await,

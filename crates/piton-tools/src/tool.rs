@@ -29,6 +29,13 @@ pub trait Tool: Send + Sync {
     /// What the model and the loop are told about it. Must be the same at every call.
     fn spec(&self) -> ToolSpec;
 
+    /// The outcome of a call that is sure to fail with this input, told without doing anything: nobody is asked about
+    /// such a call.
+    fn sure_to_fail(&self, input: &Value) -> Option<Outcome> {
+        let _ = input;
+        None
+    }
+
     /// Runs a call that never began. Called once per call, after its start was recorded. Must not panic on a bad
     /// input: a bad input is an outcome that says what was expected.
     async fn run(&self, input: Value, cx: &ToolContext) -> Outcome;

@@ -130,6 +130,22 @@ fn a_key_is_in_no_output_no_journal_and_no_tool() {
 }
 
 #[test]
+fn who_is_not_let_in_hears_which_key_it_was() {
+    let refusal = json!({"status": 401, "body": {"error": {"message": "no"}}, "repeat": true});
+    let stage = Stage::new(json!([refusal]));
+    let url = stage.provider.url();
+    let config = format!("[providers.mine]\nprotocol = \"chat\"\nbase_url = \"{url}/v1\"\nkey_variable = \"MINE\"\n");
+    let stage = stage.with_config(&config);
+    let nothing = "no key was sent: keep one with `piton auth login mine`";
+    Ran::of(piton(&stage, &ask("mine/m"))).expect_code(10).expect_said(&[nothing]);
+    login(piton(&stage, &["auth", "login", "mine"]), "sk-secret").expect_code(0);
+    Ran::of(piton(&stage, &ask("mine/m"))).expect_code(10).expect_said(&["the key is the one of keys.json"]);
+    let mut command = piton(&stage, &ask("mine/m"));
+    command.env("MINE", "sk-other");
+    Ran::of(command).expect_code(10).expect_said(&["the key is the one of MINE"]);
+}
+
+#[test]
 fn what_is_wrong_with_a_key_or_its_file_is_said() {
     let stage = stage();
     let said = |args: &[&str], key: &str| login(piton(&stage, args), key).expect_code(1);

@@ -87,4 +87,19 @@ fn what_the_catalogue_knows_of_a_listed_model_is_shown_beside_it() {
     let known = of("openai/fake-model");
     assert_eq!((&known["window_tokens"], &known["known"]["images"]), (&json!(1_000), &json!(true)), "{known}");
     assert_eq!(of("mine/fake-model").get("known"), None, "a server of one's own may call anything by any name");
+
+    refresh(&stage, &facts.replace("openai", "mine")).expect_code(0);
+    let ran = Ran::of(stage.piton(&["models", "--json"])).expect_code(0);
+    let own = ran.stdout.lines().find(|line| line.contains("mine/fake-model")).unwrap();
+    assert!(own.contains("\"window_tokens\":1000"), "but what was handed in by its name is meant: {own}");
+}
+
+#[test]
+fn a_provider_that_cannot_be_asked_is_listed_as_the_catalogue_has_it() {
+    let stage = stage();
+    let config = "[providers.mine]\nprotocol = \"chat\"\nbase_url = \"http://127.0.0.1:1/v1\"\n";
+    let stage = stage.with_config(config);
+    refresh(&stage, PRICED).expect_code(0);
+    let ran = Ran::of(stage.piton(&["models"])).expect_code(0).expect_said(&["what follows is of the catalogue"]);
+    assert!(ran.stdout.contains("mine/m  2,000 tokens"), "{}", ran.stdout);
 }

@@ -59,7 +59,8 @@ fn after_piton_alone_is_killed_the_command_finishes_and_its_result_is_collected(
     stage.workspace.write("go", "");
     until("the command is done", || !tree.iter().any(|pid| is_alive(*pid)));
 
-    stage.run(&["--continue", "go on"]).expect_code(0);
+    let ran = stage.run(&["--continue", "go on"]).expect_code(0);
+    assert_eq!(ran.result()["changed_files"], true, "what a dead process changed counts too");
     let outcome = &events_of(&stage, "call_settled")[1]["outcome"];
     assert_eq!(outcome["status"], "failed", "{outcome}");
     assert!(outcome["text"].as_str().unwrap().contains("slow result"), "{outcome}");

@@ -124,6 +124,10 @@ pub(super) struct TurnWork {
     pub(super) evidence: Vec<HookRun>,
     /// The workspace before the newest step that may have changed it.
     pub(super) snapshot: Option<String>,
+    /// The workspace before the first of them, where one was to be made.
+    pub(super) first_snapshot: Option<Option<String>>,
+    /// Whether it was another one after the last.
+    pub(super) changed_files: bool,
     /// Whether files may have changed since the last snapshot.
     pub(super) unsealed: bool,
 }
@@ -665,6 +669,8 @@ impl TurnWork {
             sent_back: Vec::new(),
             evidence: Vec::new(),
             snapshot: None,
+            first_snapshot: None,
+            changed_files: false,
             unsealed: false,
         }
     }

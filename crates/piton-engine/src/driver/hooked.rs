@@ -258,7 +258,7 @@ impl Driver {
 
     /// What the rules say of a call as hooks left it, and what hooks say.
     fn judged(&self, call: &ToolCall, input: Option<Value>, said: Option<HookVerdict>) -> Event {
-        let mut event = self.judge(call);
+        let mut event = self.judge(call, input.as_ref());
         if let Event::CallRequested { input: changed, verdict, .. } = &mut event {
             *changed = input;
             *verdict = match (std::mem::replace(verdict, Verdict::Ask), said) {
