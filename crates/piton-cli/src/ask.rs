@@ -6,11 +6,12 @@
 use crate::view::{self, TextView};
 use anstyle::Style;
 use piton_core::call::CallInput;
-use piton_core::event::{Decision, Event, Subject};
+use piton_core::event::{Decision, Event, Subject, Verdict};
+use piton_core::ids::CallId;
 use piton_core::message::ToolCall;
 use piton_engine::bus::Published;
 use serde_json::Value;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
@@ -24,6 +25,8 @@ pub(crate) struct Questions {
     /// Where the calls would act.
     workspace: PathBuf,
     waiting: VecDeque<Subject>,
+    /// Why hooks want to have a person asked.
+    reasons: HashMap<CallId, String>,
     open: Option<Open>,
     lines: Option<UnboundedReceiver<String>>,
 }
@@ -39,7 +42,8 @@ impl Questions {
     /// No questions yet. Where nobody sits there, they answer themselves and none is ever shown.
     pub(crate) fn new(attended: bool, workspace: PathBuf) -> Self {
         // From the beginning: what is typed before a question must not be taken for its answer.
-        Self { attended, workspace, waiting: VecDeque::new(), open: None, lines: attended.then(read_lines) }
+        let (waiting, reasons) = (VecDeque::new(), HashMap::new());
+        Self { attended, workspace, waiting, reasons, open: None, lines: attended.then(read_lines) }
     }
 
     /// Whether a question is on the screen.
@@ -51,6 +55,9 @@ impl Questions {
     pub(crate) fn hear(&mut self, published: &Published) {
         let Published::Recorded(record) = published else { return };
         match &record.event {
+            Event::CallRequested { call, verdict: Verdict::AskFirst(reason), .. } if self.attended => {
+                self.reasons.insert(call.clone(), reason.clone());
+            }
             Event::ApprovalAsked { subject } if self.attended => self.waiting.push_back(subject.clone()),
             Event::ApprovalGiven { subject, .. } => {
                 self.waiting.retain(|waiting| waiting != subject);
@@ -73,10 +80,21 @@ impl Questions {
         }
         let Some(subject) = self.waiting.pop_front() else { return };
         self.forget_what_was_typed();
-        let (about, prompt) = words(view, &subject, &self.workspace);
+        let (mut about, prompt) = words(view, &subject, &self.workspace);
+        about.push_str(&self.because(&subject));
         view.note(&about);
         view.prompt(&prompt);
         self.open = Some(Open { subject, about, prompt });
+    }
+
+    /// What a hook says about a question that is its own.
+    fn because(&self, subject: &Subject) -> String {
+        let Subject::Call(id) = subject else { return String::new() };
+        match self.reasons.get(id).map(String::as_str) {
+            None => String::new(),
+            Some("") => "\nA hook wants you to be asked, and gave no reason.".to_owned(),
+            Some(reason) => format!("\nA hook wants you to be asked: {}", view::clean(reason)),
+        }
     }
 
     fn forget_what_was_typed(&mut self) {

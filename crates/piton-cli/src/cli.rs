@@ -2,7 +2,9 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
-use piton_models::options::Effort;
+use piton_core::permission::{Action, Rule};
+use piton_engine::config::{preset, unknown_tool};
+use piton_models::options::{Effort, Options};
 use piton_models::text_tools;
 use std::path::PathBuf;
 
@@ -13,8 +15,8 @@ pub(crate) struct Cli {
     /// Also write what happens, line by line, to the end of this file
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) log_file: Option<PathBuf>,
-    /// Have more in the log: `requests` is every request to a model and every answer as it came, without keys
-    #[arg(long, global = true, value_name = "TOPIC", requires = "log_file", value_enum)]
+    /// With --log-file, have more in the log: `requests` is every request to a model and every answer as it came, without keys
+    #[arg(long, global = true, value_name = "TOPIC", value_enum)]
     pub(crate) debug: Option<DebugTopic>,
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -96,20 +98,23 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_output: Option<u32>,
     /// How much chance there is in the answers, from 0 to 2
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "T", value_parser = temperature)]
     pub(crate) temperature: Option<f64>,
     /// Run every tool without asking
     #[arg(short, long)]
     pub(crate) yes: bool,
     /// Run this tool without asking (may be repeated): a tool's name, or `*`
-    #[arg(long, value_name = "RULE")]
+    #[arg(long, value_name = "RULE", value_parser = rule)]
     pub(crate) allow: Vec<String>,
     /// Never run this tool (may be repeated)
-    #[arg(long, value_name = "RULE")]
+    #[arg(long, value_name = "RULE", value_parser = rule)]
     pub(crate) deny: Vec<String>,
     /// Run by the rules of another agent's loop, a word of `piton presets`; limits that are set besides win
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = preset_name)]
     pub(crate) preset: Option<String>,
+    /// Set any key of the configuration for this run (may be repeated): --set limits.max_replies=40
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
     /// Read no instruction files (AGENTS.md, PITON.md, CLAUDE.md, GEMINI.md)
     #[arg(long)]
     pub(crate) no_instructions: bool,
@@ -123,10 +128,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_tokens: Option<u64>,
     /// Ask the model only while it can cost no more than this, in US dollars (models with a known price)
-    #[arg(long, value_name = "USD")]
+    #[arg(long, value_name = "USD", value_parser = dollars)]
     pub(crate) max_cost: Option<f64>,
     /// Stop after this many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     pub(crate) max_time: Option<u64>,
     /// The turn may not end before this command passes; its output goes back to the model, 3 times (may be repeated)
     #[arg(long, value_name = "COMMAND")]
@@ -168,6 +173,37 @@ impl RunArgs {
 /// One of the words for it; what is nearly one is answered with it.
 fn effort() -> impl TypedValueParser<Value = Effort> {
     PossibleValuesParser::new(Effort::NAMES).try_map(|word| word.parse::<Effort>())
+}
+
+fn temperature(text: &str) -> Result<f64, String> {
+    let temperature = text.parse().ok();
+    match (Options { temperature, ..Options::default() }.mistake(), temperature) {
+        (None, Some(temperature)) => Ok(temperature),
+        _ => Err("it must be a number from 0 to 2".to_owned()),
+    }
+}
+
+fn dollars(text: &str) -> Result<f64, String> {
+    let usd = text.parse::<f64>().ok().filter(|usd| (0.000_001..=1e9).contains(usd));
+    usd.ok_or_else(|| "it must be a number of US dollars from 0.000001 to 1000000000".to_owned())
+}
+
+/// A rule for a tool that there is: any other would pass unnoticed.
+fn rule(text: &str) -> Result<String, String> {
+    let rule = Rule::parse(text, Action::Allow).map_err(|error| error.to_string())?;
+    unknown_tool(&rule.tool).map_or(Ok(rule.tool), Err)
+}
+
+fn preset_name(name: &str) -> Result<String, String> {
+    preset(Some(name)).map(|_| name.to_owned()).map_err(|error| error.to_string())
+}
+
+/// `--set`, where nothing is run.
+#[derive(Debug, Args)]
+pub(crate) struct SetArgs {
+    /// As with `piton run --set` (may be repeated)
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
 }
 
 /// What `piton run` prints.
@@ -213,6 +249,8 @@ pub(crate) struct ContextArgs {
     /// As with `piton run --no-instructions`
     #[arg(long)]
     pub(crate) no_instructions: bool,
+    #[command(flatten)]
+    pub(crate) set: SetArgs,
     /// With the text of each piece
     #[arg(long)]
     pub(crate) full: bool,
@@ -440,6 +478,8 @@ pub(crate) struct CompactArgs {
     /// Model to ask, as provider/name, instead of the session's own
     #[arg(short, long, value_name = "PROVIDER/NAME", conflicts_with = "summary")]
     pub(crate) model: Option<String>,
+    #[command(flatten)]
+    pub(crate) set: SetArgs,
 }
 
 /// `piton session export`.
@@ -546,9 +586,11 @@ pub(crate) struct ModelsArgs {
 pub(crate) enum ConfigCommand {
     /// Print every setting that holds in this folder, as TOML
     Show {
-        /// Also say who set it: a file, a variable, or nobody (a default)
+        /// Also say who set it: a file, a variable, a flag, or nobody (a default)
         #[arg(long)]
         origin: bool,
+        #[command(flatten)]
+        set: SetArgs,
     },
     /// Print which files are read
     Path,
@@ -556,6 +598,8 @@ pub(crate) enum ConfigCommand {
     Check {
         /// This file, instead of all that holds here
         file: Option<PathBuf>,
+        #[command(flatten)]
+        set: SetArgs,
     },
     /// Open your own file in $VISUAL or $EDITOR, and check it afterwards
     Edit,

@@ -2,18 +2,22 @@
 //! may be changed.
 
 use crate::cli::{CompactArgs, RunArgs};
+use crate::editor::Editor;
 use crate::sessions;
 use crate::setup;
 use crate::surroundings::Surroundings;
+use crate::upkeep::Upkeep;
 use crate::view::{self, thousands};
 use anyhow::{Context, bail};
 use piton_core::ids::SessionId;
 use piton_core::turn;
+use piton_engine::bus::Published;
 use piton_engine::compaction::{CompactError, Compacted, How};
 use piton_engine::engine::{Engine, Resumed, Session};
 use piton_engine::journal;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use tempfile::NamedTempFile;
 
 /// What was asked for.
 struct Wish {
@@ -34,8 +38,11 @@ pub(crate) async fn compact(args: CompactArgs, around: &Surroundings) -> anyhow:
     }
     let text = args.summary.as_deref().map(read).transpose()?;
     let wish = Wish { focus: args.focus, summary: text, edit: args.edit };
-    let run = RunArgs { model: args.model, ..RunArgs::plain() };
-    make_room(&engine, &id, &wish, &run, around).await
+    let run = RunArgs { model: args.model, set: args.set.set, ..RunArgs::plain() };
+    let mut upkeep = Upkeep::new(&engine, around)?;
+    let code = make_room(&engine, &id, &wish, &run, around, &mut upkeep).await;
+    upkeep.done().await;
+    code
 }
 
 /// The words after `/compact`, if that is what a task is.
@@ -53,12 +60,13 @@ pub(crate) async fn obey(
     focus: Option<String>,
     args: &RunArgs,
     around: &Surroundings,
+    upkeep: &mut Upkeep<'_>,
 ) -> anyhow::Result<u8> {
     let Some(id) = id else {
         bail!("/compact makes room in a session that there is already: name it with --continue or --resume ID");
     };
     let wish = Wish { focus, summary: None, edit: false };
-    make_room(engine, id, &wish, args, around).await
+    make_room(engine, id, &wish, args, around, upkeep).await
 }
 
 fn summary(engine: &Engine, id: &SessionId) -> anyhow::Result<Option<String>> {
@@ -81,6 +89,7 @@ async fn make_room(
     wish: &Wish,
     args: &RunArgs,
     around: &Surroundings,
+    upkeep: &mut Upkeep<'_>,
 ) -> anyhow::Result<u8> {
     let had = journal::summary(&engine.session_dir(id))?;
     let workspace = PathBuf::from(&had.workspace);
@@ -89,22 +98,24 @@ async fn make_room(
         true => setup::settings(args, had.model.as_deref(), around, &workspace).await?,
         false => setup::upkeep_settings(had.model.as_deref().unwrap_or_default(), around, &workspace),
     };
+    let snapshots = settings.snapshots.clone();
     let session = engine.resume(id, settings)?;
+    upkeep.opened(&session, snapshots);
     let done = in_session(&session, wish, around).await;
     session.close().await;
-    done.with_context(|| format!("no room was made in {id}"))
+    done
 }
 
 async fn in_session(session: &Session, wish: &Wish, around: &Surroundings) -> anyhow::Result<u8> {
+    let no_room = || format!("no room was made in {}", session.id());
     anyhow::ensure!(
         session.resumed() == Resumed::AtRest,
-        "its last turn was cut off; `piton run --resume {}` ends it, and makes room by itself where it must",
+        "no room was made in {0}: its last turn was cut off; `piton run --resume {0}` ends it, and makes room by itself \
+         where it must",
         session.id()
     );
-    if wish.edit {
-        // Before anything is asked and paid for.
-        editor(around)?;
-    }
+    // Before anything is asked and paid for.
+    let editor = wish.edit.then(|| editor(around)).transpose()?;
     let how = match &wish.summary {
         Some(summary) => How::Write { summary: summary.clone() },
         None => {
@@ -112,29 +123,68 @@ async fn in_session(session: &Session, wish: &Wish, around: &Surroundings) -> an
             How::Ask { focus: wish.focus.clone() }
         }
     };
-    let mut done = match session.compact(how).await {
+    let mut done = match heard(session, how).await {
         // What there is may still be changed.
         Err(CompactError::Nothing) if wish.edit && current(session)?.is_some() => None,
-        done => Some(done?),
+        done => Some(done.with_context(no_room)?),
     };
-    if wish.edit {
+    if let Some(editor) = editor {
         let before = match &done {
             Some(done) => done.summary.clone(),
             None => current(session)?.unwrap_or_default(),
         };
-        let after = edited(&before, around)?;
-        if after.trim().is_empty() {
-            bail!("the text was left empty; the summary stays as it was");
-        }
-        if after.trim() != before.trim() {
-            done = Some(session.compact(How::Replace { summary: after.trim().to_owned() }).await?);
-        }
+        let changed = change(session, &before, &editor, around).await;
+        // What the model wrote is paid for, and the session goes on from it.
+        done = changed.with_context(|| format!("the summary of {} is in force unchanged", session.id()))?.or(done);
     }
     match &done {
         Some(done) => tell(done),
         None => view::write_stderr("nothing was changed\n"),
     }
     Ok(0)
+}
+
+/// Puts what a person makes of a summary in its place; `None` where they left it as it is.
+async fn change(
+    session: &Session,
+    before: &str,
+    editor: &Editor,
+    around: &Surroundings,
+) -> anyhow::Result<Option<Compacted>> {
+    let (after, file) = edited(before, editor, around)?;
+    if after.trim().is_empty() {
+        bail!("the text was left empty");
+    }
+    if after.trim() == before.trim() {
+        return Ok(None);
+    }
+    match session.compact(How::Replace { summary: after.trim().to_owned() }).await {
+        Ok(done) => Ok(Some(done)),
+        Err(error) => Err(anyhow::Error::new(error).context(kept(file))),
+    }
+}
+
+/// The editor that the environment names.
+fn editor(around: &Surroundings) -> anyhow::Result<Editor> {
+    Editor::named(around).context("nothing was asked or changed (--summary FILE takes a text without an editor)")
+}
+
+/// Makes room, and says what keeps the model's answer waiting.
+async fn heard(session: &Session, how: How) -> Result<Compacted, CompactError> {
+    // What is recorded need not be heard.
+    let mut heard = session.subscribe(u64::MAX);
+    let done = session.compact(how);
+    tokio::pin!(done);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut done => return done,
+            Ok(Some(Published::Live(live))) = heard.next() => {
+                view::trouble(&live).into_iter().for_each(|words| view::write_stderr(&format!("{words}\n")));
+            }
+            else => return done.await,
+        }
+    }
 }
 
 fn current(session: &Session) -> anyhow::Result<Option<String>> {
@@ -144,6 +194,11 @@ fn current(session: &Session) -> anyhow::Result<Option<String>> {
 
 fn tell(done: &Compacted) {
     view::write_stdout(&format!("{}\n", view::clean(done.summary.trim())));
+    tell_room(done);
+}
+
+/// What was gained, in words.
+pub(crate) fn tell_room(done: &Compacted) {
     view::write_stderr(&format!(
         "events 1 to {} are known to the model by this summary from here on: about {} tokens instead of {}\n",
         done.upto_seq,
@@ -152,28 +207,29 @@ fn tell(done: &Compacted) {
     ));
 }
 
-/// The editor that the environment names.
-fn editor(around: &Surroundings) -> anyhow::Result<&str> {
-    let named = ["VISUAL", "EDITOR"].iter().find_map(|name| around.var(name)).map(str::trim);
-    named.filter(|editor| !editor.is_empty()).context(
-        "there is no editor to open: set EDITOR, or write the text to a file and name that with --summary FILE",
-    )
+/// The text as a person leaves it in their editor, in a file that is theirs alone. The file stays until the text is in
+/// force, or was left as it is.
+fn edited(text: &str, editor: &Editor, around: &Surroundings) -> anyhow::Result<(String, NamedTempFile)> {
+    let file = tempfile::Builder::new().prefix("piton-summary-").suffix(".md").tempfile_in(&around.temp_dir);
+    let mut file = file.with_context(|| format!("cannot write in {}", around.temp_dir.display()))?;
+    file.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", file.path().display()))?;
+    if let Err(error) = editor.open(file.path()) {
+        let is_untouched = std::fs::read_to_string(file.path()).is_ok_and(|now| now == text);
+        return Err(if is_untouched { error } else { error.context(kept(file)) });
+    }
+    // By its name: many editors put a new file in its place.
+    let after = std::fs::read_to_string(file.path());
+    let after = after.with_context(|| format!("cannot read {}", file.path().display()))?;
+    Ok((after, file))
 }
 
-/// The text as a person leaves it in their editor.
-fn edited(text: &str, around: &Surroundings) -> anyhow::Result<String> {
-    let editor = editor(around)?;
-    let path = around.temp_dir.join(format!("piton-summary-{}.md", std::process::id()));
-    std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-    let mut words = editor.split_whitespace();
-    let program = words.next().unwrap_or_default();
-    let ended = Command::new(program).args(words).arg(&path).status();
-    let after = std::fs::read_to_string(&path);
-    // Left behind, it would only be in the way.
-    drop(std::fs::remove_file(&path));
-    let ended = ended.with_context(|| format!("cannot start the editor {editor}"))?;
-    anyhow::ensure!(ended.success(), "the editor {editor} failed; the summary stays as it was");
-    after.with_context(|| format!("cannot read {}", path.display()))
+/// Leaves the file where it is, and says where.
+fn kept(file: NamedTempFile) -> String {
+    let path = file.path().display().to_string();
+    match file.keep() {
+        Ok(_) => format!("what you wrote is kept in {path}"),
+        Err(error) => format!("what you wrote could not be kept in {path} ({error})"),
+    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use piton_core::message::Usage;
 use piton_engine::engine::Engine;
 use piton_engine::journal::{self, SessionDir};
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// What a miss of the cache must cost in a run, in millionths of a dollar, for the run to tell of it: five cents.
 pub(crate) const MISS_WORTH_TELLING_MICROS: u64 = 50_000;
@@ -97,7 +98,7 @@ pub(crate) fn cost(engine: &Engine, id: &SessionId, json: bool) -> anyhow::Resul
 /// A line about what missing the cache cost since this position, if it is worth one.
 pub(crate) fn miss_line(dir: &SessionDir, from: Seq) -> Option<String> {
     let records = journal::read_session(dir).ok()?;
-    let mut ledger = CacheLedger::default();
+    let mut ledger = ToldLedger::default();
     let readings = records.iter().filter_map(|record| ledger.apply(record));
     let missed: Vec<Reading> = readings.filter(|reading| reading.seq >= from && reading.miss.is_some()).collect();
     let lost: u64 = missed.iter().filter_map(|reading| reading.lost_micros).sum();
@@ -110,10 +111,36 @@ pub(crate) fn miss_line(dir: &SessionDir, from: Seq) -> Option<String> {
     })
 }
 
+/// The cache ledger as it is told of: of a provider that has never reported reads or writes of a cache nobody knows
+/// whether it has one, so that there is nothing to miss.
+#[derive(Default)]
+struct ToldLedger {
+    ledger: CacheLedger,
+    /// Providers that have reported some.
+    caching: BTreeSet<String>,
+}
+
+impl ToldLedger {
+    fn apply(&mut self, record: &Record) -> Option<Reading> {
+        let reading = self.ledger.apply(record)?;
+        let usage = match &record.event {
+            Event::MessageFinished { reply, .. } => reply.usage,
+            Event::CompactionFinished { asked: Some(asked), .. } => asked.usage,
+            _ => Usage::default(),
+        };
+        let provider = reading.model.split('/').next().unwrap_or_default().to_owned();
+        if usage.cache_read_tokens > 0 || usage.cache_write_tokens > 0 {
+            self.caching.insert(provider.clone());
+        }
+        let is_told = self.caching.contains(&provider);
+        Some(if is_told { reading } else { Reading { lost_micros: None, miss: None, ..reading } })
+    }
+}
+
 impl Bill {
     fn of(id: &SessionId, records: &[Record]) -> Self {
         let mut bill = Self { session: id.to_string(), ..Self::default() };
-        let mut ledger = CacheLedger::default();
+        let mut ledger = ToldLedger::default();
         let (mut model, mut in_turn) = (String::new(), false);
         for record in records {
             let reading = ledger.apply(record);
@@ -136,6 +163,11 @@ impl Bill {
                     let sum = Sum::of(usage, *cost_micros, *at_most);
                     let (step, attempt, model) = (*step, *attempt, model.clone());
                     bill.add(Call { seq: record.seq, step, attempt, model, replied: false, sum, cache: None });
+                }
+                Event::MessageCut { step, at_most: Some(most), .. } => {
+                    let sum = Sum::of(&Usage::default(), None, Some(*most));
+                    let (step, model) = (*step, model.clone());
+                    bill.add(Call { seq: record.seq, step, attempt: 1, model, replied: false, sum, cache: None });
                 }
                 Event::CompactionStarted { lost: Some(lost), .. } if in_turn => {
                     let sum = Sum::of(&Usage::default(), None, Some(*lost));

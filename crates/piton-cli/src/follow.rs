@@ -2,23 +2,24 @@
 
 use crate::cli::{FollowFormat, RunArgs};
 use crate::report;
-use crate::run::{self, Shown, Stops, TICK, Task};
+use crate::run::{self, Shown, Stops, TICK};
 use crate::surroundings::Surroundings;
+use crate::task::Task;
 use crate::view::{self, TextView};
 use anyhow::bail;
-use piton_core::event::{Delivery, Event, Record, TurnEnd};
+use piton_core::event::{Event, Record, TurnEnd};
 use piton_core::ids::{MessageId, SessionId};
 use piton_engine::bus::Published;
-use piton_engine::control::{Awaited, Connection, Follower, Reply, Request, Told};
+use piton_engine::control::{Awaited, Connection, Follower, Reply, Request, Told, When};
 use piton_engine::engine::{Engine, TurnReport, new_message_id};
 use piton_engine::journal::{self, SessionDir};
 
 /// How speaking in a session that somebody else runs went.
-pub(crate) enum Joined {
+pub(crate) enum Joined<Unsaid> {
     /// The turn is over; this is the exit code.
     Over(u8),
     /// Nobody runs the session, or nobody does any more. What is still to be said, if anything is.
-    Alone(Option<Task>),
+    Alone(Unsaid),
 }
 
 /// A session that is followed.
@@ -50,10 +51,17 @@ pub(crate) async fn join(
     prompt: Option<Task>,
     shown: &mut Shown,
     args: &RunArgs,
-) -> anyhow::Result<Joined> {
+) -> anyhow::Result<Joined<Option<Task>>> {
     let dir = engine.session_dir(id);
     if !journal::is_held(&dir) {
         return Ok(Joined::Alone(prompt));
+    }
+    let adds = [("--check", !args.check.is_empty()), ("--output-schema", args.output_schema.is_some())];
+    if let Some((flag, _)) = adds.iter().find(|(_, is_said)| *is_said) {
+        bail!(
+            "another process runs {id}, by its own rules: {flag} cannot be added to what it does, and nothing was said \
+             there. Say it without {flag}, or once that process has left"
+        );
     }
     let prompt = prompt.map(|text| (new_message_id(), text));
     let records = journal::read_session(&dir)?;
@@ -143,9 +151,8 @@ pub(crate) async fn cancel(engine: &Engine, id: &SessionId) -> anyhow::Result<u8
                 view::write_stderr(&format!("nothing to stop: {id} is at rest\n"));
                 return Ok(0);
             }
-            Told::Reply(Reply::Refused { error }) => bail!(error),
-            Told::Reply(Reply::Hello { .. } | Reply::CaughtUp {} | Reply::Accepted { .. } | Reply::Noted {})
-            | Told::Published(_) => {}
+            Told::Reply(Reply::Refused { error, .. }) => bail!(error),
+            Told::Reply(_) | Told::Published(_) => {}
         }
     }
     let session = piton_core::turn::Session::fold(&journal::read_session(&dir)?);
@@ -175,7 +182,7 @@ pub(crate) async fn pause(engine: &Engine, id: &SessionId, paused: bool) -> anyh
                 view::write_stdout(&format!("{word}: {id}{next}\n"));
                 return Ok(0);
             }
-            Told::Reply(Reply::Refused { error }) => bail!(error),
+            Told::Reply(Reply::Refused { error, .. }) => bail!(error),
             Told::Reply(_) | Told::Published(_) => {}
         }
     }
@@ -188,7 +195,7 @@ fn before(dir: &SessionDir, from: u64) -> anyhow::Result<Vec<Record>> {
     Ok(journal::Reader::open(dir)?.read(1, count)?)
 }
 
-fn cut_off(id: &SessionId, writer: Option<u32>) -> String {
+pub(crate) fn cut_off(id: &SessionId, writer: Option<u32>) -> String {
     let who = writer.map(|pid| format!(" (process {pid})")).unwrap_or_default();
     format!("the piton{who} that ran {id} stopped in the middle of a turn; go on with piton run --resume {id}")
 }
@@ -240,7 +247,7 @@ impl Watch<'_> {
                     self.say(&format!("{} is run by process {pid}{end}", self.id));
                 }
                 if let Some((message, task)) = self.prompt.clone().filter(|_| !self.awaited.is_heard()) {
-                    let delivery = Delivery::Steer;
+                    let delivery = When::Steer;
                     let Task { said: text, beside } = task;
                     let prompt = Request::Prompt { text, beside, delivery, message: Some(message), wait: false };
                     self.follower.ask(&prompt).await;
@@ -251,8 +258,12 @@ impl Watch<'_> {
                     view.begin_midway();
                 }
             }
-            Reply::Refused { error } => bail!(error),
-            Reply::Accepted { .. } | Reply::Ended { .. } | Reply::Noted {} | Reply::AtRest {} => {}
+            Reply::Refused { error, .. } => bail!(error),
+            Reply::Accepted { .. }
+            | Reply::Ended { .. }
+            | Reply::Noted {}
+            | Reply::Compacted { .. }
+            | Reply::AtRest {} => {}
         }
         Ok(())
     }
@@ -275,9 +286,6 @@ impl Watch<'_> {
     }
 
     fn say(&mut self, line: &str) {
-        match self.shown {
-            Shown::Text(view) => view.note(line),
-            Shown::Json | Shown::StreamJson => view::write_stderr(&format!("{line}\n")),
-        }
+        self.shown.note(line);
     }
 }

@@ -6,7 +6,7 @@ use crate::surroundings::Surroundings;
 use crate::view;
 use anyhow::Context;
 use piton_engine::config::Config;
-use piton_engine::config::trust::Trust;
+use piton_engine::config::trust::{ProjectFile, Standing, Trust};
 use piton_engine::hooks::{Check, CommandHook, Handler, Hook, HookTable, OutputSchema, ReadHooks};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -29,11 +29,16 @@ pub(crate) fn hooks(
     if config.claude.hooks {
         if let Some(home) = around.var("HOME") {
             let file = Path::new(home).join(".claude/settings.json");
-            if let Some((table, _)) = settings(&file)? {
-                handlers.extend(read(&table, &file)?.handlers);
+            if let Some(settings) = settings(&file)? {
+                handlers.extend(settings.hooks(&file)?.handlers);
             }
         }
         handlers.extend(of_repository(args, around, workspace)?);
+    } else if args.trust_hooks {
+        view::write_stderr(
+            "note: --trust-hooks does nothing here: Claude Code's hooks are only read where the configuration says [claude] \
+             hooks = true (or --set claude.hooks=true)\n",
+        );
     }
     let command = |handler: Handler| Arc::new(CommandHook::new(handler, Arc::clone(env))) as Arc<dyn Hook>;
     let mut hooks: Vec<Arc<dyn Hook>> = handlers.into_iter().map(command).collect();
@@ -55,27 +60,43 @@ pub(crate) fn schema(args: &RunArgs) -> anyhow::Result<Option<OutputSchema>> {
     OutputSchema::parse(&text).map(Some).with_context(|| format!("--output-schema {}", path.display()))
 }
 
-/// The hooks that the repository brings along, where the user has said that they may run, as they are.
+/// The hooks that the repository brings along, where the user has said that they may run, as they are. A file that cannot
+/// be read is nobody's error here: it came with the repository.
 fn of_repository(args: &RunArgs, around: &Surroundings, workspace: &Path) -> anyhow::Result<Vec<Handler>> {
     let trust = Trust::in_folder(&around.data_dir);
     let mut handlers = Vec::new();
     for name in [".claude/settings.json", ".claude/settings.local.json"] {
         let file = workspace.join(name);
-        let Some((table, text)) = settings(&file)? else { continue };
-        let hooks = read(&table, &file)?;
+        let read = settings(&file).and_then(|settings| {
+            let Some(settings) = settings else { return Ok(None) };
+            let hooks = settings.hooks(&file)?;
+            Ok(Some((settings, hooks)))
+        });
+        let (settings, hooks) = match read {
+            Ok(Some(read)) => read,
+            Ok(None) => continue,
+            Err(error) => {
+                view::write_stderr(&format!("note: no hooks of it are run: {}\n", view::clean(&format!("{error:#}"))));
+                continue;
+            }
+        };
         if hooks.handlers.is_empty() {
             continue;
         }
+        let trusted = settings.hashed.as_bytes();
         if args.trust_hooks {
-            trust.give(&file, text.as_bytes())?;
+            trust.give(&file, trusted)?;
         }
-        if trust.holds(&file, text.as_bytes())? {
-            handlers.extend(hooks.handlers);
-            continue;
-        }
+        let why = match trust.standing(&file, trusted)? {
+            Standing::Trusted => {
+                handlers.extend(hooks.handlers);
+                continue;
+            }
+            Standing::Changed => "you do not trust them as they are: they were changed since you did",
+            Standing::Unknown => "you do not trust them as they are",
+        };
         let count = view::plural(hooks.handlers.len() as u64, "hook");
-        let mut said =
-            format!("note: {count} of {} not run, since you do not trust them as they are:\n", file.display());
+        let mut said = format!("note: {count} of {} not run, since {why}:\n", file.display());
         for handler in &hooks.handlers {
             said.push_str(&format!("  {}\n", view::clean(&handler.summary())));
         }
@@ -84,22 +105,32 @@ fn of_repository(args: &RunArgs, around: &Surroundings, workspace: &Path) -> any
     Ok(handlers)
 }
 
-/// The hooks of a settings file, and their text; `None` where there is no file.
-fn settings(file: &Path) -> anyhow::Result<Option<(HookTable, String)>> {
-    let text = match std::fs::read_to_string(file) {
-        Ok(text) => text,
+/// What a settings file of Claude Code's says.
+struct ClaudeSettings {
+    table: HookTable,
+    /// That of it which counts, as text: what is trusted.
+    hashed: String,
+}
+
+/// The settings in a file; `None` where there is no file.
+fn settings(file: &Path) -> anyhow::Result<Option<ClaudeSettings>> {
+    let bytes = match ProjectFile::read(file) {
+        Ok(file) => file.bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", file.display())),
     };
+    let text = String::from_utf8(bytes).ok().with_context(|| format!("{} is not text", file.display()))?;
     let table = HookTable::of_settings(&text).with_context(|| file.display().to_string())?;
-    let hooks: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-    Ok(Some((table, hooks["hooks"].to_string())))
+    let whole: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+    Ok(Some(ClaudeSettings { table, hashed: whole["hooks"].to_string() }))
 }
 
-fn read(table: &HookTable, file: &Path) -> anyhow::Result<ReadHooks> {
-    let hooks = table.read(false).with_context(|| file.display().to_string())?;
-    for notice in &hooks.notices {
-        view::write_stderr(&format!("note: {}: {}\n", file.display(), view::clean(notice)));
+impl ClaudeSettings {
+    fn hooks(&self, file: &Path) -> anyhow::Result<ReadHooks> {
+        let hooks = self.table.read(false).with_context(|| file.display().to_string())?;
+        for notice in &hooks.notices {
+            view::write_stderr(&format!("note: {}: {}\n", file.display(), view::clean(notice)));
+        }
+        Ok(hooks)
     }
-    Ok(hooks)
 }

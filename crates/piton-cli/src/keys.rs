@@ -145,6 +145,24 @@ pub(crate) fn forget(name: &str, around: &Surroundings) -> anyhow::Result<Option
     Ok(Some(place))
 }
 
+/// Every key that is kept, and every one that a command prints, by its provider.
+pub(crate) fn kept_keys(
+    config: &Config,
+    around: &Surroundings,
+) -> anyhow::Result<Vec<(String, anyhow::Result<String>)>> {
+    let kept = kept(around)?.into_iter().map(|(name, kept)| match kept {
+        Kept::Keyring => (name, Place::Keyring),
+        Kept::Key(_) => (name, Place::File),
+    });
+    let with_command = config.providers.iter().filter(|(_, server)| server.key_command.is_some());
+    let commands = with_command.map(|(name, _)| (name.clone(), Place::Command));
+    let read = |(name, place): (String, Place)| {
+        let key = read(&name, &place, config, around);
+        (name, key)
+    };
+    Ok(kept.chain(commands).map(read).collect())
+}
+
 /// The providers of which a key is kept.
 pub(crate) fn kept_names(around: &Surroundings) -> anyhow::Result<Vec<String>> {
     Ok(kept(around)?.into_keys().collect())

@@ -2,8 +2,11 @@
 //! where nobody asks for it.
 
 use crate::cli::{Cli, DebugTopic};
+use crate::report::Usage;
+use crate::view;
 use anyhow::Context;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Mutex;
 use tracing::Level;
@@ -19,7 +22,10 @@ const REQUESTS: &str = "piton::requests";
 
 /// Starts the log that was asked for, if one was.
 pub(crate) fn start(cli: &Cli) -> anyhow::Result<()> {
-    let Some(path) = &cli.log_file else { return Ok(()) };
+    let Some(path) = &cli.log_file else {
+        anyhow::ensure!(cli.debug.is_none(), Usage("--debug needs a log to be in: name one with --log-file FILE"));
+        return Ok(());
+    };
     let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
     let file = file.with_context(|| format!("cannot write the log {}", path.display()))?;
     let requests = match cli.debug {
@@ -29,9 +35,30 @@ pub(crate) fn start(cli: &Cli) -> anyhow::Result<()> {
     // Ours only: what the libraries below have to say is not about an agent.
     let filter = Targets::new().with_target("piton", Level::DEBUG).with_target(REQUESTS, requests);
     let lines = tracing_subscriber::fmt::layer()
-        .with_writer(Mutex::new(file))
+        .with_writer(Mutex::new(Log { file, is_lost: false }))
         .with_ansi(false)
         .with_span_events(FmtSpan::CLOSE)
         .with_filter(filter);
     tracing_subscriber::registry().with(lines).try_init().context("cannot start the log")
+}
+
+/// The file. A run is not worth less for a log that cannot be written, but whoever asked for it should know.
+struct Log {
+    file: File,
+    is_lost: bool,
+}
+
+impl Write for Log {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if let Err(error) = self.file.write_all(line)
+            && !std::mem::replace(&mut self.is_lost, true)
+        {
+            view::write_stderr(&format!("note: the log cannot be written ({error}); it is not complete\n"));
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

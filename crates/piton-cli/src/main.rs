@@ -15,20 +15,25 @@ mod context;
 mod cost;
 mod demo;
 mod doctor;
+mod editor;
 mod follow;
 mod hooks;
+mod input;
 mod keys;
 mod logs;
 mod models;
 mod presets;
+mod relay;
 mod report;
 mod run;
 mod sessions;
 mod setup;
 mod steer;
 mod surroundings;
+mod task;
 mod trace;
 mod undo;
+mod upkeep;
 mod view;
 
 use crate::cli::{Cli, Command};
@@ -83,7 +88,9 @@ async fn obey(command: Command) -> u8 {
         Command::Config(command) => config::config(command, &around),
         Command::Doctor => doctor::doctor(&around).await,
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "piton", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "piton", &mut script);
+            view::write_stdout(&String::from_utf8_lossy(&script));
             Ok(0)
         }
     };

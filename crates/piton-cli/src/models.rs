@@ -33,10 +33,11 @@ pub(crate) async fn models(args: &ModelsArgs, around: &Surroundings) -> anyhow::
                 if let (Some(place), false) = (&place, args.json) {
                     view::write_stderr(&format!("{name}: key from {place}\n"));
                 }
-                // Somebody's own server may call anything by any name; only a list that was kept on purpose knows it.
-                let known = |model: &ListedModel| match provider::find(name) {
-                    Some(_) => known.look_up(name, &model.id),
-                    None => known.newer(name, &model.id),
+                let is_known = provider::find(name).is_some();
+                let known = |model: &ListedModel| {
+                    let known = config.known(known.clone(), name, &model.id);
+                    // A server of one's own may call anything by any name.
+                    if is_known { known.look_up(name, &model.id) } else { known.newer(name, &model.id) }
                 };
                 models.iter().for_each(|model| show(args, name, model, known(model).as_ref(), place.as_deref()));
                 found += models.len();

@@ -3,13 +3,15 @@
 use crate::view;
 use piton_core::event::TurnEnd;
 use piton_core::limits::dollars;
+use piton_engine::config::layers::LayerError;
 use piton_engine::config::nearest;
 use piton_engine::control::ControlError;
 use piton_engine::engine::{EngineError, TurnReport};
 use piton_engine::index::IndexError;
 use piton_engine::journal::JournalError;
 use piton_engine::shelf::ShelfError;
-use piton_models::provider::{OpenError, PROVIDERS};
+use piton_models::provider::OpenError;
+use std::fmt;
 
 /// Something went wrong before or beside a turn.
 pub(crate) const EXIT_FAILED: u8 = 1;
@@ -17,6 +19,18 @@ pub(crate) const EXIT_FAILED: u8 = 1;
 pub(crate) const EXIT_USAGE: u8 = 2;
 /// The process was told to stop by SIGTERM or SIGHUP.
 pub(crate) const EXIT_TERMINATED: u8 = 143;
+
+/// What was said on the command line can be parsed and makes no sense.
+#[derive(Debug)]
+pub(crate) struct Usage(pub(crate) &'static str);
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
 
 /// The exit code of `piton run` for each turn end. Documented in `docs/exit-codes.md`; a code never changes its meaning.
 /// 1 is any other failure, 2 a command line that could not be understood.
@@ -59,6 +73,7 @@ pub(crate) fn cost(cost_micros: Option<u64>, unpriced_calls: u32) -> String {
 
 /// What to tell a person about a turn that did not complete: what happened, and what to do. `None` if all is well.
 pub(crate) fn ending(report: &TurnReport, session: &str) -> Option<String> {
+    let is_about = |word: &str| report.detail.as_deref().is_some_and(|detail| detail.contains(word));
     let (what, next) = match report.end {
         TurnEnd::Completed => return None,
         TurnEnd::Canceled => ("Stopped.", "Go on with"),
@@ -66,24 +81,38 @@ pub(crate) fn ending(report: &TurnReport, session: &str) -> Option<String> {
             "Not finished: some calls were not allowed",
             "Allow more with --allow TOOL or --yes (what is denied stays denied), and go on with",
         ),
-        TurnEnd::MaxSteps => ("Not finished", "Give it more with --max-steps N, and go on with"),
-        TurnEnd::MaxTurns => ("Not started", "Start a new session, or raise the limit"),
-        TurnEnd::Budget => (
-            "Not finished: the budget does not allow more",
-            "Give it more with --max-tokens, --max-cost or --max-time, and go on with",
-        ),
-        TurnEnd::NoProgress => ("Stopped, since it was going round in circles", "Tell it what to do differently with"),
-        TurnEnd::ContextLimit => {
-            ("The conversation is too long for this model", "Start a new session with a shorter task")
+        TurnEnd::MaxSteps if is_about("replies") => {
+            ("Not finished", "Give it more with --set limits.max_replies=N, and go on with")
         }
+        TurnEnd::MaxSteps => ("Not finished", "Give it more with --max-steps N, and go on with"),
+        TurnEnd::MaxTurns => ("Not started", "Start a new session, or raise the limit with --set limits.max_turns=N"),
+        TurnEnd::Budget => ("Not finished: the budget does not allow more", more_budget(report.detail.as_deref())),
+        TurnEnd::NoProgress => ("Stopped, since it was going round in circles", "Tell it what to do differently with"),
+        TurnEnd::ContextLimit => (
+            "The conversation is too long for this model",
+            "Everything is kept. Make room with `piton session compact ID`, or name a model with a larger window with \
+             --model, and go on with",
+        ),
         TurnEnd::ContentFilter => ("The provider's filter stopped it", "Put the task differently with"),
         TurnEnd::ApiError => ("The model could not be asked", "Everything so far is kept; go on with"),
         TurnEnd::HookStopped => ("A hook stopped it", "Go on with"),
     };
     let detail = report.detail.as_deref().map(|detail| format!(": {}", view::clean(detail))).unwrap_or_default();
     let command = if next.ends_with("with") { format!(" piton run --resume {session} \"…\"") } else { String::new() };
+    let next = next.replace("compact ID", &format!("compact {session}"));
     let what = what.trim_end_matches(if detail.is_empty() { "" } else { "." });
     Some(format!("{what}{detail}\n{next}{command}"))
+}
+
+/// The flag that gives a turn more of what ran out.
+fn more_budget(detail: Option<&str>) -> &'static str {
+    let detail = detail.unwrap_or_default();
+    match () {
+        () if detail.contains("time budget") => "Give it more with --max-time SECONDS, and go on with",
+        () if detail.contains('$') => "Give it more with --max-cost USD, and go on with",
+        () if detail.contains("tokens") => "Give it more with --max-tokens N, and go on with",
+        () => "Give it more with --max-tokens, --max-cost or --max-time, and go on with",
+    }
 }
 
 /// What to do about an error, if there is something to say beyond the error itself.
@@ -117,13 +146,14 @@ pub(crate) fn failure(error: &anyhow::Error) -> u8 {
     if let Some(hint) = hint(error) {
         view::write_stderr(&format!("{hint}\n"));
     }
-    EXIT_FAILED
+    let is_of_a_flag = error.downcast_ref::<LayerError>().is_some_and(LayerError::is_of_a_flag);
+    if is_of_a_flag || error.is::<Usage>() { EXIT_USAGE } else { EXIT_FAILED }
 }
 
 fn open_hint(error: &OpenError) -> Option<String> {
     match error {
-        OpenError::UnknownProvider { name, .. } => {
-            let meant = nearest(name, PROVIDERS.iter().map(|provider| provider.name));
+        OpenError::UnknownProvider { name, known } => {
+            let meant = nearest(name, known.split(", "));
             let meant = meant.map(|word| format!("Did you mean {word}? ")).unwrap_or_default();
             Some(format!("{meant}Name a model as provider/name; `piton models` lists them."))
         }

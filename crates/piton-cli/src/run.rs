@@ -1,4 +1,4 @@
-//! `piton run`: one prompt, one turn, watched.
+//! `piton run`: one prompt, one turn, watched; or what is said line by line ([`crate::steer`]).
 
 use crate::ask::Questions;
 use crate::cli::{Format, InputFormat, RunArgs};
@@ -6,22 +6,25 @@ use crate::command;
 use crate::compact;
 use crate::cost;
 use crate::follow::{self, Joined};
+use crate::input::Input;
+use crate::relay;
 use crate::report;
 use crate::sessions;
 use crate::setup;
 use crate::steer;
 use crate::surroundings::Surroundings;
-use crate::trace::Collector;
+use crate::task::Task;
+use crate::upkeep::Upkeep;
 use crate::view::{self, TextView};
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use piton_core::event::{Delivery, Event, Spent, TurnEnd};
-use piton_core::ids::SessionId;
+use piton_core::ids::{CallId, SessionId};
 use piton_core::message::Part;
 use piton_engine::bus::{Published, Subscription};
 use piton_engine::engine::{Attendance, Engine, EngineError, Resumed, Session, TurnReport};
 use piton_engine::journal::{self, JournalError, Summary};
+use piton_tools::runner;
 use serde_json::json;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -29,33 +32,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// How often the waiting line moves.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 
-/// After so long without an end of standard input somebody may wonder.
-const PATIENCE_WITH_STDIN: Duration = Duration::from_secs(1);
-
 /// How the run is shown.
 pub(crate) enum Shown {
     Text(TextView),
     Json,
     StreamJson,
-}
-
-/// What is said, and what comes with it.
-#[derive(Debug, Clone)]
-pub(crate) struct Task {
-    /// A person's words, in which `@` refers to files.
-    pub(crate) said: String,
-    /// What was piped in besides, in which it does not.
-    pub(crate) beside: Option<String>,
-}
-
-impl Task {
-    fn new(said: impl Into<String>) -> Self {
-        Self { said: said.into(), beside: None }
-    }
-
-    fn parts(self) -> Vec<Part> {
-        [Some(self.said), self.beside].into_iter().flatten().map(Part::text).collect()
-    }
 }
 
 /// The signals that mean "stop".
@@ -65,65 +46,124 @@ pub(crate) struct Stops {
     hang_up: Signal,
 }
 
-/// Runs one turn and returns the exit code.
+/// Runs one turn, or what is said on standard input, and returns the exit code.
 pub(crate) async fn run(args: RunArgs, around: Surroundings) -> anyhow::Result<u8> {
     let workspace = around.workspace(args.cwd.as_deref())?;
-    let mut prompt = match &args.command {
+    let task = match &args.command {
         Some(name) => {
             let words = args.prompt.as_deref().unwrap_or_default();
             Some(Task::new(command::prompt(name, words, &workspace)?))
         }
-        None => prompt(&args, &around)?,
+        None => Task::of(&args, &around)?,
     };
-    let collector = Collector::of(&around)?;
     let engine = Engine::open(&around.data_dir);
+    let mut upkeep = Upkeep::new(&engine, &around)?;
     let resumed = resumed_id(&args, &engine, &workspace, &around)?;
-    if let Some(focus) = compact::typed(prompt.as_ref().map(|task| task.said.as_str())) {
-        return compact::obey(&engine, resumed.as_ref(), focus, &args, &around).await;
-    }
-    let mut shown = match args.format {
-        Format::Text => Shown::Text(TextView::new(args.quiet, around.may_animate())),
-        Format::Json => Shown::Json,
-        Format::StreamJson => Shown::StreamJson,
-    };
-    loop {
-        let (mut model, mut place, mut is_moved) = (None, workspace.clone(), false);
-        if let Some(id) = &resumed {
-            match follow::join(&engine, id, prompt, &mut shown, &args).await? {
-                Joined::Over(code) => return Ok(code),
-                Joined::Alone(unsaid) => prompt = unsaid,
+    let shown = Shown::new(&args, &around);
+    let run = Run { args: &args, around: &around, engine: &engine, workspace, resumed, shown };
+    let code = run.speak(task, &mut upkeep).await;
+    upkeep.done().await;
+    code
+}
+
+/// A run that has not begun.
+struct Run<'a> {
+    args: &'a RunArgs,
+    around: &'a Surroundings,
+    engine: &'a Engine,
+    workspace: PathBuf,
+    resumed: Option<SessionId>,
+    shown: Shown,
+}
+
+/// What there is to say.
+enum Said {
+    Once(Option<Task>),
+    LineByLine(Input),
+}
+
+/// A session that is open here.
+struct Open {
+    session: Session,
+    attended: bool,
+    is_moved: bool,
+}
+
+impl Run<'_> {
+    async fn speak(mut self, task: Option<Task>, upkeep: &mut Upkeep<'_>) -> anyhow::Result<u8> {
+        let args = self.args;
+        let mut said = match args.input_format {
+            InputFormat::StreamJson => Said::LineByLine(Input::open(task)),
+            InputFormat::Text => match compact::typed(task.as_ref().map(|task| task.said.as_str())) {
+                Some(focus) => {
+                    return compact::obey(self.engine, self.resumed.as_ref(), focus, args, self.around, upkeep).await;
+                }
+                None => Said::Once(task),
+            },
+        };
+        loop {
+            if let Some(code) = self.speak_where_it_runs(&mut said).await? {
+                return Ok(code);
             }
-            WhatItHad { model, place, is_moved } = what_it_had(&engine, id, &args, &workspace)?;
+            // Somebody was faster: then it is there that we speak.
+            let Some(Open { session, attended, is_moved }) = self.open(&mut said, upkeep).await? else { continue };
+            return match said {
+                Said::LineByLine(input) => steer::steer(session, input, self.shown, args).await,
+                Said::Once(task) => {
+                    // Of a new place the model hears with the next message.
+                    let goes_on = session.resumed() == Resumed::AtRest || is_moved;
+                    let task = task.or_else(|| goes_on.then(|| Task::new("Go on.")));
+                    turn(session, task, self.shown, args, attended).await
+                }
+            };
         }
-        let mut settings = setup::settings(&args, model.as_deref(), &around, &place).await?;
+    }
+
+    /// Speaks in the session where another process runs it, if one does. The exit code, where all is said and answered
+    /// by that.
+    async fn speak_where_it_runs(&mut self, said: &mut Said) -> anyhow::Result<Option<u8>> {
+        let Some(id) = &self.resumed else { return Ok(None) };
+        let (engine, shown, args) = (self.engine, &mut self.shown, self.args);
+        match said {
+            Said::Once(task) => match follow::join(engine, id, task.take(), shown, args).await? {
+                Joined::Over(code) => return Ok(Some(code)),
+                Joined::Alone(unsaid) => *task = unsaid,
+            },
+            Said::LineByLine(input) => match relay::relay(engine, id, input, shown, args).await? {
+                Joined::Over(code) => return Ok(Some(code)),
+                Joined::Alone(()) => {}
+            },
+        }
+        Ok(None)
+    }
+
+    /// Opens the session here; `None` where another process has it by now.
+    async fn open(&mut self, said: &mut Said, upkeep: &mut Upkeep<'_>) -> anyhow::Result<Option<Open>> {
+        let (args, around) = (self.args, self.around);
+        let WhatItHad { model, place, is_moved } = match &self.resumed {
+            Some(id) => what_it_had(self.engine, id, args, &self.workspace)?,
+            None => WhatItHad { model: None, place: self.workspace.clone(), is_moved: false },
+        };
+        let mut settings = setup::settings(args, model.as_deref(), around, &place).await?;
+        match said {
+            Said::Once(task) => task.iter().try_for_each(|task| task.fits(&*settings.model))?,
+            // A session in which nothing is said is none.
+            Said::LineByLine(input) if self.resumed.is_none() => input.first_words(&self.shown).await?,
+            Said::LineByLine(_) => {}
+        }
         let snapshots = settings.snapshots.clone();
-        let attended = is_attended(&args, &around);
+        let attended = is_attended(args, around);
         settings.attendance = if attended { Attendance::Attended } else { Attendance::Unattended };
-        let opened = match &resumed {
-            Some(id) => engine.resume_in(id, is_moved.then_some(&*place), settings),
-            None => engine.create(&workspace, settings),
+        let opened = match &self.resumed {
+            Some(id) => self.engine.resume_in(id, is_moved.then_some(&*place), settings),
+            None => self.engine.create(&self.workspace, settings),
         };
         let session = match opened {
-            // Somebody was faster: then it is there that we speak.
-            Err(EngineError::Journal(JournalError::Busy { .. })) if resumed.is_some() => continue,
+            Err(EngineError::Journal(JournalError::Busy { .. })) if self.resumed.is_some() => return Ok(None),
             opened => opened?,
         };
-        let at_rest = session.resumed() == Resumed::AtRest;
-        if args.input_format == InputFormat::StreamJson {
-            return steer::steer(session, prompt.map(|task| task.said), shown, &args).await;
-        }
-        // Of a new place the model hears with the next message.
-        let prompt = prompt.or_else(|| (at_rest || is_moved).then(|| Task::new("Go on.")));
-        let (id, dir, from) = (session.id().clone(), session.dir().clone(), session.opened_at());
-        let code = turn(session, prompt, shown, &args, attended).await;
-        if let Some(collector) = collector {
-            collector.send_turns(&dir, &id, from).await;
-        }
-        if let Some(snapshots) = snapshots {
-            // Housekeeping: what could not be done today is done another day.
-            drop(engine.prune_snapshots(&place, &snapshots, around.now_ms));
-        }
-        return code;
+        upkeep.opened(&session, snapshots);
+        Ok(Some(Open { session, attended, is_moved }))
     }
 }
 
@@ -235,9 +275,7 @@ async fn watch(
     tokio::pin!(asking);
     let mut tick = tokio::time::interval(TICK);
     let mut questions = Questions::new(attended, session.workspace().to_owned());
-    if let (Shown::Text(view), Resumed::MidTurn) = (&mut *shown, session.resumed()) {
-        journal::read_session(session.dir())?.iter().for_each(|record| view.remember(&record.event));
-    }
+    shown.resume(session)?;
     let mut report = None;
     loop {
         if subscription.is_drained()
@@ -290,6 +328,14 @@ fn spoken(published: &Published) -> Option<&[Part]> {
 }
 
 impl Shown {
+    fn new(args: &RunArgs, around: &Surroundings) -> Self {
+        match args.format {
+            Format::Text => Self::Text(TextView::new(args.quiet, around.may_animate())),
+            Format::Json => Self::Json,
+            Format::StreamJson => Self::StreamJson,
+        }
+    }
+
     pub(crate) fn show(&mut self, published: &Published) {
         match self {
             Self::Text(view) => view.show(published),
@@ -316,6 +362,41 @@ impl Shown {
         if let Self::Text(view) = self {
             view.tick();
         }
+    }
+
+    /// A line for people, beside the answer.
+    pub(crate) fn note(&mut self, line: &str) {
+        match self {
+            Self::Text(view) => view.note(line),
+            Self::Json | Self::StreamJson => view::write_stderr(&format!("{line}\n")),
+        }
+    }
+
+    /// Takes notice of what was before in a turn that was cut off, and says what is waited for: a command that was begun
+    /// goes on beside us, and is never run again.
+    pub(crate) fn resume(&mut self, session: &Session) -> anyhow::Result<()> {
+        if session.resumed() == Resumed::AtRest {
+            return Ok(());
+        }
+        let records = journal::read_session(session.dir())?;
+        if let Self::Text(view) = self {
+            records.iter().for_each(|record| view.remember(&record.event));
+        }
+        let mut begun: Vec<&CallId> = Vec::new();
+        for record in &records {
+            match &record.event {
+                Event::CallStarted { call } => begun.push(call),
+                Event::CallSettled { call, .. } => begun.retain(|begun| *begun != call),
+                _ => {}
+            }
+        }
+        for claim in begun.iter().filter_map(|call| runner::running(&session.dir().calls().join(call.as_str()))) {
+            self.note(&format!(
+                "a command from before is still running (process {}); waiting for its end. Ctrl-C stops it",
+                claim.pid
+            ));
+        }
+        Ok(())
     }
 
     fn clear(&mut self) {
@@ -373,6 +454,19 @@ pub(crate) fn refused(error: &EngineError) -> TurnReport {
     }
 }
 
+/// The last line of a run in which nobody said anything, for programs; the error is for people.
+pub(crate) fn nothing_said(shown: &Shown, session: Option<&str>) -> anyhow::Error {
+    let detail = "the task is empty: standard input ended, and nobody had said anything";
+    if let Shown::Json | Shown::StreamJson = shown {
+        let result = json!({
+            "type": "result", "session": session, "turn": 0, "end": null, "detail": detail,
+            "exit_code": report::EXIT_FAILED, "text": "", "result": "",
+        });
+        view::write_stdout(&format!("{result}\n"));
+    }
+    anyhow!("{detail}. Say what to do, a line each:  {{\"do\":\"prompt\",\"text\":\"fix the failing test\"}}")
+}
+
 /// The last words, in the form asked for.
 pub(crate) fn finish(shown: &mut Shown, report: &TurnReport, session: &str, code: u8, args: &RunArgs) {
     match shown {
@@ -407,63 +501,6 @@ pub(crate) fn finish(shown: &mut Shown, report: &TurnReport, session: &str, code
             view::write_stdout(&format!("{result}\n"));
         }
     }
-}
-
-/// The task: what was said, what was piped in, or both.
-fn prompt(args: &RunArgs, around: &Surroundings) -> anyhow::Result<Option<Task>> {
-    if args.input_format == InputFormat::StreamJson {
-        anyhow::ensure!(
-            args.prompt.as_deref() != Some("-"),
-            "with --input-format stream-json prompts come as JSON lines"
-        );
-        return Ok(args.prompt.clone().filter(|prompt| !prompt.trim().is_empty()).map(Task::new));
-    }
-    let said = args.prompt.as_deref().filter(|prompt| *prompt != "-");
-    let wants_stdin = args.prompt.as_deref() == Some("-");
-    let piped = match (wants_stdin, around.stdin_is_terminal, said) {
-        (true, ..) => read_stdin()?,
-        (false, false, _) if stdin_has_data() => read_stdin()?,
-        _ => String::new(),
-    };
-    let task = match (said, piped.trim()) {
-        (Some(said), "") => Task::new(said),
-        (Some(said), piped) => Task { beside: Some(format!("\n\n<stdin>\n{piped}\n</stdin>")), ..Task::new(said) },
-        (None, piped) => Task::new(piped),
-    };
-    if !task.said.trim().is_empty() || task.beside.is_some() {
-        return Ok(Some(task));
-    }
-    if args_resume(args) && args.prompt.is_none() {
-        return Ok(None);
-    }
-    bail!("the task is empty. Say what to do:  piton run \"fix the failing test\"");
-}
-
-/// Whether standard input is a pipe or a file, rather than nothing at all (a closed one, `/dev/null`, a socket of a
-/// process manager that never ends).
-fn stdin_has_data() -> bool {
-    use std::os::unix::fs::FileTypeExt;
-    std::fs::metadata("/dev/stdin").is_ok_and(|meta| meta.file_type().is_fifo() || meta.is_file())
-}
-
-fn read_stdin() -> anyhow::Result<String> {
-    let (done, reading) = std::sync::mpsc::channel::<()>();
-    std::thread::spawn(move || {
-        // A pipe that nobody closes: programs that start others often leave one.
-        if reading.recv_timeout(PATIENCE_WITH_STDIN) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-            view::write_stderr(
-                "reading standard input until its end; if nothing is to come, start piton with </dev/null\n",
-            );
-        }
-    });
-    let mut bytes = Vec::new();
-    std::io::stdin().read_to_end(&mut bytes).context("cannot read standard input")?;
-    drop(done);
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-fn args_resume(args: &RunArgs) -> bool {
-    args.r#continue || args.resume.is_some()
 }
 
 /// Whether a person sits there who can be asked.

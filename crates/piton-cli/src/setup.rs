@@ -9,13 +9,13 @@ use crate::view;
 use anyhow::{Context, bail};
 use piton_core::limits::Policy;
 use piton_core::permission::{Action, Rule, Rules};
-use piton_engine::config::{Config, Protocol, Server, milliseconds, nearest, preset};
+use piton_engine::config::{Config, Protocol, Server, milliseconds, preset};
 use piton_engine::context::{self, Instructions};
 use piton_engine::engine::{Attendance, Engine, Settings};
 use piton_models::http::{HttpOptions, Roots, unknown_proxy_scheme};
 use piton_models::model::{Model, Nobody};
 use piton_models::options::Options;
-use piton_models::provider::{self, PROBE_MS, PROVIDERS, Provider, ProviderSpec};
+use piton_models::provider::{self, OpenError, PROBE_MS, PROVIDERS, Provider, ProviderSpec};
 use piton_models::recorded::{Recorded, Recorder};
 use piton_models::text_tools;
 use piton_tools::runner::RunnerCommand;
@@ -25,37 +25,6 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Whether the tools, providers and models of a configuration exist, as far as that can be known here.
-pub(crate) fn known_names(config: &Config) -> anyhow::Result<()> {
-    config.permission.keys().try_for_each(|tool| known_tool(tool))?;
-    config.hooks.read(true)?;
-    for (name, server) in &config.providers {
-        known_provider(name, &format!("[providers.{name}]"), server, config)?;
-    }
-    for model in config.models.keys() {
-        let name = model.split('/').next().unwrap_or_default();
-        let table = format!("[models.{model:?}]");
-        anyhow::ensure!(model.contains('/'), "{table} must be called provider/name, as the model is");
-        known_provider(name, &table, &Server::default(), config)?;
-    }
-    Ok(())
-}
-
-/// What is said about a provider that does not exist is a mistake that would pass unnoticed.
-fn known_provider(name: &str, table: &str, server: &Server, config: &Config) -> anyhow::Result<()> {
-    if server.protocol.is_some() {
-        anyhow::ensure!(server.base_url.is_some(), "{table} says its protocol but not its base_url");
-        return Ok(());
-    }
-    let own = config.providers.iter().filter(|(_, server)| server.protocol.is_some()).map(|(name, _)| name.as_str());
-    let known: Vec<&str> = PROVIDERS.iter().map(|provider| provider.name).chain(own).collect();
-    if known.contains(&name) {
-        return Ok(());
-    }
-    let meant = nearest(name, known).map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
-    bail!("{table}: there is no provider `{name}`, and a server of your own needs `protocol` and `base_url`{meant}")
-}
-
 /// Everything a session needs besides its task. The models are those that were named (`a/x,b/y`: b/y where a/x gives no
 /// reply), else those that the session had before, else the configured ones, else one that can be found.
 pub(crate) async fn settings(
@@ -64,13 +33,13 @@ pub(crate) async fn settings(
     around: &Surroundings,
     workspace: &Path,
 ) -> anyhow::Result<Settings> {
-    let config = config::of_workspace(around, workspace)?;
+    let config = config::of_run(around, workspace, args)?;
     // Before anybody is asked anything.
     hooks::schema(args)?;
     let said = args.model.as_deref().or(had).or(config.model.as_deref());
     let mut policy = policy(args, &config)?;
     let by_preset = text_tools::Mode::of_policy(&policy);
-    let answers = Answers { options: said_options(args)?, text_tools: args.text_tools, by_preset };
+    let answers = Answers { options: said_options(args), text_tools: args.text_tools, by_preset };
     let mut models = match said {
         Some(said) => {
             said.split(',').map(|said| named_model(said.trim(), &answers, &config, around)).collect::<Result<_, _>>()?
@@ -96,8 +65,8 @@ pub(crate) async fn settings(
     let has_no_price = |model: &&Arc<dyn Model>| model.price().is_none();
     if let Some(model) = models.iter().find(has_no_price).filter(|_| policy.budget.cost_micros.is_some()) {
         bail!(
-            "the price of {} is not known here, so a limit in dollars cannot be kept. Limit the tokens instead, with \
-             --max-tokens, or take max_cost out",
+            "the price of {0} is not known here, so a limit in dollars cannot be kept. Say it, as price = {{ input = …, \
+             output = … }} in [models.\"{0}\"] of the configuration; or limit the tokens instead, with --max-tokens",
             model.name()
         );
     }
@@ -112,12 +81,14 @@ pub(crate) async fn settings(
     settings.policy = policy;
     let mut env = tool_environment(&around.vars, &config);
     let asked = std::iter::once(&settings.model).chain(&settings.fallbacks).chain(&settings.titles);
+    let asked = asked.chain(&settings.compaction_model);
     for variable in asked.flat_map(|model| keys::variable(provider_of(&**model), &config, around)) {
         if !config.keys_for_tools.contains(&variable) {
             env.remove(OsStr::new(&variable));
         }
     }
     settings.env = Arc::new(env);
+    settings.tool_limits = config.tool_limits();
     settings.hooks = hooks::hooks(args, &config, &settings.env, around, workspace)?;
     settings.instructions = instructions(args.no_instructions, &config, around);
     Ok(settings)
@@ -147,13 +118,9 @@ struct Answers {
 }
 
 /// Its options.
-fn said_options(args: &RunArgs) -> anyhow::Result<Options> {
+fn said_options(args: &RunArgs) -> Options {
     let &RunArgs { temperature, max_output, effort, .. } = args;
-    let options = Options { temperature, max_output, effort, ..Options::default() };
-    match options.mistake() {
-        Some((key, what)) => bail!("--{} must be {what}", key.replace('_', "-")),
-        None => Ok(options),
-    }
+    Options { temperature, max_output, effort, ..Options::default() }
 }
 
 /// Settings with the default limits, nobody to ask.
@@ -206,11 +173,25 @@ const CLOUD_SECRETS: [&str; 6] = [
     "CLAUDE_CODE_OAUTH_TOKEN",
 ];
 
-/// The values of our environment that nobody else should read: keys, and whatever is named like one.
-pub(crate) fn secrets(vars: &BTreeMap<OsString, OsString>, config: &Config) -> Vec<String> {
+/// What nobody else should read: keys, wherever they are kept, and what our environment has that is named like one. A key
+/// that cannot be had now is said, since it is not looked for then.
+pub(crate) fn secrets(config: &Config, around: &Surroundings) -> anyhow::Result<Vec<String>> {
     let endings = ["_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_ACCESS_KEY", "_PRIVATE_KEY"];
     let is_secret = |name: &OsStr| is_of_provider(name, config) || has_ending(name, &endings);
-    vars.iter().filter(|(name, _)| is_secret(name)).filter_map(|(_, value)| value.to_str().map(str::to_owned)).collect()
+    let vars = around.vars.iter().filter(|(name, _)| is_secret(name)).filter_map(|(_, value)| value.to_str());
+    let mut secrets: Vec<String> = vars.map(str::to_owned).collect();
+    for (name, key) in keys::kept_keys(config, around)? {
+        match key {
+            Ok(key) => secrets.push(key),
+            Err(error) => {
+                let why = view::clean(&format!("{error:#}"));
+                view::write_stderr(&format!(
+                    "note: the key of {name} is not looked for, since it cannot be had: {why}\n"
+                ));
+            }
+        }
+    }
+    Ok(secrets)
 }
 
 /// Whether a provider has its key in this variable: one that is known, or one of the configuration.
@@ -223,7 +204,7 @@ fn has_ending(name: &OsStr, endings: &[&str]) -> bool {
     endings.iter().any(|ending| name.as_encoded_bytes().ends_with(ending.as_bytes()))
 }
 
-fn policy(args: &RunArgs, config: &Config) -> anyhow::Result<Policy> {
+pub(crate) fn policy(args: &RunArgs, config: &Config) -> anyhow::Result<Policy> {
     let mut policy = preset(args.preset.as_deref().or(config.preset.as_deref()))?;
     config.apply(&mut policy);
     if args.yes {
@@ -231,29 +212,17 @@ fn policy(args: &RunArgs, config: &Config) -> anyhow::Result<Policy> {
     }
     for (rules, action) in [(&args.allow, Action::Allow), (&args.deny, Action::Deny)] {
         for rule in rules {
-            let rule = Rule::parse(rule, action)?;
-            known_tool(&rule.tool)?;
-            policy.permission.0.push(rule);
+            policy.permission.0.push(Rule::parse(rule, action)?);
         }
     }
     policy.max_steps = args.max_steps.or(policy.max_steps);
     let budget = &mut policy.budget;
     budget.tokens = args.max_tokens.or(budget.tokens);
     if let Some(usd) = args.max_cost {
-        anyhow::ensure!(usd.is_finite() && usd > 0.0, "--max-cost must be more than 0");
         budget.cost_micros = Some((usd * 1e6).round() as u64);
     }
     budget.wall_clock_ms = args.max_time.map(|seconds| seconds.saturating_mul(1000)).or(budget.wall_clock_ms);
     Ok(policy)
-}
-
-/// A rule for a tool that does not exist is a mistake that would pass unnoticed.
-fn known_tool(name: &str) -> anyhow::Result<()> {
-    let specs = Settings::default_tools().specs();
-    let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
-    let is_known = name == "*" || names.contains(&name);
-    anyhow::ensure!(is_known, "there is no tool `{name}` to make a rule for; there are {}", names.join(", "));
-    Ok(())
 }
 
 /// The same rules with every question answered by yes. What they forbid stays forbidden.
@@ -287,6 +256,10 @@ fn named_model(
         let cassette = Recorded::parse(&text).with_context(|| path.clone())?;
         return Ok(Arc::new(cassette.named(format!("recorded/{path}"))));
     }
+    if config.no_such_provider(name).is_some() {
+        let known = config.provider_names().join(", ");
+        return Err(OpenError::UnknownProvider { name: name.to_owned(), known }.into());
+    }
     open(spec(name, model, config, around)?, answers, config, around)
 }
 
@@ -310,7 +283,7 @@ fn open(
     );
     let http = http_options(name, config, around)?;
     (spec.options, spec.text_tools) = (options, text_tools);
-    spec.catalogue = crate::models::catalogue(around);
+    spec.catalogue = config.known(crate::models::catalogue(around), name, model);
     for line in provider::remarks(&spec) {
         view::write_stderr(&format!("note: {line}\n"));
     }
@@ -465,8 +438,10 @@ mod tests {
             exe: PathBuf::new(),
             data_dir: PathBuf::new(),
             config_file: PathBuf::new(),
+            config_is_named: false,
             temp_dir: PathBuf::new(),
             stdin_is_terminal: false,
+            stdout_is_terminal: false,
             stderr_is_terminal: false,
             today: String::new(),
             now_ms: 0,

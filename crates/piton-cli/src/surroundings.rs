@@ -14,8 +14,11 @@ pub(crate) struct Surroundings {
     pub(crate) data_dir: PathBuf,
     /// `$PITON_CONFIG`, else `$XDG_CONFIG_HOME/piton/config.toml`, else `~/.config/piton/config.toml`.
     pub(crate) config_file: PathBuf,
+    /// Whether `$PITON_CONFIG` names it, so that it has to be there.
+    pub(crate) config_is_named: bool,
     pub(crate) temp_dir: PathBuf,
     pub(crate) stdin_is_terminal: bool,
+    pub(crate) stdout_is_terminal: bool,
     pub(crate) stderr_is_terminal: bool,
     pub(crate) today: String,
     /// Milliseconds since the Unix epoch.
@@ -38,17 +41,19 @@ impl Surroundings {
             (own, true) => own,
             (shared, false) => shared.join("piton"),
         };
-        let config_file = match under("PITON_CONFIG", "XDG_CONFIG_HOME", ".config") {
-            Some((own, true)) => own,
-            Some((shared, false)) => shared.join("piton/config.toml"),
-            None => data_dir.join("config.toml"),
+        let (config_file, config_is_named) = match under("PITON_CONFIG", "XDG_CONFIG_HOME", ".config") {
+            Some((own, true)) => (own, true),
+            Some((shared, false)) => (shared.join("piton/config.toml"), false),
+            None => (data_dir.join("config.toml"), false),
         };
         Ok(Self {
             exe: std::env::current_exe().context("cannot find the piton binary itself")?,
             data_dir: std::path::absolute(data_dir)?,
             config_file,
+            config_is_named,
             temp_dir: std::env::temp_dir(),
             stdin_is_terminal: std::io::stdin().is_terminal(),
+            stdout_is_terminal: std::io::stdout().is_terminal(),
             stderr_is_terminal: std::io::stderr().is_terminal(),
             today: jiff::Zoned::now().date().to_string(),
             now_ms: u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default(),

@@ -6,16 +6,21 @@ use crate::report;
 use crate::setup;
 use crate::surroundings::Surroundings;
 use crate::view::{self, plural, thousands};
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use percent_encoding::percent_decode_str;
 use piton_core::cache::SegmentKind;
-use piton_core::event::{Canceller, Decision, StepKind};
-use piton_core::hook::{HookEnd, HookRun};
+use piton_core::event::{Canceller, Decision, StepKind, Trigger};
+use piton_core::hook::HookEnd;
 use piton_core::ids::{Seq, SessionId, TimeMs};
 use piton_core::limits::dollars;
-use piton_core::trace::{self, AskResult, Asked, CallTrace, Input, Next, StepTrace};
+use piton_core::message::Usage;
+use piton_core::model::ModelErrorKind;
+use piton_core::trace::{
+    self, AskResult, Asked, CallTrace, Cause, HookTrace, Input, Next, OutsideTrace, Refused, RoomTrace, StepTrace,
+    SummaryAsked, TitleTrace, Trace,
+};
 use piton_engine::config::Config;
 use piton_engine::engine::Engine;
 use piton_engine::journal::{self, SessionDir};
@@ -56,14 +61,19 @@ pub(crate) async fn trace(
         }
         None => {}
     }
-    let steps = trace::trace(&records);
+    let all = trace::trace(&records);
+    let number = |trace: &Trace| match trace {
+        Trace::Step(step) => Some(step.step),
+        Trace::Room(_) | Trace::Outside(_) | Trace::Title(_) => None,
+    };
     if let Some(step) = args.step
-        && !steps.iter().any(|trace| trace.step == step)
+        && !all.iter().any(|trace| number(trace) == Some(step))
     {
-        bail!("{id} has no step {step}; it has {}", plural(steps.len() as u64, "step"));
+        let steps = all.iter().filter_map(number).count();
+        bail!("{id} has no step {step}; it has {}", plural(steps as u64, "step"));
     }
-    for step in steps.iter().filter(|trace| args.step.is_none_or(|step| trace.step == step)) {
-        let text = if args.json { format!("{}\n", serde_json::to_string(step)?) } else { words(step) };
+    for trace in all.iter().filter(|trace| args.step.is_none() || number(trace) == args.step) {
+        let text = if args.json { format!("{}\n", serde_json::to_string(trace)?) } else { words(trace) };
         view::write_stdout(&text);
     }
     Ok(0)
@@ -107,8 +117,11 @@ impl Collector {
     }
 
     async fn send(&self, spans: String) -> anyhow::Result<()> {
-        post_json(&self.url, &self.headers, spans, &self.http).await?;
-        Ok(())
+        let sent = post_json(&self.url, &self.headers, spans, &self.http).await;
+        sent.map_err(|error| match error.kind {
+            ModelErrorKind::Stalled => anyhow!("the collector sent nothing for {} s", COLLECTOR_MS / 1000),
+            _ => error.into(),
+        })
     }
 }
 
@@ -125,37 +138,139 @@ fn pairs(said: &str) -> Vec<(String, String)> {
     said.split(',').filter_map(|pair| pair.split_once('=')).map(|(key, value)| (decoded(key), decoded(value))).collect()
 }
 
-/// A step as people read it.
-fn words(step: &StepTrace) -> String {
+/// A record as people read it: a heading, and a line for each thing that happened.
+struct Words(String);
+
+impl Words {
+    fn new(what: &str, began_ms: TimeMs, ended_ms: TimeMs) -> Self {
+        Self(format!("{what}: {}, {}\n", clock(began_ms), span(ended_ms.saturating_sub(began_ms))))
+    }
+
+    fn line(&mut self, name: &str, what: &str) {
+        self.0.push_str(&view::clean(&format!("  {name:<8} {what}\n")));
+    }
+
+    fn hooks(&mut self, hooks: &[HookTrace]) {
+        hooks.iter().for_each(|run| self.line("hook", &hooked(run)));
+    }
+
+    fn room(&mut self, room: &RoomTrace) {
+        if room.lost_tries > 0 {
+            let tries = plural(room.lost_tries.into(), "try");
+            self.line("model", &format!("{tries} for a summary ended with the process that made it"));
+        }
+        if let Some(asked) = &room.asked {
+            self.line("model", &summed_up(asked));
+        }
+        self.line("room", &made(room));
+    }
+}
+
+fn words(trace: &Trace) -> String {
+    let words = match trace {
+        Trace::Step(step) => of_step(step),
+        Trace::Room(room) => of_room(room),
+        Trace::Outside(outside) => of_outside(outside),
+        Trace::Title(title) => of_title(title),
+    };
+    words.0
+}
+
+fn of_step(step: &StepTrace) -> Words {
     let kind = match step.kind {
         StepKind::Ordinary => "",
         StepKind::WrapUp => ", the last one allowed",
-        StepKind::Continue => ", going on with a reply that was cut",
+        StepKind::Continue => ", going on with the reply before",
     };
-    let took = span(step.ended_ms.saturating_sub(step.began_ms));
-    let mut text = format!("step {} of turn {}{kind}: {}, {took}\n", step.step, step.turn, clock(step.began_ms));
-    let mut line = |name: &str, what: &str| text.push_str(&view::clean(&format!("  {name:<8} {what}\n")));
+    let mut words =
+        Words::new(&format!("step {} of turn {}{kind}", step.step, step.turn), step.began_ms, step.ended_ms);
     if let Some(input) = &step.input {
-        line("sent", &sent(input, step.asked.last()));
+        words.line("sent", &sent(input, step.asked.last().map(|asked| asked.usage)));
     }
     for asked in &step.asked {
-        line("model", &answered(asked));
+        words.line("model", &answered(asked));
     }
+    step.rooms.iter().for_each(|room| words.room(room));
     if let Some(ms) = step.snapshot_ms {
-        line("files", &format!("put down for undo in {}", span(ms)));
+        words.line("files", &format!("put down for undo in {}", span(ms)));
     }
     for call in &step.calls {
-        line("tool", &called(call));
+        words.line("tool", &called(call));
     }
-    for run in &step.hooks {
-        line("hook", &hooked(run));
+    words.hooks(&step.hooks);
+    words.line("then", &then(&step.next));
+    words
+}
+
+fn of_room(room: &RoomTrace) -> Words {
+    let when = match room.trigger {
+        Trigger::Ordinary | Trigger::Forced => format!("in turn {}", room.turn),
+        Trigger::Asked | Trigger::Edited => format!("after turn {}", room.turn),
+    };
+    let mut words = Words::new(&format!("making room {when}"), room.began_ms, room.ended_ms);
+    if let Some((asked, input)) = room.asked.as_ref().and_then(|asked| Some((asked, asked.input.as_ref()?))) {
+        words.line("sent", &sent(input, Some(asked.usage)));
     }
-    line("then", &then(&step.next));
-    text
+    words.room(room);
+    words.hooks(&room.hooks);
+    if let Some(next) = &room.next {
+        words.line("then", &then(next));
+    }
+    words
+}
+
+fn of_outside(outside: &OutsideTrace) -> Words {
+    let when = match outside.turn {
+        0 => "before the first turn".to_owned(),
+        turn => format!("beside the steps of turn {turn}"),
+    };
+    let mut words = Words::new(&when, outside.began_ms, outside.ended_ms);
+    words.hooks(&outside.hooks);
+    if let Some(next) = &outside.next {
+        words.line("then", &then(next));
+    }
+    words
+}
+
+fn of_title(title: &TitleTrace) -> Words {
+    let heading = format!("title, asked for after turn {}", title.turn);
+    let mut words = Words::new(&heading, title.at_ms, title.at_ms.saturating_add(title.took_ms));
+    let replied =
+        format!("{} replied in {}{}", title.model, span(title.took_ms), bill(&title.usage, title.cost_micros));
+    words.line("model", &replied);
+    words
+}
+
+fn summed_up(asked: &SummaryAsked) -> String {
+    let SummaryAsked { model, attempts, took_ms, usage, cost_micros, .. } = asked;
+    let tries = if *attempts > 1 { format!(" in {}", plural((*attempts).into(), "try")) } else { String::new() };
+    let end = if asked.replied { "replied" } else { "made none" };
+    format!("{model}, asked for a summary{tries}, {end} after {}{}", span(*took_ms), bill(usage, *cost_micros))
+}
+
+fn made(room: &RoomTrace) -> String {
+    let why = match room.trigger {
+        Trigger::Ordinary => "the context was full",
+        Trigger::Forced => "the conversation did not fit the model",
+        Trigger::Asked => "somebody asked for it",
+        Trigger::Edited => "somebody changed the summary",
+    };
+    let pruned = match room.pruned_calls {
+        0 => String::new(),
+        calls => format!("; {} cleared", plural(calls as u64, "old output")),
+    };
+    let end = match (&room.tokens, &room.error) {
+        (Some((before, after)), _) => {
+            format!("; about {} tokens before, {} now", thousands(*before), thousands(*after))
+        }
+        (None, Some(error)) => format!("; none was made: {error}"),
+        (None, None) => "; the end of it is not on record".to_owned(),
+    };
+    format!("{why}{pruned}{end}")
 }
 
 /// A hook: who, where, how long, and what came of it.
-fn hooked(run: &HookRun) -> String {
+fn hooked(run: &HookTrace) -> String {
     let word = |value: serde_json::Value| value.as_str().unwrap_or_default().replace('_', " ");
     let point = word(serde_json::to_value(run.point).unwrap_or_default());
     let times = if run.times > 1 { format!(", {} times", run.times) } else { String::new() };
@@ -169,7 +284,7 @@ fn hooked(run: &HookRun) -> String {
     format!("{} at {point} in {}{times}{end}{did}", view::clean(&run.hook), span(run.duration_ms))
 }
 
-fn sent(input: &Input, asked: Option<&Asked>) -> String {
+fn sent(input: &Input, used: Option<Usage>) -> String {
     let count = |kind: SegmentKind| input.new.iter().filter(|segment| segment.kind == kind).count() as u64;
     let kinds = [
         (SegmentKind::Frame, "system prompt with tools"),
@@ -185,7 +300,7 @@ fn sent(input: &Input, asked: Option<&Asked>) -> String {
     let kept =
         if input.kept > 0 { format!("{} as before, ", plural(input.kept as u64, "piece")) } else { String::new() };
     let new = if new.is_empty() { "nothing".to_owned() } else { new.join(", ") };
-    let tokens = match asked.map(|asked| asked.usage).filter(|usage| usage.input_tokens > 0) {
+    let tokens = match used.filter(|usage| usage.input_tokens > 0) {
         Some(usage) => {
             let cached = if usage.cache_read_tokens > 0 {
                 format!(", {} from the cache", thousands(usage.cache_read_tokens))
@@ -215,12 +330,17 @@ fn answered(asked: &Asked) -> String {
         AskResult::Cut => format!("was stopped after {took}"),
     };
     let attempt = if asked.attempt > 1 { format!(", attempt {}", asked.attempt) } else { String::new() };
-    let output = match asked.usage.output_tokens {
+    format!("{}{attempt} {end}{}", asked.model, bill(&asked.usage, asked.cost_micros))
+}
+
+/// What a call used for its reply, and cost.
+fn bill(usage: &Usage, cost_micros: Option<u64>) -> String {
+    let output = match usage.output_tokens {
         0 => String::new(),
         tokens => format!(", {} tokens", thousands(tokens)),
     };
-    let cost = asked.cost_micros.map(|cost| format!(", ${}", dollars(cost))).unwrap_or_default();
-    format!("{}{attempt} {end}{output}{cost}", asked.model)
+    let cost = cost_micros.map(|cost| format!(", ${}", dollars(cost))).unwrap_or_default();
+    format!("{output}{cost}")
 }
 
 fn called(call: &CallTrace) -> String {
@@ -234,21 +354,34 @@ fn called(call: &CallTrace) -> String {
         Some((Decision::Deny(_), ms)) => format!(", refused by a person after {}", span(*ms)),
         Some((Decision::Unattended, _)) => ", nobody there to ask".to_owned(),
     };
-    let end = match (&call.status, call.started_ms) {
-        (Some(status), Some(_)) => format!("{} in {}", report::any_word(status), span(call.took_ms)),
-        (Some(status), None) => report::any_word(status),
-        (None, Some(_)) => "began; its end is not on record".to_owned(),
-        (None, None) => "not begun".to_owned(),
+    let refused = match &call.refused {
+        Some(Refused::Hook(hook)) => Some(format!("not run: refused by the hook {hook}")),
+        Some(Refused::Rule) => Some("not run: refused by a rule of the permissions".to_owned()),
+        Some(Refused::Piton) => Some("not run: refused by Piton itself".to_owned()),
+        None => None,
+    };
+    let end = match (refused, &call.status, call.started_ms) {
+        (Some(refused), _, None) => refused,
+        (_, Some(status), Some(_)) => format!("{} in {}", report::any_word(status), span(call.took_ms)),
+        (_, Some(status), None) => format!("not run: {}", report::any_word(status)),
+        (_, None, Some(_)) => "began; its end is not on record".to_owned(),
+        (_, None, None) => "not begun".to_owned(),
     };
     format!("{what}: {end}{asked}, {} characters", thousands(call.output_chars as u64))
 }
 
 fn then(next: &Next) -> String {
     match next {
-        Next::Step { kind: StepKind::Continue, .. } => "on: the reply was cut at the output limit".to_owned(),
         Next::Step { kind: StepKind::WrapUp, .. } => "on, to the last step allowed: it wraps up".to_owned(),
-        Next::Step { after_calls: true, .. } => "on: the model reads the results".to_owned(),
-        Next::Step { after_calls: false, .. } => "on: somebody spoke".to_owned(),
+        Next::Step { cause, .. } => match cause {
+            Cause::Results => "on: the model reads the results".to_owned(),
+            Cause::Spoke => "on: somebody spoke".to_owned(),
+            Cause::SentBack(hook) => format!("on: {hook} sent the model back to work"),
+            Cause::Cut => "on: the reply was cut at the output limit".to_owned(),
+            Cause::Paused => "on: the provider paused the reply".to_owned(),
+            Cause::Unclear => "on: nobody knows why the reply ended, so the model may not be done".to_owned(),
+            Cause::Room => "on, to the next step".to_owned(),
+        },
         Next::Compaction { .. } => "room had to be made in the context".to_owned(),
         Next::Ended { end, detail } => {
             let detail = detail.as_deref().map(|detail| format!(" ({detail})")).unwrap_or_default();

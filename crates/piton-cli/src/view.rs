@@ -7,7 +7,7 @@ use crate::cost::MISS_WORTH_TELLING_MICROS;
 use crate::report;
 use anstyle::{AnsiColor, Style};
 use piton_core::call::{Outcome, Status};
-use piton_core::event::{Event, Record, Subject};
+use piton_core::event::{Event, Record, Subject, Trigger};
 use piton_core::hook::{HookEnd, HookRun};
 use piton_core::ids::CallId;
 use piton_core::message::{Part, ToolCall};
@@ -146,6 +146,10 @@ impl TextView {
             0 => String::new(),
             read => format!(" ({} cached)", thousands(read)),
         };
+        if report.turn == 0 {
+            // A turn that did not begin: nobody was asked.
+            return write_stderr(&format!("{DIM}no model was asked · {session}{DIM:#}\n"));
+        }
         let undo = if report.changed_files { " · take it back: piton undo" } else { "" };
         let line = format!(
             "{DIM}{} · {} · {} tokens in{cached}, {} out{cost} · {:.1} s · {session}{undo}{DIM:#}\n",
@@ -208,15 +212,22 @@ impl TextView {
                 self.wait_for(format!("{} is writing a call of {name}", "the model"));
             }
             Live::ModelDelta { .. } | Live::ToolOutput { .. } => {}
-            Live::ModelSilent { silent_ms, .. } => {
-                self.aside(&format!("{YELLOW}the model has been silent for {} s{YELLOW:#}", silent_ms / 1000));
-            }
+            Live::ModelSilent { .. } => self.told(live),
+            Live::SummaryAsked { attempt: 1, .. } => self.aside(&format!("{DIM}asking for a summary…{DIM:#}")),
+            Live::SummaryAsked { .. } => self.wait_for("asking for a summary".to_owned()),
+            Live::SummaryFailed { .. } => self.told(live),
             Live::Paused { paused: true } => {
                 self.aside(&format!("{YELLOW}paused: what runs is finished first{YELLOW:#}"));
             }
             Live::Paused { paused: false } => self.aside("going on"),
             // The run ends with this error, and says so.
             Live::Broken { .. } => self.waiting_for = None,
+        }
+    }
+
+    fn told(&mut self, live: &Live) {
+        if let Some(words) = trouble(live) {
+            self.aside(&format!("{YELLOW}{words}{YELLOW:#}"));
         }
     }
 
@@ -287,14 +298,19 @@ impl TextView {
     /// What came of making room.
     fn made_room(&mut self, event: &Event) {
         let (how, before, after) = match event {
-            Event::ContextPruned { calls, tokens_before, tokens_after, .. } => {
-                (format!("{} cleared", plural(calls.len() as u64, "old output")), *tokens_before, *tokens_after)
+            Event::ContextPruned { calls, to_bytes, tokens_before, tokens_after, .. } => {
+                let outputs = plural(calls.len() as u64, if to_bytes.is_some() { "output" } else { "old output" });
+                let did = if to_bytes.is_some() { "cut" } else { "cleared" };
+                (format!("{outputs} {did}"), *tokens_before, *tokens_after)
             }
             Event::CompactionFinished { tokens_before, tokens_after, .. } => {
                 ("older messages summed up".to_owned(), *tokens_before, *tokens_after)
             }
+            // The turn ends with it, and says why.
+            Event::CompactionFailed { trigger: Trigger::Forced, .. } => return self.waiting_for = None,
             Event::CompactionFailed { error, .. } => {
-                self.aside(&format!("{YELLOW}no room could be made: {}{YELLOW:#}", clean(error)));
+                let kept = "nothing is lost, and it goes on with the conversation as it is";
+                self.aside(&format!("{YELLOW}no summary was made: {}; {kept}{YELLOW:#}", clean(error)));
                 return self.wait_for("waiting for the model".to_owned());
             }
             _ => return,
@@ -400,7 +416,8 @@ impl TextView {
             _ => String::new(),
         };
         self.aside(&format!("{style}{mark}{style:#} {BOLD}{}{BOLD:#} {what}{why}", call.name));
-        if call.name == "bash" && outcome.status == Status::Failed {
+        // What was not run has printed nothing.
+        if call.name == "bash" && outcome.status == Status::Failed && !outcome.title.is_empty() {
             self.tail(&outcome.text);
         }
     }
@@ -463,6 +480,20 @@ fn shorten(text: &str) -> String {
         Some((at, _)) => format!("{}…", &flat[..at]),
         None => flat,
     }
+}
+
+/// What keeps a model's answer waiting, in words.
+pub(crate) fn trouble(live: &Live) -> Option<String> {
+    Some(match live {
+        Live::ModelSilent { silent_ms, .. } => format!("the model has been silent for {} s", silent_ms / 1000),
+        Live::SummaryFailed { attempt, error, retry_ms: Some(ms), .. } => {
+            format!("{}; retry {attempt} in {:.1} s", clean(error), *ms as f64 / 1000.0)
+        }
+        Live::SummaryFailed { model, error, retry_ms: None, .. } => {
+            format!("{}; {} gives no summary", clean(error), clean(model))
+        }
+        _ => return None,
+    })
 }
 
 /// Text from a model, a tool or a provider as it may be shown: nothing in it moves the cursor or changes a colour.

@@ -40,8 +40,8 @@ pub(crate) enum Snapshot {
 #[derive(Debug, Clone, PartialEq)]
 struct Entry {
     call: Arc<ToolCall>,
-    /// Whether its input is not the model's any more.
-    is_changed: bool,
+    /// The call as the model made it, where a hook or a person changed its input.
+    made: Option<Arc<ToolCall>>,
     state: CallState,
 }
 
@@ -51,9 +51,9 @@ enum CallState {
     /// Hooks and rules have not seen it yet.
     New,
     /// A person must be asked.
-    MustAsk(ToolClass),
+    MustAsk(ToolClass, AskedBy),
     /// A person is being asked.
-    Asking(ToolClass),
+    Asking(ToolClass, AskedBy),
     /// It may run as soon as its turn comes.
     Ready(ToolClass, AllowedBy),
     /// It has begun; only an outcome ends this.
@@ -64,6 +64,15 @@ enum CallState {
     Answered(Outcome),
     /// It has its result. `ran` tells whether a tool was involved.
     Settled { outcome: Outcome, ran: bool },
+}
+
+/// Who wants a person to be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AskedBy {
+    /// The rules in force: when these change, nobody need be asked any more.
+    Rule,
+    /// A hook, whatever the rules say.
+    Hook,
 }
 
 /// Why a call may run.
@@ -99,7 +108,7 @@ impl Batch {
                 ))),
                 CallInput::Json(_) => CallState::New,
             };
-            Entry { call, is_changed: false, state }
+            Entry { call, made: None, state }
         });
         Self { calls: calls.collect(), snapshot, words }
     }
@@ -108,7 +117,7 @@ impl Batch {
     pub(crate) fn stop(mut self, unrun: &Outcome) -> Self {
         for entry in &mut self.calls {
             entry.state = match std::mem::replace(&mut entry.state, CallState::New) {
-                CallState::New | CallState::MustAsk(_) | CallState::Asking(_) | CallState::Ready(..) => {
+                CallState::New | CallState::MustAsk(..) | CallState::Asking(..) | CallState::Ready(..) => {
                     CallState::Answered(unrun.clone())
                 }
                 CallState::Running(class) | CallState::Stopping(class) => CallState::Stopping(class),
@@ -129,11 +138,12 @@ impl Batch {
     }
 
     /// Lets the rules see every call again that has not begun, except those that a person has allowed: who goes on with
-    /// the turn has rules of its own.
+    /// the turn has rules and hooks of its own. They see what the model wrote, not what hooks before them made of it.
     pub(crate) fn judge_again(mut self) -> Self {
         for entry in &mut self.calls {
-            if let CallState::MustAsk(_) | CallState::Asking(_) | CallState::Ready(_, AllowedBy::Rule) = entry.state {
+            if let CallState::MustAsk(..) | CallState::Asking(..) | CallState::Ready(_, AllowedBy::Rule) = entry.state {
                 entry.state = CallState::New;
+                entry.call = entry.made.take().unwrap_or_else(|| Arc::clone(&entry.call));
             }
         }
         self
@@ -155,8 +165,8 @@ impl Batch {
                 self.change(call, |entry| entry.request(input.as_ref(), *class, verdict));
             }
             Event::ApprovalAsked { subject: Subject::Call(call) } => self.change(call, |entry| {
-                if let CallState::MustAsk(class) = entry.state {
-                    entry.state = CallState::Asking(class);
+                if let CallState::MustAsk(class, by) = entry.state {
+                    entry.state = CallState::Asking(class, by);
                 }
             }),
             Event::ApprovalGiven { subject: Subject::Call(call), decision } => {
@@ -186,10 +196,10 @@ impl Batch {
             return Err(self);
         }
         let mut results = Results { parts: Vec::new(), calls: Vec::new(), ran: 0 };
-        for Entry { call, is_changed, state } in self.calls {
+        for Entry { call, made, state } in self.calls {
             let CallState::Settled { mut outcome, ran } = state else { continue };
             if let CallInput::Json(input) = &call.input
-                && is_changed
+                && made.is_some()
             {
                 outcome.note_input(input.clone());
             }
@@ -203,7 +213,7 @@ impl Batch {
     /// What should be recorded next, without anything from outside.
     pub(crate) fn due(&self) -> Option<Event> {
         self.calls.iter().enumerate().find_map(|(position, entry)| match &entry.state {
-            CallState::MustAsk(_) => Some(Event::ApprovalAsked { subject: Subject::Call(entry.call.id.clone()) }),
+            CallState::MustAsk(..) => Some(Event::ApprovalAsked { subject: Subject::Call(entry.call.id.clone()) }),
             CallState::Ready(class, _) if self.is_free(position, *class) && !self.waits_for_snapshot(*class) => {
                 Some(Event::CallStarted { call: entry.call.id.clone() })
             }
@@ -211,7 +221,7 @@ impl Batch {
                 Some(Event::CallSettled { call: entry.call.id.clone(), outcome: outcome.clone() })
             }
             CallState::New
-            | CallState::Asking(_)
+            | CallState::Asking(..)
             | CallState::Ready(..)
             | CallState::Running(_)
             | CallState::Stopping(_)
@@ -223,10 +233,10 @@ impl Batch {
     pub(crate) fn wanted(&self) -> Vec<Job> {
         let job = |entry: &Entry| match entry.state {
             CallState::New => Some(Job::JudgeCall(entry.call.clone())),
-            CallState::Asking(_) => Some(Job::AskApproval(Subject::Call(entry.call.id.clone()))),
+            CallState::Asking(..) => Some(Job::AskApproval(Subject::Call(entry.call.id.clone()))),
             CallState::Running(_) => Some(Job::RunTool(entry.call.clone())),
             CallState::Stopping(_) => Some(Job::StopTool(entry.call.clone())),
-            CallState::MustAsk(_) | CallState::Ready(..) | CallState::Answered(_) | CallState::Settled { .. } => None,
+            CallState::MustAsk(..) | CallState::Ready(..) | CallState::Answered(_) | CallState::Settled { .. } => None,
         };
         let mut jobs: Vec<Job> = self.calls.iter().filter_map(job).collect();
         let waits = |(position, entry): (usize, &Entry)| match entry.state {
@@ -244,6 +254,14 @@ impl Batch {
         self.calls.iter().map(|entry| &entry.call).find(|call| call.id == *id)
     }
 
+    /// Whether a hook wants a person to be asked about this call, whatever the rules say.
+    pub(crate) fn is_asked_by_hook(&self, id: &CallId) -> bool {
+        let by_hook = |state: &CallState| {
+            matches!(state, CallState::MustAsk(_, AskedBy::Hook) | CallState::Asking(_, AskedBy::Hook))
+        };
+        self.calls.iter().any(|entry| entry.call.id == *id && by_hook(&entry.state))
+    }
+
     fn change(&mut self, id: &CallId, change: impl FnOnce(&mut Entry)) {
         if let Some(entry) = self.calls.iter_mut().find(|entry| entry.call.id == *id) {
             change(entry);
@@ -259,8 +277,8 @@ impl Batch {
         self.calls[..position].iter().all(|earlier| match earlier.state {
             CallState::Answered(_) | CallState::Settled { .. } => true,
             CallState::New => false,
-            CallState::MustAsk(other)
-            | CallState::Asking(other)
+            CallState::MustAsk(other, _)
+            | CallState::Asking(other, _)
             | CallState::Ready(other, _)
             | CallState::Running(other)
             | CallState::Stopping(other) => class != ToolClass::Write && other != ToolClass::Write,
@@ -278,19 +296,20 @@ impl Entry {
         }
         self.state = match verdict {
             Verdict::Allow => CallState::Ready(class, AllowedBy::Rule),
-            Verdict::Ask => CallState::MustAsk(class),
+            Verdict::Ask => CallState::MustAsk(class, AskedBy::Rule),
+            Verdict::AskFirst(_) => CallState::MustAsk(class, AskedBy::Hook),
             Verdict::Deny(text) => CallState::Answered(denied(text, "rule")),
             Verdict::Refuse(text) => CallState::Answered(Outcome::failed(text)),
         };
     }
 
     fn change_input(&mut self, input: &Value) {
+        self.made.get_or_insert_with(|| Arc::clone(&self.call));
         Arc::make_mut(&mut self.call).input = CallInput::Json(input.clone());
-        self.is_changed = true;
     }
 
     fn decide(&mut self, decision: &Decision, words: Words) {
-        let CallState::Asking(class) = self.state else { return };
+        let CallState::Asking(class, _) = self.state else { return };
         self.state = match decision {
             Decision::Approve | Decision::ApproveForSession => CallState::Ready(class, AllowedBy::Person),
             Decision::ApproveChanged(input) if input.is_object() => {
@@ -320,4 +339,45 @@ impl Entry {
 /// A refused call, with who refused it.
 fn denied(text: impl Into<String>, by: &str) -> Outcome {
     Outcome::new(Status::Denied, text).with(json!({ "by": by }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A batch of one call whose input a hook has changed, about which a person is asked.
+    fn asked(verdict: Verdict) -> Batch {
+        let id = CallId::from("c1_0");
+        let input = CallInput::Json(json!({"command": "real"}));
+        let call = ToolCall { id: id.clone(), provider_id: None, name: "bash".into(), input, opaque: None };
+        let wrapped = Some(json!({"command": "echo wrapped; real"}));
+        let requested = Event::CallRequested { call: id.clone(), input: wrapped, class: ToolClass::Opaque, verdict };
+        [requested, Event::ApprovalAsked { subject: Subject::Call(id) }]
+            .iter_mut()
+            .fold(Batch::new(vec![Arc::new(call)], 8, Snapshot::NotNeeded, Words::Piton), Batch::apply)
+    }
+
+    fn input(batch: &Batch) -> Value {
+        batch.call(&CallId::from("c1_0")).map(|call| json!(call.input)["json"]["command"].clone()).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_call_that_is_judged_again_is_what_the_model_made() {
+        let batch = asked(Verdict::Ask);
+        assert_eq!(input(&batch), "echo wrapped; real");
+        let again = batch.clone().judge_again();
+        assert_eq!(input(&again), "real");
+        assert!(matches!(again.wanted()[..], [Job::JudgeCall(_)]));
+        let decision = Decision::Approve;
+        let subject = Subject::Call(CallId::from("c1_0"));
+        let approved = batch.apply(&mut Event::ApprovalGiven { subject, decision }).judge_again();
+        assert_eq!(input(&approved), "echo wrapped; real", "what a person has seen and allowed is what runs");
+    }
+
+    #[test]
+    fn a_hooks_question_is_known_as_one() {
+        let id = CallId::from("c1_0");
+        assert!(asked(Verdict::AskFirst("hmm".into())).is_asked_by_hook(&id));
+        assert!(!asked(Verdict::Ask).is_asked_by_hook(&id));
+    }
 }

@@ -147,6 +147,9 @@ pub enum Event {
         /// What it used at most, where it may be billed and nobody said what it used. Counts against the budget.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_most: Option<Bound>,
+        /// What the request was made of, for the trace. Absent in sessions of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        prompt: Option<Box<Prompt>>,
         /// What had streamed before it failed. Shown as abandoned; the model never sees it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         abandoned: Vec<Part>,
@@ -177,6 +180,9 @@ pub enum Event {
         step: u32,
         /// What had streamed: text and reasoning, no calls.
         parts: Vec<Part>,
+        /// What the call used at most: it may be billed, and nobody says for how much. Counts against the budget.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at_most: Option<Bound>,
     },
     /// A call passed the hooks and the permission rules.
     CallRequested {
@@ -232,7 +238,7 @@ pub enum Event {
     HooksRan {
         /// The step under way, or the last one.
         step: u32,
-        /// Where in the loop.
+        /// Where in the loop; of hooks that only watch, which are told of together, each run has its own.
         point: HookPoint,
         /// Which call it was about, if one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -276,10 +282,13 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lost: Option<Bound>,
     },
-    /// Old tool outputs are represented by stubs from here on. Nothing is deleted.
+    /// Tool outputs are represented by stubs from here on, or by their beginning and end. Nothing is deleted.
     ContextPruned {
         /// The calls whose outputs these are.
         calls: Vec<CallId>,
+        /// How many bytes of each stay; absent where a stub stands for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to_bytes: Option<u64>,
         /// Estimated tokens of the context before.
         tokens_before: u64,
         /// Estimated tokens of the context now.
@@ -391,15 +400,23 @@ pub struct Given {
     pub hash: Option<String>,
     /// How many tokens it is, by our own estimate.
     pub tokens: u64,
+    /// How many bytes of text it is, where they are counted: of instructions.
+    #[serde(default, skip_serializing_if = "is_none_at_all")]
+    pub bytes: usize,
     /// What is to be said of it, in words: it was cut, it could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<String>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_none_at_all(bytes: &usize) -> bool {
+    *bytes == 0
+}
+
 impl Given {
     /// Something of so many tokens that is no file, and of which nothing is to be said.
     pub fn new(kind: GivenKind, tokens: u64) -> Self {
-        Self { kind, path: None, hash: None, tokens, notice: None }
+        Self { kind, path: None, hash: None, tokens, bytes: 0, notice: None }
     }
 
     /// The same, of its text.
@@ -484,6 +501,8 @@ pub enum Verdict {
     Allow,
     /// Ask a person.
     Ask,
+    /// A hook wants a person to be asked, whatever the rules say; the text tells the person why.
+    AskFirst(String),
     /// A rule forbids it; the text tells the model.
     Deny(String),
     /// It cannot be run at all (no such tool, a hook refused it); the text tells the model.
@@ -664,6 +683,9 @@ impl Event {
     /// The first version of the vocabulary that knows this event.
     pub fn since(&self) -> u32 {
         match self {
+            Self::CallRequested { verdict: Verdict::AskFirst(_), .. } => 3,
+            // What a turn must still come to is not for a Piton to pass over that does not know of it.
+            Self::TurnStarted { policy, .. } | Self::TurnResumed { policy, .. } if !policy.demands.is_empty() => 3,
             Self::ContextGiven { .. }
             | Self::HooksRan { .. }
             | Self::WindowLearned { .. }

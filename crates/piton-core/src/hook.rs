@@ -46,12 +46,34 @@ pub enum HookPoint {
     SessionEnd,
 }
 
+/// What must hold before a turn may end `completed`: on record with the turn, so that it holds in whatever process the
+/// turn ends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Demand {
+    /// A command passes.
+    Check {
+        /// For `sh`, in the workspace.
+        command: String,
+        /// Its time, in milliseconds.
+        timeout_ms: u64,
+        /// How often it sends the model back to work.
+        rounds: usize,
+    },
+    /// The model's last words are JSON that this JSON Schema accepts.
+    Answer {
+        /// The schema.
+        schema: Value,
+    },
+}
+
 /// One hook's part in it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HookRun {
     /// The hook's name.
     pub hook: String,
-    /// Where it ran, if not at the point of the whole record: watching hooks are told of together, at the step's end.
+    /// Where it ran, where that is another point than the record's, and then this one counts: hooks that only watch are
+    /// told of together, at the step's end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub point: Option<HookPoint>,
     /// How often.
@@ -102,4 +124,25 @@ fn once() -> u32 {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
 fn is_once(times: &u32) -> bool {
     *times == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Event;
+    use crate::limits::Policy;
+
+    #[test]
+    fn a_turn_with_demands_is_not_for_a_piton_that_knows_of_none() {
+        let resumed = |demands: Vec<Demand>| {
+            let policy = Box::new(Policy { demands, ..Policy::piton() });
+            Event::TurnResumed { model: "a/b".into(), fallbacks: vec![], policy }
+        };
+        assert_eq!(resumed(vec![]).since(), 1);
+        let check = Demand::Check { command: "true".into(), timeout_ms: 1, rounds: 2 };
+        let event = resumed(vec![check, Demand::Answer { schema: Value::Bool(true) }]);
+        assert_eq!(event.since(), 3);
+        let text = serde_json::to_string(&event).unwrap_or_default();
+        assert_eq!(serde_json::from_str::<Event>(&text).ok(), Some(event));
+    }
 }

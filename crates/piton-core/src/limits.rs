@@ -2,6 +2,7 @@
 
 use crate::budget::Bound;
 use crate::compact::Compaction;
+use crate::hook::Demand;
 use crate::permission::Rules;
 use crate::progress::{Compare, NoProgress, Stuck};
 use crate::reference::Style;
@@ -152,9 +153,39 @@ pub struct Policy {
     /// Whether hooks are asked before a turn ends `completed`: they may send the model back to work.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stop_hooks: bool,
+    /// What must hold before a turn ends `completed`, whoever goes on with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub demands: Vec<Demand>,
     /// By whose rules `@` references are found and shown.
     #[serde(default)]
     pub references: Style,
+    /// How much of a file they show.
+    #[serde(default, skip_serializing_if = "ReferenceSizes::are_usual")]
+    pub reference_sizes: ReferenceSizes,
+}
+
+/// How much of a file an `@` reference shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReferenceSizes {
+    /// The largest file, in bytes.
+    pub file_bytes: u64,
+    /// Lines.
+    pub lines: usize,
+    /// Characters of a line.
+    pub line_chars: usize,
+}
+
+impl ReferenceSizes {
+    fn are_usual(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Default for ReferenceSizes {
+    fn default() -> Self {
+        Self { file_bytes: REFERENCE_FILE_BYTES, lines: REFERENCE_LINES, line_chars: REFERENCE_LINE_CHARS }
+    }
 }
 
 /// What the last allowed step is like.
@@ -306,7 +337,9 @@ impl Policy {
             permission: Rules::default(),
             snapshots: false,
             stop_hooks: false,
+            demands: Vec::new(),
             references: Style::Piton,
+            reference_sizes: ReferenceSizes::default(),
         }
     }
 }

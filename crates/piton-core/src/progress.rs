@@ -1,7 +1,8 @@
 //! Is the model going round in circles? The same call with the same input and the same result, again and again.
 
-use crate::call::{CallInput, Outcome};
+use crate::call::{CallInput, Outcome, Status};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// When repetition counts as no progress.
@@ -52,10 +53,24 @@ impl Seen {
         }
         if let (Compare::InputAndResult, Some(outcome)) = (compare, outcome) {
             outcome.status.is_error().hash(&mut hasher);
-            outcome.text.hash(&mut hasher);
+            without_marks_of_its_own(outcome).hash(&mut hasher);
         }
         Self(hasher.finish())
     }
+}
+
+/// What the model reads of a result but for what no second call can repeat: the name of the file that has the output in
+/// full, and how long it took until its time was up.
+fn without_marks_of_its_own(outcome: &Outcome) -> Cow<'_, str> {
+    let mut text = Cow::Borrowed(outcome.text.as_str());
+    if let Some(path) = outcome.metadata["output_path"].as_str().filter(|path| !path.is_empty()) {
+        text = text.replace(path, "").into();
+    }
+    if outcome.status == Status::TimedOut {
+        let (seconds, tenths) = (outcome.duration_ms / 1_000, outcome.duration_ms % 1_000 / 100);
+        text = text.replace(&format!("timed out after {seconds}.{tenths} s"), "timed out").into();
+    }
+    text
 }
 
 /// How the newest calls go round in circles, if they do.
@@ -108,5 +123,27 @@ mod tests {
         assert_eq!(seen(&[a, b, a, b, ("a", "other"), b], all), None);
         assert_eq!(seen(&[a, b, a, b, a, b], Compare::Input), None);
         assert_eq!(seen(&[a, ("a", "2"), ("a", "3")], Compare::Input), Some(Circle::One));
+    }
+
+    #[test]
+    fn the_file_of_an_output_and_the_time_it_took_do_not_make_it_another() {
+        let seen = |outcome: &Outcome| {
+            Seen::new(Compare::InputAndResult, "bash", &CallInput::Json(json!({"c": "seq 20000"})), Some(outcome))
+        };
+        let cut = |call: &str, numbers: &str| {
+            let path = format!("/s/calls/{call}.full");
+            Outcome::ok(format!("{numbers} … 20000\n[full output: {path}]")).with(json!({"output_path": path}))
+        };
+        assert_eq!(seen(&cut("c1_0", "1 2 3")), seen(&cut("c2_0", "1 2 3")));
+        assert_ne!(seen(&cut("c1_0", "1 2 3")), seen(&cut("c2_0", "1 2 4")));
+        let late = |duration_ms: u64, said: &str| Outcome {
+            duration_ms,
+            ..Outcome::new(
+                Status::TimedOut,
+                format!("{said}\ntimed out after 2.{} s: ended", duration_ms % 1_000 / 100),
+            )
+        };
+        assert_eq!(seen(&late(2_004, "")), seen(&late(2_131, "")));
+        assert_ne!(seen(&late(2_004, "")), seen(&late(2_131, "more")));
     }
 }

@@ -12,6 +12,12 @@ mod shown;
 pub use self::shown::{Block, content, files, tree, unread};
 
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+
+/// Bytes of the longest path that there can be.
+const MOST_PATH_BYTES: usize = 4096;
+/// Characters of a sentence that may stand around a path.
+const MOST_BEHIND: usize = 16;
 
 /// By whose rules references are found and shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,7 +65,7 @@ pub struct LineRange {
 
 /// The references in a text, in order, each once.
 pub fn extract(text: &str, style: Style) -> Vec<Reference> {
-    let mut found = Vec::new();
+    let (mut found, mut seen) = (Vec::new(), HashSet::new());
     for Written { path, range } in written(text, style) {
         let reference = match style {
             Style::Piton | Style::Neovate => Reference { path, lines: None },
@@ -69,7 +75,7 @@ pub fn extract(text: &str, style: Style) -> Vec<Reference> {
             },
         };
         let reference = if style == Style::Piton { Reference { lines: range, ..reference } } else { reference };
-        if !found.contains(&reference) {
+        if seen.insert(reference.clone()) {
             found.push(reference);
         }
     }
@@ -85,13 +91,32 @@ impl Reference {
             &['.', ',', ';', ':', '!', '?', ')', ']', '}', '>', '\'', '"', '`', '*', '…', '。', '，'];
         let mut readings = vec![self.clone()];
         let mut path = self.path.as_str();
-        while self.lines.is_none() {
+        if self.lines.is_some() || !self.can_be_a_path() {
+            return readings;
+        }
+        for _ in 0..MOST_BEHIND {
             readings.extend(ranged(path));
             let Some(shorter) = path.strip_suffix(BEHIND).filter(|shorter| !shorter.is_empty()) else { break };
+            // `..` is the folder above, and never this one with a full stop.
+            if path.ends_with('.') && shorter.ends_with('.') && shorter.chars().all(|char| char == '.') {
+                break;
+            }
             path = shorter;
             readings.push(Self { path: path.to_owned(), lines: None });
         }
         readings
+    }
+
+    /// Whether anything on a disk can be called so.
+    pub fn can_be_a_path(&self) -> bool {
+        !self.path.is_empty() && self.path.len() <= MOST_PATH_BYTES && !self.path.contains('\0')
+    }
+
+    /// What stands behind a colon where a range of lines would, with the path before it, if it is none: `a.rs:5-`.
+    pub fn broken_range(&self) -> Option<(&str, &str)> {
+        let (path, range) = self.path.rsplit_once(':').filter(|_| self.lines.is_none())?;
+        let is_none = !path.is_empty() && !range.is_empty() && range_of(range).is_none();
+        is_none.then_some((path, range))
     }
 }
 
@@ -144,8 +169,9 @@ fn may_begin(before: &str) -> bool {
 
 /// A quoted path, and how long it is in the text.
 fn quoted(text: &str, style: Style) -> Option<(Written, usize)> {
-    let inside = text.strip_prefix('"')?;
-    let end = inside.find('"').filter(|end| *end > 0)?;
+    let mark = text.chars().next().filter(|mark| *mark == '"' || (*mark == '\'' && style == Style::Piton))?;
+    let inside = &text[1..];
+    let end = inside.find(mark).filter(|end| *end > 0)?;
     let path = &inside[..end];
     if style == Style::Piton && path.contains('\n') {
         return None;

@@ -1,19 +1,37 @@
 //! The loop trace: for each step one record of what went in, who was asked and how often, what came back after how
-//! long, what it cost, what was run, and why the loop went on or stopped.
+//! long, what it cost, what was run, and why the loop went on or stopped; and a record of what has no step: summaries
+//! that made room, hooks at the beginning and the end, a title.
 //!
 //! It is read off the journal, so every session has one, also one that was killed. Nothing is recorded for it alone but
 //! how long the first piece of a reply took.
 //!
 //! This module must not know: how a trace is shown or sent.
 
-use crate::cache::{CacheLedger, Reading, Segment};
+mod tracer;
+
+use crate::cache::{Reading, SegmentKind};
 use crate::call::Status;
-use crate::event::{Canceller, Decision, Event, Record, StepKind, Subject, Trigger, TurnEnd};
-use crate::hook::{HookPoint, HookRun};
+use crate::event::{Canceller, Decision, StepKind, Trigger, TurnEnd};
+use crate::hook::{HookEnd, HookPoint};
 use crate::ids::{CallId, Seq, TimeMs};
 use crate::message::{FinishReason, Part, Usage};
 use crate::model::ModelErrorKind;
 use serde::Serialize;
+pub use tracer::trace;
+
+/// One record of the trace, in the order of the journal.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "trace", rename_all = "snake_case")]
+pub enum Trace {
+    /// A step.
+    Step(Box<StepTrace>),
+    /// Room was made in the context, between steps or between turns.
+    Room(Box<RoomTrace>),
+    /// What belongs to no step: hooks, and the end of a turn that had none.
+    Outside(OutsideTrace),
+    /// A model named the session.
+    Title(TitleTrace),
+}
 
 /// One step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -30,11 +48,14 @@ pub struct StepTrace {
     pub began_ms: TimeMs,
     /// When it was over; where it was cut, when the last of it happened.
     pub ended_ms: TimeMs,
-    /// What the model was sent, where it replied.
+    /// What the model was sent last, where it replied or failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<Input>,
     /// Every time the model was asked, in order.
     pub asked: Vec<Asked>,
+    /// Room that was made within it, since the provider said that the conversation does not fit.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rooms: Vec<RoomTrace>,
     /// How long its calls waited until the workspace was put down, in milliseconds, where it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot_ms: Option<u64>,
@@ -42,9 +63,111 @@ pub struct StepTrace {
     pub calls: Vec<CallTrace>,
     /// The hooks that ran, each with its point and its time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub hooks: Vec<HookRun>,
+    pub hooks: Vec<HookTrace>,
     /// What followed.
     pub next: Next,
+    /// Whether somebody spoke during it.
+    #[serde(skip)]
+    spoke: bool,
+}
+
+/// Room that was made in the context, or could not be.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RoomTrace {
+    /// Where it begins in the journal.
+    pub seq: Seq,
+    /// The turn under way, or the last one.
+    pub turn: u32,
+    /// Why it was wanted.
+    pub trigger: Trigger,
+    /// When it began.
+    pub began_ms: TimeMs,
+    /// When it was over; where it was cut, when the last of it happened.
+    pub ended_ms: TimeMs,
+    /// Calls whose outputs are represented by stubs from here on.
+    pub pruned_calls: usize,
+    /// The model that was asked for a summary, where one was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked: Option<SummaryAsked>,
+    /// Tries of processes that were killed meanwhile: nobody knows what came of them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub lost_tries: u32,
+    /// Estimated tokens of the context before and after; `None` where none was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<(u64, u64)>,
+    /// Why no summary was made, where none could be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The hooks that ran.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<HookTrace>,
+    /// What followed; of room that was made within a step, that step tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<Next>,
+}
+
+/// A model that was asked for a summary.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SummaryAsked {
+    /// Where the end of it is recorded.
+    pub seq: Seq,
+    /// `provider/model`.
+    pub model: String,
+    /// How often it was asked.
+    pub attempts: u32,
+    /// When it was asked first.
+    pub at_ms: TimeMs,
+    /// How long all of that took, in milliseconds.
+    pub took_ms: u64,
+    /// Whether it made one.
+    pub replied: bool,
+    /// What all these calls used.
+    pub usage: Usage,
+    /// What they cost, in millionths of a US dollar, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_micros: Option<u64>,
+    /// What it was sent, where that began as the session's own requests do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<Input>,
+}
+
+/// What belongs to no step.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OutsideTrace {
+    /// Where it begins in the journal.
+    pub seq: Seq,
+    /// The turn under way, or the last one; 0 before the first.
+    pub turn: u32,
+    /// When the first of it happened.
+    pub began_ms: TimeMs,
+    /// When the last of it happened.
+    pub ended_ms: TimeMs,
+    /// The hooks that ran.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<HookTrace>,
+    /// The end of the turn, where it ended without a step before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<Next>,
+}
+
+/// A model that named the session.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TitleTrace {
+    /// Where the title is recorded.
+    pub seq: Seq,
+    /// The turn after which it was asked for.
+    pub turn: u32,
+    /// `provider/model`.
+    pub model: String,
+    /// When it was asked.
+    pub at_ms: TimeMs,
+    /// How long it took, in milliseconds.
+    pub took_ms: u64,
+    /// What it used. Not part of any turn.
+    pub usage: Usage,
+    /// What it cost, in millionths of a US dollar, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_micros: Option<u64>,
 }
 
 /// What the model was sent.
@@ -52,11 +175,46 @@ pub struct StepTrace {
 pub struct Input {
     /// Pieces that were there, in the same bytes, in the request before.
     pub kept: usize,
-    /// The pieces behind these, each with its hash and the most tokens it can be.
-    pub new: Vec<Segment>,
+    /// The pieces behind these.
+    pub new: Vec<Piece>,
     /// What the provider's cache did for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<Reading>,
+}
+
+/// A piece of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Piece {
+    /// What it is.
+    pub kind: SegmentKind,
+    /// Equal for equal content.
+    pub hash: String,
+    /// The most tokens it can be: its bytes, for no token is less than a byte.
+    pub at_most_tokens: u64,
+}
+
+/// A hook's part at one point of the loop.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HookTrace {
+    /// The hook's name.
+    pub hook: String,
+    /// Where it ran.
+    pub point: HookPoint,
+    /// The call that it was about, if one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallId>,
+    /// How often.
+    pub times: u32,
+    /// How long that took in all, in milliseconds.
+    pub duration_ms: u64,
+    /// How it ended.
+    pub end: HookEnd,
+    /// More words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// What it did; empty: nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub did: Vec<String>,
 }
 
 /// One call of a model.
@@ -128,6 +286,9 @@ pub struct CallTrace {
     /// What a person said, and after how many milliseconds, where one was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<(Decision, u64)>,
+    /// Who refused it, where it was never run for that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Refused>,
     /// How it ended; `None`: its end is not on record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
@@ -138,16 +299,48 @@ pub struct CallTrace {
     pub output_chars: usize,
 }
 
+/// Who refused a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "by", content = "name", rename_all = "snake_case")]
+pub enum Refused {
+    /// A rule of the permissions.
+    Rule,
+    /// This hook.
+    Hook(String),
+    /// Piton: there is no such tool, or no call of the turn is allowed any more.
+    Piton,
+}
+
+/// Why another step follows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The model has results of its calls to read.
+    Results,
+    /// Somebody spoke.
+    Spoke,
+    /// A hook, or a check, sent the model back to work.
+    SentBack(String),
+    /// The reply was cut at the output limit.
+    Cut,
+    /// The provider paused the reply.
+    Paused,
+    /// The reply ended, and nobody knows why: perhaps the model is not done.
+    Unclear,
+    /// There is room in the context, or there is no more to be had.
+    Room,
+}
+
 /// Why the loop went on or stopped.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "next", rename_all = "snake_case")]
 pub enum Next {
-    /// Another step: the model has results of tools to read, or a person's word.
+    /// Another step.
     Step {
         /// What kind.
         kind: StepKind,
-        /// Whether there were calls to answer.
-        after_calls: bool,
+        /// Why.
+        cause: Cause,
     },
     /// Room in the context had to be made first.
     Compaction {
@@ -171,194 +364,43 @@ pub enum Next {
     Open,
 }
 
-/// Reads the trace off the events of a session, from the first on.
-#[derive(Debug, Default)]
-pub struct Tracer {
-    ledger: CacheLedger,
-    turn: u32,
-    model: String,
-    step: Option<StepTrace>,
-    /// When the model was asked last.
-    asked_ms: TimeMs,
-    /// The questions that are open, and when they were asked.
-    questions: Vec<(Subject, TimeMs)>,
-    stopped_by: Option<Canceller>,
-}
-
-/// The trace of a whole journal.
-pub fn trace(records: &[Record]) -> Vec<StepTrace> {
-    let mut tracer = Tracer::default();
-    let mut steps: Vec<StepTrace> = records.iter().filter_map(|record| tracer.apply(record)).collect();
-    steps.extend(tracer.step);
-    steps
-}
-
-impl Tracer {
-    /// Takes one event in; gives the step that is complete now, if one is.
-    pub fn apply(&mut self, record: &Record) -> Option<StepTrace> {
-        let reading = self.ledger.apply(record);
-        let at_ms = record.at_ms;
-        let ended = self.ended_by(&record.event);
-        match &record.event {
-            Event::TurnStarted { turn, model, .. } => {
-                (self.turn, self.stopped_by) = (*turn, None);
-                self.model.clone_from(model);
-            }
-            Event::TurnResumed { model, .. } | Event::ModelSwitched { model, .. } => {
-                self.model.clone_from(model);
-                self.asked_ms = at_ms;
-            }
-            Event::StepStarted { step, kind, .. } => {
-                self.asked_ms = at_ms;
-                self.step = Some(StepTrace {
-                    seq: record.seq,
-                    turn: self.turn,
-                    step: *step,
-                    kind: *kind,
-                    began_ms: at_ms,
-                    ended_ms: at_ms,
-                    input: None,
-                    asked: Vec::new(),
-                    snapshot_ms: None,
-                    calls: Vec::new(),
-                    hooks: Vec::new(),
-                    next: Next::Open,
-                });
-            }
-            Event::HooksRan { point, runs, .. } => self.hooks_ran(*point, runs, at_ms),
-            Event::BackoffPassed { .. } => self.backoff_passed(at_ms),
-            Event::ContextPruned { .. } | Event::CompactionFinished { .. } | Event::CompactionFailed { .. } => {
-                self.asked_ms = at_ms;
-            }
-            Event::CancelRequested { by } => self.stopped_by = Some(by.clone()),
-            Event::MessageFinished { .. } | Event::ModelFailed { .. } | Event::MessageCut { .. } => {
-                self.model_answered(record, reading);
-            }
-            Event::SnapshotTaken { .. } => {
-                if let Some(step) = &mut self.step {
-                    // It is asked for when the event before is on record, whichever that is.
-                    *step.snapshot_ms.get_or_insert(0) += at_ms.saturating_sub(step.ended_ms);
-                }
-            }
-            event => self.about_a_call(event, at_ms),
-        }
-        if let Some(step) = &mut self.step {
-            step.ended_ms = at_ms;
-        }
-        ended
-    }
-
-    /// The step that this event follows.
-    fn ended_by(&mut self, event: &Event) -> Option<StepTrace> {
-        let next = match event {
-            Event::StepStarted { kind, .. } => {
-                let after_calls = self.step.as_ref().is_some_and(|step| !step.calls.is_empty());
-                Next::Step { kind: *kind, after_calls }
-            }
-            // Forced, it is part of the step: the same step asks again.
-            Event::CompactionStarted { trigger: Trigger::Ordinary, .. } => {
-                Next::Compaction { trigger: Trigger::Ordinary }
-            }
-            Event::TurnEnded { end, detail, .. } => match self.stopped_by.take() {
-                Some(by) if *end == TurnEnd::Canceled => Next::Stopped { by },
-                _ => Next::Ended { end: *end, detail: detail.clone() },
-            },
-            Event::RewindFinished { .. } | Event::TurnStarted { .. } => Next::Open,
-            _ => return None,
-        };
-        let step = self.step.take()?;
-        Some(StepTrace { next, ..step })
-    }
-
-    fn hooks_ran(&mut self, at: HookPoint, runs: &[HookRun], at_ms: TimeMs) {
-        if at == HookPoint::BeforeModel {
-            self.asked_ms = at_ms;
-        }
-        let Some(step) = &mut self.step else { return };
-        let told = runs.iter().map(|run| HookRun { point: run.point.or(Some(at)), evidence: None, ..run.clone() });
-        step.hooks.extend(told);
-    }
-
-    fn backoff_passed(&mut self, at_ms: TimeMs) {
-        let failed = self.step.as_mut().and_then(|step| step.asked.last_mut());
-        if let Some(Asked { at_ms: began, took_ms, result: AskResult::Failed { waited_ms, .. }, .. }) = failed {
-            *waited_ms = Some(at_ms.saturating_sub(*began + *took_ms));
-        }
-        self.asked_ms = at_ms;
-    }
-
-    fn model_answered(&mut self, record: &Record, reading: Option<Reading>) {
-        let Some(step) = &mut self.step else { return };
-        let mut asked = Asked {
-            seq: record.seq,
-            model: self.model.clone(),
-            attempt: 1,
-            at_ms: self.asked_ms,
-            took_ms: record.at_ms.saturating_sub(self.asked_ms),
-            first_ms: None,
-            result: AskResult::Cut,
-            usage: Usage::default(),
-            cost_micros: None,
-            response_id: None,
-        };
-        match &record.event {
-            Event::MessageFinished { attempt, reply, cost_micros, prompt, first_ms, .. } => {
-                (asked.attempt, asked.first_ms, asked.cost_micros) = (*attempt, *first_ms, *cost_micros);
-                asked.usage = reply.usage;
-                asked.response_id.clone_from(&reply.response_id);
-                asked.result = AskResult::Replied { finish: reply.finish, raw: reply.finish_raw.clone() };
-                step.input = prompt.as_deref().map(|prompt| Input {
-                    kept: prompt.kept,
-                    new: prompt.new.clone(),
-                    cache: reading,
-                });
-                step.calls = reply.parts.iter().filter_map(CallTrace::of).collect();
-            }
-            Event::ModelFailed { attempt, error, usage, cost_micros, .. } => {
-                (asked.attempt, asked.usage, asked.cost_micros) = (*attempt, *usage, *cost_micros);
-                let (kind, message) = (error.kind, error.message.clone());
-                asked.result = AskResult::Failed { kind, message, waited_ms: None };
-            }
-            _ => {}
-        }
-        step.asked.push(asked);
-        // Asked again, without a wait, by the next model of a chain or after room was made.
-        self.asked_ms = record.at_ms;
-    }
-
-    fn about_a_call(&mut self, event: &Event, at_ms: TimeMs) {
-        let Some(step) = &mut self.step else { return };
-        match event {
-            Event::ApprovalAsked { subject } => self.questions.push((subject.clone(), at_ms)),
-            Event::ApprovalGiven { subject, decision } => {
-                let asked = self.questions.iter().find(|(about, _)| about == subject).map(|(_, at_ms)| *at_ms);
-                if let (Subject::Call(call), Some(asked_ms)) = (subject, asked)
-                    && let Some(call) = step.call(call)
-                {
-                    call.approval = Some((decision.clone(), at_ms.saturating_sub(asked_ms)));
-                }
-                self.questions.retain(|(about, _)| about != subject);
-            }
-            Event::CallStarted { call } => {
-                if let Some(call) = step.call(call) {
-                    call.started_ms = Some(at_ms);
-                }
-            }
-            Event::CallSettled { call, outcome } => {
-                if let Some(call) = step.call(call) {
-                    (call.status, call.took_ms) = (Some(outcome.status), outcome.duration_ms);
-                    call.output_chars = outcome.text.chars().count();
-                    call.title.clone_from(&outcome.title);
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
 impl StepTrace {
     fn call(&mut self, id: &CallId) -> Option<&mut CallTrace> {
         self.calls.iter_mut().find(|call| call.call == *id)
+    }
+}
+
+impl RoomTrace {
+    /// Whether the end of it is on record.
+    fn is_over(&self) -> bool {
+        self.tokens.is_some() || self.error.is_some()
+    }
+
+    /// Whether nothing follows it: it was made between turns.
+    fn is_last(&self) -> bool {
+        self.is_over() && matches!(self.trigger, Trigger::Asked | Trigger::Edited)
+    }
+}
+
+impl Trace {
+    /// Where it begins in the journal.
+    pub fn seq(&self) -> Seq {
+        match self {
+            Self::Step(step) => step.seq,
+            Self::Room(room) => room.seq,
+            Self::Outside(outside) => outside.seq,
+            Self::Title(title) => title.seq,
+        }
+    }
+
+    /// Its turn.
+    pub fn turn(&self) -> u32 {
+        match self {
+            Self::Step(step) => step.turn,
+            Self::Room(room) => room.turn,
+            Self::Outside(outside) => outside.turn,
+            Self::Title(title) => title.turn,
+        }
     }
 }
 
@@ -371,9 +413,18 @@ impl CallTrace {
             started_ms: None,
             took_ms: 0,
             approval: None,
+            refused: None,
             status: None,
             title: String::new(),
             output_chars: 0,
         })
     }
 }
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+#[cfg(test)]
+mod tests;

@@ -364,14 +364,14 @@ impl Session {
         self.work.steps
     }
 
+    /// How many steps the limit on them leaves the turn under way; `None`: there is none.
+    pub fn steps_left(&self) -> Option<u32> {
+        self.work.turn.steps_left()
+    }
+
     /// What kind of step is under way.
     pub fn step_kind(&self) -> StepKind {
         self.work.turn.kind
-    }
-
-    /// Model replies that the turn under way, or the last one, may still have; `None` where nothing limits them.
-    pub fn steps_left(&self) -> Option<u32> {
-        self.work.turn.steps_left()
     }
 
     /// What the turn under way, or the last one, has used. Its duration is filled in at its end.
@@ -443,6 +443,11 @@ impl Session {
         }
     }
 
+    /// Whether a hook wants a person to be asked about this open call, whatever the rules say.
+    pub fn is_asked_by_hook(&self, id: &CallId) -> bool {
+        matches!(&self.phase, Phase::RunningTools(batch, _) if batch.is_asked_by_hook(id))
+    }
+
     /// Turns a provider's reply into the event to record: gives its calls ids of ours and tells an empty answer from a
     /// real one. `now_ms` and `dice` (0..=1000) are for the retry of an empty answer.
     pub fn replied(
@@ -494,6 +499,7 @@ impl Session {
             usage,
             cost_micros: None,
             at_most: None,
+            prompt: None,
             abandoned,
             retry_at_ms,
         }
@@ -586,11 +592,12 @@ impl Phase {
             (AskingToGoOn(_), Event::ApprovalGiven { subject: Subject::GoOn(_), decision }) => work.go_on(decision),
             (RoomNeeded(trigger, then), Event::CompactionStarted { .. }) => Compacting(trigger, then),
             (Compacting(trigger, then), event) if event.is_about_room() => work.make_room(trigger, then, event),
-            (phase @ (Phase::Idle | Phase::Held), event @ Event::CompactionFinished { .. }) => {
+            (phase @ (Phase::Idle | Phase::Held | Due), event @ Event::CompactionFinished { .. }) => {
                 work.sum_up(phase, event)
             }
-            (phase @ Ending(_), Event::MessageCut { parts, .. }) => {
-                work.keep_cut(parts, record.seq);
+            (phase @ Ending(_), event @ (Event::MessageCut { .. } | Event::CompactionFailed { .. })) => {
+                work.turn.pay(event);
+                work.keep_cut(event, record.seq);
                 phase
             }
             (phase @ Ending(_), Event::SnapshotTaken { tree, .. }) => {

@@ -45,6 +45,24 @@ pub enum Live {
         /// Milliseconds since its last sign of life.
         silent_ms: u64,
     },
+    /// A model is asked for a summary of the conversation.
+    SummaryAsked {
+        /// `provider/model`.
+        model: String,
+        /// How often it was asked by now, this time included.
+        attempt: u32,
+    },
+    /// It gave none.
+    SummaryFailed {
+        /// `provider/model`.
+        model: String,
+        /// Which attempt.
+        attempt: u32,
+        /// Why.
+        error: String,
+        /// When it is asked again, in milliseconds; `None`: not at all.
+        retry_ms: Option<u64>,
+    },
     /// A running tool has output.
     ToolOutput {
         /// Which call.

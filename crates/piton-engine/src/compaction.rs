@@ -5,29 +5,28 @@
 //! of it in its cache. Only where that does not fit (the provider has said so, or a smaller model is asked) is the
 //! conversation shortened first.
 
+mod asking;
 mod shorten;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::asking::{SharedBill, Summarised, Task, Told, stopped, summarise};
+
+use self::asking::{Asking, Try};
 use crate::engine::Settings;
 use crate::journal::JournalError;
-use crate::prompt;
-use futures_util::StreamExt;
-use piton_core::budget::Bound;
+use crate::prompt::Weight;
 use piton_core::call::Outcome;
-use piton_core::compact::{self, Compaction, Dropped, Family, Keep, Output, Plan, WithoutSummary, of_message};
-use piton_core::event::{Event, Trigger};
+use piton_core::compact::{self, Compaction, Dropped, Family, Keep, Made, Output, Plan, WithoutSummary, of_message};
+use piton_core::event::{Asked, Event, Trigger};
 use piton_core::ids::{CallId, Seq};
-use piton_core::limits::Policy;
-use piton_core::message::{FinishReason, Message, Part, Role, Usage, prose};
-use piton_core::model::{ModelError, ModelErrorKind, ModelEvent, Reply, Request};
+use piton_core::limits::{Budget, Policy};
+use piton_core::message::{Message, Part, Role};
 use piton_core::request::{self, Frame};
-use piton_core::retry;
 use piton_core::turn::Session;
 use piton_models::model::Model;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Called when a summary has taken the place of a conversation, with the workspace. What it returns is told to the
 /// model beside the summary: instructions and skills in force, read anew.
@@ -36,6 +35,11 @@ pub type AfterCompaction = Arc<dyn Fn(&Path) -> Option<String> + Send + Sync>;
 /// What of a full context may be left when pruning alone has made room, in percent: with more, the next step would be
 /// full again.
 const PRUNED_MOST_PERCENT: u64 = 80;
+/// What of the room the newest step may take, in percent: the summary stands beside it. Outputs that are longer are
+/// clipped.
+const NEWEST_MOST_PERCENT: u64 = 50;
+/// Bytes of an output that stay in any case.
+const CLIPPED_LEAST_BYTES: u64 = 1_000;
 
 /// How a person makes room between turns.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,23 +102,12 @@ pub enum CompactError {
 
 /// What is to be done about a full context.
 pub(crate) enum Next {
-    /// Record this: outputs are pruned, or nothing can be done.
+    /// Record this: outputs are pruned.
     Record(Box<Event>),
     /// Ask for a summary.
     Ask(Box<Task>),
-}
-
-/// A summary to be asked for.
-pub(crate) struct Task {
-    pub(crate) model: Arc<dyn Model>,
-    pub(crate) sketch: Sketch,
-    /// The request as it is, and shorter ones for where that does not fit; the first is tried first.
-    requests: Vec<Request>,
-    /// Whether the first of them begins as the session's own requests do.
-    pub(crate) is_own_prefix: bool,
-    retry: retry::RetryPolicy,
-    /// What one call can use at most.
-    pub(crate) at_most: Bound,
+    /// Nothing can be done.
+    Cannot(CompactError),
 }
 
 /// All of a compaction but the model's words.
@@ -123,24 +116,13 @@ pub(crate) struct Sketch {
     dropped: Dropped,
     words_tokens: u64,
     family: Family,
-    without_summary: WithoutSummary,
+    rules: Compaction,
+    /// How much the model reads, where anybody knows.
+    window_tokens: Option<u64>,
     tokens_before: u64,
     /// Tokens of what stays: frame, newest steps.
     tokens_kept: u64,
     note: Option<String>,
-}
-
-/// What came of asking.
-pub(crate) struct Summarised {
-    pub(crate) sketch: Sketch,
-    pub(crate) said: Result<String, String>,
-    pub(crate) model: Arc<dyn Model>,
-    pub(crate) attempts: u32,
-    pub(crate) usage: Usage,
-    pub(crate) cost_micros: Option<u64>,
-    pub(crate) at_most: Option<Bound>,
-    /// Whether it was the first request, the one that the cache knows, and no other.
-    pub(crate) is_own_prefix: bool,
 }
 
 /// The rules by which room is made: of the turn under way, or those that a new one would have.
@@ -174,6 +156,9 @@ struct Measured<'a> {
     sizes: Vec<u64>,
     frame: u64,
     used: u64,
+    /// Tokens of what joins the conversation with the next step.
+    joining: u64,
+    window_tokens: Option<u64>,
     /// By how much the provider counts more than we do.
     scale: f64,
     /// Tokens that the context has room for.
@@ -186,7 +171,8 @@ impl<'a> Measured<'a> {
         let sizes: Vec<u64> = session.entries().iter().map(|entry| of_message(family, &entry.message)).collect();
         let frame = frame_tokens(frame, model.name());
         let estimate = frame + sizes.iter().sum::<u64>();
-        let used = session.room().used_tokens().max(1);
+        let used = session.room().held_tokens().max(1);
+        let joining = session.room().used_tokens().saturating_sub(used);
         let scale = (used as f64 / estimate.max(1) as f64).clamp(0.5, 3.0);
         let full_at = session.room().full_at_tokens().or_else(|| full_at(&rules, model)).unwrap_or(used);
         let room = match trigger {
@@ -195,7 +181,8 @@ impl<'a> Measured<'a> {
             Trigger::Forced => full_at.min(used * 2 / 3),
             Trigger::Asked | Trigger::Edited => full_at.min(used),
         };
-        Self { session, rules, family, sizes, frame, used, scale, room }
+        let window_tokens = model.limits().window_tokens;
+        Self { session, rules, family, sizes, frame, used, joining, window_tokens, scale, room }
     }
 
     fn scaled(&self, tokens: u64) -> u64 {
@@ -246,17 +233,74 @@ impl<'a> Measured<'a> {
                 by_tokens(if trigger == Trigger::Asked { kept.min(self.used / 4) } else { kept })
             }
         };
-        plan.filter(|plan| self.frees_something(*plan))
+        // A summary of nothing but a summary says nothing new, and one of words that it repeats is no shorter.
+        let has_summary = usize::from(self.session.room().summary().is_some());
+        let is_new = |plan: &Plan| plan.summed_up > has_summary && !self.is_repeated(has_summary..plan.summed_up);
+        let plan = plan.filter(is_new)?;
+        let spared = Plan { summed_up: plan.summed_up.min(self.unread(trigger)) };
+        match is_new(&spared) {
+            true => Some(spared),
+            // It does not fit, and there is nothing else.
+            false => Some(plan).filter(|_| trigger == Trigger::Forced),
+        }
     }
 
-    /// A summary of nothing but a summary says nothing new, and one of words that it repeats is no shorter.
-    fn frees_something(&self, plan: Plan) -> bool {
-        let has_summary = usize::from(self.session.room().summary().is_some());
-        let going = has_summary..plan.summed_up;
-        let words = &self.session.entries()[..plan.summed_up];
-        let is_repeated = words.iter().skip(has_summary).all(|entry| entry.message.role == Role::User)
-            && self.sizes[..plan.summed_up].iter().skip(has_summary).sum::<u64>() <= self.rules.user_words(self.room);
-        !going.is_empty() && !is_repeated
+    /// Whether these messages are words of the user that a summary has word for word.
+    fn is_repeated(&self, going: std::ops::Range<usize>) -> bool {
+        let words = &self.session.entries()[going.clone()];
+        let tokens: u64 = self.sizes[going].iter().sum();
+        words.iter().all(|entry| entry.message.role == Role::User) && tokens <= self.rules.user_words(self.room)
+    }
+
+    /// From which message on nothing may be summed up. Between turns there is nothing that the model must still read, and
+    /// by some rules the summary is all.
+    fn unread(&self, trigger: Trigger) -> usize {
+        let entries = self.session.entries();
+        match (trigger, self.rules.keep) {
+            (Trigger::Asked | Trigger::Edited, _) | (_, Keep::Nothing) => entries.len(),
+            _ => compact::unread(entries.iter().map(|entry| &*entry.message)),
+        }
+    }
+
+    /// Outputs that the model has not read yet and that are too long for it to read them beside a summary: their calls,
+    /// how many bytes of each may stay, and the tokens that this frees.
+    fn too_long(&self, trigger: Trigger) -> Option<(Vec<CallId>, u64, u64)> {
+        let from = self.unread(trigger);
+        let newest = &self.session.entries()[from..];
+        let room = self.session.room();
+        let outputs = newest.iter().flat_map(|entry| &entry.message.parts).filter_map(|part| match part {
+            Part::ToolResult { call, outcome, .. } if !room.is_pruned(call) && !room.is_clipped(call) => {
+                Some((call, outcome.text.len() as u64))
+            }
+            _ => None,
+        });
+        let outputs: Vec<(&CallId, u64)> = outputs.collect();
+        let tokens = |bytes: u64| self.scaled(self.family.of_bytes(usize::try_from(bytes).unwrap_or(usize::MAX)));
+        let bytes: u64 = outputs.iter().map(|(_, bytes)| bytes).sum();
+        let all = self.scaled(self.sizes[from..].iter().sum());
+        let most = self.room.saturating_sub(self.scaled(self.frame)) * NEWEST_MOST_PERCENT / 100;
+        if all <= most || bytes == 0 {
+            return None;
+        }
+        let may_stay = most.saturating_sub(all.saturating_sub(tokens(bytes)));
+        let may_stay = u128::from(bytes) * u128::from(may_stay) / u128::from(tokens(bytes).max(1));
+        let sizes = outputs.iter().map(|(_, bytes)| *bytes).collect();
+        let each = compact::evenly(sizes, u64::try_from(may_stay).unwrap_or(u64::MAX)).max(CLIPPED_LEAST_BYTES);
+        let longer: Vec<&(&CallId, u64)> = outputs.iter().filter(|(_, bytes)| *bytes > each * 11 / 10).collect();
+        let freed = longer.iter().map(|(_, bytes)| tokens(bytes - each)).sum();
+        (!longer.is_empty()).then(|| (longer.iter().map(|(call, _)| (*call).clone()).collect(), each, freed))
+    }
+
+    /// Whether there is room enough when so many tokens less are used.
+    fn suffices(&self, freed: u64) -> bool {
+        let full_at = self.session.room().full_at_tokens().unwrap_or(self.used);
+        let tokens_after = self.used.saturating_sub(freed) + self.joining;
+        tokens_after <= full_at.min(self.used) * PRUNED_MOST_PERCENT / 100
+    }
+
+    fn pruned(&self, calls: Vec<CallId>, to_bytes: Option<u64>, freed: u64) -> Event {
+        let (tokens_before, tokens_after) = (self.used, self.used.saturating_sub(freed));
+        Event::ContextPruned { calls, to_bytes, tokens_before, tokens_after, suffices: self.suffices(freed) }
     }
 
     fn sketch(&self, trigger: Trigger, plan: Plan, settings: &Settings) -> Sketch {
@@ -268,7 +312,8 @@ impl<'a> Measured<'a> {
             dropped: self.session.room().dropped(plan.summed_up),
             words_tokens: self.rules.user_words(self.room),
             family: self.family,
-            without_summary: self.rules.without_summary,
+            rules: self.rules.clone(),
+            window_tokens: self.window_tokens,
             tokens_before: self.used,
             tokens_kept: self.scaled(self.frame + kept + noted),
             note,
@@ -292,28 +337,66 @@ pub(crate) fn next(
     focus: Option<&str>,
 ) -> Next {
     let measured = Measured::of(session, frame, &**model, rules(session, settings), trigger);
-    if let Some(event) = prune(&measured, trigger) {
+    if let Some(event) = prune(&measured, trigger).or_else(|| clip(&measured, trigger)) {
         return Next::Record(Box::new(event));
     }
-    let Some(plan) = measured.plan(trigger) else {
-        let error = "there is nothing left to sum up: the newest step alone fills the window. Start a new session, or \
-                     take a model with a larger window";
-        let failed = Event::CompactionFailed { trigger, error: error.to_owned(), asked: None };
-        return Next::Record(Box::new(failed));
-    };
-    let smaller = settings.compaction_model.as_ref().filter(|model| fits(&***model, measured.used));
-    let is_own_prefix = smaller.is_none();
-    let model = Arc::clone(smaller.unwrap_or(model));
-    let room = model.limits().window_tokens.unwrap_or(measured.room);
-    let mut whole = request::build_for(session, frame, model.name());
+    let Some(plan) = measured.plan(trigger) else { return Next::Cannot(CompactError::Nothing) };
+    let is_another = |other: &&Arc<dyn Model>| other.name() != model.name() && fits(&***other, measured.used);
+    let smaller = settings.compaction_model.as_ref().filter(is_another);
+    let models = smaller.into_iter().map(|other| (other, false)).chain([(model, true)]);
+    let askings = models.map(|(model, is_own)| asking(&measured, frame, model, is_own, trigger, focus));
+    let askings: Vec<Asking> = askings.collect();
+    if askings.iter().all(|asking| asking.tries.is_empty()) {
+        let (used, window) = (measured.used, model.limits().window_tokens.unwrap_or_default());
+        let why = format!(
+            "about {used} tokens cannot be made short enough for a request to {}, which reads {window}",
+            model.name()
+        );
+        return Next::Cannot(CompactError::Failed(why));
+    }
+    let is_in_turn = session.is_in_turn();
+    Next::Ask(Box::new(Task {
+        sketch: measured.sketch(trigger, plan, settings),
+        askings: askings.into_iter().filter(|asking| !asking.tries.is_empty()).collect(),
+        // Of no turn is of no turn's budget.
+        budget: if is_in_turn { session.policy().budget } else { Budget::default() },
+        used: session.used(),
+        bill: SharedBill::default(),
+    }))
+}
+
+/// What this model is asked with.
+fn asking(
+    measured: &Measured<'_>,
+    frame: &Frame,
+    model: &Arc<dyn Model>,
+    is_own: bool,
+    trigger: Trigger,
+    focus: Option<&str>,
+) -> Asking {
+    let limits = model.limits();
+    let mut whole = request::build_for(measured.session, frame, model.name());
     whole.may_call = true;
-    whole.max_output_tokens = Some(measured.rules.summary(room));
+    let longest = measured.rules.summary(limits.window_tokens.unwrap_or(measured.room));
+    let longest = limits.max_output_tokens.map_or(longest, |most| longest.min(most));
+    whole.max_output_tokens = Some(longest);
     let last = Part::Note { text: compact::instruction(focus) };
-    let requests = shorten::requests(&whole, &last, measured.family, measured.used, trigger == Trigger::Forced);
-    let retry = session.policy().retry.clone();
-    let sketch = measured.sketch(trigger, plan, settings);
-    let at_most = Bound::default();
-    Next::Ask(Box::new(Task { model, sketch, requests, is_own_prefix, retry, at_most }))
+    let taken = measured.scaled(measured.frame) + u64::from(longest);
+    // By our own count, as the sizes are.
+    let own = |tokens: u64| (tokens as f64 / measured.scale) as u64;
+    let room = shorten::Room {
+        family: measured.family,
+        used: own(measured.used),
+        most: limits.window_tokens.map(|window| own(window.saturating_sub(taken))),
+    };
+    let requests = shorten::requests(&whole, &last, &room, trigger == Trigger::Forced);
+    let tries = requests.into_iter().map(|(request, is_whole)| Try {
+        request,
+        is_own_prefix: is_whole && is_own,
+        weight: Weight::default(),
+    });
+    let retry = measured.session.policy().retry_for(model.name()).clone();
+    Asking { model: Arc::clone(model), tries: tries.collect(), retry }
 }
 
 /// The outputs that go, if that makes room enough, or room for the request for a summary.
@@ -322,13 +405,15 @@ fn prune(measured: &Measured<'_>, trigger: Trigger) -> Option<Event> {
         return None;
     }
     let (calls, freed) = measured.prunable();
-    let tokens_after = measured.used.saturating_sub(freed);
-    let full_at = measured.session.room().full_at_tokens().unwrap_or(measured.used);
-    let suffices = tokens_after <= full_at.min(measured.used) * PRUNED_MOST_PERCENT / 100;
     // What does not suffice would cost the cache, and the summary all the same.
-    let helps = suffices || trigger == Trigger::Forced;
-    let tokens_before = measured.used;
-    (!calls.is_empty() && helps).then_some(Event::ContextPruned { calls, tokens_before, tokens_after, suffices })
+    let helps = measured.suffices(freed) || trigger == Trigger::Forced;
+    (!calls.is_empty() && helps).then(|| measured.pruned(calls, None, freed))
+}
+
+/// The newest outputs, cut to what the model can read of them.
+fn clip(measured: &Measured<'_>, trigger: Trigger) -> Option<Event> {
+    let (calls, to_bytes, freed) = measured.too_long(trigger)?;
+    Some(measured.pruned(calls, Some(to_bytes), freed))
 }
 
 fn fits(model: &dyn Model, tokens: u64) -> bool {
@@ -340,7 +425,11 @@ pub(crate) fn written(session: &Session, frame: &Frame, settings: &Settings, sum
     let model = &*settings.model;
     let measured = Measured::of(session, frame, model, rules(session, settings), Trigger::Asked);
     let sketch = measured.sketch(Trigger::Asked, measured.plan(Trigger::Asked)?, settings);
-    Some(sketch.finished(summary, None))
+    // A text that is a whole summary, as it is shown, is taken as it is.
+    Some(match summary.trim_start().starts_with(compact::MARK) {
+        true => sketch.with(summary.trim().to_owned(), None),
+        false => sketch.finished(summary, None),
+    })
 }
 
 /// The whole summary is another one from here on. `None` where there is none.
@@ -361,12 +450,33 @@ pub(crate) fn replaced(session: &Session, frame: &Frame, settings: &Settings, su
 }
 
 impl Sketch {
-    /// The event that the model's words, or a person's, complete. A text that is a whole summary is taken as it is.
-    pub(crate) fn finished(self, said: &str, asked: Option<Box<piton_core::event::Asked>>) -> Event {
-        let summary = match said.trim_start().starts_with(compact::MARK) {
-            true => said.trim().to_owned(),
-            false => compact::text(&self.dropped, said, self.words_tokens, self.family),
+    /// The event that the model's words, or a person's, complete.
+    fn finished(self, said: &str, asked: Option<Box<Asked>>) -> Event {
+        let with = |said: &str| compact::text(&self.dropped, said, self.words_tokens, self.family);
+        let summary = with(said);
+        let tokens = self.tokens_kept + self.family.of_bytes(summary.len());
+        let summary = match self.made(false, tokens) {
+            Made::Summary => summary,
+            Made::TooLarge | Made::Nothing => with("(The summary of the rest was too long for the room there is.)"),
         };
+        self.with(summary, asked)
+    }
+
+    /// What the rules make of the model's part.
+    fn made(&self, is_empty: bool, tokens: u64) -> Made {
+        self.rules.made(self.window_tokens, self.trigger != Trigger::Ordinary, is_empty, tokens)
+    }
+
+    /// What stands for the model's part where it gave none, if anything does.
+    fn without(&self, why: &str) -> Result<String, String> {
+        match self.rules.without_summary {
+            WithoutSummary::Fail => Err(why.to_owned()),
+            WithoutSummary::OwnWords => Ok(format!("(No summary of the rest could be had: {why}.)")),
+        }
+    }
+
+    /// The event of this whole summary.
+    fn with(self, summary: String, asked: Option<Box<Asked>>) -> Event {
         let tokens_after = self.tokens_kept + self.family.of_bytes(summary.len());
         Event::CompactionFinished {
             trigger: self.trigger,
@@ -378,137 +488,4 @@ impl Sketch {
             asked,
         }
     }
-}
-
-impl Task {
-    /// The request that is tried first.
-    pub(crate) fn request(&mut self) -> &mut Request {
-        &mut self.requests[0]
-    }
-
-    /// Keeps the reply of all requests to what a budget leaves.
-    pub(crate) fn cap(&mut self, most: Option<u32>) {
-        for request in &mut self.requests {
-            request.max_output_tokens = request.max_output_tokens.into_iter().chain(most).min();
-        }
-    }
-}
-
-impl Summarised {
-    /// The event that it ends in.
-    pub(crate) fn event(self, prompt: Option<Box<piton_core::cache::Prompt>>) -> Event {
-        let asked = Some(Box::new(piton_core::event::Asked {
-            model: self.model.name().to_owned(),
-            attempts: self.attempts,
-            usage: self.usage,
-            cost_micros: self.cost_micros,
-            at_most: self.at_most,
-            prompt,
-        }));
-        match self.said {
-            Ok(said) => self.sketch.finished(&said, asked),
-            Err(error) => Event::CompactionFailed { trigger: self.sketch.trigger, error, asked },
-        }
-    }
-}
-
-/// Asks for a summary, again where the provider fails or the model does something else.
-pub(crate) async fn summarise(task: Task) -> Summarised {
-    let Task { model, sketch, requests, is_own_prefix, retry, at_most } = task;
-    let mut requests = requests.into_iter();
-    let first = requests.next();
-    let mut done = Summarised {
-        sketch,
-        said: Err("the conversation does not fit the model's window".to_owned()),
-        model,
-        attempts: 0,
-        usage: Usage::default(),
-        cost_micros: None,
-        at_most: None,
-        is_own_prefix,
-    };
-    let Some(mut request) = first else { return done };
-    let (mut failures, mut oddities) = (0, 0);
-    loop {
-        done.attempts += 1;
-        match ask(&*done.model, request.clone()).await {
-            Ok(reply) => {
-                done.count(&reply.usage, reply.is_counted(), at_most);
-                let Err(why) = taken(&reply) else {
-                    done.said = taken(&reply);
-                    return done;
-                };
-                oddities += 1;
-                if oddities > 1 {
-                    done.said = done.sketch.without(&why);
-                    return done;
-                }
-                // Some providers keep messages apart by this, so it is not said at once.
-                (request.may_call, done.is_own_prefix) = (false, false);
-            }
-            Err(error) => {
-                if error.kind.may_be_billed() {
-                    done.count(&Usage::default(), false, at_most);
-                }
-                let shorter = if error.kind == ModelErrorKind::WindowExceeded { requests.next() } else { None };
-                if let Some(shorter) = shorter {
-                    (request, done.is_own_prefix) = (shorter, false);
-                    continue;
-                }
-                failures += 1;
-                let Some(wait_ms) = retry::wait_ms(&retry, &error, failures, failures, fastrand::u64(0..=1000)) else {
-                    done.said = Err(error.message);
-                    return done;
-                };
-                tokio::time::sleep(Duration::from_millis(wait_ms)).await;
-            }
-        }
-    }
-}
-
-impl Summarised {
-    fn count(&mut self, usage: &Usage, is_counted: bool, at_most: Bound) {
-        self.usage.add(usage);
-        if !is_counted {
-            self.at_most.get_or_insert_default().add(&at_most);
-        }
-        if let Some(cost) = prompt::cost(&*self.model, usage, is_counted) {
-            *self.cost_micros.get_or_insert(0) += cost;
-        }
-    }
-}
-
-impl Sketch {
-    fn without(&self, why: &str) -> Result<String, String> {
-        match self.without_summary {
-            WithoutSummary::Fail => Err(format!("asked for a summary twice, {why}")),
-            WithoutSummary::OwnWords => Ok(format!("(No summary of the rest could be had: {why}.)")),
-        }
-    }
-}
-
-/// The model's words, if they are what was asked for.
-fn taken(reply: &Reply) -> Result<String, String> {
-    let text = prose(&reply.parts);
-    let calls = reply.parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
-    match reply.finish {
-        FinishReason::ContentFilter => Err("the provider's filter stopped it".to_owned()),
-        FinishReason::Error => Err("the provider ended it with an error".to_owned()),
-        _ if calls => Err("the model called tools instead".to_owned()),
-        _ if text.trim().is_empty() => Err("the model said nothing".to_owned()),
-        FinishReason::Length => Ok(format!("{}\n[The summary was cut here, at its longest.]", text.trim())),
-        FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Paused | FinishReason::Other => {
-            Ok(text.trim().to_owned())
-        }
-    }
-}
-
-async fn ask(model: &dyn Model, request: Request) -> Result<Reply, ModelError> {
-    let mut stream = model.stream(request);
-    while let Some(event) = stream.next().await {
-        if let ModelEvent::Done(reply) = event? {
-            return Ok(*reply);
-        }
-    }
-    Err(ModelError::new(ModelErrorKind::CutStream, "the model's stream ended without an end"))
 }

@@ -1,21 +1,32 @@
 //! The configuration: what is said in it, read strictly, and what it changes. [`layers`] is where it comes from,
-//! [`trust`] whether what a repository says counts.
+//! [`trust`] whether what a repository says counts, [`mistake`] what is said of one that makes no sense.
 
 pub mod layers;
+pub mod mistake;
 pub mod trust;
+
+mod check;
+mod defaults;
+
+pub use check::unknown_tool;
+pub use mistake::{ConfigError, NoPreset, did_you_mean, nearest};
 
 use crate::hooks::HookTable;
 use piton_core::compact;
 use piton_core::limits::{CallsTaken, DenialsCounted, OnEmpty, OnLength, OnUnknown, Policy, StepsCounted};
-use piton_core::permission::{Action, NotARule, Rule};
+use piton_core::permission::Action;
 use piton_core::preset::PRESETS;
 use piton_core::progress::Stuck;
 use piton_core::retry::{BackoffBy, RetryPolicy};
-use piton_models::options::Options;
+use piton_core::truncate::OutputCut;
+use piton_models::catalogue::{Catalogue, Known, Rates};
+use piton_models::options::{Effort, Options};
 use piton_models::provider;
 use piton_models::text_tools;
+use piton_tools::tool::ToolLimits;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// The format of configuration files that this version of Piton knows.
@@ -26,10 +37,12 @@ pub const FORMAT: u32 = 1;
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// The format of the file, 1. Only needed once there are others.
+    #[schemars(range(min = 1, max = 1))]
     pub version: Option<u32>,
     /// The model to ask, as `provider/name`.
     pub model: Option<String>,
     /// The preset whose rules the rest of this changes.
+    #[schemars(extend("enum" = PRESETS.map(|preset| preset.name)))]
     pub preset: Option<String>,
     /// Limits of one turn.
     #[serde(default)]
@@ -48,14 +61,14 @@ pub struct Config {
     pub providers: BTreeMap<String, Server>,
     /// What is done about calls in a model's text, by `provider` or `provider/name`; the whole name wins.
     #[serde(default)]
-    #[schemars(with = "BTreeMap<String, String>")]
+    #[schemars(with = "BTreeMap<String, TextTools>")]
     pub text_tools: BTreeMap<String, text_tools::Mode>,
     /// What is set about the answers of every model.
     #[serde(default)]
     pub options: Options,
-    /// What is set about the answers of one, by its name as `provider/name`.
+    /// What is set about the answers of one, and what is known of it, by its name as `provider/name`.
     #[serde(default)]
-    pub models: BTreeMap<String, Options>,
+    pub models: BTreeMap<String, ModelTable>,
     /// Environment variables with keys that tools' processes see all the same.
     #[serde(default)]
     pub keys_for_tools: Vec<String>,
@@ -80,6 +93,9 @@ pub struct Config {
     /// What the model is told besides the conversation.
     #[serde(default)]
     pub context: ContextTable,
+    /// Limits of the tools.
+    #[serde(default)]
+    pub tools: Tools,
     /// What to do with calls of a tool: `bash = "allow"`. `*` is every tool.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, ActionWord>")]
@@ -99,26 +115,58 @@ enum ActionWord {
     Deny,
 }
 
+/// A way to call tools in text, for the schema.
+#[derive(JsonSchema)]
+#[schemars(transparent, extend("pattern" = text_tools::Mode::pattern()))]
+#[expect(dead_code, reason = "only its schema is wanted")]
+struct TextTools(String);
+
 /// The `[limits]` table.
 #[derive(Debug, Default, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
     /// Model replies.
+    #[schemars(range(min = 1))]
     pub max_steps: Option<u32>,
     /// Tokens, input and output together.
+    #[schemars(range(min = 1))]
     pub max_tokens: Option<u64>,
     /// US dollars.
+    #[schemars(range(min = 0.000001, max = 1e9))]
     pub max_cost: Option<f64>,
     /// Seconds.
+    #[schemars(range(min = 1, max = 31_536_000))]
     pub max_time: Option<u64>,
     /// Model replies of any kind, where `max_steps` does not count them all.
+    #[schemars(range(min = 1))]
     pub max_replies: Option<u32>,
     /// Tool calls in one reply that are run.
+    #[schemars(range(min = 1))]
     pub max_calls: Option<usize>,
     /// Refused calls in a row that end the turn; 0: it goes on whatever is refused.
     pub max_denials: Option<u32>,
     /// Identical calls in a row that count as going round in circles; 0: none do.
     pub max_repeats: Option<u32>,
+    /// Times that room is made in the context; 0: never by itself.
+    pub max_compactions: Option<u32>,
+    /// Turns of one session.
+    #[schemars(range(min = 1))]
+    pub max_turns: Option<u32>,
+    /// Characters of one tool's output that the model reads: head and tail. The rest stays in a file.
+    #[schemars(range(min = 100, max = 10_000_000))]
+    pub tool_output: Option<usize>,
+}
+
+/// The `[tools]` table.
+#[derive(Debug, Default, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tools {
+    /// Seconds that a shell command gets when the model names none.
+    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 31_536_000))]
+    pub bash_timeout: Option<f64>,
+    /// The most seconds that the model may give one.
+    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 31_536_000))]
+    pub bash_timeout_cap: Option<f64>,
 }
 
 /// The `[loop]` table.
@@ -126,25 +174,25 @@ pub struct Limits {
 #[serde(deny_unknown_fields)]
 pub struct Forks {
     /// Which replies count as steps: `all` or `without_calls`.
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", extend("enum" = ["all", "without_calls"]))]
     pub steps_counted: Option<StepsCounted>,
     /// Which calls of a reply are taken up: `all` or `first`.
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", extend("enum" = ["all", "first"]))]
     pub calls_taken: Option<CallsTaken>,
     /// Which refusals count: `all` or `questions`.
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", extend("enum" = ["all", "questions"]))]
     pub denials_counted: Option<DenialsCounted>,
     /// What follows a reply that was cut: `go_on`, `end`, or `compact`: make room where the window is full, else go on.
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", extend("enum" = ["go_on", "end", "compact"]))]
     pub on_length: Option<OnLength>,
     /// What follows a reply that ended for no reason that is known: `go_on` or `end`.
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", extend("enum" = ["go_on", "end"]))]
     pub on_unknown: Option<OnUnknown>,
     /// What follows an empty reply: `ask_again` or `accept`.
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", extend("enum" = ["ask_again", "accept"]))]
     pub on_empty: Option<OnEmpty>,
     /// What follows calls that go round in circles: `ask` or `end`.
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", extend("enum" = ["ask", "end"]))]
     pub on_repeats: Option<Stuck>,
 }
 
@@ -155,13 +203,15 @@ pub struct Retry {
     /// Retries of one model call; 0 for none.
     pub times: Option<u32>,
     /// Seconds before the first retry; each further wait is twice as long.
+    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 31_536_000))]
     pub first_wait: Option<f64>,
     /// Seconds; no wait is longer, unless the provider asks for it.
+    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 31_536_000))]
     pub longest_wait: Option<f64>,
     /// Failed model calls that end the turn, whichever step they belong to; 0: only `times` counts.
     pub max_failures: Option<u32>,
     /// What makes waits longer: the failures of the same `call`, or of the `turn`.
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", extend("enum" = ["call", "turn"]))]
     pub backoff_by: Option<BackoffBy>,
 }
 
@@ -170,10 +220,13 @@ pub struct Retry {
 #[serde(deny_unknown_fields)]
 pub struct Http {
     /// Seconds a connection may take to be made.
+    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 31_536_000))]
     pub connect_timeout: Option<f64>,
     /// Seconds a provider may be silent, before its answer and within it; then the call is made again.
+    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 31_536_000))]
     pub stall_timeout: Option<f64>,
     /// Seconds an answer may consist of keep-alives; then the call is made again.
+    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 31_536_000))]
     pub keep_alive_timeout: Option<f64>,
     /// The proxy, as a URL, instead of the one that the environment names. Empty: none.
     pub proxy: Option<String>,
@@ -190,8 +243,10 @@ pub struct Compaction {
     /// Whether it happens by itself when the context is full.
     pub auto: Option<bool>,
     /// Tokens of the window that are kept free.
+    #[schemars(range(max = 10_000_000))]
     pub reserve: Option<u64>,
     /// Tokens of the newest steps that stay word for word.
+    #[schemars(range(max = 10_000_000))]
     pub keep: Option<u64>,
     /// Whether old tool outputs are cleared first.
     pub prune: Option<bool>,
@@ -217,6 +272,7 @@ pub struct Checks {
     #[serde(default)]
     pub commands: Vec<String>,
     /// Seconds that each may take; 600 where nothing is said.
+    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 31_536_000))]
     pub timeout: Option<f64>,
     /// How often each sends the model back to work in one turn; 3 where nothing is said.
     pub rounds: Option<usize>,
@@ -248,6 +304,71 @@ pub struct Titles {
 pub struct ContextTable {
     /// Whether instruction files (AGENTS.md, PITON.md, CLAUDE.md, GEMINI.md) are read; they are if nothing is said.
     pub instructions: Option<bool>,
+    /// The largest file that an `@` reference shows, in bytes.
+    #[schemars(range(min = 1, max = 1_073_741_824))]
+    pub reference_bytes: Option<u64>,
+    /// Lines of a file that an `@` reference shows.
+    #[schemars(range(min = 1))]
+    pub reference_lines: Option<usize>,
+    /// Characters of a line that an `@` reference shows.
+    #[schemars(range(min = 1))]
+    pub reference_line_chars: Option<usize>,
+}
+
+/// A `[models."provider/name"]` table: options for its answers, and what is known of it where the catalogue is wrong or
+/// does not know it.
+#[derive(Debug, Default, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Model")]
+pub struct ModelTable {
+    /// How much chance there is in the answers.
+    pub temperature: Option<f64>,
+    /// The most tokens of one answer, reasoning included.
+    pub max_output: Option<u32>,
+    /// How much the model thinks.
+    pub effort: Option<Effort>,
+    /// The same in tokens, where a provider counts them.
+    pub thinking_budget: Option<u32>,
+    /// Members of the request body that Piton does not know: merged into it last, and deep.
+    #[serde(default)]
+    pub extra_body: Map<String, Value>,
+    /// Headers of every request.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// Its window: the most tokens of prompt and answer together.
+    #[schemars(range(min = 1))]
+    pub window: Option<u64>,
+    /// What it costs, in US dollars per million tokens.
+    pub price: Option<Price>,
+    /// Whether it looks at pictures.
+    pub images: Option<bool>,
+    /// Whether it calls tools.
+    pub tools: Option<bool>,
+}
+
+/// What a model costs, in US dollars per million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// What it reads.
+    #[schemars(range(min = 0))]
+    pub input: f64,
+    /// What it writes.
+    #[schemars(range(min = 0))]
+    pub output: f64,
+    /// What it reads from the provider's cache; as much as `input` where nothing is said.
+    #[schemars(range(min = 0))]
+    pub cache_read: Option<f64>,
+    /// What is written there; as much as `input` where nothing is said.
+    #[schemars(range(min = 0))]
+    pub cache_write: Option<f64>,
+}
+
+impl From<Price> for Rates {
+    fn from(price: Price) -> Self {
+        let Price { input, output, cache_read, cache_write } = price;
+        Self { input, output, cache_read, cache_write, long: None }
+    }
 }
 
 /// A `[providers.NAME]` table.
@@ -288,62 +409,6 @@ pub enum Protocol {
     Ollama,
 }
 
-/// Why a text is not a configuration.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// It is not TOML of this shape; names line and field.
-    #[error("{error}{hint}")]
-    Shape {
-        /// What TOML's reader says.
-        error: toml::de::Error,
-        /// The word that was meant, if one is much like it.
-        hint: String,
-    },
-    /// It is in a format that a later version of Piton has made.
-    #[error(
-        "it is in format {found}, made for a newer Piton; this one knows {FORMAT}. Update Piton, or take `version` and what is \
-         new out of it"
-    )]
-    Newer {
-        /// The format it says it has.
-        found: i64,
-    },
-    /// Two of its values contradict each other.
-    #[error("{0}")]
-    Contradiction(&'static str),
-    /// An option makes no sense.
-    #[error("{key} in [{table}] must be {what}")]
-    Option {
-        /// The option.
-        key: &'static str,
-        /// Where it stands.
-        table: String,
-        /// What it must be.
-        what: &'static str,
-    },
-    /// A key of `[permission]` is no tool's name.
-    #[error("in [permission]")]
-    Rule(#[from] NotARule),
-    /// A number makes no sense.
-    #[error("{0} must be a number above 0")]
-    Number(&'static str),
-    /// There is no such preset.
-    #[error(transparent)]
-    Preset(#[from] NoPreset),
-}
-
-/// A word that names no preset.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no preset `{said}`; there are {}", names())]
-pub struct NoPreset {
-    /// The word.
-    pub said: String,
-}
-
-fn names() -> String {
-    PRESETS.map(|preset| preset.name).join(", ")
-}
-
 /// The rules of this preset; of the default one where none is named.
 pub fn preset(said: Option<&str>) -> Result<Policy, NoPreset> {
     let said = said.unwrap_or(PRESETS[0].name);
@@ -351,50 +416,24 @@ pub fn preset(said: Option<&str>) -> Result<Policy, NoPreset> {
 }
 
 impl Config {
-    /// Reads the text of a configuration file.
+    /// Reads the text of a configuration file. Whether it makes sense with what is said elsewhere is seen when it is
+    /// [laid over that](layers::Layers::merge).
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        match toml::from_str::<Self>(text) {
-            Ok(config) => config.checked(),
+        let config = match toml::from_str::<Self>(text) {
+            Ok(config) => config,
             // What is not known here may be known to the version that wrote it.
-            Err(error) => Err(toml::from_str(text)
-                .ok()
-                .and_then(|table| newer(&table))
-                .unwrap_or_else(|| ConfigError::shape(error))),
+            Err(error) => return Err(mistake::newer(text).unwrap_or_else(|| ConfigError::shape(&error))),
+        };
+        match config.version.filter(|version| *version > FORMAT) {
+            Some(found) => Err(ConfigError::Newer { found: found.into() }),
+            None => config.checked().map_err(|mistake| ConfigError::of(mistake, Some(text))),
         }
     }
 
     /// The same, from what was read as TOML before.
     pub fn of_table(table: toml::Table) -> Result<Self, ConfigError> {
-        match newer(&table) {
-            None => table.try_into::<Self>().map_err(ConfigError::shape)?.checked(),
-            Some(newer) => Err(newer),
-        }
-    }
-
-    fn checked(self) -> Result<Self, ConfigError> {
-        let config = self;
-        if let Some(found) = config.version.filter(|version| *version > FORMAT) {
-            return Err(ConfigError::Newer { found: found.into() });
-        }
-        for (tool, action) in &config.permission {
-            Rule::parse(tool, *action)?;
-        }
-        preset(config.preset.as_deref())?;
-        for retry in std::iter::once(&config.retry).chain(config.providers.values().map(|server| &server.retry)) {
-            retry.check()?;
-        }
-        let Http { connect_timeout, stall_timeout, keep_alive_timeout, .. } = config.http;
-        let numbers = [
-            ("max_cost in [limits]", config.limits.max_cost),
-            ("timeout in [check]", config.check.timeout),
-            ("connect_timeout in [http]", connect_timeout),
-            ("stall_timeout in [http]", stall_timeout),
-            ("keep_alive_timeout in [http]", keep_alive_timeout),
-        ];
-        match numbers.iter().find(|(_, number)| number.is_some_and(|number| !number.is_finite() || number <= 0.0)) {
-            Some((name, _)) => Err(ConfigError::Number(name)),
-            None => config.with_sound_options(),
-        }
+        let config = table.try_into::<Self>().map_err(|error| ConfigError::shape(&error))?;
+        config.checked().map_err(|mistake| ConfigError::of(mistake, None))
     }
 
     /// What is done about calls in the text of this model, where anything is said of it.
@@ -403,24 +442,33 @@ impl Config {
         whole.or_else(|| self.text_tools.get(provider)).copied()
     }
 
-    fn with_sound_options(self) -> Result<Self, ConfigError> {
-        let everywhere = std::iter::once(("options".to_owned(), &self.options));
-        let of_providers =
-            self.providers.iter().map(|(name, server)| (format!("providers.{name}.options"), &server.options));
-        let of_models = self.models.iter().map(|(name, options)| (format!("models.{name:?}"), options));
-        for (table, options) in everywhere.chain(of_providers).chain(of_models) {
-            if let Some((key, what)) = options.mistake() {
-                return Err(ConfigError::Option { key, table, what });
-            }
-        }
-        Ok(self)
-    }
-
     /// What is set about a model's answers: for it, else for its provider, else for all.
     pub fn options(&self, provider: &str, model: &str) -> Options {
-        let own = self.models.get(&format!("{provider}/{model}")).cloned().unwrap_or_default();
+        let own = self.models.get(&format!("{provider}/{model}")).map(ModelTable::options).unwrap_or_default();
         let of_provider = self.providers.get(provider).map(|server| server.options.clone()).unwrap_or_default();
         own.or(&of_provider).or(&self.options)
+    }
+
+    /// What is known about models, with what is said of this one laid over it.
+    pub fn known(&self, catalogue: Catalogue, provider: &str, model: &str) -> Catalogue {
+        match self.models.get(&format!("{provider}/{model}")) {
+            Some(ModelTable { window, price, images, tools, .. }) => {
+                let said = Known { window: *window, price: price.map(Rates::from), images: *images, tools: *tools };
+                catalogue.with(provider, model, said)
+            }
+            None => catalogue,
+        }
+    }
+
+    /// How much of everything the tools may use.
+    pub fn tool_limits(&self) -> ToolLimits {
+        let default = ToolLimits::default();
+        ToolLimits {
+            output_chars: self.limits.tool_output.unwrap_or(default.output_chars),
+            bash_default_ms: self.tools.bash_timeout.map_or(default.bash_default_ms, milliseconds),
+            bash_max_ms: self.tools.bash_timeout_cap.map_or(default.bash_max_ms, milliseconds),
+            ..default
+        }
     }
 
     /// The patience with a provider: what is said of it, else what is said of all, else what the table of providers knows,
@@ -451,6 +499,12 @@ impl Config {
         if let Some(most) = limits.max_denials {
             policy.max_denials_in_a_row = Some(most).filter(|most| *most > 0);
         }
+        policy.max_compactions = limits.max_compactions.unwrap_or(policy.max_compactions);
+        policy.max_turns = limits.max_turns.or(policy.max_turns);
+        if let Some(max_chars) = limits.tool_output {
+            policy.output_cut = OutputCut::HeadTail { max_chars };
+        }
+        self.context.apply(policy);
         self.forks.apply(policy);
         self.compaction.apply(&mut policy.compaction);
         self.retry.apply(&mut policy.retry);
@@ -469,6 +523,28 @@ impl Forks {
         policy.on_unknown = self.on_unknown.unwrap_or(policy.on_unknown);
         policy.on_empty = self.on_empty.unwrap_or(policy.on_empty);
         policy.no_progress.then = self.on_repeats.unwrap_or(policy.no_progress.then);
+    }
+}
+
+impl ContextTable {
+    fn apply(&self, policy: &mut Policy) {
+        let sizes = &mut policy.reference_sizes;
+        sizes.file_bytes = self.reference_bytes.unwrap_or(sizes.file_bytes);
+        sizes.lines = self.reference_lines.unwrap_or(sizes.lines);
+        sizes.line_chars = self.reference_line_chars.unwrap_or(sizes.line_chars);
+    }
+}
+
+impl ModelTable {
+    fn options(&self) -> Options {
+        Options {
+            temperature: self.temperature,
+            max_output: self.max_output,
+            effort: self.effort,
+            thinking_budget: self.thinking_budget,
+            extra_body: self.extra_body.clone(),
+            headers: self.headers.clone(),
+        }
     }
 }
 
@@ -498,48 +574,6 @@ impl Retry {
             (policy.cap_ms, policy.cap_answered_ms) = (longest, longest);
         }
     }
-
-    fn check(&self) -> Result<(), ConfigError> {
-        let waits = [("first_wait in [retry]", self.first_wait), ("longest_wait in [retry]", self.longest_wait)];
-        let is_odd = |wait: Option<f64>| wait.is_some_and(|seconds| !seconds.is_finite() || seconds <= 0.0);
-        if let Some((name, _)) = waits.into_iter().find(|(_, wait)| is_odd(*wait)) {
-            return Err(ConfigError::Number(name));
-        }
-        match self.first_wait.zip(self.longest_wait) {
-            Some((first, longest)) if first > longest => {
-                Err(ConfigError::Contradiction("first_wait in [retry] is longer than longest_wait"))
-            }
-            Some(_) | None => Ok(()),
-        }
-    }
-}
-
-fn newer(table: &toml::Table) -> Option<ConfigError> {
-    let found = table.get("version")?.as_integer()?;
-    (found > FORMAT.into()).then_some(ConfigError::Newer { found })
-}
-
-impl ConfigError {
-    fn shape(error: toml::de::Error) -> Self {
-        let hint = meant(error.message()).map(|word| format!("did you mean `{word}`?")).unwrap_or_default();
-        Self::Shape { error, hint }
-    }
-}
-
-/// The word that was meant, in a message of the form "unknown field `modle`, expected one of `model`, `limits`".
-fn meant(message: &str) -> Option<&str> {
-    let mut words = message.split('`').skip(1).step_by(2);
-    let said = words.next()?;
-    nearest(said, words)
-}
-
-/// The word that is most like the one that was said, if one is much like it.
-pub fn nearest<'w>(said: &str, words: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
-    /// Below this, words have little in common.
-    const MUCH_LIKE: f64 = 0.8;
-    let likeness = |word: &'w str| (strsim::jaro_winkler(said, word), word);
-    let best = words.into_iter().map(likeness).max_by(|(one, _), (other, _)| one.total_cmp(other));
-    best.filter(|(likeness, _)| *likeness >= MUCH_LIKE).map(|(_, word)| word)
 }
 
 /// Seconds as milliseconds, at least one.
@@ -600,7 +634,7 @@ mod tests {
         assert!(Config::parse("[permission]\n\"bash(x)\" = \"allow\"").is_err());
         assert!(Config::parse("[limits]\nmax_cost = -1.0").is_err());
         let error = Config::parse("[http]\nstall_timeout = 0").expect_err("no time at all").to_string();
-        assert_eq!(error, "stall_timeout in [http] must be a number above 0");
+        assert!(error.starts_with("line 2: stall_timeout in [http] must be a number above 0"), "{error}");
         assert!(Config::parse("\u{0}\u{1}").is_err());
     }
 
@@ -617,9 +651,152 @@ mod tests {
         }
         assert!(!said("xyz = 3").contains("did you mean"));
         let error = said("[providers.openai.options]\ntemperature = 7");
-        assert_eq!(error, "temperature in [providers.openai.options] must be a number from 0 to 2");
+        assert_eq!(error, "line 2: temperature in [providers.openai.options] must be a number from 0 to 2");
         let error = said("[models.\"a/b\"]\neffort = \"low\"\nthinking_budget = 9");
-        assert!(error.starts_with("thinking_budget in [models.\"a/b\"] must be left out"), "{error}");
+        assert!(error.starts_with("line 3: thinking_budget in [models.\"a/b\"] must be left out"), "{error}");
+    }
+
+    #[test]
+    fn what_a_run_cannot_use_is_no_configuration() {
+        for (text, key) in [
+            ("[limits]\nmax_steps = 0", "max_steps in [limits]"),
+            ("[limits]\nmax_tokens = 0", "max_tokens in [limits]"),
+            ("[limits]\nmax_time = 0", "max_time in [limits]"),
+            ("[limits]\nmax_time = 9999999999", "max_time in [limits]"),
+            ("[limits]\nmax_replies = 0", "max_replies in [limits]"),
+            ("[limits]\nmax_calls = 0", "max_calls in [limits]"),
+            ("[limits]\nmax_turns = 0", "max_turns in [limits]"),
+            ("[limits]\nmax_cost = 1e-9", "max_cost in [limits]"),
+            ("[limits]\nmax_cost = nan", "max_cost in [limits]"),
+            ("[limits]\ntool_output = 5", "tool_output in [limits]"),
+            ("[check]\ntimeout = 1e20", "timeout in [check]"),
+            ("[check]\ntimeout = -1", "timeout in [check]"),
+            ("[http]\nstall_timeout = inf", "stall_timeout in [http]"),
+            ("[http]\nconnect_timeout = nan", "connect_timeout in [http]"),
+            ("[tools]\nbash_timeout = 0", "bash_timeout in [tools]"),
+            ("[retry]\nfirst_wait = 1e300", "first_wait in [retry]"),
+            ("[providers.openai.retry]\nlongest_wait = -1", "longest_wait in [providers.openai.retry]"),
+            ("[http]\nproxy = \"::::\"", "proxy in [http]"),
+            ("[http]\nproxy = \"socks5://h:1\"", "proxy in [http]"),
+            ("[otel]\nendpoint = \"nope\"", "endpoint in [otel]"),
+            ("[providers.openai]\nbase_url = \"not a url\"", "base_url in [providers.openai]"),
+            ("[providers.openai]\nbase_url = \"ftp://x\"", "base_url in [providers.openai]"),
+            ("[compaction]\nreserve = 900000000", "reserve in [compaction]"),
+            ("[compaction]\nkeep = 900000000", "keep in [compaction]"),
+            ("[compaction]\nmodel = \"noslash\"", "model in [compaction]"),
+            ("[titles]\nmodel = \"a/b,c/d/\"\nx = 1", "unknown field"),
+            ("[permission]\nbahs = \"allow\"", "bahs in [permission]"),
+            ("[models.noslash]\neffort = \"low\"", "[models.\"noslash\"]"),
+            ("[options.headers]\n\"x y\" = \"1\"", "\"x y\" in [options.headers]"),
+            ("[providers.openai.options.headers]\nx = \"a\\nb\"", "x in [providers.openai.options.headers]"),
+            ("[models.\"a/b\".headers]\n\"\" = \"1\"", "\"\" in [models.\"a/b\".headers]"),
+            ("[models.\"a/b\"]\nwindow = 0", "window in [models.\"a/b\"]"),
+            ("[models.\"a/b\"]\nprice = {input = -1, output = 1}", "price in [models.\"a/b\"]"),
+            ("[[hooks.PreToolUse]]\nmatcher = \"bash\"", "PreToolUse in [hooks]"),
+        ] {
+            let error = Config::parse(text).expect_err(text).to_string();
+            assert!(error.contains(key) && error.contains("line "), "{text}: {error}");
+        }
+        for (text, key) in [("model = \"noslash\"", "model must be"), ("version = 0", "version must be 1")] {
+            let error = Config::parse(text).expect_err(text).to_string();
+            assert!(error.starts_with("line 1: ") && error.contains(key), "{text}: {error}");
+        }
+        for text in ["[http]\nproxy = \"\"", "[http]\nproxy = \"127.0.0.1:3128\"", "model = \"anthropic, a/b/c:1\""] {
+            assert!(Config::parse(text).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_word_that_was_meant_is_named_wherever_it_stands() {
+        let said = |text: &str| Config::parse(text).expect_err("a mistake").to_string();
+        for (text, meant) in [
+            ("[permission]\nbahs = \"allow\"", "did you mean `bash`?"),
+            ("[permission]\nedti = \"allow\"", "did you mean `edit`?"),
+            ("preset = \"neovat\"", "did you mean `neovate`?"),
+            ("preset = \"pulze\"", "did you mean `pulse`?"),
+            ("[[hooks.Stop]]\ncommand = \"x\"\ntimout = 3", "did you mean `timeout`?"),
+            ("[[hooks.Stop]]\ncommand = \"x\"\nmatchr = \"x\"", "did you mean `matcher`?"),
+            ("max_stps = 3", "did you mean `max_steps` in [limits]?"),
+            ("[retry]\nstall_timeout = 3", "did you mean `stall_timeout` in [http]?"),
+        ] {
+            assert!(said(text).ends_with(meant), "{}", said(text));
+        }
+    }
+
+    #[test]
+    fn errors_do_not_speak_of_rust() {
+        let said = |text: &str| Config::parse(text).expect_err("a mistake").to_string();
+        assert!(said("limits = 7").ends_with("invalid type: integer `7`, expected a table"), "{}", said("limits = 7"));
+        for (text, wanted) in [
+            ("[limits]\nmax_steps = \"x\"", "expected a whole number, 0 or more"),
+            ("[limits]\nmax_steps = 1.5", "invalid type: number `1.5`, expected a whole number, 0 or more"),
+            ("[check]\ncommands = \"x\"", "expected a list"),
+            ("model = []", "invalid type: a list, expected a text in quotes"),
+            ("[compaction]\nauto = \"yes\"", "expected true or false"),
+        ] {
+            assert!(said(text).ends_with(wanted), "{}", said(text));
+        }
+    }
+
+    #[test]
+    fn a_file_for_a_newer_version_is_said_to_be_one_whatever_its_syntax() {
+        for text in ["version = 2\nx = 1", "version = \"2\"", "# new\nversion = 3 # !\nlimits -> 7"] {
+            let error = Config::parse(text).expect_err(text);
+            assert!(matches!(error, ConfigError::Newer { .. }), "{text}: {error}");
+        }
+        assert!(!matches!(Config::parse("[a]\nversion = 2\n").expect_err("no key"), ConfigError::Newer { .. }));
+    }
+
+    #[test]
+    fn what_is_known_of_a_model_can_be_said() {
+        let text = "[models.\"mine/m\"]\nwindow = 32000\nmax_output = 4096\nprice = {input = 0.5, output = 1}\n";
+        let config = Config::parse(text).expect("valid");
+        let facts = config.known(Catalogue::default(), "mine", "m").newer("mine", "m").expect("said");
+        assert_eq!(facts.limits.window_tokens, Some(32_000));
+        assert_eq!(facts.price.map(|price| (price.input, price.output, price.cache_read)), Some((0.5, 1.0, 0.5)));
+        assert_eq!(config.options("mine", "m").max_output, Some(4096));
+        assert_eq!(config.known(Catalogue::default(), "mine", "other"), Catalogue::default());
+    }
+
+    #[test]
+    fn every_limit_can_be_set() {
+        let config = Config::parse(
+            "[limits]\nmax_compactions = 1\nmax_turns = 7\ntool_output = 5000\n\
+             [tools]\nbash_timeout = 9\nbash_timeout_cap = 10\n\
+             [context]\nreference_bytes = 1\nreference_lines = 2\nreference_line_chars = 3\n",
+        )
+        .expect("valid");
+        let mut policy = Policy::piton();
+        config.apply(&mut policy);
+        assert_eq!((policy.max_compactions, policy.max_turns), (1, Some(7)));
+        assert_eq!(policy.output_cut, OutputCut::HeadTail { max_chars: 5000 });
+        let sizes = policy.reference_sizes;
+        assert_eq!((sizes.file_bytes, sizes.lines, sizes.line_chars), (1, 2, 3));
+        let tools = config.tool_limits();
+        assert_eq!((tools.output_chars, tools.bash_default_ms, tools.bash_max_ms), (5000, 9_000, 10_000));
+    }
+
+    #[test]
+    fn the_schema_knows_the_words_that_the_code_does() {
+        let schema = serde_json::to_value(schemars::schema_for!(Config)).expect("a schema");
+        let mut words = 0;
+        for (table, definition) in [("loop", "Forks"), ("retry", "Retry")] {
+            for (key, property) in schema["$defs"][definition]["properties"].as_object().expect("keys") {
+                for word in property["enum"].as_array().into_iter().flatten() {
+                    Config::parse(&format!("[{table}]\n{key} = {word}")).unwrap_or_else(|error| panic!("{error}"));
+                    words += 1;
+                }
+            }
+        }
+        assert_eq!(words, 16);
+        assert_eq!(schema["properties"]["preset"]["enum"].as_array().map(Vec::len), Some(PRESETS.len()));
+        assert_eq!(schema["$defs"]["Limits"]["properties"]["max_steps"]["minimum"], 1);
+        let handler = &schema["$defs"]["HookHandler"];
+        assert_eq!(
+            (&handler["additionalProperties"], &handler["properties"]["timeout"]["exclusiveMinimum"]),
+            (&false.into(), &0.into())
+        );
+        assert_eq!(schema["$defs"]["Http"]["properties"]["stall_timeout"]["exclusiveMinimum"], 0);
     }
 
     #[test]

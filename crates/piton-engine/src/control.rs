@@ -23,5 +23,6 @@ mod awaited;
 
 pub use awaited::Awaited;
 pub use client::{Connection, ControlError, Follower, Told};
+pub use server::REQUEST_BYTES;
 pub(crate) use server::Server;
-pub use wire::{PROTOCOL, Reply, Request};
+pub use wire::{PROTOCOL, Reply, Request, When};

@@ -22,24 +22,28 @@ mod given;
 mod hooked;
 mod rewinding;
 mod room;
+mod spans;
 
-pub(crate) use self::hooked::Hooked;
+pub(crate) use self::hooked::{Hooked, Offered};
 
 use self::hooked::{Gates, Speech};
+use self::spans::Spans;
 use crate::bus::{Bus, Live, Published};
-use crate::compaction::{self, CompactError, Compacted, How, Task};
+use crate::compaction::{self, CompactError, Compacted, How, SharedBill, Task};
 use crate::context::Notes;
 use crate::control::Server;
 use crate::engine::{Attendance, EngineError, Settings, TurnReport, now_ms};
 use crate::hooks::{Gated, Hooks};
-use crate::jobs::{self, Done, JobKey, Jobs, Said, Start};
+use crate::jobs::{self, Cut, Done, JobKey, Jobs, Said, Start};
 use crate::journal::{Journal, JournalError, SessionDir};
 use crate::partial;
 use crate::prompt::{self, Permit, Prompts};
 use crate::rewind::{self, Plan, RewindError, Rewound, Scope};
 use crate::titles::Titling;
 use piton_core::call::{Outcome, Status, ToolSpec};
-use piton_core::event::{Canceller, Decision, Delivery, Direction, Event, Moment, Record, Rewind, Subject, Verdict};
+use piton_core::event::{
+    Canceller, Decision, Delivery, Direction, Event, Moment, Record, Rewind, Subject, Trigger, Verdict,
+};
 use piton_core::hook::HookPoint;
 use piton_core::ids::{CallId, MessageId};
 use piton_core::limits::Policy;
@@ -118,6 +122,7 @@ pub(crate) struct Setup {
     pub(crate) staged: Vec<Record>,
     pub(crate) prompts: Prompts,
     pub(crate) notes: Notes,
+    pub(crate) offered: Offered,
     pub(crate) settings: Settings,
     pub(crate) ledger: Arc<FileLedger>,
     pub(crate) bus: Bus,
@@ -143,6 +148,8 @@ pub(crate) struct Driver {
     prompts: Prompts,
     /// A summary that is about to be asked for.
     compaction: Option<Box<Task>>,
+    /// What asking for one has used so far, and why it is made.
+    summary_bill: Option<(Trigger, SharedBill)>,
     notes: Notes,
     /// The most tokens that the reply of the next call may have.
     reply_cap: Option<u32>,
@@ -164,6 +171,8 @@ pub(crate) struct Driver {
     is_paused: bool,
     /// How long the last snapshot took: a short one is taken without a way to another thread and back.
     snapshot_took: Duration,
+    /// What the log is told in.
+    spans: Spans,
 }
 
 /// Somebody who waits for a turn's end.
@@ -185,17 +194,20 @@ enum Door {
 
 impl Driver {
     pub(crate) fn new(setup: Setup) -> Self {
-        let Setup { dir, journal, session, staged, prompts, notes, settings, ledger, bus, inbox, commands } = setup;
+        let Setup { dir, journal, session, staged, prompts, notes, offered, settings, ledger, bus, inbox, commands } =
+            setup;
         let frame = Frame {
             system: settings.system.clone(),
             tools: prompt::offered(&settings),
             // The provider's own default: the model's limit is seldom wanted, and counts against the window.
             max_output_tokens: None,
         };
+        let mut hooks = Hooks::new(&settings.hooks);
+        let lost = hooked::inherit(&mut hooks, &session, &settings.env);
         let runners = settings.runner.clone().map(|command| Runners::new(command, dir.calls(), settings.env.clone()));
         Self {
-            hooks: Hooks::new(&settings.hooks),
-            gates: Gates::new(&session),
+            gates: Gates::new(&session, offered.frame(&frame, session.step()), lost),
+            hooks,
             is_paused: false,
             dir,
             door: Door::Shut(commands),
@@ -210,6 +222,7 @@ impl Driver {
             jobs: Jobs::new(),
             prompts,
             compaction: None,
+            summary_bill: None,
             notes,
             reply_cap: None,
             staged: staged.into_iter().map(Arc::new).collect(),
@@ -221,11 +234,14 @@ impl Driver {
             closing: false,
             errand: None,
             snapshot_took: Duration::MAX,
+            spans: Spans::begin(),
         }
     }
 
     /// Drives until the session is closed or its journal cannot be written any more.
     pub(crate) async fn run(mut self) {
+        self.spans = Spans::begin();
+        self.staged.iter().for_each(|record| log(record));
         if let Err(error) = self.drive().await {
             self.break_off(&error);
         }
@@ -255,8 +271,8 @@ impl Driver {
         };
         self.finish_rewind().await?;
         self.recover();
-        if matches!(command, Command::GoOn { .. }) && self.is_to_be_vetted() {
-            self.vet(None);
+        if matches!(command, Command::GoOn { .. }) {
+            self.goes_on();
         }
         self.obey(command).await;
         loop {
@@ -269,10 +285,15 @@ impl Driver {
             self.record_due();
             self.commit().await?;
             self.show_sights();
-            self.start_missing();
+            let span = self.spans.now().clone();
+            span.in_scope(|| self.start_missing());
             self.open_door();
             self.answer_waiters();
-            self.run_errand().await?;
+            if self.errand.is_some() {
+                self.run_errand().await?;
+                // Somebody may have spoken meanwhile.
+                continue;
+            }
             if self.closing && !self.session.is_in_turn() && !self.is_being_watched() {
                 return Ok(());
             }
@@ -294,7 +315,12 @@ impl Driver {
         }
         if self.session.is_in_turn() {
             let (model, fallbacks) = (self.settings.model.name().to_owned(), self.settings.fallback_names());
+            self.spans.begin_turn(self.session.turn());
             self.record(Event::TurnResumed { model, fallbacks, policy: Box::new(self.policy()) });
+            if let Some(reason) = self.gates.lost.take() {
+                self.record(Event::CancelRequested { by: Canceller::Hook(reason) });
+            }
+            self.measure_window();
         }
         self.recover_compaction();
         let asked = self.session.wanted().into_iter().find_map(|job| match job {
@@ -455,15 +481,18 @@ impl Driver {
         if let Event::CallStarted { call } = &record.event {
             self.started_here.insert(call.clone());
         }
-        tracing::debug!(target: "piton::journal", seq = record.seq, "{}", record.event.kind());
+        self.spans.open(&record.event);
+        self.spans.now().in_scope(|| log(&record));
+        self.spans.close(&record.event);
         self.session.apply(&record);
         self.prompts.hear(&record);
-        if !self.settings.hooks.is_empty() {
+        if !self.hooks.is_empty() {
             self.note_sights(&record);
         }
         self.notes.hear(&record);
         if let Some(report) = TurnReport::of(&self.session, &record.event) {
             self.turn_ended(&report);
+            self.hooks.disinherit();
             self.titling.turn_ended(&self.session, report.end, self.settings.titles.as_ref());
         }
         self.staged.push(record);
@@ -471,9 +500,19 @@ impl Driver {
 
     fn drop_unwanted(&mut self) {
         let wanted: Vec<JobKey> = self.session.wanted().iter().map(JobKey::of).collect();
-        for said in self.jobs.keep_only(&wanted) {
-            let step = self.session.step();
-            self.record(Event::MessageCut { step, parts: said });
+        for cut in self.jobs.keep_only(&wanted) {
+            let event = match cut {
+                Cut::Reply(parts) => {
+                    // It may be billed, and nobody will say for how much.
+                    let at_most = self.prompts.cut();
+                    if parts.is_empty() && at_most.is_none() {
+                        continue;
+                    }
+                    Event::MessageCut { step: self.session.step(), parts, at_most }
+                }
+                Cut::Summary => self.summary_cut("it was stopped".to_owned()),
+            };
+            self.record(event);
         }
     }
 
@@ -592,7 +631,11 @@ impl Driver {
             Some(self.session.judge(&name, class) == Action::Allow)
         };
         let decision = match &subject {
-            Subject::Call(id) if self.session.open_call(id).and_then(allows) == Some(true) => Decision::Approve,
+            Subject::Call(id)
+                if !self.session.is_asked_by_hook(id) && self.session.open_call(id).and_then(allows) == Some(true) =>
+            {
+                Decision::Approve
+            }
             _ if self.settings.attendance == Attendance::Unattended => Decision::Unattended,
             Subject::Call(_) | Subject::GoOn(_) => return None,
         };
@@ -655,7 +698,8 @@ impl Driver {
     /// The rules of a turn that starts or goes on here.
     fn policy(&self) -> Policy {
         let (snapshots, stop_hooks) = (self.settings.snapshots.is_some(), self.hooks.want(HookPoint::Stop));
-        let mut policy = Policy { snapshots, stop_hooks, ..self.settings.policy.clone() };
+        let demands = self.hooks.demands();
+        let mut policy = Policy { snapshots, stop_hooks, demands, ..self.settings.policy.clone() };
         policy.compaction.frame_tokens = compaction::frame_tokens(&self.frame, self.settings.model.name());
         policy
     }
@@ -818,4 +862,9 @@ fn told<T, E>(
     // Nobody may be listening any more.
     drop(reply.send(done.unwrap_or_else(|error| Err(broken(error)))));
     failed.map_or(Ok(()), Err)
+}
+
+/// Of what is on record the log has the kind only.
+fn log(record: &Record) {
+    tracing::debug!(target: "piton::journal", seq = record.seq, "{}", record.event.kind());
 }

@@ -6,13 +6,14 @@
 use crate::bus::{Bus, Subscription};
 use crate::compaction::{AfterCompaction, CompactError, Compacted, How};
 use crate::context::{self, Notes};
-use crate::driver::{Command, Driver, Setup, Speaker};
+use crate::driver::{Command, Driver, Offered, Setup, Speaker};
 use crate::history::History;
 use crate::hooks::{CheckRun, Hook, STRUCTURED};
 use crate::index::{Index, IndexError};
 use crate::journal::{Journal, JournalError, Opening, SessionDir};
-use crate::prompt::Prompts;
+use crate::prompt::{self, Prompts};
 use crate::rewind::{Plan, RewindError, Rewound, Scope};
+use piton_core::call::ToolSpec;
 use piton_core::event::{Canceller, Decision, Delivery, Direction, Event, Record, Rewind, Spent, Subject, TurnEnd};
 use piton_core::ids::{MessageId, Seq, SessionId, TimeMs};
 use piton_core::limits::Policy;
@@ -221,6 +222,11 @@ impl Settings {
         Some(Self { policy, ..Self::new(model) })
     }
 
+    /// The tools that the model is told of: what the rules forbid in any case is not offered.
+    pub fn offered(&self) -> Arc<[ToolSpec]> {
+        prompt::offered(self)
+    }
+
     pub(crate) fn fallback_names(&self) -> Vec<String> {
         self.fallbacks.iter().map(|model| model.name().to_owned()).collect()
     }
@@ -312,6 +318,7 @@ impl Engine {
         let (mut journal, mut session) = Journal::resume(&dir, opening(), |record| {
             memory.prompts.hear(record);
             memory.notes.hear(record);
+            memory.offered.hear(&record.event);
             context::remember_files(&record.event, &memory.ledger);
         })?;
         if memory.notes.is_stale() {
@@ -359,8 +366,18 @@ impl Session {
 
     /// Says something and waits for the end of the turn that answers it.
     pub async fn send(&self, parts: Vec<Part>, delivery: Delivery) -> Result<TurnReport, EngineError> {
+        self.say(new_message_id(), parts, delivery).await
+    }
+
+    /// The same under an id of the caller's: who repeats one is not heard twice, and waits for the same turn.
+    pub async fn say(
+        &self,
+        message: MessageId,
+        parts: Vec<Part>,
+        delivery: Delivery,
+    ) -> Result<TurnReport, EngineError> {
         let (report, waiting) = oneshot::channel();
-        self.command(Command::Speak { message: new_message_id(), parts, delivery, from: Speaker::Host, report })?;
+        self.command(Command::Speak { message, parts, delivery, from: Speaker::Host, report })?;
         waiting.await.map_err(|_| EngineError::Closed)?
     }
 
@@ -468,6 +485,7 @@ pub(crate) fn opening() -> Opening {
 struct Memory {
     prompts: Prompts,
     notes: Notes,
+    offered: Offered,
     ledger: FileLedger,
 }
 
@@ -499,6 +517,7 @@ fn drive(
         staged,
         prompts: memory.prompts,
         notes: memory.notes,
+        offered: memory.offered,
         settings,
         ledger: Arc::new(memory.ledger),
         bus,

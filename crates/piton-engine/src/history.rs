@@ -106,7 +106,11 @@ impl<'a> Past<'a> {
     /// Who speaks in an event, and what; `None` where nothing is said.
     fn told(&self, record: &Record) -> Option<(String, String)> {
         let (who, text) = match &record.event {
-            Event::UserSpoke { parts, .. } => ("the user said".to_owned(), prose(parts)),
+            Event::UserSpoke { parts, .. } => ("the user said".to_owned(), with_notes(parts)),
+            Event::StepStarted { step, note: Some(note), .. } => {
+                (format!("Piton told the model, step {step}"), note.clone())
+            }
+            Event::HooksRan { notes, .. } => ("hooks told the model".to_owned(), notes.join("\n")),
             Event::MessageFinished { step, reply, .. } => {
                 let calls = reply.parts.iter().filter_map(|part| match part {
                     Part::ToolCall(call) => Some(format!("\n→ {} {}", call.name, arguments(call))),
@@ -118,7 +122,10 @@ impl<'a> Past<'a> {
                 let asked = self.calls.get(call).map(|call| format!("{} {}", call.name, arguments(call)));
                 (format!("result of {}", asked.unwrap_or_else(|| call.to_string())), outcome.text.clone())
             }
-            Event::CompactionFinished { summary, .. } => ("a summary".to_owned(), summary.clone()),
+            Event::CompactionFinished { summary, note, .. } => {
+                let parts = std::iter::once(summary).chain(note).cloned();
+                ("a summary".to_owned(), parts.collect::<Vec<_>>().join("\n"))
+            }
             Event::MessageCut { parts, .. } => ("the model said, cut off".to_owned(), prose(parts)),
             _ => return None,
         };
@@ -189,6 +196,16 @@ impl<'a> Past<'a> {
             _ => false,
         }
     }
+}
+
+/// What was said, and what Piton put beside it: files that the words refer to, instructions, reminders.
+fn with_notes(parts: &[Part]) -> String {
+    let notes = parts.iter().filter_map(|part| match part {
+        Part::Note { text } => Some(text.as_str()),
+        _ => None,
+    });
+    let words = prose(parts);
+    std::iter::once(words.as_str()).chain(notes).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
 fn arguments(call: &ToolCall) -> String {

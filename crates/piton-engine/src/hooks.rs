@@ -24,7 +24,7 @@ mod schema;
 mod settings;
 mod wire;
 
-pub use check::{Check, CheckRun};
+pub use check::{Check, CheckRun, ROUNDS as CHECK_ROUNDS, TIMEOUT as CHECK_TIMEOUT};
 pub use command::{CommandHook, Handler};
 pub(crate) use runner::{Gated, Hooks, Sight};
 pub(crate) use schema::STRUCTURED;
@@ -33,8 +33,8 @@ pub use settings::{HookTable, Matcher, ReadHooks, SettingsError};
 
 use async_trait::async_trait;
 use piton_core::call::{Outcome, ToolSpec};
-use piton_core::event::{Decision, Spent, Subject, TurnEnd};
-use piton_core::hook::HookPoint;
+use piton_core::event::{Decision, Spent, Subject, Trigger, TurnEnd};
+use piton_core::hook::{Demand, HookPoint};
 use piton_core::ids::{SessionId, TimeMs};
 use piton_core::message::{Message, ToolCall, Usage};
 use piton_core::model::{ModelError, Reply};
@@ -78,12 +78,19 @@ pub trait Hook: Send + Sync {
         STOP_ROUNDS
     }
 
+    /// What of it is recorded with a turn, so that it holds in another process, too, which goes on with that turn and has
+    /// no such hook. Only a check and the schema of an answer can be put down so.
+    fn demand(&self) -> Option<Demand> {
+        None
+    }
+
     /// Whether it is asked about calls of this tool.
     fn concerns(&self, _tool: &str) -> bool {
         true
     }
 
-    /// The session was opened. Asked before the first prompt in this process.
+    /// The session was opened, asked before the first prompt in this process; or its context was compacted, asked before
+    /// the model is.
     async fn on_session_start(&self, _cx: &HookContext, _start: SessionStart) -> HookResult<Words> {
         Ok(Words::default())
     }
@@ -170,12 +177,12 @@ pub trait Hook: Send + Sync {
     }
 
     /// The context is about to be compacted.
-    async fn before_compaction(&self, _cx: &HookContext, _is_forced: bool) -> HookResult<Words> {
-        Ok(Words::default())
+    async fn before_compaction(&self, _cx: &HookContext, _trigger: Trigger) -> HookResult<CompactionChange> {
+        Ok(CompactionChange::default())
     }
 
     /// The context was compacted; this is what stands for the older messages now.
-    async fn on_compacted(&self, _cx: &HookContext, _summary: &str) -> HookResult {
+    async fn on_compacted(&self, _cx: &HookContext, _trigger: Trigger, _summary: &str) -> HookResult {
         Ok(())
     }
 
@@ -246,6 +253,19 @@ pub struct HookContext {
     pub step: u32,
     /// `provider/model`.
     pub model: String,
+    /// What is run without asking.
+    pub unasked: Unasked,
+}
+
+/// What is run without asking, besides reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unasked {
+    /// Nothing, or not everything of one kind.
+    Nothing,
+    /// Whatever changes files.
+    Edits,
+    /// Everything that no rule forbids.
+    Everything,
 }
 
 /// How a session was opened.
@@ -255,6 +275,8 @@ pub enum SessionStart {
     New,
     /// It was there before.
     Resumed,
+    /// It goes on with a summary in the place of what was before.
+    Compacted,
 }
 
 /// What every hook that is waited for can do.
@@ -327,8 +349,8 @@ pub struct CallChange {
 pub enum HookVerdict {
     /// Nobody need be asked. A rule that forbids the call still does.
     Allow,
-    /// A person is to be asked.
-    Ask,
+    /// A person is to be asked, whatever the rules say; the text tells the person why, and may be empty.
+    Ask(String),
     /// It is not run; the text tells the model why.
     Refuse(String),
 }
@@ -338,6 +360,15 @@ pub enum HookVerdict {
 pub struct OutcomeChange {
     /// Another outcome.
     pub outcome: Option<Outcome>,
+    /// What else.
+    pub words: Words,
+}
+
+/// What a hook says of a compaction.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CompactionChange {
+    /// Why there shall be none. Where the conversation does not fit without it, the turn ends.
+    pub refuse: Option<String>,
     /// What else.
     pub words: Words,
 }

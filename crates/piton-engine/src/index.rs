@@ -61,6 +61,15 @@ pub struct Query {
     pub limit: Option<usize>,
 }
 
+fn too_few(place: usize, there_are: usize, project: &Path) -> String {
+    let project = project.display();
+    match there_are {
+        0 => format!("{project} has no session yet"),
+        1 => format!("{project} has one session, so there is no -{place}"),
+        _ => format!("{project} has {there_are} sessions, so there is no -{place}"),
+    }
+}
+
 /// Why a session could not be found in the list, or the list could not be had.
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
@@ -79,7 +88,7 @@ pub enum IndexError {
         found: Vec<SessionId>,
     },
     /// A place in the list was named that the list does not have.
-    #[error("{} has {there_are} sessions, so there is no -{place}", project.display())]
+    #[error("{}", too_few(*place, *there_are, project))]
     TooFew {
         /// The place, from 1 for the newest.
         place: usize,

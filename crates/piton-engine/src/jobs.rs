@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 /// After so much silence of the model the listeners are told, and again after each such span.
-const SILENCE: Duration = Duration::from_secs(10);
+pub(crate) const SILENCE: Duration = Duration::from_secs(10);
 
 /// What makes two jobs the same job.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,6 +109,14 @@ pub(crate) enum Done {
     Hooked(Box<Hooked>),
 }
 
+/// A call of a model that was cut off.
+pub(crate) enum Cut {
+    /// A reply, and what had streamed of it.
+    Reply(Vec<Part>),
+    /// A summary.
+    Summary,
+}
+
 /// The jobs under way.
 pub(crate) struct Jobs {
     tasks: JoinSet<Done>,
@@ -156,19 +164,23 @@ impl Jobs {
         self.running.iter().any(|running| running.key == *key)
     }
 
-    /// Drops every job that is not wanted. Returns what a model had said that was cut off by this.
-    pub(crate) fn keep_only(&mut self, wanted: &[JobKey]) -> Vec<Vec<Part>> {
-        let mut last_words = Vec::new();
+    /// Drops every job that is not wanted. Returns the calls of a model that were cut off by this.
+    pub(crate) fn keep_only(&mut self, wanted: &[JobKey]) -> Vec<Cut> {
+        let mut cut = Vec::new();
         self.running.retain(|running| {
             let keep = wanted.contains(&running.key) || running.key.is_beside_the_turn();
             if !keep {
                 running.handle.abort();
-                last_words
-                    .extend(running.said.as_ref().map(|said| lock(said).parts()).filter(|parts| !parts.is_empty()));
+                match (&running.key, &running.said) {
+                    (JobKey::Compact, _) => cut.push(Cut::Summary),
+                    // Without it, hooks stood in its place.
+                    (_, Some(said)) => cut.push(Cut::Reply(lock(said).parts())),
+                    (_, None) => {}
+                }
             }
             keep
         });
-        last_words
+        cut
     }
 
     /// Asks a running tool to stop; its outcome still comes.
@@ -217,7 +229,8 @@ impl Jobs {
 
     /// Asks hooks.
     pub(crate) fn hook(&mut self, key: JobKey, work: impl Future<Output = Hooked> + Send + 'static) {
-        let handle = self.tasks.spawn(async move { Done::Hooked(Box::new(work.await)) });
+        let work = async move { Done::Hooked(Box::new(work.await)) };
+        let handle = self.tasks.spawn(work.in_current_span());
         self.running.push(Running { key, handle, said: None, cancel: None });
     }
 
@@ -246,8 +259,13 @@ impl Jobs {
     }
 
     /// Asks for a summary.
-    pub(crate) fn summarise(&mut self, asking: impl Future<Output = Summarised> + Send + 'static) {
-        let handle = self.tasks.spawn(async move { Done::Summarised(Ok(Box::new(asking.await))) });
+    pub(crate) fn summarise(&mut self, asking: impl Future<Output = Option<Summarised>> + Send + 'static) {
+        let work = async move {
+            let nobody = || "nobody was there to be asked".to_owned();
+            Done::Summarised(asking.await.map(Box::new).ok_or_else(nobody))
+        };
+        let handle =
+            self.tasks.spawn(work.instrument(tracing::info_span!(target: "piton", "model_call", summary = true)));
         self.running.push(Running { key: JobKey::Compact, handle, said: None, cancel: None });
     }
 

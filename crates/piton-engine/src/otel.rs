@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   invoke_agent piton            one turn
-//!   ├── chat MODEL                one call of a model, failed ones too
+//!   ├── chat MODEL                one call of a model, failed ones too; those for a summary or a title
 //!   └── execute_tool TOOL         one call of a tool that began
 //! ```
 //!
@@ -10,10 +10,10 @@
 //! twice (by a run, later by hand) is the same trace. What was said, read or written is never in them.
 
 use piton_core::call::Status;
-use piton_core::event::{Event, Record, TurnEnd};
+use piton_core::event::{Event, Record, TitledBy, TurnEnd};
 use piton_core::ids::{Seq, SessionId, TimeMs};
 use piton_core::message::Usage;
-use piton_core::trace::{AskResult, Asked, CallTrace, StepTrace, trace};
+use piton_core::trace::{AskResult, Asked, CallTrace, RoomTrace, StepTrace, SummaryAsked, TitleTrace, Trace, trace};
 use serde_json::{Map, Value, json};
 
 /// SPAN_KIND_INTERNAL.
@@ -47,15 +47,13 @@ struct Turn {
 /// or later; `None` if there is none. `records` are all events of the session.
 pub fn export(session: &SessionId, records: &[Record], from: Seq, resource: &Resource) -> Option<Value> {
     let turns: Vec<Turn> = turns(records).into_iter().filter(|turn| turn.last >= from).collect();
-    let steps = trace(records);
+    let traces = trace(records);
     let spans: Vec<Value> = turns
         .iter()
         .flat_map(|turn| {
             let ids = Ids { session, turn: turn.number };
-            let steps = steps.iter().filter(|step| step.turn == turn.number);
-            std::iter::once(turn.span(&ids))
-                .chain(steps.flat_map(move |step| step_spans(step, &ids)))
-                .collect::<Vec<_>>()
+            let traces = traces.iter().filter(|trace| trace.turn() == turn.number);
+            std::iter::once(turn.span(&ids)).chain(traces.flat_map(move |trace| spans(trace, &ids))).collect::<Vec<_>>()
         })
         .collect();
     if spans.is_empty() {
@@ -90,6 +88,16 @@ fn turns(records: &[Record]) -> Vec<Turn> {
                 if let Some(turn) = turns.last_mut() {
                     (turn.ended_ms, turn.last) = (record.at_ms, record.seq);
                     turn.end = Some((*end, spent.usage, spent.cost_micros));
+                }
+            }
+            // Asked for between turns, they belong to the one before.
+            Event::CompactionFinished { asked: Some(_), .. }
+            | Event::CompactionFailed { asked: Some(_), .. }
+            | Event::TitleGiven { by: TitledBy::Model { .. }, .. }
+                if turns.last().is_some_and(|turn| turn.end.is_some()) =>
+            {
+                if let Some(turn) = turns.last_mut() {
+                    turn.last = record.seq;
                 }
             }
             _ => {
@@ -168,25 +176,54 @@ impl Turn {
     }
 }
 
+fn spans(trace: &Trace, ids: &Ids<'_>) -> Vec<Value> {
+    match trace {
+        Trace::Step(step) => step_spans(step, ids),
+        Trace::Room(room) => summary(room, ids).into_iter().collect(),
+        Trace::Title(title) => vec![named(title, ids)],
+        Trace::Outside(_) => Vec::new(),
+    }
+}
+
 fn step_spans(step: &StepTrace, ids: &Ids<'_>) -> Vec<Value> {
     let chats = step.asked.iter().map(|asked| chat(asked, step, ids));
+    let summaries = step.rooms.iter().filter_map(|room| summary(room, ids));
     let tools = step.calls.iter().filter_map(|call| tool(call, step, ids));
-    chats.chain(tools).collect()
+    chats.chain(summaries).chain(tools).collect()
+}
+
+/// A call of a model, whatever for.
+struct Chat<'a> {
+    seq: Seq,
+    model: &'a str,
+    at_ms: TimeMs,
+    took_ms: u64,
+    usage: &'a Usage,
+    cost_micros: Option<u64>,
+}
+
+impl Chat<'_> {
+    fn span(&self, ids: &Ids<'_>, own: Vec<Value>) -> (Map<String, Value>, Vec<Value>) {
+        let model = self.model.split_once('/').map_or(self.model, |(_, model)| model);
+        let (what, name) = (format!("chat {}", self.seq), format!("chat {model}"));
+        let span = ids.below(&what, &name, CLIENT, self.at_ms, self.at_ms.saturating_add(self.took_ms));
+        let mut attributes = vec![text("gen_ai.operation.name", "chat")];
+        attributes.extend(own);
+        attributes.push(text("gen_ai.conversation.id", ids.session.as_str()));
+        attributes.extend(model_attributes(self.model));
+        attributes.push(json!({"key": "gen_ai.request.stream", "value": {"boolValue": true}}));
+        attributes.extend(usage(self.usage));
+        attributes.extend(self.cost_micros.map(|cost| number("piton.cost_micros", cost)));
+        (span, attributes)
+    }
 }
 
 fn chat(asked: &Asked, step: &StepTrace, ids: &Ids<'_>) -> Value {
-    let model = asked.model.split_once('/').map_or(asked.model.as_str(), |(_, model)| model);
-    let what = format!("chat {}", asked.seq);
-    let mut span =
-        ids.below(&what, &format!("chat {model}"), CLIENT, asked.at_ms, asked.at_ms.saturating_add(asked.took_ms));
-    let mut attributes = vec![text("gen_ai.operation.name", "chat"), number("piton.step", step.step.into())];
-    attributes.push(text("gen_ai.conversation.id", ids.session.as_str()));
-    attributes.push(number("piton.attempt", asked.attempt.into()));
-    attributes.extend(model_attributes(&asked.model));
-    attributes.push(json!({"key": "gen_ai.request.stream", "value": {"boolValue": true}}));
-    attributes.extend(usage(&asked.usage));
+    let Asked { seq, at_ms, took_ms, cost_micros, .. } = *asked;
+    let chat = Chat { seq, model: &asked.model, at_ms, took_ms, usage: &asked.usage, cost_micros };
+    let own = vec![number("piton.step", step.step.into()), number("piton.attempt", asked.attempt.into())];
+    let (mut span, mut attributes) = chat.span(ids, own);
     attributes.extend(asked.response_id.as_deref().map(|id| text("gen_ai.response.id", id)));
-    attributes.extend(asked.cost_micros.map(|cost| number("piton.cost_micros", cost)));
     let seconds = |ms: u64| json!({"doubleValue": ms as f64 / 1000.0});
     attributes
         .extend(asked.first_ms.map(|ms| json!({"key": "gen_ai.response.time_to_first_chunk", "value": seconds(ms)})));
@@ -201,6 +238,27 @@ fn chat(asked: &Asked, step: &StepTrace, ids: &Ids<'_>) -> Value {
         }
         AskResult::Cut => attributes.push(text("error.type", "cancelled")),
     }
+    whole(span, attributes)
+}
+
+/// The calls for one summary, as one.
+fn summary(room: &RoomTrace, ids: &Ids<'_>) -> Option<Value> {
+    let asked = room.asked.as_ref()?;
+    let SummaryAsked { seq, at_ms, took_ms, cost_micros, .. } = *asked;
+    let chat = Chat { seq, model: &asked.model, at_ms, took_ms, usage: &asked.usage, cost_micros };
+    let own = vec![text("piton.purpose", "summary"), number("piton.attempts", asked.attempts.into())];
+    let (mut span, mut attributes) = chat.span(ids, own);
+    if !asked.replied {
+        attributes.push(text("error.type", "no_summary"));
+        span.insert("status".to_owned(), json!({"code": ERROR}));
+    }
+    Some(whole(span, attributes))
+}
+
+fn named(title: &TitleTrace, ids: &Ids<'_>) -> Value {
+    let TitleTrace { seq, at_ms, took_ms, cost_micros, .. } = *title;
+    let chat = Chat { seq, model: &title.model, at_ms, took_ms, usage: &title.usage, cost_micros };
+    let (span, attributes) = chat.span(ids, vec![text("piton.purpose", "title")]);
     whole(span, attributes)
 }
 

@@ -6,7 +6,6 @@ use piton_core::budget::{Bound, Call, Leave, Rates};
 use piton_core::cache::{CacheLedger, Prompt, Segment, SegmentKind};
 use piton_core::call::ToolSpec;
 use piton_core::event::{Event, Record};
-use piton_core::limits::Budget;
 use piton_core::message::{Message, Part, Role, Usage};
 use piton_core::permission::Action;
 use piton_core::request::Frame;
@@ -36,12 +35,13 @@ struct Asked {
     at_most: Bound,
 }
 
-/// A request for a summary that may be made.
-pub(crate) struct Permitted {
-    /// What one such call can use at most.
-    pub(crate) at_most: Bound,
-    /// The most tokens its reply may have, where that is limited.
-    pub(crate) most: Option<u32>,
+/// What a request weighs at its worst.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Weight {
+    /// The most tokens that it can have.
+    pub(crate) input_tokens: u64,
+    /// What a token costs, where anybody knows.
+    pub(crate) rates: Option<Rates>,
 }
 
 /// What a call may do.
@@ -95,27 +95,26 @@ impl Prompts {
                 *at_most = (!reply.is_counted()).then_some(call.at_most);
                 *prompt = Some(Box::new(self.record(&call.segments, &reply.usage, model)));
             }
-            Event::ModelFailed { error, usage, cost_micros, at_most, abandoned, .. } => {
+            Event::ModelFailed { error, usage, cost_micros, at_most, prompt, abandoned, .. } => {
                 let is_counted = usage.is_told(!abandoned.is_empty());
                 let may_be_billed = error.kind.may_be_billed() || !abandoned.is_empty();
                 *cost_micros = if is_counted { cost(model, usage, true) } else { None };
                 *at_most = (may_be_billed && !is_counted).then_some(call.at_most);
+                *prompt = Some(Box::new(self.ledger.compare(&call.segments)));
             }
             _ => {}
         }
     }
 
-    /// Measures a request for a summary: the session's own with a message more, or one that is like no other. Weighs it
-    /// against the budget of its turn, where there is one; says why it may not be made.
-    pub(crate) fn permit_summary(
+    /// Measures a request for a summary: the session's own with a message more, or one that is like no other.
+    pub(crate) fn weigh_summary(
         &mut self,
         session: &Session,
         frame: &Frame,
         model: &dyn Model,
         messages: &[Arc<Message>],
-        most: Option<u32>,
         is_own: bool,
-    ) -> Result<Permitted, String> {
+    ) -> Weight {
         let segments: Vec<Segment> = if is_own {
             let last = messages.last().map(|message| measure_message(message));
             self.measure(session, frame, model.name()).into_iter().chain(last).collect()
@@ -125,21 +124,15 @@ impl Prompts {
         };
         let input_tokens = self.ledger.most_tokens(&segments);
         let price = model.price().map(|price| price.of_prompt(input_tokens));
-        let call = Call {
-            model: model.name(),
-            input_tokens,
-            output_tokens: most.or(model.limits().max_output_tokens),
-            rates: price.map(|price| Rates { input: price.dearest_input(), output: price.output }),
-        };
-        let budget = if session.is_in_turn() { session.policy().budget } else { Budget::default() };
-        let (output, most) = match call.leave(&budget, &session.used()) {
-            Leave::Free => (call.longest_reply(), None),
-            Leave::Capped(most) => (most, Some(most)),
-            Leave::Short(detail) => return Err(detail),
-        };
-        let at_most = call.at_most(output);
-        self.call = Some(Asked { segments, at_most });
-        Ok(Permitted { at_most, most })
+        if is_own {
+            self.call = Some(Asked { segments, at_most: Bound::default() });
+        }
+        Weight { input_tokens, rates: price.map(|price| Rates { input: price.dearest_input(), output: price.output }) }
+    }
+
+    /// The call under way is cut off: what it can have used at most.
+    pub(crate) fn cut(&mut self) -> Option<Bound> {
+        self.call.take().map(|call| call.at_most)
     }
 
     /// What the request for a summary was made of.

@@ -5,13 +5,17 @@
 
 use piton_core::cache::{CacheLedger, Miss, Reading};
 use piton_core::event::{Direction, Event, Record, Trigger, TurnEnd};
+use piton_core::hook::HookPoint;
 use piton_core::ids::CallId;
+use piton_core::limits::Policy;
 use piton_core::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use piton_core::permission::Action;
 use piton_core::{call::CallInput, turn};
+use piton_engine::bus::{Live, Published};
 use piton_engine::compaction::{CompactError, How};
 use piton_engine::engine::{Engine, Session, Settings};
+use piton_engine::hooks::{Hook, HookContext, HookResult, ModelCall, ModelChange, Points};
 use piton_engine::journal;
 use piton_engine::rewind::Scope;
 use piton_models::model::{Model, ModelLimits, ModelStream, Price};
@@ -22,13 +26,16 @@ use tempfile::TempDir;
 
 type Answer = Box<dyn FnMut(&Request, usize) -> Result<Vec<Part>, ModelError> + Send>;
 
-/// A model of a small window. It counts four bytes as a token, and what a request shares with the one before, from the
+/// A model of a small window, named so. It counts four bytes as a token, and what a request shares with the one before, from the
 /// front, it reads from its cache.
 struct Small {
+    name: &'static str,
     window: u64,
     answer: Mutex<Answer>,
     seen: Mutex<Vec<Request>>,
     cached: Mutex<Vec<String>>,
+    /// Holds summaries up until it is told.
+    gate: Mutex<Option<Arc<tokio::sync::Notify>>>,
 }
 
 impl Small {
@@ -37,7 +44,15 @@ impl Small {
         answer: impl FnMut(&Request, usize) -> Result<Vec<Part>, ModelError> + Send + 'static,
     ) -> Arc<Self> {
         let (answer, seen, cached) = (Mutex::new(Box::new(answer) as Answer), Mutex::default(), Mutex::default());
-        Arc::new(Self { window, answer, seen, cached })
+        Arc::new(Self { name: "fake/small", window, answer, seen, cached, gate: Mutex::default() })
+    }
+
+    fn named(
+        name: &'static str,
+        answer: impl FnMut(&Request, usize) -> Result<Vec<Part>, ModelError> + Send + 'static,
+    ) -> Arc<Self> {
+        let small = Self::new(32_000, answer);
+        Arc::new(Self { name, ..Arc::into_inner(small).unwrap() })
     }
 
     fn pieces(request: &Request) -> Vec<String> {
@@ -57,8 +72,8 @@ fn tokens(pieces: &[String]) -> u64 {
 }
 
 impl Model for Small {
-    fn name(&self) -> &'static str {
-        "fake/small"
+    fn name(&self) -> &str {
+        self.name
     }
 
     fn limits(&self) -> ModelLimits {
@@ -79,6 +94,7 @@ impl Model for Small {
             true => Err(ModelError::new(ModelErrorKind::WindowExceeded, "prompt is too long")),
             false => (self.answer.lock().unwrap())(&request, seen.len()),
         };
+        let gate = self.gate.lock().unwrap().clone().filter(|_| is_for_summary(&request));
         seen.push(request);
         let event = answer.map(|parts| {
             let mut cached = self.cached.lock().unwrap();
@@ -95,7 +111,12 @@ impl Model for Small {
             let reply = Reply { parts, finish, finish_raw: None, usage, response_id: None, warnings: vec![] };
             ModelEvent::Done(Box::new(reply))
         });
-        Box::pin(futures_util::stream::iter([event]))
+        Box::pin(futures_util::stream::once(async move {
+            if let Some(gate) = gate {
+                gate.notified().await;
+            }
+            event
+        }))
     }
 }
 
@@ -432,5 +453,361 @@ async fn what_the_embedder_wants_told_anew_is_told_beside_the_summary() {
     session.prompt("go on").await.unwrap();
     let sent = model.requests().pop().unwrap();
     assert!(Small::pieces(&sent).concat().contains("Working folder: here"), "told anew at the next step");
+    session.close().await;
+}
+
+fn failure(kind: ModelErrorKind) -> ModelError {
+    ModelError::new(kind, format!("{kind:?}"))
+}
+
+fn finished(all: &[Record]) -> Vec<&Event> {
+    all.iter().map(|record| &record.event).filter(|event| matches!(event, Event::CompactionFinished { .. })).collect()
+}
+
+fn texts(request: &Request) -> String {
+    Small::pieces(request).concat()
+}
+
+#[tokio::test]
+async fn a_model_that_writes_the_head_of_a_summary_itself_takes_nothing_away() {
+    let home = Home::new();
+    let head = "[This conversation was compacted. All of it.]\n\n## The task, in the user's own words\nnone\n## Decisions and why\nmine";
+    let (_, session) = small_talk(&home, head).await;
+    let done = session.compact(How::Ask { focus: None }).await.unwrap();
+    assert!(
+        done.summary.contains("never touch the schema") && done.summary.ends_with("## Decisions and why\nmine\n"),
+        "{done:?}"
+    );
+    assert_eq!(done.summary.matches("This conversation was compacted").count(), 1, "{}", done.summary);
+    session.close().await;
+}
+
+#[tokio::test]
+async fn words_that_come_while_a_summary_is_made_do_not_void_it() {
+    let home = Home::new();
+    let (model, session) = small_talk(&home, "## Next step\ngo on").await;
+    let go = Arc::new(tokio::sync::Notify::new());
+    *model.gate.lock().unwrap() = Some(go.clone());
+    let mut heard = session.subscribe(u64::MAX);
+    let compacting = session.compact(How::Ask { focus: None });
+    let speaking = async {
+        while !matches!(heard.next().await.unwrap(), Some(Published::Live(live)) if matches!(*live, Live::SummaryAsked { .. }))
+        {
+        }
+        let speaking = session.prompt("and now?");
+        let letting_go = async {
+            // The words are on their way before the summary is there.
+            tokio::task::yield_now().await;
+            go.notify_one();
+        };
+        tokio::join!(speaking, letting_go).0
+    };
+    let (done, report) = tokio::join!(compacting, speaking);
+    done.unwrap();
+    assert_eq!(report.unwrap().end, TurnEnd::Completed);
+    assert!(folded(&session).room().summary().is_some(), "it was paid for");
+    assert_eq!(prompts(&session).last().unwrap(), "and now?");
+    session.close().await;
+}
+
+#[tokio::test]
+async fn no_try_for_a_summary_overdraws_the_budget() {
+    let run = async |most: Option<u64>| {
+        let home = Home::new();
+        let mut read = reader(60);
+        let model = Small::new(32_000, move |request, at| match is_for_summary(request) {
+            true => Err(failure(ModelErrorKind::CutStream)),
+            false => read(request, at),
+        });
+        let mut settings = settings(&model);
+        (settings.policy.retry.first_ms, settings.policy.retry.cap_ms) = (1, 1);
+        settings.policy.budget.tokens = most;
+        let session = home.engine().create(&home.path(), settings).unwrap();
+        let report = session.prompt("read on").await.unwrap();
+        let all = records(&session);
+        session.close().await;
+        (report, all)
+    };
+    // What is used until it is full.
+    let (_, all) = run(None).await;
+    let until = all.iter().position(|record| matches!(record.event, Event::CompactionStarted { .. })).unwrap();
+    let before = turn::Session::fold(&all[..until]).used().tokens;
+    // Each try is some 26,000 tokens: two are covered, and no third.
+    let most = before + 70_000;
+    let (report, all) = run(Some(most)).await;
+    let used = turn::Session::fold(&all).used().tokens;
+    assert!(used <= most, "{used} of {most}: {report:?}");
+    assert_eq!(report.end, TurnEnd::Budget, "{report:?}");
+    let failed = all.iter().find_map(|record| match &record.event {
+        Event::CompactionFailed { asked, error, .. } => Some((asked.as_ref()?.attempts, error.clone())),
+        _ => None,
+    });
+    let (attempts, error) = failed.expect("it was tried");
+    assert!(attempts == 2 && error.contains("the next call can need"), "{attempts}: {error}");
+}
+
+#[tokio::test]
+async fn where_the_model_for_summaries_is_broken_the_sessions_own_is_asked_in_the_same_attempt() {
+    let home = Home::new();
+    let model = Small::new(32_000, reader(60));
+    let broken = Small::named("other/broken", |_, _| Err(failure(ModelErrorKind::Auth)));
+    let mut settings = settings(&model);
+    settings.compaction_model = Some(broken.clone());
+    let session = home.engine().create(&home.path(), settings).unwrap();
+    let mut heard = session.subscribe(1);
+    let report = session.prompt("read on").await.unwrap();
+    assert_eq!(report.end, TurnEnd::Completed, "{report:?}");
+    let all = records(&session);
+    let made = finished(&all);
+    assert!(!made.is_empty() && !all.iter().any(|record| matches!(record.event, Event::CompactionFailed { .. })));
+    for event in made {
+        let Event::CompactionFinished { asked: Some(asked), .. } = event else { panic!("nobody was asked") };
+        assert_eq!((asked.model.as_str(), asked.attempts), ("fake/small", 2));
+        assert!(asked.prompt.is_some(), "and with what the cache knows");
+    }
+    session.close().await;
+    let mut told = Vec::new();
+    while let Some(published) = heard.next().await.unwrap() {
+        if let Published::Live(live) = published {
+            told.push((*live).clone());
+        }
+    }
+    let is_asked = |live: &Live, of: &str| matches!(live, Live::SummaryAsked { model, attempt: 1 } if model == of);
+    assert!(
+        told.iter().any(|live| is_asked(live, "other/broken")) && told.iter().any(|live| is_asked(live, "fake/small"))
+    );
+    let gave_up =
+        |live: &Live| matches!(live, Live::SummaryFailed { model, retry_ms: None, .. } if model == "other/broken");
+    assert!(told.iter().any(gave_up), "{told:?}");
+}
+
+#[tokio::test]
+async fn unread_results_stay_and_are_cut_where_they_cannot_fit() {
+    let home = Home::new();
+    for number in 0..4 {
+        let text = format!("begins {number}\n{}ends {number}\n", "0123456789 word word word\n".repeat(1_000));
+        std::fs::write(home.path().join(format!("long{number}.txt")), text).unwrap();
+    }
+    let mut at = 0;
+    let model = Small::new(32_000, move |request, _| {
+        if is_for_summary(request) {
+            return Ok(vec![Part::text("## Next step\ngo on")]);
+        }
+        at += 1;
+        Ok(match at {
+            1..=3 => vec![call("read", &json!({"path": format!("part{at}.rs")}))],
+            4 => (0..4).map(|number| call("read", &json!({"path": format!("long{number}.txt")}))).collect(),
+            _ => vec![Part::text("done")],
+        })
+    });
+    let session = home.create(&model);
+    let report = session.prompt("read all").await.unwrap();
+    assert_eq!(report.end, TurnEnd::Completed, "{report:?}");
+    let all = records(&session);
+    let cut = all.iter().any(
+        |record| matches!(&record.event, Event::ContextPruned { to_bytes: Some(_), calls, .. } if calls.len() == 4),
+    );
+    assert!(cut, "the outputs are longer than the window");
+    let last = texts(&model.requests().pop().unwrap());
+    for number in 0..4 {
+        assert!(last.contains(&format!("begins {number}")), "{number}: what was just read is there");
+    }
+    assert!(last.contains("`history` with seq"), "and where the rest is");
+    session.close().await;
+}
+
+/// Changes the system prompt of every call.
+struct Other;
+
+#[async_trait::async_trait]
+impl Hook for Other {
+    fn name(&self) -> &str {
+        "other"
+    }
+
+    fn points(&self) -> Points {
+        Points::of([HookPoint::BeforeModel])
+    }
+
+    async fn before_model_call(&self, _cx: &HookContext, call: &ModelCall) -> HookResult<ModelChange> {
+        Ok(ModelChange { system: Some(format!("{} And be brief.", call.system)), ..ModelChange::default() })
+    }
+}
+
+#[tokio::test]
+async fn a_summary_is_asked_for_with_the_prompt_that_hooks_left() {
+    let home = Home::new();
+    let model = Small::new(32_000, reader(60));
+    let mut settings = settings(&model);
+    settings.hooks = vec![Arc::new(Other)];
+    let session = home.engine().create(&home.path(), settings).unwrap();
+    session.prompt("read on").await.unwrap();
+    let asked: Vec<Request> = model.requests().into_iter().filter(is_for_summary).collect();
+    assert!(!asked.is_empty() && asked.iter().all(|request| request.system.ends_with("And be brief.")));
+    let all = records(&session);
+    let mut ledger = CacheLedger::default();
+    let readings: Vec<Reading> = all.iter().filter_map(|record| ledger.apply(record)).collect();
+    let summaries = readings.iter().filter(|reading| reading.step == 0);
+    assert!(summaries.clone().count() > 0 && summaries.clone().all(|reading| reading.miss.is_none()), "{readings:?}");
+    session.close().await;
+}
+
+#[tokio::test]
+async fn a_request_for_a_summary_asks_for_no_longer_reply_than_the_model_can_write() {
+    let home = Home::new();
+    let model = Small::new(200_000, |request, _| {
+        Ok(vec![Part::text(if is_for_summary(request) { "short".to_owned() } else { "as you wish ".repeat(200) })])
+    });
+    let session = home.create(&model);
+    for prompt in ["one", "two", "three"] {
+        session.prompt(prompt).await.unwrap();
+    }
+    session.compact(How::Ask { focus: None }).await.unwrap();
+    let asked = model.requests().into_iter().rfind(is_for_summary).unwrap();
+    assert!(asked.max_output_tokens <= Some(4_000), "{:?}", asked.max_output_tokens);
+    session.close().await;
+}
+
+#[tokio::test]
+async fn a_forced_summary_is_no_own_prefix_in_the_ledger() {
+    let home = Home::new();
+    let mut read = reader(3);
+    let mut refused = false;
+    let model = Small::new(32_000, move |request, at| {
+        if !refused && !is_for_summary(request) && last_prompt(request) == "two" {
+            refused = true;
+            return Err(failure(ModelErrorKind::WindowExceeded));
+        }
+        read(request, at)
+    });
+    let session = home.create(&model);
+    session.prompt("one").await.unwrap();
+    session.prompt("two").await.unwrap();
+    let all = records(&session);
+    let Event::CompactionFinished { asked, .. } = finished(&all)[0] else { unreachable!() };
+    assert_eq!(asked.as_ref().unwrap().prompt, None, "it was shortened");
+    session.close().await;
+}
+
+#[tokio::test]
+async fn by_the_rules_of_pulse_a_summary_that_is_too_large_is_left_out() {
+    let home = Home::new();
+    let mut read = reader(4);
+    let model = Small::new(32_000, move |request, at| match is_for_summary(request) {
+        true => Ok(vec![Part::text("far too much of it ".repeat(4_000))]),
+        false => read(request, at),
+    });
+    let mut settings = settings(&model);
+    settings.policy = Policy { permission: settings.policy.permission.clone(), ..Policy::preset("pulse").unwrap() };
+    settings.policy.no_progress.repeats = 0;
+    let session = home.engine().create(&home.path(), settings).unwrap();
+    for turn in 0..12 {
+        session.prompt(&format!("rule {turn}")).await.unwrap();
+    }
+    let all = records(&session);
+    let ordinary = finished(&all).into_iter().filter_map(|event| match event {
+        Event::CompactionFinished { trigger: Trigger::Ordinary, summary, .. } => Some(summary),
+        _ => None,
+    });
+    let summaries: Vec<&String> = ordinary.collect();
+    assert!(!summaries.is_empty());
+    for summary in summaries {
+        assert!(
+            !summary.contains("far too much") && summary.contains("was too long") && summary.contains("rule 0"),
+            "{summary}"
+        );
+    }
+    session.close().await;
+}
+
+#[tokio::test]
+async fn who_goes_on_with_a_smaller_model_counts_by_its_window() {
+    let home = Home::new();
+    let large = Small::new(200_000, |_, at| match at {
+        0 => Ok(vec![call("read", &json!({"path": "part1.rs"}))]),
+        _ => Err(failure(ModelErrorKind::Overloaded)),
+    });
+    let mut patient = settings(&large);
+    patient.policy.retry.first_ms = 60_000;
+    patient.policy.retry.cap_ms = 60_000;
+    let session = home.engine().create(&home.path(), patient).unwrap();
+    let id = session.id().clone();
+    let prompt = session.prompt("read on");
+    // Left in mid-turn, as by a kill: the folder is copied while it waits.
+    let copy = tempfile::tempdir().unwrap();
+    tokio::select! {
+        _ = prompt => panic!("it waits"),
+        () = tokio::time::sleep(std::time::Duration::from_secs(2)) => {}
+    }
+    copy_folder(home.data.path(), copy.path());
+    session.close().await;
+    let small = Small::new(32_000, reader(1));
+    let session = Engine::open(copy.path()).resume(&id, settings(&small)).unwrap();
+    session.go_on().await.unwrap();
+    let at = folded(&session).room().full_at_tokens();
+    assert!(at.is_some_and(|at| at <= 32_000), "{at:?}");
+    session.close().await;
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let kind = entry.file_type().unwrap();
+        match () {
+            () if kind.is_dir() => copy_folder(&entry.path(), &to.join(entry.file_name())),
+            () if kind.is_file() => drop(std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap()),
+            () => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn history_reads_what_was_put_beside_the_words_too() {
+    let home = Home::new();
+    let model = Small::new(32_000, reader(1));
+    let session = home.create(&model);
+    let note = Part::Note { text: "<file>src/lost.rs says quaternion</file>".into() };
+    session.send(vec![Part::text("look at it"), note], piton_core::event::Delivery::Steer).await.unwrap();
+    let told = found(&session, "quaternion").await;
+    assert!(told.contains("src/lost.rs says quaternion"), "{told}");
+    session.close().await;
+}
+
+#[tokio::test]
+async fn a_summary_that_is_cancelled_counts_with_the_worst_it_can_have_cost() {
+    let home = Home::new();
+    let mut read = reader(60);
+    let model = Small::new(32_000, move |request, at| match is_for_summary(request) {
+        // A wait that nobody sits out.
+        true => Err(ModelError { retry_after_ms: Some(50_000), ..failure(ModelErrorKind::CutStream) }),
+        false => read(request, at),
+    });
+    let session = home.create(&model);
+    let mut heard = session.subscribe(1);
+    let speaking = session.prompt("read on");
+    let watching = async {
+        loop {
+            if let Some(Published::Live(live)) = heard.next().await.unwrap()
+                && matches!(&*live, Live::SummaryFailed { .. })
+            {
+                session.cancel();
+                return;
+            }
+        }
+    };
+    let (report, ()) = tokio::join!(speaking, watching);
+    assert_eq!(report.unwrap().end, TurnEnd::Canceled);
+    let all = records(&session);
+    let failed = all.iter().find_map(|record| match &record.event {
+        Event::CompactionFailed { asked, error, .. } => Some((asked.clone().unwrap(), error.clone())),
+        _ => None,
+    });
+    let (asked, error) = failed.expect("what came of it is on record");
+    assert_eq!((error.as_str(), asked.attempts), ("it was stopped", 1));
+    let most = asked.at_most.expect("nobody said what it used");
+    assert!(most.tokens > 20_000);
+    let now = folded(&session);
+    assert!(now.used().tokens >= now.spent().usage.total() + most.tokens, "and it counts");
     session.close().await;
 }

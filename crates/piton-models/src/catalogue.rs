@@ -7,7 +7,7 @@
 
 use crate::model::{LongPrice, ModelLimits, Price};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 const DATA: &str = include_str!("../catalogue/models.jsonl");
@@ -50,24 +50,51 @@ struct Line {
 }
 
 /// US dollars per million tokens.
-#[derive(Serialize, Deserialize)]
-struct Rates {
-    input: f64,
-    output: f64,
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Rates {
+    /// What is read.
+    pub input: f64,
+    /// What is written.
+    pub output: f64,
+    /// What is read from the cache; without it, as much as `input`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    cache_read: Option<f64>,
+    pub cache_read: Option<f64>,
+    /// What is written to the cache; without it, as much as `input`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    cache_write: Option<f64>,
+    pub cache_write: Option<f64>,
+    /// For prompts above a size, where that costs more.
     #[serde(skip_serializing_if = "Option::is_none")]
-    long: Option<LongRates>,
+    pub long: Option<LongRates>,
 }
 
 /// US dollars per million tokens, for prompts above a size.
-#[derive(Serialize, Deserialize)]
-struct LongRates {
-    above: u64,
-    #[serde(flatten)]
-    rates: Box<Rates>,
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LongRates {
+    /// The size, in tokens.
+    pub above: u64,
+    /// What is read.
+    pub input: f64,
+    /// What is written.
+    pub output: f64,
+    /// What is read from the cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_read: Option<f64>,
+    /// What is written to the cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<f64>,
+}
+
+/// What somebody says of one model, where the catalogue is wrong or does not know it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Known {
+    /// Its window, in tokens.
+    pub window: Option<u64>,
+    /// What it costs.
+    pub price: Option<Rates>,
+    /// Whether it looks at pictures.
+    pub images: Option<bool>,
+    /// Whether it calls tools.
+    pub tools: Option<bool>,
 }
 
 impl From<Rates> for Price {
@@ -75,9 +102,9 @@ impl From<Rates> for Price {
     fn from(rates: Rates) -> Self {
         let Rates { input, output, cache_read, cache_write, long } = rates;
         let (cache_read, cache_write) = (cache_read.unwrap_or(input), cache_write.unwrap_or(input));
-        let long = long.map(|long| {
-            let Self { input, output, cache_read, cache_write, long: _ } = Self::from(*long.rates);
-            LongPrice { above_tokens: long.above, input, output, cache_read, cache_write }
+        let long = long.map(|LongRates { above, input, output, cache_read, cache_write }| {
+            let (cache_read, cache_write) = (cache_read.unwrap_or(input), cache_write.unwrap_or(input));
+            LongPrice { above_tokens: above, input, output, cache_read, cache_write }
         });
         Self { input, output, cache_read, cache_write, long }
     }
@@ -86,18 +113,24 @@ impl From<Rates> for Price {
 /// No price per million tokens is higher, in US dollars; one that is was meant for another unit.
 const HIGHEST_RATE: f64 = 10_000.0;
 
+impl Rates {
+    /// Whether each of them is a price per million tokens.
+    pub fn is_sound(&self) -> bool {
+        let long =
+            self.long.iter().flat_map(|long| [Some(long.input), Some(long.output), long.cache_read, long.cache_write]);
+        let rates = [Some(self.input), Some(self.output), self.cache_read, self.cache_write];
+        rates.into_iter().chain(long).flatten().all(|rate| (0.0..HIGHEST_RATE).contains(&rate))
+    }
+}
+
 impl Line {
     /// What makes no sense about it.
     fn mistake(&self) -> Option<&'static str> {
-        let long = self.price.iter().filter_map(|rates| Some(&*rates.long.as_ref()?.rates));
-        let rates = self.price.iter().chain(long).flat_map(|rates| {
-            [Some(rates.input), Some(rates.output), rates.cache_read, rates.cache_write].into_iter().flatten()
-        });
         if self.provider.is_empty() || self.model.is_empty() {
             Some("provider and model must have a name")
         } else if self.window == Some(0) || self.max_output == Some(0) {
             Some("window and max_output are above 0 where they are known")
-        } else if rates.into_iter().any(|rate| !(0.0..HIGHEST_RATE).contains(&rate)) {
+        } else if self.price.as_ref().is_some_and(|rates| !rates.is_sound()) {
             Some("a price is in US dollars per million tokens")
         } else {
             None
@@ -134,9 +167,11 @@ pub fn about() -> String {
 }
 
 /// The embedded data, and over it a newer one that somebody handed in.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Catalogue {
     newer: Option<Arc<str>>,
+    /// Models by provider and name, of which somebody says something.
+    own: Arc<BTreeMap<(String, String), Known>>,
 }
 
 /// Why a text is no catalogue.
@@ -169,7 +204,14 @@ pub struct Checked {
 impl Catalogue {
     /// Lays a text that [`Self::check`] made over the embedded data.
     pub fn over(text: &str) -> Self {
-        Self { newer: Some(text.into()) }
+        Self { newer: Some(text.into()), ..Self::default() }
+    }
+
+    /// Lays what somebody says of one model over all of it.
+    #[must_use]
+    pub fn with(mut self, provider: &str, model: &str, known: Known) -> Self {
+        Arc::make_mut(&mut self.own).insert((provider.to_owned(), model.to_owned()), known);
+        self
     }
 
     /// Reads a text of the shape of `models.jsonl`: all of it, or an error.
@@ -196,7 +238,8 @@ impl Catalogue {
     /// What is known about a model. A dated name (`claude-sonnet-4-5-20250929`) is the model without the date, unless
     /// it is known by itself.
     pub fn look_up(&self, provider: &str, model: &str) -> Option<ModelFacts> {
-        self.newer(provider, model).or_else(|| find_in(DATA, provider, model))
+        let newer = self.newer.as_deref().and_then(|newer| find_in(newer, provider, model));
+        self.corrected(newer.or_else(|| find_in(DATA, provider, model)), provider, model)
     }
 
     /// The names of all models that are known of a provider; of one that is somebody's own, those that were handed in.
@@ -211,7 +254,43 @@ impl Catalogue {
 
     /// What is known about a model by what was handed in alone.
     pub fn newer(&self, provider: &str, model: &str) -> Option<ModelFacts> {
-        find_in(self.newer.as_deref()?, provider, model)
+        let newer = self.newer.as_deref().and_then(|newer| find_in(newer, provider, model));
+        self.corrected(newer, provider, model)
+    }
+
+    /// What is known, with what somebody says of it in place of that.
+    fn corrected(&self, facts: Option<ModelFacts>, provider: &str, model: &str) -> Option<ModelFacts> {
+        let Some(known) = self.own.get(&(provider.to_owned(), model.to_owned())).filter(|known| known.says_something())
+        else {
+            return facts;
+        };
+        let mut facts = facts.unwrap_or_else(|| ModelFacts::unknown(provider, model));
+        facts.limits.window_tokens = known.window.or(facts.limits.window_tokens);
+        facts.limits.images = known.images.or(facts.limits.images);
+        facts.images = known.images.unwrap_or(facts.images);
+        facts.tools = known.tools.or(facts.tools);
+        facts.price = known.price.clone().map(Price::from).or(facts.price);
+        Some(facts)
+    }
+}
+
+impl Known {
+    fn says_something(&self) -> bool {
+        *self != Self::default()
+    }
+}
+
+impl ModelFacts {
+    fn unknown(provider: &str, model: &str) -> Self {
+        Self {
+            provider: provider.to_owned(),
+            model: model.to_owned(),
+            limits: ModelLimits::default(),
+            price: None,
+            images: false,
+            tools: None,
+            reasoning: false,
+        }
     }
 }
 
@@ -318,6 +397,20 @@ mod tests {
         assert_eq!(window("gpt-5.4"), look_up("openai", "gpt-5.4").and_then(|facts| facts.limits.window_tokens));
         assert!(catalogue.newer("mine", "m").is_some_and(|facts| facts.price.is_some()));
         assert_eq!(Catalogue::check(DATA).map(|checked| checked.models), Ok(DATA.lines().count() - 1));
+    }
+
+    #[test]
+    fn what_somebody_says_of_a_model_comes_first_and_the_rest_stays() {
+        let rates = Rates { input: 1.0, output: 2.0, cache_read: None, cache_write: None, long: None };
+        let catalogue = Catalogue::default()
+            .with("anthropic", "claude-sonnet-4-6", Known { window: Some(5), ..Known::default() })
+            .with("mine", "m", Known { price: Some(rates), ..Known::default() })
+            .with("mine", "silent", Known::default());
+        let known = catalogue.look_up("anthropic", "claude-sonnet-4-6").expect("a model of the table");
+        assert_eq!((known.limits.window_tokens, known.price.is_some()), (Some(5), true));
+        let mine = catalogue.newer("mine", "m").expect("said");
+        assert_eq!(mine.price.map(|price| (price.input, price.cache_read)), Some((1.0, 1.0)));
+        assert_eq!(catalogue.newer("mine", "silent"), None);
     }
 
     #[test]

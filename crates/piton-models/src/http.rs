@@ -71,6 +71,16 @@ pub fn unknown_proxy_scheme(proxy: &str) -> Option<&str> {
     (!["http", "https"].contains(&scheme.to_ascii_lowercase().as_str())).then_some(scheme)
 }
 
+/// Whether requests can be sent there.
+pub fn is_address(url: &str) -> bool {
+    Url::parse(url.trim()).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.host_str().is_some())
+}
+
+/// Whether that is a proxy that requests can be sent through: an address, or `host:port`.
+pub fn is_proxy(proxy: &str) -> bool {
+    if proxy.contains("://") { is_address(proxy) } else { is_address(&format!("http://{proxy}")) }
+}
+
 /// Fetches a text that is not a model's: all of it, up to `max_bytes`. Redirects are followed by nobody.
 pub async fn fetch(url: &str, options: &HttpOptions, max_bytes: usize) -> Result<Vec<u8>, ModelError> {
     let bad = |why: String| ModelError::new(ModelErrorKind::InvalidRequest, why);

@@ -265,7 +265,13 @@ pub fn remarks(spec: &ProviderSpec) -> Vec<String> {
     let facts = facts(provider, spec, model);
     let is_listed = spec.label.is_none() && !catalogue::models(catalogue::listed_as(provider.name)).is_empty();
     let unknown = (is_listed && facts.is_none())
-        .then(|| format!("{}/{model} is not in the catalogue: its window and price are not known", provider.name));
+        .then(|| {
+            let name = provider.name;
+            format!(
+                "{name}/{model} is not in the catalogue: its window and price are not known (say them: [models.\"{name}/{model}\"] \
+                 in the configuration)"
+            )
+        });
     let limits = facts.map(|facts| facts.limits).unwrap_or_default();
     unknown.into_iter().chain(translated(provider, spec, model, limits).left_out).collect()
 }
@@ -281,6 +287,11 @@ fn facts(provider: &Provider, spec: &ProviderSpec, model: &str) -> Option<ModelF
         Some(label) => spec.catalogue.newer(label, model),
         None => spec.catalogue.look_up(provider.name, model),
     }
+}
+
+/// Whether this can be sent as a header.
+pub fn is_header(name: &str, value: &str) -> bool {
+    HeaderName::from_bytes(name.as_bytes()).is_ok() && HeaderValue::from_str(value).is_ok()
 }
 
 fn headers(options: &Options) -> Result<HeaderMap, OpenError> {

@@ -315,8 +315,9 @@ impl Server {
     fn log(&self, what: &str, bytes: &[u8]) {
         if tracing::enabled!(target: "piton::requests", tracing::Level::DEBUG) {
             let secrets = self.secrets();
-            let body = secrets.hide(&String::from_utf8_lossy(bytes));
-            tracing::debug!(target: "piton::requests", bytes = bytes.len(), body, "{}", secrets.hide(what));
+            let (what, body) = (secrets.hide(what), secrets.hide(&String::from_utf8_lossy(bytes)));
+            // On lines of its own and as it is: as a field it would be escaped.
+            tracing::debug!(target: "piton::requests", "{what}, {} bytes:\n{body}", bytes.len());
         }
     }
 
@@ -354,6 +355,7 @@ impl Server {
             headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap_or_default())).collect();
         // Before anything is cut: half a key is not recognised any more.
         let body = self.secrets().hide(&self.refusal_text(response).await);
+        self.log("refusal", body.as_bytes());
         let refusal = Refusal { status: status.as_u16(), headers: &headers, body: &body };
         let mut error = errors::from_response(&refusal, SystemTime::now());
         error.message = format!("{}: {}", http::address(&self.url), error.message);

@@ -314,7 +314,7 @@ impl Play {
         self.happen(Event::CancelRequested { by: Canceller::User });
         if speaks && self.dice.bool() {
             let parts = vec![Part::text("I was about")];
-            self.happen(Event::MessageCut { step: self.session.step(), parts });
+            self.happen(Event::MessageCut { step: self.session.step(), parts, at_most: None });
         }
     }
 

@@ -39,7 +39,7 @@ mod work;
 pub use act::Act;
 pub use files::{Claim, ClaimedBy, End, ExitRecord};
 pub use launch::{Runners, launch};
-pub use settle::{Settled, settle, settle_once};
+pub use settle::{Settled, running, settle, settle_once};
 pub use work::runner_main;
 
 use piton_core::ids::CallId;

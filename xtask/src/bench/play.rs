@@ -80,7 +80,9 @@ fn launcher(
     command.args(["run", "do it", "--model", "openai-chat/test", "--yes", "--max-steps", "200"]);
     command.current_dir(workspace.path()).env_clear();
     command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", home.path());
-    command.env("PITON_DATA_DIR", home.path().join("data")).env("PITON_CONFIG", home.path().join("config.toml"));
+    let config = home.path().join("config.toml");
+    File::create(&config)?;
+    command.env("PITON_DATA_DIR", home.path().join("data")).env("PITON_CONFIG", config);
     command.env("OPENAI_BASE_URL", format!("{}/v1", provider.url())).env("OPENAI_API_KEY", "sk-test");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(home.path().join("stderr"))?);
     Ok(command)

@@ -56,7 +56,14 @@ fn appended(input: &Value, style: Style) -> anyhow::Result<Value> {
         std::fs::create_dir_all(path.parent().context("a file lies in a folder")?)?;
         std::fs::write(path, text.as_str().context("a file has text")?)?;
     }
-    let references = References { workspace, style, window_tokens: None, images: None, family: Family::OpenAi };
+    let references = References {
+        workspace,
+        style,
+        sizes: Default::default(),
+        window_tokens: None,
+        images: None,
+        family: Family::OpenAi,
+    };
     let prompt = input["prompt"].as_str().context("a case has a prompt")?;
     let found = references.resolve(&[Part::text(prompt)]);
     let texts: Vec<String> = found

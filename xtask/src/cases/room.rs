@@ -1,7 +1,7 @@
 //! The suites about making room: when a context is full, what is pruned, what a compaction keeps, what is seen after it.
 
 use super::expect;
-use piton_core::compact::{self, Compaction, Full, Keep, Output, Prune, Window};
+use piton_core::compact::{self, Compaction, Full, Keep, Made, Output, Prune, Window};
 use piton_core::event::{Canceller, Delivery, Event, Record, Spent, StepKind, Trigger, TurnEnd};
 use piton_core::ids::{MessageId, Seq, SessionId};
 use piton_core::limits::Policy;
@@ -104,7 +104,7 @@ pub(super) fn pulse_compaction(case: &Value) -> Result<(), String> {
     if let Full::From { window_tokens, .. } = &mut rules.full {
         *window_tokens = WINDOW;
     }
-    let Keep::Turns { turns, target_percent } = rules.keep else { return Err("the preset keeps no turns".to_owned()) };
+    let Keep::Turns { turns, .. } = rules.keep else { return Err("the preset keeps no turns".to_owned()) };
     let messages = case["input"]["messages"].as_array().ok_or("no messages")?;
     let forced = case["input"]["force"] == true;
     let before = estimate(messages);
@@ -117,11 +117,10 @@ pub(super) fn pulse_compaction(case: &Value) -> Result<(), String> {
     let summary = if summary.starts_with(MARK) { summary } else { format!("{MARK}\n{summary}") };
     let whole = [&[json!({"role": "assistant", "content": summary})], tail].concat();
     let is_empty = summary.trim_end() == MARK;
-    let too_large = estimate(&whole) > WINDOW * u64::from(target_percent) / 100;
-    let (strategy, counted, after) = match () {
-        () if is_empty => ("fallback", ended(tail), ended(tail)),
-        () if too_large && !forced => ("summary-too-large", ended(tail), ended(tail)),
-        () => ("summary", whole.clone(), ended(&whole)),
+    let (strategy, counted, after) = match rules.made(None, forced, is_empty, estimate(&whole)) {
+        Made::Nothing => ("fallback", ended(tail), ended(tail)),
+        Made::TooLarge => ("summary-too-large", ended(tail), ended(tail)),
+        Made::Summary => ("summary", whole.clone(), ended(&whole)),
     };
     let reason = if forced { format!("force-{strategy}") } else { strategy.to_owned() };
     expect(

@@ -24,7 +24,7 @@ pub(super) fn export(engine: &Engine, id: &SessionId, args: &ExportArgs, around:
     let mut title = journal::summary(&dir)?.title;
     let mut redacted = 0;
     if !args.no_redact {
-        let mut redactor = Redactor::new(setup::secrets(&around.vars, &config::of_user(around)?));
+        let mut redactor = Redactor::new(setup::secrets(&config::of_user(around)?, around)?);
         records = redactor.records(&records).context("a secret stands where only something else can stand")?;
         redacted = redactor.found;
         title = redactor.text(&title);

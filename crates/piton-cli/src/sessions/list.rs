@@ -9,7 +9,7 @@ use jiff::Zoned;
 use piton_core::limits;
 use piton_engine::engine::Engine;
 use piton_engine::index::{Index, Query};
-use piton_engine::journal::Summary;
+use piton_engine::journal::{self, Summary};
 use std::path::{Path, PathBuf};
 
 /// How much of an id a list shows: time and some dice, enough to be the only one, and accepted wherever an id is.
@@ -34,7 +34,8 @@ pub(super) fn list(engine: &Engine, args: &ListArgs, around: &Surroundings) -> a
     if sessions.is_empty() {
         view::write_stderr(&format!("{}\n", nothing(&index, &query)?));
     }
-    let text: String = sessions.iter().map(|session| line(session, query.project.as_deref()) + "\n").collect();
+    let text: String =
+        sessions.iter().map(|session| live_line(engine, session, query.project.as_deref()) + "\n").collect();
     view::write_stdout(&text);
     Ok(())
 }
@@ -49,14 +50,28 @@ pub(super) fn project(scope: &Scope, around: &Surroundings) -> anyhow::Result<Op
     }
 }
 
+/// The same of a session that may be running now.
+fn live_line(engine: &Engine, session: &Summary, project: Option<&Path>) -> String {
+    // Only what has no end can be under way: the lists of thousands look at few locks.
+    let runs = session.last_end.is_none() && journal::is_held(&engine.session_dir(&session.id));
+    told(session, project, if runs { "running" } else { UNFINISHED })
+}
+
 /// A session in one line; its folder is named where it is not the one that was asked for.
 pub(super) fn line(session: &Summary, project: Option<&Path>) -> String {
+    told(session, project, UNFINISHED)
+}
+
+/// The word for a session whose last turn has no end.
+const UNFINISHED: &str = "unfinished";
+
+fn told(session: &Summary, project: Option<&Path>, endless: &str) -> String {
     let id: String = session.id.as_str().chars().take(SHORT_ID_CHARS).collect();
     let when = said::when(session.updated_ms);
     let turns = view::plural(u64::from(session.turns), "turn");
     let least = if session.unpriced_calls > 0 { "≥" } else { "" };
     let cost = session.cost_micros.map(|micros| format!("{least}${}", limits::dollars(micros))).unwrap_or_default();
-    let end = session.last_end.map_or("unfinished".to_owned(), report::word);
+    let end = session.last_end.map_or(endless.to_owned(), report::word);
     let workspace = Path::new(&session.workspace);
     let folder = match project {
         Some(project) if project == workspace => String::new(),

@@ -9,7 +9,7 @@ pub(super) fn lines(items: &[Given]) -> Vec<String> {
     const MOST: usize = 5;
     let mut lines = Vec::new();
     let of = |kind| items.iter().filter(move |item| item.kind == kind && item.tokens > 0);
-    let read = of(GivenKind::Reference).count() as u64;
+    let read = of(GivenKind::Reference).filter(|item| item.path.is_some()).count() as u64;
     if read > 0 {
         let tokens = of(GivenKind::Reference).map(|item| item.tokens).sum();
         lines.push(format!("@ {}, about {} tokens", plural(read, "file"), thousands(tokens)));

@@ -226,6 +226,8 @@ fn the_key_in_use_and_those_of_others_are_kept_from_commands() {
     assert!(output(servers, "openai/m").contains("ghp_secret"), "git and gh want it");
     let granted = format!("keys_for_tools = [\"GITHUB_TOKEN\"]\n{servers}");
     assert!(output(&granted, "github/m").contains("ghp_secret"));
+    let compactor = format!("[compaction]\nmodel = \"github/m\"\n{servers}");
+    assert!(!output(&compactor, "openai/m").contains("ghp_secret"), "it is the key of who sums up");
     // A command that prints a key sees no other.
     let stage = Stage::new(json!([{ "text": "ok" }]));
     let file = stage.home.path().join("seen");

@@ -2,6 +2,7 @@
 
 use crate::stage::{Ran, Stage, bare};
 use serde_json::json;
+use std::process::Command;
 
 fn stage() -> Stage {
     Stage::new(json!([{"text": "ok", "repeat": true}]))
@@ -183,7 +184,7 @@ fn what_a_model_says_cannot_draw_on_the_terminal() {
 
 #[test]
 fn a_rule_for_a_tool_that_does_not_exist_is_a_mistake() {
-    stage().run(&["--allow", "Bash", "go"]).expect_code(1).expect_said(&["Bash", "bash, edit"]);
+    stage().run(&["--allow", "Bash", "go"]).expect_code(2).expect_said(&["Bash", "bash, edit"]);
     let stage = stage().with_config("[permission]\nbsh = \"allow\"\n");
     let ran = stage.run(&["go"]).expect_code(1).expect_said(&["config.toml", "bsh"]);
     assert_eq!(ran.stderr.matches("bsh").count(), 1, "said once: {}", ran.stderr);
@@ -213,4 +214,30 @@ fn a_session_cannot_be_moved_to_another_folder() {
     let mut command = stage.run_command(&["--resume", &id, "go"]);
     command.current_dir(elsewhere);
     Ran::of(command).expect_code(0).expect_said(&["working in", stage.workspace.path().to_str().unwrap()]);
+}
+
+#[test]
+fn completions_survive_a_reader_that_is_gone_and_a_disk_that_is_full() {
+    let stage = Stage::new(json!([]));
+    let shell = |line: &str| {
+        let mut command = Command::new("sh");
+        let line = line.replace("PITON", &format!("{:?}", stage.piton(&[]).get_program()));
+        command.args(["-c", &line]).env("HOME", stage.home.path());
+        Ran::of(command)
+    };
+    shell("{ PITON completions zsh; echo $? >&2; } | true").expect_said(&["0\n"]);
+    shell("PITON completions zsh > /dev/full").expect_code(1).expect_said(&["could not be written"]);
+}
+
+#[test]
+fn what_is_piped_in_must_be_text_that_the_model_can_read() {
+    let stage = Stage::new(json!([]));
+    for (input, words) in [(vec![0u8, 159, 146, 150, 0, 255], "is no text"), (vec![b'a'; 11 << 20], "more than 10 MB")]
+    {
+        stage.home.write("stdin", input);
+        let mut command = stage.run_command(&["what is this?"]);
+        command.stdin(std::fs::File::open(stage.home.path().join("stdin")).unwrap());
+        Ran::of(command).expect_code(1).expect_said(&[words, "Nothing was sent"]);
+    }
+    assert!(stage.provider.requests().is_empty());
 }

@@ -45,3 +45,35 @@ fn what_cannot_be_compacted_is_said_and_nothing_changes() {
     let ran = piton(&stage, &["session", "compact", &id, "--summary", "/dev/null"]).expect_code(1);
     assert!(ran.stderr.contains("is empty"), "{}", ran.stderr);
 }
+
+#[test]
+fn a_summary_is_edited_in_a_file_of_ones_own_and_what_was_written_is_not_lost() {
+    let answer = "as you wish ".repeat(300);
+    let stage = Stage::new(json!([{"text": answer}, {"text": "## Next step\nthe changelog"}]));
+    piton(&stage, &["run", "--yes", "never touch the schema"]).expect_code(0);
+    let edit = |editor: &str| {
+        let mut command = stage.piton(&["session", "compact", "last", "--edit"]);
+        Ran::of({
+            command.env("EDITOR", editor).env("TMPDIR", stage.home.path());
+            command
+        })
+    };
+    let files = || {
+        let names = std::fs::read_dir(stage.home.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        names.filter(|name| name.to_string_lossy().starts_with("piton-summary")).count()
+    };
+    edit("nosuch").expect_code(1).expect_said(&["`nosuch` is not there", "nothing was asked or changed"]);
+    assert_eq!(stage.provider.requests().len(), 1, "nothing was paid for");
+
+    let said = edit("false").expect_code(1).stderr;
+    assert!(said.contains("is in force unchanged") && !said.contains("no room was made"), "{said}");
+    assert_eq!((files(), stage.provider.requests().len()), (0, 2));
+    let script = stage.home.path().join("editor.sh");
+    std::fs::write(&script, "stat -c %a \"$1\" > \"$HOME/mode\"; echo 'my own words' > \"$1\"; exit $2").unwrap();
+    let with = |code: u8| format!("f() {{ sh {} \"$1\" {code}; }}; f", script.display());
+    let said = edit(&with(1)).expect_code(1).stderr;
+    assert!(said.contains("what you wrote is kept in") && files() == 1, "{said}");
+    assert_eq!(stage.home.read("mode").trim(), "600");
+    let done = edit(&with(0)).expect_code(0);
+    assert!(done.stdout.contains("my own words") && files() == 1, "{}", done.stdout);
+}

@@ -131,7 +131,7 @@ fn the_context_is_shown_piece_by_piece() {
         "tool history",
         "environment",
         "AGENTS.md",
-        "what it refers to",
+        "files that it refers to",
         "% of the",
     ]);
     assert!(ran.stdout.contains("! imports gone.md, which is not there"), "{}", ran.stdout);
@@ -150,4 +150,21 @@ fn the_context_is_shown_piece_by_piece() {
     assert!(fixed < 8_192, "system prompt and tools have {fixed} bytes");
     let none = Ran::of(stage.piton(&["context", "--no-instructions"])).expect_code(0);
     assert!(!none.stdout.contains("AGENTS.md"));
+}
+
+#[test]
+fn the_pieces_are_those_of_the_preset_and_the_permissions() {
+    let stage = Stage::new(json!([{"text": "ok"}])).with_files([("a.txt", "alpha")]);
+    stage.home.write("config.toml", "preset = \"neovate\"\n[permission]\nbash = \"deny\"\n");
+    let ran = Ran::of(stage.piton(&["context", "--json", "--full", "see @a.txt and @nowhere/x.txt"])).expect_code(0);
+    let pieces = ran.events().remove(0)["pieces"].clone();
+    let pieces = pieces.as_array().unwrap();
+    assert!(pieces.iter().all(|piece| piece["kind"] != "tool"), "the tools of this preset are text: {pieces:?}");
+    let system = pieces[0]["text"].as_str().unwrap();
+    stage.run(&["see @a.txt and @nowhere/x.txt"]).expect_code(0);
+    let request = stage.provider.requests().remove(0).body;
+    assert_eq!(request["messages"][0]["content"], system, "to the letter");
+    assert!(!system.contains("bash"), "{system}");
+    let names: Vec<&Value> = pieces.iter().map(|piece| &piece["name"]).collect();
+    assert_eq!(names.iter().filter(|name| **name == "files that it refers to").count(), 1, "{names:?}");
 }

@@ -190,3 +190,20 @@ fn a_demo_that_was_killed_goes_on() {
     crate::stage::Ran::of(again).expect_code(0);
     assert!(stage.workspace.read("src/lib.rs").contains("left_over"));
 }
+
+#[test]
+fn a_command_that_still_runs_is_waited_for_and_that_is_said() {
+    let last = "echo slow >> ran; touch started; until [ -e go ]; do sleep 0.05; done; echo slow result";
+    let stage = Stage::new(two_calls(last));
+    let mut child = mid_call(&stage);
+    kill(child.id(), Signal::KILL);
+    child.wait().unwrap();
+    let said = stage.home.path().join("stderr");
+    let mut command = stage.run_command(&["--continue", "go on"]);
+    command.stdout(std::process::Stdio::null()).stderr(std::fs::File::create(&said).unwrap());
+    let mut next = command.spawn().unwrap();
+    until("it is said", || stage.home.read("stderr").contains("a command from before is still running (process "));
+    stage.workspace.write("go", "");
+    assert!(next.wait().unwrap().success());
+    assert_eq!(stage.workspace.read("ran").lines().count(), 2, "nothing ran twice");
+}

@@ -182,3 +182,13 @@ fn a_chain_with_an_unknown_link_is_refused_before_anything_is_asked() {
     assert!(ran.stderr.contains("there is no provider \"nobody\""), "{}", ran.stderr);
     assert!(stage.provider.requests().is_empty());
 }
+
+#[test]
+fn a_conversation_that_does_not_fit_ends_with_the_way_on() {
+    let said = json!({"error": {"message": "prompt is too long: 250000 tokens > 200000 maximum", "code": "context_length_exceeded"}});
+    let stage = Stage::new(json!([{"status": 400, "body": said}]));
+    let ran = Ran::of(stage.piton(&["run", "--yes", "--model", "openai-chat/m", "go"])).expect_code(8);
+    for words in ["Everything is kept", "`piton session compact ses_", "larger window", "piton run --resume ses_"] {
+        assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
+    }
+}

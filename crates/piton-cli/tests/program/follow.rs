@@ -320,3 +320,15 @@ fn whoever_speaks_while_the_writer_leaves_is_answered_all_the_same() {
     let verified = Ran::of(stage.piton(&["session", "verify", &id(&stage)])).expect_code(0);
     assert!(verified.stdout.contains("every one in its place"));
 }
+
+#[test]
+fn a_list_says_which_session_runs() {
+    let stage = gated();
+    let mut child = at_the_gate(&stage);
+    Ran::of(stage.piton(&["session", "list"])).expect_code(0).expect_stdout(&["running"]);
+    stage.workspace.write("go", "");
+    assert!(child.wait().unwrap().success());
+    Ran::of(stage.piton(&["session", "list"])).expect_code(0).expect_stdout(&["completed"]);
+    let none = Stage::new(json!([]));
+    Ran::of(none.piton(&["session", "show", "last"])).expect_code(1).expect_said(&[" has no session yet"]);
+}

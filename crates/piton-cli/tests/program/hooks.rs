@@ -243,3 +243,176 @@ fn a_mistake_in_the_configuration_is_answered_with_the_right_word() {
     let ran = stage.run(&["go"]).expect_code(1);
     assert!(ran.stderr.contains("did you mean `PreToolUse`?"), "{}", ran.stderr);
 }
+
+/// A hook that wants a person to be asked about every shell command.
+const ASK: &str = r#"echo '{"hookSpecificOutput":{"permissionDecision":"ask","permissionDecisionReason":"hmm"}}'"#;
+
+fn config(event: &str, command: &str) -> String {
+    format!("[[hooks.{event}]]\ncommand = '''{command}'''\n")
+}
+
+#[test]
+fn what_a_hook_wants_a_person_to_be_asked_no_rule_allows() {
+    let stage = Stage::new(json!([{"tools": [{"name": "bash", "args": {"command": "touch ran"}}]}, {"text": "Pity."}]))
+        .with_config(&config("PreToolUse", ASK));
+    let ran = Ran::of(stage.piton(&["run", "--yes", "--allow", "bash", "--model", "openai-chat/m", "go"]));
+    let ran = ran.expect_code(3);
+    assert!(ran.stderr.contains("wants a person to be asked: hmm"), "{}", ran.stderr);
+    assert!(!stage.workspace.has("ran"));
+    let requested = stage.journal().into_iter().find(|event| event["type"] == "call_requested").unwrap();
+    assert_eq!(requested["verdict"], json!({"ask_first": "hmm"}));
+}
+
+#[test]
+fn a_turn_that_was_cut_off_still_has_to_come_to_what_it_had_to() {
+    let gate = "touch began; until [ -e go ]; do sleep 0.02; done";
+    let stage = Stage::new(json!([
+        {"tools": [{"name": "bash", "args": {"command": gate}}]}, {"text": "Done.", "repeat": true},
+    ]));
+    stage.workspace.write("schema.json", SCHEMA);
+    let mut child = stage.start(&["--check", "false", "--output-schema", "schema.json", "go"]);
+    until("it works", || stage.workspace.has("began"));
+    crate::stage::kill(child.id(), rustix::process::Signal::KILL);
+    child.wait().unwrap();
+    stage.workspace.write("go", "");
+    let ran = stage.run(&["--continue"]).expect_code(11);
+    assert_eq!(ran.end(), "hook_stopped");
+    assert!(ran.result()["detail"].as_str().unwrap().contains("It is not JSON"), "{}", ran.result());
+    let told = stage.provider.requests()[0].body["messages"].to_string().matches("JSON Schema accepts").count();
+    assert_eq!(told, 1);
+    // The next turn is another matter.
+    assert_eq!(stage.run(&["--continue", "and now?"]).expect_code(0).end(), "completed");
+}
+
+#[test]
+fn a_check_of_a_turn_that_was_cut_off_is_run_beside_those_of_who_goes_on() {
+    let gate = "touch began; until [ -e go ]; do sleep 0.02; done";
+    let stage = Stage::new(json!([
+        {"tools": [{"name": "bash", "args": {"command": gate}}]}, {"text": "Done.", "repeat": true},
+    ]));
+    let mut child = stage.start(&["--check", "test -e go", "go"]);
+    until("it works", || stage.workspace.has("began"));
+    let refused = stage.run(&["--continue", "--check", "true", "hurry"]).expect_code(1);
+    assert!(refused.stderr.contains("--check cannot be added"), "{}", refused.stderr);
+    crate::stage::kill(child.id(), rustix::process::Signal::KILL);
+    child.wait().unwrap();
+    stage.workspace.write("go", "");
+    let ran = stage.run(&["--continue", "--check", "true"]).expect_code(0);
+    let checks: Vec<Value> =
+        ran.result()["checks"].as_array().unwrap().iter().map(|check| check["check"].clone()).collect();
+    assert_eq!(checks, ["true", "test -e go"]);
+}
+
+#[test]
+fn a_hook_for_the_sessions_end_needs_no_other_hook() {
+    let stage = Stage::new(json!([{"text": "Done."}])).with_config(&config("SessionEnd", "cat > ended"));
+    stage.run(&["go"]).expect_code(0);
+    let said: Value = serde_json::from_str(&stage.workspace.read("ended")).unwrap();
+    assert_eq!((&said["hook_event_name"], &said["reason"]), (&json!("SessionEnd"), &json!("other")));
+    assert_eq!(said["permission_mode"], "bypassPermissions");
+}
+
+/// Writes down what a hook is told, one line each.
+const LOG: &str = "cat >> log";
+
+fn logged(stage: &Stage) -> Vec<Value> {
+    stage.workspace.read("log").lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn commands_see_the_points_that_code_sees() {
+    let events = ["SessionStart", "BeforeModel", "AfterModel", "Message", "ToolUse", "PostToolUse", "Step", "TurnEnd"];
+    let stage = Stage::new(json!([{"tools": [{"name": "bash", "args": {"command": "true"}}]}, {"text": "Done."}]))
+        .with_config(&events.map(|event| config(event, LOG)).concat());
+    stage.run(&["go"]).expect_code(0);
+    let log = logged(&stage);
+    let names: Vec<&str> = log.iter().filter_map(|said| said["hook_event_name"].as_str()).collect();
+    let step = ["BeforeModel", "AfterModel", "Message", "ToolUse", "PostToolUse", "Message", "Step"];
+    let answer = ["BeforeModel", "AfterModel", "Message", "Step", "TurnEnd"];
+    assert_eq!(names, [&["SessionStart"][..], &step, &answer].concat());
+    let of = |name: &str| log.iter().find(|said| said["hook_event_name"] == name).unwrap();
+    assert_eq!(of("SessionStart")["model"], "openai-chat/test-model");
+    assert_eq!(of("ToolUse")["tool_input"]["command"], "true");
+    assert_eq!(of("PostToolUse")["tool_response"]["stdout"], "", "what says that there is none is not output");
+    assert_eq!(
+        (&of("TurnEnd")["end"], &of("TurnEnd")["last_assistant_message"]),
+        (&json!("completed"), &json!("Done."))
+    );
+    assert!(of("Step")["ended_ms"].as_u64() >= of("Step")["started_ms"].as_u64());
+}
+
+#[test]
+fn a_tool_that_a_hook_took_away_stays_away_when_the_process_is_killed() {
+    let stage = Stage::new(json!([{"tools": [{"name": "bash", "args": {"command": "touch ran"}}]}, {"text": "Done."}]))
+        .with_config(&format!(
+            "{}{}",
+            config("BeforeModel", r#"echo '{"hookSpecificOutput":{"tools":["read"]}}'"#),
+            config("PreToolUse", "touch judged; sleep 600"),
+        ));
+    let mut child = stage.start(&["go"]);
+    until("the call is judged", || stage.workspace.has("judged"));
+    let family = descendants(child.id());
+    crate::stage::kill(child.id(), rustix::process::Signal::KILL);
+    child.wait().unwrap();
+    family.into_iter().for_each(|pid| crate::stage::kill(pid, rustix::process::Signal::KILL));
+    let tools = stage.provider.requests()[0].body["tools"].as_array().unwrap().len();
+    assert_eq!(tools, 1);
+    let stage = stage.with_config("");
+    let ran = stage.run(&["--continue"]).expect_code(0);
+    assert!(!stage.workspace.has("ran"));
+    assert!(ran.outcomes()[0]["text"].as_str().unwrap().contains("Tool bash not found. The tools are: read."));
+    assert!(stage.provider.requests()[1].body["tools"].as_array().unwrap().len() > 1, "the next step is ours");
+}
+
+#[test]
+fn a_compaction_is_seen_and_can_be_refused() {
+    let answer = "as you wish ".repeat(300);
+    let stage = Stage::new(json!([
+        {"text": answer}, {"text": "## Next step\nthe changelog"}, {"text": "well"},
+    ]));
+    Ran::of(stage.piton(&["run", "--yes", "never touch the schema"])).expect_code(0);
+    let compact = |stage: &Stage| Ran::of(stage.piton(&["run", "--yes", "--continue", "/compact"]));
+    let refuses = "[[hooks.PreCompact]]\nmatcher = \"manual\"\ncommand = \"echo not now >&2; exit 2\"\n";
+    let stage = stage.with_config(refuses);
+    let ran = compact(&stage).expect_code(1);
+    assert!(ran.stderr.contains("refused the compaction: not now"), "{}", ran.stderr);
+    assert_eq!(stage.provider.requests().len(), 1, "nobody was asked for a summary");
+    let watches = ["PreCompact", "PostCompact", "SessionStart"].map(|event| config(event, LOG)).concat();
+    let stage = stage.with_config(&watches);
+    compact(&stage).expect_code(0);
+    let log = logged(&stage);
+    let seen: Vec<_> = log.iter().map(|said| (said["hook_event_name"].clone(), said["trigger"].clone())).collect();
+    assert_eq!(seen, [(json!("PreCompact"), json!("manual")), (json!("PostCompact"), json!("manual"))]);
+}
+
+#[test]
+fn a_compaction_within_a_turn_is_seen_before_and_after() {
+    let long = "as you wish ".repeat(1_500);
+    let call = |n: u32| json!({"text": long, "calls": [{"name": "bash", "input": {"command": format!("echo {n}")}}]});
+    let mut lines = vec![json!({"cassette": 1, "about": "a small window", "window_tokens": 16_000})];
+    lines.extend((0..4).map(call));
+    lines.extend((0..3).map(|_| json!({"text": "Done."})));
+    let watches = ["PreCompact", "PostCompact", "SessionStart"].map(|event| config(event, LOG)).concat();
+    let stage = Stage::new(json!([])).with_config(&format!("[compaction]\nkeep = 1000\n{watches}"));
+    stage.home.write("long.jsonl", lines.iter().map(|line| format!("{line}\n")).collect::<String>());
+    let model = format!("recorded/{}", stage.home.path().join("long.jsonl").display());
+    Ran::of(stage.piton(&["run", "--yes", "--model", &model, "go"])).expect_code(0);
+    let mut seen: Vec<String> = logged(&stage)
+        .iter()
+        .map(|said| {
+            let more = if said["trigger"].is_null() { &said["source"] } else { &said["trigger"] };
+            format!("{} {}", said["hook_event_name"].as_str().unwrap(), more.as_str().unwrap())
+        })
+        .collect();
+    // A cassette's summaries say nothing, so that room is wanted more than once.
+    seen.dedup();
+    assert_eq!(seen[..4], ["SessionStart startup", "PreCompact auto", "PostCompact auto", "SessionStart compact"]);
+}
+
+#[test]
+fn a_prompt_that_was_refused_asked_no_model() {
+    let config = "[[hooks.UserPromptSubmit]]\ncommand = \"cat >/dev/null; echo not today >&2; exit 2\"\n";
+    let stage = Stage::new(json!([])).with_config(config);
+    let ran = Ran::of(stage.piton(&["run", "--yes", "--model", "openai-chat/m", "go"])).expect_code(11);
+    assert!(ran.stderr.contains("no model was asked · ses_") && !ran.stderr.contains("0 steps"), "{}", ran.stderr);
+}

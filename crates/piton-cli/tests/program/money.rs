@@ -17,6 +17,14 @@ fn end(input: u64, cached: u64) -> Value {
     json!({ "text": "done", "usage": usage })
 }
 
+/// The same of a call that wrote all of its prompt but 100 tokens to the cache.
+fn written(mut answer: Value) -> Value {
+    let all = answer["usage"]["input_tokens"].as_u64().unwrap();
+    answer["usage"]["input_tokens"] = json!(100);
+    answer["usage"]["cache_creation_input_tokens"] = json!(all - 100);
+    answer
+}
+
 fn run(stage: &Stage, args: &[&str]) -> Ran {
     let mut command = stage.piton(&["run", "--yes", "--format=stream-json", PRICED, "go"]);
     command.args(args);
@@ -121,7 +129,7 @@ fn what_a_session_cost_is_told_by_step_by_turn_and_in_all() {
 
 #[test]
 fn a_cache_that_the_provider_lost_is_told_with_its_cost() {
-    let stage = Stage::new(json!([step(1, 50_000, 0), end(51_000, 0)]));
+    let stage = Stage::new(json!([written(step(1, 50_000, 0)), end(51_000, 0)]));
     let text = stage.piton(&["run", "--yes", PRICED, "go"]);
     Ran::of(text).expect_code(0).expect_said(&[
         "cache was missed",
@@ -137,8 +145,17 @@ fn a_cache_that_the_provider_lost_is_told_with_its_cost() {
 }
 
 #[test]
+fn where_no_cache_was_ever_reported_nothing_is_missed() {
+    let stage = Stage::new(json!([step(1, 50_000, 0), step(2, 51_000, 0), end(52_000, 0)]));
+    let ran = Ran::of(stage.piton(&["run", "--yes", PRICED, "go"])).expect_code(0);
+    assert!(!ran.stderr.contains("cache was missed"), "{}", ran.stderr);
+    let told = bill(&stage, &[]).expect_stdout(&["the provider reported no cache reads"]);
+    assert!(!told.stdout.contains("not kept"), "{}", told.stdout);
+}
+
+#[test]
 fn a_prefix_that_we_changed_is_told_apart_across_a_resume() {
-    let stage = Stage::new(json!([end(50_000, 0), end(51_000, 0), end(52_000, 51_000)]));
+    let stage = Stage::new(json!([written(end(50_000, 0)), end(51_000, 0), end(52_000, 51_000)]));
     run(&stage, &[]).expect_code(0);
     let other = stage.piton(&["run", "--yes", "--continue", "--model=anthropic/claude-opus-4-5", "more"]);
     Ran::of(other).expect_code(0).expect_said(&["another model was asked"]);

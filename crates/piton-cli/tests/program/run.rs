@@ -155,7 +155,10 @@ fn the_limits_end_a_turn_with_their_own_codes() {
     let same = json!({"tools": [{"name": "bash", "args": {"command": "echo same"}}]});
     let busy: Value = (0..9).map(echo).collect();
     let circle: Value = std::iter::repeat_n(same, 9).collect();
+    let long = json!({"tools": [{"name": "bash", "args": {"command": "seq 1 20000"}}]});
+    let long_circle: Value = std::iter::repeat_n(long, 9).collect();
     let cases = [
+        (long_circle, "--max-steps=9", "no_progress"),
         (busy.clone(), "--max-steps=2", "max_steps"),
         (busy.clone(), "--max-tokens=1500", "budget"),
         (circle, "--max-steps=9", "no_progress"),

@@ -131,6 +131,24 @@ fn exports_leave_secrets_out_unless_told() {
 }
 
 #[test]
+fn exports_leave_out_keys_wherever_they_are_kept() {
+    let script = json!([{"text": "They are kept-in-a-file-1 and printed-by-a-command-2.", "repeat": true}]);
+    let stage = Stage::new(script).with_config(
+        "[providers.groq]\nkey_command = \"echo printed-by-a-command-2\"\n[providers.xai]\nkey_command = \"false\"\n",
+    );
+    let mut login = stage.piton(&["auth", "login", "--file", "mistral"]);
+    let key = stage.home.path().join("key");
+    std::fs::write(&key, "kept-in-a-file-1").unwrap();
+    login.stdin(std::fs::File::open(&key).unwrap());
+    Ran::of(login).expect_code(0);
+    stage.run(&["go"]).expect_code(0);
+    let export = session(&stage, &["export", "last", "--format", "md"]).expect_code(0);
+    let text = &export.stdout;
+    assert!(!text.contains("kept-in-a-file-1") && !text.contains("printed-by-a-command-2"), "{text}");
+    assert!(export.stderr.contains("the key of xai is not looked for"), "{}", export.stderr);
+}
+
+#[test]
 fn rm_restore_and_the_trash() {
     let stage = used();
     let id = ids(&stage).remove(0);

@@ -126,6 +126,11 @@ pub(crate) fn bare(home: &Path) -> Command {
             std::env::var_os("RUSTUP_HOME").unwrap_or_else(|| Path::new(&real).join(".rustup").into()),
         );
     }
+    // The variable says that there is one.
+    let config = home.join("config.toml");
+    if !config.exists() {
+        std::fs::write(config, "").unwrap();
+    }
     command.stdin(Stdio::null());
     command
 }

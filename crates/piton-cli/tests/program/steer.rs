@@ -1,6 +1,7 @@
 //! `--input-format stream-json`: a program speaks with a session while it works.
 
-use crate::stage::{Stage, until};
+use crate::stage::{Ran, Stage, kill, until};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::{Child, ChildStdin, Stdio};
@@ -108,4 +109,130 @@ fn questions_are_answered_from_there_and_by_nobody_when_it_ends() {
     assert_eq!(talk.end(), 3);
     assert_eq!(talk.results(), [pair("tool_denied", "one of two")]);
     assert!(stage.workspace.has("a") && !stage.workspace.has("b"));
+}
+
+#[test]
+fn a_hooks_question_is_put_whatever_the_rules_say_and_its_change_is_made_once() {
+    let stage = Stage::new(json!([{"tools": [{"name": "bash", "args": {"command": "echo real"}}]}, {"text": "Done."}]));
+    let wraps = "command=$(sed 's/.*\"command\":\"\\([^\"]*\\)\".*/\\1/'); printf \
+                 '{\"hookSpecificOutput\":{\"permissionDecision\":\"ask\",\"permissionDecisionReason\":\"hmm\",\
+                 \"updatedInput\":{\"command\":\"echo wrapped; %s\"}}}' \"$command\"\n";
+    stage.home.write("wrap.sh", wraps);
+    let script = stage.home.path().join("wrap.sh");
+    let stage = stage.with_config(&format!("[[hooks.PreToolUse]]\ncommand = \"sh {}\"\n", script.display()));
+    let mut talk = Talk::new(&stage, &["go"]);
+    until("it asks", || talk.count("approval_asked") == 1);
+    crate::stage::kill(talk.child.id(), rustix::process::Signal::KILL);
+    talk.child.wait().unwrap();
+    let mut talk = Talk::new(&stage, &["--continue"]);
+    until("it asks again", || talk.count("approval_asked") == 1);
+    talk.say(r#"{"do":"answer","subject":{"call":"c1_0"},"decision":"approve"}"#);
+    until("it is over", || talk.count("result") == 1);
+    assert_eq!(talk.end(), 0);
+    let requested: Vec<Value> = stage.journal().into_iter().filter(|event| event["type"] == "call_requested").collect();
+    let inputs: Vec<&Value> = requested.iter().map(|event| &event["input"]["command"]).collect();
+    assert_eq!(inputs, ["echo wrapped; echo real"; 2]);
+    assert_eq!(requested[1]["verdict"], json!({"ask_first": "hmm"}));
+}
+
+/// Runs with these bytes on standard input.
+fn fed(stage: &Stage, args: &[&str], input: &[u8]) -> Ran {
+    stage.home.write("stdin", input);
+    let mut command = stage.run_command(&[&["--input-format", "stream-json"], args].concat());
+    command.stdin(std::fs::File::open(stage.home.path().join("stdin")).unwrap());
+    Ran::of(command)
+}
+
+#[test]
+fn where_another_process_runs_the_session_every_line_goes_there() {
+    let stage = Stage::new(json!([
+        {"tools": [{"name": "bash", "args": {"command": GATE}}]}, {"text": "heard you"}, {"text": "and that"},
+    ]));
+    let log = std::fs::File::create(stage.home.path().join("first")).unwrap();
+    let mut first = stage.run_command(&["go"]).stdout(log).stderr(Stdio::null()).spawn().unwrap();
+    until("the command runs", || stage.workspace.has("started"));
+    until("it can be reached", || stage.session_dir().join("control.sock").exists());
+    let mut talk = Talk::new(&stage, &["--continue"]);
+    talk.say("this is not JSON");
+    talk.say(r#"{"do":"prompt","text":"the other way"}"#);
+    talk.say(r#"{"do":"answer","subject":{"call":"c9_9"},"decision":"approve"}"#);
+    until("it is heard", || talk.count("user_spoke") == 1 && talk.count("input_error") == 1);
+    stage.workspace.write("go", "");
+    until("it is answered", || talk.count("result") == 1);
+    assert_eq!(talk.end(), 0);
+    assert_eq!(talk.results(), [pair("completed", "heard you")]);
+    assert_eq!(first.wait().unwrap().code(), Some(0));
+    let asked = stage.provider.requests();
+    assert!(asked[1].body["messages"].to_string().contains("the other way"), "{asked:?}");
+}
+
+#[test]
+fn a_cancel_reaches_the_process_that_runs_the_session() {
+    let stage = Stage::new(json!([{"tools": [{"name": "bash", "args": {"command": GATE}}]}, {"text": "not any more"}]));
+    let mut first = stage.run_command(&["go"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("the command runs", || stage.workspace.has("started"));
+    until("it can be reached", || stage.session_dir().join("control.sock").exists());
+    let ran = fed(&stage, &["--continue"], b"{\"do\":\"cancel\"}\n");
+    assert_eq!(ran.code, 130, "{ran:?}");
+    assert_eq!(ran.result()["end"], "canceled");
+    assert_eq!(first.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn where_nothing_is_said_there_is_no_session_and_it_is_an_error() {
+    for input in ["", "\n\n", "hello\n", "{\"do\":\"cancel\"}\n", "{\"do\":\"prompt\",\"text\":\"/compact\"}\n"] {
+        let stage = Stage::new(json!([]));
+        let ran = fed(&stage, &[], input.as_bytes());
+        assert_eq!(ran.code, 1, "{input:?}: {ran:?}");
+        let result = ran.all("result").pop().unwrap();
+        assert_eq!((&result["end"], &result["exit_code"]), (&Value::Null, &json!(1)), "{input:?}");
+        assert!(ran.stderr.contains("the task is empty"), "{ran:?}");
+        assert_eq!(ran.all("input_error").len(), usize::from(!input.trim().is_empty()), "{input:?}");
+        let sessions = std::fs::read_dir(stage.home.path().join("data/sessions")).map_or(0, Iterator::count);
+        assert_eq!(sessions, 0, "{input:?}");
+    }
+}
+
+#[test]
+fn a_line_without_end_is_refused_and_the_next_is_heard() {
+    let stage = Stage::new(json!([{"text": "yes"}]));
+    let mut input = format!("{{\"do\":\"prompt\",\"text\":\"{}\"}}\n", "x".repeat(17 << 20)).into_bytes();
+    input.extend(b"{\"do\":\"prompt\",\"text\":\"short\"}\n");
+    let ran = fed(&stage, &[], &input);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let errors = ran.all("input_error");
+    assert!(errors[0]["error"].as_str().unwrap().contains("longer than 16 MB"), "{errors:?}");
+    assert_eq!(ran.result()["text"], "yes");
+}
+
+#[test]
+fn it_pauses_and_goes_on_and_makes_room() {
+    let answer = "as you wish ".repeat(300);
+    let stage = Stage::new(json!([
+        {"tools": [{"name": "bash", "args": {"command": GATE}}]}, {"text": answer}, {"text": "## Next step\nthe docs"},
+    ]));
+    let mut talk = Talk::new(&stage, &[]);
+    talk.say(r#"{"do":"prompt","text":"go"}"#);
+    until("the command runs", || stage.workspace.has("started"));
+    talk.say(r#"{"do":"pause"}"#);
+    until("it is paused", || talk.count("paused") == 1);
+    stage.workspace.write("go", "");
+    talk.say(r#"{"do":"prompt","text":"/compact the docs"}"#);
+    talk.say(r#"{"do":"continue"}"#);
+    until("room was made", || talk.count("compaction_finished") == 1);
+    assert_eq!(talk.end(), 0);
+    assert_eq!(talk.count("user_spoke"), 1, "the command is nothing that is said");
+    assert!(stage.provider.requests()[2].body.to_string().contains("dwell on this: the docs"));
+}
+
+#[test]
+fn the_result_has_the_exit_code_of_a_process_that_was_terminated() {
+    let stage = Stage::new(json!([{"tools": [{"name": "bash", "args": {"command": GATE}}]}]));
+    let mut talk = Talk::new(&stage, &["go"]);
+    until("the command runs", || stage.workspace.has("started"));
+    kill(talk.child.id(), Signal::TERM);
+    assert_eq!(talk.child.wait().unwrap().code(), Some(143));
+    let results: Vec<Value> = talk.lines().into_iter().filter(|line| line["type"] == "result").collect();
+    assert_eq!((&results[0]["end"], &results[0]["exit_code"]), (&json!("canceled"), &json!(143)));
+    talk.input = None;
 }

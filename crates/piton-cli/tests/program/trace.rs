@@ -83,7 +83,13 @@ fn each_step_says_what_went_in_what_came_of_it_and_why_it_went_on() {
     assert!(step["asked"][1]["first_ms"].is_u64(), "{step}");
     assert_eq!(step["input"]["new"].as_array().unwrap().len(), 2, "{step}");
     assert_eq!(step["calls"][0]["status"], "failed");
-    assert_eq!(step["next"], json!({"next": "step", "kind": "ordinary", "after_calls": true}));
+    assert_eq!(step["next"], json!({"next": "step", "kind": "ordinary", "cause": "results"}));
+    assert_eq!(step["trace"], "step");
+    assert_eq!(step["input"]["new"][0]["kind"], "frame");
+    assert!(
+        step["input"]["new"][0]["hash"].is_string() && step["input"]["new"][0]["at_most_tokens"].is_u64(),
+        "{step}"
+    );
     Ran::of(stage.piton(&["session", "trace", "last", "--step", "7"])).expect_code(1).expect_said(&["has no step 7"]);
 }
 
@@ -160,22 +166,114 @@ fn a_log_has_what_happened_and_bodies_only_where_they_are_asked_for() {
     let path = log.to_str().unwrap();
     stage.run(&["a task", "--log-file", path]).expect_code(0);
     let text = std::fs::read_to_string(&log).unwrap();
-    for words in ["session{id=", "model_call{step=1 attempt=2}", "tool=\"bash\"", "turn_ended", "close time.busy"] {
+    let spans = "turn{turn=1}:step{step=1}:model_call{step=1 attempt=2}";
+    for words in ["session{id=", spans, "tool=\"bash\"", "session_started", "turn_ended", "close time.busy"] {
         assert!(text.contains(words), "{words}: {text}");
     }
     assert!(!text.contains("a task") && !text.contains("echo made"), "{text}");
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&log).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
 
-    let stage = self::stage();
+    let stage = Stage::new(json!([
+        {"status": 529, "body": {"error": {"message": "too busy, sk-test-openai"}}},
+        {"tools": [{"name": "bash", "args": {"command": "echo made > file; exit 3"}}]},
+        {"text": "Done."},
+    ]));
     let log = stage.home.path().join("piton.log");
     let path = log.to_str().unwrap();
     stage.run(&["my task", "--log-file", path, "--debug", "requests"]).expect_code(0);
     let text = std::fs::read_to_string(&log).unwrap();
-    for words in ["POST http://127.0.0.1", "my task", "status=529", "echo made"] {
+    let raw = ["\n{\"", "\"role\":\"user\"", "refusal, ", "{\"error\":{\"message\":\"too busy, "];
+    for words in ["POST http://127.0.0.1", "my task", "status=529", "echo made"].into_iter().chain(raw) {
         assert!(text.contains(words), "{words}: {text}");
     }
     assert!(!text.contains("sk-test-openai"), "{text}");
+    // Before the command or behind it, together or not.
+    let stage = Stage::new(json!([{"text": "Done.", "repeat": true}]));
+    let place = stage.workspace.path().join("other-log");
+    let other = place.to_str().unwrap();
+    for (before, behind) in
+        [(["--log-file", other], ["--debug", "requests"]), (["--debug", "requests"], ["--log-file", other])]
+    {
+        let args = [&before[..], &["run", "--model", "openai-chat/m"], &behind, &["x"]].concat();
+        Ran::of(stage.piton(&args)).expect_code(0);
+        assert!(std::fs::read_to_string(&place).unwrap().contains("POST"), "{args:?}");
+        std::fs::remove_file(&place).unwrap();
+    }
+    let ran = stage.run(&["x", "--log-file", "/dev/full"]).expect_code(0);
+    assert_eq!(ran.stderr.matches("the log cannot be written").count(), 1, "{}", ran.stderr);
     stage.run(&["x", "--debug", "requests"]).expect_code(2).expect_said(&["--log-file"]);
     stage.run(&["x", "--log-file", "/no/such/folder/log"]).expect_code(1).expect_said(&["cannot write the log"]);
+}
+
+#[test]
+fn a_run_that_is_steered_is_sent_to_the_collector_too() {
+    let stage = Stage::new(json!([{"text": "Done."}]));
+    let (url, requests) = collector(200);
+    stage.home.write("stdin", "{\"do\":\"prompt\",\"text\":\"go\"}\n");
+    let mut command = stage.run_command(&["--input-format", "stream-json"]);
+    command.stdin(std::fs::File::open(stage.home.path().join("stdin")).unwrap());
+    command.env("OTEL_EXPORTER_OTLP_ENDPOINT", &url);
+    Ran::of(command).expect_code(0);
+    let (_, body) = requests.recv_timeout(std::time::Duration::from_secs(5)).unwrap();
+    assert_eq!(spans(&body).len(), 2);
+}
+
+#[test]
+fn a_summary_between_turns_has_a_record_a_span_and_is_sent() {
+    let answer = "as you wish ".repeat(300);
+    let stage = Stage::new(json!([{"text": answer}, {"text": "## Next step\nthe changelog"}]));
+    stage.run(&["never touch the schema"]).expect_code(0);
+    let (url, requests) = collector(200);
+    let mut command = stage.piton(&["session", "compact", "last"]);
+    command.env("OTEL_EXPORTER_OTLP_ENDPOINT", &url);
+    Ran::of(command).expect_code(0);
+    let (_, body) = requests.recv_timeout(std::time::Duration::from_secs(5)).unwrap();
+    let summary = spans(&body).into_iter().find(|span| attribute(span, "piton.purpose")["stringValue"] == "summary");
+    assert_eq!(summary.expect("it is a call of a model")["name"], format!("chat {}", model(&stage)));
+    Ran::of(stage.piton(&["session", "trace", "last"])).expect_code(0).expect_stdout(&[
+        "making room after turn 1: ",
+        ", asked for a summary, replied after ",
+        "room     somebody asked for it; about ",
+    ]);
+}
+
+/// The model of the only session, as its provider knows it.
+fn model(stage: &Stage) -> String {
+    let started = stage.journal().into_iter().find(|event| event["type"] == "turn_started").unwrap();
+    started["model"].as_str().unwrap().split_once('/').unwrap().1.to_owned()
+}
+
+#[test]
+fn hooks_beside_the_steps_and_refused_calls_and_checks_are_in_the_trace() {
+    let script = json!([{"tools": [{"name": "bash", "args": {"command": "rm -rf x"}}]}, {"text": "a"}, {"text": "b"}]);
+    let config = "[[hooks.SessionStart]]\ncommand = \"cat >/dev/null\"\n\
+                  [[hooks.PreToolUse]]\nmatcher = \"Bash\"\ncommand = \"cat >/dev/null; echo no >&2; exit 2\"\n";
+    let stage = Stage::new(script).with_config(config);
+    stage.run(&["go", "--check", "test -e ok || { touch ok; false; }"]).expect_code(0);
+    Ran::of(stage.piton(&["session", "trace", "last"])).expect_code(0).expect_stdout(&[
+        "before the first turn: ",
+        " at session start in ",
+        "not run: refused by the hook ",
+        " sent the model back to work",
+    ]);
+}
+
+#[test]
+fn an_attempt_that_ends_the_turn_says_what_it_was_sent() {
+    let stage = Stage::new(json!([{"status": 401, "error": "no"}]));
+    stage.run(&["go"]).expect_code(10);
+    Ran::of(stage.piton(&["session", "trace", "last"])).expect_code(0).expect_stdout(&[
+        "sent     new: system prompt with tools, 1 user message",
+        "then     the turn was over: api_error",
+    ]);
+}
+
+#[test]
+fn a_silent_collector_is_named() {
+    let stage = Stage::new(json!([{"text": "Done."}]));
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut command = stage.run_command(&["go"]);
+    command.env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{}", silent.local_addr().unwrap()));
+    Ran::of(command).expect_code(0).expect_said(&["the trace was not sent: the collector sent nothing for 3 s"]);
 }

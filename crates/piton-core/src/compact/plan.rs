@@ -1,5 +1,7 @@
 //! How much of a conversation stays word for word.
 
+use crate::message::{Message, Role};
+
 /// What becomes of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
@@ -36,4 +38,30 @@ pub fn by_turns(begins_turn: &[bool], turns: u32, must: bool) -> Option<Plan> {
         0 => None,
         cut => Some(Plan { summed_up: cut }),
     }
+}
+
+/// From which message on nothing may be summed up before the next step: the newest reply with its results, or what was
+/// said since. The model has not answered to it, or shall go on with it.
+pub fn unread<'a>(messages: impl DoubleEndedIterator<Item = &'a Message> + ExactSizeIterator) -> usize {
+    let len = messages.len();
+    let replies = messages.enumerate().rev().find(|(_, message)| message.role == Role::Assistant);
+    match replies {
+        Some((place, reply)) if place + 1 == len || reply.calls().next().is_some() => place,
+        Some((place, _)) => place + 1,
+        None => 0,
+    }
+}
+
+/// The most that each of these may have, so that all together have `most`: small ones have all they need.
+pub fn evenly(mut sizes: Vec<u64>, most: u64) -> u64 {
+    sizes.sort_unstable();
+    let (mut left, mut count) = (most, sizes.len() as u64);
+    for size in sizes {
+        let share = left / count;
+        if size > share {
+            return share;
+        }
+        (left, count) = (left - size, count - 1);
+    }
+    u64::MAX
 }

@@ -51,3 +51,24 @@ pub fn stub(tool: &str, bytes: usize, seq: Seq) -> String {
          `history` with seq {seq} reads it.]"
     )
 }
+
+/// Beginning and end of an output that is too long for the window, about so many bytes of it.
+pub fn clip(text: &str, to_bytes: usize, seq: Seq) -> String {
+    let (head, from) = ends(text, to_bytes);
+    let left_out = from - head;
+    format!(
+        "{}\n[… {left_out} bytes are left out here to make room. It is event {seq} of the journal: `history` with seq {seq} \
+         reads all of it …]\n{}",
+        &text[..head],
+        &text[from..]
+    )
+}
+
+/// Where the beginning of a text ends of which so many bytes stay, and where its end begins.
+pub(super) fn ends(text: &str, to_bytes: usize) -> (usize, usize) {
+    let (head, tail) = (to_bytes / 3 * 2, to_bytes / 3);
+    let head = (0..=head.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let from = text.len().saturating_sub(tail).max(head);
+    let from = (from..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    (head, from)
+}

@@ -136,7 +136,8 @@ pub enum Keep {
     Turns {
         /// How many.
         turns: u32,
-        /// Where summary and turns are more than this part of the window, there is no summary. From 0 to 100.
+        /// Where summary and turns are more than this part of the window, the model's summary is left out, unless room
+        /// must be made. From 0 to 100.
         target_percent: u8,
     },
     /// Nothing: the summary is all.
@@ -151,6 +152,17 @@ pub enum WithoutSummary {
     Fail,
     /// What Piton knows by itself stands for it: the user's words, the files, where the rest is found.
     OwnWords,
+}
+
+/// What a summary is good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Made {
+    /// It stands for what was summed up.
+    Summary,
+    /// It is too large to be of use.
+    TooLarge,
+    /// There is none.
+    Nothing,
 }
 
 /// How much a model reads and writes, in tokens.
@@ -262,6 +274,22 @@ impl Compaction {
             Keep::Tokens { tokens, most_percent } => tokens.min(percent(room, most_percent)),
             Keep::Turns { .. } => room,
             Keep::Nothing => 0,
+        }
+    }
+
+    /// What is made of a summary: nothing of an empty one, and of one that has the context above its aim nothing either,
+    /// unless room must be made. `tokens` are those of the context with it, `context` the model's window.
+    pub fn made(&self, context: Option<u64>, is_forced: bool, is_empty: bool, tokens: u64) -> Made {
+        let aim = match (self.keep, self.full) {
+            (Keep::Turns { target_percent, .. }, Full::From { window_tokens, .. }) => {
+                Some(percent(context.map_or(window_tokens, |context| context.min(window_tokens)), target_percent))
+            }
+            _ => None,
+        };
+        match aim {
+            _ if is_empty => Made::Nothing,
+            Some(aim) if tokens > aim && !is_forced => Made::TooLarge,
+            _ => Made::Summary,
         }
     }
 

@@ -26,6 +26,11 @@ The user's own messages and a list of all files are put in front of it word for 
 has been done about them. If the conversation begins with an earlier summary, carry over all of it that still holds. \
 Be exact about names, paths, numbers and commands; be brief about everything else.";
 
+/// What stands over the user's words.
+const WORDS_TITLE: &str = "## The task, in the user's own words";
+/// What stands over the files.
+const FILES_TITLE: &str = "## Files so far";
+
 /// The most files that a summary lists.
 const MOST_FILES: usize = 150;
 
@@ -57,16 +62,35 @@ pub fn instruction(focus: Option<&str>) -> String {
     }
 }
 
+/// The model's own part of what it wrote. Some begin with the head of the summary before, as Piton writes it; only Piton
+/// has all of what belongs there, so that head is taken off.
+pub fn own_words(said: &str) -> &str {
+    let said = said.trim();
+    if !said.starts_with(MARK) {
+        return said;
+    }
+    let is_own = |line: &str| line.starts_with("## ") && ![WORDS_TITLE, FILES_TITLE].contains(&line.trim_end());
+    let mut at = 0;
+    for line in said.split_inclusive('\n') {
+        if is_own(line) {
+            return &said[at..];
+        }
+        at += line.len();
+    }
+    // It has no section of its own: at least the mark goes.
+    said.split_once(']').map_or("", |(_, rest)| rest.trim())
+}
+
 /// The whole summary: Piton's part, and the model's.
 pub fn text(dropped: &Dropped, said: &str, words_tokens: u64, family: Family) -> String {
     let upto = dropped.upto;
     let mut text = format!(
         "{MARK} Events 1 to {upto} of its journal are represented by this summary; nothing of them is lost. The \
-         `history` tool finds them by words, and reads each by its number.]\n\n## The task, in the user's own words\n"
+         `history` tool finds them by words, and reads each by its number.]\n\n{WORDS_TITLE}\n"
     );
     text.push_str(&verbatim(&dropped.words, words_tokens, family));
     if !dropped.files.is_empty() {
-        text.push_str("\n## Files so far\n");
+        text.push_str(&format!("\n{FILES_TITLE}\n"));
         text.push_str(&files(&dropped.files));
     }
     text.push('\n');
@@ -124,10 +148,7 @@ fn tell_missing(missing: &mut Vec<Seq>, text: &mut String) {
 /// Beginning and end of a long message.
 fn ends(said: &str, tokens: u64, family: Family, seq: Seq) -> String {
     let bytes = usize::try_from(tokens * 1_000 / family.of_bytes(1_000).max(1)).unwrap_or(usize::MAX);
-    let (head, tail) = (bytes * 2 / 3, bytes / 3);
-    let head = (0..=head.min(said.len())).rev().find(|at| said.is_char_boundary(*at)).unwrap_or(0);
-    let from = said.len().saturating_sub(tail).max(head);
-    let from = (from..=said.len()).find(|at| said.is_char_boundary(*at)).unwrap_or(said.len());
+    let (head, from) = super::prune::ends(said, bytes);
     let left_out = from - head;
     format!(
         "{} […{left_out} bytes left out; `history` with seq {seq} reads all of it…] {}",

@@ -107,3 +107,39 @@ fn an_estimate_grows_with_the_text_and_by_family() {
     assert!((1_000..2_000).contains(&of_message(Family::of("ollama/qwen3"), &long)));
     assert!(of_message(Family::Open, &message("")) > 0);
 }
+
+#[test]
+fn a_model_that_imitates_the_head_of_a_summary_does_not_take_its_place() {
+    let before =
+        text(&Dropped { words: vec![(2, "the old rule".to_owned())], ..Dropped::default() }, "", 1_000, Family::Open);
+    let said = format!("{before}\n## Decisions and why\nnone\n## Next step\ngo on\n");
+    assert_eq!(own_words(&said), "## Decisions and why\nnone\n## Next step\ngo on");
+    assert_eq!(own_words(" ## Next step\ngo on "), "## Next step\ngo on");
+    assert_eq!(own_words(&format!("{MARK} It was long.]\nall is done")), "all is done");
+    assert_eq!(own_words(&format!("{MARK} It was long.")), "", "nothing of its own");
+}
+
+#[test]
+fn what_the_model_has_not_answered_to_is_not_summed_up() {
+    let call = |id: &str| {
+        let input = crate::call::CallInput::Json(serde_json::json!({}));
+        Part::ToolCall(crate::message::ToolCall {
+            id: id.into(),
+            provider_id: None,
+            name: "read".into(),
+            input,
+            opaque: None,
+        })
+    };
+    let message = |role: Role, parts: Vec<Part>| Message::new(role, parts);
+    let (user, says) = (message(Role::User, vec![Part::text("x")]), message(Role::Assistant, vec![Part::text("x")]));
+    let (calls, results) = (message(Role::Assistant, vec![call("c1_0")]), message(Role::Tool, vec![]));
+    let of = |messages: &[&Message]| unread(messages.iter().copied());
+    assert_eq!(of(&[&user, &says, &user, &calls, &results]), 3);
+    assert_eq!(of(&[&user, &calls, &results, &user]), 1, "what was said since, and the results before it");
+    assert_eq!(of(&[&user, &says, &user]), 2);
+    assert_eq!(of(&[&user, &says]), 1, "it shall go on with it");
+    assert_eq!(of(&[&user]), 0);
+    assert_eq!(evenly(vec![10, 500, 700], 410), 200);
+    assert_eq!(evenly(vec![10, 500], 600), u64::MAX, "all of it fits");
+}

@@ -1,7 +1,7 @@
 //! What was read for a reference, as the model reads it.
 
 use super::LineRange;
-use crate::limits::{REFERENCE_FILE_BYTES, REFERENCE_LINE_CHARS, REFERENCE_LINES};
+use crate::limits::ReferenceSizes;
 use crate::tokens;
 use std::collections::BTreeMap;
 
@@ -18,25 +18,31 @@ pub struct Block {
     pub is_whole: bool,
 }
 
-/// The section that holds these files; `None` without any.
-pub fn files(blocks: &[Block]) -> Option<String> {
-    let mut text = "<files>This section contains the contents of the repository's files.\n".to_owned();
-    for Block { path, metadata, content, .. } in blocks {
+impl Block {
+    /// Its element of the section: what it is sent as.
+    pub fn element(&self) -> String {
+        let Self { path, metadata, content, .. } = self;
         // What would close the element is no part of any sensible name.
         let path = path.replace('<', "&lt;");
         let content = content.replace("]]>", "]]]]><![CDATA[>");
-        text.push_str(&format!(
+        format!(
             "\n      <file>\n        <path>{path}</path>\n        <metadata>{metadata}</metadata>\n        \
              <content><![CDATA[{content}]]></content>\n      </file>"
-        ));
+        )
     }
+}
+
+/// The section that holds these files; `None` without any.
+pub fn files(blocks: &[Block]) -> Option<String> {
+    let mut text = "<files>This section contains the contents of the repository's files.\n".to_owned();
+    blocks.iter().for_each(|block| text.push_str(&block.element()));
     text.push_str("\n</files>");
     (!blocks.is_empty()).then_some(text)
 }
 
 /// Of a file's text what is shown: so many lines of it, each of so many characters, and no more tokens than there is
 /// room for.
-pub fn content(path: &str, text: &str, range: Option<LineRange>, most_tokens: u64) -> Block {
+pub fn content(path: &str, text: &str, range: Option<LineRange>, most_tokens: u64, sizes: &ReferenceSizes) -> Block {
     let total = text.split('\n').count();
     let (start, end) = match range {
         Some(LineRange { start, end }) => (start.min(end).max(1), start.max(end).min(total)),
@@ -44,8 +50,8 @@ pub fn content(path: &str, text: &str, range: Option<LineRange>, most_tokens: u6
     };
     let mut content = String::new();
     let (mut last, mut tokens, mut is_cut) = (start.saturating_sub(1), 0, false);
-    for line in text.split('\n').take(end).skip(start - 1).take(REFERENCE_LINES) {
-        let cut = line.char_indices().nth(REFERENCE_LINE_CHARS).map(|(at, _)| &line[..at]);
+    for line in text.split('\n').take(end).skip(start - 1).take(sizes.lines) {
+        let cut = line.char_indices().nth(sizes.line_chars).map(|(at, _)| &line[..at]);
         tokens += tokens::estimate(cut.unwrap_or(line)) + 1;
         if tokens > most_tokens && last >= start {
             break;
@@ -72,9 +78,9 @@ pub fn content(path: &str, text: &str, range: Option<LineRange>, most_tokens: u6
     Block { path: path.to_owned(), metadata, content, is_whole }
 }
 
-/// A file whose text is not shown. `size`: in bytes, where that is why.
-pub fn unread(path: &str, size: u64) -> Block {
-    let (metadata, content) = if size > REFERENCE_FILE_BYTES {
+/// A file of so many bytes whose text is not shown: it is too large, or no text.
+pub fn unread(path: &str, size: u64, sizes: &ReferenceSizes) -> Block {
+    let (metadata, content) = if size > sizes.file_bytes {
         let megabytes = (size + (1 << 19)) >> 20;
         (format!("File size: {megabytes}MB (skipped)"), "// File too large to display")
     } else {

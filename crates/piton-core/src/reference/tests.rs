@@ -1,6 +1,7 @@
 //! References: the grammar of each style, and what is shown of a file.
 
 use super::{Block, LineRange, Reference, Style, content, extract, files, tree};
+use crate::limits::ReferenceSizes;
 
 fn paths(text: &str, style: Style) -> Vec<String> {
     extract(text, style).into_iter().map(|reference| reference.path).collect()
@@ -10,6 +11,11 @@ fn paths(text: &str, style: Style) -> Vec<String> {
 fn a_reference_begins_a_word_and_ends_at_a_space() {
     let text = "see @src/a.rs and (@b.rs), me@host.org\n@\"two words.md\"\n@one\\ two\t@c\n@d @ @src/a.rs";
     assert_eq!(paths(text, Style::Piton), ["src/a.rs", "b.rs),", "two words.md", "one two", "c", "d"]);
+}
+
+#[test]
+fn single_quotes_are_as_good_as_double_ones() {
+    assert_eq!(paths("@'two words.md', it's @'s", Style::Piton), ["two words.md", "'s"]);
 }
 
 #[test]
@@ -31,7 +37,31 @@ fn of_several_readings_the_whole_comes_first() {
     assert_eq!(readings("a.rs"), ["a.rs"]);
     assert_eq!(readings("a.rs:3"), ["a.rs:3", "a.rs 3-3"]);
     assert_eq!(readings("a.rs:3-9),"), ["a.rs:3-9),", "a.rs:3-9)", "a.rs:3-9", "a.rs 3-9"]);
-    assert_eq!(readings("..."), ["...", "..", "."]);
+    assert_eq!(readings("..."), ["..."], "no folder above, and none of this one, is meant by full stops");
+    assert_eq!(readings(".."), [".."]);
+    assert_eq!(readings(".,"), [".,", "."]);
+    assert_eq!(readings("../x."), ["../x.", "../x"]);
+}
+
+#[test]
+fn a_long_run_of_full_stops_is_read_at_once() {
+    let text = format!("@a{} @{}", ".".repeat(2_000), "b/".repeat(30_000));
+    let found = extract(&text, Style::Piton);
+    assert_eq!(found.len(), 2);
+    assert!(found[0].readings().len() < 40 && found[1].readings().len() == 1);
+    assert!(found[0].can_be_a_path() && !found[1].can_be_a_path());
+}
+
+#[test]
+fn what_is_nearly_a_range_is_told_from_one() {
+    let broken = |path: &str| {
+        let reference = Reference { path: path.to_owned(), lines: None };
+        reference.broken_range().map(|(path, range)| format!("{path} {range}"))
+    };
+    assert_eq!(broken("a.rs:5-").as_deref(), Some("a.rs 5-"));
+    assert_eq!(broken("a.rs:-5").as_deref(), Some("a.rs -5"));
+    assert_eq!(broken("a.rs:a-b").as_deref(), Some("a.rs a-b"));
+    assert_eq!((broken("a.rs:5-9"), broken("a.rs:"), broken("a.rs")), (None, None, None));
 }
 
 #[test]
@@ -47,7 +77,7 @@ fn a_range_may_stand_behind_quotes() {
 fn what_is_shown_says_how_much_of_the_file_it_is() {
     let shown = |text: &str, range: Option<(usize, usize)>, room| {
         let range = range.map(|(start, end)| LineRange { start, end });
-        let block = content("f", text, range, room);
+        let block = content("f", text, range, room, &ReferenceSizes::default());
         (block.metadata, block.content, block.is_whole)
     };
     let line = |text: &str| text.to_owned();
@@ -66,7 +96,7 @@ fn what_is_shown_says_how_much_of_the_file_it_is() {
 
 #[test]
 fn no_file_can_leave_its_element() {
-    let block = content("a</path>.txt", "x]]></content></file>", None, 99);
+    let block = content("a</path>.txt", "x]]></content></file>", None, 99, &ReferenceSizes::default());
     let text = files(&[block]).expect("one file");
     assert!(text.contains("<path>a&lt;/path>.txt</path>"), "{text}");
     assert!(text.contains("<![CDATA[x]]]]><![CDATA[></content></file>]]></content>"), "{text}");

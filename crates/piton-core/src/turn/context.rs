@@ -4,8 +4,8 @@
 use super::Phase;
 use super::work::{AfterCompaction, Ending, Work, short};
 use crate::call::CallInput;
-use crate::compact::{Dropped, Family, FileUse, cut_at, of_message, stub};
-use crate::event::{Event, Trigger, TurnEnd};
+use crate::compact::{Dropped, Family, FileUse, Full, clip, cut_at, of_message, stub};
+use crate::event::{Delivery, Event, Trigger, TurnEnd};
 use crate::ids::{CallId, MessageId, Seq};
 use crate::message::{Message, Part, Role, Usage};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -39,6 +39,8 @@ pub(super) struct Context {
     results: HashMap<CallId, Seq>,
     /// Calls whose outputs were pruned.
     pruned: HashSet<CallId>,
+    /// Calls of whose outputs only beginning and end are left.
+    clipped: HashSet<CallId>,
 }
 
 impl Context {
@@ -110,9 +112,19 @@ impl<'a> Room<'a> {
         }
     }
 
+    /// Those of them that are in the conversation already: without what the next step adds.
+    pub fn held_tokens(&self) -> u64 {
+        self.work.held_tokens()
+    }
+
     /// Whether the output of this call was pruned.
     pub fn is_pruned(&self, call: &CallId) -> bool {
         self.work.context.pruned.contains(call)
+    }
+
+    /// Whether only beginning and end of the output of this call are left.
+    pub fn is_clipped(&self, call: &CallId) -> bool {
+        self.work.context.clipped.contains(call)
     }
 
     /// What a summary must not forget that stands for the first `count` messages.
@@ -134,11 +146,18 @@ impl<'a> Room<'a> {
 }
 
 impl Work {
+    /// What the next request takes. A follow-up is for another turn.
     pub(super) fn used_tokens(&self) -> u64 {
         let family = Family::of(&self.turn.model);
-        let waiting: u64 = self.waiting.iter().map(|waiting| of_message(family, &waiting.message)).sum();
+        let joining = self.waiting.iter().filter(|waiting| waiting.delivery == Delivery::Steer);
+        let joining: u64 = joining.map(|waiting| of_message(family, &waiting.message)).sum();
+        self.held_tokens().saturating_add(joining)
+    }
+
+    /// What the conversation takes as it is.
+    fn held_tokens(&self) -> u64 {
         let frame = if self.context.is_counted { 0 } else { self.turn.policy.compaction.frame_tokens };
-        self.context.tokens.saturating_add(waiting).saturating_add(frame)
+        self.context.tokens.saturating_add(frame)
     }
 
     /// Whether room may be made in this turn, as often as it was made so far.
@@ -155,6 +174,19 @@ impl Work {
     pub(super) fn is_cut_by_window(&self, usage: &Usage) -> bool {
         let prompt = if usage.input_tokens > 0 { usage.input_tokens } else { self.used_tokens() };
         prompt >= cut_at(&self.turn.model, self.turn.compact_at_tokens)
+    }
+
+    /// The end of a turn whose context is full where a person alone makes room. The documents of other loops send what
+    /// they have, and let the provider judge.
+    pub(super) fn full_by_hand(&self) -> Option<Ending> {
+        let rules = &self.turn.policy.compaction;
+        let is_by_hand = !rules.auto && matches!(rules.full, Full::Reserve { .. });
+        let at = self.turn.compact_at_tokens.filter(|at| is_by_hand && self.used_tokens() >= *at)?;
+        let used = self.used_tokens();
+        let detail = format!(
+            "about {used} tokens are in the context, it counts as full from {at} on, and [compaction] auto is off"
+        );
+        Some(Ending::new(TurnEnd::ContextLimit, detail))
     }
 
     /// It became known how much the model reads.
@@ -184,8 +216,8 @@ impl Work {
     pub(super) fn make_room(&mut self, trigger: Trigger, then: AfterCompaction, event: &Event) -> Phase {
         self.turn.pay(event);
         match event {
-            Event::ContextPruned { calls, tokens_after, suffices, .. } => {
-                self.prune(calls);
+            Event::ContextPruned { calls, to_bytes, tokens_after, suffices, .. } => {
+                self.prune(calls, *to_bytes);
                 self.context.tokens = *tokens_after;
                 if *suffices { self.resume_after_compaction(then) } else { Phase::Compacting(trigger, then) }
             }
@@ -236,9 +268,10 @@ impl Work {
             self.transcript.iter().flat_map(|entry| entry.message.calls()).map(|call| &call.id).collect();
         self.context.results.retain(|call, _| calls.contains(call));
         self.context.pruned.retain(|call| calls.contains(call));
+        self.context.clipped.retain(|call| calls.contains(call));
     }
 
-    fn prune(&mut self, calls: &[CallId]) {
+    fn prune(&mut self, calls: &[CallId], to_bytes: Option<u64>) {
         for entry in &mut self.transcript {
             let is_meant = |part: &Part| matches!(part, Part::ToolResult { call, .. } if calls.contains(call));
             if !entry.message.parts.iter().any(is_meant) {
@@ -250,8 +283,12 @@ impl Work {
                     && calls.contains(call)
                 {
                     let seq = self.context.results.get(call).copied().unwrap_or(entry.seq);
-                    outcome.text = stub(tool, outcome.text.len(), seq);
-                    self.context.pruned.insert(call.clone());
+                    let (text, gone) = match to_bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)) {
+                        Some(bytes) => (clip(&outcome.text, bytes, seq), &mut self.context.clipped),
+                        None => (stub(tool, outcome.text.len(), seq), &mut self.context.pruned),
+                    };
+                    outcome.text = text;
+                    gone.insert(call.clone());
                 }
             }
             entry.message = Arc::new(message);

@@ -407,7 +407,7 @@ fn cancelling_while_the_model_speaks_keeps_its_words_marked() {
             b.say("go");
             b.record(Event::CancelRequested { by: Canceller::User });
             assert_eq!(b.wanted(), "");
-            b.happen(Event::MessageCut { step: 1, parts: vec![Part::text("partial")] });
+            b.happen(Event::MessageCut { step: 1, parts: vec![Part::text("partial")], at_most: None });
         },
         expect![[r#"
             user       go
@@ -1339,7 +1339,7 @@ fn a_pruned_output_names_the_event_that_has_it_and_the_turn_goes_on() {
     b.calls(&["read"]);
     b.finish("c1_0");
     let calls = vec![CallId::from("c1_0")];
-    b.happen(Event::ContextPruned { calls, tokens_before: 110, tokens_after: 20, suffices: true });
+    b.happen(Event::ContextPruned { calls, to_bytes: None, tokens_before: 110, tokens_after: 20, suffices: true });
     assert_eq!(b.session.phase_name(), "calling_model");
     let settled = b.log.iter().find(|record| matches!(record.event, Event::CallSettled { .. })).expect("it settled");
     let result = b.session.transcript().last().expect("a result").parts[0].clone();
@@ -1356,7 +1356,6 @@ fn without_automatic_compaction_a_conversation_that_does_not_fit_ends_the_turn()
     check_with(
         policy,
         |b| {
-            b.compact_at = Some(1);
             b.say("go");
             b.fail(1, ModelErrorKind::WindowExceeded);
         },
@@ -1365,6 +1364,160 @@ fn without_automatic_compaction_a_conversation_that_does_not_fit_ends_the_turn()
             end        context_limit: WindowExceeded
         "#]],
     );
+}
+
+#[test]
+fn where_a_person_alone_makes_room_a_full_context_ends_the_turn_but_not_by_the_rules_of_other_loops() {
+    let mut policy = Policy::piton();
+    policy.compaction.auto = false;
+    let full = |b: &mut Bench| {
+        b.compact_at = Some(100);
+        b.say("go");
+        b.calls(&["read"]);
+        b.finish("c1_0");
+    };
+    check_with(
+        policy,
+        full,
+        &expect![[r#"
+            user       go
+            assistant  read#c1_0
+            result     #c1_0 ok
+            end        context_limit: about 121 tokens are in the context, it counts as full from 100 on, and [compaction] auto is off
+        "#]],
+    );
+    // S0-018: a long history, and no request for a summary.
+    let mut policy = Policy::preset("neovate").expect("one of the presets");
+    policy.compaction.auto = false;
+    let mut bench = Bench::with(policy);
+    full(&mut bench);
+    assert_eq!(bench.session.phase_name(), "calling_model");
+}
+
+#[test]
+fn what_waits_for_a_turn_of_its_own_does_not_fill_this_one() {
+    let mut b = Bench::with(Policy::piton());
+    b.compact_at = Some(2_000);
+    b.say("go");
+    b.speak(&"later ".repeat(5_000), Delivery::FollowUp);
+    b.calls(&["read"]);
+    b.finish("c1_0");
+    assert_eq!(b.session.phase_name(), "calling_model");
+    b.calls(&["read"]);
+    b.say(&"now ".repeat(5_000));
+    b.finish("c2_0");
+    assert_eq!(b.wanted(), "compact(Ordinary)", "steering is part of the next request");
+    assert!(b.session.room().held_tokens() < 1_000 && b.session.room().used_tokens() > 2_000);
+}
+
+fn cut_reply(text: &str) -> Reply {
+    reply(vec![Part::text(text)], FinishReason::Length)
+}
+
+#[test]
+fn a_cut_reply_that_is_the_answer_is_checked_like_any_other() {
+    let mut bench = Bench::with(Policy { stop_hooks: true, ..Policy::preset("etcode").expect("one of the presets") });
+    bench.say("go");
+    bench.reply(cut_reply("half of"));
+    assert_eq!(bench.session.phase_name(), "checking");
+    bench.happen(asked(Some("ci"), None));
+    bench.reply(cut_reply("half of it"));
+    bench.happen(asked(None, None));
+    let Some(Event::TurnEnded { end, detail, .. }) = bench.log.last().map(|record| &record.event) else {
+        panic!("the turn is over")
+    };
+    let detail = detail.as_deref().unwrap_or_default();
+    assert_eq!((*end, detail), (TurnEnd::Completed, "the reply was cut at the model's output limit"));
+}
+
+#[test]
+fn the_limits_hold_after_room_was_made() {
+    for wrapped_up in [true, false] {
+        let mut policy = Policy::piton();
+        policy.max_steps = Some(2);
+        let mut b = Bench::with(policy);
+        b.say("go");
+        b.calls(&["read"]);
+        b.finish("c1_0");
+        if !wrapped_up {
+            // What has the last step be an ordinary one: the limit is lowered by whoever goes on.
+            b.happen(Event::TurnResumed {
+                model: "fake/model".into(),
+                fallbacks: vec![],
+                policy: Box::new(Policy { max_steps: Some(1), ..Policy::piton() }),
+            });
+        }
+        b.happen(Event::WindowLearned { compact_at_tokens: 100 });
+        b.reply(cut_reply("to sum "));
+        let ended =
+            matches!(b.log.last().map(|record| &record.event), Some(Event::TurnEnded { end: TurnEnd::MaxSteps, .. }));
+        assert!(ended, "{}", b.show());
+    }
+    let mut b = Bench::with(Policy { max_steps: Some(2), ..Policy::piton() });
+    b.compact_at = Some(100);
+    b.say("go");
+    b.reply(cut_reply("half of "));
+    assert_eq!(b.wanted(), "compact(Forced)");
+    let upto_seq = b.log.len() as Seq;
+    b.happen(finished(Trigger::Forced, upto_seq, 110, 20));
+    assert_eq!(b.session.step_kind(), StepKind::WrapUp, "the last step is one without tools after a compaction too");
+}
+
+#[test]
+fn a_summary_that_was_paid_for_is_taken_though_words_came_meanwhile() {
+    let mut b = Bench::with(Policy::piton());
+    b.say("one");
+    b.answer("first");
+    let upto_seq = b.log.len() as Seq;
+    b.record(Event::UserSpoke { message: "m9".into(), parts: vec![Part::text("two")], delivery: Delivery::Steer });
+    b.happen(finished(Trigger::Asked, upto_seq, 110, 20));
+    assert_eq!(b.session.room().summary(), Some(("what happened so far", upto_seq)));
+    assert_eq!(b.session.transcript().len(), 2, "the summary and the new words");
+}
+
+#[test]
+fn what_we_cut_off_ourselves_counts_with_the_worst_it_can_have_cost() {
+    let most = Bound { tokens: 900, cost_micros: Some(70) };
+    let mut b = Bench::with(Policy::piton());
+    b.say("go");
+    b.record(Event::CancelRequested { by: Canceller::User });
+    b.happen(Event::MessageCut { step: 1, parts: vec![], at_most: Some(most) });
+    assert_eq!((b.session.used(), b.session.spent().unpriced_calls), (most, 1));
+    assert_eq!(b.session.transcript().len(), 1, "it had said nothing");
+    let mut b = Bench::with(Policy::piton());
+    b.compact_at = Some(1);
+    b.say("go");
+    assert_eq!(b.wanted(), "compact(Ordinary)");
+    b.record(Event::CancelRequested { by: Canceller::User });
+    let asked = crate::event::Asked {
+        model: "fake/model".into(),
+        attempts: 1,
+        usage: Usage::default(),
+        cost_micros: None,
+        at_most: Some(most),
+        prompt: None,
+    };
+    let (trigger, error) = (Trigger::Ordinary, "it was stopped".to_owned());
+    b.happen(Event::CompactionFailed { trigger, error, asked: Some(Box::new(asked)) });
+    assert_eq!(b.session.used(), most);
+}
+
+#[test]
+fn of_an_output_that_is_too_long_beginning_and_end_stay() {
+    let mut b = Bench::with(Policy::piton());
+    b.compact_at = Some(100);
+    b.say("go");
+    b.calls(&["read"]);
+    b.finish_with("c1_0", Outcome::ok(format!("first {} last", "ä".repeat(5_000))));
+    let calls = vec![CallId::from("c1_0")];
+    b.happen(Event::ContextPruned { calls, to_bytes: Some(99), tokens_before: 110, tokens_after: 20, suffices: true });
+    let result = b.session.transcript().last().expect("a result").parts[0].clone();
+    let Part::ToolResult { outcome, .. } = result else { panic!("not a result") };
+    assert!(outcome.text.starts_with("first ä") && outcome.text.ends_with("ä last"), "{}", outcome.text);
+    assert!(outcome.text.contains("`history` with seq") && outcome.text.len() < 400, "{}", outcome.text);
+    let call = CallId::from("c1_0");
+    assert!(b.session.room().is_clipped(&call) && !b.session.room().is_pruned(&call));
+    assert_eq!(b.session, Session::fold(&b.log), "a fold makes the same of it");
 }
 
 #[test]
@@ -1581,12 +1734,13 @@ fn one_of_each_event() -> Vec<Event> {
             usage: Usage::default(),
             cost_micros: None,
             at_most: None,
+            prompt: None,
             abandoned: vec![],
             retry_at_ms: Some(1),
         },
         Event::ModelSwitched { step: 1, model: "m2".into(), reason: "x".into(), compact_at_tokens: None },
         Event::BackoffPassed { step: 1 },
-        Event::MessageCut { step: 1, parts: vec![Part::text("x")] },
+        Event::MessageCut { step: 1, parts: vec![Part::text("x")], at_most: None },
         Event::CallRequested {
             call: call_id.clone(),
             input: None,
@@ -1607,7 +1761,13 @@ fn one_of_each_event() -> Vec<Event> {
         Event::StepFinished { step: 1 },
         Event::CompactionStarted { trigger: Trigger::Forced, focus: None, lost: None },
         Event::WindowLearned { compact_at_tokens: 100 },
-        Event::ContextPruned { calls: vec![call_id_of_first()], tokens_before: 2, tokens_after: 1, suffices: true },
+        Event::ContextPruned {
+            calls: vec![call_id_of_first()],
+            to_bytes: None,
+            tokens_before: 2,
+            tokens_after: 1,
+            suffices: true,
+        },
         Event::CompactionFinished {
             trigger: Trigger::Forced,
             upto_seq: 0,
@@ -1679,7 +1839,13 @@ fn random_event(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
             input: dice.bool().then(|| json!({"changed": true})),
             class: dice.choice([ToolClass::Read, ToolClass::Write, ToolClass::Opaque]).expect("three"),
             verdict: dice
-                .choice([Verdict::Allow, Verdict::Ask, Verdict::Deny("d".into()), Verdict::Refuse("r".into())])
+                .choice([
+                    Verdict::Allow,
+                    Verdict::Ask,
+                    Verdict::AskFirst("a".into()),
+                    Verdict::Deny("d".into()),
+                    Verdict::Refuse("r".into()),
+                ])
                 .expect("four"),
         },
         Job::AskApproval(subject) => Event::ApprovalGiven {
@@ -1694,7 +1860,7 @@ fn random_event(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
         Job::Snapshot(moment) => snapshot(moment),
         Job::Compact(_) if dice.u8(..3) == 0 => {
             let calls = vec![call_id_of_first()];
-            Event::ContextPruned { calls, tokens_before: 2, tokens_after: 1, suffices: dice.bool() }
+            Event::ContextPruned { calls, to_bytes: None, tokens_before: 2, tokens_after: 1, suffices: dice.bool() }
         }
         Job::AskToEnd { .. } => {
             dice.choice([asked(None, None), asked(Some("ci"), None), asked(None, Some("never"))]).expect("three")

@@ -195,21 +195,33 @@ impl Work {
         }
     }
 
-    /// The next step, unless a limit stands in its way.
+    /// The next step, unless a limit stands in its way; room is made for it first where there is none.
     pub(super) fn next_step(&mut self, kind: StepKind) -> Phase {
-        match self.turn.within_limits(kind) {
-            Err(ending) => Phase::Ending(ending),
+        match self.limited(kind) {
             Ok(kind) if self.is_full() => Phase::RoomNeeded(Trigger::Ordinary, AfterCompaction::StartStep(kind)),
             Ok(kind) => Phase::NextStep(kind),
+            Err(ending) => Phase::Ending(ending),
         }
     }
 
-    /// The same for a reply that the full window has cut.
-    fn next_step_with_room(&mut self, kind: StepKind) -> Phase {
-        match self.turn.within_limits(kind) {
-            Err(ending) => Phase::Ending(ending),
-            Ok(kind) => Phase::RoomNeeded(Trigger::Forced, AfterCompaction::StartStep(kind)),
+    /// What kind of step the limits leave, or the end that they lead to.
+    fn limited(&self, kind: StepKind) -> Result<StepKind, Ending> {
+        let turn = &self.turn;
+        if let Some(detail) = turn.budget_spent() {
+            return Err(Ending::new(TurnEnd::Budget, detail));
         }
+        let (limit, counted) = (turn.policy.max_steps, turn.counted_steps());
+        if let Some(most) = limit.filter(|most| counted >= *most) {
+            return Err(Ending::new(TurnEnd::MaxSteps, format!("the limit of {most} steps is reached")));
+        }
+        if let Some(most) = turn.policy.max_replies.filter(|most| turn.steps >= *most) {
+            return Err(Ending::new(TurnEnd::MaxSteps, format!("the limit of {most} replies is reached")));
+        }
+        if let Some(ending) = self.full_by_hand() {
+            return Err(ending);
+        }
+        let is_last = limit == Some(counted + 1) && turn.policy.last_step == LastStep::WrapUp;
+        Ok(if is_last { StepKind::WrapUp } else { kind })
     }
 
     pub(super) fn step_started(&self, kind: StepKind) -> Event {
@@ -301,6 +313,9 @@ impl Work {
     }
 
     pub(super) fn after_cut_reply(&mut self, usage: &Usage) -> After {
+        if self.turn.kind == StepKind::WrapUp {
+            return After::End(self.turn.out_of_steps());
+        }
         let on_length = self.turn.policy.on_length;
         let is_by_window = match on_length {
             OnLength::GoOn | OnLength::End => self.is_full(),
@@ -313,11 +328,10 @@ impl Work {
             let detail = "the reply was cut at the end of the window, and no more room can be made";
             return After::End(Ending::new(TurnEnd::ContextLimit, detail));
         }
-        if on_length == OnLength::End {
-            let detail = "the reply was cut at the model's output limit";
-            return After::End(Ending::new(TurnEnd::Completed, detail));
-        }
         self.turn.cut_replies += 1;
+        if self.turn.policy.on_length == OnLength::End {
+            return After::Answered;
+        }
         if self.turn.cut_replies > MAX_CUT_REPLIES {
             let detail = "the model's replies were cut at its output limit again and again";
             return After::End(Ending::new(TurnEnd::ContextLimit, detail));
@@ -449,7 +463,10 @@ impl Work {
             After::End(ending) => Phase::Ending(ending),
             After::Continue => self.next_step(StepKind::Continue),
             After::Resume => self.next_step(StepKind::Ordinary),
-            After::MakeRoom => self.next_step_with_room(StepKind::Continue),
+            After::MakeRoom => match self.limited(StepKind::Continue) {
+                Ok(kind) => Phase::RoomNeeded(Trigger::Forced, AfterCompaction::StartStep(kind)),
+                Err(ending) => Phase::Ending(ending),
+            },
             After::GoOn => match self.repeated_call() {
                 Some(_) if self.turn.policy.no_progress.then == Stuck::End => Phase::Ending(self.turn.stuck()),
                 Some(call) => Phase::Stuck(call),
@@ -522,12 +539,16 @@ impl Work {
     pub(super) fn resume_after_compaction(&self, then: AfterCompaction) -> Phase {
         match then {
             AfterCompaction::AskAgain => Phase::CallingModel { attempt: 1 },
-            AfterCompaction::StartStep(kind) => Phase::NextStep(kind),
+            // Not `next_step`: whether there is room enough now is decided already.
+            AfterCompaction::StartStep(kind) => self.limited(kind).map_or_else(Phase::Ending, Phase::NextStep),
         }
     }
 
-    pub(super) fn keep_cut(&mut self, parts: &[Part], seq: Seq) {
-        if has_substance(parts) {
+    /// What a reply said that was cut off.
+    pub(super) fn keep_cut(&mut self, event: &Event, seq: Seq) {
+        if let Event::MessageCut { parts, .. } = event
+            && has_substance(parts)
+        {
             let message = Message {
                 interrupted: true,
                 model: Some(self.turn.model.clone()),
@@ -682,6 +703,7 @@ impl TurnWork {
                 self.spend(&reply.usage, *cost_micros, at_most.as_ref());
             }
             Event::ModelFailed { usage, cost_micros, at_most, .. } => self.spend(usage, *cost_micros, at_most.as_ref()),
+            Event::MessageCut { at_most: Some(most), .. } => self.spend(&Usage::default(), None, Some(most)),
             Event::CompactionStarted { lost, .. } => lost.iter().for_each(|most| self.at_risk.add(most)),
             Event::CompactionFinished { asked: Some(asked), .. }
             | Event::CompactionFailed { asked: Some(asked), .. } => {
@@ -709,22 +731,6 @@ impl TurnWork {
 
     pub(super) fn budget_spent(&self) -> Option<String> {
         self.policy.budget.spent(&self.used())
-    }
-
-    /// The kind of a step that may be made, if it is of this one; else how the turn ends.
-    fn within_limits(&self, kind: StepKind) -> Result<StepKind, Ending> {
-        if let Some(detail) = self.budget_spent() {
-            return Err(Ending::new(TurnEnd::Budget, detail));
-        }
-        let (limit, counted) = (self.policy.max_steps, self.counted_steps());
-        if let Some(most) = limit.filter(|most| counted >= *most) {
-            return Err(Ending::new(TurnEnd::MaxSteps, format!("the limit of {most} steps is reached")));
-        }
-        if let Some(most) = self.policy.max_replies.filter(|most| self.steps >= *most) {
-            return Err(Ending::new(TurnEnd::MaxSteps, format!("the limit of {most} replies is reached")));
-        }
-        let is_last = limit == Some(counted + 1) && self.policy.last_step == LastStep::WrapUp;
-        Ok(if is_last { StepKind::WrapUp } else { kind })
     }
 
     /// The replies that count for the limit.
@@ -760,7 +766,9 @@ impl TurnWork {
     /// The end of a turn whose model has said its last word.
     pub(super) fn answered(&self) -> Ending {
         if self.unattended.is_empty() {
-            return Ending { end: TurnEnd::Completed, detail: None };
+            let is_cut = self.cut_replies > 0 && self.policy.on_length == OnLength::End;
+            let detail = is_cut.then(|| "the reply was cut at the model's output limit".to_owned());
+            return Ending { end: TurnEnd::Completed, detail };
         }
         let tools = self.unattended.join(", ");
         Ending::new(

@@ -1,23 +1,29 @@
 //! Where the configuration comes from: several places, each of which wins over those before it.
 //!
 //! ```text
-//!   defaults  <  ~/.config/piton/config.toml  <  .piton/config.toml, if trusted  <  PITON_… variables  <  flags
+//!   defaults  <  ~/.config/piton/config.toml  <  .piton/config.toml, if trusted  <  PITON_… variables  <  --set  <  other flags
 //! ```
 //!
 //! Tables are merged key by key; anything else that a later layer says takes the place of what was said before. Each
-//! layer is read strictly by itself first, so that a mistake is named where it was made.
+//! layer is read strictly by itself first, so that a mistake is named where it was made; what only makes no sense together
+//! is named with everybody who said a part of it.
 
-use super::{Config, ConfigError};
-use piton_core::limits::{self, Policy};
+use super::mistake::{Mistake, Way, dotted, keys, line_of, nearest};
+use super::{Config, ConfigError, defaults};
+use piton_core::limits::Policy;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
-use toml::{Table, Value};
+use toml::Table;
+
+pub use toml::Value;
 
 /// What the names of environment variables that set something begin with.
 pub const VARIABLE_PREFIX: &str = "PITON_";
-/// Variables with that beginning that are no settings: where sessions and settings are, and what marks processes of tools.
-const NO_SETTINGS: [&str; 3] = ["PITON_DATA_DIR", "PITON_CONFIG", "PITON_CALL"];
+/// Variables with that beginning that are no settings: where sessions and settings are, what tools, hooks and checks are
+/// told, and a name that many a build gives to the version it makes. The `version` of a file is a matter of files.
+pub const NO_SETTINGS: [&str; 5] =
+    ["PITON_DATA_DIR", "PITON_CONFIG", "PITON_CALL", "PITON_PROJECT_DIR", "PITON_VERSION"];
 
 /// Who said something.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +36,8 @@ pub enum Origin {
     Project(PathBuf),
     /// This environment variable.
     Variable(String),
+    /// This flag of the command line.
+    Flag(String),
 }
 
 impl fmt::Display for Origin {
@@ -37,7 +45,7 @@ impl fmt::Display for Origin {
         match self {
             Self::Default => write!(f, "default"),
             Self::User(path) | Self::Project(path) => write!(f, "{}", path.display()),
-            Self::Variable(name) => write!(f, "{name}"),
+            Self::Variable(name) | Self::Flag(name) => write!(f, "{name}"),
         }
     }
 }
@@ -52,6 +60,14 @@ pub enum LayerError {
         origin: Origin,
         /// What is wrong with it.
         source: Box<ConfigError>,
+    },
+    /// Each layer makes sense by itself, but not with the others.
+    #[error("the configuration makes no sense as a whole: {mistake} ({})", said.join(", "))]
+    Together {
+        /// What is wrong.
+        mistake: Mistake,
+        /// The keys that it is about, each with who set it.
+        said: Vec<String>,
     },
     /// A repository wants to decide where keys and requests go.
     #[error(
@@ -71,12 +87,26 @@ impl LayerError {
     fn invalid(origin: Origin, source: ConfigError) -> Self {
         Self::Invalid { origin, source: Box::new(source) }
     }
+
+    /// Whether the command line is at fault.
+    pub fn is_of_a_flag(&self) -> bool {
+        matches!(self, Self::Invalid { origin: Origin::Flag(_), .. })
+    }
 }
 
 /// What was said, from the first layer to the last.
 #[derive(Debug, Default)]
 pub struct Layers {
-    said: Vec<(Origin, Table)>,
+    said: Vec<Layer>,
+    notes: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Layer {
+    origin: Origin,
+    table: Table,
+    /// Where it can be read, line by line.
+    text: Option<String>,
 }
 
 /// What holds, and who said so.
@@ -85,26 +115,31 @@ pub struct Layered {
     /// What holds.
     pub config: Config,
     /// Every key that is set, in full (`limits.max_steps`), with its value and who set it.
-    pub settings: BTreeMap<String, (Value, Origin)>,
+    pub settings: Settings,
+    /// What a person should know about it.
+    pub notes: Vec<String>,
 }
+
+/// Keys with their values, and who set them.
+pub type Settings = BTreeMap<String, (Value, Origin)>;
 
 impl Layers {
     /// Adds a file. The file of a repository may not set what decides where keys go.
     pub fn add_file(&mut self, origin: Origin, text: &str) -> Result<(), LayerError> {
         let invalid = |source| LayerError::invalid(origin.clone(), source);
         Config::parse(text).map_err(invalid)?;
-        let table: Table = toml::from_str(text).map_err(|error| invalid(ConfigError::shape(error)))?;
+        let table: Table = toml::from_str(text).map_err(|error| invalid(ConfigError::shape(&error)))?;
         if let Origin::Project(file) = &origin
             && let Some(key) = leaves(&table).keys().find(|key| is_only_the_users(key))
         {
             return Err(LayerError::NotTheirs { file: file.clone(), key: dotted(key) });
         }
-        self.said.push((origin, table));
+        self.said.push(Layer { origin, table, text: Some(text.to_owned()) });
         Ok(())
     }
 
     /// Adds what environment variables say: `PITON_LIMITS__MAX_STEPS=7` is `limits.max_steps = 7`. An empty variable says
-    /// nothing.
+    /// nothing. One that is like nothing there is may be somebody else's, and is only noted.
     pub fn add_variables<'v>(
         &mut self,
         variables: impl IntoIterator<Item = (&'v str, &'v str)>,
@@ -113,64 +148,109 @@ impl Layers {
             let Some(path) = name.strip_prefix(VARIABLE_PREFIX).filter(|_| !NO_SETTINGS.contains(&name)) else {
                 continue;
             };
-            if !value.is_empty() {
-                let origin = Origin::Variable(name.to_owned());
-                let table = variable(&path.to_lowercase(), value)
-                    .map_err(|source| LayerError::invalid(origin.clone(), source))?;
-                self.said.push((origin, table));
+            if value.is_empty() {
+                continue;
+            }
+            let path = path.to_lowercase();
+            let way: Way = path.split("__").map(str::to_owned).collect();
+            match said_of(&way, value) {
+                Ok(table) => self.said.push(Layer { origin: Origin::Variable(name.to_owned()), table, text: None }),
+                Err(_) if is_somebody_elses(&path) => {
+                    self.notes.push(format!("the variable {name} is no setting of Piton's, and changes nothing"));
+                }
+                Err(source) => return Err(LayerError::invalid(Origin::Variable(name.to_owned()), source)),
             }
         }
         Ok(())
     }
 
+    /// Adds what somebody says as `KEY=VALUE`, the key in full as TOML writes it.
+    pub fn add_flag(&mut self, said: &str) -> Result<(), LayerError> {
+        let key = said.split('=').next().unwrap_or_default().trim();
+        let origin = Origin::Flag(format!("--set {key}"));
+        let invalid = |source| LayerError::invalid(origin.clone(), source);
+        let parsed = way_and_value(said).ok_or_else(|| {
+            let what = "it must be KEY=VALUE, such as limits.max_steps=40 or 'models.\"a/b\".effort=low'";
+            invalid(ConfigError::Shape(what.to_owned()))
+        })?;
+        let table = said_of(&parsed.0, parsed.1).map_err(invalid)?;
+        self.said.push(Layer { origin, table, text: None });
+        Ok(())
+    }
+
     /// What holds in the end.
     pub fn merge(self) -> Result<Layered, LayerError> {
-        let preset = self.said.iter().rev().find_map(|(_, table)| table.get("preset")?.as_str());
-        let defaults = (Origin::Default, defaults(&preset.and_then(Policy::preset).unwrap_or_else(Policy::piton)));
-        let (mut merged, mut settings) = (Table::new(), BTreeMap::new());
-        let mut last = Origin::Default;
-        for (origin, table) in std::iter::once(defaults).chain(self.said) {
-            for (path, value) in leaves(&table) {
+        let preset = self.said.iter().rev().find_map(|layer| layer.table.get("preset")?.as_str());
+        let policy = preset.and_then(Policy::preset).unwrap_or_else(Policy::piton);
+        let mut settings = Settings::new();
+        let mut merged = Table::new();
+        let defaults = defaults::of(&policy);
+        let said = self.said.iter().map(|layer| (&layer.origin, &layer.table));
+        for (origin, table) in std::iter::once((&Origin::Default, &defaults)).chain(said) {
+            for (path, value) in leaves(table) {
                 let key = dotted(&path);
                 // What was a value and is a table now, or the other way round, is said anew.
                 settings.retain(|before: &String, _| !before.starts_with(&format!("{key}.")));
                 settings.insert(key, (value.clone(), origin.clone()));
             }
-            if origin != Origin::Default {
-                overlay(&mut merged, table);
-                last = origin;
+            if *origin != Origin::Default {
+                overlay(&mut merged, table.clone());
             }
         }
-        // Each layer makes sense by itself; together they may not.
-        let config = Config::of_table(merged).map_err(|source| LayerError::invalid(last, source))?;
-        Ok(Layered { config, settings })
+        let last = self.said.last().map_or(Origin::Default, |layer| layer.origin.clone());
+        let config = match Config::of_table(merged) {
+            Ok(config) => config,
+            Err(ConfigError::Value { mistake, .. }) => return Err(self.blame(mistake, &settings)),
+            Err(source) => return Err(LayerError::invalid(last, source)),
+        };
+        match config.mistake_in_all() {
+            Some(mistake) => Err(self.blame(mistake, &settings)),
+            None => Ok(Layered { config, settings, notes: self.notes }),
+        }
+    }
+
+    /// A mistake with whoever made it.
+    fn blame(&self, mistake: Mistake, settings: &Settings) -> LayerError {
+        let said_by = |way: &Way| {
+            let key = dotted(way);
+            let within = format!("{key}.");
+            let found = settings.iter().find(|(set, _)| **set == key || set.starts_with(&within));
+            found.map_or(Origin::Default, |(_, (_, origin))| origin.clone())
+        };
+        let line = |origin: &Origin, way: &Way| {
+            let text = self.said.iter().find(|layer| layer.origin == *origin)?.text.as_deref()?;
+            line_of(text, way)
+        };
+        let origins: Vec<(&Way, Origin)> = mistake.keys.iter().map(|way| (way, said_by(way))).collect();
+        let mut people = origins.iter().filter(|(_, origin)| *origin != Origin::Default);
+        if let Some((way, origin)) = people.next()
+            && people.all(|(_, other)| other == origin)
+        {
+            let line = line(origin, way);
+            return LayerError::invalid(origin.clone(), ConfigError::Value { line, mistake: mistake.clone() });
+        }
+        let said = origins.iter().map(|(way, origin)| match line(origin, way) {
+            Some(line) => format!("{} by {origin}, line {line}", dotted(way)),
+            None => format!("{} by {origin}", dotted(way)),
+        });
+        LayerError::Together { said: said.collect(), mistake }
     }
 }
 
-/// The keys of a table that hold no table of their own, each as the way to it.
-fn leaves(table: &Table) -> BTreeMap<Vec<String>, &Value> {
+/// The keys of a table that hold no table of their own, each as the way to it. A table with nothing in it says nothing.
+fn leaves(table: &Table) -> BTreeMap<Way, &Value> {
     let mut found = BTreeMap::new();
-    let mut open: Vec<(Vec<String>, &Table)> = vec![(Vec::new(), table)];
+    let mut open: Vec<(Way, &Table)> = vec![(Vec::new(), table)];
     while let Some((way, table)) = open.pop() {
         for (key, value) in table {
-            let way: Vec<String> = way.iter().chain([key]).cloned().collect();
+            let way: Way = way.iter().chain([key]).cloned().collect();
             match value {
-                Value::Table(inner) if !inner.is_empty() => open.push((way, inner)),
+                Value::Table(inner) => open.push((way, inner)),
                 leaf => drop(found.insert(way, leaf)),
             }
         }
     }
     found
-}
-
-/// A key in full, as TOML writes it.
-fn dotted(way: &[String]) -> String {
-    let is_bare = |key: &str| key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    let keys: Vec<String> = way
-        .iter()
-        .map(|key| if !key.is_empty() && is_bare(key) { key.clone() } else { Value::from(key.clone()).to_string() })
-        .collect();
-    keys.join(".")
 }
 
 fn is_only_the_users(way: &[String]) -> bool {
@@ -191,17 +271,18 @@ fn overlay(below: &mut Table, above: Table) {
     }
 }
 
-/// What one variable says. Its value is read as TOML where that makes sense, and as text otherwise.
-fn variable(path: &str, value: &str) -> Result<Table, ConfigError> {
+/// What is said of one key. The value is read as TOML where that makes sense, and as text otherwise.
+fn said_of(way: &[String], value: &str) -> Result<Table, ConfigError> {
     let as_toml = toml::from_str::<Table>(&format!("value = {value}")).ok();
     let as_toml = as_toml.filter(|table| table.len() == 1).and_then(|mut table| table.remove("value"));
     let mut mistake = None;
     for value in as_toml.into_iter().chain([Value::from(value)]) {
-        let table =
-            path.rsplit("__").fold(value, |value, key| Value::Table(Table::from_iter([(key.to_owned(), value)])));
+        let table = way.iter().rfold(value, |value, key| Value::Table(Table::from_iter([(key.clone(), value)])));
         let Value::Table(table) = table else { continue };
         match Config::of_table(table.clone()) {
             Ok(_) => return Ok(table),
+            // What is of the right kind and makes no sense says more than what is of the wrong kind.
+            Err(error @ ConfigError::Value { .. }) => mistake = Some(error),
             Err(error) => mistake = mistake.or(Some(error)),
         }
     }
@@ -209,28 +290,21 @@ fn variable(path: &str, value: &str) -> Result<Table, ConfigError> {
     mistake.map_or_else(|| Ok(Table::new()), Err)
 }
 
-/// What holds where nobody says anything but a preset, of that which has such a value.
-fn defaults(policy: &Policy) -> Table {
-    let seconds = |ms: u64| Value::from(ms as f64 / 1000.0);
-    let whole = |number: u32| Value::from(i64::from(number));
-    let limits = policy.max_steps.map(|most| ("max_steps", whole(most)));
-    let retry = [
-        policy.retry.per_call.map(|times| ("times", whole(times))),
-        Some(("first_wait", seconds(policy.retry.first_ms))),
-        Some(("longest_wait", seconds(policy.retry.cap_ms))),
-    ];
-    let http = [
-        ("stall_timeout", seconds(limits::STREAM_STALL_MS)),
-        ("keep_alive_timeout", seconds(limits::STREAM_KEEP_ALIVE_MS)),
-    ];
-    let table = |entries: Vec<(&str, Value)>| {
-        Value::Table(entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
-    };
-    Table::from_iter([
-        ("limits".to_owned(), table(limits.into_iter().collect())),
-        ("retry".to_owned(), table(retry.into_iter().flatten().collect())),
-        ("http".to_owned(), table(http.into_iter().collect())),
-    ])
+/// `limits.max_steps=7`, taken apart. An `=` may be in quotes.
+fn way_and_value(said: &str) -> Option<(Way, &str)> {
+    said.match_indices('=').find_map(|(at, _)| {
+        let key = said[..at].trim();
+        let table: Table = toml::from_str(&format!("{key} = 0")).ok().filter(|_| !key.contains('\n'))?;
+        let mut ways = leaves(&table).into_keys();
+        ways.next().filter(|_| ways.next().is_none()).map(|way| (way, said[at + 1..].trim()))
+    })
+}
+
+/// Whether a variable is like nothing that could be set.
+fn is_somebody_elses(path: &str) -> bool {
+    let keys = keys();
+    let is_key = keys.iter().any(|(_, within)| within.iter().any(|key| key == path));
+    !path.contains("__") && !is_key && nearest(path, keys.iter().map(|(top, _)| top.as_str())).is_none()
 }
 
 #[cfg(test)]
@@ -254,25 +328,25 @@ mod tests {
     #[test]
     fn each_layer_wins_over_those_before_it_key_by_key() {
         let layered = layers(
-            "model = \"a/user\"\n[limits]\nmax_steps = 1\nmax_tokens = 10\n[options]\neffort = \"low\"\n",
-            "model = \"a/project\"\n[limits]\nmax_steps = 2\n[models.\"a/b.c\"]\neffort = \"high\"\n",
+            "model = \"openai/user\"\n[limits]\nmax_steps = 1\nmax_tokens = 10\n[options]\neffort = \"low\"\n",
+            "model = \"openai/project\"\n[limits]\nmax_steps = 2\n[models.\"openai/b.c\"]\neffort = \"high\"\n",
             &[
-                ("PITON_MODEL", "a/variable"),
+                ("PITON_MODEL", "openai/variable"),
                 ("PITON_LIMITS__MAX_TIME", "60"),
                 ("PITON_DATA_DIR", "/x"),
                 ("HOME", "/y"),
             ],
         )
         .expect("valid layers");
-        let Layered { config, settings } = &layered;
-        assert_eq!(config.model.as_deref(), Some("a/variable"));
+        let Layered { config, settings, .. } = &layered;
+        assert_eq!(config.model.as_deref(), Some("openai/variable"));
         let limits = &config.limits;
         assert_eq!((limits.max_steps, limits.max_tokens, limits.max_time), (Some(2), Some(10), Some(60)));
         let said_by = |key: &str| settings[key].1.to_string();
         assert_eq!(said_by("model"), "PITON_MODEL");
         assert_eq!(said_by("limits.max_steps"), "project.toml");
         assert_eq!(said_by("limits.max_tokens"), "user.toml");
-        assert_eq!(said_by("models.\"a/b.c\".effort"), "project.toml");
+        assert_eq!(said_by("models.\"openai/b.c\".effort"), "project.toml");
         assert_eq!(said_by("retry.times"), "default");
         // What is shown is itself a configuration that says the same.
         let shown: Vec<String> = settings.iter().map(|(key, (value, _))| format!("{key} = {value}")).collect();
@@ -281,7 +355,8 @@ mod tests {
 
     #[test]
     fn a_variable_is_text_where_text_is_wanted() {
-        let said = |value| layers("", "", &[("PITON_MODEL", value)]).expect("a valid name").config.model;
+        let said =
+            |value| layers("", "", &[("PITON_HTTP__NO_PROXY", value)]).expect("a valid name").config.http.no_proxy;
         assert_eq!(said("7").as_deref(), Some("7"));
         assert_eq!(said("true").as_deref(), Some("true"));
         assert_eq!(said("a/b\nlimits.max_steps = 3").as_deref(), Some("a/b\nlimits.max_steps = 3"));
@@ -298,7 +373,7 @@ mod tests {
         let text = said("", "", &[("PITON_MODLE", "a/b")]);
         assert!(text.starts_with("PITON_MODLE") && text.contains("did you mean `model`?"), "{text}");
         let text = said("", "", &[("PITON_LIMITS__MAX_STEPS", "many")]);
-        assert!(text.starts_with("PITON_LIMITS__MAX_STEPS") && text.contains("invalid type: string"), "{text}");
+        assert!(text.starts_with("PITON_LIMITS__MAX_STEPS") && text.contains("expected a whole number"), "{text}");
         let text = said("", "", &[("PITON_LIMITS", "7")]);
         assert!(text.starts_with("PITON_LIMITS "), "{text}");
     }
@@ -307,7 +382,7 @@ mod tests {
     fn a_repository_does_not_decide_where_keys_go() {
         for (text, key) in [
             ("[providers.openai]\nbase_url = \"https://evil\"", "providers.openai.base_url"),
-            ("[providers.x]\nkey_command = \"curl evil\"", "providers.x.key_command"),
+            ("[providers.groq]\nkey_command = \"curl evil\"", "providers.groq.key_command"),
             ("[http]\nproxy = \"http://evil\"", "http.proxy"),
             ("keys_for_tools = [\"OPENAI_API_KEY\"]", "keys_for_tools"),
             ("keys_for_tools = []", "keys_for_tools"),
@@ -318,5 +393,129 @@ mod tests {
             assert!(layers(text, "", &[]).is_ok(), "{text}");
         }
         assert!(layers("", "[providers.openai.options]\neffort = \"low\"", &[]).is_ok());
+    }
+
+    #[test]
+    fn what_makes_no_sense_together_is_blamed_on_those_who_said_it() {
+        let (user, project) = ("[retry]\nfirst_wait = 20", "\n[retry]\nlongest_wait = 10");
+        let error = layers(user, project, &[("PITON_MODEL", "anthropic/b")]).expect_err("a contradiction").to_string();
+        assert_eq!(
+            error,
+            "the configuration makes no sense as a whole: first_wait in [retry] is longer than longest_wait, 10 seconds \
+             (retry.first_wait by user.toml, line 2, retry.longest_wait by project.toml, line 3)"
+        );
+        // What nobody said cannot be at fault.
+        let text = words(&layers("[retry]\nfirst_wait = 100", "", &[]).expect_err("longer than the default"));
+        assert!(text.starts_with("user.toml") && text.contains("line 2: first_wait in [retry] is longer"), "{text}");
+        let variable = [("PITON_PERMISSION__BSH", "allow")];
+        let text = words(&layers("[permission]\nedit = \"allow\"", "", &variable).expect_err("no tool"));
+        assert!(text.starts_with("PITON_PERMISSION__BSH") && text.contains("did you mean `bash`?"), "{text}");
+        let text =
+            words(&layers("[options]\neffort = \"low\"", "[options]\nthinking_budget = 1", &[]).expect_err("two"));
+        assert!(
+            text.contains("thinking_budget by project.toml, line 2, options.effort by user.toml, line 2"),
+            "{text}"
+        );
+        for (text, said) in [
+            ("[limits]\nmax_steps = 9\nmax_replies = 3", "line 3: max_replies in [limits] is less than max_steps"),
+            (
+                "[tools]\nbash_timeout = 601",
+                "line 2: bash_timeout in [tools] is longer than bash_timeout_cap, 600 seconds",
+            ),
+            (
+                "model = \"antropic/x\"",
+                "line 1: model names nobody: there is no provider `antropic`; did you mean `anthropic`?",
+            ),
+            ("[text_tools]\nantropic = \"off\"", "did you mean `anthropic`?"),
+            ("[models.\"antropic/x\"]\nwindow = 1", "line 1: [models.\"antropic/x\"] names nobody"),
+            ("[providers.antropic]\nkey_variable = \"X\"", "did you mean `anthropic`?"),
+            ("[providers.mine]\nprotocol = \"chat\"", "says its protocol but not its base_url"),
+        ] {
+            let error = words(&layers(text, "", &[]).expect_err(text));
+            assert!(error.contains(said), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn variables_of_others_are_noted_and_those_that_were_meant_are_not() {
+        let said = |name| layers("", "", &[(name, "1.2.3")]);
+        for name in ["PITON_VERSION", "PITON_PROJECT_DIR", "PITON_CALL"] {
+            assert!(said(name).expect("no setting").notes.is_empty(), "{name}");
+        }
+        let notes = said("PITON_BUILD_HOST").expect("somebody else's").notes;
+        assert!(notes.len() == 1 && notes[0].contains("PITON_BUILD_HOST"), "{notes:?}");
+        for (name, meant) in [
+            ("PITON_MODLE", "`model`"),
+            ("PITON_MAX_STEPS", "`max_steps` in [limits]"),
+            ("PITON_LIMITS__MAX_STPS", "`max_steps`"),
+            ("PITON_BUILD__HOST", "unknown field"),
+        ] {
+            assert!(words(&said(name).expect_err(name)).contains(meant), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_key_can_be_set_by_a_flag() {
+        let said = |flag: &str| {
+            let mut layers = Layers::default();
+            layers.add_variables([("PITON_LIMITS__MAX_STEPS", "3")])?;
+            layers.add_flag(flag)?;
+            layers.merge()
+        };
+        let layered = said("limits.max_steps = 7").expect("valid");
+        assert_eq!(layered.config.limits.max_steps, Some(7));
+        assert_eq!(layered.settings["limits.max_steps"].1.to_string(), "--set limits.max_steps");
+        let layered = said("models.\"openai/x=y\".effort=low").expect("valid");
+        assert!(layered.config.models.contains_key("openai/x=y"));
+        let layered = said("check.commands=[\"a = b\"]").expect("valid");
+        assert_eq!(layered.config.check.commands, ["a = b"]);
+        for (flag, words_said) in [
+            ("limits.max_stps=7", "did you mean `max_steps`?"),
+            ("limits.max_steps=0", "max_steps in [limits] must be a whole number above 0"),
+            ("retry.first_wait=90", "is longer than longest_wait"),
+            ("limits", "KEY=VALUE"),
+            ("=3", "KEY=VALUE"),
+        ] {
+            let error = said(flag).expect_err(flag);
+            assert!(error.is_of_a_flag() && words(&error).contains(words_said), "{flag}: {}", words(&error));
+        }
+    }
+
+    #[test]
+    fn what_is_shown_is_what_holds() {
+        let layered = layers("[limits]\nmax_steps = 5", "[limits]\n[retry]\n", &[]).expect("valid");
+        let shown = |key: &str| layered.settings.get(key).map(|(value, _)| value.to_string());
+        assert_eq!(shown("limits.max_steps").as_deref(), Some("5"));
+        assert_eq!(shown("limits"), None, "an empty table says nothing");
+        for (key, value) in [
+            ("limits.max_calls", "64"),
+            ("limits.max_denials", "3"),
+            ("limits.max_repeats", "3"),
+            ("limits.max_compactions", "3"),
+            ("limits.tool_output", "30000"),
+            ("retry.times", "5"),
+            ("http.connect_timeout", "10.0"),
+            ("compaction.reserve", "20000"),
+            ("compaction.keep", "20000"),
+            ("check.timeout", "600.0"),
+            ("check.rounds", "3"),
+            ("tools.bash_timeout", "120.0"),
+            ("tools.bash_timeout_cap", "600.0"),
+            ("context.reference_lines", "2000"),
+            ("loop.on_repeats", "\"ask\""),
+        ] {
+            assert_eq!(shown(key).as_deref(), Some(value), "{key}");
+        }
+        // Said aloud, the defaults of every preset change nothing.
+        for preset in piton_core::preset::PRESETS {
+            let policy = Policy::preset(preset.name).expect("a preset");
+            let config = Config::of_table(defaults::of(&policy)).expect("valid");
+            let mut said = policy.clone();
+            config.apply(&mut said);
+            // What is said is the number alone; how much of a small window it may be is not.
+            said.compaction = policy.compaction.clone();
+            said.retry.cap_answered_ms = policy.retry.cap_answered_ms;
+            assert_eq!(said, policy, "{}", preset.name);
+        }
     }
 }

@@ -1,15 +1,54 @@
 //! Which files of repositories the user has put in force. A file is trusted as it is: after any change it is not.
 //!
 //! A repository's configuration can allow commands and run hooks, and an agent can write it. So what is trusted is a
-//! path *and* the hash of what was read there, and what is used are the very bytes that were hashed.
+//! path *and* the hash of what was read there, and what is used are the very bytes that were hashed. Nothing else of a
+//! file is looked at before: one that nobody trusts may be no text at all.
+//!
+//! It can forbid commands, too, and an agent can be told by a repository to get rid of that. So no file that is not
+//! trusted hides one that is, wherever it lies; and one that was trusted and is changed or gone is never passed over in
+//! silence.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// Where a repository has its configuration, below its root.
 pub const PROJECT_FILE: &str = ".piton/config.toml";
+/// The largest file that is read before anybody trusts it, in bytes. No configuration is nearly as long.
+pub const PROJECT_FILE_BYTES: u64 = 1 << 20;
+
+/// What the files of repositories come to in a folder.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The nearest file that is trusted as it is. It holds in its folder and everywhere below.
+    pub in_force: Option<ProjectFile>,
+    /// The nearest one that was trusted once and is now changed, or gone, unless the one in force is nearer.
+    pub changed: Option<PathBuf>,
+    /// Those of the repository that nobody has trusted, unless the one in force is nearer. The nearest comes first.
+    pub unknown: Vec<PathBuf>,
+}
+
+/// A file and what was read of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What is in it.
+    pub bytes: Vec<u8>,
+}
+
+/// How the user stands to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Trusted, as it is.
+    Trusted,
+    /// Trusted once, with other contents.
+    Changed,
+    /// Never trusted.
+    Unknown,
+}
 
 /// The list of what is trusted, in the user's data folder.
 #[derive(Debug)]
@@ -44,8 +83,42 @@ impl Trust {
         Ok(self.read()?.trusted.get(path).is_some_and(|hash| *hash == hash_of(contents)))
     }
 
+    /// The same, and whether it was another file that the user trusted there.
+    pub fn standing(&self, path: &Path, contents: &[u8]) -> Result<Standing, TrustError> {
+        Ok(match self.read()?.trusted.get(path) {
+            Some(hash) if *hash == hash_of(contents) => Standing::Trusted,
+            Some(_) => Standing::Changed,
+            None => Standing::Unknown,
+        })
+    }
+
+    /// What holds in a folder. Whatever the user has trusted holds there if it lies in the folder or above it, through
+    /// every border: a `.git` takes a moment to make. Other files are only noticed, and only those of the repository: up
+    /// to the folder that has `.git`, and without one in the folder itself.
+    pub fn look(&self, workspace: &Path) -> Result<Found, TrustError> {
+        let list = self.read()?;
+        let root = workspace.ancestors().find(|dir| dir.join(".git").exists()).unwrap_or(workspace);
+        let mut found = Found::default();
+        for dir in workspace.ancestors() {
+            let path = dir.join(PROJECT_FILE);
+            match list.trusted.get(&path) {
+                None if path.is_file() && dir.starts_with(root) => found.unknown.push(path),
+                None => {}
+                Some(hash) => match ProjectFile::read(&path) {
+                    Ok(file) if *hash == hash_of(&file.bytes) => {
+                        found.in_force = Some(file);
+                        break;
+                    }
+                    Ok(_) | Err(_) => found.changed = found.changed.or(Some(path)),
+                },
+            }
+        }
+        Ok(found)
+    }
+
     /// From now on the user does.
     pub fn give(&self, path: &Path, contents: &[u8]) -> Result<(), TrustError> {
+        let _lock = self.lock()?;
         let mut list = self.read()?;
         list.trusted.insert(path.to_owned(), hash_of(contents));
         self.write(&list)
@@ -53,6 +126,7 @@ impl Trust {
 
     /// From now on the user does not. Whether this changes anything.
     pub fn take_back(&self, path: &Path) -> Result<bool, TrustError> {
+        let _lock = self.lock()?;
         let mut list = self.read()?;
         let had = list.trusted.remove(path).is_some();
         if had {
@@ -61,24 +135,36 @@ impl Trust {
         Ok(had)
     }
 
+    /// Held from reading the list until it is written: what two processes are told at once must both be on it.
+    fn lock(&self) -> Result<File, TrustError> {
+        let folder = self.file.parent().unwrap_or(Path::new("."));
+        let locked = std::fs::create_dir_all(folder)
+            .and_then(|()| File::create(self.file.with_extension("lock")))
+            .and_then(|file| file.lock().map(|()| file));
+        locked.map_err(|error| self.error(format!("cannot be locked: {error}")))
+    }
+
     fn read(&self) -> Result<List, TrustError> {
         match std::fs::read(&self.file) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
                 self.error(format!("cannot be understood ({error}). Remove it, and trust again what should be trusted"))
             }),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(List::default()),
+            // That a data folder is none is found out by whoever needs to write there.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(List::default()),
             Err(error) => Err(self.error(format!("cannot be read: {error}"))),
         }
     }
 
     fn write(&self, list: &List) -> Result<(), TrustError> {
-        let folder = self.file.parent().unwrap_or(Path::new("."));
         let json = serde_json::to_vec_pretty(list).map_err(|error| self.error(error.to_string()))?;
-        let unfinished = self.file.with_extension(format!("{}.tmp", std::process::id()));
-        std::fs::create_dir_all(folder)
-            .and_then(|()| std::fs::write(&unfinished, &json))
-            .and_then(|()| std::fs::rename(&unfinished, &self.file))
-            .map_err(|error| self.error(format!("cannot be written: {error}")))
+        // Nobody else writes there: this is only called with the lock.
+        let unfinished = self.file.with_extension("tmp");
+        let written = File::create(&unfinished).and_then(|mut file| {
+            file.write_all(&json)?;
+            file.sync_all()?;
+            std::fs::rename(&unfinished, &self.file)
+        });
+        written.map_err(|error| self.error(format!("cannot be written: {error}")))
     }
 
     fn error(&self, what: String) -> TrustError {
@@ -86,12 +172,25 @@ impl Trust {
     }
 }
 
-/// The configuration of the repository that a folder is in: in the folder itself or above it, up to the folder that has
-/// `.git`. Without such a folder, only in the folder itself.
-pub fn project_file(workspace: &Path) -> Option<PathBuf> {
-    let root = workspace.ancestors().find(|dir| dir.join(".git").exists()).unwrap_or(workspace);
-    let within = workspace.ancestors().take_while(|dir| dir.starts_with(root));
-    within.map(|dir| dir.join(PROJECT_FILE)).find(|file| file.is_file())
+impl ProjectFile {
+    /// Reads one, whatever is in it, if it is not too long to be one.
+    pub fn read(path: &Path) -> io::Result<Self> {
+        let mut bytes = Vec::new();
+        // A pipe would never end, and opening it may never either.
+        if !path.metadata()?.is_file() {
+            return Err(io::Error::other("it is not a file"));
+        }
+        File::open(path)?.take(PROJECT_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+        match bytes.len() as u64 > PROJECT_FILE_BYTES {
+            true => Err(io::Error::other(format!("it is longer than {PROJECT_FILE_BYTES} bytes"))),
+            false => Ok(Self { path: path.to_owned(), bytes }),
+        }
+    }
+
+    /// What is in it, as text.
+    pub fn text(&self) -> Option<&str> {
+        std::str::from_utf8(&self.bytes).ok()
+    }
 }
 
 fn hash_of(contents: &[u8]) -> String {
@@ -127,23 +226,116 @@ mod tests {
         assert_eq!(fs::read(dir.path().join("trust.json")).expect("still there"), b"{");
     }
 
-    #[test]
-    fn the_nearest_file_of_the_repository_counts_and_none_outside_of_it() {
-        let dir = tempfile::tempdir().expect("a folder");
-        let file = |below: &str| {
-            let file = dir.path().join(below).join(PROJECT_FILE);
+    /// A folder with files of this name below it, each with its own contents, and what is found in one.
+    struct Tree(tempfile::TempDir);
+
+    impl Tree {
+        fn with(files: &[&str]) -> Self {
+            let tree = Self(tempfile::tempdir().expect("a folder"));
+            files.iter().for_each(|below| drop(tree.write(below, below)));
+            tree
+        }
+
+        fn path(&self, below: &str) -> PathBuf {
+            self.0.path().join(below)
+        }
+
+        fn write(&self, below: &str, text: &str) -> PathBuf {
+            let file = self.path(below).join(PROJECT_FILE);
             fs::create_dir_all(file.parent().expect("below a folder")).expect("made");
-            fs::write(&file, "").expect("written");
+            fs::write(&file, text).expect("written");
             file
-        };
-        let (outside, root) = (file(""), file("repo"));
-        let deep = dir.path().join("repo/a/b");
-        fs::create_dir_all(&deep).expect("made");
-        assert_eq!(project_file(&deep), None, "without a repository only the folder itself is looked at");
-        fs::create_dir(dir.path().join("repo/.git")).expect("made");
-        assert_eq!(project_file(&deep), Some(root));
-        let nearer = file("repo/a");
-        assert_eq!(project_file(&deep), Some(nearer));
-        assert_eq!(project_file(dir.path()), Some(outside));
+        }
+
+        fn trust(&self) -> Trust {
+            Trust::in_folder(&self.path("data"))
+        }
+
+        fn give(&self, below: &str) -> PathBuf {
+            let file = ProjectFile::read(&self.path(below).join(PROJECT_FILE)).expect("read");
+            self.trust().give(&file.path, &file.bytes).expect("written");
+            file.path
+        }
+
+        fn look(&self, below: &str) -> Found {
+            fs::create_dir_all(self.path(below)).expect("made");
+            self.trust().look(&self.path(below)).expect("a list")
+        }
+    }
+
+    fn in_force(found: &Found) -> Option<&Path> {
+        found.in_force.as_ref().map(|file| file.path.as_path())
+    }
+
+    #[test]
+    fn files_of_the_repository_are_noticed_and_none_outside_of_it() {
+        let tree = Tree::with(&["", "repo"]);
+        let root = tree.path("repo").join(PROJECT_FILE);
+        assert!(tree.look("repo/a/b").unknown.is_empty(), "without a repository only the folder itself is looked at");
+        fs::create_dir(tree.path("repo/.git")).expect("made");
+        assert_eq!(tree.look("repo/a/b").unknown, std::slice::from_ref(&root));
+        let nearer = tree.write("repo/a", "");
+        assert_eq!(tree.look("repo/a/b").unknown, [nearer.clone(), root]);
+        tree.give("repo/a");
+        let found = tree.look("repo/a/b");
+        assert!(in_force(&found) == Some(&nearer) && found.unknown.is_empty(), "{found:?}");
+    }
+
+    #[test]
+    fn nothing_that_is_not_trusted_hides_a_file_that_is() {
+        let tree = Tree::with(&["repo"]);
+        fs::create_dir(tree.path("repo/.git")).expect("made");
+        let root = tree.give("repo");
+        let nearer = tree.write("repo/sub", "");
+        let found = tree.look("repo/sub");
+        assert_eq!((in_force(&found), &found.unknown), (Some(root.as_path()), &vec![nearer]));
+        // A repository within the repository.
+        fs::create_dir(tree.path("repo/sub/.git")).expect("made");
+        assert_eq!(in_force(&tree.look("repo/sub/a")), Some(root.as_path()));
+        // One that is nearer and trusted wins.
+        let nearer = tree.give("repo/sub");
+        assert_eq!(in_force(&tree.look("repo/sub/a")), Some(nearer.as_path()));
+    }
+
+    #[test]
+    fn a_trusted_file_that_is_changed_or_gone_is_noticed() {
+        let tree = Tree::with(&["repo"]);
+        let root = tree.give("repo");
+        tree.write("repo", "other");
+        let found = tree.look("repo/sub");
+        assert_eq!((in_force(&found), &found.changed, found.unknown.len()), (None, &Some(root.clone()), 0));
+        fs::remove_file(&root).expect("removed");
+        assert_eq!(tree.look("repo/sub").changed, Some(root.clone()));
+        // What is trusted nearer by holds without it.
+        let nearer = tree.write("repo/sub", "");
+        tree.give("repo/sub");
+        let found = tree.look("repo/sub");
+        assert_eq!((in_force(&found), &found.changed), (Some(nearer.as_path()), &None));
+        assert!(tree.trust().take_back(&root).expect("written"));
+        assert_eq!(tree.look("repo").changed, None);
+    }
+
+    #[test]
+    fn a_file_may_be_anything_before_it_is_trusted() {
+        let tree = Tree::with(&["repo"]);
+        let file = tree.path("repo").join(PROJECT_FILE);
+        fs::write(&file, [0xff, 0xfe]).expect("written");
+        assert_eq!(tree.look("repo").unknown, std::slice::from_ref(&file));
+        fs::write(&file, vec![b'#'; PROJECT_FILE_BYTES as usize + 1]).expect("written");
+        assert_eq!(tree.look("repo").unknown, std::slice::from_ref(&file));
+        assert!(ProjectFile::read(&file).is_err());
+    }
+
+    #[test]
+    fn what_is_trusted_at_the_same_time_is_all_on_the_list() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let files: Vec<PathBuf> = (0..32).map(|n| PathBuf::from(format!("/{n}"))).collect();
+        std::thread::scope(|scope| {
+            for file in &files {
+                scope.spawn(|| Trust::in_folder(dir.path()).give(file, b"a").expect("written"));
+            }
+        });
+        let trust = Trust::in_folder(dir.path());
+        assert!(files.iter().all(|file| trust.holds(file, b"a").expect("read")));
     }
 }

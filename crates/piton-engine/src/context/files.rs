@@ -69,6 +69,12 @@ pub(super) fn why(error: &io::Error) -> String {
     }
 }
 
+/// Whether an absolute path begins with something that is there; words may begin with `/`, too.
+pub(super) fn begins_with_a_folder(path: &Path) -> bool {
+    let first: PathBuf = plain(path).components().take(2).collect();
+    path.is_absolute() && first.exists()
+}
+
 /// The path without `.` and `..`, links not looked at.
 pub(super) fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();

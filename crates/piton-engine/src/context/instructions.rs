@@ -12,7 +12,7 @@ use piton_core::limits::{INSTRUCTION_FILE_BYTES, INSTRUCTIONS_BYTES};
 use piton_core::reference::Reference;
 use piton_core::{hidden, tokens};
 use piton_tools::ledger::hash_of;
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 
 /// What a file of instructions is called; of several in one folder the first counts.
@@ -54,6 +54,7 @@ impl Piece {
             path: Some(self.path.to_string_lossy().into_owned()),
             hash: self.hash.clone(),
             tokens: tokens::estimate(&self.text),
+            bytes: self.text.len(),
             notice: self.notice.as_ref().map(|notice| format!("{}: {notice}", self.shown)),
         }
     }
@@ -65,34 +66,44 @@ impl Instructions {
         let root = root(workspace);
         let mut folders: Vec<&Path> = workspace.ancestors().take_while(|dir| dir.starts_with(&root)).collect();
         folders.reverse();
-        let global = self.global_dir.iter().map(|dir| (dir.as_path(), None));
-        let project = folders.into_iter().map(|dir| (dir, Some(root.as_path())));
-        self.of_folders(global.chain(project).collect(), workspace, &HashSet::new())
+        let (own, project) = (Fence::own(self), Fence::repository(root.clone()));
+        let global = self.global_dir.iter().map(|dir| (dir.as_path(), &own));
+        let project = folders.into_iter().map(|dir| (dir, &project));
+        self.of_folders(global.chain(project).collect(), workspace, &HashSet::new(), 0)
     }
 
-    /// What holds in these folders of the workspace besides, without the files that are known.
-    pub(crate) fn further_down(&self, folders: &[PathBuf], workspace: &Path, known: &HashSet<PathBuf>) -> Vec<Piece> {
-        let root = root(workspace);
-        let folders = folders.iter().map(|dir| (dir.as_path(), Some(root.as_path()))).collect();
-        self.of_folders(folders, workspace, known)
+    /// What holds in these folders of the workspace besides, without the files that are known. `used`: how many bytes
+    /// of instructions the model has already.
+    pub(crate) fn further_down(
+        &self,
+        folders: &[PathBuf],
+        workspace: &Path,
+        known: &HashSet<PathBuf>,
+        used: usize,
+    ) -> Vec<Piece> {
+        let fence = Fence::repository(root(workspace));
+        let folders = folders.iter().map(|dir| (dir.as_path(), &fence)).collect();
+        self.of_folders(folders, workspace, known, used)
     }
 
     /// The files of some folders, each with what its imports may not leave, outermost first.
     fn of_folders(
         &self,
-        folders: Vec<(&Path, Option<&Path>)>,
+        folders: Vec<(&Path, &Fence)>,
         workspace: &Path,
         known: &HashSet<PathBuf>,
+        used: usize,
     ) -> Vec<Piece> {
         // A token is some four bytes, and a quarter of the window is theirs.
         let window = self.window_tokens.and_then(|tokens| usize::try_from(tokens).ok());
         let most = window.map_or(INSTRUCTIONS_BYTES, |bytes| bytes.min(INSTRUCTIONS_BYTES));
-        let mut desk = Desk { workspace, home: self.home.as_deref(), seen: known.clone(), most, room: most };
+        let room = most.saturating_sub(used);
+        let mut desk = Desk { workspace, home: self.home.as_deref(), seen: known.clone(), most, room };
         let found = folders.into_iter().filter_map(|(dir, fence)| {
             let named = NAMES.iter().map(|name| dir.join(name));
-            Some((named.into_iter().find(|path| path.symlink_metadata().is_ok())?, fence))
+            Some((named.into_iter().find(|path| path.symlink_metadata().is_ok() && !path.is_dir())?, fence))
         });
-        let found: Vec<(PathBuf, Option<&Path>)> = found.collect();
+        let found: Vec<(PathBuf, &Fence)> = found.collect();
         // The nearest counts most, so it is the last that room is taken from.
         let mut pieces: Vec<_> =
             found.into_iter().rev().map(|(path, fence)| (desk.read(&path, fence, None), fence)).collect();
@@ -113,6 +124,32 @@ fn root(workspace: &Path) -> PathBuf {
     workspace.ancestors().find(|dir| dir.join(".git").exists()).unwrap_or(workspace).to_path_buf()
 }
 
+/// What a file of instructions and its imports may not lead out of.
+struct Fence {
+    within: Vec<PathBuf>,
+    /// What that is called.
+    name: &'static str,
+    /// Whether the file itself must lie there too, wherever a link leads: whoever wrote it may be anybody.
+    holds_the_file: bool,
+}
+
+impl Fence {
+    fn repository(root: PathBuf) -> Self {
+        Self { within: vec![root], name: "the repository", holds_the_file: true }
+    }
+
+    /// Of the person's own file: home, and the folder that it lies in.
+    fn own(instructions: &Instructions) -> Self {
+        let dirs = instructions.home.iter().chain(&instructions.global_dir);
+        let real = dirs.clone().filter_map(|dir| dir.canonicalize().ok());
+        Self { within: dirs.cloned().chain(real).collect(), name: "your home", holds_the_file: false }
+    }
+
+    fn holds(&self, path: &Path) -> bool {
+        self.within.iter().any(|dir| path.starts_with(dir))
+    }
+}
+
 /// Where files are read, each once, until the room is used up.
 struct Desk<'a> {
     workspace: &'a Path,
@@ -125,7 +162,7 @@ struct Desk<'a> {
 
 impl Desk<'_> {
     /// A file as a piece; `None` if it was read before or says nothing.
-    fn read(&mut self, path: &Path, fence: Option<&Path>, imported_by: Option<&str>) -> Option<Piece> {
+    fn read(&mut self, path: &Path, fence: &Fence, imported_by: Option<&str>) -> Option<Piece> {
         let shown = files::shown(path, self.workspace);
         let piece = |path: &Path, text: String, hash, notice| {
             Some(Piece {
@@ -145,8 +182,8 @@ impl Desk<'_> {
         if !self.seen.insert(real.clone()) {
             return None;
         }
-        if fence.is_some_and(|fence| !real.starts_with(fence)) {
-            return refused("it leads out of the repository".to_owned());
+        if (fence.holds_the_file || imported_by.is_some()) && !fence.holds(&real) {
+            return refused(format!("it leads out of {}", fence.name));
         }
         if self.room == 0 {
             return refused(format!("all instructions together may have {} bytes", self.most));
@@ -179,24 +216,26 @@ impl Desk<'_> {
     }
 
     /// Adds what a piece imports, and what that imports, behind it.
-    fn import(&mut self, at: usize, fence: Option<&Path>, all: &mut Vec<Piece>) {
-        let mut open = vec![(at, 0)];
-        while let Some((at, hops)) = open.pop() {
+    fn import(&mut self, at: usize, fence: &Fence, all: &mut Vec<Piece>) {
+        // The nearest first, so that none is taken for farther away than it is.
+        let mut open = VecDeque::from([(at, 0)]);
+        while let Some((at, hops)) = open.pop_front() {
             let (path, shown) = (all[at].path.clone(), all[at].shown.clone());
             for reference in imports(&all[at].text) {
                 match self.meant(&path, &reference, fence) {
                     Meant::Nothing => {}
                     Meant::Missing => note(&mut all[at], &format!("imports {}, which is not there", reference.path)),
                     Meant::Outside => {
-                        note(&mut all[at], &format!("imports {}, which lies outside the repository", reference.path));
+                        note(&mut all[at], &format!("imports {}, which lies outside {}", reference.path, fence.name));
                     }
+                    Meant::File(file) if self.has_read(&file) => {}
                     Meant::File(_) if hops == MAX_HOPS => {
                         note(&mut all[at], &format!("imports {} more than {MAX_HOPS} hops away", reference.path));
                     }
                     Meant::File(file) => {
                         if let Some(piece) = self.read(&file, fence, Some(&shown)) {
                             all.push(piece);
-                            open.push((all.len() - 1, hops + 1));
+                            open.push_back((all.len() - 1, hops + 1));
                         }
                     }
                 }
@@ -204,8 +243,12 @@ impl Desk<'_> {
         }
     }
 
+    fn has_read(&self, file: &Path) -> bool {
+        file.canonicalize().is_ok_and(|real| self.seen.contains(&real))
+    }
+
     /// The file that an import names.
-    fn meant(&self, from: &Path, reference: &Reference, fence: Option<&Path>) -> Meant {
+    fn meant(&self, from: &Path, reference: &Reference, fence: &Fence) -> Meant {
         let base = from.parent().unwrap_or(from);
         let path = |path: &str| match (path.strip_prefix("~/"), self.home) {
             (Some(below), Some(home)) => home.join(below),
@@ -213,12 +256,16 @@ impl Desk<'_> {
         };
         let readings: Vec<PathBuf> = reference.readings().iter().map(|reading| path(&reading.path)).collect();
         // What lies outside is not even looked at: whether it is there is nobody's business.
-        let is_inside = |path: &PathBuf| fence.is_none_or(|fence| files::plain(path).starts_with(fence));
+        let is_inside = |path: &PathBuf| fence.holds(&files::plain(path));
         if !readings.iter().any(is_inside) {
-            let names_file = Path::new(&reference.path).extension().is_some();
-            return if names_file { Meant::Outside } else { Meant::Nothing };
+            let named = Path::new(&reference.path);
+            let names_file = named.extension().is_some() || reference.path.starts_with("~/");
+            let leads_away = named.starts_with("..") || files::begins_with_a_folder(named);
+            return if names_file || leads_away { Meant::Outside } else { Meant::Nothing };
         }
-        match readings.into_iter().filter(is_inside).find(|path| path.is_file()) {
+        // What is there and cannot be read says so when it is tried.
+        let is_there = |path: &PathBuf| path.symlink_metadata().is_ok() && !path.is_dir();
+        match readings.into_iter().filter(is_inside).find(is_there) {
             Some(file) => Meant::File(file),
             // `@someone` is no import that went wrong.
             None if reference.readings().iter().any(|reading| reading.path.ends_with(".md")) => Meant::Missing,

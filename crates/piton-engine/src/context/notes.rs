@@ -46,6 +46,8 @@ pub(crate) struct Notes {
     is_forgotten: bool,
     /// What it was told in this turn.
     told: HashSet<GivenKind>,
+    /// Bytes of instructions that it has.
+    instruction_bytes: usize,
     started_ms: TimeMs,
     is_stale: bool,
 }
@@ -80,6 +82,7 @@ impl Notes {
             Event::CompactionFinished { .. } => {
                 self.touched.extend(self.given.drain());
                 self.searched.clear();
+                self.instruction_bytes = 0;
                 self.is_forgotten = true;
             }
             Event::TurnStarted { .. } => {
@@ -88,15 +91,20 @@ impl Notes {
             }
             // The wall clock of the budget starts again.
             Event::TurnResumed { .. } => self.started_ms = record.at_ms,
-            // By then it was said again.
-            Event::StepStarted { kind, .. } => self.is_forgotten &= *kind == StepKind::WrapUp,
+            Event::StepStarted { kind, .. } => {
+                // By then it was said again.
+                self.is_forgotten &= *kind == StepKind::WrapUp;
+            }
             _ => {}
         }
     }
 
     fn hear_of(&mut self, item: &Given) {
         match (item.kind, &item.path) {
-            (GivenKind::Instructions, Some(path)) => drop(self.given.insert(PathBuf::from(path))),
+            (GivenKind::Instructions, Some(path)) => {
+                self.instruction_bytes += item.bytes;
+                self.given.insert(PathBuf::from(path));
+            }
             (GivenKind::Reference, Some(path)) => self.touched.push(PathBuf::from(path)),
             (kind @ (GivenKind::BudgetNear | GivenKind::StepsNear), _) => drop(self.told.insert(kind)),
             (_, _) => {}
@@ -157,7 +165,10 @@ impl Notes {
         }
         let folders: Vec<PathBuf> = folders.into_iter().filter(|dir| self.searched.insert(dir.clone())).collect();
         if !folders.is_empty() {
-            addition.instructions(&instructions.further_down(&folders, workspace, &self.given), FURTHER_DOWN);
+            // What is said in this very step is not yet heard of.
+            let used = self.instruction_bytes + addition.items.iter().map(|item| item.bytes).sum::<usize>();
+            let pieces = instructions.further_down(&folders, workspace, &self.given, used);
+            addition.instructions(&pieces, FURTHER_DOWN);
         }
     }
 
@@ -193,17 +204,17 @@ impl Notes {
 
     /// Few steps are left.
     fn steps_near(&self, session: &Session, addition: &mut Addition) {
-        let (policy, left) = (session.policy(), session.steps_left());
+        // The step that this is said with has not begun.
+        let (policy, Some(left)) = (session.policy(), session.steps_left()) else { return };
         let is_long = policy.max_steps.is_some_and(|most| most > 2 * STEPS_NEARLY_SPENT);
-        let Some(left) = left.filter(|left| is_long && *left <= STEPS_NEARLY_SPENT) else { return };
-        if self.told.contains(&GivenKind::StepsNear) {
-            return;
+        if is_long && left <= STEPS_NEARLY_SPENT && !self.told.contains(&GivenKind::StepsNear) {
+            let last = match policy.last_step {
+                LastStep::WrapUp => " On the last one there are no tools.",
+                LastStep::Plain => "",
+            };
+            let text = format!("{left} steps of this turn are left, this one included.{last}");
+            addition.add_one(GivenKind::StepsNear, text);
         }
-        let mut text = format!("{left} steps of this turn are left, this one included.");
-        if policy.last_step == LastStep::WrapUp {
-            text.push_str(" On the last one there are no tools.");
-        }
-        addition.add_one(GivenKind::StepsNear, text);
     }
 }
 

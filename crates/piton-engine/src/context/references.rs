@@ -10,12 +10,11 @@ use globset::GlobBuilder;
 use ignore::{Walk, WalkBuilder};
 use piton_core::event::{Given, GivenKind};
 use piton_core::limits::{
-    IMAGE_BYTES, REFERENCE_FILE_BYTES, REFERENCE_FOLDER_PERCENT, REFERENCE_IMAGES, REFERENCE_PERCENT,
-    UNKNOWN_WINDOW_TOKENS,
+    IMAGE_BYTES, REFERENCE_FOLDER_PERCENT, REFERENCE_IMAGES, REFERENCE_PERCENT, ReferenceSizes, UNKNOWN_WINDOW_TOKENS,
 };
 use piton_core::message::Part;
 use piton_core::reference::{self, Block, Reference, Style};
-use piton_core::tokens::{Family, estimate};
+use piton_core::tokens::Family;
 use piton_tools::ledger::hash_of;
 use piton_tools::read::{image_type, is_binary};
 use std::collections::HashSet;
@@ -23,8 +22,12 @@ use std::path::{Component, Path, PathBuf};
 
 /// Folders that hold what was made or fetched, and are left out.
 const MADE: [&str; 3] = ["node_modules", "dist", "build"];
-/// Files below a folder that are looked for; more are of no use to anybody.
+/// Files of a folder or by a pattern that are taken; more are of no use to anybody.
 const MOST_FILES: usize = 20_000;
+/// Files that are looked at for a pattern.
+const MOST_LOOKED_AT: usize = 500_000;
+/// Why a path that looks like one was not read.
+const MISSING: &str = "there is no such file or folder in the workspace";
 /// Endings of pictures, which are no text for the model.
 const PICTURES: [&str; 9] = ["png", "jpg", "jpeg", "gif", "bmp", "webp", "svg", "tiff", "tif"];
 
@@ -35,6 +38,8 @@ pub struct References {
     pub workspace: PathBuf,
     /// Whose grammar and rules.
     pub style: Style,
+    /// How much of a file is shown.
+    pub sizes: ReferenceSizes,
     /// The window of the model that will read it, where it is known.
     pub window_tokens: Option<u64>,
     /// Whether that model looks at pictures, where it is known.
@@ -96,11 +101,21 @@ enum Meant {
     File(PathBuf, Option<reference::LineRange>),
     Folder(PathBuf),
     /// Files by a pattern.
-    Several(Vec<PathBuf>),
+    Several(Found),
     /// Something that is not read. Says why.
     Refused(String),
     /// No path at all: words.
     Words,
+}
+
+/// Files that were not named one by one.
+#[derive(Default)]
+struct Found {
+    files: Vec<PathBuf>,
+    /// Whether there are or may be more.
+    is_cut: bool,
+    /// Folders among them that could not be read.
+    unreadable: usize,
 }
 
 impl Desk<'_> {
@@ -108,15 +123,15 @@ impl Desk<'_> {
         match self.meant(reference) {
             Meant::File(path, lines) => self.file(&path, lines),
             Meant::Folder(path) if self.rules.style.reads_folders() => {
-                let files = below(&path).filter_map(|path| self.inside(&path).ok().filter(|path| path.is_file()));
-                let files = files.collect();
-                self.folder(&files::shown(&path, &self.rules.workspace), files);
+                let found = self.below(&path, MOST_FILES, |_| true);
+                self.folder(&files::shown(&path, &self.rules.workspace), found);
             }
             Meant::Folder(_) | Meant::Words => {}
-            Meant::Several(files) => self.folder(&reference.path, files),
+            Meant::Several(found) => self.folder(&reference.path, found),
             Meant::Refused(why) => {
                 // Without what belongs to the sentence.
-                let path = reference.readings().into_iter().rev().find(|reading| reading.lines.is_none());
+                let readings = reference.readings().into_iter().rev();
+                let path = readings.filter(|_| reference.lines.is_none()).find(|reading| reading.lines.is_none());
                 let path = files::line(Path::new(&path.unwrap_or_else(|| reference.clone()).path));
                 self.remark(&format!("@{path}: {why}"), None);
             }
@@ -126,14 +141,25 @@ impl Desk<'_> {
     /// The first reading that is there.
     fn meant(&self, reference: &Reference) -> Meant {
         let style = self.rules.style;
+        if !reference.can_be_a_path() {
+            return Meant::Words;
+        }
         let readings = if style == Style::Piton { reference.readings() } else { vec![reference.clone()] };
         let mut refused = None;
         for reading in &readings {
             let path = self.rules.workspace.join(&reading.path);
-            if reading.path.is_empty() || reading.path.contains('\0') {
-                continue;
-            }
             match self.inside(&path) {
+                Ok(_)
+                    if style == Style::Piton && reading.lines.is_some_and(|lines| lines.start.max(lines.end) == 0) =>
+                {
+                    return Meant::Refused("lines are counted from 1, so that there is no line 0".to_owned());
+                }
+                Ok(real) if real.is_dir() && style == Style::Piton => {
+                    return match real.read_dir() {
+                        Ok(_) => Meant::Folder(real),
+                        Err(error) => Meant::Refused(files::why(&error)),
+                    };
+                }
                 Ok(real) if real.is_dir() => return Meant::Folder(real),
                 Ok(real) => return Meant::File(real, reading.lines),
                 Err(Some(why)) => refused = refused.or(Some(why)),
@@ -150,10 +176,26 @@ impl Desk<'_> {
         if let Some(files) = pattern.and_then(|pattern| self.matching(&pattern.path)) {
             return Meant::Several(files);
         }
-        if self.looks_like_a_path(reference) {
-            return Meant::Refused("there is no such file or folder in the workspace".to_owned());
+        self.nearly_a_path(reference).map_or(Meant::Words, Meant::Refused)
+    }
+
+    /// Why nothing was read, where somebody who writes this means a file.
+    fn nearly_a_path(&self, reference: &Reference) -> Option<String> {
+        let path = &reference.path;
+        if path.starts_with('"') && path.len() > 1 {
+            return Some("its quotation mark is not closed, as in @\"two words.md\"".to_owned());
         }
-        Meant::Words
+        if path
+            .strip_prefix("~/")
+            .is_some_and(|below| below.starts_with(|char: char| char.is_alphanumeric() || char == '.'))
+        {
+            return Some("what lies in the home folder is not read, only what lies in the workspace".to_owned());
+        }
+        let is_file = |path: &str| self.inside(&self.rules.workspace.join(path)).is_ok();
+        if let Some((_, range)) = reference.broken_range().filter(|(path, _)| is_file(path)) {
+            return Some(format!("`{range}` is no range of lines, such as 10 or 10-40; nothing of it was read"));
+        }
+        self.looks_like_a_path(reference).then(|| MISSING.to_owned())
     }
 
     /// The path without links, if it lies in the workspace. `Err(None)`: there is nothing.
@@ -165,6 +207,7 @@ impl Desk<'_> {
             Err(_) if !files::plain(path).starts_with(workspace) => return Err(outside(path)),
             Err(error) => match error.kind() {
                 std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => return Err(None),
+                std::io::ErrorKind::InvalidFilename => return Err(None),
                 _ => return Err(Some(files::why(&error))),
             },
         };
@@ -193,7 +236,7 @@ impl Desk<'_> {
     }
 
     /// The files that a pattern matches, or `None` if it is no pattern or matches nothing.
-    fn matching(&self, pattern: &str) -> Option<Vec<PathBuf>> {
+    fn matching(&self, pattern: &str) -> Option<Found> {
         let pattern = pattern.trim_start_matches("./");
         let glob = GlobBuilder::new(pattern).literal_separator(true).build().ok()?.compile_matcher();
         // Where to begin: what stands before the first wildcard.
@@ -201,12 +244,28 @@ impl Desk<'_> {
         let base = self.rules.workspace.join(fixed.rsplit_once('/').map_or("", |(folder, _)| folder));
         let base = self.inside(&base).ok()?;
         let workspace = &self.rules.workspace;
-        let is_match = |path: &PathBuf| path.strip_prefix(workspace).is_ok_and(|within| glob.is_match(within));
-        let found: Vec<PathBuf> = below(&base)
-            .filter(is_match)
-            .filter_map(|path| self.inside(&path).ok().filter(|path| path.is_file()))
-            .collect();
-        (!found.is_empty()).then_some(found)
+        let is_match = |path: &Path| path.strip_prefix(workspace).is_ok_and(|within| glob.is_match(within));
+        let found = self.below(&base, MOST_LOOKED_AT, is_match);
+        (!found.files.is_empty()).then_some(found)
+    }
+
+    /// The files below a folder that are wanted and lie in the workspace; so many are looked at.
+    fn below(&self, folder: &Path, most: usize, is_wanted: impl Fn(&Path) -> bool) -> Found {
+        let mut found = Found::default();
+        for (looked_at, entry) in below(folder).enumerate() {
+            let Ok(path) = entry else {
+                found.unreadable += 1;
+                continue;
+            };
+            if looked_at >= most || found.files.len() == MOST_FILES {
+                found.is_cut = true;
+                break;
+            }
+            if is_wanted(&path) {
+                found.files.extend(self.inside(&path).ok().filter(|path| path.is_file()));
+            }
+        }
+        found
     }
 
     /// A file that was named.
@@ -218,18 +277,22 @@ impl Desk<'_> {
         if is_picture(path) {
             return self.picture(path, &shown);
         }
-        match load(path, &shown, lines, self.room) {
+        if self.room == 0 && !self.rules.style.is_silent() {
+            return self.remark(&format!("@{shown}: there is no room left for it; read it"), Some(path));
+        }
+        match load(path, &shown, lines, self.room, &self.rules.sizes) {
             Ok(loaded) => self.add(path, loaded),
             Err(why) => self.remark(&format!("@{shown}: {why}"), Some(path)),
         }
     }
 
     /// Files that were not named one by one: as many as there is room for, the rest is listed.
-    fn folder(&mut self, name: &str, files: Vec<PathBuf>) {
-        let more = if files.len() == MOST_FILES { " or more" } else { "" };
-        let (mut shown_files, mut left, mut passed_over) = (0, Vec::new(), 0);
-        for path in files {
+    fn folder(&mut self, name: &str, found: Found) {
+        let more = if found.is_cut { " or more" } else { "" };
+        let (mut shown_files, mut left, mut passed_over, mut seen_before) = (0, Vec::new(), 0, 0);
+        for path in found.files {
             if self.seen.contains(&(path.clone(), None)) {
+                seen_before += 1;
                 continue;
             }
             let shown = files::shown(&path, &self.rules.workspace);
@@ -243,8 +306,8 @@ impl Desk<'_> {
                 left.push(shown);
                 continue;
             }
-            match load(&path, &shown, None, u64::MAX) {
-                Ok(loaded) if estimate(&loaded.block.content) > room => left.push(shown),
+            match load(&path, &shown, None, u64::MAX, &self.rules.sizes) {
+                Ok(loaded) if self.tokens(&loaded.block) > room => left.push(shown),
                 Ok(loaded) if loaded.hash.is_none() && !self.rules.style.is_silent() => passed_over += 1,
                 Ok(loaded) => {
                     let before = self.room;
@@ -261,14 +324,18 @@ impl Desk<'_> {
         }
         if !left.is_empty() {
             let files = shown_files + left.len();
-            self.remarks.push(format!(
+            let list = format!(
                 "@{name} has {files}{more} files, more than there is room for: the first {shown_files} are shown above. Read \
                  what else you need of these:\n{}",
                 reference::tree(&left)
-            ));
+            );
             let notice = format!("@{name}: {shown_files} of {files}{more} files fit, the rest is listed");
-            self.items.push(item(None, None, 0, Some(notice)));
-        } else if shown_files == 0 {
+            self.items.push(item(None, None, self.rules.family.estimate(&list), Some(notice)));
+            self.remarks.push(list);
+        } else if found.unreadable > 0 {
+            let folders = if found.unreadable == 1 { "folder" } else { "folders" };
+            self.remark(&format!("@{name}: {} {folders} in it cannot be read", found.unreadable), None);
+        } else if shown_files + seen_before == 0 {
             self.remark(&format!("@{name}: there is no text file in it"), None);
         }
         if passed_over > 0 && !self.rules.style.is_silent() {
@@ -304,10 +371,15 @@ impl Desk<'_> {
 
     fn add(&mut self, path: &Path, loaded: Loaded) {
         let Loaded { block, hash, notice } = loaded;
-        let tokens = self.rules.family.estimate(&block.content);
+        let tokens = self.tokens(&block);
         self.room = self.room.saturating_sub(tokens);
         self.items.push(item(Some(path), hash.filter(|_| block.is_whole), tokens, notice));
         self.blocks.push(block);
+    }
+
+    /// What a file costs as it is sent, with what stands around it.
+    fn tokens(&self, block: &Block) -> u64 {
+        self.rules.family.estimate(&block.element())
     }
 
     /// Something that model and person are both told, where that is the style.
@@ -337,15 +409,21 @@ struct Loaded {
     notice: Option<String>,
 }
 
-fn load(path: &Path, shown: &str, lines: Option<reference::LineRange>, room: u64) -> Result<Loaded, String> {
-    let most = usize::try_from(REFERENCE_FILE_BYTES).unwrap_or(usize::MAX);
+fn load(
+    path: &Path,
+    shown: &str,
+    lines: Option<reference::LineRange>,
+    room: u64,
+    sizes: &ReferenceSizes,
+) -> Result<Loaded, String> {
+    let most = usize::try_from(sizes.file_bytes).unwrap_or(usize::MAX);
     let size = path.metadata().map_err(|error| files::why(&error))?.len();
     let unread = |size: u64| {
-        let block = reference::unread(shown, size);
+        let block = reference::unread(shown, size, sizes);
         let notice = Some(format!("@{shown}: {}", block.metadata));
         Loaded { block, hash: None, notice }
     };
-    if size > REFERENCE_FILE_BYTES {
+    if size > sizes.file_bytes {
         return Ok(unread(size));
     }
     let file = files::read(path, most).map_err(|error| files::why(&error))?;
@@ -353,10 +431,14 @@ fn load(path: &Path, shown: &str, lines: Option<reference::LineRange>, room: u64
         return Ok(unread(file.size));
     }
     let text = file.text();
-    let block = reference::content(shown, &text, lines, room);
+    // What stands around it has its place, too.
+    let around = Family::OpenAi.estimate(&reference::unread(shown, 0, sizes).element());
+    let block = reference::content(shown, &text, lines, room.saturating_sub(around), sizes);
     let hidden = block.content.chars().filter(|char| piton_core::hidden::is_hidden(*char)).count();
     let notice = match hidden {
-        0 if block.metadata.starts_with("Showing") => Some(format!("@{shown}: {}", block.metadata)),
+        0 if block.metadata.starts_with("Showing") || block.metadata.contains("beyond the end") => {
+            Some(format!("@{shown}: {}", block.metadata))
+        }
         0 => None,
         _ => Some(format!("@{shown} holds {hidden} hidden characters")),
     };
@@ -377,11 +459,12 @@ fn attach(path: &Path) -> Result<(Part, u64), String> {
 
 fn item(path: Option<&Path>, hash: Option<String>, tokens: u64, notice: Option<String>) -> Given {
     let path = path.map(|path| path.to_string_lossy().into_owned());
-    Given { kind: GivenKind::Reference, path, hash, tokens, notice }
+    Given { path, hash, notice, ..Given::new(GivenKind::Reference, tokens) }
 }
 
-/// Every file below a folder that is neither ignored nor made, by name; links are named, not followed.
-fn below(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+/// Every file below a folder that is neither ignored nor made, by name; links are named, not followed. `Err`: something
+/// that cannot be read.
+fn below(folder: &Path) -> impl Iterator<Item = Result<PathBuf, ignore::Error>> + use<> {
     let mut walk = WalkBuilder::new(folder);
     walk.hidden(false).require_git(false).git_global(false).follow_links(false);
     walk.sort_by_file_name(std::cmp::Ord::cmp);
@@ -391,8 +474,8 @@ fn below(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
         entry.depth() == 0 || !is_folder || !(name.starts_with('.') || MADE.contains(&name.as_ref()))
     });
     let walk: Walk = walk.build();
-    let files = walk.flatten().filter(|entry| entry.file_type().is_some_and(|kind| !kind.is_dir()));
-    files.map(ignore::DirEntry::into_path).take(MOST_FILES)
+    let is_folder = |entry: &ignore::DirEntry| entry.file_type().is_none_or(|kind| kind.is_dir());
+    walk.filter(move |entry| !entry.as_ref().is_ok_and(is_folder)).map(|entry| entry.map(ignore::DirEntry::into_path))
 }
 
 fn is_picture(path: &Path) -> bool {
@@ -401,8 +484,7 @@ fn is_picture(path: &Path) -> bool {
 
 /// What is said of a path that leads elsewhere. Words may begin with `/`, too; a path begins with a folder that is there.
 fn outside(path: &Path) -> Option<String> {
-    let first: PathBuf = files::plain(path).components().take(2).collect();
-    first.exists().then(|| "it lies outside the workspace and was not read".to_owned())
+    files::begins_with_a_folder(path).then(|| "it lies outside the workspace and was not read".to_owned())
 }
 
 #[cfg(test)]

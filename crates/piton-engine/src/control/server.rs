@@ -3,13 +3,14 @@
 //! he comes back with the position he has got to.
 
 use super::address::Address;
-use super::wire::{PROTOCOL, Reply, Request};
+use super::wire::{PROTOCOL, Reply, Request, When};
 use crate::bus::{Bus, Published, Subscription};
+use crate::compaction::{CompactError, Compacted, How};
 use crate::driver::{Command, Speaker};
 use crate::engine::{EngineError, new_message_id};
 use crate::journal::{JournalError, Reader, SessionDir};
 use futures_util::{FutureExt, StreamExt};
-use piton_core::event::{Delivery, Record};
+use piton_core::event::{Canceller, Delivery, Record};
 use piton_core::ids::{MessageId, Seq, SessionId};
 use piton_core::message::Part;
 use serde::Serialize;
@@ -27,7 +28,7 @@ use tokio_util::codec::{FramedRead, LinesCodec};
 use tokio_util::sync::CancellationToken;
 
 /// Bytes of a request: a prompt with some files pasted in.
-const REQUEST_BYTES: usize = 16 << 20;
+pub const REQUEST_BYTES: usize = 16 << 20;
 /// Records of history that are read at once.
 const PIECE_RECORDS: usize = 256;
 /// Bytes that are gathered before they are sent: a fast model must not cost a system call per word and follower.
@@ -145,13 +146,13 @@ impl Guest {
             tokio::select! {
                 request = requests.next(), if !listens_only => match request {
                     Some(Ok(request)) => self.hear(&request)?,
-                    Some(Err(error)) => return self.tell(&Reply::Refused { error: error.to_string() }).await,
+                    Some(Err(error)) => return self.tell(&refused(error)).await,
                     None => listens_only = true,
                 },
                 Some(reply) = pending.recv() => self.tell(&reply).await?,
                 lines = self.following.next(&self.room) => match lines {
                     Ok(lines) => self.send(&lines).await?,
-                    Err(error) => return self.tell(&Reply::Refused { error: error.to_string() }).await,
+                    Err(error) => return self.tell(&refused(error)).await,
                 },
                 () = over.cancelled() => break,
             }
@@ -172,7 +173,10 @@ impl Guest {
             Ok(Request::Prompt { text, beside, delivery, message, wait }) => {
                 let message = message.unwrap_or_else(new_message_id);
                 let parts = [Some(text), beside].into_iter().flatten().map(Part::text).collect();
-                self.prompt(message, parts, delivery, wait)?;
+                if delivery == When::Interrupt {
+                    self.command(Command::Cancel(Canceller::User))?;
+                }
+                self.prompt(message, parts, delivery.delivery(), wait)?;
             }
             Ok(Request::Cancel {}) => {
                 let (report, ended) = oneshot::channel();
@@ -191,7 +195,12 @@ impl Guest {
                 self.command(Command::Answer(subject, decision))?;
                 self.reply(Reply::Noted {});
             }
-            Err(error) => self.reply(Reply::Refused { error: format!("this request is not understood: {error}") }),
+            Ok(Request::Compact { focus }) => {
+                let (reply, made) = oneshot::channel();
+                self.command(Command::Compact { how: How::Ask { focus }, reply })?;
+                self.reply_when(async move { Some(compacted(made.await.ok()?)) });
+            }
+            Err(error) => self.reply(refused(format!("this request is not understood: {error}"))),
         }
         Ok(())
     }
@@ -295,8 +304,21 @@ fn end(message: Option<MessageId>, ended: Result<crate::engine::TurnReport, Engi
     match ended {
         Ok(report) => Reply::Ended { message, report },
         Err(EngineError::AtRest) => Reply::AtRest {},
-        Err(error) => Reply::Refused { error: error.to_string() },
+        Err(error) => Reply::Refused { message, error: error.to_string() },
     }
+}
+
+fn compacted(made: Result<Compacted, CompactError>) -> Reply {
+    match made {
+        Ok(Compacted { upto_seq, tokens_before, tokens_after, summary: _ }) => {
+            Reply::Compacted { upto_seq, tokens_before, tokens_after }
+        }
+        Err(error) => refused(error),
+    }
+}
+
+fn refused(error: impl std::fmt::Display) -> Reply {
+    Reply::Refused { message: None, error: error.to_string() }
 }
 
 /// A line of JSON. Our own types always are JSON.

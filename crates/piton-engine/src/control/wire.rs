@@ -26,8 +26,8 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         beside: Option<String>,
         /// When the model shall hear it.
-        #[serde(default = "at_the_next_step")]
-        delivery: Delivery,
+        #[serde(default)]
+        delivery: When,
         /// The client's id for it. Who repeats one, because no answer came, is not heard twice.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<MessageId>,
@@ -41,6 +41,13 @@ pub enum Request {
     Pause {},
     /// To go on.
     Continue {},
+    /// To make room in the context, between turns: a summary takes the place of all but the newest steps. Answered when
+    /// it is made.
+    Compact {
+        /// What the summary shall dwell on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        focus: Option<String>,
+    },
     /// To answer an open question. One that is no longer open stays as it was answered.
     Answer {
         /// The question.
@@ -48,6 +55,29 @@ pub enum Request {
         /// The answer.
         decision: Decision,
     },
+}
+
+/// When the model shall hear what is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum When {
+    /// At the next step.
+    #[default]
+    Steer,
+    /// After the turn, as a turn of its own.
+    FollowUp,
+    /// At once: the turn under way is stopped for it.
+    Interrupt,
+}
+
+impl When {
+    /// How it is delivered, once what it interrupts is stopped.
+    pub fn delivery(self) -> Delivery {
+        match self {
+            Self::Steer | Self::Interrupt => Delivery::Steer,
+            Self::FollowUp => Delivery::FollowUp,
+        }
+    }
 }
 
 /// What the writer says besides records and live fragments.
@@ -80,12 +110,24 @@ pub enum Reply {
         #[serde(flatten)]
         report: TurnReport,
     },
-    /// An answer was passed on.
+    /// An answer, a pause or its end was passed on.
     Noted {},
+    /// Room was made in the context.
+    Compacted {
+        /// The last event that the summary stands for.
+        upto_seq: Seq,
+        /// Tokens of the context before, roughly.
+        tokens_before: u64,
+        /// Tokens of the context now, roughly.
+        tokens_after: u64,
+    },
     /// There is no turn to stop, or to wait for.
     AtRest {},
-    /// A request could not be understood, or nothing more can be done in this session.
+    /// A request could not be understood or was refused, or nothing more can be done in this session.
     Refused {
+        /// The prompt that was refused, where it was one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<MessageId>,
         /// Why, in words.
         error: String,
     },
@@ -93,10 +135,6 @@ pub enum Reply {
 
 fn beginning() -> Seq {
     1
-}
-
-fn at_the_next_step() -> Delivery {
-    Delivery::Steer
 }
 
 #[cfg(test)]
@@ -109,7 +147,7 @@ mod tests {
         let read = |value| serde_json::from_value::<Request>(value).unwrap();
         assert_eq!(read(json!({"do": "follow"})), Request::Follow { from: 1 });
         let prompt =
-            Request::Prompt { text: "hi".into(), beside: None, delivery: Delivery::Steer, message: None, wait: false };
+            Request::Prompt { text: "hi".into(), beside: None, delivery: When::Steer, message: None, wait: false };
         assert_eq!(read(json!({"do": "prompt", "text": "hi"})), prompt);
         assert_eq!(read(json!({"do": "cancel"})), Request::Cancel {});
         let answer = json!({"do": "answer", "subject": {"call": "c1_0"}, "decision": "approve"});

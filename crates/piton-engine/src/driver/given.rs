@@ -69,6 +69,7 @@ impl Driver {
         References {
             workspace: PathBuf::from(self.session.workspace()),
             style: self.settings.policy.references,
+            sizes: self.settings.policy.reference_sizes,
             window_tokens: limits.window_tokens,
             images: limits.images,
             family: Family::of(self.settings.model.name()),

@@ -6,17 +6,22 @@
 
 use super::{Driver, Report, Speaker, Waiter};
 use crate::engine::{EngineError, last_words};
-use crate::hooks::{Gated, HookContext, HookVerdict, ModelAnswer, ModelCall, SessionStart, Sight, StepDone, TurnDone};
+use crate::hooks::{
+    Check, Gated, Hook, HookContext, HookVerdict, Hooks, ModelAnswer, ModelCall, OutputSchema, SessionStart, Sight,
+    StepDone, TurnDone, Unasked,
+};
 use crate::jobs::JobKey;
-use piton_core::call::{Outcome, Status};
+use piton_core::call::{Outcome, Status, ToolClass};
 use piton_core::event::{Canceller, Decision, Delivery, Event, Record, Subject, Trigger, Verdict};
-use piton_core::hook::HookPoint;
+use piton_core::hook::{Demand, HookPoint};
 use piton_core::ids::{CallId, MessageId, TimeMs};
 use piton_core::message::{Message, Part, Role, ToolCall, prose};
+use piton_core::permission::Action;
 use piton_core::request::Frame;
-use piton_core::turn::Job;
+use piton_core::turn::{Job, Session};
 use serde_json::Value;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,8 +43,10 @@ pub(crate) enum Hooked {
     Answered { call: CallId, gated: Gated, outcome: Outcome },
     /// The turn may end, or not.
     Stop(Gated),
-    /// The context may be compacted.
-    Compacting(Gated),
+    /// The context may be compacted, or why not.
+    Compacting { trigger: Trigger, gated: Gated, refused: Option<String> },
+    /// The context was compacted, and the model may be asked.
+    Compacted(Gated),
     /// Hooks that watch have seen what there was.
     Watched,
 }
@@ -59,6 +66,8 @@ pub(super) struct Speech {
 #[derive(Default)]
 pub(super) struct Gates {
     is_started: bool,
+    /// Whether anything was said, or gone on with: a session that was only looked after has no end.
+    is_used: bool,
     is_resumed: bool,
     vetting: VecDeque<Speech>,
     /// What hooks have let pass, on its way to the record.
@@ -70,16 +79,81 @@ pub(super) struct Gates {
     sights: Vec<(Arc<HookContext>, Sight)>,
     /// Whether hooks have seen that the context is about to be compacted.
     is_compacting: bool,
+    /// Whether the context was compacted since the model was asked, and hooks have not yet been told.
+    is_compacted: bool,
+    /// What the turn demands and this process cannot see to.
+    pub(super) lost: Option<String>,
     messages: usize,
     step: StepDone,
     turn_started_ms: TimeMs,
 }
 
 impl Gates {
-    pub(super) fn new(session: &piton_core::turn::Session) -> Self {
+    /// `frame`: what the model was last asked with, where hooks had changed it.
+    pub(super) fn new(session: &Session, frame: Option<Frame>, lost: Option<String>) -> Self {
         let messages = session.transcript().len();
-        Self { messages, is_resumed: messages > 0, ..Self::default() }
+        let call = frame.map(|frame| (session.step(), 0, frame));
+        Self { messages, is_resumed: messages > 0, call, lost, ..Self::default() }
     }
+}
+
+/// What hooks made of the system prompt and the tools that the model was last asked with: a fold of the events.
+#[derive(Debug, Default)]
+pub(crate) struct Offered {
+    system: Option<String>,
+    tools: Option<Vec<String>>,
+    is_new_writer: bool,
+}
+
+impl Offered {
+    pub(crate) fn hear(&mut self, event: &Event) {
+        match event {
+            Event::WriterOpened { .. } => self.is_new_writer = true,
+            // Another process begins with a frame of its own.
+            Event::StepStarted { .. } if self.is_new_writer => *self = Self::default(),
+            Event::HooksRan { point: HookPoint::BeforeModel, system, tools, .. } => {
+                self.system = system.clone().or(self.system.take());
+                self.tools = tools.clone().or(self.tools.take());
+            }
+            _ => {}
+        }
+    }
+
+    /// It, where it is another than this one and there was a step.
+    pub(super) fn frame(self, own: &Frame, step: u32) -> Option<Frame> {
+        if step == 0 || (self.system.is_none() && self.tools.is_none()) {
+            return None;
+        }
+        let is_left = |name: &String| self.tools.as_ref().is_none_or(|left| left.contains(name));
+        Some(Frame {
+            system: self.system.map_or_else(|| Arc::clone(&own.system), Arc::from),
+            tools: own.tools.iter().filter(|tool| is_left(&tool.name)).cloned().collect(),
+            max_output_tokens: own.max_output_tokens,
+        })
+    }
+}
+
+/// Adds what the turn under way must still come to by what is on record with it, whoever began it. Returns what of that
+/// cannot be seen to here.
+pub(super) fn inherit(hooks: &mut Hooks, session: &Session, env: &Arc<BTreeMap<OsString, OsString>>) -> Option<String> {
+    if !session.is_in_turn() {
+        return None;
+    }
+    let (mut more, mut lost) = (Vec::<Arc<dyn Hook>>::new(), None);
+    for demand in &session.policy().demands {
+        match demand {
+            Demand::Check { command, timeout_ms, rounds } => {
+                let timeout = Some(Duration::from_millis(*timeout_ms));
+                more.push(Arc::new(Check::new(command, Arc::clone(env)).within(timeout, Some(*rounds))));
+            }
+            Demand::Answer { schema } => match OutputSchema::parse(&schema.to_string()) {
+                Ok(schema) => more.push(Arc::new(schema.said())),
+                Err(error) => lost = Some(format!("the schema of the answer cannot be read any more: {error}")),
+            },
+        }
+    }
+    hooks.inherit(&more);
+    lost
 }
 
 impl Driver {
@@ -91,8 +165,25 @@ impl Driver {
             workspace: PathBuf::from(session.workspace()),
             turn: session.turn(),
             step: session.step(),
-            model: session.model().to_owned(),
+            model: Some(session.model())
+                .filter(|name| !name.is_empty())
+                .unwrap_or(self.settings.model.name())
+                .to_owned(),
+            unasked: self.unasked(),
         })
+    }
+
+    fn unasked(&self) -> Unasked {
+        let rules = &self.settings.policy.permission;
+        let asks = |class| {
+            let mut tools = self.frame.tools.iter().filter(|tool| tool.class == class);
+            tools.any(|tool| rules.judge(&tool.name, class) == Action::Ask)
+        };
+        match (asks(ToolClass::Write), asks(ToolClass::Opaque)) {
+            (true, _) => Unasked::Nothing,
+            (false, true) => Unasked::Edits,
+            (false, false) => Unasked::Everything,
+        }
     }
 
     /// What the model of this step is asked with.
@@ -112,13 +203,23 @@ impl Driver {
     /// Whether hooks have to see this model call before it is weighed and made.
     pub(super) fn is_unseen(&self, step: u32, attempt: u32) -> bool {
         let is_seen = matches!(&self.gates.call, Some((s, a, _)) if (*s, *a) == (step, attempt));
-        self.hooks.want(HookPoint::BeforeModel) && !is_seen
+        self.is_to_be_told() || (self.hooks.want(HookPoint::BeforeModel) && !is_seen)
+    }
+
+    /// Whether hooks have yet to see that the session goes on with a summary.
+    fn is_to_be_told(&self) -> bool {
+        self.gates.is_compacted && self.hooks.want(HookPoint::SessionStart)
     }
 
     /// Puts hooks in the place of a job, where they want to be. Whether they are.
     pub(super) fn hooks_stand_before(&mut self, job: &Job) -> bool {
         let (hooks, cx, key) = (self.hooks.clone(), self.hook_context(), JobKey::of(job));
         match job {
+            Job::CallModel { .. } if self.is_to_be_told() => {
+                self.jobs.hook(key, async move {
+                    Hooked::Compacted(hooks.session_start(&cx, SessionStart::Compacted).await)
+                });
+            }
             Job::CallModel { step, attempt } if self.is_unseen(*step, *attempt) => {
                 let (attempt, frame) = (*attempt, self.frame.clone());
                 let messages: Arc<[Arc<Message>]> = self.session.transcript().cloned().collect();
@@ -151,10 +252,11 @@ impl Driver {
                 });
             }
             Job::Compact(trigger) if self.is_to_be_announced() => {
-                let is_forced = *trigger == Trigger::Forced;
+                let trigger = *trigger;
                 if !self.jobs.is_running(&JobKey::BeforeCompaction) {
                     self.jobs.hook(JobKey::BeforeCompaction, async move {
-                        Hooked::Compacting(hooks.before_compaction(&cx, is_forced).await)
+                        let (gated, refused) = hooks.before_compaction(&cx, trigger).await;
+                        Hooked::Compacting { trigger, gated, refused }
                     });
                 }
             }
@@ -211,8 +313,15 @@ impl Driver {
                 let step = self.session.step();
                 self.record(gated.event(step));
             }
-            Hooked::Compacting(gated) => {
+            Hooked::Compacting { trigger, gated, refused } => {
                 self.gates.is_compacting = true;
+                self.record_hooks(gated);
+                if let Some(error) = refused {
+                    self.record(Event::CompactionFailed { trigger, error, asked: None });
+                }
+            }
+            Hooked::Compacted(gated) => {
+                self.gates.is_compacted = false;
                 self.record_hooks(gated);
             }
             Hooked::Watched => {}
@@ -266,7 +375,7 @@ impl Driver {
                 (_, Some(HookVerdict::Refuse(reason))) => {
                     Verdict::Refuse(format!("The call was not run: a hook refused it. {reason}"))
                 }
-                (_, Some(HookVerdict::Ask)) => Verdict::Ask,
+                (_, Some(HookVerdict::Ask(reason))) => Verdict::AskFirst(reason),
                 (_, Some(HookVerdict::Allow)) => Verdict::Allow,
                 (verdict, None) => verdict,
             };
@@ -376,8 +485,17 @@ impl Driver {
         }
     }
 
-    /// Takes a command that speaks, or goes on; hooks may have to see it first.
+    /// Takes notice that a turn is gone on with; hooks may have to see that the session has begun.
+    pub(super) fn goes_on(&mut self) {
+        self.gates.is_used = true;
+        if self.is_to_be_vetted() {
+            self.vet(None);
+        }
+    }
+
+    /// Takes a command that speaks; hooks may have to see it first.
     pub(super) async fn speak(&mut self, speech: Speech) {
+        self.gates.is_used = true;
         match self.is_to_be_vetted() {
             true => self.vet(Some(speech)),
             false => self.hear(speech).await,
@@ -417,8 +535,10 @@ impl Driver {
             Event::StepFinished { .. } => {
                 sights.push(Sight::Step(StepDone { ended_ms: record.at_ms, ..self.gates.step }));
             }
-            Event::CompactionStarted { .. } => self.gates.is_compacting = false,
-            Event::CompactionFinished { summary, .. } => sights.push(Sight::Compacted(summary.clone())),
+            Event::CompactionFinished { trigger, summary, .. } => {
+                self.gates.is_compacted = true;
+                sights.push(Sight::Compacted { trigger: *trigger, summary: summary.clone() });
+            }
             Event::TurnEnded { end, detail, spent, .. } => {
                 let (started_ms, ended_ms, text) =
                     (self.gates.turn_started_ms, record.at_ms, last_words(&self.session));
@@ -427,6 +547,8 @@ impl Driver {
             }
             _ => {}
         }
+        // It is over, however it ended: the next one is a new one.
+        self.gates.is_compacting &= self.wanted_compaction().is_some();
         let len = self.session.transcript().len();
         let from = self.gates.messages.min(len);
         self.gates.messages = len;
@@ -485,7 +607,7 @@ impl Driver {
 
     /// The session is being left.
     pub(super) async fn say_goodbye(&mut self) {
-        if self.hooks.want(HookPoint::SessionEnd) && self.gates.is_started {
+        if self.hooks.want(HookPoint::SessionEnd) && self.gates.is_used {
             let (hooks, cx) = (self.hooks.clone(), self.hook_context());
             // Whoever takes longer is not heard.
             drop(tokio::time::timeout(LAST_WORDS, hooks.see(&cx, Sight::SessionEnd)).await);

@@ -1,11 +1,10 @@
 //! The driver's part in making room: it starts what [`crate::compaction`] has prepared and records what came of it.
 
 use super::{Command, Driver};
-use crate::compaction::{self, CompactError, Compacted, How, Next, Summarised, Task};
+use crate::compaction::{self, CompactError, Compacted, How, Next, SharedBill, Summarised, Task, Told};
 use crate::jobs::JobKey;
 use crate::journal::JournalError;
-use piton_core::event::{Asked, Event, Trigger};
-use piton_core::message::Usage;
+use piton_core::event::{Event, Trigger};
 use piton_core::turn::Job;
 use std::sync::Arc;
 
@@ -22,63 +21,93 @@ impl Driver {
         }
         let trigger = self.wanted_compaction()?;
         let model = Arc::clone(self.model());
-        match compaction::next(&self.session, &self.frame, &self.settings, &model, trigger, None) {
+        match compaction::next(&self.session, self.frame(), &self.settings, &model, trigger, None) {
             Next::Record(event) => Some(*event),
-            Next::Ask(mut task) => match self.permit(&mut task) {
-                Ok(()) => {
-                    self.compaction = Some(task);
-                    None
+            Next::Cannot(why) => {
+                let error = match why {
+                    CompactError::Nothing => {
+                        "there is nothing left to sum up: the newest step alone fills the window".to_owned()
+                    }
+                    CompactError::Failed(why) => why,
+                    other => other.to_string(),
+                };
+                Some(Event::CompactionFailed { trigger, error, asked: None })
+            }
+            Next::Ask(task) => {
+                let task = self.weighed(task);
+                match task.weigh() {
+                    Ok(_) => {
+                        self.compaction = Some(task);
+                        None
+                    }
+                    Err(detail) => Some(Event::BudgetShort { step: self.session.step(), detail }),
                 }
-                Err(detail) => Some(Event::BudgetShort { step: self.session.step(), detail }),
-            },
+            }
         }
     }
 
-    fn wanted_compaction(&self) -> Option<Trigger> {
+    pub(super) fn wanted_compaction(&self) -> Option<Trigger> {
         self.session.wanted().into_iter().find_map(|job| match job {
             Job::Compact(trigger) => Some(trigger),
             _ => None,
         })
     }
 
-    /// Measures the request for a summary, and keeps it to what the budget of its turn leaves.
-    fn permit(&mut self, task: &mut Task) -> Result<(), String> {
-        let model = Arc::clone(&task.model);
-        let (is_own, messages) = (task.is_own_prefix, task.request().messages.clone());
-        let most = task.request().max_output_tokens;
-        let permitted = self.prompts.permit_summary(&self.session, &self.frame, &*model, &messages, most, is_own)?;
-        task.at_most = permitted.at_most;
-        task.cap(permitted.most);
-        Ok(())
+    /// Measures the requests for a summary.
+    fn weighed(&mut self, mut task: Box<Task>) -> Box<Task> {
+        let frame = self.frame().clone();
+        for asking in &mut task.askings {
+            for tried in &mut asking.tries {
+                let (messages, is_own) = (&tried.request.messages, tried.is_own_prefix);
+                tried.weight = self.prompts.weigh_summary(&self.session, &frame, &*asking.model, messages, is_own);
+            }
+        }
+        task
     }
 
     /// Starts what was prepared.
     pub(super) fn start_compaction(&mut self) {
         if let Some(task) = self.compaction.take() {
-            self.jobs.summarise(compaction::summarise(*task));
+            let trigger = self.wanted_compaction().unwrap_or(Trigger::Ordinary);
+            let asking = self.asking(trigger, *task);
+            self.jobs.summarise(asking);
         }
+    }
+
+    fn asking(
+        &mut self,
+        trigger: Trigger,
+        task: Task,
+    ) -> impl Future<Output = Option<Summarised>> + Send + use<> + 'static {
+        self.summary_bill = Some((trigger, Arc::clone(&task.bill)));
+        compaction::summarise(task, Told { bus: self.bus.clone(), step: self.session.step() })
     }
 
     /// What came of it, as an event.
     pub(super) fn summarised(&mut self, done: Result<Box<Summarised>, String>) -> Event {
         match done {
             Ok(done) => {
+                self.summary_bill = None;
                 let own = done.is_own_prefix && done.said.is_ok();
-                let prompt = self.prompts.complete_summary(&done.usage, &*done.model).filter(|_| own);
+                let prompt = self.prompts.complete_summary(&done.usage(), &*done.model).filter(|_| own);
                 done.event(prompt.map(Box::new))
             }
-            Err(error) => {
-                let trigger = self.wanted_compaction().unwrap_or(Trigger::Ordinary);
-                Event::CompactionFailed { trigger, error, asked: None }
-            }
+            Err(error) => self.summary_cut(error),
         }
+    }
+
+    /// Asking for a summary was cut off; what it may have used is not forgotten.
+    pub(super) fn summary_cut(&mut self, error: String) -> Event {
+        self.prompts.cut();
+        let (trigger, bill) = self.summary_bill.take().unwrap_or((Trigger::Ordinary, SharedBill::default()));
+        compaction::stopped(trigger, error, &bill)
     }
 
     /// A compaction that a killed process was at is made again; what it may have used is not forgotten.
     pub(super) fn recover_compaction(&mut self) {
         let Some(trigger) = self.wanted_compaction() else { return };
         let weighed = self.prepare_compaction();
-        let lost = self.compaction.take().map(|task| task.at_most);
+        let lost = self.compaction.take().and_then(|task| task.weigh().ok());
         if let (None, Some(lost)) = (weighed, lost) {
             self.record(Event::CompactionStarted { trigger, focus: None, lost: Some(lost) });
         }
@@ -93,58 +122,61 @@ impl Driver {
         if is_empty {
             return Ok(Err(CompactError::Empty));
         }
+        // Nobody is obeyed before this is durable: what was paid for must not be lost to words that came meanwhile.
+        let mut later = Vec::new();
         let event = match how {
             How::Write { summary } => {
-                compaction::written(&self.session, &self.frame, &self.settings, &summary).ok_or(CompactError::Nothing)
+                compaction::written(&self.session, self.frame(), &self.settings, &summary).ok_or(CompactError::Nothing)
             }
             How::Replace { summary } => {
-                let event = compaction::replaced(&self.session, &self.frame, &self.settings, &summary);
+                let event = compaction::replaced(&self.session, self.frame(), &self.settings, &summary);
                 event.ok_or(CompactError::NoSummary)
             }
-            How::Ask { focus } => self.ask_at_rest(focus).await?,
+            How::Ask { focus } => self.ask_at_rest(focus, &mut later).await?,
         };
-        let event = match event {
-            Ok(event) => event,
-            Err(error) => return Ok(Err(error)),
-        };
-        self.record(event.clone());
-        self.commit().await?;
-        Ok(match event {
+        if let Ok(event) = &event {
+            self.record(event.clone());
+            self.commit().await?;
+        }
+        for command in later {
+            self.obey(command).await;
+        }
+        Ok(event.and_then(|event| match event {
             Event::CompactionFinished { summary, upto_seq, tokens_before, tokens_after, .. } => {
                 Ok(Compacted { summary, upto_seq, tokens_before, tokens_after })
             }
             Event::CompactionFailed { error, .. } => Err(CompactError::Failed(error)),
             _ => Err(CompactError::Nothing),
-        })
+        }))
     }
 
-    async fn ask_at_rest(&mut self, focus: Option<String>) -> Result<Result<Event, CompactError>, JournalError> {
+    /// The event that asking for a summary ends in, and the commands that came meanwhile.
+    async fn ask_at_rest(
+        &mut self,
+        focus: Option<String>,
+        later: &mut Vec<Command>,
+    ) -> Result<Result<Event, CompactError>, JournalError> {
         let model = Arc::clone(&self.settings.model);
         let trigger = Trigger::Asked;
-        let next = compaction::next(&self.session, &self.frame, &self.settings, &model, trigger, focus.as_deref());
-        let mut task = match next {
-            Next::Ask(task) => task,
+        let next = compaction::next(&self.session, self.frame(), &self.settings, &model, trigger, focus.as_deref());
+        let task = match next {
+            Next::Ask(task) => self.weighed(task),
             Next::Record(_) => return Ok(Err(CompactError::Nothing)),
+            Next::Cannot(why) => return Ok(Err(why)),
         };
-        // Of no turn, and of no turn's budget.
-        if let Err(detail) = self.permit(&mut task) {
-            return Ok(Err(CompactError::Failed(detail)));
-        }
         if self.is_to_be_announced() {
             let (hooks, cx) = (self.hooks.clone(), self.hook_context());
-            let gated = hooks.before_compaction(&cx, false).await;
+            let (gated, refused) = hooks.before_compaction(&cx, trigger).await;
             let stopped = gated.stopped.clone();
             self.record_hooks(gated);
-            if let Some(why) = stopped {
+            if let Some(why) = stopped.or(refused) {
                 return Ok(Err(CompactError::Failed(why)));
             }
         }
-        let (model, at_most) = (Arc::clone(&task.model), task.at_most);
         self.record(Event::CompactionStarted { trigger, focus, lost: None });
         self.commit().await?;
-        let asking = compaction::summarise(*task);
+        let asking = self.asking(trigger, *task);
         tokio::pin!(asking);
-        let mut later = Vec::new();
         let done = loop {
             tokio::select! {
                 done = &mut asking => break Some(done),
@@ -159,23 +191,9 @@ impl Driver {
             }
         };
         let event = match done {
-            Some(done) => self.summarised(Ok(Box::new(done))),
-            None => {
-                let asked = Asked {
-                    model: model.name().to_owned(),
-                    attempts: 1,
-                    usage: Usage::default(),
-                    cost_micros: None,
-                    at_most: Some(at_most),
-                    prompt: None,
-                };
-                let error = "it was stopped".to_owned();
-                Event::CompactionFailed { trigger, error, asked: Some(Box::new(asked)) }
-            }
+            Some(Some(done)) => self.summarised(Ok(Box::new(done))),
+            Some(None) | None => self.summary_cut("it was stopped".to_owned()),
         };
-        for command in later {
-            self.obey(command).await;
-        }
         Ok(Ok(event))
     }
 
@@ -184,6 +202,14 @@ impl Driver {
         if self.session.is_in_turn() && self.session.room().full_at_tokens().is_none() {
             let known = self.full_at(self.session.model());
             known.into_iter().for_each(|compact_at_tokens| self.record(Event::WindowLearned { compact_at_tokens }));
+        }
+    }
+
+    /// Another model goes on, perhaps, or by other rules: what its window is counts from here on.
+    pub(super) fn measure_window(&mut self) {
+        let known = self.full_at(self.session.model());
+        if let Some(compact_at_tokens) = known.filter(|known| self.session.room().full_at_tokens() != Some(*known)) {
+            self.record(Event::WindowLearned { compact_at_tokens });
         }
     }
 

@@ -163,6 +163,8 @@ impl<'r> Story<'r> {
             Event::MessageFinished { cost_micros, .. }
             | Event::ModelFailed { cost_micros, .. }
             | Event::TitleGiven { by: TitledBy::Model { cost_micros, .. }, .. } => *cost_micros,
+            Event::CompactionFinished { asked: Some(asked), .. }
+            | Event::CompactionFailed { asked: Some(asked), .. } => asked.cost_micros,
             _ => None,
         };
         if let Some(cost) = cost {

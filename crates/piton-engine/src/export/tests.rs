@@ -288,3 +288,22 @@ fn a_story_pairs_calls_with_outcomes_and_counts_what_was_lost() {
     assert!(matches!(story.entries.last(), Some(Entry::Lost { events: 2 })));
     assert!(story.is_at_rest);
 }
+
+#[test]
+fn a_summary_that_was_paid_for_is_part_of_the_cost() {
+    let mut records = conversation("do", serde_json::json!({"command": "ls"}), Outcome::ok("a"), "done");
+    let before = Story::of(&records, "t").cost_micros.unwrap_or_default();
+    let asked = piton_core::event::Asked {
+        model: "fake/model".to_owned(),
+        attempts: 1,
+        usage: Usage::default(),
+        cost_micros: Some(70),
+        at_most: None,
+        prompt: None,
+    };
+    let trigger = piton_core::event::Trigger::Asked;
+    let event = Event::CompactionFailed { trigger, error: "empty".to_owned(), asked: Some(Box::new(asked)) };
+    let last = records.last().unwrap();
+    records.push(Record { seq: last.seq + 1, at_ms: last.at_ms, event });
+    assert_eq!(Story::of(&records, "t").cost_micros, Some(before + 70));
+}

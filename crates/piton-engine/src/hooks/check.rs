@@ -4,7 +4,7 @@
 use super::command::{Group, Keep, Tail};
 use super::{Hook, HookContext, HookError, HookResult, Points, Stop, StopChange, Words};
 use async_trait::async_trait;
-use piton_core::hook::HookPoint;
+use piton_core::hook::{Demand, HookPoint};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -17,9 +17,9 @@ use tokio::process::Command;
 /// Characters at the end of a failing check's output that the model reads.
 const TAIL_CHARS: usize = 4_000;
 /// How often a check sends the model back, unless it says otherwise.
-const ROUNDS: usize = 3;
+pub const ROUNDS: usize = 3;
 /// The time of a check that names none: a whole test suite may take it.
-const TIMEOUT: Duration = Duration::from_secs(600);
+pub const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A command that must pass.
 #[derive(Clone)]
@@ -128,6 +128,11 @@ impl Hook for Check {
 
     fn stop_rounds(&self) -> usize {
         self.rounds
+    }
+
+    fn demand(&self) -> Option<Demand> {
+        let timeout_ms = u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX);
+        Some(Demand::Check { command: self.command.clone(), timeout_ms, rounds: self.rounds })
     }
 
     async fn on_stop(&self, cx: &HookContext, stop: &Stop) -> HookResult<StopChange> {

@@ -4,13 +4,13 @@
 use super::settings::{HookEvent, Matcher};
 use super::wire::{self, Answer, Specific};
 use super::{
-    CallChange, Hook, HookContext, HookError, HookResult, HookVerdict, OutcomeChange, Points, PromptChange,
-    SessionStart, Stop, StopChange, TurnDone, Words,
+    CallChange, CompactionChange, Hook, HookContext, HookError, HookResult, HookVerdict, ModelAnswer, ModelCall,
+    ModelChange, OutcomeChange, Points, PromptChange, SessionStart, StepDone, Stop, StopChange, TurnDone, Words,
 };
 use async_trait::async_trait;
-use piton_core::call::Outcome;
-use piton_core::event::{Decision, Subject, TurnEnd};
-use piton_core::message::ToolCall;
+use piton_core::call::{Outcome, Status};
+use piton_core::event::{Decision, Subject, Trigger, TurnEnd};
+use piton_core::message::{Message, ToolCall};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -74,8 +74,8 @@ enum Said {
     Json(Box<Answer>),
     /// Text that is not JSON.
     Plain(String),
-    /// It refuses, and why.
-    Refused(String),
+    /// It refuses, and why, if it says so.
+    Refused(Option<String>),
 }
 
 impl CommandHook {
@@ -261,9 +261,8 @@ impl Ended {
             Some(0) => {}
             Some(2) => {
                 wire::cut(&mut stderr);
-                let reason = stderr.trim();
-                let reason = if reason.is_empty() { "It gave no reason." } else { reason };
-                return Ok(Said::Refused(reason.to_owned()));
+                let reason = Some(stderr.trim().to_owned()).filter(|reason| !reason.is_empty());
+                return Ok(Said::Refused(reason));
             }
             Some(code) => return Err(HookError(format!("exit code {code}: {}", wire::beginning(&stderr)))),
             None => return Err(HookError("it was killed by a signal".to_owned())),
@@ -283,7 +282,7 @@ fn words(said: Option<Said>) -> (Words, Option<String>, Specific) {
     let mut words = Words::default();
     match said {
         None => (words, None, Specific::default()),
-        Some(Said::Refused(reason)) => (words, Some(reason), Specific::default()),
+        Some(Said::Refused(reason)) => (words, Some(reason.unwrap_or_else(no_reason)), Specific::default()),
         Some(Said::Plain(text)) => {
             if !text.is_empty() {
                 words.remark = Some(format!("its output is not JSON and was ignored: {}", wire::beginning(&text)));
@@ -291,7 +290,7 @@ fn words(said: Option<Said>) -> (Words, Option<String>, Specific) {
             (words, None, Specific::default())
         }
         Some(Said::Json(answer)) => {
-            let blocked = answer.blocks().then(|| answer.reason.clone().unwrap_or_else(|| "It gave no reason.".into()));
+            let blocked = answer.blocks().then(|| answer.reason.clone().unwrap_or_else(no_reason));
             if answer.r#continue == Some(false) {
                 let reason = answer.stop_reason.or(answer.reason).unwrap_or_else(|| "a hook stopped it".to_owned());
                 words.stop = Some(reason);
@@ -303,6 +302,10 @@ fn words(said: Option<Said>) -> (Words, Option<String>, Specific) {
     }
 }
 
+fn no_reason() -> String {
+    "It gave no reason.".to_owned()
+}
+
 /// The same where plain text is for the model to read.
 fn words_for_model(said: Option<Said>) -> (Words, Option<String>, Specific) {
     match said {
@@ -311,6 +314,14 @@ fn words_for_model(said: Option<Said>) -> (Words, Option<String>, Specific) {
             (Words { notes, ..Words::default() }, None, Specific::default())
         }
         said => words(said),
+    }
+}
+
+/// Why there is a compaction, in Claude Code's word for it.
+fn theirs(trigger: Trigger) -> &'static str {
+    match trigger {
+        Trigger::Ordinary | Trigger::Forced => "auto",
+        Trigger::Asked | Trigger::Edited => "manual",
     }
 }
 
@@ -340,11 +351,15 @@ impl Hook for CommandHook {
         let source = match start {
             SessionStart::New => "startup",
             SessionStart::Resumed => "resume",
+            SessionStart::Compacted => "compact",
         };
         let more = json!({"source": source, "model": cx.model});
-        let (mut words, blocked, _) = words_for_model(self.ask(HookEvent::SessionStart, &[source], cx, more).await?);
-        words.remark = words.remark.or(blocked);
-        Ok(words)
+        let said = self.ask(HookEvent::SessionStart, &[source], cx, more).await?;
+        // A session is not for a hook to refuse: what it writes then is for the person to read.
+        if let Some(Said::Refused(remark)) = said {
+            return Ok(Words { remark, ..Words::default() });
+        }
+        Ok(words_for_model(said).0)
     }
 
     async fn on_prompt(&self, cx: &HookContext, text: &str) -> HookResult<PromptChange> {
@@ -357,11 +372,12 @@ impl Hook for CommandHook {
         let said = self.ask_about(HookEvent::PreToolUse, call, cx, json!({})).await?;
         let is_approved = matches!(&said, Some(Said::Json(answer)) if answer.decision == Some(json!("approve")));
         let (words, blocked, specific) = words(said);
-        let reason = specific.permission_decision_reason.unwrap_or_else(|| "It gave no reason.".to_owned());
+        let given = specific.permission_decision_reason;
+        let reason = given.clone().unwrap_or_else(no_reason);
         let verdict = match (blocked, specific.permission_decision.as_deref()) {
             (Some(reason), _) => Some(HookVerdict::Refuse(reason)),
             (None, Some("deny")) => Some(HookVerdict::Refuse(reason)),
-            (None, Some("ask" | "defer")) => Some(HookVerdict::Ask),
+            (None, Some("ask" | "defer")) => Some(HookVerdict::Ask(given.unwrap_or_default())),
             (None, Some("allow")) => Some(HookVerdict::Allow),
             (None, Some(other)) => {
                 return Err(HookError(format!("`{other}` is no permissionDecision; there are allow, deny and ask")));
@@ -393,6 +409,10 @@ impl Hook for CommandHook {
     }
 
     async fn after_tool_call(&self, cx: &HookContext, call: &ToolCall, outcome: &Outcome) -> HookResult<OutcomeChange> {
+        // Refused is not failed: nothing was done.
+        if outcome.status == Status::Denied {
+            return Ok(OutcomeChange::default());
+        }
         let event = if outcome.status.is_error() { HookEvent::PostToolUseFailure } else { HookEvent::PostToolUse };
         let more = match event {
             HookEvent::PostToolUse => {
@@ -420,25 +440,69 @@ impl Hook for CommandHook {
     }
 
     async fn on_turn(&self, cx: &HookContext, turn: &TurnDone) -> HookResult {
+        let end = serde_json::to_value(turn.end).unwrap_or_default();
+        let end = end.as_str().unwrap_or_default();
+        if self.handler.event == HookEvent::TurnEnd {
+            let more = json!({
+                "end": end, "detail": turn.detail, "spent": turn.spent, "started_ms": turn.started_ms,
+                "ended_ms": turn.ended_ms, "last_assistant_message": turn.text,
+            });
+            return self.ask(HookEvent::TurnEnd, &[end], cx, more).await.map(drop);
+        }
         if turn.end == TurnEnd::Completed {
             return Ok(());
         }
-        let end = serde_json::to_value(turn.end).unwrap_or_default();
-        let end = end.as_str().unwrap_or_default();
         let more = json!({"error": end, "error_details": turn.detail, "last_assistant_message": turn.text});
         self.ask(HookEvent::StopFailure, &[end], cx, more).await.map(drop)
     }
 
-    async fn before_compaction(&self, cx: &HookContext, is_forced: bool) -> HookResult<Words> {
-        let _ = is_forced;
-        let more = json!({"trigger": "auto", "custom_instructions": ""});
-        let (words, ..) = words(self.ask(HookEvent::PreCompact, &["auto"], cx, more).await?);
-        Ok(words)
+    async fn before_compaction(&self, cx: &HookContext, trigger: Trigger) -> HookResult<CompactionChange> {
+        let trigger = theirs(trigger);
+        let more = json!({"trigger": trigger, "custom_instructions": ""});
+        let (words, refuse, _) = words(self.ask(HookEvent::PreCompact, &[trigger], cx, more).await?);
+        Ok(CompactionChange { refuse, words })
     }
 
-    async fn on_compacted(&self, cx: &HookContext, summary: &str) -> HookResult {
-        let more = json!({"trigger": "auto", "compact_summary": summary});
-        self.ask(HookEvent::PostCompact, &["auto"], cx, more).await.map(drop)
+    async fn on_compacted(&self, cx: &HookContext, trigger: Trigger, summary: &str) -> HookResult {
+        let trigger = theirs(trigger);
+        let more = json!({"trigger": trigger, "compact_summary": summary});
+        self.ask(HookEvent::PostCompact, &[trigger], cx, more).await.map(drop)
+    }
+
+    async fn before_model_call(&self, cx: &HookContext, call: &ModelCall) -> HookResult<ModelChange> {
+        let names: Vec<&str> = call.tools.iter().map(|tool| tool.name.as_str()).collect();
+        let more = json!({
+            "attempt": call.attempt, "system": &*call.system, "tools": names, "message_count": call.messages.len(),
+        });
+        let (mut words, blocked, specific) = words(self.ask(HookEvent::BeforeModel, &[], cx, more).await?);
+        words.stop = words.stop.or(blocked);
+        let left = |left: Vec<String>| call.tools.iter().filter(|tool| left.contains(&tool.name)).cloned().collect();
+        Ok(ModelChange { system: specific.updated_system, tools: specific.tools.map(left), words })
+    }
+
+    async fn after_model_call(&self, cx: &HookContext, answer: &ModelAnswer) -> HookResult {
+        let more = match &answer.result {
+            Ok(reply) => json!({"attempt": answer.attempt, "finish_reason": reply.finish, "usage": reply.usage}),
+            Err(error) => json!({"attempt": answer.attempt, "error": error.to_string()}),
+        };
+        self.ask(HookEvent::AfterModel, &[], cx, more).await.map(drop)
+    }
+
+    async fn on_message(&self, cx: &HookContext, message: &Message) -> HookResult {
+        let role = serde_json::to_value(message.role).unwrap_or_default();
+        let more = json!({"role": role, "text": message.prose(), "message": message});
+        self.ask(HookEvent::Message, &[role.as_str().unwrap_or_default()], cx, more).await.map(drop)
+    }
+
+    async fn on_tool_use(&self, cx: &HookContext, call: &ToolCall) -> HookResult {
+        self.ask_about(HookEvent::ToolUse, call, cx, json!({})).await.map(drop)
+    }
+
+    async fn on_step(&self, cx: &HookContext, step: &StepDone) -> HookResult {
+        let more = json!({
+            "step": cx.step, "usage": step.usage, "started_ms": step.started_ms, "ended_ms": step.ended_ms,
+        });
+        self.ask(HookEvent::Step, &[], cx, more).await.map(drop)
     }
 
     async fn on_session_end(&self, cx: &HookContext) -> HookResult {

@@ -2,18 +2,19 @@
 //! with it. This module knows no driver and no journal; what it did comes back as a [`Gated`].
 
 use super::{
-    CallChange, Hook, HookContext, HookResult, HookVerdict, ModelAnswer, ModelCall, ModelChange, OutcomeChange, Points,
-    PromptChange, SessionStart, StepDone, Stop, StopChange, TurnDone, Words,
+    CallChange, CompactionChange, Hook, HookContext, HookResult, HookVerdict, ModelAnswer, ModelCall, ModelChange,
+    OutcomeChange, Points, PromptChange, SessionStart, StepDone, Stop, StopChange, TurnDone, Words,
 };
 use piton_core::call::{CallInput, Outcome};
-use piton_core::event::{Decision, Event, Subject};
-use piton_core::hook::{HookEnd, HookPoint, HookRun};
+use piton_core::event::{Decision, Event, Subject, Trigger};
+use piton_core::hook::{Demand, HookEnd, HookPoint, HookRun};
 use piton_core::ids::CallId;
 use piton_core::message::{Message, ToolCall};
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tracing::Instrument;
 
 /// Failures in a row after which a hook is not run again.
 const MOST_FAILURES: u32 = 3;
@@ -21,13 +22,15 @@ const MOST_FAILURES: u32 = 3;
 /// The hooks of one session, as one process runs them.
 #[derive(Clone, Default)]
 pub(crate) struct Hooks {
-    entries: Arc<[Entry]>,
+    entries: Arc<[Arc<Entry>]>,
     points: Points,
     watched: Arc<Mutex<Watched>>,
 }
 
 struct Entry {
     hook: Arc<dyn Hook>,
+    /// It is there for the turn that another process began, and no longer.
+    is_inherited: bool,
     is_suspended: AtomicBool,
     failures: AtomicU32,
 }
@@ -100,13 +103,32 @@ impl<T> Drop for OwnTask<T> {
 
 impl Hooks {
     pub(crate) fn new(hooks: &[Arc<dyn Hook>]) -> Self {
-        let points = hooks.iter().fold(Points::NONE, |points, hook| points.and(hook.points()));
-        let entry = |hook: &Arc<dyn Hook>| Entry {
-            hook: Arc::clone(hook),
-            is_suspended: AtomicBool::new(false),
-            failures: AtomicU32::new(0),
-        };
-        Self { entries: hooks.iter().map(entry).collect(), points, watched: Arc::default() }
+        Self::of(hooks.iter().map(|hook| Entry::new(hook, false)).collect(), Arc::default())
+    }
+
+    fn of(entries: Arc<[Arc<Entry>]>, watched: Arc<Mutex<Watched>>) -> Self {
+        let points = entries.iter().fold(Points::NONE, |points, entry| points.and(entry.hook.points()));
+        Self { entries, points, watched }
+    }
+
+    /// With these besides, for the turn that another process began. Where one of our own has the name, that one counts.
+    pub(crate) fn inherit(&mut self, hooks: &[Arc<dyn Hook>]) {
+        let is_new = |hook: &&Arc<dyn Hook>| self.entries.iter().all(|own| own.hook.name() != hook.name());
+        let more: Vec<Arc<Entry>> = hooks.iter().filter(is_new).map(|hook| Entry::new(hook, true)).collect();
+        *self = Self::of(self.entries.iter().cloned().chain(more).collect(), Arc::clone(&self.watched));
+    }
+
+    /// That turn is over.
+    pub(crate) fn disinherit(&mut self) {
+        if self.entries.iter().any(|entry| entry.is_inherited) {
+            let own = self.entries.iter().filter(|entry| !entry.is_inherited).cloned().collect();
+            *self = Self::of(own, Arc::clone(&self.watched));
+        }
+    }
+
+    /// What is recorded of them with a turn.
+    pub(crate) fn demands(&self) -> Vec<Demand> {
+        self.entries.iter().filter_map(|entry| entry.hook.demand()).collect()
     }
 
     /// Whether there are none.
@@ -120,7 +142,7 @@ impl Hooks {
     }
 
     fn at(&self, point: HookPoint) -> impl Iterator<Item = &Entry> {
-        self.entries.iter().filter(move |entry| entry.is_for(point))
+        self.entries.iter().map(|entry| &**entry).filter(move |entry| entry.is_for(point))
     }
 
     fn about(&self, point: HookPoint, tool: &str) -> impl Iterator<Item = &Entry> {
@@ -206,7 +228,12 @@ impl Hooks {
             }
             match &said {
                 Some(HookVerdict::Allow) => gated.did("allowed the call"),
-                Some(HookVerdict::Ask) => gated.did("wants a person to be asked"),
+                Some(HookVerdict::Ask(reason)) => {
+                    gated.did("wants a person to be asked");
+                    if let Some(run) = gated.runs.last_mut().filter(|_| !reason.is_empty()) {
+                        run.detail.get_or_insert_with(|| reason.clone());
+                    }
+                }
                 Some(HookVerdict::Refuse(_)) => gated.did("refused the call"),
                 None => {}
             }
@@ -287,16 +314,20 @@ impl Hooks {
         gated
     }
 
-    pub(crate) async fn before_compaction(&self, cx: &Arc<HookContext>, is_forced: bool) -> Gated {
+    /// The second value: why there shall be none.
+    pub(crate) async fn before_compaction(&self, cx: &Arc<HookContext>, trigger: Trigger) -> (Gated, Option<String>) {
         let mut gated = Gated::new(HookPoint::BeforeCompaction);
         for entry in self.at(gated.point) {
             let cx = Arc::clone(cx);
-            let asked = move |hook: Arc<dyn Hook>| async move { hook.before_compaction(&cx, is_forced).await };
-            if let Some(words) = entry.ask(&mut gated, asked).await {
-                gated.take(words);
+            let asked = move |hook: Arc<dyn Hook>| async move { hook.before_compaction(&cx, trigger).await };
+            let Some(CompactionChange { refuse, words }) = entry.ask(&mut gated, asked).await else { continue };
+            gated.take(words);
+            if let Some(reason) = refuse {
+                gated.did("refused the compaction");
+                return (gated, Some(format!("the hook {} refused the compaction: {reason}", entry.hook.name())));
             }
         }
-        gated
+        (gated, None)
     }
 }
 
@@ -311,7 +342,7 @@ pub(crate) enum Sight {
     ToolUse(Box<ToolCall>),
     Step(StepDone),
     Turn(Box<TurnDone>),
-    Compacted(String),
+    Compacted { trigger: Trigger, summary: String },
     SessionEnd,
 }
 
@@ -326,7 +357,7 @@ impl Sight {
             Self::ToolUse(_) => HookPoint::ToolUse,
             Self::Step(_) => HookPoint::Step,
             Self::Turn(_) => HookPoint::Turn,
-            Self::Compacted(_) => HookPoint::Compacted,
+            Self::Compacted { .. } => HookPoint::Compacted,
             Self::SessionEnd => HookPoint::SessionEnd,
         }
     }
@@ -341,7 +372,7 @@ impl Sight {
             Self::ToolUse(call) => hook.on_tool_use(&cx, &call).await,
             Self::Step(step) => hook.on_step(&cx, &step).await,
             Self::Turn(turn) => hook.on_turn(&cx, &turn).await,
-            Self::Compacted(summary) => hook.on_compacted(&cx, &summary).await,
+            Self::Compacted { trigger, summary } => hook.on_compacted(&cx, trigger, &summary).await,
             Self::SessionEnd => hook.on_session_end(&cx).await,
         }
     }
@@ -388,6 +419,11 @@ impl Hooks {
 }
 
 impl Entry {
+    fn new(hook: &Arc<dyn Hook>, is_inherited: bool) -> Arc<Self> {
+        let (is_suspended, failures) = (AtomicBool::new(false), AtomicU32::new(0));
+        Arc::new(Self { hook: Arc::clone(hook), is_inherited, is_suspended, failures })
+    }
+
     fn is_for(&self, point: HookPoint) -> bool {
         self.hook.points().contains(point) && !self.is_suspended.load(Ordering::Relaxed)
     }
@@ -402,7 +438,8 @@ impl Entry {
             return None;
         }
         let (began, limit) = (Instant::now(), self.hook.timeout());
-        let mut task = OwnTask(tokio::spawn(asked(Arc::clone(&self.hook))));
+        let span = tracing::info_span!(target: "piton", "hook", name = self.hook.name(), point = ?gated.point);
+        let mut task = OwnTask(tokio::spawn(asked(Arc::clone(&self.hook)).instrument(span)));
         let answer = tokio::time::timeout(limit, &mut task.0).await;
         let mut run = HookRun::new(self.hook.name(), milliseconds(began.elapsed()));
         let (end, why) = match answer {
@@ -432,4 +469,30 @@ impl Entry {
 
 fn milliseconds(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hooks::Check;
+
+    fn check(command: &str, rounds: usize) -> Arc<dyn Hook> {
+        Arc::new(Check::new(command, Arc::default()).within(None, Some(rounds)))
+    }
+
+    #[test]
+    fn what_a_turn_brings_along_is_there_once_and_until_it_is_over() {
+        let demanded = |hooks: &Hooks| {
+            let demand = |demand| match demand {
+                Demand::Check { command, rounds, .. } => format!("{command} {rounds}"),
+                Demand::Answer { schema } => schema.to_string(),
+            };
+            hooks.demands().into_iter().map(demand).collect::<Vec<_>>()
+        };
+        let mut hooks = Hooks::new(&[check("own", 1)]);
+        hooks.inherit(&[check("own", 5), check("theirs", 2)]);
+        assert_eq!(demanded(&hooks), ["own 1", "theirs 2"]);
+        hooks.disinherit();
+        assert_eq!(demanded(&hooks), ["own 1"]);
+    }
 }

@@ -4,7 +4,7 @@
 use super::{Hook, HookContext, HookResult, Points, PromptChange, Stop, StopChange, Words};
 use async_trait::async_trait;
 use boon::{CompileError, Compiler, SchemaIndex, Schemas, UrlLoader, ValidationError};
-use piton_core::hook::HookPoint;
+use piton_core::hook::{Demand, HookPoint};
 use serde_json::{Value, json};
 use std::sync::Mutex;
 
@@ -27,7 +27,7 @@ pub struct OutputSchema {
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
     /// It is not JSON.
-    #[error("it is not JSON: {0}")]
+    #[error("it is not JSON")]
     Json(#[from] serde_json::Error),
     /// It is JSON, but no schema.
     #[error("it is not a valid JSON Schema: {0}")]
@@ -48,6 +48,12 @@ impl OutputSchema {
         compiler.add_resource(PLACE, schema).map_err(failed)?;
         let index = compiler.compile(PLACE, &mut schemas).map_err(failed)?;
         Ok(Self { text, schemas, index, is_said: Mutex::new(false) })
+    }
+
+    /// The same where the model was told of it before, in another process.
+    #[must_use]
+    pub(crate) fn said(self) -> Self {
+        Self { is_said: Mutex::new(true), ..self }
     }
 
     /// The answer, or what is wrong with it in words.
@@ -131,6 +137,10 @@ impl Hook for OutputSchema {
         REPAIRS
     }
 
+    fn demand(&self) -> Option<Demand> {
+        Some(Demand::Answer { schema: serde_json::from_str(&self.text).ok()? })
+    }
+
     async fn on_prompt(&self, _: &HookContext, _: &str) -> HookResult<PromptChange> {
         let mut is_said = self.is_said.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if std::mem::replace(&mut *is_said, true) {
@@ -149,7 +159,7 @@ impl Hook for OutputSchema {
             Ok(answer) => StopChange { evidence: Some(json!({STRUCTURED: answer})), ..StopChange::default() },
             Err(faults) => StopChange {
                 send_back: Some(format!(
-                    "The answer does not satisfy the schema.\n{faults}\nAnswer again: one JSON value that this JSON \
+                    "The answer does not satisfy the schema: {faults}\nAnswer again: one JSON value that this JSON \
                      Schema accepts, and nothing else.\n{}",
                     self.text
                 )),

@@ -16,10 +16,59 @@ const COMMAND_SECONDS: f64 = 60.0;
 /// The `hooks` object: for each event its groups.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub struct HookTable(BTreeMap<String, Vec<Group>>);
+#[schemars(extend("propertyNames" = { "enum": HookEvent::ALL.map(|(name, ..)| name) }))]
+pub struct HookTable(#[schemars(with = "BTreeMap<String, Vec<GroupShape>>")] BTreeMap<String, Vec<Group>>);
+
+/// A group as it is written in our own configuration, to the letter, for the schema.
+#[derive(JsonSchema)]
+#[schemars(rename = "HookGroup", deny_unknown_fields)]
+#[expect(dead_code, reason = "only its schema is wanted")]
+struct GroupShape {
+    /// The tools that it is for, or whatever else the event is about: names, or a regular expression.
+    matcher: Option<String>,
+    /// The handlers that have it in common.
+    hooks: Option<Vec<HandlerShape>>,
+    #[schemars(flatten)]
+    own: HandlerShape,
+}
+
+/// The same of a handler.
+#[derive(JsonSchema)]
+#[schemars(rename = "HookHandler", deny_unknown_fields)]
+#[expect(dead_code, reason = "only its schema is wanted")]
+struct HandlerShape {
+    /// Its kind.
+    #[schemars(extend("enum" = ["command"]))]
+    r#type: Option<String>,
+    /// What is run: by `sh`, or as a program where there are `args`.
+    command: Option<String>,
+    /// The words behind it.
+    args: Option<Vec<String>>,
+    /// Seconds that it may take.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    timeout: Option<f64>,
+    /// A call that it is for, such as `Bash(git *)`.
+    r#if: Option<String>,
+    /// Whether nobody waits for it.
+    r#async: Option<bool>,
+    /// Whether it runs once in a session.
+    once: Option<bool>,
+    /// Whether what it guards is refused where it cannot run.
+    required: Option<bool>,
+    /// Passed over.
+    shell: Option<String>,
+    /// Passed over.
+    #[schemars(rename = "statusMessage")]
+    status_message: Option<String>,
+    /// Passed over.
+    description: Option<String>,
+    /// Passed over.
+    #[schemars(rename = "asyncRewake")]
+    async_rewake: Option<bool>,
+}
 
 /// Handlers with what they match in common.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 struct Group {
     matcher: Option<String>,
     #[serde(default)]
@@ -30,7 +79,7 @@ struct Group {
 }
 
 /// A handler as it was said.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 struct Said {
     r#type: Option<String>,
     command: Option<String>,
@@ -60,7 +109,7 @@ pub struct ReadHooks {
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// It is not JSON of this shape.
-    #[error("its hooks cannot be read: {0}")]
+    #[error("its hooks cannot be read")]
     Shape(#[from] serde_json::Error),
     /// A handler makes no sense.
     #[error("in hooks.{event}: {what}")]
@@ -70,6 +119,16 @@ pub enum SettingsError {
         /// What is wrong.
         what: String,
     },
+}
+
+impl SettingsError {
+    /// Where it is, if that is known.
+    pub fn event(&self) -> Option<&str> {
+        match self {
+            Self::Shape(_) => None,
+            Self::Handler { event, .. } => Some(event),
+        }
+    }
 }
 
 /// The events of hooks: what they are called, where they run, and what their matcher is compared with.
@@ -87,10 +146,16 @@ pub(super) enum HookEvent {
     PreCompact,
     PostCompact,
     SessionEnd,
+    BeforeModel,
+    AfterModel,
+    Message,
+    ToolUse,
+    Step,
+    TurnEnd,
 }
 
 impl HookEvent {
-    pub(super) const ALL: [(&'static str, Self, HookPoint); 12] = [
+    pub(super) const ALL: [(&'static str, Self, HookPoint); 18] = [
         ("SessionStart", Self::SessionStart, HookPoint::SessionStart),
         ("UserPromptSubmit", Self::UserPromptSubmit, HookPoint::Prompt),
         ("PreToolUse", Self::PreToolUse, HookPoint::BeforeTool),
@@ -103,6 +168,13 @@ impl HookEvent {
         ("PreCompact", Self::PreCompact, HookPoint::BeforeCompaction),
         ("PostCompact", Self::PostCompact, HookPoint::Compacted),
         ("SessionEnd", Self::SessionEnd, HookPoint::SessionEnd),
+        // Our own; the pieces that stream by are left to code: a process for each would be slower than the model.
+        ("BeforeModel", Self::BeforeModel, HookPoint::BeforeModel),
+        ("AfterModel", Self::AfterModel, HookPoint::AfterModel),
+        ("Message", Self::Message, HookPoint::Message),
+        ("ToolUse", Self::ToolUse, HookPoint::ToolUse),
+        ("Step", Self::Step, HookPoint::Step),
+        ("TurnEnd", Self::TurnEnd, HookPoint::Turn),
     ];
 
     fn named(name: &str) -> Option<Self> {
@@ -160,6 +232,8 @@ impl Matcher {
     }
 }
 
+/// What is said of a handler.
+const KEYS: [&str; 9] = ["type", "command", "args", "timeout", "if", "async", "once", "required", "matcher"];
 /// What is known of a handler and makes no difference here.
 const IGNORED: [&str; 3] = ["shell", "statusMessage", "description"];
 
@@ -191,7 +265,7 @@ impl HookTable {
             let Some(event) = HookEvent::named(name) else {
                 let known: Vec<&str> = HookEvent::ALL.iter().map(|(known, ..)| *known).collect();
                 let meant = crate::config::nearest(name, known.iter().copied());
-                let meant = meant.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
+                let meant = meant.map_or(".".to_owned(), |word| format!("; did you mean `{word}`?"));
                 if is_strict {
                     return Err(failed(format!("there is no such event{meant} There are {}", known.join(", "))));
                 }
@@ -201,6 +275,9 @@ impl HookTable {
             for group in groups {
                 let matcher = Matcher::parse(group.matcher.as_deref().unwrap_or_default()).map_err(failed)?;
                 let own = (group.own != Said::default()).then_some(&group.own);
+                if is_strict && own.is_none() && group.hooks.is_empty() {
+                    return Err(failed("it has no command".to_owned()));
+                }
                 for said in own.into_iter().chain(&group.hooks) {
                     match said.handler(event, &matcher, is_strict) {
                         Ok(handler) if read.handlers.iter().any(|other| other.is_same(&handler)) => {}
@@ -223,7 +300,7 @@ impl Said {
         }
         let strange = self.rest.keys().find(|key| !IGNORED.contains(&key.as_str()) && *key != "asyncRewake");
         if let Some(key) = strange.filter(|_| is_strict) {
-            return Err(format!("there is no key `{key}`"));
+            return Err(format!("there is no key `{key}`{}", crate::config::did_you_mean(key, KEYS)));
         }
         let command = self.command.clone().filter(|command| !command.trim().is_empty());
         let seconds = self.timeout.unwrap_or(COMMAND_SECONDS);
@@ -286,7 +363,11 @@ mod tests {
         let error = ours("[[PreTolUse]]\ncommand = \"x\"\n").expect_err("a typo").to_string();
         assert!(error.contains("did you mean `PreToolUse`?"), "{error}");
         let error = ours("[[Stop]]\ncomand = \"x\"\n").expect_err("a typo").to_string();
-        assert_eq!(error, "in hooks.Stop: there is no key `comand`");
+        assert_eq!(error, "in hooks.Stop: there is no key `comand`; did you mean `command`?");
+        let error = ours("[[Stop]]\nmatchr = \"x\"\ncommand = \"x\"\n").expect_err("a typo").to_string();
+        assert!(error.ends_with("did you mean `matcher`?"), "{error}");
+        let error = ours("[[Stop]]\nmatcher = \"x\"\n").expect_err("nothing to run").to_string();
+        assert_eq!(error, "in hooks.Stop: it has no command");
         let error = ours("[[Stop]]\ncommand = \"x\"\ntimeout = 0\n").expect_err("no time").to_string();
         assert!(error.contains("timeout"), "{error}");
     }

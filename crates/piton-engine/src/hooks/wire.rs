@@ -1,8 +1,8 @@
 //! What is said to a command and what it answers: Claude Code's words for it, so that scripts written for that work
 //! here. Tools and their inputs go under the names they have there, both ways.
 
-use super::HookContext;
 use super::settings::HookEvent;
+use super::{HookContext, Unasked};
 use piton_core::call::{CallInput, Outcome};
 use piton_core::message::ToolCall;
 use serde::Deserialize;
@@ -65,7 +65,9 @@ pub(super) fn tool_response(call: &ToolCall, outcome: &Outcome) -> Value {
     let mut response = json!({"success": !outcome.status.is_error(), "status": outcome.status});
     match call.name.as_str() {
         "bash" => {
-            response["stdout"] = json!(outcome.text);
+            // What the model is told of a command that printed nothing is nothing that it printed.
+            let is_empty = outcome.metadata["output_bytes"] == 0 && outcome.text == "(no output)";
+            response["stdout"] = json!(if is_empty { "" } else { &outcome.text });
             response["stderr"] = json!("");
             response["interrupted"] = json!(false);
         }
@@ -79,11 +81,16 @@ pub(super) fn tool_response(call: &ToolCall, outcome: &Outcome) -> Value {
 
 /// What every command reads.
 pub(super) fn common(event: HookEvent, cx: &HookContext, more: Value) -> Value {
+    let permission_mode = match cx.unasked {
+        Unasked::Nothing => "default",
+        Unasked::Edits => "acceptEdits",
+        Unasked::Everything => "bypassPermissions",
+    };
     let mut input = json!({
         "session_id": cx.session,
         "transcript_path": cx.session_dir.join("journal.db"),
         "cwd": cx.workspace,
-        "permission_mode": "default",
+        "permission_mode": permission_mode,
         "hook_event_name": event.name(),
     });
     if let (Value::Object(input), Value::Object(more)) = (&mut input, more) {
@@ -113,6 +120,9 @@ pub(super) struct Specific {
     pub(super) updated_input: Option<Value>,
     pub(super) additional_context: Option<String>,
     pub(super) updated_tool_output: Option<Value>,
+    pub(super) updated_system: Option<String>,
+    /// The names of the tools that stay on offer.
+    pub(super) tools: Option<Vec<String>>,
     pub(super) decision: Option<Decided>,
 }
 

@@ -61,7 +61,14 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
                 writer.usage(*step, *attempt, None, usage, *cost_micros)?;
             }
         }
-        Event::MessageCut { step, parts } => writer.message(Some(*step), "assistant", "interrupted", parts)?,
+        Event::MessageCut { step, parts, at_most } => {
+            if !parts.is_empty() {
+                writer.message(Some(*step), "assistant", "interrupted", parts)?;
+            }
+            if at_most.is_some() {
+                writer.usage(*step, 1, None, &Usage::default(), None)?;
+            }
+        }
         Event::ApprovalAsked { subject: Subject::Call(call) } => writer.call(call, "awaiting_approval")?,
         Event::ApprovalGiven { subject: Subject::Call(call), decision } => {
             writer.call(call, state_after(decision))?;

@@ -193,6 +193,7 @@ fn eventful_session() -> Vec<Event> {
         usage,
         cost_micros: None,
         at_most: Some(Bound { tokens: 900, cost_micros: Some(40) }),
+        prompt: None,
         abandoned: vec![Part::text("I will"), call("c1_0", "read", json!({ "path": "a" }))],
         retry_at_ms,
     };
@@ -287,7 +288,7 @@ fn eventful_session() -> Vec<Event> {
         },
         Event::BudgetShort { step: 3, detail: "it is short".to_owned() },
         Event::CancelRequested { by: Canceller::User },
-        Event::MessageCut { step: 3, parts: vec![Part::text("So ")] },
+        Event::MessageCut { step: 3, parts: vec![Part::text("So ")], at_most: None },
         Event::TurnEnded { turn: 1, end: TurnEnd::Canceled, detail: None, spent: Spent::default() },
         Event::TitleGiven {
             title: "Tests mended".to_owned(),

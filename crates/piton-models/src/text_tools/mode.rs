@@ -96,6 +96,11 @@ impl TryFrom<String> for Mode {
 }
 
 impl Mode {
+    /// What it is written like, as a regular expression.
+    pub fn pattern() -> String {
+        format!("^({})({FIRST})?({RELAXED})?$", NAMES.map(|(name, _)| name).join("|"))
+    }
+
     /// What the rules of a turn ask for, where they do: a preset may speak in text whatever the model can.
     pub fn of_policy(policy: &Policy) -> Option<Self> {
         let calls = match policy.calls_taken {

@@ -71,7 +71,7 @@ impl Hook for Watch {
         Ok(ModelChange { system, ..ModelChange::default() })
     }
 
-    async fn on_compacted(&self, _: &HookContext, summary: &str) -> HookResult {
+    async fn on_compacted(&self, _: &HookContext, _: Trigger, summary: &str) -> HookResult {
         self.summaries.lock().unwrap().push(summary.to_owned());
         Ok(())
     }

@@ -49,6 +49,15 @@ pub fn settle_once(base: &Path) -> io::Result<Settled> {
     }
 }
 
+/// The runner that is at work on a call, where one is. Changes nothing.
+pub fn running(base: &Path) -> Option<Claim> {
+    let files = CallFiles::new(base);
+    match (files.read_exit().ok()?, files.claim_state().ok()?) {
+        (None, ClaimState::Held(Some(ClaimedBy::Runner(claim)))) => Some(claim),
+        (_, ClaimState::Held(_) | ClaimState::Free(..)) => None,
+    }
+}
+
 fn record(files: &CallFiles, held: &HeldClaim, record: ExitRecord) -> io::Result<Settled> {
     files.write_exit(&record, held, Durably::Yes)?;
     Ok(Settled::Over(record))

@@ -62,7 +62,7 @@ fn one_file_a_folder_from_the_persons_own_down_to_here() {
     assert_eq!(place.at("repo/a/b"), ["config/PITON.md: mine", "repo/AGENTS.md: top", "repo/a/b/CLAUDE.md: deep"]);
     let known = HashSet::from([place.root.join("repo/a/b/CLAUDE.md")]);
     let folders = [place.root.join("repo/a/b"), place.root.join("repo/a/b/c")];
-    let pieces = place.instructions().further_down(&folders, &place.root.join("repo"), &known);
+    let pieces = place.instructions().further_down(&folders, &place.root.join("repo"), &known, 0);
     assert_eq!(place.told(&pieces), ["repo/a/b/c/AGENTS.md: deeper"]);
     assert_eq!(pieces[0].shown, "a/b/c/AGENTS.md");
 }
@@ -85,6 +85,52 @@ fn imports_are_followed_four_hops_far_and_never_in_a_circle() {
         ["repo/docs/1.md: one @2.md @1.md", "repo/docs/2.md: two @3.md. @../AGENTS.md", "repo/docs/3.md: three @4.md"]
     );
     assert_eq!(told[4], "repo/docs/4.md: four @5.md | imports 5.md more than 4 hops away");
+}
+
+#[test]
+fn what_is_near_is_not_taken_for_far_away() {
+    let place = Place::with(&[
+        ("repo/AGENTS.md", "@1.md @style.md"),
+        ("repo/1.md", "@2.md"),
+        ("repo/2.md", "@3.md"),
+        ("repo/3.md", "@4.md"),
+        ("repo/4.md", "@style.md"),
+        ("repo/style.md", "tabs"),
+    ]);
+    assert!(!place.at("repo").concat().contains("hops away"), "{:?}", place.at("repo"));
+    let place = Place::with(&[("repo/AGENTS.md/x", "a folder"), ("repo/CLAUDE.md", "top")]);
+    assert_eq!(place.at("repo"), ["repo/CLAUDE.md: top"], "a folder is no file of instructions");
+}
+
+#[test]
+fn an_import_that_is_not_read_is_named() {
+    let place = Place::with(&[
+        ("repo/AGENTS.md", "@~/.ssh/id_rsa @/etc/passwd @../x @/components/Button @circle @pipe @src ask @someone"),
+        ("repo/src/a", "a"),
+        ("config/AGENTS.md", "@/etc/hostname @~/more.md @next.md @far"),
+        ("config/next.md", "next"),
+        ("home/more.md", "more"),
+        ("elsewhere", "key"),
+    ]);
+    let repo = place.root.join("repo");
+    std::os::unix::fs::symlink("circle", repo.join("circle")).expect("a link");
+    std::os::unix::fs::symlink(place.root.join("elsewhere"), place.root.join("config/far")).expect("a link");
+    rustix::fs::mknodat(rustix::fs::CWD, repo.join("pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0)
+        .expect("a pipe");
+    let told = place.at("repo").join("\n");
+    for words in [
+        "imports ~/.ssh/id_rsa, which lies outside the repository; imports /etc/passwd, which lies outside the \
+         repository; imports ../x, which lies outside the repository\n",
+        "repo/circle:  | not used: its symbolic links lead in a circle",
+        "repo/pipe:  | not used: it is not a regular file",
+        "imports /etc/hostname, which lies outside your home",
+        "config/far:  | not used: it leads out of your home",
+        "config/next.md: next",
+        "home/more.md: more",
+    ] {
+        assert!(told.contains(words), "{words}\n{told}");
+    }
+    assert!(!told.contains("key"));
 }
 
 #[test]

@@ -2,10 +2,11 @@
 
 use super::{Addition, Notes};
 use crate::context::Instructions;
-use piton_core::call::Outcome;
-use piton_core::event::{Event, Given, GivenKind, Record, StepKind, Trigger};
-use piton_core::limits::{Budget, Policy};
-use piton_core::message::{FinishReason, Part, Usage};
+use piton_core::call::{CallInput, Outcome, ToolClass};
+use piton_core::event::{Event, Given, GivenKind, Record, StepKind, Trigger, Verdict};
+use piton_core::ids::CallId;
+use piton_core::limits::{Budget, LastStep, Policy, StepsCounted};
+use piton_core::message::{FinishReason, Part, ToolCall, Usage};
 use piton_core::model::Reply;
 use piton_core::turn::Session;
 use piton_tools::ledger::{FileLedger, hash_of};
@@ -60,19 +61,25 @@ impl Play {
         self.happens(Event::CallSettled { call: "c".into(), outcome });
     }
 
-    /// The model says that it is not done, and the step is over.
-    fn model_pauses(&mut self) {
+    /// The model makes a call in the step that has begun, and has its answer.
+    fn calls_a_tool(&mut self) {
+        let step = self.session.step();
+        let input = CallInput::Json(json!({"path": step}));
+        let call = ToolCall { id: "".into(), provider_id: None, name: "read".into(), input, opaque: None };
         let reply = Reply {
-            parts: vec![Part::text("well")],
-            finish: FinishReason::Paused,
+            parts: vec![Part::ToolCall(call)],
+            finish: FinishReason::ToolCalls,
             finish_raw: None,
             usage: Usage::default(),
             response_id: None,
-            warnings: vec![],
+            warnings: Vec::new(),
         };
-        let finished = self.session.replied(1, reply, None, 0, 0);
-        self.happens(finished);
-        self.happens(Event::StepFinished { step: self.session.step() });
+        self.happens(self.session.replied(1, reply, None, 0, 0));
+        let call = CallId(format!("c{step}_0"));
+        let (class, verdict) = (ToolClass::Read, Verdict::Refuse("no".into()));
+        self.happens(Event::CallRequested { call: call.clone(), input: None, class, verdict });
+        self.happens(Event::CallSettled { call, outcome: Outcome::failed("no") });
+        self.happens(Event::StepFinished { step });
     }
 
     /// A step begins. Returns what is said, shortened to what it is about.
@@ -83,7 +90,7 @@ impl Play {
         let Addition { texts, items } = addition;
         self.happens(Event::ContextGiven { items });
         self.happens(Event::StepStarted { step: self.session.step() + 1, kind, note: None });
-        self.model_pauses();
+        self.calls_a_tool();
         let about = |text: &String| {
             let known = [
                 "You are here",
@@ -146,6 +153,47 @@ fn budget_and_steps_are_said_once_a_turn() {
     }
     assert_eq!(play.step(StepKind::Ordinary, 9_000), ["steps of this turn are left"]);
     assert_eq!(play.step(StepKind::Ordinary, 9_000), [""; 0]);
+}
+
+#[test]
+fn all_instructions_of_a_session_have_one_limit() {
+    let mut play = Play::new();
+    let long = "word ".repeat(6_000);
+    for number in 0..5 {
+        fs::create_dir(play.workspace.join(format!("d{number}"))).expect("a folder");
+        fs::write(play.workspace.join(format!("d{number}/AGENTS.md")), &long).expect("a file");
+    }
+    play.turn_starts(Policy::piton());
+    let mut bytes = 0;
+    for number in 0..5 {
+        play.reads(&format!("d{number}/x"));
+        let instructions = Instructions::default();
+        let kind = StepKind::Ordinary;
+        let addition = play.notes.at_step(&play.session, kind, 0, None, Some(&instructions), &play.ledger);
+        bytes += addition.items.iter().map(|item| item.bytes).sum::<usize>();
+        play.happens(Event::ContextGiven { items: addition.items });
+    }
+    assert!((60_000..=65_700).contains(&bytes), "{bytes}");
+}
+
+#[test]
+fn steps_are_counted_as_the_limit_counts_them() {
+    let told = |policy: Policy| {
+        let mut play = Play::new();
+        play.turn_starts(Policy { max_steps: Some(12), ..policy });
+        let mut told = Vec::new();
+        for _ in 0..9 {
+            told.extend(play.notes.at_step(&play.session, StepKind::Ordinary, 0, None, None, &play.ledger).texts);
+            play.step(StepKind::Ordinary, 0);
+        }
+        told
+    };
+    let says = "5 steps of this turn are left, this one included.";
+    let last = "On the last one there are no tools.";
+    assert_eq!(told(Policy::piton()), [format!("{says} {last}")]);
+    assert_eq!(told(Policy { last_step: LastStep::Plain, ..Policy::piton() }), [says]);
+    let free = Policy { steps_counted: StepsCounted::WithoutCalls, ..Policy::piton() };
+    assert_eq!(told(free), [""; 0], "rounds of tools do not count there");
 }
 
 #[test]

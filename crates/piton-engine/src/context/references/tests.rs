@@ -21,6 +21,7 @@ impl Place {
         let root = folder.path().canonicalize().expect("a path").join("w");
         fs::create_dir(&root).expect("a folder");
         let references = References {
+            sizes: piton_core::limits::ReferenceSizes::default(),
             workspace: root.clone(),
             style: Style::Piton,
             window_tokens: None,
@@ -120,6 +121,57 @@ fn nothing_outside_the_workspace_is_read() {
         ["in.txt: Complete file (1 lines)"],
         "links that lead out are passed over in a folder"
     );
+}
+
+#[test]
+fn the_folder_above_is_not_this_one() {
+    let place = Place::with(&[("in.txt", "in")]);
+    let why = "it lies outside the workspace and was not read";
+    assert_eq!(place.told("@.."), [format!("[@..: {why}]")]);
+    assert_eq!(place.told("look into @.., please"), [format!("[@..: {why}]")]);
+    assert_eq!(place.told("@../"), [format!("[@../: {why}]")]);
+    assert_eq!(place.told("well @... and @...."), [""; 0]);
+    assert_eq!(place.told("all of @., please"), ["in.txt: Complete file (1 lines)"]);
+}
+
+#[test]
+fn a_mention_that_nearly_is_one_says_why_it_was_not_read() {
+    let place = Place::with(&[("long.txt", "1\n2\n3"), ("two words.md", "w"), ("h/note.txt", "n")]);
+    fs::create_dir(place.root.join("empty")).expect("a folder");
+    let notice = |text: &str| {
+        let notices: Vec<String> = place.resolve(text).items.into_iter().filter_map(|item| item.notice).collect();
+        notices.join("|")
+    };
+    for (text, words) in [
+        ("@~/.config/piton/config.toml", "@~/.config/piton/config.toml: what lies in the home folder is not read"),
+        ("@\"two words.md", "its quotation mark is not closed"),
+        ("@long.txt:5-", "`5-` is no range of lines"),
+        ("@long.txt:-5", "`-5` is no range of lines"),
+        ("@long.txt:a-b", "`a-b` is no range of lines"),
+        ("@long.txt:0", "lines are counted from 1"),
+        ("@long.txt:9", "beyond the end"),
+        ("@empty", "@empty: there is no text file in it"),
+    ] {
+        assert!(notice(text).contains(words), "{text}: {}", notice(text));
+    }
+    assert_eq!(place.told("@'two words.md'"), ["two words.md: Complete file (1 lines)"]);
+    assert_eq!(place.told("@h/note.txt and @h"), ["h/note.txt: Complete file (1 lines)"]);
+    assert_eq!(place.resolve(&format!("@{}", ".".repeat(30_000))), Resolved::default());
+    assert_eq!(place.resolve(&format!("@{}", "x".repeat(300))), Resolved::default(), "no name is that long");
+}
+
+#[test]
+fn what_stands_around_files_counts() {
+    let mut place = Place::with(&[]);
+    for number in 0..400 {
+        place.write(&format!("d/{number}.txt"), b"a line");
+    }
+    place.references.window_tokens = Some(16_000);
+    let resolved = place.resolve("@d");
+    let said: u64 = resolved.items.iter().map(|item| item.tokens).sum();
+    let sent: u64 = resolved.parts.iter().map(|part| Family::OpenAi.estimate_part(part)).sum();
+    assert!((3_000..6_500).contains(&sent), "a quarter of the window and the list of the rest: {sent}");
+    assert!(sent.abs_diff(said) * 20 < sent, "{said} are said, {sent} are sent");
 }
 
 #[test]

@@ -1,0 +1,53 @@
+//! What is done behind every session that was written in here, whatever way the command took: its turns are sent to a
+//! collector of spans, and old snapshots of its workspace are dropped.
+
+use crate::surroundings::Surroundings;
+use crate::trace::Collector;
+use piton_core::ids::{Seq, SessionId};
+use piton_engine::engine::{Engine, Session};
+use piton_engine::journal::SessionDir;
+use piton_tools::snapshot::Snapshots;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What is to be done when the session is closed.
+pub(crate) struct Upkeep<'a> {
+    engine: &'a Engine,
+    around: &'a Surroundings,
+    collector: Option<Collector>,
+    wrote: Option<Wrote>,
+}
+
+/// A session that was open here.
+struct Wrote {
+    id: SessionId,
+    dir: SessionDir,
+    from: Seq,
+    workspace: PathBuf,
+    snapshots: Option<Arc<Snapshots>>,
+}
+
+impl<'a> Upkeep<'a> {
+    /// Nothing yet. Fails where the collector that was named cannot be one, before anything is paid for.
+    pub(crate) fn new(engine: &'a Engine, around: &'a Surroundings) -> anyhow::Result<Self> {
+        Ok(Self { engine, around, collector: Collector::of(around)?, wrote: None })
+    }
+
+    /// Takes notice of a session that is open here.
+    pub(crate) fn opened(&mut self, session: &Session, snapshots: Option<Arc<Snapshots>>) {
+        let (id, dir, from) = (session.id().clone(), session.dir().clone(), session.opened_at());
+        self.wrote = Some(Wrote { id, dir, from, workspace: session.workspace().to_owned(), snapshots });
+    }
+
+    /// Does it, once the session is closed.
+    pub(crate) async fn done(self) {
+        let Some(Wrote { id, dir, from, workspace, snapshots }) = self.wrote else { return };
+        if let Some(collector) = self.collector {
+            collector.send_turns(&dir, &id, from).await;
+        }
+        if let Some(snapshots) = snapshots {
+            // Housekeeping: what could not be done today is done another day.
+            drop(self.engine.prune_snapshots(&workspace, &snapshots, self.around.now_ms));
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! Whether a configuration makes sense: values that nobody could use, names that nobody has, keys that contradict each
+//! other. What is found here is found before a run, and not by it.
+
+use super::mistake::{Mistake, NoPreset, Way, did_you_mean};
+use super::{Config, FORMAT, preset};
+use crate::engine::Settings;
+use piton_core::limits::Policy;
+use piton_core::permission::Rule;
+use piton_core::retry::RetryPolicy;
+use piton_models::catalogue::Rates;
+use piton_models::http::{is_address, is_proxy, unknown_proxy_scheme};
+use piton_models::options::Options;
+use piton_models::provider::{self, PROVIDERS, is_header};
+
+/// The longest time that can be said, in seconds: a year. Beyond it, clocks overflow.
+const MOST_SECONDS: f64 = 31_536_000.0;
+/// The least money that can be counted, in US dollars.
+const LEAST_COST: f64 = 0.000_001;
+/// The most money that can be said, in US dollars.
+const MOST_COST: f64 = 1e9;
+/// The most tokens that can be kept free or kept: as many as the largest window there is.
+const MOST_TOKENS: u64 = 10_000_000;
+/// Characters of a tool's output below which a model is lost, and above which its window is.
+const TOOL_OUTPUT: std::ops::RangeInclusive<usize> = 100..=10_000_000;
+
+const ABOVE_ZERO: &str = "must be a whole number above 0";
+
+/// The name of cassettes, which are asked like a provider.
+const RECORDED: &str = "recorded";
+
+impl Config {
+    /// The same if it makes sense by itself, whatever else is said elsewhere.
+    pub(super) fn checked(self) -> Result<Self, Mistake> {
+        let rules: [fn(&Self) -> Option<Mistake>; 8] = [
+            Self::words,
+            Self::counts,
+            Self::times,
+            Self::amounts,
+            Self::addresses,
+            Self::names,
+            Self::answers,
+            Self::commands,
+        ];
+        match rules.iter().find_map(|rule| rule(&self)) {
+            Some(mistake) => Err(mistake),
+            None => Ok(self),
+        }
+    }
+
+    fn words(&self) -> Option<Mistake> {
+        if self.version.is_some_and(|version| version != FORMAT) {
+            return Some(Mistake::new(["version"], format_args!("must be {FORMAT}")));
+        }
+        let unknown = preset(self.preset.as_deref()).err();
+        unknown.map(|NoPreset { said }| {
+            let known = piton_core::preset::PRESETS.map(|preset| preset.name);
+            let meant = did_you_mean(&said, known);
+            Mistake::new(["preset"], format_args!("is `{said}`; there are {}{meant}", known.join(", ")))
+        })
+    }
+
+    fn counts(&self) -> Option<Mistake> {
+        let limits = &self.limits;
+        let zeros = [
+            ("limits", "max_steps", limits.max_steps == Some(0)),
+            ("limits", "max_tokens", limits.max_tokens == Some(0)),
+            ("limits", "max_time", limits.max_time == Some(0)),
+            ("limits", "max_replies", limits.max_replies == Some(0)),
+            ("limits", "max_calls", limits.max_calls == Some(0)),
+            ("limits", "max_turns", limits.max_turns == Some(0)),
+            ("context", "reference_bytes", self.context.reference_bytes == Some(0)),
+            ("context", "reference_lines", self.context.reference_lines == Some(0)),
+            ("context", "reference_line_chars", self.context.reference_line_chars == Some(0)),
+        ];
+        let zero = zeros.into_iter().find(|(.., is_zero)| *is_zero);
+        let windows = self.models.iter().find(|(_, model)| model.window == Some(0));
+        zero.map(|(table, key, _)| Mistake::new([table, key], ABOVE_ZERO))
+            .or_else(|| windows.map(|(name, _)| Mistake::new(["models", name.as_str(), "window"], ABOVE_ZERO)))
+    }
+
+    fn times(&self) -> Option<Mistake> {
+        let way = |way: &[&str]| -> Way { way.iter().map(|key| (*key).to_owned()).collect() };
+        let http = &self.http;
+        let mut times = vec![
+            (way(&["limits", "max_time"]), self.limits.max_time.map(|seconds| seconds as f64)),
+            (way(&["retry", "first_wait"]), self.retry.first_wait),
+            (way(&["retry", "longest_wait"]), self.retry.longest_wait),
+            (way(&["http", "connect_timeout"]), http.connect_timeout),
+            (way(&["http", "stall_timeout"]), http.stall_timeout),
+            (way(&["http", "keep_alive_timeout"]), http.keep_alive_timeout),
+            (way(&["check", "timeout"]), self.check.timeout),
+            (way(&["tools", "bash_timeout"]), self.tools.bash_timeout),
+            (way(&["tools", "bash_timeout_cap"]), self.tools.bash_timeout_cap),
+        ];
+        for (name, server) in &self.providers {
+            times.push((way(&["providers", name, "retry", "first_wait"]), server.retry.first_wait));
+            times.push((way(&["providers", name, "retry", "longest_wait"]), server.retry.longest_wait));
+        }
+        let is_odd = |seconds: f64| !(seconds > 0.0 && seconds <= MOST_SECONDS);
+        let (way, _) = times.into_iter().find(|(_, seconds)| seconds.is_some_and(is_odd))?;
+        Some(Mistake::new(way, "must be a number above 0, of seconds, and no more than 31536000 (a year)"))
+    }
+
+    fn amounts(&self) -> Option<Mistake> {
+        if self.limits.max_cost.is_some_and(|usd| !(LEAST_COST..=MOST_COST).contains(&usd)) {
+            return Some(Mistake::new(["limits", "max_cost"], "must be from 0.000001 to 1000000000, in US dollars"));
+        }
+        if self.limits.tool_output.is_some_and(|chars| !TOOL_OUTPUT.contains(&chars)) {
+            let (least, most) = (TOOL_OUTPUT.start(), TOOL_OUTPUT.end());
+            return Some(Mistake::new(
+                ["limits", "tool_output"],
+                format_args!("must be from {least} to {most}, in characters"),
+            ));
+        }
+        if self.context.reference_bytes.is_some_and(|bytes| bytes > 1 << 30) {
+            return Some(Mistake::new(["context", "reference_bytes"], "must be no more than 1073741824, a gibibyte"));
+        }
+        let tokens = [("reserve", self.compaction.reserve), ("keep", self.compaction.keep)];
+        let (key, _) = tokens.into_iter().find(|(_, tokens)| tokens.is_some_and(|tokens| tokens > MOST_TOKENS))?;
+        let what = format_args!("must be no more than {MOST_TOKENS} tokens, as many as the largest window").to_string();
+        Some(Mistake::new(["compaction", key], what))
+    }
+
+    fn addresses(&self) -> Option<Mistake> {
+        const ADDRESS: &str = "must be an address of the form http://host:port/path or https://…";
+        if let Some(proxy) = self.http.proxy.as_deref().filter(|proxy| !proxy.is_empty() && !is_proxy(proxy)) {
+            let spoken = "must be the address of a proxy that speaks http:// or https://, or \"\" for none";
+            let other = unknown_proxy_scheme(proxy).map(|scheme| format!(" ({scheme}:// is not spoken here)"));
+            return Some(Mistake::new(["http", "proxy"], format!("{spoken}{}", other.unwrap_or_default())));
+        }
+        if self.otel.endpoint.as_deref().is_some_and(|endpoint| !is_address(endpoint)) {
+            return Some(Mistake::new(["otel", "endpoint"], ADDRESS));
+        }
+        let is_odd = |said: &Option<String>| said.as_deref().is_some_and(|url| !is_address(url));
+        let (name, _) = self.providers.iter().find(|(_, server)| is_odd(&server.base_url))?;
+        Some(Mistake::new(["providers", name.as_str(), "base_url"], ADDRESS))
+    }
+
+    fn names(&self) -> Option<Mistake> {
+        const NAME: &str = "must be a model's name as provider/name";
+        let is_name = |said: &str| match said.split_once('/') {
+            Some((provider, name)) => !provider.is_empty() && !name.is_empty(),
+            None => provider::find(said).is_some_and(|known| known.default_model.is_some()),
+        };
+        if self.model.as_deref().is_some_and(|said| !said.split(',').all(|said| is_name(said.trim()))) {
+            return Some(Mistake::new(["model"], format_args!("{NAME}; several are separated by commas")));
+        }
+        let single = [("titles", &self.titles.model), ("compaction", &self.compaction.model)];
+        let odd = single.into_iter().find(|(_, said)| said.as_deref().is_some_and(|said| !is_name(said)));
+        if let Some((table, _)) = odd {
+            return Some(Mistake::new([table, "model"], NAME));
+        }
+        let odd = self.models.keys().find(|name| !name.contains('/') || !is_name(name));
+        odd.map(|name| Mistake::new(["models", name.as_str()], "must be called provider/name, as the model is"))
+    }
+
+    /// What is set about answers, and what is known of models.
+    fn answers(&self) -> Option<Mistake> {
+        let way = |way: &[&str]| -> Way { way.iter().map(|key| (*key).to_owned()).collect() };
+        let everywhere = (way(&["options"]), self.options.clone());
+        let providers = self.providers.iter();
+        let of_providers =
+            providers.map(|(name, server)| (way(&["providers", name, "options"]), server.options.clone()));
+        let of_models = self.models.iter().map(|(name, model)| (way(&["models", name]), model.options()));
+        let mut all = std::iter::once(everywhere).chain(of_providers).chain(of_models);
+        if let Some(mistake) = all.find_map(|(table, options)| odd_options(&table, &options)) {
+            return Some(mistake);
+        }
+        let odd = self.models.iter().find(|(_, model)| model.price.is_some_and(|price| !Rates::from(price).is_sound()));
+        odd.map(|(name, _)| {
+            Mistake::new(["models", name.as_str(), "price"], "must be in US dollars per million tokens, 0 or more")
+        })
+    }
+
+    /// Tools, hooks and checks.
+    fn commands(&self) -> Option<Mistake> {
+        for (tool, action) in &self.permission {
+            let way = ["permission", tool.as_str()];
+            if Rule::parse(tool, *action).is_err() {
+                return Some(Mistake::new(way, "must be a tool's name such as `bash`, or `*` for every tool"));
+            }
+            if let Some(known) = tools_there_are(tool) {
+                return Some(Mistake::new(way, format_args!("names no tool; {known}")));
+            }
+        }
+        if self.check.commands.iter().any(|command| command.trim().is_empty()) {
+            return Some(Mistake::new(["check", "commands"], "has an empty one; name a command such as `cargo test`"));
+        }
+        let error = self.hooks.read(true).err()?;
+        let event = error.event().unwrap_or_default().to_owned();
+        Some(Mistake::new(["hooks".to_owned(), event], format_args!("cannot be read: {error}")))
+    }
+
+    /// What makes no sense now that everything has been said.
+    pub(super) fn mistake_in_all(&self) -> Option<Mistake> {
+        self.unknown_provider().or_else(|| self.contradiction())
+    }
+
+    fn unknown_provider(&self) -> Option<Mistake> {
+        for (name, server) in &self.providers {
+            let way = ["providers", name.as_str()];
+            if server.protocol.is_some() && server.base_url.is_none() {
+                return Some(Mistake::new(way, "says its protocol but not its base_url"));
+            }
+            if server.protocol.is_none() && provider::find(name).is_none() {
+                let meant = did_you_mean(name, self.provider_names());
+                return Some(Mistake::new(
+                    way,
+                    format_args!(
+                        "is about no provider that is known, and a server of your own needs `protocol` and `base_url`{meant}"
+                    ),
+                ));
+            }
+        }
+        let models = self.model.iter().flat_map(|said| said.split(',')).map(|said| (vec!["model"], said));
+        let single = [("titles", &self.titles.model), ("compaction", &self.compaction.model)];
+        let single = single.into_iter().filter_map(|(table, said)| Some((vec![table, "model"], said.as_deref()?)));
+        let tables = self.models.keys().map(|name| (vec!["models", name], name.as_str()));
+        let text_tools = self.text_tools.keys().map(|name| (vec!["text_tools", name], name.as_str()));
+        models.chain(single).chain(tables).chain(text_tools).find_map(|(way, said)| {
+            let name = said.trim().split('/').next().unwrap_or_default();
+            let unknown = self.no_such_provider(name)?;
+            Some(Mistake::new(way, format_args!("names nobody: {unknown}")))
+        })
+    }
+
+    /// The providers that can be asked, by name: known ones, and servers of one's own.
+    pub fn provider_names(&self) -> Vec<&str> {
+        let own = self.providers.iter().filter(|(_, server)| server.protocol.is_some()).map(|(name, _)| name.as_str());
+        PROVIDERS.iter().map(|provider| provider.name).chain(own).collect()
+    }
+
+    /// What is said where nobody is called that, with the name that was meant.
+    pub fn no_such_provider(&self, name: &str) -> Option<String> {
+        let known = self.provider_names();
+        let is_known = name == RECORDED || known.contains(&name);
+        (!is_known).then(|| format!("there is no provider `{name}`{}", did_you_mean(name, known)))
+    }
+
+    fn contradiction(&self) -> Option<Mistake> {
+        let mut policy = preset(self.preset.as_deref()).unwrap_or_else(|_| Policy::piton());
+        self.apply(&mut policy);
+        if self.retry.first_wait.is_some() && policy.retry.first_ms > policy.retry.cap_ms {
+            return Some(too_long(&["retry"], &policy.retry, &["retry"]));
+        }
+        for (name, server) in self.providers.iter().filter(|(_, server)| server.retry.first_wait.is_some()) {
+            let retry = self.retry_of(name, &policy);
+            if retry.first_ms > retry.cap_ms {
+                let table = ["providers", name, "retry"];
+                let longest = if server.retry.longest_wait.is_some() { &table[..] } else { &["retry"] };
+                return Some(too_long(&table, &retry, longest));
+            }
+        }
+        if let (Some(steps), Some(replies)) = (self.limits.max_steps, self.limits.max_replies)
+            && replies < steps
+        {
+            let what =
+                format_args!("is less than max_steps: of {steps} steps only {replies} could be made").to_string();
+            return Some(Mistake::new(["limits", "max_replies"], what).against(["limits", "max_steps"]));
+        }
+        let tools = self.tool_limits();
+        (tools.bash_default_ms > tools.bash_max_ms).then(|| {
+            let most = seconds(tools.bash_max_ms);
+            let what = format_args!("is longer than bash_timeout_cap, {most} seconds").to_string();
+            Mistake::new(["tools", "bash_timeout"], what).against(["tools", "bash_timeout_cap"])
+        })
+    }
+}
+
+fn odd_options(table: &[String], options: &Options) -> Option<Mistake> {
+    let key =
+        |keys: &[&str]| -> Way { table.iter().cloned().chain(keys.iter().map(|key| (*key).to_owned())).collect() };
+    if let Some((name, what)) = options.mistake() {
+        let mistake = Mistake::new(key(&[name]), format_args!("must be {what}"));
+        return Some(if name == "thinking_budget" { mistake.against(key(&["effort"])) } else { mistake });
+    }
+    let (name, _) = options.headers.iter().find(|(name, value)| !is_header(name, value))?;
+    Some(Mistake::new(key(&["headers", name]), "cannot be sent as a header, or its value cannot"))
+}
+
+fn too_long(table: &[&str], retry: &RetryPolicy, longest: &[&str]) -> Mistake {
+    let key = |table: &[&str], key: &str| -> Way { table.iter().chain([&key]).map(|key| (*key).to_owned()).collect() };
+    let what = format!("is longer than longest_wait, {} seconds", seconds(retry.cap_ms));
+    Mistake::new(key(table, "first_wait"), what).against(key(longest, "longest_wait"))
+}
+
+fn seconds(ms: u64) -> f64 {
+    ms as f64 / 1000.0
+}
+
+/// What is said of a rule for a tool that does not exist, which would pass unnoticed.
+pub fn unknown_tool(name: &str) -> Option<String> {
+    tools_there_are(name).map(|known| format!("there is no tool `{name}`; {known}"))
+}
+
+/// The tools to choose from, unless this is one of them.
+fn tools_there_are(name: &str) -> Option<String> {
+    let specs = Settings::default_tools().specs();
+    let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
+    let is_known = name == "*" || names.contains(&name);
+    let meant = did_you_mean(name, names.iter().copied());
+    (!is_known).then(|| format!("there are {}{meant}", names.join(", ")))
+}
