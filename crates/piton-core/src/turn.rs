@@ -369,11 +369,6 @@ impl Session {
         self.work.turn.kind
     }
 
-    /// Model replies that the turn under way, or the last one, may still have; `None` where nothing limits them.
-    pub fn steps_left(&self) -> Option<u32> {
-        self.work.turn.steps_left()
-    }
-
     /// What the turn under way, or the last one, has used. Its duration is filled in at its end.
     pub fn spent(&self) -> &Spent {
         &self.work.turn.spent

@@ -233,7 +233,10 @@ impl<'a> Measured<'a> {
                 by_tokens(if trigger == Trigger::Asked { kept.min(self.used / 4) } else { kept })
             }
         };
-        let plan = plan.filter(|plan| self.frees_something(*plan))?;
+        // A summary of nothing but a summary says nothing new, and one of words that it repeats is no shorter.
+        let has_summary = usize::from(self.session.room().summary().is_some());
+        let is_new = |plan: &Plan| plan.summed_up > has_summary && !self.is_repeated(has_summary..plan.summed_up);
+        let plan = plan.filter(is_new)?;
         let spared = Plan { summed_up: plan.summed_up.min(self.unread(trigger)) };
         match self.frees_something(spared) {
             true => Some(spared),
@@ -242,14 +245,11 @@ impl<'a> Measured<'a> {
         }
     }
 
-    /// A summary of nothing but a summary says nothing new, and one of words that it repeats is no shorter.
-    fn frees_something(&self, plan: Plan) -> bool {
-        let has_summary = usize::from(self.session.room().summary().is_some());
-        let going = has_summary..plan.summed_up;
-        let words = &self.session.entries()[..plan.summed_up];
-        let is_repeated = words.iter().skip(has_summary).all(|entry| entry.message.role == Role::User)
-            && self.sizes[..plan.summed_up].iter().skip(has_summary).sum::<u64>() <= self.rules.user_words(self.room);
-        !going.is_empty() && !is_repeated
+    /// Whether these messages are words of the user that a summary has word for word.
+    fn is_repeated(&self, going: std::ops::Range<usize>) -> bool {
+        let words = &self.session.entries()[going.clone()];
+        let tokens: u64 = self.sizes[going].iter().sum();
+        words.iter().all(|entry| entry.message.role == Role::User) && tokens <= self.rules.user_words(self.room)
     }
 
     /// From which message on nothing may be summed up. Between turns there is nothing that the model must still read, and

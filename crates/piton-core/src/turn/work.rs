@@ -324,7 +324,8 @@ impl Work {
         if self.turn.kind == StepKind::WrapUp {
             return After::End(self.turn.out_of_steps());
         }
-        let is_by_window = match self.turn.policy.on_length {
+        let on_length = self.turn.policy.on_length;
+        let is_by_window = match on_length {
             OnLength::GoOn | OnLength::End => self.is_full(),
             OnLength::Compact => self.is_cut_by_window(usage),
         };
@@ -470,7 +471,10 @@ impl Work {
             After::End(ending) => Phase::Ending(ending),
             After::Continue => self.next_step(StepKind::Continue),
             After::Resume => self.next_step(StepKind::Ordinary),
-            After::MakeRoom => self.next_step_with_room(StepKind::Continue),
+            After::MakeRoom => match self.limited(StepKind::Continue) {
+                Ok(kind) => Phase::RoomNeeded(Trigger::Forced, AfterCompaction::StartStep(kind)),
+                Err(ending) => Phase::Ending(ending),
+            },
             After::GoOn => match self.repeated_call() {
                 Some(_) if self.turn.policy.no_progress.then == Stuck::End => Phase::Ending(self.turn.stuck()),
                 Some(call) => Phase::Stuck(call),

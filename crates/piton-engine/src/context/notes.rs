@@ -91,8 +91,10 @@ impl Notes {
             }
             // The wall clock of the budget starts again.
             Event::TurnResumed { .. } => self.started_ms = record.at_ms,
-            // By then it was said again.
-            Event::StepStarted { kind, .. } => self.is_forgotten &= *kind == StepKind::WrapUp,
+            Event::StepStarted { kind, .. } => {
+                // By then it was said again.
+                self.is_forgotten &= *kind == StepKind::WrapUp;
+            }
             _ => {}
         }
     }
@@ -202,17 +204,17 @@ impl Notes {
 
     /// Few steps are left.
     fn steps_near(&self, session: &Session, addition: &mut Addition) {
-        let (policy, left) = (session.policy(), session.steps_left());
+        // The step that this is said with has not begun.
+        let (policy, Some(left)) = (session.policy(), session.steps_left()) else { return };
         let is_long = policy.max_steps.is_some_and(|most| most > 2 * STEPS_NEARLY_SPENT);
-        let Some(left) = left.filter(|left| is_long && *left <= STEPS_NEARLY_SPENT) else { return };
-        if self.told.contains(&GivenKind::StepsNear) {
-            return;
+        if is_long && left <= STEPS_NEARLY_SPENT && !self.told.contains(&GivenKind::StepsNear) {
+            let last = match policy.last_step {
+                LastStep::WrapUp => " On the last one there are no tools.",
+                LastStep::Plain => "",
+            };
+            let text = format!("{left} steps of this turn are left, this one included.{last}");
+            addition.add_one(GivenKind::StepsNear, text);
         }
-        let mut text = format!("{left} steps of this turn are left, this one included.");
-        if policy.last_step == LastStep::WrapUp {
-            text.push_str(" On the last one there are no tools.");
-        }
-        addition.add_one(GivenKind::StepsNear, text);
     }
 }
 
