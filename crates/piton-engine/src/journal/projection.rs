@@ -61,14 +61,7 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
                 writer.usage(*step, *attempt, None, usage, *cost_micros)?;
             }
         }
-        Event::MessageCut { step, parts, at_most } => {
-            if !parts.is_empty() {
-                writer.message(Some(*step), "assistant", "interrupted", parts)?;
-            }
-            if at_most.is_some() {
-                writer.usage(*step, 1, None, &Usage::default(), None)?;
-            }
-        }
+        Event::MessageCut { step, parts, at_most } => writer.cut(*step, parts, at_most.is_some())?,
         Event::ApprovalAsked { subject: Subject::Call(call) } => writer.call(call, "awaiting_approval")?,
         Event::ApprovalGiven { subject: Subject::Call(call), decision } => {
             writer.call(call, state_after(decision))?;
@@ -160,6 +153,14 @@ impl Tables<'_> {
             self.run(sql, &values[..])?;
         }
         Ok(())
+    }
+
+    /// A reply that was cut off; it may be billed all the same.
+    fn cut(&self, step: u32, parts: &[Part], may_be_billed: bool) -> Result<(), Fault> {
+        if !parts.is_empty() {
+            self.message(Some(step), "assistant", "interrupted", parts)?;
+        }
+        if may_be_billed { self.usage(step, 1, None, &Usage::default(), None) } else { Ok(()) }
     }
 
     fn call(&self, call: &CallId, status: &str) -> Result<(), Fault> {
