@@ -88,13 +88,19 @@ pub(crate) fn ending(report: &TurnReport, session: &str) -> Option<String> {
         TurnEnd::MaxTurns => ("Not started", "Start a new session, or raise the limit with --set limits.max_turns=N"),
         TurnEnd::Budget => ("Not finished: the budget does not allow more", more_budget(report.detail.as_deref())),
         TurnEnd::NoProgress => ("Stopped, since it was going round in circles", "Tell it what to do differently with"),
+        TurnEnd::ContextLimit if is_about("output limit") => {
+            ("Not finished", "Allow longer replies with --max-output N, and go on with")
+        }
         TurnEnd::ContextLimit => (
             "The conversation is too long for this model",
             "Everything is kept. Make room with `piton session compact ID`, or name a model with a larger window with \
              --model, and go on with",
         ),
         TurnEnd::ContentFilter => ("The provider's filter stopped it", "Put the task differently with"),
-        TurnEnd::ApiError => ("The model could not be asked", "Everything so far is kept; go on with"),
+        TurnEnd::ApiError => (
+            "The model could not be asked",
+            "Everything so far is kept; go on, or name another model with --model, with",
+        ),
         TurnEnd::HookStopped => ("A hook stopped it", "Go on with"),
     };
     let detail = report.detail.as_deref().map(|detail| format!(": {}", view::clean(detail))).unwrap_or_default();

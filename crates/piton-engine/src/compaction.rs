@@ -171,7 +171,8 @@ impl<'a> Measured<'a> {
         let sizes: Vec<u64> = session.entries().iter().map(|entry| of_message(family, &entry.message)).collect();
         let frame = frame_tokens(frame, model.name());
         let estimate = frame + sizes.iter().sum::<u64>();
-        let used = session.room().held_tokens().max(1);
+        // A server that counts less than half of what is there does not count at all.
+        let used = session.room().held_tokens().max(estimate / 2).max(1);
         let joining = session.room().used_tokens().saturating_sub(used);
         let scale = (used as f64 / estimate.max(1) as f64).clamp(0.5, 3.0);
         let full_at = session.room().full_at_tokens().or_else(|| full_at(&rules, model)).unwrap_or(used);
