@@ -364,6 +364,11 @@ impl Session {
         self.work.steps
     }
 
+    /// How many steps the limit on them leaves the turn under way; `None`: there is none.
+    pub fn steps_left(&self) -> Option<u32> {
+        self.work.turn.steps_left()
+    }
+
     /// What kind of step is under way.
     pub fn step_kind(&self) -> StepKind {
         self.work.turn.kind

@@ -238,7 +238,7 @@ impl<'a> Measured<'a> {
         let is_new = |plan: &Plan| plan.summed_up > has_summary && !self.is_repeated(has_summary..plan.summed_up);
         let plan = plan.filter(is_new)?;
         let spared = Plan { summed_up: plan.summed_up.min(self.unread(trigger)) };
-        match self.frees_something(spared) {
+        match is_new(&spared) {
             true => Some(spared),
             // It does not fit, and there is nothing else.
             false => Some(plan).filter(|_| trigger == Trigger::Forced),

@@ -224,14 +224,6 @@ impl Work {
         Ok(if is_last { StepKind::WrapUp } else { kind })
     }
 
-    /// The same for a reply that the full window has cut.
-    fn next_step_with_room(&mut self, kind: StepKind) -> Phase {
-        match self.limited(kind) {
-            Err(ending) => Phase::Ending(ending),
-            Ok(kind) => Phase::RoomNeeded(Trigger::Forced, AfterCompaction::StartStep(kind)),
-        }
-    }
-
     pub(super) fn step_started(&self, kind: StepKind) -> Event {
         let note = match kind {
             StepKind::Ordinary => None,
