@@ -788,7 +788,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(words, 16);
+        assert_eq!(words, 17);
         assert_eq!(schema["properties"]["preset"]["enum"].as_array().map(Vec::len), Some(PRESETS.len()));
         assert_eq!(schema["$defs"]["Limits"]["properties"]["max_steps"]["minimum"], 1);
         let handler = &schema["$defs"]["HookHandler"];
