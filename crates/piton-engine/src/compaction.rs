@@ -237,12 +237,27 @@ impl<'a> Measured<'a> {
         let has_summary = usize::from(self.session.room().summary().is_some());
         let is_new = |plan: &Plan| plan.summed_up > has_summary && !self.is_repeated(has_summary..plan.summed_up);
         let plan = plan.filter(is_new)?;
-        let spared = Plan { summed_up: plan.summed_up.min(self.unread(trigger)) };
+        let unread = self.unread(trigger);
+        // What leaves no room beside it cannot be spared, or room is never made.
+        if self.newest(unread) > self.newest_most() + self.newest_most() / 4 {
+            return Some(plan);
+        }
+        let spared = Plan { summed_up: plan.summed_up.min(unread) };
         match is_new(&spared) {
             true => Some(spared),
             // It does not fit, and there is nothing else.
             false => Some(plan).filter(|_| trigger == Trigger::Forced),
         }
+    }
+
+    /// Tokens of the messages from here on.
+    fn newest(&self, from: usize) -> u64 {
+        self.scaled(self.sizes[from..].iter().sum())
+    }
+
+    /// The most that they may have, so that a summary has room beside them.
+    fn newest_most(&self) -> u64 {
+        self.room.saturating_sub(self.scaled(self.frame)) * NEWEST_MOST_PERCENT / 100
     }
 
     /// Whether these messages are words of the user that a summary has word for word.
@@ -277,8 +292,7 @@ impl<'a> Measured<'a> {
         let outputs: Vec<(&CallId, u64)> = outputs.collect();
         let tokens = |bytes: u64| self.scaled(self.family.of_bytes(usize::try_from(bytes).unwrap_or(usize::MAX)));
         let bytes: u64 = outputs.iter().map(|(_, bytes)| bytes).sum();
-        let all = self.scaled(self.sizes[from..].iter().sum());
-        let most = self.room.saturating_sub(self.scaled(self.frame)) * NEWEST_MOST_PERCENT / 100;
+        let (all, most) = (self.newest(from), self.newest_most());
         if all <= most || bytes == 0 {
             return None;
         }

@@ -386,27 +386,31 @@ fn a_compaction_is_seen_and_can_be_refused() {
 }
 
 #[test]
-fn a_compaction_within_a_turn_is_seen_before_and_after() {
-    let long = "as you wish ".repeat(1_500);
-    let call = |n: u32| json!({"text": long, "calls": [{"name": "bash", "input": {"command": format!("echo {n}")}}]});
-    let mut lines = vec![json!({"cassette": 1, "about": "a small window", "window_tokens": 16_000})];
-    lines.extend((0..4).map(call));
-    lines.extend((0..3).map(|_| json!({"text": "Done."})));
-    let watches = ["PreCompact", "PostCompact", "SessionStart"].map(|event| config(event, LOG)).concat();
-    let stage = Stage::new(json!([])).with_config(&format!("[compaction]\nkeep = 1000\n{watches}"));
-    stage.home.write("long.jsonl", lines.iter().map(|line| format!("{line}\n")).collect::<String>());
-    let model = format!("recorded/{}", stage.home.path().join("long.jsonl").display());
-    Ran::of(stage.piton(&["run", "--yes", "--model", &model, "go"])).expect_code(0);
-    let mut seen: Vec<String> = logged(&stage)
+fn a_compaction_within_a_turn_is_seen_before_and_after_and_may_be_refused() {
+    let overflow = json!({"status": 400, "body": {"error": {
+        "code": "context_length_exceeded", "type": "invalid_request_error",
+        "message": "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."}}});
+    let long = "as you wish ".repeat(300);
+    let stage = Stage::new(json!([
+        {"text": long}, {"text": long}, overflow, overflow, {"text": "## Next step\ngo on"}, {"text": "Done."},
+    ]));
+    stage.run(&["never touch the schema"]).expect_code(0);
+    stage.run(&["--continue", "and the docs"]).expect_code(0);
+    let stage = stage.with_config(&config("PreCompact", "echo not now >&2; exit 2"));
+    let ran = stage.run(&["--continue", "go on"]).expect_code(8);
+    assert_eq!(ran.end(), "context_limit");
+    assert!(ran.result()["detail"].as_str().unwrap().contains("refused the compaction: not now"), "{}", ran.result());
+    let stage =
+        stage.with_config(&["PreCompact", "PostCompact", "SessionStart"].map(|event| config(event, LOG)).concat());
+    stage.run(&["--continue", "now?"]).expect_code(0);
+    let seen: Vec<String> = logged(&stage)
         .iter()
         .map(|said| {
             let more = if said["trigger"].is_null() { &said["source"] } else { &said["trigger"] };
             format!("{} {}", said["hook_event_name"].as_str().unwrap(), more.as_str().unwrap())
         })
         .collect();
-    // A cassette's summaries say nothing, so that room is wanted more than once.
-    seen.dedup();
-    assert_eq!(seen[..4], ["SessionStart startup", "PreCompact auto", "PostCompact auto", "SessionStart compact"]);
+    assert_eq!(seen, ["SessionStart resume", "PreCompact auto", "PostCompact auto", "SessionStart compact"]);
 }
 
 #[test]
