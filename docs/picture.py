@@ -70,6 +70,7 @@ def environment(data):
 def shorten(text, data):
     text = text.replace(data, "~/.local/share/piton")
     text = re.sub(r"/tmp/piton-demo-\w+", "/tmp/piton-demo", text)
+    text = re.sub(r"\(process \d+\)", "(process 4711)", text)
     return re.sub(r"ses_[0-9a-f]{32}", "ses_01a1fd…", text)
 
 
