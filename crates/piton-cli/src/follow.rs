@@ -7,7 +7,7 @@ use crate::surroundings::Surroundings;
 use crate::task::Task;
 use crate::view::{self, TextView};
 use anyhow::bail;
-use piton_core::event::{Event, Record, TurnEnd};
+use piton_core::event::{Event, Record};
 use piton_core::ids::{MessageId, SessionId};
 use piton_engine::bus::Published;
 use piton_engine::control::{Awaited, Connection, Follower, Reply, Request, Told, When};
@@ -280,9 +280,9 @@ impl Watch<'_> {
 
     /// The last words when only the watching stops, and the exit code.
     fn stopped(&mut self, by_term: bool) -> u8 {
-        let id = self.id;
-        self.say(&format!("no longer watching; {id} goes on. Stop it with piton session cancel {id}"));
-        if by_term { report::EXIT_TERMINATED } else { report::exit_code(TurnEnd::Canceled) }
+        let (words, code) = report::not_watching(self.id, by_term);
+        self.say(&words);
+        code
     }
 
     fn say(&mut self, line: &str) {

@@ -8,7 +8,7 @@ use crate::report;
 use crate::run::{self, Shown, Stops, TICK};
 use crate::view;
 use anyhow::bail;
-use piton_core::event::{Event, TurnEnd};
+use piton_core::event::Event;
 use piton_core::ids::{MessageId, SessionId};
 use piton_engine::bus::Published;
 use piton_engine::control::{Awaited, Follower, Reply, Request, Told};
@@ -183,9 +183,9 @@ impl Relay<'_> {
 
     /// The last words when only the watching stops, and the exit code.
     fn stopped(&mut self, by_term: bool) -> u8 {
-        let id = self.id;
-        self.say(&format!("no longer watching; {id} goes on. Stop it with piton session cancel {id}"));
-        if by_term { report::EXIT_TERMINATED } else { report::exit_code(TurnEnd::Canceled) }
+        let (words, code) = report::not_watching(self.id, by_term);
+        self.say(&words);
+        code
     }
 
     fn say(&mut self, line: &str) {

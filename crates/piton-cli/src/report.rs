@@ -2,6 +2,7 @@
 
 use crate::view;
 use piton_core::event::TurnEnd;
+use piton_core::ids::SessionId;
 use piton_core::limits::dollars;
 use piton_engine::config::layers::LayerError;
 use piton_engine::config::nearest;
@@ -48,6 +49,12 @@ pub(crate) fn exit_code(end: TurnEnd) -> u8 {
         TurnEnd::HookStopped => 11,
         TurnEnd::Canceled => 130,
     }
+}
+
+/// What to say when only the watching of a session stops that another process runs, and the exit code.
+pub(crate) fn not_watching(session: &SessionId, by_term: bool) -> (String, u8) {
+    let words = format!("no longer watching; {session} goes on. Stop it with piton session cancel {session}");
+    (words, if by_term { EXIT_TERMINATED } else { exit_code(TurnEnd::Canceled) })
 }
 
 /// The word for a turn's end, as in the journal.

@@ -2,8 +2,9 @@
 //!
 //! [`Session::apply`] folds one event into the state. What should happen next is then *read off* the state:
 //! [`Session::due`] names an event that only needs writing down, [`Session::wanted`] names the jobs that should be under
-//! way. A driver starts what is wanted and missing, drops what is no longer wanted, and appends whatever happens. There
-//! is no other control state, hence no resume code: after a crash the same fold gives the same wishes.
+//! way. A driver starts what is wanted and missing, drops what is no longer wanted, and appends whatever happens. So
+//! the loop needs no resume code: after a crash the same fold gives the same wishes. What a driver keeps beside it, such
+//! as what hooks have already seen, it makes again from the journal (`Driver::recover`).
 //!
 //! ```text
 //!   Idle ──user spoke──► Due ──turn started──► NextStep ──step started──► CallingModel ◄─────────┐
