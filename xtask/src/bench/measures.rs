@@ -286,7 +286,25 @@ fn list_10000(stage: &Stage) -> anyhow::Result<Vec<Row>> {
         Row::of("list_10000", "`piton session list` of 10,000 sessions, the newest 20 printed", unit, times("20")?)
             .at_most(30.0),
         Row::of("list_10000", "the same, all 10,000 printed", unit, times("10000")?),
+        Row::of(
+            "floor",
+            "10,000 databases looked for, and at, by one thread",
+            unit,
+            looks_at(&data.path().join("sessions"))?,
+        ),
     ])
+}
+
+/// Milliseconds to ask for size and time of each session's database.
+fn looks_at(sessions: &Path) -> anyhow::Result<Vec<f64>> {
+    let look = || -> anyhow::Result<f64> {
+        let started = Instant::now();
+        for session in sessions.read_dir()? {
+            session?.path().join("journal.db").metadata()?;
+        }
+        Ok(milliseconds(started.elapsed()))
+    };
+    (0..SHORT_RUNS).map(|_| look()).collect()
 }
 
 fn open_10000(_: &Stage) -> anyhow::Result<Vec<Row>> {

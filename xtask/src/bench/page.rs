@@ -42,10 +42,11 @@ journal keeps its default durability: every step is on the disk before the next 
 
 const READING: &str = "\
 Numbers from a shared machine are noisy: disks and cores are lent out, and one run may be twice as slow as the next.
-The `floor` rows were measured between the runs of `hundred_steps` and are what this machine asked, just then, for one
+The first two `floor` rows were measured between the runs of `hundred_steps` and are what this machine asked, just then, for one
 small durable write and for one process: compare a step with them rather than with a step on another machine. A step
 with a command waits for about five durable writes (two of the journal, three of the runner) and for two processes (the
-runner and the command).
+runner and the command). Listing sessions looks at every session's folder, so that one that was killed, copied in or
+removed by hand is listed as it is: the last `floor` row is what the looking alone costs.
 
 CPU and memory are what the kernel counted for Piton and all processes below it; MB are millions of bytes, and memory
 is the resident set, mapped files included. A limit is for the median.";

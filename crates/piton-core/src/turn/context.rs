@@ -51,9 +51,9 @@ impl Context {
     }
 
     /// A message has joined the transcript. A reply that was counted is part of the count.
-    pub(super) fn add(&mut self, model: &str, message: &Message) {
+    pub(super) fn add(&mut self, family: Family, message: &Message) {
         if message.role != Role::Assistant || !self.is_counted {
-            self.tokens = self.tokens.saturating_add(of_message(Family::of(model), message));
+            self.tokens = self.tokens.saturating_add(of_message(family, message));
         }
     }
 
@@ -148,7 +148,7 @@ impl<'a> Room<'a> {
 impl Work {
     /// What the next request takes. A follow-up is for another turn.
     pub(super) fn used_tokens(&self) -> u64 {
-        let family = Family::of(&self.turn.model);
+        let family = self.turn.family;
         let joining = self.waiting.iter().filter(|waiting| waiting.delivery == Delivery::Steer);
         let joining: u64 = joining.map(|waiting| of_message(family, &waiting.message)).sum();
         self.held_tokens().saturating_add(joining)

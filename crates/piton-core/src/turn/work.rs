@@ -6,6 +6,7 @@ use super::context::{Context, Entry};
 use crate::batch::{Batch, Snapshot};
 use crate::budget::Bound;
 use crate::call::{Outcome, Status};
+use crate::compact::Family;
 use crate::event::{
     Canceller, Decision, Delivery, Direction, Event, Origin, Record, Restore, Rewind, Spent, StepKind, Subject,
     Trigger, TurnEnd,
@@ -94,6 +95,8 @@ pub(super) struct Work {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct TurnWork {
     pub(super) model: String,
+    /// How that model counts: asked of every message, and a name is long to look through.
+    pub(super) family: Family,
     /// Who is asked next when that model gives no reply.
     pub(super) fallbacks: VecDeque<String>,
     pub(super) policy: Arc<Policy>,
@@ -638,7 +641,7 @@ impl Work {
     }
 
     pub(super) fn push(&mut self, seq: Seq, message: Message) {
-        self.context.add(&self.turn.model, &message);
+        self.context.add(self.turn.family, &message);
         self.transcript.push(Entry { seq, message: Arc::new(message) });
     }
 }
@@ -646,7 +649,7 @@ impl Work {
 impl TurnWork {
     /// Another process goes on, by its own rules.
     pub(super) fn resume(&mut self, model: &str, fallbacks: &[String], policy: &Policy, now_ms: TimeMs) {
-        model.clone_into(&mut self.model);
+        self.ask(model);
         self.fallbacks = fallbacks.to_vec().into();
         self.policy = Arc::new(policy.clone());
         self.clock_from_ms = now_ms;
@@ -655,9 +658,14 @@ impl TurnWork {
     /// Another model goes on; the one before had its chances.
     pub(super) fn switch(&mut self, model: &str, compact_at_tokens: Option<u64>) {
         self.fallbacks.pop_front();
-        model.clone_into(&mut self.model);
+        self.ask(model);
         self.compact_at_tokens = compact_at_tokens;
         self.failures = 0;
+    }
+
+    fn ask(&mut self, model: &str) {
+        model.clone_into(&mut self.model);
+        self.family = Family::of(model);
     }
 
     pub(super) fn new(
@@ -669,6 +677,7 @@ impl TurnWork {
     ) -> Self {
         Self {
             model: model.to_owned(),
+            family: Family::of(model),
             fallbacks: fallbacks.to_vec().into(),
             policy: Arc::new(policy.clone()),
             compact_at_tokens,
