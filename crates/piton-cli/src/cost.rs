@@ -97,10 +97,12 @@ pub(crate) fn cost(engine: &Engine, id: &SessionId, json: bool) -> anyhow::Resul
 
 /// A line about what missing the cache cost since this position, if it is worth one.
 pub(crate) fn miss_line(dir: &SessionDir, from: Seq) -> Option<String> {
-    let records = journal::read_session(dir).ok()?;
-    let mut ledger = ToldLedger::default();
-    let readings = records.iter().filter_map(|record| ledger.apply(record));
-    let missed: Vec<Reading> = readings.filter(|reading| reading.seq >= from && reading.miss.is_some()).collect();
+    let (mut ledger, mut missed) = (ToldLedger::default(), Vec::new());
+    let read = journal::each(dir, |record| {
+        let reading = ledger.apply(record);
+        missed.extend(reading.filter(|reading: &Reading| reading.seq >= from && reading.miss.is_some()));
+    });
+    read.ok()?;
     let lost: u64 = missed.iter().filter_map(|reading| reading.lost_micros).sum();
     let worst = missed.iter().max_by_key(|reading| reading.lost_micros)?;
     let why = worst.miss.as_ref().map(why)?;

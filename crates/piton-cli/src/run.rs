@@ -378,18 +378,17 @@ impl Shown {
         if session.resumed() == Resumed::AtRest {
             return Ok(());
         }
-        let records = journal::read_session(session.dir())?;
-        if let Self::Text(view) = self {
-            records.iter().for_each(|record| view.remember(&record.event));
-        }
-        let mut begun: Vec<&CallId> = Vec::new();
-        for record in &records {
+        let mut begun: Vec<CallId> = Vec::new();
+        journal::each(session.dir(), |record| {
+            if let Self::Text(view) = self {
+                view.remember(&record.event);
+            }
             match &record.event {
-                Event::CallStarted { call } => begun.push(call),
-                Event::CallSettled { call, .. } => begun.retain(|begun| *begun != call),
+                Event::CallStarted { call } => begun.push(call.clone()),
+                Event::CallSettled { call, .. } => begun.retain(|begun| begun != call),
                 _ => {}
             }
-        }
+        })?;
         for claim in begun.iter().filter_map(|call| runner::running(&session.dir().calls().join(call.as_str()))) {
             self.note(&format!(
                 "a command from before is still running (process {}); waiting for its end. Ctrl-C stops it",

@@ -13,33 +13,35 @@ use crate::ids::Seq;
 use crate::message::{Part, prose};
 
 /// The path from the head of a journal back to its beginning.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Path {
-    /// Whether the event at `index + 1` is on it; `None` where all are.
-    on: Option<Vec<bool>>,
+    /// What was left behind, the newest first: behind the first of the two, and before the second, which moved the head.
+    left: Vec<(Seq, Seq)>,
 }
 
 impl Path {
     /// The path to the last event of a journal: all its records from the first on, in order.
     pub fn of(records: &[Record]) -> Self {
-        let is_moved = |record: &Record| moved_to(&record.event).is_some();
-        if !records.iter().any(is_moved) {
-            return Self { on: None };
+        let moves: Vec<_> = records.iter().filter_map(|record| Some((record.seq, moved_to(&record.event)?))).collect();
+        Self::with_moves(&moves)
+    }
+
+    /// The same where only the moves are known, in order: the event of each, and the one it moved the head to.
+    pub fn with_moves(moves: &[(Seq, Seq)]) -> Self {
+        let (mut left, mut at) = (Vec::new(), Seq::MAX);
+        for (moved, to) in moves.iter().rev().copied() {
+            // One that was left behind itself moves nothing.
+            if moved <= at {
+                at = to.min(moved.saturating_sub(1));
+                left.push((at, moved));
+            }
         }
-        let parents = parents(records);
-        let mut on = vec![false; records.len()];
-        let mut at = records.len();
-        while at > 0 {
-            on[at - 1] = true;
-            at = parents[at - 1];
-        }
-        Self { on: Some(on) }
+        Self { left }
     }
 
     /// Whether the event of this position counts.
     pub fn contains(&self, seq: Seq) -> bool {
-        let index = usize::try_from(seq).unwrap_or(usize::MAX).wrapping_sub(1);
-        self.on.as_ref().is_none_or(|on| on.get(index).copied().unwrap_or(false))
+        !self.left.iter().any(|(behind, before)| *behind < seq && seq < *before)
     }
 }
 
@@ -139,20 +141,42 @@ impl TurnSpan {
     }
 }
 
-/// For each event, the position of the one it follows: the one before it, or the one that the head was moved to. 0 for
-/// the first.
-fn parents(records: &[Record]) -> Vec<usize> {
-    let parent = |(before, record): (usize, &Record)| match moved_to(&record.event) {
-        Some(to) => usize::try_from(to).unwrap_or(before).min(before),
-        None => before,
-    };
-    records.iter().enumerate().map(parent).collect()
-}
-
 /// Where an event moves the head, if it does.
 pub fn moved_to(event: &Event) -> Option<Seq> {
     match event {
         Event::RewindFinished { rewind, .. } => rewind.to,
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The path as it is defined: each event follows the one before it, or the one that the head was moved to.
+    fn followed(last: Seq, moves: &[(Seq, Seq)]) -> Vec<Seq> {
+        let mut path = Vec::new();
+        let mut at = last;
+        while at > 0 {
+            path.push(at);
+            at = moves.iter().find(|(moved, _)| *moved == at).map_or(at - 1, |(_, to)| *to);
+        }
+        path.reverse();
+        path
+    }
+
+    #[test]
+    fn a_path_is_what_the_head_leads_back_to_however_often_it_was_moved() {
+        let last = 9;
+        // Two moves anywhere, and where they went: taken back, brought back, taken back again.
+        for (first, second) in (2..=last).flat_map(|first| (first + 1..=last).map(move |second| (first, second))) {
+            for (to_first, to_second) in (0..first).flat_map(|one| (0..second).map(move |two| (one, two))) {
+                let moves = [(first, to_first), (second, to_second)];
+                let path = Path::with_moves(&moves);
+                let on: Vec<Seq> = (1..=last).filter(|seq| path.contains(*seq)).collect();
+                assert_eq!(on, followed(last, &moves), "{moves:?}");
+            }
+        }
+        assert!((1..=last).all(|seq| Path::default().contains(seq)));
     }
 }

@@ -171,13 +171,16 @@ impl Session {
     pub fn fold(records: &[Record]) -> Self {
         let path = Path::of(records);
         let mut session = Self::new();
-        for record in records {
-            match path.contains(record.seq) {
-                true => session.apply(record),
-                false => session.pass_over(record),
-            }
-        }
+        records.iter().for_each(|record| session.apply_along(&path, &mut record.clone()));
         session
+    }
+
+    /// Takes the next event of a journal with this path to its head.
+    pub fn apply_along(&mut self, path: &Path, record: &mut Record) {
+        match path.contains(record.seq) {
+            true => self.take(record),
+            false => self.pass_over(record),
+        }
     }
 
     /// An event of another branch: numbers and ids that were given out stay given out, and what is said of the session

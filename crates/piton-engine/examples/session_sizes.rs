@@ -81,7 +81,7 @@ fn open_again_and_again(data: &Path) -> Result<(), Box<dyn Error>> {
     }
     for _ in 0..OPENINGS {
         let started = Instant::now();
-        let (journal, session) = Journal::resume(&dir, opening(), |_| {})?;
+        let (journal, session) = Journal::resume(&dir, opening(), &mut ())?;
         let took = started.elapsed();
         if session.step() != STEPS || session.transcript().len() < 2 * STEPS as usize {
             return Err("this is not the session that was made".into());

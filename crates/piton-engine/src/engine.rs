@@ -10,7 +10,7 @@ use crate::driver::{Command, Driver, Offered, Setup, Speaker};
 use crate::history::History;
 use crate::hooks::{CheckRun, Hook, STRUCTURED};
 use crate::index::{Index, IndexError};
-use crate::journal::{Journal, JournalError, Opening, SessionDir};
+use crate::journal::{Fold, Journal, JournalError, Opening, SessionDir};
 use crate::prompt::{self, Prompts};
 use crate::rewind::{Plan, RewindError, Rewound, Scope};
 use piton_core::call::ToolSpec;
@@ -315,15 +315,7 @@ impl Engine {
     ) -> Result<Session, EngineError> {
         let dir = self.session_dir(id);
         let mut memory = Memory::default();
-        let (mut journal, mut session) = Journal::resume(&dir, opening(), |record| {
-            memory.prompts.hear(record);
-            memory.notes.hear(record);
-            memory.offered.hear(&record.event);
-            context::remember_files(&record.event, &memory.ledger);
-        })?;
-        if memory.notes.is_stale() {
-            memory.notes = Notes::fold(&journal.read(1, usize::MAX)?, &memory.ledger);
-        }
+        let (mut journal, mut session) = Journal::resume(&dir, opening(), &mut memory)?;
         let moved = workspace.map(|workspace| {
             let workspace = workspace.to_string_lossy().into_owned();
             journal.stage(now_ms(), Event::WorkspaceMoved { workspace })
@@ -487,6 +479,22 @@ struct Memory {
     notes: Notes,
     offered: Offered,
     ledger: FileLedger,
+}
+
+impl Fold for Memory {
+    fn begin(&mut self) {
+        *self = Self::default();
+    }
+
+    /// What was asked was asked on every branch: providers keep it in their caches.
+    fn hear(&mut self, record: &Record, counts: bool) {
+        self.prompts.hear(record);
+        self.offered.hear(&record.event);
+        if counts {
+            self.notes.hear(record);
+            context::remember_files(&record.event, &self.ledger);
+        }
+    }
 }
 
 /// Starts the driver of an open journal.

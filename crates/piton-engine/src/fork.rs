@@ -177,7 +177,7 @@ mod tests {
         journal.close(0);
 
         let old = journal::read_session(&engine.session_dir(&id)).expect("its journal");
-        let (journal, session) = Journal::resume(&engine.session_dir(&id), opening(), |_| {}).expect("its journal");
+        let (journal, session) = Journal::resume(&engine.session_dir(&id), opening(), &mut ()).expect("its journal");
         assert_eq!(session, Session::fold(&[old, vec![journal.read(23, 1).expect("the newest")[0].clone()]].concat()));
         drop(journal);
 

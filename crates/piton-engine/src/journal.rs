@@ -36,7 +36,7 @@ pub use dir::SessionDir;
 use error::Fault;
 pub use error::{JournalError, Kept};
 pub use lock::{Held, hold, is_held, writer_of};
-pub use reader::{Flaw, Reader, Verdict, of_kinds, read_session, summary, summary_and_prompts, tail, verify};
+pub use reader::{Flaw, Reader, Verdict, each, of_kinds, read_session, summary, summary_and_prompts, tail, verify};
 pub use salvage::Salvage;
 pub(crate) use salvage::salvage;
 pub use summary::{Activity, Summary};
@@ -67,6 +67,20 @@ pub struct Journal {
     head: Head,
     staged: Vec<Record>,
     opening: Opening,
+}
+
+/// What somebody keeps of a session's events beside its state.
+pub trait Fold {
+    /// Before the first event, and once more where it turns out that not all of them count.
+    fn begin(&mut self);
+    /// The next event; `counts`: it leads to the session's head, no turn of it was taken back.
+    fn hear(&mut self, record: &Record, counts: bool);
+}
+
+/// Nothing is kept.
+impl Fold for () {
+    fn begin(&mut self) {}
+    fn hear(&mut self, _: &Record, _: bool) {}
 }
 
 /// Who opens a journal, and when.
@@ -136,23 +150,26 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Opens a session and folds it; `visit` sees all of its events, one by one. Where turns were taken back, which
-    /// events count is only known at the end: then they are all read once more.
-    pub fn resume(
-        dir: &SessionDir,
-        opening: Opening,
-        mut visit: impl FnMut(&Record),
-    ) -> Result<(Self, Session), JournalError> {
-        let (mut session, mut has_branches) = (Session::new(), false);
+    /// Opens a session and folds it, and what the caller keeps beside it. Where turns were taken back, which events count
+    /// is only known at the end: then they are all read once more, and folded from the beginning.
+    pub fn resume(dir: &SessionDir, opening: Opening, beside: &mut impl Fold) -> Result<(Self, Session), JournalError> {
+        beside.begin();
+        let (mut session, mut moves, everything) = (Session::new(), Vec::new(), branch::Path::default());
         let journal = Self::open_each(dir, opening, |record| {
-            visit(record);
-            has_branches |= branch::moved_to(&record.event).is_some();
-            if !has_branches {
-                session.take(record);
+            moves.extend(branch::moved_to(&record.event).map(|to| (record.seq, to)));
+            if moves.is_empty() {
+                beside.hear(record, true);
+                session.apply_along(&everything, record);
             }
         })?;
-        if has_branches {
-            session = Session::fold(&journal.read(1, usize::MAX)?);
+        if !moves.is_empty() {
+            let path = branch::Path::with_moves(&moves);
+            session = Session::new();
+            beside.begin();
+            journal.each(&mut |record| {
+                beside.hear(record, path.contains(record.seq));
+                session.apply_along(&path, record);
+            })?;
         }
         Ok((journal, session))
     }
@@ -212,6 +229,12 @@ impl Journal {
             return Ok(Vec::new());
         }
         bulk::read(&self.conn, self.blobs().as_deref(), from, max).map_err(|fault| self.explain(fault))
+    }
+
+    /// All committed events one by one, to be taken apart.
+    fn each(&self, visit: &mut dyn FnMut(&mut Record)) -> Result<(), JournalError> {
+        let read = bulk::each_record(&self.conn, self.blobs().as_deref(), 1, usize::MAX, visit);
+        read.map_err(|fault| self.explain(fault))
     }
 
     /// The session at a glance; `None` before the first commit.

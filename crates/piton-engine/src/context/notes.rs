@@ -49,7 +49,6 @@ pub(crate) struct Notes {
     /// Bytes of instructions that it has.
     instruction_bytes: usize,
     started_ms: TimeMs,
-    is_stale: bool,
 }
 
 impl Notes {
@@ -64,15 +63,9 @@ impl Notes {
         notes
     }
 
-    /// Whether turns were taken back: only [`Self::fold`] knows what is left then.
-    pub(crate) fn is_stale(&self) -> bool {
-        self.is_stale
-    }
-
     /// Takes notice of what happened at the head.
     pub(crate) fn hear(&mut self, record: &Record) {
         match &record.event {
-            Event::RewindFinished { rewind, .. } => self.is_stale |= rewind.to.is_some(),
             Event::ContextGiven { items } => items.iter().for_each(|item| self.hear_of(item)),
             Event::CallSettled { outcome, .. } => {
                 let path = outcome.metadata.get("path").and_then(|path| path.as_str());

@@ -62,6 +62,16 @@ pub fn tail(dir: &SessionDir, from: Seq) -> Result<Vec<Record>, JournalError> {
     Reader::open(dir)?.read(from, usize::MAX)
 }
 
+/// All committed events one by one: a long session is read in little memory. Of what was visited nothing is used.
+pub fn each(dir: &SessionDir, mut visit: impl FnMut(&mut Record)) -> Result<(), JournalError> {
+    let reader = Reader::open(dir)?;
+    let mut read = || match reader.is_unborn()? {
+        true => Ok(()),
+        false => bulk::each_record(&reader.conn, Some(&reader.dir.blobs()), 1, usize::MAX, &mut visit),
+    };
+    read().map_err(|fault| reader.explain(fault))
+}
+
 /// The committed events of some kinds, in order within each.
 pub fn of_kinds(dir: &SessionDir, kinds: &[&str]) -> Result<Vec<Record>, JournalError> {
     let reader = Reader::open(dir)?;

@@ -13,8 +13,8 @@ use piton_core::budget::Bound;
 use piton_core::cache::{Prompt, Segment, SegmentKind};
 use piton_core::call::{CallInput, Outcome, ToolClass};
 use piton_core::event::{
-    Canceller, Decision, Delivery, Given, GivenKind, Spent, StepKind, Subject, TitledBy, Trigger, TurnEnd,
-    Verdict as Ruling,
+    Canceller, Decision, Delivery, Direction, Given, GivenKind, Rewind, Spent, StepKind, Subject, TitledBy, Trigger,
+    TurnEnd, Verdict as Ruling,
 };
 use piton_core::ids::{CallId, MessageId, SessionId};
 use piton_core::limits::Policy;

@@ -181,3 +181,33 @@ fn harm_far_into_a_long_session_is_damage_and_not_an_end() {
         assert!(matches!(read_session(&place.dir), Err(JournalError::Damaged { .. })), "{harm}");
     }
 }
+
+/// What is kept beside a session: the positions it heard, each with whether it counts.
+#[derive(Default)]
+struct Heard(Vec<(Seq, bool)>);
+
+impl Fold for Heard {
+    fn begin(&mut self) {
+        self.0.clear();
+    }
+
+    fn hear(&mut self, record: &Record, counts: bool) {
+        self.0.push((record.seq, counts));
+    }
+}
+
+#[test]
+fn whoever_resumes_a_session_hears_every_event_once_and_which_of_them_were_taken_back() {
+    let back = Rewind { direction: Direction::Undo, turns: 1, to: Some(1), files: vec![], overwrite: false };
+    let back = Event::RewindFinished { rewind: back, left: vec![], back: None };
+    for (events, gone) in [(small_session(), vec![]), ([small_session(), vec![back]].concat(), vec![2, 3, 4, 5])] {
+        let place = Place::closed(events);
+        let written = read_session(&place.dir).expect("readable");
+        let mut heard = Heard::default();
+        let (journal, session) = Journal::resume(&place.dir, opening(), &mut heard).expect("a sound session");
+        let all = journal.read(1, usize::MAX).expect("readable");
+        assert_eq!(all.len(), written.len() + 1, "and that it was opened");
+        assert_eq!(heard.0, all.iter().map(|record| (record.seq, !gone.contains(&record.seq))).collect::<Vec<_>>());
+        assert_eq!(session, Session::fold(&all));
+    }
+}
