@@ -10,9 +10,9 @@
 use crate::engine::{Engine, new_session_id, now_ms, opening};
 use crate::index::{Index, IndexError};
 use crate::journal::{self, Journal, JournalError, Salvage, SessionDir};
-use piton_core::event::{Event, Origin, Record, TitledBy};
+use piton_core::event::{Decision, Event, Origin, Record, TitledBy};
 use piton_core::ids::{Seq, SessionId};
-use piton_core::turn::{Job, Session};
+use piton_core::turn::Session;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -118,7 +118,8 @@ pub fn size(dir: &SessionDir) -> u64 {
 }
 
 /// Makes a session of events that were written down elsewhere, under the id they name or, where that is taken, a new
-/// one. A call that had begun and was not over is none of this session's: its end is unknown here.
+/// one. What was under way there is over here: nobody here has asked for its calls and checks to run. Nor has anybody
+/// here approved of a tool.
 pub fn take_in(engine: &Engine, mut records: Vec<Record>) -> Result<SessionId, ShelfError> {
     let last = records.last().map_or(0, |record| record.seq);
     let Some(Record { event: Event::SessionStarted { session, parent, .. }, .. }) = records.first_mut() else {
@@ -129,9 +130,13 @@ pub fn take_in(engine: &Engine, mut records: Vec<Record>) -> Result<SessionId, S
         (*session, *parent) = come_from(session, last);
     }
     let id = session.clone();
+    for record in &mut records {
+        if let Event::ApprovalGiven { decision: decision @ Decision::ApproveForSession, .. } = &mut record.event {
+            *decision = Decision::Approve;
+        }
+    }
     let folded = Session::fold(&records);
-    let has_begun = |job: &Job| matches!(job, Job::RunTool(_) | Job::StopTool(_));
-    if folded.wanted().iter().any(has_begun) {
+    if folded.is_in_turn() || folded.rewinding().is_some() {
         records.push(Record { seq: last + 1, at_ms: now_ms(), event: Event::EventLost {} });
     }
     adopt(engine, &id, records)?;
@@ -183,4 +188,83 @@ fn shift(from: &SessionDir, to: &SessionDir, id: &SessionId) -> Result<(), Shelf
 fn failed(act: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ShelfError {
     let path = path.to_owned();
     move |source| ShelfError::Files { act, path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use piton_core::call::{CallInput, ToolClass};
+    use piton_core::event::{Delivery, StepKind, Subject, Verdict};
+    use piton_core::hook::Demand;
+    use piton_core::ids::{CallId, MessageId};
+    use piton_core::limits::Policy;
+    use piton_core::message::{FinishReason, Part, ToolCall, Usage};
+    use piton_core::model::Reply;
+    use piton_core::permission::Action;
+    use serde_json::json;
+
+    /// A turn that was cut off elsewhere: with a check, and a call that somebody there approved for the whole session.
+    fn cut_off() -> Vec<Record> {
+        let call = CallId::from("c1_0");
+        let check = Demand::Check { command: "touch ran".into(), timeout_ms: 1_000, rounds: 1 };
+        let policy = Policy { demands: vec![check], ..Policy::piton() };
+        let input = CallInput::Json(json!({"command": "touch ran"}));
+        let asked = ToolCall { id: call.clone(), provider_id: None, name: "bash".into(), input, opaque: None };
+        let reply = Reply {
+            parts: vec![Part::ToolCall(asked)],
+            finish: FinishReason::ToolCalls,
+            finish_raw: None,
+            usage: Usage::default(),
+            response_id: None,
+            warnings: vec![],
+        };
+        let subject = Subject::Call(call.clone());
+        let events = [
+            Event::SessionStarted {
+                session: SessionId::from("ses_elsewhere"),
+                workspace: "/w".into(),
+                version: "0".into(),
+                parent: None,
+            },
+            Event::UserSpoke {
+                message: MessageId::from("msg_1"),
+                parts: vec![Part::text("go")],
+                delivery: Delivery::Steer,
+            },
+            Event::TurnStarted {
+                turn: 1,
+                model: "fake/model".into(),
+                fallbacks: vec![],
+                policy: Box::new(policy),
+                compact_at_tokens: None,
+            },
+            Event::StepStarted { step: 1, kind: StepKind::Ordinary, note: None },
+            Event::MessageFinished {
+                step: 1,
+                attempt: 1,
+                reply,
+                cost_micros: None,
+                at_most: None,
+                prompt: None,
+                first_ms: None,
+            },
+            Event::CallRequested { call, input: None, class: ToolClass::Opaque, verdict: Verdict::Ask },
+            Event::ApprovalAsked { subject: subject.clone() },
+            Event::ApprovalGiven { subject, decision: Decision::ApproveForSession },
+        ];
+        (1..).zip(events).map(|(seq, event)| Record { seq, at_ms: seq, event }).collect()
+    }
+
+    #[test]
+    fn what_was_under_way_or_approved_elsewhere_is_neither_here() {
+        let data = tempfile::tempdir().expect("a folder");
+        let engine = Engine::open(data.path());
+        let there = Session::fold(&cut_off());
+        assert_eq!((there.is_in_turn(), there.judge("bash", ToolClass::Opaque)), (true, Action::Allow));
+
+        let id = take_in(&engine, cut_off()).expect("a sound session");
+        let here = Session::fold(&journal::read_session(&engine.session_dir(&id)).expect("its journal"));
+        assert_eq!((here.is_in_turn(), here.wanted()), (false, vec![]), "neither its call nor its check runs");
+        assert_eq!(here.judge("bash", ToolClass::Opaque), Action::Ask);
+    }
 }
