@@ -342,6 +342,22 @@ fn commands_see_the_points_that_code_sees() {
 }
 
 #[test]
+fn a_call_that_was_never_run_is_no_failure_of_a_tool() {
+    let guard = "grep -q forbidden && { echo 'not that one' >&2; exit 2; } || true";
+    let bash = |command: &str| json!({"name": "bash", "args": {"command": command}});
+    let unknown = json!({"name": "nothing", "args": {}});
+    let stage = Stage::new(json!([{"tools": [bash("echo forbidden"), unknown, bash("exit 3")]}, {"text": "Done."}]));
+    let after = config("PostToolUse", LOG) + &config("PostToolUseFailure", LOG);
+    let stage = stage.with_config(&(config("PreToolUse", guard) + &after));
+    let ran = stage.run(&["go"]).expect_code(0);
+    let statuses: Vec<Value> = ran.outcomes().into_iter().map(|outcome| outcome["status"].clone()).collect();
+    assert_eq!(statuses, ["failed", "failed", "failed"]);
+    let log = logged(&stage);
+    let told = log.iter().map(|said| (&said["hook_event_name"], &said["tool_input"]["command"]));
+    assert_eq!(told.collect::<Vec<_>>(), [(&json!("PostToolUseFailure"), &json!("exit 3"))]);
+}
+
+#[test]
 fn a_tool_that_a_hook_took_away_stays_away_when_the_process_is_killed() {
     let stage = Stage::new(json!([{"tools": [{"name": "bash", "args": {"command": "touch ran"}}]}, {"text": "Done."}]))
         .with_config(&format!(
