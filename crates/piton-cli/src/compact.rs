@@ -8,6 +8,7 @@ use crate::run::Stops;
 use crate::sessions;
 use crate::setup;
 use crate::surroundings::Surroundings;
+use crate::undo;
 use crate::upkeep::Upkeep;
 use crate::view::{self, thousands};
 use anyhow::{Context, bail};
@@ -174,7 +175,9 @@ async fn in_session(session: &Session, wish: &Wish, around: &Surroundings) -> an
             How::Ask { focus: wish.focus.clone() }
         }
     };
-    let mut done = match heard(session, how).await {
+    let heard = heard(session, how).await;
+    undo::tell_given_up(session, session.opened_at());
+    let mut done = match heard {
         // What there is may still be changed.
         Err(CompactError::Nothing) if wish.edit && current(session)?.is_some() => None,
         done => Some(done.with_context(no_room)?),
