@@ -264,6 +264,25 @@ fn what_a_hook_wants_a_person_to_be_asked_no_rule_allows() {
 }
 
 #[test]
+fn at_a_terminal_the_hooks_reason_stands_beside_its_question() {
+    let reasons =
+        [("hmm", "A hook wants you to be asked: hmm"), ("", "A hook wants you to be asked, and gave no reason.")];
+    for (reason, told) in reasons {
+        let call = json!([{"tools": [{"name": "bash", "args": {"command": "touch ran"}}]}, {"text": "Done."}]);
+        let stage = Stage::new(call).with_config(&config("PreToolUse", &ASK.replace("hmm", reason)));
+        let mut terminal = stage.terminal(&["run", "--yes", "--model", "openai-chat/m", "go"]);
+        until("the question is on the screen", || terminal.screen().contains("[y]es, [a]lways bash"));
+        let screen = terminal.screen();
+        assert!(screen.contains("May it run this?") && screen.contains("touch ran"), "{screen}");
+        assert!(screen.find(told) < screen.find("[y]es") && screen.contains(told), "{screen}");
+        assert!(!stage.workspace.has("ran"), "nothing runs before the answer");
+        terminal.type_line("y");
+        assert_eq!(terminal.end(), 0, "{}", terminal.screen());
+        assert!(stage.workspace.has("ran"));
+    }
+}
+
+#[test]
 fn a_turn_that_was_cut_off_still_has_to_come_to_what_it_had_to() {
     let gate = "touch began; until [ -e go ]; do sleep 0.02; done";
     let stage = Stage::new(json!([
