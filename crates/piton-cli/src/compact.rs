@@ -3,9 +3,12 @@
 
 use crate::cli::{CompactArgs, RunArgs};
 use crate::editor::Editor;
+use crate::report;
+use crate::run::Stops;
 use crate::sessions;
 use crate::setup;
 use crate::surroundings::Surroundings;
+use crate::undo;
 use crate::upkeep::Upkeep;
 use crate::view::{self, thousands};
 use anyhow::{Context, bail};
@@ -13,8 +16,9 @@ use piton_core::ids::SessionId;
 use piton_core::turn;
 use piton_engine::bus::Published;
 use piton_engine::compaction::{CompactError, Compacted, How};
-use piton_engine::engine::{Engine, Resumed, Session};
-use piton_engine::journal;
+use piton_engine::control::{Connection, Reply, Request, Told};
+use piton_engine::engine::{Engine, EngineError, Resumed, Session};
+use piton_engine::journal::{self, JournalError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
@@ -94,16 +98,64 @@ async fn make_room(
     let had = journal::summary(&engine.session_dir(id))?;
     let workspace = PathBuf::from(&had.workspace);
     let needs_model = wish.summary.is_none();
-    let settings = match needs_model {
-        true => setup::settings(args, had.model.as_deref(), around, &workspace).await?,
-        false => setup::upkeep_settings(had.model.as_deref().unwrap_or_default(), around, &workspace),
-    };
-    let snapshots = settings.snapshots.clone();
-    let session = engine.resume(id, settings)?;
-    upkeep.opened(&session, snapshots);
-    let done = in_session(&session, wish, around).await;
-    session.close().await;
-    done
+    // Who wants to see or change the text has to have the session.
+    let may_be_elsewhere = needs_model && !wish.edit;
+    loop {
+        if may_be_elsewhere && let Some(code) = where_it_runs(engine, id, wish.focus.clone()).await? {
+            return Ok(code);
+        }
+        let settings = match needs_model {
+            true => setup::settings(args, had.model.as_deref(), around, &workspace).await?,
+            false => setup::upkeep_settings(had.model.as_deref().unwrap_or_default(), around, &workspace),
+        };
+        let snapshots = settings.snapshots.clone();
+        let session = match engine.resume(id, settings) {
+            // Somebody was faster: then it is there that room is made.
+            Err(EngineError::Journal(JournalError::Busy { .. })) if may_be_elsewhere => continue,
+            opened => opened?,
+        };
+        upkeep.opened(&session, snapshots);
+        let done = in_session(&session, wish, around).await;
+        session.close().await;
+        return done;
+    }
+}
+
+/// Has room made by the process that runs the session, if one does; the exit code then. Ctrl-C only stops the waiting.
+async fn where_it_runs(engine: &Engine, id: &SessionId, focus: Option<String>) -> anyhow::Result<Option<u8>> {
+    let Some(mut writer) = Connection::open(&engine.session_dir(id)).await? else { return Ok(None) };
+    // A writer that is gone is noticed below.
+    drop(writer.ask(&Request::Compact { focus }).await);
+    let (mut stops, mut process) = (Stops::listen()?, None);
+    loop {
+        let told = tokio::select! {
+            told = writer.next() => told,
+            by_term = stops.next() => {
+                let (words, code) = report::not_watching(id, by_term);
+                view::write_stderr(&format!("{words}\n"));
+                return Ok(Some(code));
+            }
+        };
+        match told {
+            Some(Told::Reply(Reply::Hello { pid, .. })) => {
+                process = Some(pid);
+                view::write_stderr(&format!("{id} is run by process {pid}: room is made there, under its rules\n"));
+            }
+            Some(Told::Reply(Reply::Compacted { upto_seq, tokens_before, tokens_after })) => {
+                let summary = summary(engine, id)?.unwrap_or_default();
+                tell(&Compacted { summary, upto_seq, tokens_before, tokens_after });
+                return Ok(Some(0));
+            }
+            Some(Told::Reply(Reply::Refused { error, .. })) => bail!("no room was made in {id}: {error}"),
+            Some(Told::Reply(_) | Told::Published(_)) => {}
+            None => {
+                if let Some(pid) = process {
+                    view::write_stderr(&format!("process {pid} has left {id}; going on here\n"));
+                }
+                return Ok(None);
+            }
+        }
+    }
 }
 
 async fn in_session(session: &Session, wish: &Wish, around: &Surroundings) -> anyhow::Result<u8> {
@@ -123,7 +175,9 @@ async fn in_session(session: &Session, wish: &Wish, around: &Surroundings) -> an
             How::Ask { focus: wish.focus.clone() }
         }
     };
-    let mut done = match heard(session, how).await {
+    let heard = heard(session, how).await;
+    undo::tell_given_up(session, session.opened_at());
+    let mut done = match heard {
         // What there is may still be changed.
         Err(CompactError::Nothing) if wish.edit && current(session)?.is_some() => None,
         done => Some(done.with_context(no_room)?),

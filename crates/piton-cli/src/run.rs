@@ -339,7 +339,11 @@ impl Shown {
     pub(crate) fn show(&mut self, published: &Published) {
         match self {
             Self::Text(view) => view.show(published),
-            Self::Json => {}
+            Self::Json => {
+                if let Published::Recorded(record) = published {
+                    view::given_up(&record.event).into_iter().for_each(|line| self.note(&line));
+                }
+            }
             Self::StreamJson => {
                 let line = match published {
                     Published::Recorded(record) => serde_json::to_string(&**record),

@@ -7,10 +7,10 @@ use crate::surroundings::Surroundings;
 use crate::view;
 use anyhow::{Context, bail};
 use piton_core::event::Direction;
-use piton_core::ids::SessionId;
+use piton_core::ids::{Seq, SessionId};
 use piton_engine::engine::{Engine, Resumed, Session};
 use piton_engine::journal;
-use piton_engine::rewind::{Plan, Scope};
+use piton_engine::rewind::{Plan, RewindError, Scope};
 use piton_tools::snapshot::{Change, Report};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -62,7 +62,24 @@ async fn rewind(session: Option<&str>, wish: &Wish, around: &Surroundings) -> an
     let session = engine.resume(&id, settings)?;
     let done = take_back(&session, wish, &workspace).await;
     session.close().await;
-    done.with_context(|| format!("nothing was changed in {id}"))
+    let has_begun = |error: &anyhow::Error| matches!(error.downcast_ref(), Some(RewindError::Abandoned(_)));
+    match done {
+        Err(error) if has_begun(&error) => Err(error),
+        done => done.with_context(|| format!("nothing was changed in {id}")),
+    }
+}
+
+/// Says what was given up half-way from this position on: an undo of before that was found unfinished, or one of now.
+/// Returns where to go on.
+pub(crate) fn tell_given_up(session: &Session, from: Seq) -> Seq {
+    // Who cannot read it hears of that from what comes next.
+    let records = journal::of_kinds(session.dir(), &["rewind_abandoned"]).unwrap_or_default();
+    let mut next = from;
+    for record in records.iter().filter(|record| record.seq >= from) {
+        next = record.seq + 1;
+        view::given_up(&record.event).into_iter().for_each(|line| view::write_stderr(&format!("{line}\n")));
+    }
+    next
 }
 
 fn newest_here(engine: &Engine, around: &Surroundings) -> anyhow::Result<SessionId> {
@@ -80,7 +97,9 @@ async fn take_back(session: &Session, wish: &Wish, workspace: &Path) -> anyhow::
         // What it ends with is on record, and that it has ended is all that counts here.
         drop(session.go_on().await);
     }
-    let mut plan = session.plan_rewind(wish.direction, wish.turns, wish.scope).await?;
+    let plan = session.plan_rewind(wish.direction, wish.turns, wish.scope).await;
+    let told = tell_given_up(session, session.opened_at());
+    let mut plan = plan?;
     let conflicts = plan.conflicts();
     if !conflicts.is_empty() && !wish.overwrite {
         view::write_stderr("changed since by somebody else:\n");
@@ -92,7 +111,9 @@ async fn take_back(session: &Session, wish: &Wish, workspace: &Path) -> anyhow::
     if wish.dry_run {
         return Ok(0);
     }
-    let done = session.rewind(plan.rewind.clone()).await?;
+    let done = session.rewind(plan.rewind.clone()).await;
+    tell_given_up(session, told);
+    let done = done?;
     let failed = problems(&done.files, workspace);
     let next = match wish.direction {
         Direction::Undo => "`piton redo` brings it back",

@@ -7,7 +7,7 @@ use crate::cost::MISS_WORTH_TELLING_MICROS;
 use crate::report;
 use anstyle::{AnsiColor, Style};
 use piton_core::call::{Outcome, Status};
-use piton_core::event::{Event, Record, Subject, Trigger};
+use piton_core::event::{Direction, Event, Record, Subject, Trigger};
 use piton_core::hook::{HookEnd, HookRun};
 use piton_core::ids::CallId;
 use piton_core::message::{Part, ToolCall};
@@ -269,6 +269,9 @@ impl TextView {
             }
             Event::CallSettled { call, outcome } => self.settled(call, outcome),
             Event::HooksRan { runs, .. } => runs.iter().for_each(|run| self.hook_ran(run)),
+            event @ Event::RewindAbandoned { .. } => {
+                given_up(event).into_iter().for_each(|line| self.aside(&format!("{YELLOW}{line}{YELLOW:#}")));
+            }
             Event::CompactionStarted { .. } => self.wait_for("making room in the context".to_owned()),
             event @ (Event::ContextPruned { .. }
             | Event::CompactionFinished { .. }
@@ -480,6 +483,19 @@ fn shorten(text: &str) -> String {
         Some((at, _)) => format!("{}…", &flat[..at]),
         None => flat,
     }
+}
+
+/// What became of an undo that was cut off and cannot be finished, and what to do about it.
+pub(crate) fn given_up(event: &Event) -> Option<String> {
+    let Event::RewindAbandoned { rewind, error, touches } = event else { return None };
+    let again = match rewind.direction {
+        Direction::Undo => {
+            "`piton undo` tries again, once its snapshots can be used; `piton undo --chat-only` takes back the words alone"
+        }
+        Direction::Redo => "`piton redo` tries again, once its snapshots can be used",
+    };
+    let what = story::not_rewound(rewind, error, touches);
+    Some(clean(&format!("{what}. Look at them, and put right by hand what is wrong; {again}")))
 }
 
 /// What keeps a model's answer waiting, in words.

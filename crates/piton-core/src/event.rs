@@ -8,7 +8,7 @@ use crate::cache::Prompt;
 use crate::call::{Outcome, ToolClass};
 use crate::hook::{HookPoint, HookRun};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
-use crate::limits::Policy;
+use crate::limits::{Policy, REWIND_PATHS};
 use crate::message::{Part, Usage};
 use crate::model::{ModelError, Reply};
 use serde::{Deserialize, Serialize};
@@ -332,6 +332,9 @@ pub enum Event {
         rewind: Rewind,
         /// The workspace as it was just before.
         was: String,
+        /// The files that differ from what they shall be.
+        #[serde(default, skip_serializing_if = "Touched::is_empty")]
+        touches: Touched,
     },
     /// Turns were taken back, or brought back. What was taken back stays in the journal, as a branch of its own.
     RewindFinished {
@@ -343,6 +346,17 @@ pub enum Event {
         /// From the workspace as it is now to as it was before: what would take this rewind back. `None`: files stayed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         back: Option<Restore>,
+    },
+    /// A rewind that had begun could not be brought to its end, and is not tried again: what its files were to be brought
+    /// back from is gone, or cannot be used. The conversation stays where it was.
+    RewindAbandoned {
+        /// What should have been done.
+        rewind: Rewind,
+        /// What was in the way, in words.
+        error: String,
+        /// The files that were to be changed. Each is as it was before or as it should be, never half of both.
+        #[serde(default, skip_serializing_if = "Touched::is_empty")]
+        touches: Touched,
     },
     /// Somebody wants the turn to stop.
     CancelRequested {
@@ -598,6 +612,30 @@ pub struct Rewind {
     pub overwrite: bool,
 }
 
+/// The files that a rewind changes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Touched {
+    /// The first of them, relative to the workspace.
+    pub paths: Vec<String>,
+    /// How many more there are.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more: u32,
+}
+
+impl Touched {
+    /// Keeps the first [`REWIND_PATHS`] and counts the rest.
+    pub fn of(mut paths: Vec<String>) -> Self {
+        let more = paths.len().saturating_sub(REWIND_PATHS);
+        paths.truncate(REWIND_PATHS);
+        Self { paths, more: u32::try_from(more).unwrap_or(u32::MAX) }
+    }
+
+    /// None is known.
+    pub fn is_empty(&self) -> bool {
+        self.paths.is_empty()
+    }
+}
+
 /// Taking back, or bringing back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -690,6 +728,7 @@ impl Event {
             | Self::HooksRan { .. }
             | Self::WindowLearned { .. }
             | Self::ContextPruned { .. }
+            | Self::RewindAbandoned { .. }
             | Self::CompactionStarted { trigger: Trigger::Asked | Trigger::Edited, .. }
             | Self::CompactionFinished { trigger: Trigger::Asked | Trigger::Edited, .. }
             | Self::CompactionFailed { trigger: Trigger::Asked | Trigger::Edited, .. } => 3,
@@ -747,6 +786,7 @@ impl Event {
             Self::CompactionFailed { .. } => "compaction_failed",
             Self::RewindStarted { .. } => "rewind_started",
             Self::RewindFinished { .. } => "rewind_finished",
+            Self::RewindAbandoned { .. } => "rewind_abandoned",
             Self::CancelRequested { .. } => "cancel_requested",
             Self::DeadlinePassed {} => "deadline_passed",
             Self::BudgetShort { .. } => "budget_short",

@@ -78,6 +78,8 @@ pub const IMAGE_BYTES: u64 = 3_750_000;
 pub const INSTRUCTION_FILE_BYTES: usize = 32 << 10;
 /// What is read of all instruction files together, in bytes.
 pub const INSTRUCTIONS_BYTES: usize = 64 << 10;
+/// Names of files that are kept with a rewind under way, to be told should it never be finished. The rest is counted.
+pub const REWIND_PATHS: usize = 100;
 /// The share of a budget, in percent, from which on the model is told that it is nearly spent.
 pub const BUDGET_NEARLY_SPENT_PERCENT: u64 = 80;
 /// Steps before the last one at which the model is told how many are left.

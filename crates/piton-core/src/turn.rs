@@ -32,7 +32,7 @@ mod work;
 
 use self::context::Context;
 pub use self::context::{Entry, Room};
-pub use self::work::{CONTINUE_NOTE, UNKNOWN_NOTE};
+pub use self::work::{CONTINUE_NOTE, Rewinding, UNKNOWN_NOTE};
 
 use self::work::{After, AfterCompaction, Ending, TurnWork, Work, canceled, has_substance, short};
 use crate::batch::Batch;
@@ -394,8 +394,8 @@ impl Session {
     }
 
     /// A rewind that was begun and has no end on record: it has to be done again before anything else.
-    pub fn rewinding(&self) -> Option<(&Rewind, &str)> {
-        self.work.rewinding.as_ref().map(|(rewind, was)| (rewind, was.as_str()))
+    pub fn rewinding(&self) -> Option<&Rewinding> {
+        self.work.rewinding.as_ref()
     }
 
     /// What would bring back what was taken back last, if nothing was said since.
@@ -547,6 +547,9 @@ impl Phase {
             (phase, Event::WindowLearned { compact_at_tokens }) => work.learn(phase, *compact_at_tokens),
             (phase, Event::EventLost {}) => phase.break_off(work, record.seq),
             (Phase::Idle | Phase::Held | Due, Event::RewindFinished { rewind, .. }) => work.rewound(rewind, record.seq),
+            (phase @ (Phase::Idle | Phase::Held | Due), Event::RewindAbandoned { rewind, error, .. }) => {
+                work.not_rewound(phase, rewind, error, record.seq)
+            }
             (phase, Event::UserSpoke { message, parts, delivery }) => work.hear(phase, message, parts, *delivery),
             (phase, Event::CancelRequested { by }) => phase.stop(work, &canceled(by), record.seq),
             (phase @ (Phase::Idle | Phase::Held | Due), Event::DeadlinePassed {} | Event::TurnResumed { .. }) => phase,
@@ -650,6 +653,7 @@ impl Phase {
             | Event::WorkspaceMoved { .. }
             | Event::EventLost {}
             | Event::RewindFinished { .. }
+            | Event::RewindAbandoned { .. }
             | Event::TurnEnded { .. }
             | Event::RewindStarted { .. }
             | Event::CancelRequested { .. }

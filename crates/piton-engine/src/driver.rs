@@ -348,7 +348,7 @@ impl Driver {
                 drop(reply.send(rewinding::blocking(plan).await));
             }
             Some(Command::Rewind { rewind, reply }) => {
-                let done = self.rewind(rewind, None).await;
+                let done = self.rewind(rewind).await;
                 return told(reply, done, RewindError::Broken);
             }
             Some(Command::Compact { how, reply }) => {

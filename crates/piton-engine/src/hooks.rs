@@ -26,7 +26,7 @@ mod wire;
 
 pub use check::{Check, CheckRun, ROUNDS as CHECK_ROUNDS, TIMEOUT as CHECK_TIMEOUT};
 pub use command::{CommandHook, Handler};
-pub(crate) use runner::{Gated, Hooks, Sight};
+pub(crate) use runner::{Gated, Hooks, Ran, Sight};
 pub(crate) use schema::STRUCTURED;
 pub use schema::{OutputSchema, SchemaError};
 pub use settings::{HookTable, Matcher, ReadHooks, SettingsError};
@@ -86,6 +86,11 @@ pub trait Hook: Send + Sync {
 
     /// Whether it is asked about calls of this tool.
     fn concerns(&self, _tool: &str) -> bool {
+        true
+    }
+
+    /// Whether [`Hook::after_tool_call`] is also asked about a call that was never run: refused, or asked for wrongly.
+    fn sees_unrun_calls(&self) -> bool {
         true
     }
 
@@ -151,7 +156,7 @@ pub trait Hook: Send + Sync {
         Ok(None)
     }
 
-    /// A call has its outcome, a refused one too. The model reads what the last hook leaves of it.
+    /// A call has its outcome, a refused one too (see [`Hook::sees_unrun_calls`]). The model reads what the last hook leaves of it.
     async fn after_tool_call(
         &self,
         _cx: &HookContext,

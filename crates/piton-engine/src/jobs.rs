@@ -4,7 +4,7 @@ use crate::bus::{Bus, Live};
 use crate::compaction::Summarised;
 use crate::driver::Hooked;
 use crate::engine::now_ms;
-use crate::hooks::{Gated, HookContext, Hooks, Sight};
+use crate::hooks::{Gated, HookContext, Hooks, Ran, Sight};
 use crate::partial::Partial;
 use futures_util::StreamExt;
 use piton_core::call::{Outcome, Status};
@@ -287,7 +287,7 @@ impl Jobs {
             let Some((hooks, cx)) = hooks.filter(|_| !context.cancel.is_cancelled()) else {
                 return Done::Settled { call: call.id.clone(), outcome, hooked: None };
             };
-            let (gated, changed) = hooks.after_tool(&cx, &call, outcome).await;
+            let (gated, changed) = hooks.after_tool(&cx, &call, outcome, Ran::Begun).await;
             outcome = changed;
             cap(&mut outcome, cut, &context);
             Done::Settled { call: call.id.clone(), outcome, hooked: Some(Box::new(gated)) }

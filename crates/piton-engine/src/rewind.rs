@@ -6,14 +6,16 @@
 //! ```
 //!
 //! Files go back by snapshots of the workspace, so it does not matter what changed them. A rewind that was cut off is
-//! done again when the session is next opened: restoring is idempotent.
+//! done again when the session is next opened: restoring is idempotent. Where that cannot be done, because its snapshots
+//! are gone, it is ended as it is ([`RewindAbandoned`](piton_core::event::Event::RewindAbandoned)): what is half done is told once, and not left pending.
 
 use crate::journal::JournalError;
 use piton_core::branch::{self, Trees, TurnSpan};
-use piton_core::event::{Direction, Record, Restore, Rewind};
+use piton_core::event::{Direction, Record, Restore, Rewind, Touched};
 use piton_core::ids::Seq;
 use piton_core::turn::Session;
 use piton_tools::snapshot::{Conflicts, NotAnId, Policy, Report, SnapshotError, Snapshots};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -46,7 +48,7 @@ pub struct Rewound {
     pub files: Vec<Report>,
 }
 
-/// Why nothing was taken back. Nothing was changed then.
+/// Why nothing was taken back. Nothing was changed then, but for [`RewindError::Abandoned`].
 #[derive(Debug, thiserror::Error)]
 pub enum RewindError {
     /// A turn is under way.
@@ -78,6 +80,9 @@ pub enum RewindError {
     /// The snapshots cannot be used.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
+    /// It had begun. Files may be at one place or the other, and the journal has that it was given up.
+    #[error("it was begun and could not be finished")]
+    Abandoned(#[source] Box<RewindError>),
     /// The journal could not be read or written.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -185,6 +190,25 @@ pub(crate) fn restore(snapshots: &Snapshots, rewind: &Rewind, dry_run: bool) -> 
 fn conflicts(reports: &[Report]) -> impl Iterator<Item = &PathBuf> {
     let all = reports.iter().flat_map(|report| &report.conflicts);
     all.filter(|conflict| !conflict.ignored).map(|conflict| &conflict.path)
+}
+
+/// The files that a rewind changes, by what a dry run of it says.
+pub(crate) fn touched(reports: &[Report]) -> Touched {
+    let changes = reports.iter().flat_map(|report| &report.changes);
+    let paths: BTreeSet<String> = changes.map(|change| change.path.to_string_lossy().into_owned()).collect();
+    Touched::of(paths.into_iter().collect())
+}
+
+/// An error with what it comes of, in one line.
+pub(crate) fn in_words(error: &RewindError) -> String {
+    let mut words = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        words.push_str(": ");
+        words.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    words
 }
 
 /// What was not brought to where it should be, as text.

@@ -79,6 +79,17 @@ pub fn trash(engine: &Engine) -> Result<Index, ShelfError> {
     Ok(Index::of_folder(&trash_dir(engine))?)
 }
 
+/// Folders in the trash that are named like a session's and have no journal: of a session that was never begun, or lost it.
+pub fn empty_in_trash(engine: &Engine) -> Vec<SessionId> {
+    // No trash, or one that cannot be read: then listing it says so.
+    let entries = fs::read_dir(trash_dir(engine)).into_iter().flatten().flatten();
+    let is_one = |entry: &fs::DirEntry| entry.path().is_dir() && SessionDir::at(&entry.path()).is_none();
+    let names = entries.filter(is_one).filter_map(|entry| entry.file_name().into_string().ok());
+    let mut ids: Vec<SessionId> = names.filter(|name| name.starts_with("ses_")).map(SessionId).collect();
+    ids.sort();
+    ids
+}
+
 /// Moves a session to the trash.
 pub fn throw_away(engine: &Engine, id: &SessionId) -> Result<(), ShelfError> {
     let trash = trash_dir(engine);

@@ -6,7 +6,7 @@
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use piton_core::call::{Outcome, ToolClass, ToolSpec};
-use piton_core::event::{Decision, Delivery, Direction, Event, Record, Subject, TurnEnd};
+use piton_core::event::{Decision, Delivery, Direction, Event, Record, Subject, Touched, TurnEnd};
 use piton_core::message::{Message, Part, Role};
 use piton_core::model::{ModelEvent, Reply, Request};
 use piton_core::permission::Action;
@@ -613,7 +613,7 @@ async fn an_undo_that_was_cut_off_is_ended_when_the_session_is_next_opened() {
     let opening = || journal::Opening { pid: 1, boot_id: None, now_ms: 1 };
     let (mut journal, _) = journal::Journal::open(&dir, opening()).unwrap();
     let was = plan.rewind.files[0].from.clone();
-    journal.stage(1, Event::RewindStarted { rewind: plan.rewind, was });
+    journal.stage(1, Event::RewindStarted { rewind: plan.rewind, was, touches: Touched::default() });
     journal.commit().unwrap();
     drop(journal);
     std::fs::write(file("a"), "one").unwrap();

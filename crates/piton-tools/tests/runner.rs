@@ -234,6 +234,51 @@ fn a_claim_cut_short_is_interrupted_never_run() {
     assert_eq!(record.status, End::Interrupted);
 }
 
+#[tokio::test]
+async fn an_exit_record_that_a_power_cut_tore_leaves_an_interrupted_call_with_its_output() {
+    let whole = json!({"status": "spawn_failed", "code": 0, "error": "e".repeat(600)}).to_string();
+    for torn in [&whole.as_bytes()[..512], b"{", b"\0\0\0\0\"code\":0}   ", b"\xff\x00\x17garbage"] {
+        let place = Place::new();
+        assert_eq!(place.bash("echo ran >> ledger; echo half").await.status, Status::Ok);
+        wait_until("its record is written", || place.file("exit").exists());
+        std::fs::write(place.file("exit"), torn).unwrap();
+        for _ in 0..2 {
+            let outcome = place.settle("bash", json!({"command": "x"})).await;
+            assert_eq!(outcome.status, Status::Interrupted, "{}", outcome.text);
+            assert!(outcome.text.contains("how it ended is not known]"), "{}", outcome.text);
+            assert!(outcome.text.contains("check before you repeat it"), "{}", outcome.text);
+            assert!(outcome.text.ends_with("Captured output (5 bytes) follows.\nhalf"), "{}", outcome.text);
+        }
+        assert_eq!(place.content("ledger"), b"ran\n");
+    }
+}
+
+#[tokio::test]
+async fn an_exit_record_that_lost_only_the_spaces_behind_it_still_counts_and_an_emptied_one_does_not() {
+    let place = Place::new();
+    place.bash("echo half; exit 3").await;
+    wait_until("its record is written", || place.file("exit").exists());
+    let mut bytes = std::fs::read(place.file("exit")).unwrap();
+    bytes[512..].fill(0);
+    std::fs::write(place.file("exit"), &bytes).unwrap();
+    assert_eq!(place.settle("bash", json!({"command": "x"})).await.text, "half\nexit code 3");
+    for emptied in [&b""[..], &[0; 1_024], &[b' '; 1_024]] {
+        std::fs::write(place.file("exit"), emptied).unwrap();
+        let outcome = place.settle("bash", json!({"command": "x"})).await;
+        assert_eq!(outcome.status, Status::Interrupted, "{}", outcome.text);
+        assert!(outcome.text.ends_with("half"), "{}", outcome.text);
+    }
+}
+
+#[test]
+fn a_torn_exit_record_without_its_claim_does_not_say_that_nothing_ran() {
+    let place = Place::new();
+    std::fs::create_dir_all(&place.cx.calls_dir).unwrap();
+    std::fs::write(place.file("exit"), "{\"status\":\"exi").unwrap();
+    let Settled::Over(record) = settle_once(&place.base()).unwrap() else { panic!("nobody holds it") };
+    assert_eq!(record.status, End::Interrupted);
+}
+
 #[test]
 fn a_claim_of_another_boot_kills_nobody() {
     let place = Place::new();

@@ -6,7 +6,7 @@ use piton_core::call::Outcome;
 use piton_core::ids::SessionId;
 use piton_core::message::ToolCall;
 use piton_engine::engine::Engine;
-use piton_engine::export::story::{AnswerState, Entry, Story, rewound, status};
+use piton_engine::export::story::{AnswerState, Entry, Story, not_rewound, rewound, status};
 use piton_engine::journal;
 
 /// Lines of a tool's output that are shown; of a longer one, the beginning and the end.
@@ -79,6 +79,9 @@ fn told(entry: &Entry<'_>, full: bool) -> String {
         }
         Entry::Moved { workspace } => format!("\n[from here on in {}]\n", view::clean(workspace)),
         Entry::Rewound { rewind } => format!("\n[{}]\n", rewound(rewind)),
+        Entry::NotRewound { rewind, error, touches } => {
+            format!("\n[{}]\n", view::clean(&not_rewound(rewind, error, touches)))
+        }
         Entry::Lost { events } => format!("\n[{} lost to damage here]\n", view::plural(*events as u64, "event")),
         Entry::TurnEnded { end, detail, spent } => {
             let detail = detail.map(|detail| format!(" ({})", view::first_line(detail))).unwrap_or_default();

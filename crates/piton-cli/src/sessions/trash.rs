@@ -29,15 +29,17 @@ pub(super) fn trash(engine: &Engine, empty: bool, json: bool) -> anyhow::Result<
     let index = shelf::trash(engine)?;
     let sessions = index.select(&Query::default())?;
     let damaged: Vec<SessionId> = index.unreadable().iter().map(|(id, _)| id.clone()).collect();
+    let bare = shelf::empty_in_trash(engine);
     if !empty {
         for session in &sessions {
             let line = if json { serde_json::to_string(session)? } else { list::line(session, None) };
             view::write_stdout(&format!("{line}\n"));
         }
         damaged.iter().for_each(|id| view::write_stderr(&format!("{id} cannot be read\n")));
+        bare.iter().for_each(|id| view::write_stderr(&format!("{id} has no journal\n")));
         return Ok(());
     }
-    let ids: Vec<SessionId> = sessions.into_iter().map(|session| session.id).chain(damaged).collect();
+    let ids: Vec<SessionId> = sessions.into_iter().map(|session| session.id).chain(damaged).chain(bare).collect();
     let trash = shelf::trash_dir(engine);
     let bytes: u64 = ids.iter().map(|id| shelf::size(&SessionDir::new(&trash, id))).sum();
     for id in &ids {
@@ -71,7 +73,11 @@ pub(super) fn prune(engine: &Engine, args: &PruneArgs, around: &Surroundings) ->
     };
     let recent_since_ms = said::before(RECENT, &now)?;
     let project = list::project(&args.scope, around)?;
-    let sessions = engine.index()?.select(&Query { project: project.clone(), ..Query::default() })?;
+    let index = engine.index()?;
+    for (id, _) in index.unreadable() {
+        view::write_stderr(&format!("{id} cannot be read and stays; `piton session repair` or `rm` is for it\n"));
+    }
+    let sessions = index.select(&Query { project: project.clone(), ..Query::default() })?;
     let chosen = rules.chosen(sessions, |id| shelf::size(&engine.session_dir(id)));
     let is_spared = |session: &Summary| session.updated_ms >= recent_since_ms && !args.recent;
     let (spared, chosen): (Vec<_>, Vec<_>) = chosen.into_iter().partition(|(session, _)| is_spared(session));

@@ -34,6 +34,34 @@ fn a_conversation_is_summed_up_shown_changed_and_gone_on_with() {
 }
 
 #[test]
+fn a_run_says_that_a_summary_is_asked_for_what_went_wrong_and_what_was_gained() {
+    let overflow = json!({"status": 400, "body": {"error": {
+        "code": "context_length_exceeded", "type": "invalid_request_error",
+        "message": "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."}}});
+    let busy = json!({"status": 503, "body": {"error": {"message": "too many at once"}}});
+    let long = "as you wish ".repeat(300);
+    let stage = Stage::new(json!([
+        {"text": long}, {"text": long}, overflow, busy, {"text": "## Next step\ngo on"}, {"text": "Done."},
+    ]));
+    stage.run(&["never touch the schema"]).expect_code(0);
+    stage.run(&["--continue", "and the docs"]).expect_code(0);
+    let model = ["run", "--yes", "--model", "openai-chat/test-model"];
+    let ran = piton(&stage, &[&model[..], &["--continue", "go on"]].concat()).expect_code(0);
+    let said: Vec<&str> = ran.stderr.lines().collect();
+    let at =
+        |words: &str| said.iter().position(|line| line.contains(words)).unwrap_or_else(|| panic!("{words}: {said:?}"));
+    let told = [
+        at("asking for a summary…"),
+        at("; retry 1 in 0.0 s"),
+        at("made room in the context: older messages summed up, about "),
+    ];
+    assert!(told.is_sorted() && said[told[1]].contains("too many at once"), "{said:?}");
+    assert!(said[told[2]].contains(" tokens instead of "), "{said:?}");
+    assert_eq!(said.iter().filter(|line| line.contains("asking for a summary")).count(), 1, "{said:?}");
+    assert_eq!(ran.stdout.trim(), "Done.", "what is said of it is no part of the answer");
+}
+
+#[test]
 fn what_cannot_be_compacted_is_said_and_nothing_changes() {
     let stage = Stage::new(json!([{"text": "well"}]));
     let ran = piton(&stage, &["run", "/compact"]).expect_code(1);

@@ -3,6 +3,7 @@
 use crate::stage::{Ran, Stage};
 use serde_json::{Value, json};
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 
 /// All that a request says, as one text.
@@ -37,6 +38,39 @@ fn what_a_message_refers_to_is_read_once_and_stays_as_it_was() {
     let sent = requests(&stage);
     assert!(sent[2].starts_with(sent[1].trim_end_matches(']')), "what was sent stays, byte by byte");
     assert!(sent[2].contains("have changed on the disk since you last saw them") && sent[2].contains("- b/c.txt"));
+}
+
+/// A folder that may not be opened, until this is dropped.
+struct Shut(std::path::PathBuf);
+
+impl Shut {
+    fn new(path: std::path::PathBuf) -> Self {
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Shut {
+    fn drop(&mut self) {
+        std::fs::set_permissions(&self.0, std::fs::Permissions::from_mode(0o700)).unwrap();
+    }
+}
+
+#[test]
+fn a_folder_that_may_not_be_read_is_said_and_what_is_beside_it_is_read() {
+    let files = [("b/c.txt", "gamma"), ("b/shut/d.txt", "delta"), ("all/shut/e.txt", "epsilon")];
+    let stage = Stage::new(json!([{"text": "ok"}])).with_files(files);
+    let _shut = ["b/shut", "all"].map(|folder| Shut::new(stage.workspace.path().join(folder)));
+    let run = stage.run_command(&["see @b and @all"]);
+    let ran = Ran::of(Stage::without_power(&run)).expect_code(0);
+    let sent = requests(&stage).remove(0);
+    assert!(sent.contains("<![CDATA[gamma]]>") && !sent.contains("delta") && !sent.contains("epsilon"), "{sent}");
+    let given = ran.all("context_given")[0]["items"].clone();
+    for told in ["@b: 1 folder in it cannot be read", "@all: it may not be read (permission denied)"] {
+        assert!(sent.contains(told), "{told}: {sent}");
+        let is_it = |item: &Value| item["notice"].as_str().is_some_and(|notice| notice.contains(told));
+        assert!(given.as_array().unwrap().iter().any(is_it), "{told}: {given}");
+    }
 }
 
 #[test]

@@ -264,6 +264,25 @@ fn what_a_hook_wants_a_person_to_be_asked_no_rule_allows() {
 }
 
 #[test]
+fn at_a_terminal_the_hooks_reason_stands_beside_its_question() {
+    let reasons =
+        [("hmm", "A hook wants you to be asked: hmm"), ("", "A hook wants you to be asked, and gave no reason.")];
+    for (reason, told) in reasons {
+        let call = json!([{"tools": [{"name": "bash", "args": {"command": "touch ran"}}]}, {"text": "Done."}]);
+        let stage = Stage::new(call).with_config(&config("PreToolUse", &ASK.replace("hmm", reason)));
+        let mut terminal = stage.terminal(&["run", "--yes", "--model", "openai-chat/m", "go"]);
+        until("the question is on the screen", || terminal.screen().contains("[y]es, [a]lways bash"));
+        let screen = terminal.screen();
+        assert!(screen.contains("May it run this?") && screen.contains("touch ran"), "{screen}");
+        assert!(screen.find(told) < screen.find("[y]es") && screen.contains(told), "{screen}");
+        assert!(!stage.workspace.has("ran"), "nothing runs before the answer");
+        terminal.type_line("y");
+        assert_eq!(terminal.end(), 0, "{}", terminal.screen());
+        assert!(stage.workspace.has("ran"));
+    }
+}
+
+#[test]
 fn a_turn_that_was_cut_off_still_has_to_come_to_what_it_had_to() {
     let gate = "touch began; until [ -e go ]; do sleep 0.02; done";
     let stage = Stage::new(json!([
@@ -339,6 +358,22 @@ fn commands_see_the_points_that_code_sees() {
         (&json!("completed"), &json!("Done."))
     );
     assert!(of("Step")["ended_ms"].as_u64() >= of("Step")["started_ms"].as_u64());
+}
+
+#[test]
+fn a_call_that_was_never_run_is_no_failure_of_a_tool() {
+    let guard = "grep -q forbidden && { echo 'not that one' >&2; exit 2; } || true";
+    let bash = |command: &str| json!({"name": "bash", "args": {"command": command}});
+    let unknown = json!({"name": "nothing", "args": {}});
+    let stage = Stage::new(json!([{"tools": [bash("echo forbidden"), unknown, bash("exit 3")]}, {"text": "Done."}]));
+    let after = config("PostToolUse", LOG) + &config("PostToolUseFailure", LOG);
+    let stage = stage.with_config(&(config("PreToolUse", guard) + &after));
+    let ran = stage.run(&["go"]).expect_code(0);
+    let statuses: Vec<Value> = ran.outcomes().into_iter().map(|outcome| outcome["status"].clone()).collect();
+    assert_eq!(statuses, ["failed", "failed", "failed"]);
+    let log = logged(&stage);
+    let told = log.iter().map(|said| (&said["hook_event_name"], &said["tool_input"]["command"]));
+    assert_eq!(told.collect::<Vec<_>>(), [(&json!("PostToolUseFailure"), &json!("exit 3"))]);
 }
 
 #[test]

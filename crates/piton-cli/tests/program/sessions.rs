@@ -166,6 +166,37 @@ fn rm_restore_and_the_trash() {
 }
 
 #[test]
+fn what_is_no_session_is_named_and_removed_and_restored_like_one_and_disturbs_no_other() {
+    let stage = used();
+    let sessions = stage.home.path().join("data/sessions");
+    let [garbage, empty, lock] = ["ses_0garbage", "ses_0empty", "ses_0lock"];
+    for id in [garbage, empty, lock] {
+        std::fs::create_dir(sessions.join(id)).unwrap();
+    }
+    let bytes: Vec<u8> = (0..5_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    std::fs::write(sessions.join(garbage).join("journal.db"), &bytes).unwrap();
+    std::fs::write(sessions.join(lock).join("lock"), "99999\n").unwrap();
+    let listed = session(&stage, &["list"]).expect_code(0).expect_said(&["ses_0garbage cannot be read", "is damaged"]);
+    assert_eq!(listed.stdout.lines().count(), 1, "{}", listed.stdout);
+    session(&stage, &["prune", "--keep", "0", "--recent"])
+        .expect_code(0)
+        .expect_said(&["ses_0garbage cannot be read and stays", "1 session "]);
+    session(&stage, &["restore", "say hi, please"]).expect_code(0);
+    for id in [garbage, empty, lock] {
+        session(&stage, &["show", id]).expect_code(1).expect_said(&[id]);
+        session(&stage, &["rm", id]).expect_code(0).expect_said(&["is in the trash"]);
+    }
+    let said = ["ses_0garbage cannot be read", "ses_0empty has no journal", "ses_0lock has no journal"];
+    session(&stage, &["trash"]).expect_code(0).expect_said(&said);
+    session(&stage, &["restore", garbage]).expect_code(0).expect_said(&["ses_0garbage is back"]);
+    assert_eq!(std::fs::read(sessions.join(garbage).join("journal.db")).unwrap(), bytes, "it is as it was");
+    session(&stage, &["trash", "--empty"]).expect_code(0).expect_said(&["2 sessions removed for good"]);
+    assert_eq!(std::fs::read_dir(stage.home.path().join("data/trash")).unwrap().flatten().count(), 0);
+    session(&stage, &["rm", garbage]).expect_code(0);
+    assert_eq!(ids(&stage).len(), 1, "and the one that is one is there");
+}
+
+#[test]
 fn prune_spares_what_was_touched_today_and_says_what_would_go() {
     let stage = used();
     stage.run(&["second task"]).expect_code(0);

@@ -2,6 +2,7 @@
 
 use piton_testkit::{FakeProvider, TempWorkspace};
 use serde_json::Value;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -104,6 +105,68 @@ impl Stage {
     pub(crate) fn last_messages(&self) -> Vec<Value> {
         let requests = self.provider.requests();
         requests.last().unwrap().body["messages"].as_array().unwrap().clone()
+    }
+}
+
+impl Stage {
+    /// The binary at a terminal of its own (by `script` of util-linux), with its screen in a file.
+    pub(crate) fn terminal(&self, args: &[&str]) -> Terminal {
+        let piton = self.piton(args);
+        let quoted = |word: &std::ffi::OsStr| format!("'{}'", word.to_str().unwrap().replace('\'', r"'\''"));
+        let words: Vec<String> = std::iter::once(piton.get_program()).chain(piton.get_args()).map(quoted).collect();
+        let screen = self.home.path().join("screen");
+        let mut command = Command::new("script");
+        command.args(["-q", "-e", "-c", &words.join(" "), "/dev/null"]).current_dir(self.workspace.path());
+        command
+            .env_clear()
+            .envs(piton.get_envs().filter_map(|(name, value)| Some((name, value?))))
+            .env("TERM", "xterm");
+        command.stdin(Stdio::piped()).stdout(std::fs::File::create(&screen).unwrap()).stderr(Stdio::null());
+        let child = command.spawn().expect("`script` of util-linux makes the terminal");
+        Terminal { child, screen }
+    }
+
+    /// Takes root's power over permissions from a command, so that it may read only what anybody may.
+    pub(crate) fn without_power(command: &Command) -> Command {
+        let mut bare = match rustix::process::geteuid().is_root() {
+            true => {
+                let mut bare = Command::new("setpriv");
+                bare.args(["--inh-caps=-all", "--bounding-set=-dac_override,-dac_read_search"]);
+                bare.arg(command.get_program());
+                bare
+            }
+            false => Command::new(command.get_program()),
+        };
+        bare.args(command.get_args()).env_clear().stdin(Stdio::null());
+        bare.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        bare.current_dir(command.get_current_dir().unwrap());
+        bare
+    }
+}
+
+/// A run at a terminal.
+pub(crate) struct Terminal {
+    child: Child,
+    screen: PathBuf,
+}
+
+impl Terminal {
+    /// All that was ever on the screen, without colours and the like.
+    pub(crate) fn screen(&self) -> String {
+        let text = std::fs::read(&self.screen).unwrap();
+        String::from_utf8_lossy(&anstream::adapter::strip_bytes(&text).into_vec()).into_owned()
+    }
+
+    /// Types a line.
+    pub(crate) fn type_line(&mut self, line: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    /// The exit code, once it is over.
+    pub(crate) fn end(&mut self) -> i32 {
+        let code = self.child.wait().unwrap().code().expect("it ends by itself");
+        self.child.stdin = None;
+        code
     }
 }
 

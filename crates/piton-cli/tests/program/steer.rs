@@ -226,6 +226,32 @@ fn it_pauses_and_goes_on_and_makes_room() {
 }
 
 #[test]
+fn compact_typed_beside_the_process_that_runs_the_session_makes_room_there() {
+    let answer = "as you wish ".repeat(300);
+    let stage = Stage::new(json!([
+        {"text": answer}, {"text": "## Next step\nthe docs"},
+        {"tools": [{"name": "bash", "args": {"command": GATE}}]}, {"text": "done"},
+    ]));
+    let mut talk = Talk::new(&stage, &["never touch the schema"]);
+    until("it is at rest", || talk.count("result") == 1);
+    let typed = |args: &[&str]| Ran::of(stage.piton(&[args, &["/compact the docs"]].concat()));
+    let run = ["run", "--continue", "--model", "openai-chat/other"];
+    let done = typed(&run).expect_code(0);
+    let writer = format!("is run by process {}: room is made there, under its rules", talk.child.id());
+    done.expect_said(&[&writer, "tokens instead of"]).expect_stdout(&["never touch the schema", "the docs"]);
+    let asked = stage.provider.requests()[1].body.clone();
+    assert_eq!(asked["model"], "test-model", "it is the writer that asks, under its rules");
+    assert!(asked.to_string().contains("dwell on this: the docs"), "{asked}");
+
+    talk.say(r#"{"do":"prompt","text":"go"}"#);
+    until("the command runs", || stage.workspace.has("started"));
+    typed(&run).expect_code(1).expect_said(&["no room was made in ses_", "a turn is under way"]);
+    stage.workspace.write("go", "");
+    assert_eq!(talk.end(), 0);
+    assert_eq!((talk.count("compaction_finished"), talk.count("user_spoke")), (1, 2));
+}
+
+#[test]
 fn the_result_has_the_exit_code_of_a_process_that_was_terminated() {
     let stage = Stage::new(json!([{"tools": [{"name": "bash", "args": {"command": GATE}}]}]));
     let mut talk = Talk::new(&stage, &["go"]);

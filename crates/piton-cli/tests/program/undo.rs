@@ -1,6 +1,9 @@
 //! `piton undo` and `piton redo`: words and files go back together, whatever changed the files.
 
 use crate::stage::{Ran, Stage};
+use piton_core::branch;
+use piton_core::event::{Direction, Event, Moment, Record, Restore, Rewind, Touched};
+use piton_engine::journal::{Journal, Opening, SessionDir};
 use serde_json::{Value, json};
 
 fn bash(command: &str) -> Value {
@@ -119,6 +122,89 @@ fn a_turn_that_was_cut_off_is_ended_and_taken_back() {
     assert!(undone.stderr.contains("was cut off"), "{}", undone.stderr);
     assert_eq!(stage.workspace.read("kept.txt"), "one\n");
     assert_eq!(stage.provider.requests().len(), 2, "no model is asked for an undo");
+}
+
+/// What a process leaves that is killed in the middle of an undo: the announcement, and one file of four.
+fn cut_off(stage: &Stage) {
+    let records: Vec<Record> = stage.journal().into_iter().map(|line| serde_json::from_value(line).unwrap()).collect();
+    let trees = |wanted: Moment| {
+        records.iter().find_map(|record| match &record.event {
+            Event::SnapshotTaken { moment, tree, .. } if *moment == wanted => tree.clone(),
+            _ => None,
+        })
+    };
+    let (before, after) = (trees(Moment::Before).unwrap(), trees(Moment::After).unwrap());
+    let files = vec![Restore { from: after.clone(), to: before }];
+    let to = Some(branch::turns(&records)[0].started - 1);
+    let rewind = Rewind { direction: Direction::Undo, turns: 1, to, files, overwrite: false };
+    let touches = Touched::of(vec!["gone.txt".into(), "kept.txt".into()]);
+    let (sessions, id) = (stage.home.path().join("data/sessions"), stage.session_dir());
+    let dir = SessionDir::new(&sessions, &id.file_name().unwrap().to_str().unwrap().into());
+    let (mut journal, _) = Journal::open(&dir, Opening { pid: 1, boot_id: None, now_ms: 1 }).unwrap();
+    journal.stage(1, Event::RewindStarted { rewind, was: after, touches });
+    journal.commit().unwrap();
+    stage.workspace.write("kept.txt", "one\n");
+}
+
+#[test]
+fn an_undo_that_was_cut_off_and_has_lost_its_snapshots_is_ended_and_said_once() {
+    let stage = changed();
+    cut_off(&stage);
+    std::fs::remove_dir_all(stage.home.path().join("data/snapshots")).unwrap();
+    let words = ["an undo of the last turn was cut off", "there is no snapshot", "gone.txt, kept.txt", "by hand"];
+    let undone = piton(&stage, &["undo"]).expect_code(1).expect_said(&words);
+    assert!(undone.stderr.contains("nothing was changed in ses_"), "{}", undone.stderr);
+    let kinds = |kind: &str| stage.journal().iter().filter(|event| event["type"] == kind).count();
+    assert_eq!((kinds("rewind_abandoned"), kinds("rewind_finished")), (1, 0));
+    piton(&stage, &["session", "show", "last"]).expect_code(0).expect_stdout(&["an undo of the last turn was cut off"]);
+
+    let again = Ran::of(stage.piton(&["run", "--yes", "--model", "openai-chat/m", "--continue", "and now?"]));
+    assert!(!again.expect_code(0).stderr.contains("cut off"));
+    let said = json!(stage.last_messages()).to_string();
+    assert!(said.contains("change things") && said.contains("The user wanted to take back the last turn"), "{said}");
+    assert_eq!(stage.workspace.read("kept.txt"), "one\n");
+    assert!(!stage.workspace.has("gone.txt"), "nothing is guessed");
+    piton(&stage, &["undo", "2", "--chat-only"]).expect_code(0);
+}
+
+#[test]
+fn a_run_says_what_became_of_an_undo_that_was_cut_off() {
+    for format in ["text", "json", "stream-json"] {
+        let stage = changed();
+        cut_off(&stage);
+        std::fs::remove_dir_all(stage.home.path().join("data/snapshots")).unwrap();
+        let args = ["run", "--yes", "--model", "openai-chat/m", "--format", format, "--continue", "and now?"];
+        let ran = Ran::of(stage.piton(&args)).expect_code(0);
+        match format {
+            "stream-json" => assert_eq!(ran.all("rewind_abandoned")[0]["touches"]["paths"][1], "kept.txt"),
+            _ => assert!(ran.stderr.contains("gone.txt, kept.txt") && ran.stderr.contains("by hand"), "{}", ran.stderr),
+        }
+    }
+}
+
+#[test]
+fn an_undo_that_was_given_up_can_be_made_again_where_its_snapshots_are_back() {
+    let stage = changed();
+    cut_off(&stage);
+    let (there, away) = (stage.home.path().join("data/snapshots"), stage.home.path().join("away"));
+    std::fs::rename(&there, &away).unwrap();
+    piton(&stage, &["undo"]).expect_code(1).expect_said(&["`piton undo` tries again"]);
+    std::fs::remove_dir_all(&there).unwrap();
+    std::fs::rename(&away, &there).unwrap();
+    let undone = piton(&stage, &["undo"]).expect_code(0);
+    assert!(!undone.stderr.contains("cut off"), "{}", undone.stderr);
+    assert!(stage.workspace.has("gone.txt") && !stage.workspace.has("new"));
+    piton(&stage, &["redo"]).expect_code(0);
+    assert!(stage.workspace.has("new/made.txt"));
+}
+
+#[test]
+fn an_undo_that_was_cut_off_is_finished_when_its_snapshots_are_there() {
+    let stage = changed();
+    cut_off(&stage);
+    let ran = stage.run(&["--continue", "and now?"]).expect_code(0);
+    assert_eq!((ran.all("rewind_finished").len(), ran.all("rewind_abandoned").len()), (1, 0));
+    assert_eq!(stage.workspace.read("gone.txt"), "gone\n");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::*;
 use crate::branch;
 use crate::call::{CallInput, ToolClass};
-use crate::event::{Canceller, Decision, Direction, Restore, TitledBy, Verdict};
+use crate::event::{Canceller, Decision, Direction, Restore, TitledBy, Touched, Verdict};
 use crate::ids::MessageId;
 use crate::limits::{Budget, MAX_PAUSED_REPLIES};
 use crate::permission::Action;
@@ -964,7 +964,11 @@ fn the_model_is_told_of_files_that_were_taken_back_without_the_words() {
         |b| {
             b.say("one");
             b.answer("first");
-            b.happen(Event::RewindStarted { rewind: files_only(Direction::Undo), was: "w".into() });
+            b.happen(Event::RewindStarted {
+                rewind: files_only(Direction::Undo),
+                was: "w".into(),
+                touches: Touched::default(),
+            });
             assert!(b.session.rewinding().is_some());
             b.happen(Event::RewindFinished { rewind: files_only(Direction::Undo), left: vec![], back: None });
             assert!(b.session.rewinding().is_none());
@@ -1237,10 +1241,47 @@ fn where_the_end_of_a_rewind_is_lost_it_is_not_done_again() {
     bench.answer("fine");
     let files = vec![Restore { from: "a".into(), to: "b".into() }];
     let rewind = Rewind { direction: Direction::Undo, turns: 1, to: Some(2), files, overwrite: false };
-    bench.record(Event::RewindStarted { rewind, was: "c".into() });
+    bench.record(Event::RewindStarted { rewind, was: "c".into(), touches: Touched::default() });
     assert!(bench.session.rewinding().is_some());
     bench.record(Event::EventLost {});
     assert_eq!(bench.session.rewinding(), None);
+}
+
+fn abandoned(rewind: Rewind) -> Event {
+    Event::RewindAbandoned { rewind, error: "no snapshot".into(), touches: Touched::default() }
+}
+
+#[test]
+fn a_rewind_that_is_given_up_leaves_the_conversation_and_tells_the_model() {
+    check(
+        |b| {
+            b.say("one");
+            b.answer("first");
+            let rewind = Rewind { to: Some(2), ..files_only(Direction::Undo) };
+            b.happen(Event::RewindStarted { rewind: rewind.clone(), was: "w".into(), touches: Touched::default() });
+            b.happen(abandoned(rewind));
+            assert!(b.session.rewinding().is_none() && b.session.redo().is_none() && b.session.is_at_rest());
+            let told = format!("{:?}", b.session.transcript().last());
+            assert!(told.contains("take back the last turn") && told.contains("(no snapshot)"), "{told}");
+        },
+        expect![[r#"
+            user       one
+            assistant  first
+            user       [The user wanted to t…]
+            end        completed
+        "#]],
+    );
+}
+
+#[test]
+fn who_goes_on_has_let_go_of_a_rewind_that_was_cut_off() {
+    let mut bench = Bench::with(Policy::piton());
+    bench.say("go");
+    bench.answer("fine");
+    let rewind = files_only(Direction::Undo);
+    bench.record(Event::RewindStarted { rewind, was: "c".into(), touches: Touched::default() });
+    bench.say("more");
+    assert_eq!(bench.session.rewinding(), None, "to do it now would take back what was said since");
 }
 
 #[test]
@@ -1752,8 +1793,9 @@ fn one_of_each_event() -> Vec<Event> {
         Event::ApprovalGiven { subject: Subject::Call(call_id.clone()), decision: Decision::Approve },
         Event::ApprovalGiven { subject: Subject::GoOn(call_id.clone()), decision: Decision::Approve },
         snapshot(Moment::Before),
-        Event::RewindStarted { rewind: files_only(Direction::Undo), was: "w".into() },
+        Event::RewindStarted { rewind: files_only(Direction::Undo), was: "w".into(), touches: Touched::default() },
         Event::RewindFinished { rewind: files_only(Direction::Undo), left: vec![], back: None },
+        abandoned(files_only(Direction::Undo)),
         Event::CallStarted { call: call_id.clone() },
         Event::CallSettled { call: call_id, outcome: Outcome::ok("x") },
         asked(None, None),

@@ -9,7 +9,7 @@ use crate::call::{Outcome, Status};
 use crate::compact::Family;
 use crate::event::{
     Canceller, Decision, Delivery, Direction, Event, Origin, Record, Restore, Rewind, Spent, StepKind, Subject,
-    Trigger, TurnEnd,
+    Touched, Trigger, TurnEnd,
 };
 use crate::hook::HookRun;
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
@@ -85,7 +85,7 @@ pub(super) struct Work {
     /// What was taken back and can be brought back, the newest last. A new turn ends that.
     pub(super) undone: Vec<Undone>,
     /// A rewind that was begun and has no end on record.
-    pub(super) rewinding: Option<(Rewind, String)>,
+    pub(super) rewinding: Option<Rewinding>,
     /// How full the context is, and what is not in the transcript any more.
     pub(super) context: Context,
     pub(super) turn: TurnWork,
@@ -142,6 +142,17 @@ pub(super) struct Waiting {
     pub(super) spoken: Spoken,
     /// Whether it is the one that tells the model of the folder.
     pub(super) is_first_here: bool,
+}
+
+/// A rewind that was begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rewinding {
+    /// What shall be done.
+    pub rewind: Rewind,
+    /// The workspace as it was before.
+    pub was: String,
+    /// The files that differ from what they shall be.
+    pub touches: Touched,
 }
 
 /// A rewind that can be taken back.
@@ -594,8 +605,16 @@ impl Work {
             }
             // Whether a rewind came to its end is not known; to do it again later could take back what came after it.
             Event::EventLost {} => self.rewinding = None,
-            Event::TurnStarted { .. } => self.undone.clear(),
-            Event::RewindStarted { rewind, was } => self.rewinding = Some((rewind.clone(), was.clone())),
+            // Nor where more was said since.
+            Event::TurnStarted { .. } => {
+                self.undone.clear();
+                self.rewinding = None;
+            }
+            Event::RewindStarted { rewind, was, touches } => {
+                let (rewind, was, touches) = (rewind.clone(), was.clone(), touches.clone());
+                self.rewinding = Some(Rewinding { rewind, was, touches });
+            }
+            Event::RewindAbandoned { .. } => self.rewinding = None,
             Event::RewindFinished { rewind, back, .. } => {
                 self.rewinding = None;
                 match rewind.direction {
@@ -634,6 +653,21 @@ impl Work {
             self.push(seq, Message::new(Role::User, vec![Part::Note { text }]));
         }
         if self.waiting.is_empty() { Phase::Idle } else { Phase::Held }
+    }
+
+    /// Files may be at one place or the other, and the model has to know.
+    pub(super) fn not_rewound(&mut self, phase: Phase, rewind: &Rewind, error: &str, seq: Seq) -> Phase {
+        let turns = if rewind.turns == 1 { "turn".to_owned() } else { format!("{} turns", rewind.turns) };
+        let wanted = match rewind.direction {
+            Direction::Undo => "take back",
+            Direction::Redo => "bring back",
+        };
+        let text = format!(
+            "The user wanted to {wanted} the last {turns}, and that was cut off ({error}). Some files that they changed \
+             may be as they were before, others not: look at a file again before you rely on it."
+        );
+        self.push(seq, Message::new(Role::User, vec![Part::Note { text }]));
+        phase
     }
 
     pub(super) fn has_steering(&self) -> bool {

@@ -7,8 +7,8 @@
 use super::{Driver, Report, Speaker, Waiter};
 use crate::engine::{EngineError, last_words};
 use crate::hooks::{
-    Check, Gated, Hook, HookContext, HookVerdict, Hooks, ModelAnswer, ModelCall, OutputSchema, SessionStart, Sight,
-    StepDone, TurnDone, Unasked,
+    Check, Gated, Hook, HookContext, HookVerdict, Hooks, ModelAnswer, ModelCall, OutputSchema, Ran, SessionStart,
+    Sight, StepDone, TurnDone, Unasked,
 };
 use crate::jobs::JobKey;
 use piton_core::call::{Outcome, Status, ToolClass};
@@ -397,7 +397,7 @@ impl Driver {
         let asked = self.call(&call).filter(|_| !self.jobs.is_running(&key))?;
         let (hooks, cx) = (self.hooks.clone(), self.hook_context());
         self.jobs.hook(key, async move {
-            let (gated, outcome) = hooks.after_tool(&cx, &asked, outcome).await;
+            let (gated, outcome) = hooks.after_tool(&cx, &asked, outcome, Ran::Never).await;
             Hooked::Answered { call, gated, outcome }
         });
         None

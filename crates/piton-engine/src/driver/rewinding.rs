@@ -5,49 +5,69 @@ use crate::context::Notes;
 use crate::journal::JournalError;
 use crate::rewind::{self, RewindError, Rewound};
 use piton_core::event::{Event, Restore, Rewind};
-use piton_core::turn::Session;
-use piton_tools::snapshot::Snapshots;
-use std::sync::Arc;
+use piton_core::turn::{Rewinding, Session};
+use piton_tools::snapshot::Report;
 
 impl Driver {
-    /// Does a rewind that was cut off, before anything else: files and words must not be at different places.
+    /// Does a rewind that was cut off, before anything else: files and words must not be at different places. One that
+    /// cannot be done is ended as it is: whatever moves next would be lost if it were done later.
     pub(super) async fn finish_rewind(&mut self) -> Result<(), JournalError> {
-        let Some((rewind, was)) = self.session.rewinding() else { return Ok(()) };
-        let (rewind, was) = (rewind.clone(), was.to_owned());
-        // Who can do nothing about it (no store of snapshots) leaves it to the next.
-        drop(self.rewind(rewind, Some(was)).await?);
+        let Some(rewinding) = self.session.rewinding().cloned() else { return Ok(()) };
+        // What came of it is on record.
+        drop(self.bring_back(rewinding).await?);
         Ok(())
     }
 
-    /// Brings files and head to where a rewind wants them. `was`: the workspace before, where a cut rewind has noted it.
-    pub(super) async fn rewind(
+    /// Brings files and head to where a rewind wants them.
+    pub(super) async fn rewind(&mut self, rewind: Rewind) -> Result<Result<Rewound, RewindError>, JournalError> {
+        if rewind.files.is_empty() {
+            return self.rewound(rewind, Vec::new(), None).await.map(Ok);
+        }
+        let Some(snapshots) = self.settings.snapshots.clone() else { return Ok(Err(RewindError::NoStore)) };
+        let way = rewind.clone();
+        let look = move || {
+            let touches = rewind::touched(&rewind::restore(&snapshots, &way, true)?);
+            Ok((snapshots.take()?.id.to_string(), touches))
+        };
+        let (was, touches) = match blocking(look).await {
+            Ok(seen) => seen,
+            Err(error) => return Ok(Err(error)),
+        };
+        self.record(Event::RewindStarted { rewind: rewind.clone(), was: was.clone(), touches: touches.clone() });
+        self.commit().await?;
+        self.bring_back(Rewinding { rewind, was, touches }).await
+    }
+
+    /// Brings the files of a rewind that is on record as begun to where they shall be, and ends it.
+    async fn bring_back(&mut self, rewinding: Rewinding) -> Result<Result<Rewound, RewindError>, JournalError> {
+        let Rewinding { rewind, was, touches } = rewinding;
+        let (store, way) = (self.settings.snapshots.clone(), rewind.clone());
+        let restore = move || {
+            let store = store.ok_or(RewindError::NoStore)?;
+            let files = rewind::restore(&store, &way, false)?;
+            let now = store.take().ok().map(|now| now.id.to_string());
+            Ok((files, now))
+        };
+        match blocking(restore).await {
+            Ok((files, now)) => {
+                let back = now.map(|from| Restore { from, to: was });
+                self.rewound(rewind, files, back).await.map(Ok)
+            }
+            Err(error) => {
+                self.record(Event::RewindAbandoned { rewind, error: rewind::in_words(&error), touches });
+                self.commit().await?;
+                Ok(Err(RewindError::Abandoned(Box::new(error))))
+            }
+        }
+    }
+
+    /// Moves the head, and goes on from there.
+    async fn rewound(
         &mut self,
         rewind: Rewind,
-        was: Option<String>,
-    ) -> Result<Result<Rewound, RewindError>, JournalError> {
-        let (mut files, mut back) = (Vec::new(), None);
-        if !rewind.files.is_empty() {
-            let Some(snapshots) = self.settings.snapshots.clone() else { return Ok(Err(RewindError::NoStore)) };
-            let look =
-                |snapshots: Arc<Snapshots>| async move { blocking(move || Ok(snapshots.take()?.id.to_string())).await };
-            let was = match was {
-                Some(was) => was,
-                None => match look(snapshots.clone()).await {
-                    Ok(was) => {
-                        self.record(Event::RewindStarted { rewind: rewind.clone(), was: was.clone() });
-                        self.commit().await?;
-                        was
-                    }
-                    Err(error) => return Ok(Err(error)),
-                },
-            };
-            let (store, way) = (snapshots.clone(), rewind.clone());
-            files = match blocking(move || rewind::restore(&store, &way, false)).await {
-                Ok(files) => files,
-                Err(error) => return Ok(Err(error)),
-            };
-            back = look(snapshots).await.ok().map(|now| Restore { from: now, to: was });
-        }
+        files: Vec<Report>,
+        back: Option<Restore>,
+    ) -> Result<Rewound, JournalError> {
         let left = rewind::left(&rewind, &files);
         let is_moved = rewind.to.is_some();
         self.record(Event::RewindFinished { rewind, left, back });
@@ -57,7 +77,7 @@ impl Driver {
             self.session = Session::fold(&records);
             self.notes = Notes::fold(&records, &self.ledger);
         }
-        Ok(Ok(Rewound { files }))
+        Ok(Rewound { files })
     }
 }
 

@@ -3,7 +3,7 @@
 //! and that without raw HTML, without images, and with links to the web only.
 
 use super::When;
-use super::story::{AnswerState, Entry, Story, rewound, status, telling};
+use super::story::{AnswerState, Entry, Story, not_rewound, rewound, status, telling};
 use piton_core::call::{CallInput, Outcome, Status};
 use piton_core::limits;
 use piton_core::message::ToolCall;
@@ -88,6 +88,9 @@ fn told(entry: &Entry<'_>, when: When<'_>) -> String {
             format!("<p class=\"aside\">From here on in <code>{}</code></p>\n", escape(workspace))
         }
         Entry::Rewound { rewind } => format!("<p class=\"aside\">Here {}.</p>\n", rewound(rewind)),
+        Entry::NotRewound { rewind, error, touches } => {
+            format!("<p class=\"aside bad\">Here {}.</p>\n", escape(&not_rewound(rewind, error, touches)))
+        }
         Entry::Lost { events } => format!("<p class=\"aside bad\">{events} events were lost to damage here.</p>\n"),
         Entry::TurnEnded { end, detail, spent } => {
             let word = serde_json::to_value(end).unwrap_or_default();

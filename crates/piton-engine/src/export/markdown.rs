@@ -1,7 +1,7 @@
 //! A story as Markdown, as people paste it into an issue or a note: what was said as it was said, tools folded away.
 
 use super::When;
-use super::story::{AnswerState, Entry, Story, rewound, status, telling};
+use super::story::{AnswerState, Entry, Story, not_rewound, rewound, status, telling};
 use piton_core::call::{CallInput, Outcome};
 use piton_core::limits;
 use piton_core::message::ToolCall;
@@ -46,6 +46,9 @@ fn told(entry: &Entry<'_>) -> String {
         Entry::Pruned { calls } => format!("> {calls} old outputs above were cleared from what the model reads."),
         Entry::Moved { workspace } => format!("> From here on in `{workspace}`."),
         Entry::Rewound { rewind } => format!("> Here {}.", rewound(rewind)),
+        Entry::NotRewound { rewind, error, touches } => {
+            format!("> Here {}.", line(&not_rewound(rewind, error, touches)))
+        }
         Entry::Lost { events } => format!("> {events} events were lost to damage here."),
         Entry::TurnEnded { end, detail, .. } => {
             let end = serde_json::to_value(end).unwrap_or_default();

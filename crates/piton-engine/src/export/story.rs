@@ -4,7 +4,7 @@
 
 use piton_core::branch::Path;
 use piton_core::call::{CallInput, Outcome};
-use piton_core::event::{Direction, Event, Record, Rewind, Spent, TitledBy, TurnEnd};
+use piton_core::event::{Direction, Event, Record, Rewind, Spent, TitledBy, Touched, TurnEnd};
 use piton_core::ids::{CallId, SessionId, TimeMs};
 use piton_core::message::{Part, ToolCall};
 use piton_core::turn::Session;
@@ -98,6 +98,15 @@ pub enum Entry<'r> {
         /// What was done.
         rewind: &'r Rewind,
     },
+    /// Turns should have been taken back, or brought back, and it was given up half-way.
+    NotRewound {
+        /// What should have been done.
+        rewind: &'r Rewind,
+        /// What was in the way.
+        error: &'r str,
+        /// The files in question.
+        touches: &'r Touched,
+    },
     /// Events that could not be read when the session was repaired.
     Lost {
         /// How many.
@@ -189,6 +198,9 @@ impl<'r> Story<'r> {
             Event::CompactionFinished { summary, .. } => self.entries.push(Entry::Compacted { summary }),
             Event::ContextPruned { calls, .. } => self.entries.push(Entry::Pruned { calls: calls.len() }),
             Event::RewindFinished { rewind, .. } => self.rewound(rewind),
+            Event::RewindAbandoned { rewind, error, touches } => {
+                self.entries.push(Entry::NotRewound { rewind, error, touches });
+            }
             Event::WorkspaceMoved { workspace } => self.entries.push(Entry::Moved { workspace }),
             Event::EventLost {} => match self.entries.last_mut() {
                 Some(Entry::Lost { events }) => *events += 1,
@@ -259,6 +271,24 @@ pub fn rewound(rewind: &Rewind) -> String {
         (false, 1) => format!("the changes to files of the last turn were {done}"),
         (false, turns) => format!("the changes to files of the last {turns} turns were {done}"),
     }
+}
+
+/// What became of a rewind that was given up half-way, in words.
+pub fn not_rewound(rewind: &Rewind, error: &str, touches: &Touched) -> String {
+    let (what, done) = match rewind.direction {
+        Direction::Undo => ("an undo", "taken back"),
+        Direction::Redo => ("a redo", "brought back"),
+    };
+    let turns = if rewind.turns == 1 { "turn".to_owned() } else { format!("{} turns", rewind.turns) };
+    let more = if touches.more == 0 { String::new() } else { format!(" and {} more", touches.more) };
+    let files = match touches.is_empty() {
+        true => "The files that it was to change".to_owned(),
+        false => format!("These files ({}{more})", touches.paths.join(", ")),
+    };
+    format!(
+        "{what} of the last {turns} was cut off and could not be finished: {error}. The conversation stays. {files} may \
+         be half {done}, each as it was before or as it should be"
+    )
 }
 
 /// What a call is about: the command, the path, the pattern, or all of its input.

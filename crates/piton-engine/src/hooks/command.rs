@@ -8,7 +8,7 @@ use super::{
     ModelChange, OutcomeChange, Points, PromptChange, SessionStart, StepDone, Stop, StopChange, TurnDone, Words,
 };
 use async_trait::async_trait;
-use piton_core::call::{Outcome, Status};
+use piton_core::call::Outcome;
 use piton_core::event::{Decision, Subject, Trigger, TurnEnd};
 use piton_core::message::{Message, ToolCall};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -347,6 +347,11 @@ impl Hook for CommandHook {
         self.handler.event == HookEvent::Notification || self.handler.matcher.is_for(&[wire::tool_name(tool), tool])
     }
 
+    /// Refused is not failed: nothing was done.
+    fn sees_unrun_calls(&self) -> bool {
+        false
+    }
+
     async fn on_session_start(&self, cx: &HookContext, start: SessionStart) -> HookResult<Words> {
         let source = match start {
             SessionStart::New => "startup",
@@ -409,10 +414,6 @@ impl Hook for CommandHook {
     }
 
     async fn after_tool_call(&self, cx: &HookContext, call: &ToolCall, outcome: &Outcome) -> HookResult<OutcomeChange> {
-        // Refused is not failed: nothing was done.
-        if outcome.status == Status::Denied {
-            return Ok(OutcomeChange::default());
-        }
         let event = if outcome.status.is_error() { HookEvent::PostToolUseFailure } else { HookEvent::PostToolUse };
         let more = match event {
             HookEvent::PostToolUse => {

@@ -48,6 +48,15 @@ pub(crate) struct Suspicions {
     pub(crate) stopped: Option<String>,
 }
 
+/// Whether a call that has its outcome was run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ran {
+    /// It was, or was begun.
+    Begun,
+    /// No tool ever saw it: it was refused, or asked for wrongly.
+    Never,
+}
+
 /// What hooks did at one point.
 #[derive(Debug, Clone)]
 pub(crate) struct Gated {
@@ -270,10 +279,14 @@ impl Hooks {
         cx: &Arc<HookContext>,
         call: &ToolCall,
         mut outcome: Outcome,
+        ran: Ran,
     ) -> (Gated, Outcome) {
         let mut gated = Gated::new(HookPoint::AfterTool);
         gated.call = Some(call.id.clone());
         for entry in self.about(gated.point, &call.name) {
+            if ran == Ran::Never && !entry.hook.sees_unrun_calls() {
+                continue;
+            }
             let (cx, call, seen) = (Arc::clone(cx), call.clone(), outcome.clone());
             let asked = move |hook: Arc<dyn Hook>| async move { hook.after_tool_call(&cx, &call, &seen).await };
             let Some(OutcomeChange { outcome: changed, words }) = entry.ask(&mut gated, asked).await else { continue };

@@ -68,9 +68,7 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
         }
         Event::CallStarted { call } => writer.call(call, "running")?,
         Event::CallSettled { call, outcome } => writer.settled(call, outcome)?,
-        Event::TurnEnded { end, .. } => {
-            writer.run("UPDATE session SET status = 'idle', last_end = ?", [word(end)])?;
-        }
+        Event::TurnEnded { end, .. } => writer.run("UPDATE session SET status = 'idle', last_end = ?", [word(end)])?,
         Event::CompactionFinished { asked, .. } | Event::CompactionFailed { asked, .. } => {
             writer.asked(asked.as_deref())?;
         }
@@ -79,6 +77,7 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
         | Event::SnapshotTaken { .. }
         | Event::RewindStarted { .. }
         | Event::RewindFinished { .. }
+        | Event::RewindAbandoned { .. }
         | Event::BackoffPassed { .. }
         | Event::CallRequested { .. }
         | Event::ApprovalAsked { subject: Subject::GoOn(_) }

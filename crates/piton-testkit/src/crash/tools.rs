@@ -104,13 +104,14 @@ impl Runner {
     }
 }
 
-/// What a power cut may leave of a file that was not synced: all, nothing, only the name, or zeros.
+/// What a power cut may leave of a file that was not synced: all, nothing, only the name, zeros, or the half of it.
 fn forget(path: &Path, dice: &mut fastrand::Rng) -> std::io::Result<()> {
     let Ok(content) = std::fs::read(path) else { return Ok(()) };
-    match dice.usize(0..4) {
+    match dice.usize(0..5) {
         0 => Ok(()),
         1 => std::fs::remove_file(path),
         2 => std::fs::write(path, b""),
+        3 => std::fs::write(path, &content[..content.len() / 2]),
         _ => std::fs::write(path, vec![0; content.len()]),
     }
 }

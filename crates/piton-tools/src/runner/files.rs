@@ -169,6 +169,17 @@ pub(super) enum ClaimState {
     Free(HeldClaim, Option<ClaimedBy>),
 }
 
+/// What a look at an exit record finds.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Exit {
+    /// The call is not over, or a power cut took all that was written.
+    Missing,
+    /// The call is over; the machine went down before all of the record was on the disk.
+    Torn,
+    /// The call is over, and so it ended.
+    Recorded(ExitRecord),
+}
+
 impl CallFiles {
     pub(super) fn new(base: &Path) -> Self {
         Self { base: base.to_path_buf() }
@@ -201,8 +212,9 @@ impl CallFiles {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
             Err(error) => return Err(error),
         };
-        // Between creating and locking, a settler may have found the claim free and written its verdict. It counts.
-        if !lock(&file)? || self.read_exit()?.is_some() {
+        // Between creating and locking, a settler may have found the claim free and written its verdict. It counts. And
+        // beside a torn exit record a missing claim does not say that nothing ran.
+        if !lock(&file)? || self.read_exit()? != Exit::Missing {
             return Ok(None);
         }
         file.write_all(&serde_json::to_vec(by)?)?;
@@ -220,14 +232,17 @@ impl CallFiles {
         Ok(if locked { ClaimState::Free(HeldClaim(file), by) } else { ClaimState::Held(by) })
     }
 
-    /// The exit record, if there is one. One that a power cut has emptied is none.
-    pub(super) fn read_exit(&self) -> io::Result<Option<ExitRecord>> {
-        match std::fs::read(self.with("exit")) {
-            Ok(bytes) if bytes.iter().all(|byte| matches!(byte, 0 | b' ')) => Ok(None),
-            Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
+    /// What the exit record says. One that a power cut has emptied is none. Where only the spaces behind it are lost, it
+    /// is whole.
+    pub(super) fn read_exit(&self) -> io::Result<Exit> {
+        let bytes = match std::fs::read(self.with("exit")) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Exit::Missing),
+            Err(error) => return Err(error),
+        };
+        let end = bytes.iter().rposition(|byte| !matches!(byte, 0 | b' '));
+        let Some(end) = end else { return Ok(Exit::Missing) };
+        Ok(serde_json::from_slice(&bytes[..=end]).map_or(Exit::Torn, Exit::Recorded))
     }
 
     /// Sets space aside for the exit record while the command runs: a disk that it fills cannot keep us from saying how

@@ -1,7 +1,7 @@
 //! What came of a call whose runner somebody else started, or whose runner just ended: the exit record and the claim
 //! tell, and where they do not, the settler decides and writes its decision down.
 
-use super::files::{CallFiles, Claim, ClaimState, ClaimedBy, Durably, End, ExitRecord, HeldClaim};
+use super::files::{CallFiles, Claim, ClaimState, ClaimedBy, Durably, End, Exit, ExitRecord, HeldClaim};
 use super::processes::{is_of_another_boot, kill_remains, signal_runner};
 use super::report::{self, Tail};
 use crate::limits::{ATTACHED_EVERY, RUNNER_GRACE, STOPPING_EVERY};
@@ -25,7 +25,7 @@ pub enum Settled {
 /// of the command, or takes the claim so that it can never run, and records that.
 pub fn settle_once(base: &Path) -> io::Result<Settled> {
     let files = CallFiles::new(base);
-    if let Some(record) = files.read_exit()? {
+    if let Exit::Recorded(record) = files.read_exit()? {
         return Ok(Settled::Over(record));
     }
     if let Some(held) = files.take_claim(&ClaimedBy::Settler)? {
@@ -36,13 +36,12 @@ pub fn settle_once(base: &Path) -> io::Result<Settled> {
         ClaimState::Held(Some(ClaimedBy::Settler) | None) => Ok(Settled::Running(None)),
         ClaimState::Free(held, by) => {
             // It may have ended between our two looks.
-            if let Some(record) = files.read_exit()? {
-                return Ok(Settled::Over(record));
-            }
-            let verdict = match by {
-                Some(ClaimedBy::Settler) => ExitRecord::of(End::NotStarted),
-                Some(ClaimedBy::Runner(claim)) => interrupted(&files, Some(&claim)),
-                None => interrupted(&files, None),
+            let exit = files.read_exit()?;
+            let verdict = match (exit, by) {
+                (Exit::Recorded(record), _) => return Ok(Settled::Over(record)),
+                (_, Some(ClaimedBy::Settler)) => ExitRecord::of(End::NotStarted),
+                (exit, Some(ClaimedBy::Runner(claim))) => interrupted(&files, &exit, Some(&claim)),
+                (exit, None) => interrupted(&files, &exit, None),
             };
             record(&files, &held, verdict)
         }
@@ -53,7 +52,7 @@ pub fn settle_once(base: &Path) -> io::Result<Settled> {
 pub fn running(base: &Path) -> Option<Claim> {
     let files = CallFiles::new(base);
     match (files.read_exit().ok()?, files.claim_state().ok()?) {
-        (None, ClaimState::Held(Some(ClaimedBy::Runner(claim)))) => Some(claim),
+        (Exit::Missing, ClaimState::Held(Some(ClaimedBy::Runner(claim)))) => Some(claim),
         (_, ClaimState::Held(_) | ClaimState::Free(..)) => None,
     }
 }
@@ -63,13 +62,14 @@ fn record(files: &CallFiles, held: &HeldClaim, record: ExitRecord) -> io::Result
     Ok(Settled::Over(record))
 }
 
-fn interrupted(files: &CallFiles, claim: Option<&Claim>) -> ExitRecord {
+fn interrupted(files: &CallFiles, exit: &Exit, claim: Option<&Claim>) -> ExitRecord {
     if let Some(claim) = claim {
         kill_remains(claim, files.base());
     }
-    let cause = match claim {
-        Some(claim) if is_of_another_boot(claim) => "a restart of the machine",
-        Some(_) | None => "the death of its runner",
+    let cause = match (exit, claim) {
+        (Exit::Torn, _) => "the loss of its exit record, of which a part is on the disk: how it ended is not known",
+        (_, Some(claim)) if is_of_another_boot(claim) => "a restart of the machine",
+        (_, Some(_) | None) => "the death of its runner",
     };
     let began = std::fs::metadata(files.claim()).and_then(|claim| claim.modified());
     let output = std::fs::metadata(files.out());
@@ -98,7 +98,7 @@ pub async fn settle(command: &str, cx: &ToolContext) -> Outcome {
 /// The same, going on from output that was already passed on.
 pub(super) async fn settle_from(files: &CallFiles, mut tail: Tail, command: &str, cx: &ToolContext) -> Outcome {
     // The usual end of a call of our own, at once: there is nothing to sync, kill or wait for.
-    if let Ok(Some(record)) = files.read_exit() {
+    if let Ok(Exit::Recorded(record)) = files.read_exit() {
         tail.follow();
         return report::outcome(&record, files, command, cx);
     }
