@@ -98,8 +98,13 @@ pub(crate) fn ending(report: &TurnReport, session: &str) -> Option<String> {
         TurnEnd::ContextLimit if is_about("output limit") => {
             ("Not finished", "Allow longer replies with --max-output N, and go on with")
         }
+        // To sum it up by hand would help no more.
+        TurnEnd::ContextLimit if is_about("nothing is left to sum up") => (
+            "The model's window is full",
+            "Everything is kept. Name a model with a larger window with --model, and go on with",
+        ),
         TurnEnd::ContextLimit => (
-            "The conversation is too long for this model",
+            "The model's window is full",
             "Everything is kept. Make room with `piton session compact ID`, or name a model with a larger window with \
              --model, and go on with",
         ),

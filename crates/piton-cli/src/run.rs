@@ -146,7 +146,9 @@ impl Run<'_> {
         };
         let mut settings = setup::settings(args, model.as_deref(), around, &place).await?;
         match said {
-            Said::Once(task) => task.iter().try_for_each(|task| task.fits(&*settings.model))?,
+            Said::Once(task) => {
+                task.iter().try_for_each(|task| task.fits([&settings.model].into_iter().chain(&settings.fallbacks)))?
+            }
             // A session in which nothing is said is none.
             Said::LineByLine(input) if self.resumed.is_none() => input.first_words(&self.shown).await?,
             Said::LineByLine(_) => {}

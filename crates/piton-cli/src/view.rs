@@ -50,6 +50,10 @@ pub(crate) struct TextView {
     /// Whether the beginning of the message that streams was missed.
     midway: bool,
     waiting_for: Option<(String, Instant)>,
+    /// Why no room was made, as long as the turn may still end with just that: then its end says so.
+    untold: Option<String>,
+    /// Whether it was said in this step that a summary is asked for.
+    told_of_summary: bool,
     spoke: bool,
     drawn: bool,
     /// Notices about undo that were shown.
@@ -73,6 +77,8 @@ impl TextView {
             streams: std::io::stdout().is_terminal(),
             midway: false,
             waiting_for: None,
+            untold: None,
+            told_of_summary: false,
             spoke: false,
             drawn: false,
             noticed: Vec::new(),
@@ -206,6 +212,9 @@ impl TextView {
     }
 
     fn show_live(&mut self, live: &Live) {
+        if let Live::ModelDelta { .. } = live {
+            self.tell_untold();
+        }
         match live {
             Live::ModelDelta { delta: Delta::Text { text }, .. } if self.streams && !self.midway => self.prose(text),
             Live::ModelDelta { delta: Delta::CallBegan { name, .. }, .. } => {
@@ -213,8 +222,15 @@ impl TextView {
             }
             Live::ModelDelta { .. } | Live::ToolOutput { .. } => {}
             Live::ModelSilent { .. } => self.told(live),
-            Live::SummaryAsked { attempt: 1, .. } => self.aside(&format!("{DIM}asking for a summary…{DIM:#}")),
-            Live::SummaryAsked { .. } => self.wait_for("asking for a summary".to_owned()),
+            Live::SummaryAsked { .. } => {
+                self.tell_untold();
+                if !std::mem::replace(&mut self.told_of_summary, true) {
+                    self.aside(&format!("{DIM}asking for a summary…{DIM:#}"));
+                }
+                self.wait_for("asking for a summary".to_owned());
+            }
+            // What comes next says whether that matters.
+            Live::SummaryFailed { retry_ms: None, .. } => self.untold = trouble(live),
             Live::SummaryFailed { .. } => self.told(live),
             Live::Paused { paused: true } => {
                 self.aside(&format!("{YELLOW}paused: what runs is finished first{YELLOW:#}"));
@@ -231,6 +247,13 @@ impl TextView {
         }
     }
 
+    /// It goes on: what went wrong before that is worth a line of its own.
+    fn tell_untold(&mut self) {
+        if let Some(words) = self.untold.take() {
+            self.aside(&format!("{YELLOW}{words}{YELLOW:#}"));
+        }
+    }
+
     fn show_record(&mut self, record: &Record) {
         match &record.event {
             Event::TurnStarted { model, .. } | Event::TurnResumed { model, .. } => {
@@ -241,6 +264,8 @@ impl TextView {
                 self.wait_for("waiting for the model".to_owned());
             }
             Event::MessageFinished { reply, prompt, .. } => {
+                self.tell_untold();
+                self.told_of_summary = false;
                 self.lost_micros += prompt.as_ref().and_then(|prompt| prompt.lost_micros).unwrap_or(0);
                 self.finish_message(&reply.parts);
                 reply.warnings.iter().for_each(|warning| self.aside(&format!("{DIM}{}{DIM:#}", clean(warning))));
@@ -251,6 +276,7 @@ impl TextView {
             }
             Event::ModelFailed { .. } => self.shown_chars = 0,
             Event::ModelSwitched { model, reason, .. } => {
+                self.untold = None;
                 let line = format!("{} gave no reply ({reason}); asking {model}", self.model);
                 self.aside(&format!("{YELLOW}{}{YELLOW:#}", clean(&line)));
                 self.model.clone_from(model);
@@ -269,7 +295,10 @@ impl TextView {
             }
             Event::CallSettled { call, outcome } => self.settled(call, outcome),
             Event::HooksRan { runs, .. } => runs.iter().for_each(|run| self.hook_ran(run)),
-            Event::CompactionStarted { .. } => self.wait_for("making room in the context".to_owned()),
+            Event::CompactionStarted { .. } => {
+                self.untold = None;
+                self.wait_for("making room in the context".to_owned());
+            }
             event @ (Event::ContextPruned { .. }
             | Event::CompactionFinished { .. }
             | Event::CompactionFailed { .. }) => self.made_room(event),
@@ -306,15 +335,19 @@ impl TextView {
             Event::CompactionFinished { tokens_before, tokens_after, .. } => {
                 ("older messages summed up".to_owned(), *tokens_before, *tokens_after)
             }
-            // The turn ends with it, and says why.
-            Event::CompactionFailed { trigger: Trigger::Forced, .. } => return self.waiting_for = None,
+            // The turn ends with it, or another model is asked, and either says why.
+            Event::CompactionFailed { trigger: Trigger::Forced, .. } => {
+                (self.untold, self.waiting_for) = (None, None);
+                return;
+            }
             Event::CompactionFailed { error, .. } => {
                 let kept = "nothing is lost, and it goes on with the conversation as it is";
-                self.aside(&format!("{YELLOW}no summary was made: {}; {kept}{YELLOW:#}", clean(error)));
+                self.untold = Some(format!("no summary was made: {}; {kept}", clean(error)));
                 return self.wait_for("waiting for the model".to_owned());
             }
             _ => return,
         };
+        self.tell_untold();
         let tokens = format!("about {} tokens instead of {}", thousands(after), thousands(before));
         self.aside(&format!("{DIM}made room in the context: {how}, {tokens}{DIM:#}"));
         self.wait_for("waiting for the model".to_owned());
@@ -485,6 +518,8 @@ fn shorten(text: &str) -> String {
 /// What keeps a model's answer waiting, in words.
 pub(crate) fn trouble(live: &Live) -> Option<String> {
     Some(match live {
+        // The same with less, or with calls forbidden.
+        Live::SummaryFailed { retry_ms: Some(0), .. } => return None,
         Live::ModelSilent { silent_ms, .. } => format!("the model has been silent for {} s", silent_ms / 1000),
         Live::SummaryFailed { attempt, error, retry_ms: Some(ms), .. } => {
             format!("{}; retry {attempt} in {:.1} s", clean(error), *ms as f64 / 1000.0)
