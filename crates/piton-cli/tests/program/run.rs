@@ -296,3 +296,21 @@ fn a_full_disk_behind_standard_output_is_not_success() {
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("standard output could not be written"));
 }
+
+#[test]
+fn a_finished_session_is_not_gone_on_with_unless_something_is_said() {
+    let refused = json!({"status": 401, "body": {"error": {"message": "invalid key"}}});
+    let stage = Stage::new(json!([{"text": "Done."}, refused, {"text": "Going on."}]));
+    stage.run(&["go"]).expect_code(0);
+    let id = stage.session_dir().file_name().unwrap().to_str().unwrap().to_owned();
+    for args in [&["--continue"][..], &["--resume", &id]] {
+        let ran = stage.run(args).expect_code(1);
+        ran.expect_said(&["last turn is finished", "Nothing was sent", &format!("piton run --resume {id} \"…\"")]);
+    }
+    assert_eq!(stage.provider.requests().len(), 1, "nothing was paid for");
+
+    // One that came to another end goes on as before.
+    stage.run(&["--continue", "and more"]).expect_code(10);
+    assert_eq!(stage.run(&["--continue"]).expect_code(0).result()["text"], "Going on.");
+    assert!(stage.last_messages().last().unwrap().to_string().contains("Go on."));
+}
