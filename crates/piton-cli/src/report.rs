@@ -1,9 +1,10 @@
 //! Words for people: how a turn ended, what an error means and what to do next, and the exit code of each.
 
-use crate::view;
+use crate::view::{self, thousands};
 use piton_core::event::TurnEnd;
 use piton_core::ids::SessionId;
 use piton_core::limits::dollars;
+use piton_core::message;
 use piton_engine::config::layers::LayerError;
 use piton_engine::config::nearest;
 use piton_engine::control::ControlError;
@@ -75,6 +76,18 @@ pub(crate) fn cost(cost_micros: Option<u64>, unpriced_calls: u32) -> String {
         (Some(cost), 0) => format!("${}", dollars(cost)),
         (None | Some(0), _) => "cost unknown".to_owned(),
         (Some(cost), _) => format!("at least ${}", dollars(cost)),
+    }
+}
+
+/// Tokens in and out as the provider counted them; `of_these` says more of those in. Where there was a reply, no count is
+/// one that was not told: unknown is not zero.
+pub(crate) fn tokens(usage: &message::Usage, of_these: &str, replied: bool) -> String {
+    let (input, output) = (thousands(usage.input_tokens), thousands(usage.output_tokens));
+    match (usage.input_tokens, usage.output_tokens) {
+        (0, 0) if replied => "tokens not told".to_owned(),
+        (0, _) if replied => format!("tokens in not told, {output} out"),
+        (_, 0) if replied => format!("{input} tokens in{of_these}, out not told"),
+        _ => format!("{input} tokens in{of_these}, {output} out"),
     }
 }
 

@@ -158,11 +158,10 @@ impl TextView {
         }
         let undo = if report.changed_files { " · take it back: piton undo" } else { "" };
         let line = format!(
-            "{DIM}{} · {} · {} tokens in{cached}, {} out{cost} · {:.1} s · {session}{undo}{DIM:#}\n",
+            "{DIM}{} · {} · {}{cost} · {:.1} s · {session}{undo}{DIM:#}\n",
             clean(&self.model),
             plural(u64::from(spent.steps), "step"),
-            thousands(usage.input_tokens),
-            thousands(usage.output_tokens),
+            report::tokens(usage, &cached, spent.steps > 0),
             spent.duration_ms as f64 / 1000.0,
         );
         write_stderr(&line);
