@@ -18,6 +18,7 @@ use piton_engine::export::story;
 use piton_engine::hooks::CheckRun;
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -55,7 +56,8 @@ pub(crate) struct TextView {
     /// Whether it was said in this step that a summary is asked for.
     told_of_summary: bool,
     spoke: bool,
-    drawn: bool,
+    /// Characters of what can be taken away again: the waiting line, or a prompt.
+    drawn: usize,
     /// Notices about undo that were shown.
     noticed: Vec<String>,
     frame: usize,
@@ -80,7 +82,7 @@ impl TextView {
             untold: None,
             told_of_summary: false,
             spoke: false,
-            drawn: false,
+            drawn: 0,
             noticed: Vec::new(),
             frame: 0,
             lost_micros: 0,
@@ -130,7 +132,7 @@ impl TextView {
         let text: String = text.chars().take(columns().saturating_sub(1)).collect();
         let line = format!("\r\x1b[K{DIM}{text}{DIM:#}");
         write_stderr(&line);
-        self.drawn = true;
+        self.drawn = text.chars().count();
     }
 
     /// The last line: what the turn came to.
@@ -195,18 +197,20 @@ impl TextView {
     pub(crate) fn prompt(&mut self, text: &str) {
         self.clear();
         write_stderr(text);
-        (self.drawn, self.spoke) = (true, false);
+        (self.drawn, self.spoke) = (text.chars().count(), false);
     }
 
     /// Nothing has to be taken away: the user has ended the line.
     pub(crate) fn line_was_ended(&mut self) {
-        self.drawn = false;
+        self.drawn = 0;
     }
 
-    /// Takes the waiting line away.
+    /// Takes the waiting line or the prompt away, all rows of it.
     pub(crate) fn clear(&mut self) {
-        if std::mem::take(&mut self.drawn) {
-            write_stderr("\r\x1b[K");
+        let drawn = std::mem::take(&mut self.drawn);
+        if drawn > 0 {
+            let above = (drawn - 1) / columns();
+            write_stderr(&format!("\r\x1b[K{}", "\x1b[A\x1b[K".repeat(above)));
         }
     }
 
@@ -493,7 +497,13 @@ impl TextView {
 /// Columns of the terminal behind standard error.
 fn columns() -> usize {
     const USUAL: usize = 80;
-    rustix::termios::tcgetwinsize(std::io::stderr()).map_or(USUAL, |size| usize::from(size.ws_col)).max(2)
+    width(std::io::stderr()).unwrap_or(USUAL).max(2)
+}
+
+/// Columns of a terminal; `None` where it is none, or says nothing.
+pub(crate) fn width(terminal: impl AsFd) -> Option<usize> {
+    let columns = rustix::termios::tcgetwinsize(terminal).ok()?.ws_col;
+    Some(usize::from(columns)).filter(|columns| *columns > 0)
 }
 
 /// What a call is about, in one line.
@@ -508,10 +518,18 @@ pub(crate) fn first_line(text: &str) -> String {
 
 fn shorten(text: &str) -> String {
     let flat: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    match flat.char_indices().nth(GIST_CHARS) {
-        Some((at, _)) => format!("{}…", &flat[..at]),
-        None => flat,
+    cut(flat, GIST_CHARS)
+}
+
+/// A line in so many characters; one that is longer ends behind a word, if there is one in its last part.
+pub(crate) fn cut(line: String, most: usize) -> String {
+    if line.chars().count() <= most {
+        return line;
     }
+    let kept: String = line.chars().take(most.saturating_sub(1)).collect();
+    let is_between = line.chars().nth(kept.chars().count()).is_some_and(char::is_whitespace);
+    let word = kept.rfind(char::is_whitespace).filter(|at| !is_between && *at > kept.len() * 2 / 3);
+    format!("{}…", kept[..word.unwrap_or(kept.len())].trim_end())
 }
 
 /// What keeps a model's answer waiting, in words.
@@ -591,4 +609,18 @@ pub(crate) fn colour_diff(diff: &str) -> String {
         _ => line.to_owned(),
     };
     diff.lines().map(colour).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_is_too_long_ends_behind_a_word() {
+        let cut = |text: &str, most| cut(text.to_owned(), most);
+        assert_eq!(cut("fix the failing test", 20), "fix the failing test");
+        assert_eq!(cut("fix the failing test", 18), "fix the failing…");
+        assert_eq!(cut("fix the failing test", 16), "fix the failing…", "it ends there anyway");
+        assert_eq!(cut("see /a/path/without/any/end", 12), "see /a/path…", "no word ends near");
+    }
 }
