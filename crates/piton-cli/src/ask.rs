@@ -17,6 +17,8 @@ use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 /// Lines of a change that are shown; of a longer one, the beginning and the end. A command is always shown whole.
 const SHOWN_LINES: usize = 40;
+/// Once so often something was shown over a question, it is asked whole again: it may have left the screen.
+const MOST_COVERS: u32 = 6;
 const BOLD: Style = Style::new().bold();
 
 /// The questions of one run.
@@ -36,6 +38,8 @@ struct Open {
     subject: Subject,
     about: String,
     prompt: String,
+    /// How often something was shown over it since it was asked whole.
+    covers: u32,
 }
 
 impl Questions {
@@ -71,9 +75,12 @@ impl Questions {
     /// Puts the next question on the screen, or the open one again if something was shown over it.
     pub(crate) fn show(&mut self, view: &mut TextView) {
         let was_covered = view.has_spoken();
-        if let Some(open) = &self.open {
+        if let Some(open) = &mut self.open {
             if was_covered {
-                view.note(&open.about);
+                open.covers += 1;
+                if open.covers.is_multiple_of(MOST_COVERS) {
+                    view.note(&open.about);
+                }
                 view.prompt(&open.prompt);
             }
             return;
@@ -84,7 +91,7 @@ impl Questions {
         about.push_str(&self.because(&subject));
         view.note(&about);
         view.prompt(&prompt);
-        self.open = Some(Open { subject, about, prompt });
+        self.open = Some(Open { subject, about, prompt, covers: 0 });
     }
 
     /// What a hook says about a question that is its own.

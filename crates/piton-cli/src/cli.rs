@@ -142,7 +142,8 @@ pub(crate) struct RunArgs {
     /// Let the hooks run that come with this folder, as they are now, and remember that (docs/hooks.md)
     #[arg(long)]
     pub(crate) trust_hooks: bool,
-    /// Go on with the newest session of this folder; if another piton runs it, speak in it there
+    /// Go on with the newest session of this folder, with a task or, where its last turn was cut off or stopped, without;
+    /// if another piton runs it, speak in it there
     #[arg(short, long, conflicts_with = "resume")]
     pub(crate) r#continue: bool,
     /// Go on with this session (an id or the beginning of one, a title, last, -2); without one, choose from a list
@@ -312,9 +313,9 @@ pub(crate) enum SessionCommand {
     List(ListArgs),
     /// Show a session: what was said and done
     Show {
-        /// The session: an id or the beginning of one, a title, last, -2
+        /// The session: an id or the beginning of one, a title, last, -2; without one, choose from a list
         #[arg(allow_negative_numbers = true)]
-        id: String,
+        id: Option<String>,
         /// All of the tools' output, and what the model thought aloud
         #[arg(long)]
         full: bool,
@@ -324,8 +325,8 @@ pub(crate) enum SessionCommand {
     },
     /// Watch a session that another piton runs, as it goes on
     Follow {
-        /// The session's id, or the beginning of one
-        id: String,
+        /// The session's id, or the beginning of one; without one, choose from a list
+        id: Option<String>,
         /// Begin at this event; 1 is the first
         #[arg(long, value_name = "SEQ", default_value_t = 1)]
         from: u64,
@@ -335,24 +336,24 @@ pub(crate) enum SessionCommand {
     },
     /// Stop what a session is doing, whichever piton runs it
     Cancel {
-        /// The session's id, or the beginning of one
-        id: String,
+        /// The session's id, or the beginning of one; without one, choose from a list
+        id: Option<String>,
     },
     /// Hold a session that is being run: it finishes the call that runs and starts nothing new
     Pause {
-        /// The session's id, or the beginning of one
-        id: String,
+        /// The session's id, or the beginning of one; without one, choose from a list
+        id: Option<String>,
     },
     /// Let a session go on that was paused
     Continue {
-        /// The session's id, or the beginning of one
-        id: String,
+        /// The session's id, or the beginning of one; without one, choose from a list
+        id: Option<String>,
     },
     /// What a session used and cost, step by step, and what the provider's cache did for it
     Cost {
-        /// The session: an id or the beginning of one, a title, last, -2
+        /// The session: an id or the beginning of one, a title, last, -2; without one, choose from a list
         #[arg(allow_negative_numbers = true)]
-        id: String,
+        id: Option<String>,
         /// One JSON object
         #[arg(long)]
         json: bool,
@@ -363,15 +364,15 @@ pub(crate) enum SessionCommand {
     Trace(TraceArgs),
     /// Draw a session's turns, with those that were taken back
     Tree {
-        /// The session: an id or the beginning of one, a title, last, -2
+        /// The session: an id or the beginning of one, a title, last, -2; without one, choose from a list
         #[arg(allow_negative_numbers = true)]
-        id: String,
+        id: Option<String>,
     },
     /// Make a new session that goes on from where this one was
     Fork {
-        /// The session: an id or the beginning of one, a title, last, -2
+        /// The session: an id or the beginning of one, a title, last, -2; without one, choose from a list
         #[arg(allow_negative_numbers = true)]
-        id: String,
+        id: Option<String>,
         /// Where a turn ended (a number of `piton session tree`), instead of the end of the last one
         #[arg(long, value_name = "SEQ")]
         at: Option<u64>,
@@ -415,15 +416,15 @@ pub(crate) enum SessionCommand {
     Prune(PruneArgs),
     /// Check a session's journal: holes, edits, damage
     Verify {
-        /// The session: an id or the beginning of one, a title, last, -2
+        /// The session: an id or the beginning of one, a title, last, -2; without one, choose from a list
         #[arg(allow_negative_numbers = true)]
-        id: String,
+        id: Option<String>,
     },
     /// Make a new session of what can be read of a damaged one, which stays as it is
     Repair {
-        /// The session's id, or the beginning of one
+        /// The session's id, or the beginning of one; without one, choose from a list
         #[arg(allow_negative_numbers = true)]
-        id: String,
+        id: Option<String>,
     },
 }
 
@@ -460,9 +461,9 @@ pub(crate) struct ListArgs {
 /// `piton session compact`.
 #[derive(Debug, Args)]
 pub(crate) struct CompactArgs {
-    /// The session: an id or the beginning of one, a title, last, -2
+    /// The session: an id or the beginning of one, a title, last, -2; without one, choose from a list
     #[arg(allow_negative_numbers = true)]
-    pub(crate) id: String,
+    pub(crate) id: Option<String>,
     /// What the summary shall dwell on
     #[arg(long, value_name = "WORDS", conflicts_with = "summary")]
     pub(crate) focus: Option<String>,
@@ -485,9 +486,9 @@ pub(crate) struct CompactArgs {
 /// `piton session export`.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// The session: an id or the beginning of one, a title, last, -2
+    /// The session: an id or the beginning of one, a title, last, -2; without one, choose from a list
     #[arg(allow_negative_numbers = true)]
-    pub(crate) id: String,
+    pub(crate) id: Option<String>,
     /// What to write
     #[arg(long, value_enum, default_value_t = ExportFormat::Html)]
     pub(crate) format: ExportFormat,
@@ -556,9 +557,9 @@ pub(crate) enum AuthCommand {
 /// `piton session trace`.
 #[derive(Debug, Args)]
 pub(crate) struct TraceArgs {
-    /// The session: an id or the beginning of one, a title, last, -2
+    /// The session: an id or the beginning of one, a title, last, -2; without one, choose from a list
     #[arg(allow_negative_numbers = true)]
-    pub(crate) id: String,
+    pub(crate) id: Option<String>,
     /// Only this step
     #[arg(long, value_name = "N")]
     pub(crate) step: Option<u32>,

@@ -34,7 +34,7 @@ struct Wish {
 /// Obeys `piton session compact`.
 pub(crate) async fn compact(args: CompactArgs, around: &Surroundings) -> anyhow::Result<u8> {
     let engine = Engine::open(&around.data_dir);
-    let id = sessions::find(&engine, around, &args.id)?;
+    let id = sessions::meant(&engine, around, args.id.as_deref())?;
     if args.show {
         let text = summary(&engine, &id)?.with_context(|| format!("{id} has no summary: it was never compacted"))?;
         view::write_stdout(&format!("{}\n", view::clean(text.trim())));

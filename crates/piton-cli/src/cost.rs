@@ -189,7 +189,9 @@ impl Bill {
                     }
                 }
                 Event::TitleGiven { by: TitledBy::Model { model, usage, cost_micros }, .. } => {
-                    let sum = Sum::of(usage, *cost_micros, None);
+                    let mut sum = Sum::of(usage, *cost_micros, None);
+                    // It has replied, whether or not it was counted.
+                    sum.unpriced_calls = u32::from(cost_micros.is_none());
                     bill.count(model, &sum);
                     bill.title.get_or_insert_default().add(&sum);
                 }
@@ -259,7 +261,7 @@ impl Sum {
     }
 
     fn words(&self) -> String {
-        let Usage { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, .. } = self.usage;
+        let Usage { cache_read_tokens, cache_write_tokens, .. } = self.usage;
         let mut parts = Vec::new();
         if cache_read_tokens > 0 {
             parts.push(format!("{} cached", thousands(cache_read_tokens)));
@@ -273,8 +275,9 @@ impl Sum {
             let money = most.cost_micros.map(|cost| format!(", ${}", dollars(cost))).unwrap_or_default();
             format!("; not told, at most {} tokens{money}", thousands(most.tokens))
         });
-        let (input, output) = (thousands(input_tokens), thousands(output_tokens));
-        format!("{input} tokens in{of_these}, {output} out · {cost}{}", open.unwrap_or_default())
+        let is_untold = self.at_most.is_some() || self.unpriced_calls > 0;
+        let tokens = report::tokens(&self.usage, &of_these, is_untold);
+        format!("{tokens} · {cost}{}", open.unwrap_or_default())
     }
 }
 

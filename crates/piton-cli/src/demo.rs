@@ -30,6 +30,7 @@ const PROJECT: [(&str, &str); 3] = [
 
 /// Runs the demo and returns the exit code: 0 only if the tests really pass at the end.
 pub(crate) async fn demo(args: DemoArgs, around: Surroundings) -> anyhow::Result<u8> {
+    needs_cargo(&around)?;
     let dir = unpack(args.dir, &around)?;
     let mut view = TextView::new(false, around.may_animate());
     view.note(&format!("A sample project with a failing test is in {}", dir.display()));
@@ -54,6 +55,27 @@ pub(crate) async fn demo(args: DemoArgs, around: Surroundings) -> anyhow::Result
     view.note(&format!("The project:  {}  (remove it when you like)", dir.display()));
     view.note("On your code: piton run \"fix the failing test\"");
     Ok(exit_code(&mut view, &report, &id, green))
+}
+
+/// Fails where cargo cannot be run: the recording would say that it had fixed tests that nobody ran.
+fn needs_cargo(around: &Surroundings) -> anyhow::Result<()> {
+    let missing = match Command::new("cargo").arg("--version").current_dir(&around.temp_dir).output() {
+        Ok(said) if said.status.success() => return Ok(()),
+        Ok(said) => first_error(&said.stderr).unwrap_or_else(|| said.status.to_string()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => "it is not installed, or not in PATH".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    anyhow::bail!(
+        "the demo needs cargo, to run the tests of a sample project in Rust, and cargo cannot be run: {missing}. Nothing \
+         was done. Install Rust (https://rustup.rs), or go to work on code of yours: piton run \"fix the failing test\""
+    );
+}
+
+/// The line of what cargo said that says why.
+fn first_error(stderr: &[u8]) -> Option<String> {
+    let said = String::from_utf8_lossy(stderr);
+    let line = said.lines().find(|line| line.starts_with("error")).or_else(|| said.lines().next())?;
+    Some(view::clean(line.trim_end_matches('.')))
 }
 
 /// The recording that plays the model.
@@ -98,7 +120,11 @@ fn show_result(view: &mut TextView, dir: &Path) -> anyhow::Result<bool> {
         said.lines().filter(|line| line.starts_with("test result")).map(|line| number_before(line, word)).sum()
     };
     let (passed, failed): (u64, u64) = (count("passed"), count("failed"));
-    view.note(&format!("\n`cargo test`, run once more by the demo: {passed} passed, {failed} failed"));
+    let why = first_error(&tests.stderr).filter(|_| !tests.status.success() && passed + failed == 0);
+    view.note(&match why {
+        Some(why) => format!("\n`cargo test` cannot run the tests here, so nothing is known of the fix: {why}"),
+        None => format!("\n`cargo test`, run once more by the demo: {passed} passed, {failed} failed"),
+    });
     Ok(tests.status.success())
 }
 

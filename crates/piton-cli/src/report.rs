@@ -1,9 +1,10 @@
 //! Words for people: how a turn ended, what an error means and what to do next, and the exit code of each.
 
-use crate::view;
+use crate::view::{self, thousands};
 use piton_core::event::TurnEnd;
 use piton_core::ids::SessionId;
 use piton_core::limits::dollars;
+use piton_core::message;
 use piton_engine::config::layers::LayerError;
 use piton_engine::config::nearest;
 use piton_engine::control::ControlError;
@@ -78,6 +79,18 @@ pub(crate) fn cost(cost_micros: Option<u64>, unpriced_calls: u32) -> String {
     }
 }
 
+/// Tokens in and out as the provider counted them; `of_these` says more of those in. Where there was a reply, no count is
+/// one that was not told: unknown is not zero.
+pub(crate) fn tokens(usage: &message::Usage, of_these: &str, replied: bool) -> String {
+    let (input, output) = (thousands(usage.input_tokens), thousands(usage.output_tokens));
+    match (usage.input_tokens, usage.output_tokens) {
+        (0, 0) if replied => "tokens not told".to_owned(),
+        (0, _) if replied => format!("tokens in not told, {output} out"),
+        (_, 0) if replied => format!("{input} tokens in{of_these}, out not told"),
+        _ => format!("{input} tokens in{of_these}, {output} out"),
+    }
+}
+
 /// What to tell a person about a turn that did not complete: what happened, and what to do. `None` if all is well.
 pub(crate) fn ending(report: &TurnReport, session: &str) -> Option<String> {
     let is_about = |word: &str| report.detail.as_deref().is_some_and(|detail| detail.contains(word));
@@ -98,8 +111,13 @@ pub(crate) fn ending(report: &TurnReport, session: &str) -> Option<String> {
         TurnEnd::ContextLimit if is_about("output limit") => {
             ("Not finished", "Allow longer replies with --max-output N, and go on with")
         }
+        // To sum it up by hand would help no more.
+        TurnEnd::ContextLimit if is_about("nothing is left to sum up") => (
+            "The model's window is full",
+            "Everything is kept. Name a model with a larger window with --model, and go on with",
+        ),
         TurnEnd::ContextLimit => (
-            "The conversation is too long for this model",
+            "The model's window is full",
             "Everything is kept. Make room with `piton session compact ID`, or name a model with a larger window with \
              --model, and go on with",
         ),

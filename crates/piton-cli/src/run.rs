@@ -20,6 +20,7 @@ use anyhow::{Context, anyhow, bail};
 use piton_core::event::{Delivery, Event, Spent, TurnEnd};
 use piton_core::ids::{CallId, SessionId};
 use piton_core::message::Part;
+use piton_core::turn;
 use piton_engine::bus::{Published, Subscription};
 use piton_engine::engine::{Attendance, Engine, EngineError, Resumed, Session, TurnReport};
 use piton_engine::journal::{self, JournalError, Summary};
@@ -105,6 +106,9 @@ impl Run<'_> {
             if let Some(code) = self.speak_where_it_runs(&mut said).await? {
                 return Ok(code);
             }
+            if let Said::Once(None) = &said {
+                self.must_have_work_left()?;
+            }
             // Somebody was faster: then it is there that we speak.
             let Some(Open { session, attended, is_moved }) = self.open(&mut said, upkeep).await? else { continue };
             return match said {
@@ -117,6 +121,30 @@ impl Run<'_> {
                 }
             };
         }
+    }
+
+    /// Nobody wants to pay for a "go on" where nothing is left to go on with.
+    fn must_have_work_left(&self) -> anyhow::Result<()> {
+        let Some(id) = &self.resumed else { return Ok(()) };
+        let records = journal::read_session(&self.engine.session_dir(id))?;
+        let session = turn::Session::fold(&records);
+        let path = piton_core::branch::Path::of(&records);
+        let ended =
+            records.iter().rev().filter(|record| path.contains(record.seq)).find_map(|record| match &record.event {
+                Event::TurnEnded { end, .. } => Some(*end),
+                _ => None,
+            });
+        if !session.is_at_rest() || session.waiting().next().is_some() {
+            return Ok(());
+        }
+        let why = match ended {
+            Some(TurnEnd::Completed) => "its last turn is finished, and nothing waits to be answered",
+            None => "nothing was said in it yet",
+            Some(_) => return Ok(()),
+        };
+        bail!(
+            "{id} has nothing to go on with: {why}. Nothing was sent. Say what comes next:  piton run --resume {id} \"…\""
+        );
     }
 
     /// Speaks in the session where another process runs it, if one does. The exit code, where all is said and answered
@@ -146,7 +174,10 @@ impl Run<'_> {
         };
         let mut settings = setup::settings(args, model.as_deref(), around, &place).await?;
         match said {
-            Said::Once(task) => task.iter().try_for_each(|task| task.fits(&*settings.model))?,
+            Said::Once(task) => {
+                let chain = || [&settings.model].into_iter().chain(&settings.fallbacks);
+                task.iter().try_for_each(|task| task.fits(chain()))?;
+            }
             // A session in which nothing is said is none.
             Said::LineByLine(input) if self.resumed.is_none() => input.first_words(&self.shown).await?,
             Said::LineByLine(_) => {}

@@ -15,6 +15,7 @@ use crate::cli::SessionCommand;
 use crate::compact;
 use crate::cost;
 use crate::follow;
+use crate::report::Usage;
 use crate::surroundings::Surroundings;
 use crate::trace;
 use crate::view;
@@ -27,22 +28,23 @@ use piton_engine::{journal, shelf};
 pub(crate) async fn session(command: SessionCommand, around: &Surroundings) -> anyhow::Result<u8> {
     let engine = Engine::open(&around.data_dir);
     let find = |name: &str| find(&engine, around, name);
+    let meant = |name: Option<String>| meant(&engine, around, name.as_deref());
     match command {
         SessionCommand::List(args) => list::list(&engine, &args, around)?,
-        SessionCommand::Show { id, full, json } => show::show(&engine, &find(&id)?, full, json)?,
+        SessionCommand::Show { id, full, json } => show::show(&engine, &meant(id)?, full, json)?,
         SessionCommand::Follow { id, from, format } => {
-            return follow::follow(&engine, &find(&id)?, from, format, around).await;
+            return follow::follow(&engine, &meant(id)?, from, format, around).await;
         }
-        SessionCommand::Pause { id } => return follow::pause(&engine, &find(&id)?, true).await,
-        SessionCommand::Continue { id } => return follow::pause(&engine, &find(&id)?, false).await,
-        SessionCommand::Cancel { id } => return follow::cancel(&engine, &find(&id)?).await,
-        SessionCommand::Cost { id, json } => cost::cost(&engine, &find(&id)?, json)?,
+        SessionCommand::Pause { id } => return follow::pause(&engine, &meant(id)?, true).await,
+        SessionCommand::Continue { id } => return follow::pause(&engine, &meant(id)?, false).await,
+        SessionCommand::Cancel { id } => return follow::cancel(&engine, &meant(id)?).await,
+        SessionCommand::Cost { id, json } => cost::cost(&engine, &meant(id)?, json)?,
         SessionCommand::Compact(args) => return compact::compact(args, around).await,
-        SessionCommand::Trace(args) => return trace::trace(&engine, &find(&args.id)?, &args, around).await,
-        SessionCommand::Tree { id } => branches::tree(&engine, &find(&id)?)?,
-        SessionCommand::Fork { id, at } => branches::fork(&engine, &find(&id)?, at)?,
+        SessionCommand::Trace(args) => return trace::trace(&engine, &meant(args.id.clone())?, &args, around).await,
+        SessionCommand::Tree { id } => branches::tree(&engine, &meant(id)?)?,
+        SessionCommand::Fork { id, at } => branches::fork(&engine, &meant(id)?, at)?,
         SessionCommand::Rename { id, title } => rename(&engine, &find(&id)?, &title)?,
-        SessionCommand::Export(args) => export::export(&engine, &find(&args.id)?, &args, around)?,
+        SessionCommand::Export(args) => export::export(&engine, &meant(args.id.clone())?, &args, around)?,
         SessionCommand::Import { file } => export::import(&engine, &file)?,
         SessionCommand::Rm { ids } => {
             // All are found before the first is moved: `-1 -2` mean the list as it is now.
@@ -52,10 +54,22 @@ pub(crate) async fn session(command: SessionCommand, around: &Surroundings) -> a
         SessionCommand::Trash { empty, json } => trash::trash(&engine, empty, json)?,
         SessionCommand::Restore { id } => trash::restore(&engine, &id, around)?,
         SessionCommand::Prune(args) => return trash::prune(&engine, &args, around),
-        SessionCommand::Verify { id } => return mend::verify(&engine, &find(&id)?),
-        SessionCommand::Repair { id } => mend::repair(&engine, &find(&id)?)?,
+        SessionCommand::Verify { id } => return mend::verify(&engine, &meant(id)?),
+        SessionCommand::Repair { id } => mend::repair(&engine, &meant(id)?)?,
     }
     Ok(0)
+}
+
+/// The session that is named; where none is, the one that a person at the terminal chooses.
+pub(crate) fn meant(engine: &Engine, around: &Surroundings, name: Option<&str>) -> anyhow::Result<SessionId> {
+    match name {
+        Some(name) => find(engine, around, name),
+        None if pick::can_ask(around) => pick::choose(engine, &around.workspace(None).unwrap_or_default(), "Which one?"),
+        None => Err(Usage(
+            "which session? Name one: an id, a title, `last`, or `-2` for the one before. `piton session list` shows them",
+        )
+        .into()),
+    }
 }
 
 /// The session that is meant: by its id or the beginning of one, its title, or its place in the list of this folder.
@@ -91,7 +105,7 @@ fn with_candidates(index: &Index, error: IndexError) -> anyhow::Error {
         .iter()
         .take(MOST)
         .map(|id| match summaries.iter().find(|summary| summary.id == *id) {
-            Some(summary) => list::line(summary, None),
+            Some(summary) => list::line(summary, None, None),
             None => format!("{id}  (cannot be read)"),
         })
         .collect();

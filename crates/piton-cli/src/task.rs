@@ -8,6 +8,7 @@ use piton_core::message::Part;
 use piton_core::tokens::Family;
 use piton_models::model::Model;
 use std::io::Read;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// After so long without an end of standard input somebody may wonder.
@@ -65,20 +66,31 @@ impl Task {
         [Some(self.said), self.beside].into_iter().flatten().map(Part::text).collect()
     }
 
-    /// Fails where the task alone is more than the model reads, as far as that is known.
-    pub(crate) fn fits(&self, model: &dyn Model) -> anyhow::Result<()> {
-        let Some(window) = model.limits().window_tokens else { return Ok(()) };
-        let family = Family::of(model.name());
-        let tokens = family.estimate(&self.said) + self.beside.as_deref().map_or(0, |beside| family.estimate(beside));
-        anyhow::ensure!(
-            tokens <= window,
-            "the task is about {} tokens, and {} reads {} at most. Nothing was sent. Put it in a file and say what to \
-             look for in it; the model reads what it needs",
-            thousands(tokens),
-            model.name(),
+    /// Fails where the task alone is more than any model of the chain reads, as far as that is known.
+    pub(crate) fn fits<'m>(&self, chain: impl IntoIterator<Item = &'m Arc<dyn Model>>) -> anyhow::Result<()> {
+        let mut most: Option<(&str, u64)> = None;
+        for model in chain {
+            let Some(window) = model.limits().window_tokens else { return Ok(()) };
+            if self.tokens(model.name()) <= window {
+                return Ok(());
+            }
+            if most.is_none_or(|(_, least)| window > least) {
+                most = Some((model.name(), window));
+            }
+        }
+        let Some((model, window)) = most else { return Ok(()) };
+        bail!(
+            "the task is about {} tokens, and {model} reads {} at most. Nothing was sent. Put it in a file and say what \
+             to look for in it; the model reads what it needs",
+            thousands(self.tokens(model)),
             thousands(window)
         );
-        Ok(())
+    }
+
+    /// About how many tokens it is to this model.
+    fn tokens(&self, model: &str) -> u64 {
+        let family = Family::of(model);
+        family.estimate(&self.said) + self.beside.as_deref().map_or(0, |beside| family.estimate(beside))
     }
 }
 

@@ -14,7 +14,6 @@ use piton_core::cache::SegmentKind;
 use piton_core::event::{Canceller, Decision, StepKind, Trigger};
 use piton_core::hook::HookEnd;
 use piton_core::ids::{Seq, SessionId, TimeMs};
-use piton_core::limits::dollars;
 use piton_core::message::Usage;
 use piton_core::model::ModelErrorKind;
 use piton_core::trace::{
@@ -236,7 +235,7 @@ fn of_title(title: &TitleTrace) -> Words {
     let heading = format!("title, asked for after turn {}", title.turn);
     let mut words = Words::new(&heading, title.at_ms, title.at_ms.saturating_add(title.took_ms));
     let replied =
-        format!("{} replied in {}{}", title.model, span(title.took_ms), bill(&title.usage, title.cost_micros));
+        format!("{} replied in {}{}", title.model, span(title.took_ms), bill(&title.usage, title.cost_micros, true));
     words.line("model", &replied);
     words
 }
@@ -245,7 +244,11 @@ fn summed_up(asked: &SummaryAsked) -> String {
     let SummaryAsked { model, attempts, took_ms, usage, cost_micros, .. } = asked;
     let tries = if *attempts > 1 { format!(" in {}", plural((*attempts).into(), "try")) } else { String::new() };
     let end = if asked.replied { "replied" } else { "made none" };
-    format!("{model}, asked for a summary{tries}, {end} after {}{}", span(*took_ms), bill(usage, *cost_micros))
+    format!(
+        "{model}, asked for a summary{tries}, {end} after {}{}",
+        span(*took_ms),
+        bill(usage, *cost_micros, asked.replied)
+    )
 }
 
 fn made(room: &RoomTrace) -> String {
@@ -330,17 +333,20 @@ fn answered(asked: &Asked) -> String {
         AskResult::Cut => format!("was stopped after {took}"),
     };
     let attempt = if asked.attempt > 1 { format!(", attempt {}", asked.attempt) } else { String::new() };
-    format!("{}{attempt} {end}{}", asked.model, bill(&asked.usage, asked.cost_micros))
+    let is_answered = !matches!(asked.result, AskResult::Failed { .. });
+    format!("{}{attempt} {end}{}", asked.model, bill(&asked.usage, asked.cost_micros, is_answered))
 }
 
-/// What a call used for its reply, and cost.
-fn bill(usage: &Usage, cost_micros: Option<u64>) -> String {
+/// What a call used for its reply, and cost: unknown is not zero. One that was not answered is mostly not billed.
+fn bill(usage: &Usage, cost_micros: Option<u64>, is_answered: bool) -> String {
+    if !is_answered && usage.total() == 0 && cost_micros.is_none() {
+        return String::new();
+    }
     let output = match usage.output_tokens {
-        0 => String::new(),
+        0 => ", tokens not told".to_owned(),
         tokens => format!(", {} tokens", thousands(tokens)),
     };
-    let cost = cost_micros.map(|cost| format!(", ${}", dollars(cost))).unwrap_or_default();
-    format!("{output}{cost}")
+    format!("{output}, {}", report::cost(cost_micros, u32::from(cost_micros.is_none())))
 }
 
 fn called(call: &CallTrace) -> String {

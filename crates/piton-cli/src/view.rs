@@ -18,6 +18,7 @@ use piton_engine::export::story;
 use piton_engine::hooks::CheckRun;
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -50,8 +51,13 @@ pub(crate) struct TextView {
     /// Whether the beginning of the message that streams was missed.
     midway: bool,
     waiting_for: Option<(String, Instant)>,
+    /// Why no room was made, as long as the turn may still end with just that: then its end says so.
+    untold: Option<String>,
+    /// Whether it was said in this step that a summary is asked for.
+    told_of_summary: bool,
     spoke: bool,
-    drawn: bool,
+    /// Characters of what can be taken away again: the waiting line, or a prompt.
+    drawn: usize,
     /// Notices about undo that were shown.
     noticed: Vec<String>,
     frame: usize,
@@ -73,8 +79,10 @@ impl TextView {
             streams: std::io::stdout().is_terminal(),
             midway: false,
             waiting_for: None,
+            untold: None,
+            told_of_summary: false,
             spoke: false,
-            drawn: false,
+            drawn: 0,
             noticed: Vec::new(),
             frame: 0,
             lost_micros: 0,
@@ -124,7 +132,7 @@ impl TextView {
         let text: String = text.chars().take(columns().saturating_sub(1)).collect();
         let line = format!("\r\x1b[K{DIM}{text}{DIM:#}");
         write_stderr(&line);
-        self.drawn = true;
+        self.drawn = text.chars().count();
     }
 
     /// The last line: what the turn came to.
@@ -152,11 +160,10 @@ impl TextView {
         }
         let undo = if report.changed_files { " · take it back: piton undo" } else { "" };
         let line = format!(
-            "{DIM}{} · {} · {} tokens in{cached}, {} out{cost} · {:.1} s · {session}{undo}{DIM:#}\n",
+            "{DIM}{} · {} · {}{cost} · {:.1} s · {session}{undo}{DIM:#}\n",
             clean(&self.model),
             plural(u64::from(spent.steps), "step"),
-            thousands(usage.input_tokens),
-            thousands(usage.output_tokens),
+            report::tokens(usage, &cached, spent.steps > 0),
             spent.duration_ms as f64 / 1000.0,
         );
         write_stderr(&line);
@@ -190,22 +197,27 @@ impl TextView {
     pub(crate) fn prompt(&mut self, text: &str) {
         self.clear();
         write_stderr(text);
-        (self.drawn, self.spoke) = (true, false);
+        (self.drawn, self.spoke) = (text.chars().count(), false);
     }
 
     /// Nothing has to be taken away: the user has ended the line.
     pub(crate) fn line_was_ended(&mut self) {
-        self.drawn = false;
+        self.drawn = 0;
     }
 
-    /// Takes the waiting line away.
+    /// Takes the waiting line or the prompt away, all rows of it.
     pub(crate) fn clear(&mut self) {
-        if std::mem::take(&mut self.drawn) {
-            write_stderr("\r\x1b[K");
+        let drawn = std::mem::take(&mut self.drawn);
+        if drawn > 0 {
+            let above = (drawn - 1) / columns();
+            write_stderr(&format!("\r\x1b[K{}", "\x1b[A\x1b[K".repeat(above)));
         }
     }
 
     fn show_live(&mut self, live: &Live) {
+        if let Live::ModelDelta { .. } = live {
+            self.tell_untold();
+        }
         match live {
             Live::ModelDelta { delta: Delta::Text { text }, .. } if self.streams && !self.midway => self.prose(text),
             Live::ModelDelta { delta: Delta::CallBegan { name, .. }, .. } => {
@@ -213,8 +225,15 @@ impl TextView {
             }
             Live::ModelDelta { .. } | Live::ToolOutput { .. } => {}
             Live::ModelSilent { .. } => self.told(live),
-            Live::SummaryAsked { attempt: 1, .. } => self.aside(&format!("{DIM}asking for a summary…{DIM:#}")),
-            Live::SummaryAsked { .. } => self.wait_for("asking for a summary".to_owned()),
+            Live::SummaryAsked { .. } => {
+                self.tell_untold();
+                if !std::mem::replace(&mut self.told_of_summary, true) {
+                    self.aside(&format!("{DIM}asking for a summary…{DIM:#}"));
+                }
+                self.wait_for("asking for a summary".to_owned());
+            }
+            // What comes next says whether that matters.
+            Live::SummaryFailed { retry_ms: None, .. } => self.untold = trouble(live),
             Live::SummaryFailed { .. } => self.told(live),
             Live::Paused { paused: true } => {
                 self.aside(&format!("{YELLOW}paused: what runs is finished first{YELLOW:#}"));
@@ -231,6 +250,13 @@ impl TextView {
         }
     }
 
+    /// It goes on: what went wrong before that is worth a line of its own.
+    fn tell_untold(&mut self) {
+        if let Some(words) = self.untold.take() {
+            self.aside(&format!("{YELLOW}{words}{YELLOW:#}"));
+        }
+    }
+
     fn show_record(&mut self, record: &Record) {
         match &record.event {
             Event::TurnStarted { model, .. } | Event::TurnResumed { model, .. } => {
@@ -241,6 +267,8 @@ impl TextView {
                 self.wait_for("waiting for the model".to_owned());
             }
             Event::MessageFinished { reply, prompt, .. } => {
+                self.tell_untold();
+                self.told_of_summary = false;
                 self.lost_micros += prompt.as_ref().and_then(|prompt| prompt.lost_micros).unwrap_or(0);
                 self.finish_message(&reply.parts);
                 reply.warnings.iter().for_each(|warning| self.aside(&format!("{DIM}{}{DIM:#}", clean(warning))));
@@ -251,6 +279,7 @@ impl TextView {
             }
             Event::ModelFailed { .. } => self.shown_chars = 0,
             Event::ModelSwitched { model, reason, .. } => {
+                self.untold = None;
                 let line = format!("{} gave no reply ({reason}); asking {model}", self.model);
                 self.aside(&format!("{YELLOW}{}{YELLOW:#}", clean(&line)));
                 self.model.clone_from(model);
@@ -272,7 +301,10 @@ impl TextView {
             event @ Event::RewindAbandoned { .. } => {
                 given_up(event).into_iter().for_each(|line| self.aside(&format!("{YELLOW}{line}{YELLOW:#}")));
             }
-            Event::CompactionStarted { .. } => self.wait_for("making room in the context".to_owned()),
+            Event::CompactionStarted { .. } => {
+                self.untold = None;
+                self.wait_for("making room in the context".to_owned());
+            }
             event @ (Event::ContextPruned { .. }
             | Event::CompactionFinished { .. }
             | Event::CompactionFailed { .. }) => self.made_room(event),
@@ -309,15 +341,19 @@ impl TextView {
             Event::CompactionFinished { tokens_before, tokens_after, .. } => {
                 ("older messages summed up".to_owned(), *tokens_before, *tokens_after)
             }
-            // The turn ends with it, and says why.
-            Event::CompactionFailed { trigger: Trigger::Forced, .. } => return self.waiting_for = None,
+            // The turn ends with it, or another model is asked, and either says why.
+            Event::CompactionFailed { trigger: Trigger::Forced, .. } => {
+                (self.untold, self.waiting_for) = (None, None);
+                return;
+            }
             Event::CompactionFailed { error, .. } => {
                 let kept = "nothing is lost, and it goes on with the conversation as it is";
-                self.aside(&format!("{YELLOW}no summary was made: {}; {kept}{YELLOW:#}", clean(error)));
+                self.untold = Some(format!("no summary was made: {}; {kept}", clean(error)));
                 return self.wait_for("waiting for the model".to_owned());
             }
             _ => return,
         };
+        self.tell_untold();
         let tokens = format!("about {} tokens instead of {}", thousands(after), thousands(before));
         self.aside(&format!("{DIM}made room in the context: {how}, {tokens}{DIM:#}"));
         self.wait_for("waiting for the model".to_owned());
@@ -464,7 +500,13 @@ impl TextView {
 /// Columns of the terminal behind standard error.
 fn columns() -> usize {
     const USUAL: usize = 80;
-    rustix::termios::tcgetwinsize(std::io::stderr()).map_or(USUAL, |size| usize::from(size.ws_col)).max(2)
+    width(std::io::stderr()).unwrap_or(USUAL).max(2)
+}
+
+/// Columns of a terminal; `None` where it is none, or says nothing.
+pub(crate) fn width(terminal: impl AsFd) -> Option<usize> {
+    let columns = rustix::termios::tcgetwinsize(terminal).ok()?.ws_col;
+    Some(usize::from(columns)).filter(|columns| *columns > 0)
 }
 
 /// What a call is about, in one line.
@@ -479,10 +521,18 @@ pub(crate) fn first_line(text: &str) -> String {
 
 fn shorten(text: &str) -> String {
     let flat: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    match flat.char_indices().nth(GIST_CHARS) {
-        Some((at, _)) => format!("{}…", &flat[..at]),
-        None => flat,
+    cut(flat, GIST_CHARS)
+}
+
+/// A line in so many characters; one that is longer ends behind a word, if there is one in its last part.
+pub(crate) fn cut(line: String, most: usize) -> String {
+    if line.chars().count() <= most {
+        return line;
     }
+    let kept: String = line.chars().take(most.saturating_sub(1)).collect();
+    let is_between = line.chars().nth(kept.chars().count()).is_some_and(char::is_whitespace);
+    let word = kept.rfind(char::is_whitespace).filter(|at| !is_between && *at > kept.len() * 2 / 3);
+    format!("{}…", kept[..word.unwrap_or(kept.len())].trim_end())
 }
 
 /// What became of an undo that was cut off and cannot be finished, and what to do about it.
@@ -501,6 +551,8 @@ pub(crate) fn given_up(event: &Event) -> Option<String> {
 /// What keeps a model's answer waiting, in words.
 pub(crate) fn trouble(live: &Live) -> Option<String> {
     Some(match live {
+        // The same with less, or with calls forbidden.
+        Live::SummaryFailed { retry_ms: Some(0), .. } => return None,
         Live::ModelSilent { silent_ms, .. } => format!("the model has been silent for {} s", silent_ms / 1000),
         Live::SummaryFailed { attempt, error, retry_ms: Some(ms), .. } => {
             format!("{}; retry {attempt} in {:.1} s", clean(error), *ms as f64 / 1000.0)
@@ -573,4 +625,18 @@ pub(crate) fn colour_diff(diff: &str) -> String {
         _ => line.to_owned(),
     };
     diff.lines().map(colour).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_is_too_long_ends_behind_a_word() {
+        let cut = |text: &str, most| cut(text.to_owned(), most);
+        assert_eq!(cut("fix the failing test", 20), "fix the failing test");
+        assert_eq!(cut("fix the failing test", 18), "fix the failing…");
+        assert_eq!(cut("fix the failing test", 16), "fix the failing…", "it ends there anyway");
+        assert_eq!(cut("see /a/path/without/any/end", 12), "see /a/path…", "no word ends near");
+    }
 }

@@ -157,7 +157,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_at_ms: Option<TimeMs>,
     },
-    /// The model gave no reply and will not: the next of the chain is asked the same, for the rest of the turn.
+    /// The model gave no reply and will not, or reads too little: the next of the chain is asked the same, for the rest
+    /// of the turn.
     ModelSwitched {
         /// The step it belongs to.
         step: u32,

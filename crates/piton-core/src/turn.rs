@@ -21,7 +21,8 @@
 //! Between `StepOver` and an `Ending` that completes the turn stands `Checking`, where hooks are asked whether it may
 //! end: they may lead back to `NextStep`.
 //! `Held` is `Idle` with messages waiting: after a turn that did not complete, they wait for the user's next word.
-//! `GivenUp` is where a failed call leads when the turn has another model to ask: that one is then called instead.
+//! `GivenUp` is where a failed call leads, and a conversation that no room can be made for, when the turn has another
+//! model to ask: that one is then called instead.
 //! A cancel or a deadline leads to `Ending` from everywhere, through `RunningTools` where tools must first stop.
 //!
 //! This module must not know: tokio, files, the clock, the environment, any provider's wire format. Time comes in with
@@ -34,7 +35,7 @@ use self::context::Context;
 pub use self::context::{Entry, Room};
 pub use self::work::{CONTINUE_NOTE, Rewinding, UNKNOWN_NOTE};
 
-use self::work::{After, AfterCompaction, Ending, TurnWork, Work, canceled, has_substance, short};
+use self::work::{After, AfterRoom, Ending, TurnWork, Work, canceled, has_substance, short};
 use crate::batch::Batch;
 use crate::branch::Path;
 use crate::budget::Bound;
@@ -74,8 +75,8 @@ enum Phase {
     CallingModel { attempt: u32 },
     /// The provider is given time.
     BackingOff { attempt: u32, since_ms: TimeMs, until_ms: TimeMs },
-    /// The provider gave no reply, and another model is there to be asked.
-    GivenUp { reason: String },
+    /// The model gave no reply, or reads too little, and another one is there to be asked.
+    GivenUp { reason: String, then: AfterRoom },
     /// Tool calls are open.
     RunningTools(Batch, After),
     /// The step's work is done.
@@ -85,9 +86,9 @@ enum Phase {
     /// A person is asked whether it may go on.
     AskingToGoOn(CallId),
     /// Room is needed in the context.
-    RoomNeeded(Trigger, AfterCompaction),
+    RoomNeeded(Trigger, AfterRoom),
     /// Room is being made.
-    Compacting(Trigger, AfterCompaction),
+    Compacting(Trigger, AfterRoom),
     /// The model has said all it wanted, and hooks are asked whether the turn may end.
     Checking,
     /// The turn is over but for the record of it.
@@ -240,7 +241,7 @@ impl Session {
             Phase::Due => vec![Job::StartTurn],
             Phase::CallingModel { attempt } => vec![Job::CallModel { step, attempt: *attempt }],
             Phase::BackingOff { until_ms, .. } => vec![Job::Wait { step, until_ms: *until_ms }],
-            Phase::GivenUp { reason } => vec![Job::SwitchModel { reason: reason.clone() }],
+            Phase::GivenUp { reason, .. } => vec![Job::SwitchModel { reason: reason.clone() }],
             Phase::RunningTools(batch, _) => batch.wanted(),
             Phase::AskingToGoOn(call) => vec![Job::AskApproval(Subject::GoOn(call.clone()))],
             Phase::Compacting(trigger, _) => vec![Job::Compact(*trigger)],
@@ -557,7 +558,7 @@ impl Phase {
 
             (phase, Event::TurnResumed { model, fallbacks, policy }) => {
                 work.turn.resume(model, fallbacks, policy, record.at_ms);
-                phase.gone_on_with(record.at_ms)
+                phase.gone_on_with(work, record.at_ms)
             }
 
             (Due, Event::TurnStarted { turn: number, model, fallbacks, policy, compact_at_tokens }) => {
@@ -573,8 +574,8 @@ impl Phase {
             }
             (CallingModel { .. }, Event::BudgetShort { detail, .. }) => Ending(short(detail)),
             (BackingOff { attempt, .. }, Event::BackoffPassed { .. }) => work.ask_again(attempt),
-            (GivenUp { .. }, Event::ModelSwitched { model, compact_at_tokens, .. }) => {
-                work.switched(model, *compact_at_tokens)
+            (GivenUp { then, .. }, Event::ModelSwitched { model, compact_at_tokens, .. }) => {
+                work.switched(model, *compact_at_tokens, then)
             }
             (
                 RunningTools(batch, after),
@@ -682,9 +683,9 @@ impl Phase {
     }
 
     /// Where another process finds it, with rules and models of its own: what the old ones led to is decided anew.
-    fn gone_on_with(self, now_ms: TimeMs) -> Self {
+    fn gone_on_with(self, work: &Work, now_ms: TimeMs) -> Self {
         match self {
-            Self::GivenUp { .. } => Self::CallingModel { attempt: 1 },
+            Self::GivenUp { then, .. } => work.resume_with_room(then),
             Self::RunningTools(batch, after) => Self::RunningTools(batch.judge_again(), after),
             Self::AskingToGoOn(call) => Self::Stuck(call),
             // The clock was set back: the wait is as long as it was meant to be, whatever the hour.

@@ -239,15 +239,16 @@ impl<'a> Measured<'a> {
         let is_new = |plan: &Plan| plan.summed_up > has_summary && !self.is_repeated(has_summary..plan.summed_up);
         let plan = plan.filter(is_new)?;
         let unread = self.unread(trigger);
-        // What leaves no room beside it cannot be spared, or room is never made.
-        if self.newest(unread) > self.newest_most() + self.newest_most() / 4 {
+        // What leaves no room beside it cannot be spared, or room is never made; but the next model of a chain may read it.
+        let must_fit = self.session.fallbacks().next().is_none();
+        if must_fit && self.newest(unread) > self.newest_most() + self.newest_most() / 4 {
             return Some(plan);
         }
         let spared = Plan { summed_up: plan.summed_up.min(unread) };
         match is_new(&spared) {
             true => Some(spared),
             // It does not fit, and there is nothing else.
-            false => Some(plan).filter(|_| trigger == Trigger::Forced),
+            false => Some(plan).filter(|_| must_fit && trigger == Trigger::Forced),
         }
     }
 

@@ -34,9 +34,9 @@ pub(super) fn list(engine: &Engine, args: &ListArgs, around: &Surroundings) -> a
     if sessions.is_empty() {
         view::write_stderr(&format!("{}\n", nothing(&index, &query)?));
     }
-    let text: String =
-        sessions.iter().map(|session| live_line(engine, session, query.project.as_deref()) + "\n").collect();
-    view::write_stdout(&text);
+    let columns = view::width(std::io::stdout());
+    let lines = sessions.iter().map(|session| live_line(engine, session, query.project.as_deref(), columns) + "\n");
+    view::write_stdout(&lines.collect::<String>());
     Ok(())
 }
 
@@ -51,21 +51,26 @@ pub(super) fn project(scope: &Scope, around: &Surroundings) -> anyhow::Result<Op
 }
 
 /// The same of a session that may be running now.
-fn live_line(engine: &Engine, session: &Summary, project: Option<&Path>) -> String {
+fn live_line(engine: &Engine, session: &Summary, project: Option<&Path>, columns: Option<usize>) -> String {
     // Only what has no end can be under way: the lists of thousands look at few locks.
     let runs = session.last_end.is_none() && journal::is_held(&engine.session_dir(&session.id));
-    told(session, project, if runs { "running" } else { UNFINISHED })
+    told(session, project, if runs { "running" } else { UNFINISHED }, columns)
 }
 
-/// A session in one line; its folder is named where it is not the one that was asked for.
-pub(super) fn line(session: &Summary, project: Option<&Path>) -> String {
-    told(session, project, UNFINISHED)
+/// A session in one line, or several where a terminal has not the columns for it; its folder is named where it is not
+/// the one that was asked for.
+pub(super) fn line(session: &Summary, project: Option<&Path>, columns: Option<usize>) -> String {
+    told(session, project, UNFINISHED, columns)
 }
+
+/// Columns that all of an entry but its title needs on one line, and those that a title has room beside it from.
+const NARROW: usize = 74;
+const WIDE: usize = 110;
 
 /// The word for a session whose last turn has no end.
 const UNFINISHED: &str = "unfinished";
 
-fn told(session: &Summary, project: Option<&Path>, endless: &str) -> String {
+fn told(session: &Summary, project: Option<&Path>, endless: &str, columns: Option<usize>) -> String {
     let id: String = session.id.as_str().chars().take(SHORT_ID_CHARS).collect();
     let when = said::when(session.updated_ms);
     let turns = view::plural(u64::from(session.turns), "turn");
@@ -79,7 +84,20 @@ fn told(session: &Summary, project: Option<&Path>, endless: &str) -> String {
     };
     let title =
         if session.title.is_empty() { "(nothing was said)".to_owned() } else { view::first_line(&session.title) };
-    format!("{id}  {when}  {end:<12} {turns:>9}  {cost:>8}  {folder}{title}")
+    let title = format!("{folder}{title}");
+    let cells = format!("{end:<12} {turns:>9}  {cost:>8}");
+    match columns {
+        Some(columns @ ..NARROW) => {
+            let cost = if cost.is_empty() { cost } else { format!(", {cost}") };
+            let is_tight = columns < SHORT_ID_CHARS + 2 + when.len();
+            let when = if is_tight { when.get("2026-".len()..).unwrap_or_default() } else { &when };
+            format!("{id}  {when}\n  {end}, {turns}{cost}\n  {}", view::cut(title, columns.saturating_sub(2)))
+        }
+        Some(columns @ NARROW..WIDE) => {
+            format!("{id}  {when}  {}\n  {}", cells.trim_end(), view::cut(title, columns.saturating_sub(2)))
+        }
+        Some(_) | None => format!("{id}  {when}  {cells}  {title}"),
+    }
 }
 
 /// Why there is nothing to list.

@@ -1,4 +1,4 @@
-//! Which session to go on with, asked at the terminal: a numbered list, answered with a number or a piece of a title.
+//! Which session is meant, asked at the terminal: a numbered list, answered with a number or a piece of a title.
 
 use super::list;
 use crate::surroundings::Surroundings;
@@ -13,11 +13,21 @@ use std::path::Path;
 /// As many as fit on a small terminal.
 const SHOWN: usize = 15;
 
-/// Asks until one is chosen.
+/// Which session to go on with.
 pub(crate) fn pick(engine: &Engine, around: &Surroundings, here: &Path) -> anyhow::Result<SessionId> {
-    if !around.stdin_is_terminal || !around.stderr_is_terminal {
+    if !can_ask(around) {
         bail!("which session? Name one: --resume ID, --resume last, or --resume -2 for the one before");
     }
+    choose(engine, here, "Go on with which?")
+}
+
+/// Whether somebody sits there who can choose.
+pub(super) fn can_ask(around: &Surroundings) -> bool {
+    around.stdin_is_terminal && around.stderr_is_terminal
+}
+
+/// Asks until one is chosen.
+pub(super) fn choose(engine: &Engine, here: &Path, question: &str) -> anyhow::Result<SessionId> {
     let index = engine.index()?;
     let mut query = Query { project: Some(here.to_owned()), limit: Some(SHOWN), ..Query::default() };
     if index.select(&query)?.is_empty() {
@@ -26,9 +36,10 @@ pub(crate) fn pick(engine: &Engine, around: &Surroundings, here: &Path) -> anyho
     loop {
         let sessions = index.select(&query)?;
         if sessions.is_empty() && query.words.is_empty() {
-            bail!("there is no session to go on with");
+            bail!("there is no session to choose from");
         }
-        view::write_stderr(&menu(&sessions, query.project.as_deref()));
+        view::write_stderr(&menu(&sessions, query.project.as_deref(), view::width(std::io::stderr())));
+        view::write_stderr(&format!("{question} A number, words to search for, or q: "));
         let mut answer = String::new();
         if std::io::stdin().read_line(&mut answer)? == 0 || answer.trim() == "q" {
             bail!("no session was chosen");
@@ -57,12 +68,14 @@ fn chosen(answer: &str, sessions: &[Summary]) -> Choice {
     }
 }
 
-fn menu(sessions: &[Summary], project: Option<&Path>) -> String {
-    let lines =
-        sessions.iter().zip(1..).map(|(session, number)| format!("{number:>3}  {}\n", list::line(session, project)));
+fn menu(sessions: &[Summary], project: Option<&Path>, columns: Option<usize>) -> String {
+    /// Columns of the number and what is around it.
+    const MARGIN: usize = 5;
+    let columns = columns.map(|columns| columns.saturating_sub(MARGIN));
+    let entry = |session| list::line(session, project, columns).replace('\n', "\n     ");
+    let lines = sessions.iter().zip(1..).map(|(session, number)| format!("{number:>3}  {}\n", entry(session)));
     let list: String = lines.collect();
-    let list = if list.is_empty() { "no session fits\n".to_owned() } else { list };
-    format!("{list}Go on with which? A number, words to search for, or q: ")
+    if list.is_empty() { "no session fits\n".to_owned() } else { list }
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ pub(super) fn trash(engine: &Engine, empty: bool, json: bool) -> anyhow::Result<
     let bare = shelf::empty_in_trash(engine);
     if !empty {
         for session in &sessions {
-            let line = if json { serde_json::to_string(session)? } else { list::line(session, None) };
+            let line = if json { serde_json::to_string(session)? } else { list::line(session, None, None) };
             view::write_stdout(&format!("{line}\n"));
         }
         damaged.iter().for_each(|id| view::write_stderr(&format!("{id} cannot be read\n")));
@@ -87,7 +87,7 @@ pub(super) fn prune(engine: &Engine, args: &PruneArgs, around: &Surroundings) ->
             view::write_stderr(&format!("{} is open; it stays\n", session.id));
             continue;
         }
-        view::write_stdout(&format!("{}  {:>8}\n", list::line(session, project.as_deref()), said::size(*size)));
+        view::write_stdout(&format!("{}  {:>8}\n", list::line(session, project.as_deref(), None), said::size(*size)));
         if !args.dry_run {
             shelf::throw_away(engine, &session.id)?;
         }

@@ -175,6 +175,33 @@ fn where_one_model_of_a_chain_gives_no_reply_the_next_is_asked_for_the_rest_of_t
 }
 
 #[test]
+fn a_prompt_that_one_model_of_a_chain_cannot_read_goes_to_the_next() {
+    let refused = json!({"status": 400, "body": {"error": {"message": "prompt is too long: 9 > 1", "code": "context_length_exceeded"}}});
+    let small = "[models.\"openai-chat/first\"]\nwindow = 6000\n";
+    let long = "word ".repeat(7_000);
+    // The server says so, our own count says so, and the task alone is too long already.
+    for (script, config, task, models) in [
+        (json!([refused, {"text": "read"}]), "", "go", &["first", "second"][..]),
+        (json!([{"text": "read"}]), small, &long[..25_000], &["second"]),
+        (json!([{"text": "read"}]), small, &long, &["second"]),
+    ] {
+        let stage = Stage::new(script).with_config(config);
+        let ran = Ran::of(stage.piton(&["run", "--yes", "--model", "openai-chat/first,openai-chat/second", task]));
+        let ran = ran.expect_code(0).expect_stdout(&["read"]).expect_said(&["; asking openai-chat/second"]);
+        assert!(!ran.stderr.contains("no summary was made"), "the switch says it: {}", ran.stderr);
+        let asked: Vec<_> = stage.provider.requests().iter().map(|request| request.body["model"].clone()).collect();
+        assert_eq!(asked, models);
+        let last = stage.last_messages().last().unwrap().to_string();
+        assert!(last.contains(task.trim()), "it reads all of it");
+        let switched = stage.journal().into_iter().find(|event| event["type"] == "model_switched").unwrap();
+        assert!(switched["reason"].as_str().unwrap().contains("fills the window"), "{switched}");
+    }
+    let stage = Stage::new(json!([])).with_config(small);
+    let ran = Ran::of(stage.piton(&["run", "--yes", "--model", "openai-chat/first", &long])).expect_code(1);
+    ran.expect_said(&["openai-chat/first reads 6,000 at most. Nothing was sent"]);
+}
+
+#[test]
 fn a_chain_with_an_unknown_link_is_refused_before_anything_is_asked() {
     let stage = Stage::new(json!([{"text": "hi"}]));
     let ran = Ran::of(stage.piton(&["run", "--model", "openai-chat/a,nobody/b", "go"]));
@@ -184,11 +211,34 @@ fn a_chain_with_an_unknown_link_is_refused_before_anything_is_asked() {
 }
 
 #[test]
-fn a_conversation_that_does_not_fit_ends_with_the_way_on() {
+fn a_conversation_that_does_not_fit_is_said_once_and_ends_with_the_way_on() {
     let said = json!({"error": {"message": "prompt is too long: 250000 tokens > 200000 maximum", "code": "context_length_exceeded"}});
-    let stage = Stage::new(json!([{"status": 400, "body": said}]));
+    let refused = json!({"status": 400, "body": said});
+    let stage = Stage::new(json!([refused]));
     let ran = Ran::of(stage.piton(&["run", "--yes", "--model", "openai-chat/m", "go"])).expect_code(8);
-    for words in ["Everything is kept", "`piton session compact ses_", "larger window", "piton run --resume ses_"] {
-        assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
+    let ran = ran.expect_said(&[
+        "nothing is left to sum up",
+        "Everything is kept",
+        "larger window",
+        "piton run --resume ses_",
+    ]);
+    assert!(!ran.stderr.contains("session compact"), "that cannot help: {}", ran.stderr);
+    assert_eq!(ran.stderr.matches("window is full").count(), 1, "{}", ran.stderr);
+
+    // A summary is asked for, before the step and when it is refused, and refused as well.
+    let mut script = vec![json!({"text": "as you wish ".repeat(1_500)})];
+    script.extend(vec![refused; 9]);
+    let stage = Stage::new(json!(script)).with_config("[models.\"openai-chat/m\"]\nwindow = 8000\n");
+    let run = |args: &[&str]| Ran::of(stage.piton(&[&["run", "--yes", "--model", "openai-chat/m"], args].concat()));
+    run(&["go"]).expect_code(0);
+    let ran = run(&["--continue", &"and this ".repeat(600)]).expect_code(8);
+    let ran = ran.expect_said(&[
+        "Everything is kept",
+        "`piton session compact ses_",
+        "larger window",
+        "piton run --resume ses_",
+    ]);
+    for once in ["asking for a summary", "prompt is too long"] {
+        assert_eq!(ran.stderr.matches(once).count(), 1, "{once}: {}", ran.stderr);
     }
 }

@@ -296,3 +296,32 @@ fn a_full_disk_behind_standard_output_is_not_success() {
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("standard output could not be written"));
 }
+
+#[test]
+fn a_finished_session_is_not_gone_on_with_unless_something_is_said() {
+    let refused = json!({"status": 401, "body": {"error": {"message": "invalid key"}}});
+    let stage = Stage::new(json!([{"text": "Done."}, refused, {"text": "Going on."}]));
+    stage.run(&["go"]).expect_code(0);
+    let id = stage.session_dir().file_name().unwrap().to_str().unwrap().to_owned();
+    for args in [&["--continue"][..], &["--resume", &id]] {
+        let ran = stage.run(args).expect_code(1);
+        ran.expect_said(&["last turn is finished", "Nothing was sent", &format!("piton run --resume {id} \"…\"")]);
+    }
+    assert_eq!(stage.provider.requests().len(), 1, "nothing was paid for");
+
+    // One that came to another end goes on as before.
+    stage.run(&["--continue", "and more"]).expect_code(10);
+    assert_eq!(stage.run(&["--continue"]).expect_code(0).result()["text"], "Going on.");
+    assert!(stage.last_messages().last().unwrap().to_string().contains("Go on."));
+}
+
+#[test]
+fn tokens_and_costs_that_nobody_told_are_not_zero() {
+    let stage = Stage::new(json!([{"text": "Done.", "usage": {"input": 0, "output": 0}}]));
+    let ran = Ran::of(stage.piton(&["run", "--yes", "--model", "openai-chat/m", "go"])).expect_code(0);
+    ran.expect_said(&[" · tokens not told · cost unknown · "]);
+    let session = |what: &str| Ran::of(stage.piton(&["session", what, "last"])).expect_code(0);
+    session("cost").expect_stdout(&["tokens not told · cost unknown; not told, at most"]);
+    let trace = session("trace").expect_stdout(&["stop, tokens not told, cost unknown"]);
+    assert!(!trace.stdout.contains('$'), "{}", trace.stdout);
+}

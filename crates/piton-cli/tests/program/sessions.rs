@@ -2,6 +2,8 @@
 
 use crate::stage::{Ran, Stage};
 use serde_json::{Value, json};
+use std::io::Write;
+use std::process::{Command, Stdio};
 
 /// A session of one turn with a command.
 fn used() -> Stage {
@@ -293,4 +295,50 @@ fn a_title_that_cannot_be_made_changes_nothing() {
     assert!(session(&stage, &["list"]).stdout.contains("say hello"));
     let stage = stage.with_config("[titles]\nmodel = \"nobody/small\"\n");
     stage.run(&["again"]).expect_code(1).expect_said(&["[titles]", "nobody"]);
+}
+
+#[test]
+fn a_command_that_wants_a_session_offers_a_choice_at_a_terminal_and_names_the_list_elsewhere() {
+    let stage = Stage::new(json!([{"text": "one"}, {"text": "two"}]));
+    stage.run(&["the first thing"]).expect_code(0);
+    stage.run(&["the second thing"]).expect_code(0);
+    for command in ["show", "cost", "trace", "tree", "fork", "export", "verify", "compact", "follow", "pause", "cancel"]
+    {
+        let ran = session(&stage, &[command]).expect_code(2).expect_said(&["which session?", "piton session list"]);
+        assert_eq!(ran.stdout, "", "{command}");
+    }
+    // Newest first, so that 2 is the older one.
+    let said = at_terminal(&stage, 80, "session show", Some("2\n"));
+    assert!(said.contains("Which one? A number, words to search for, or q:"), "{said}");
+    assert!(said.contains("you: the first thing"), "{said}");
+}
+
+/// What a terminal of so many columns shows of a command. `script` of util-linux is the terminal.
+fn at_terminal(stage: &Stage, columns: u32, command: &str, typed: Option<&str>) -> String {
+    let piton = stage.piton(&[]);
+    let line = format!("stty cols {columns}; {} {command}", piton.get_program().to_str().unwrap());
+    let mut script = Command::new("script");
+    script.args(["-qec", &line, "/dev/null"]).current_dir(stage.workspace.path());
+    script.env_clear().envs(piton.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("script(1)");
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(typed.unwrap_or_default().as_bytes()).unwrap();
+    String::from_utf8_lossy(&child.wait_with_output().unwrap().stdout).into_owned()
+}
+
+#[test]
+fn a_narrow_terminal_gets_a_list_that_fits() {
+    let stage = Stage::new(json!([{"text": "one"}]));
+    stage.run(&["find out why the calculation of interest is sometimes wrong by a cent"]).expect_code(0);
+    let lines = |columns| -> Vec<String> {
+        let said = at_terminal(&stage, columns, "session list", None);
+        said.lines().map(|line| line.trim_end().to_owned()).collect()
+    };
+    let narrow = lines(40);
+    assert!(narrow.iter().all(|line| line.chars().count() <= 40), "{narrow:?}");
+    assert_eq!(narrow[1..], ["  completed, 1 turn", "  find out why the calculation of…"]);
+    let usual = lines(80);
+    assert_eq!(usual.len(), 2, "{usual:?}");
+    assert_eq!(usual[1], "  find out why the calculation of interest is sometimes wrong by a cent");
+    assert_eq!(lines(120).len(), 1);
 }

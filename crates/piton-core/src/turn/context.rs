@@ -2,7 +2,7 @@
 //! messages go is planned elsewhere ([`crate::compact`]); here the events about it take effect.
 
 use super::Phase;
-use super::work::{AfterCompaction, Ending, Work, short};
+use super::work::{AfterRoom, Ending, Work, short};
 use crate::call::CallInput;
 use crate::compact::{Dropped, Family, FileUse, Full, clip, cut_at, of_message, stub};
 use crate::event::{Delivery, Event, Trigger, TurnEnd};
@@ -196,11 +196,12 @@ impl Work {
     }
 
     /// The next model of the chain is asked, once the conversation fits it.
-    pub(super) fn switched(&mut self, model: &str, compact_at_tokens: Option<u64>) -> Phase {
+    pub(super) fn switched(&mut self, model: &str, compact_at_tokens: Option<u64>, then: AfterRoom) -> Phase {
         self.turn.switch(model, compact_at_tokens);
-        match self.is_full() {
-            true => Phase::RoomNeeded(Trigger::Ordinary, AfterCompaction::AskAgain),
-            false => self.ask_again(1),
+        match then {
+            _ if self.is_full() => Phase::RoomNeeded(Trigger::Ordinary, then),
+            AfterRoom::AskAgain => self.ask_again(1),
+            AfterRoom::StartStep(_) => self.resume_with_room(then),
         }
     }
 
@@ -213,27 +214,28 @@ impl Work {
     }
 
     /// Something came of making room.
-    pub(super) fn make_room(&mut self, trigger: Trigger, then: AfterCompaction, event: &Event) -> Phase {
+    pub(super) fn make_room(&mut self, trigger: Trigger, then: AfterRoom, event: &Event) -> Phase {
         self.turn.pay(event);
         match event {
             Event::ContextPruned { calls, to_bytes, tokens_after, suffices, .. } => {
                 self.prune(calls, *to_bytes);
                 self.context.tokens = *tokens_after;
-                if *suffices { self.resume_after_compaction(then) } else { Phase::Compacting(trigger, then) }
+                if *suffices { self.resume_with_room(then) } else { Phase::Compacting(trigger, then) }
             }
             Event::CompactionFinished { tokens_before, tokens_after, .. } => {
                 self.turn.compactions += 1;
                 self.summarised(event);
                 match self.freed_too_little(*tokens_before, *tokens_after) {
-                    Some(detail) => Phase::Ending(Ending::new(TurnEnd::ContextLimit, detail)),
-                    None => self.resume_after_compaction(then),
+                    Some(detail) => self.end_or_switch(Ending::new(TurnEnd::ContextLimit, detail), then),
+                    None => self.resume_with_room(then),
                 }
             }
-            Event::CompactionFailed { error, .. } => {
+            Event::CompactionFailed { error, trigger: found, .. } => {
                 self.turn.compactions += 1;
-                match trigger {
-                    Trigger::Forced => Phase::Ending(Ending::new(TurnEnd::ContextLimit, error)),
-                    Trigger::Ordinary | Trigger::Asked | Trigger::Edited => self.resume_after_compaction(then),
+                // That there is no way without it may be found out on the way.
+                match trigger == Trigger::Forced || *found == Trigger::Forced {
+                    true => self.end_or_switch(Ending::new(TurnEnd::ContextLimit, error), then),
+                    false => self.resume_with_room(then),
                 }
             }
             Event::BudgetShort { detail, .. } => Phase::Ending(short(detail)),

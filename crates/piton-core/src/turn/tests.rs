@@ -845,6 +845,60 @@ fn where_a_model_gives_no_reply_the_next_of_the_chain_is_asked_for_the_rest_of_t
 }
 
 #[test]
+fn where_no_room_can_be_made_for_one_model_the_next_of_the_chain_is_asked() {
+    let no_room = |trigger| Event::CompactionFailed { trigger, error: "nothing left".into(), asked: None };
+    check(
+        |b| {
+            b.fallbacks = vec!["fake/second".into(), "fake/third".into()];
+            b.say("go");
+            b.fail(1, ModelErrorKind::WindowExceeded);
+            assert_eq!(b.wanted(), "compact(Forced)", "room is made where it can be");
+            b.happen(no_room(Trigger::Forced));
+            assert_eq!((b.session.model(), b.wanted().as_str()), ("fake/second", "call_model(1, 1)"));
+            b.fail(1, ModelErrorKind::WindowExceeded);
+            b.happen(no_room(Trigger::Forced));
+            assert_eq!(b.session.model(), "fake/third");
+            b.fail(1, ModelErrorKind::WindowExceeded);
+            b.happen(no_room(Trigger::Forced));
+        },
+        expect![[r#"
+            user       go
+            end        context_limit: nothing left
+        "#]],
+    );
+    check(
+        |b| {
+            (b.compact_at, b.fallbacks) = (Some(1), vec!["fake/second".into()]);
+            b.say("go");
+            assert_eq!(b.wanted(), "compact(Ordinary)", "before the first step");
+            b.happen(no_room(Trigger::Forced));
+            assert_eq!((b.session.model(), b.wanted().as_str()), ("fake/second", "call_model(1, 1)"));
+            b.answer("done");
+        },
+        expect![[r#"
+            user       go
+            assistant  done
+            end        completed
+        "#]],
+    );
+    let mut by_hand = Policy::piton();
+    by_hand.compaction.auto = false;
+    check_with(
+        by_hand,
+        |b| {
+            (b.compact_at, b.fallbacks) = (Some(1), vec!["fake/second".into()]);
+            b.say("go");
+            assert_eq!(b.session.model(), "fake/second");
+            b.fail(1, ModelErrorKind::WindowExceeded);
+        },
+        &expect![[r#"
+            user       go
+            end        context_limit: WindowExceeded
+        "#]],
+    );
+}
+
+#[test]
 fn what_is_wrong_with_the_conversation_is_not_tried_on_another_model() {
     for kind in [ModelErrorKind::ContentFilter, ModelErrorKind::InvalidRequest] {
         let mut b = Bench::with(Policy::piton());
@@ -1907,7 +1961,10 @@ fn random_event(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
         Job::AskToEnd { .. } => {
             dice.choice([asked(None, None), asked(Some("ci"), None), asked(None, Some("never"))]).expect("three")
         }
-        Job::Compact(trigger) if dice.bool() => Event::CompactionFailed { trigger, error: "e".into(), asked: None },
+        Job::Compact(found) if dice.bool() => {
+            let trigger = dice.choice([found, Trigger::Forced]).expect("two");
+            Event::CompactionFailed { trigger, error: "e".into(), asked: None }
+        }
         Job::Compact(trigger) => Event::CompactionFinished {
             trigger,
             upto_seq: bench.log.len() as Seq,

@@ -49,9 +49,9 @@ pub(super) enum After {
     End(Ending),
 }
 
-/// What follows a compaction.
+/// What follows when there is room, made in the context or found with another model.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum AfterCompaction {
+pub(super) enum AfterRoom {
     AskAgain,
     StartStep(StepKind),
 }
@@ -212,9 +212,9 @@ impl Work {
     /// The next step, unless a limit stands in its way; room is made for it first where there is none.
     pub(super) fn next_step(&mut self, kind: StepKind) -> Phase {
         match self.limited(kind) {
-            Ok(kind) if self.is_full() => Phase::RoomNeeded(Trigger::Ordinary, AfterCompaction::StartStep(kind)),
+            Ok(kind) if self.is_full() => Phase::RoomNeeded(Trigger::Ordinary, AfterRoom::StartStep(kind)),
             Ok(kind) => Phase::NextStep(kind),
-            Err(ending) => Phase::Ending(ending),
+            Err(ending) => self.end_or_switch(ending, AfterRoom::StartStep(kind)),
         }
     }
 
@@ -416,16 +416,28 @@ impl Work {
         let said = policy.words.model_error(&error.message, self.turn.failures, patience.per_turn);
         let makes_room = policy.compact_on_error && self.may_compact();
         if error.kind == ModelErrorKind::WindowExceeded && makes_room {
-            return Phase::RoomNeeded(Trigger::Forced, AfterCompaction::AskAgain);
+            return Phase::RoomNeeded(Trigger::Forced, AfterRoom::AskAgain);
         }
         match (retry_at.filter(|_| may_retry), error.kind) {
             (Some(until_ms), _) => Phase::BackingOff { attempt: attempt + 1, since_ms: at_ms, until_ms },
-            (None, ModelErrorKind::WindowExceeded) => Phase::Ending(Ending::new(TurnEnd::ContextLimit, said)),
+            (None, ModelErrorKind::WindowExceeded) => {
+                self.end_or_switch(Ending::new(TurnEnd::ContextLimit, said), AfterRoom::AskAgain)
+            }
             (None, ModelErrorKind::ContentFilter) => Phase::Ending(Ending::new(TurnEnd::ContentFilter, said)),
             (None, kind) if kind.is_of_provider() && !self.turn.fallbacks.is_empty() => {
-                Phase::GivenUp { reason: error.message.clone() }
+                Phase::GivenUp { reason: error.message.clone(), then: AfterRoom::AskAgain }
             }
             (None, _) => Phase::Ending(Ending::new(TurnEnd::ApiError, said)),
+        }
+    }
+
+    /// Ends the turn; but where only the model's window is too small, the next of the chain may read more.
+    pub(super) fn end_or_switch(&self, ending: Ending, then: AfterRoom) -> Phase {
+        match ending {
+            Ending { end: TurnEnd::ContextLimit, detail: Some(reason) } if !self.turn.fallbacks.is_empty() => {
+                Phase::GivenUp { reason, then }
+            }
+            ending => Phase::Ending(ending),
         }
     }
 
@@ -478,7 +490,7 @@ impl Work {
             After::Continue => self.next_step(StepKind::Continue),
             After::Resume => self.next_step(StepKind::Ordinary),
             After::MakeRoom => match self.limited(StepKind::Continue) {
-                Ok(kind) => Phase::RoomNeeded(Trigger::Forced, AfterCompaction::StartStep(kind)),
+                Ok(kind) => Phase::RoomNeeded(Trigger::Forced, AfterRoom::StartStep(kind)),
                 Err(ending) => Phase::Ending(ending),
             },
             After::GoOn => match self.repeated_call() {
@@ -550,11 +562,13 @@ impl Work {
         }
     }
 
-    pub(super) fn resume_after_compaction(&self, then: AfterCompaction) -> Phase {
+    pub(super) fn resume_with_room(&self, then: AfterRoom) -> Phase {
         match then {
-            AfterCompaction::AskAgain => Phase::CallingModel { attempt: 1 },
+            AfterRoom::AskAgain => Phase::CallingModel { attempt: 1 },
             // Not `next_step`: whether there is room enough now is decided already.
-            AfterCompaction::StartStep(kind) => self.limited(kind).map_or_else(Phase::Ending, Phase::NextStep),
+            AfterRoom::StartStep(kind) => {
+                self.limited(kind).map_or_else(|ending| self.end_or_switch(ending, then), Phase::NextStep)
+            }
         }
     }
 

@@ -26,11 +26,12 @@ impl Driver {
             Next::Cannot(why) => {
                 let error = match why {
                     CompactError::Nothing => {
-                        "there is nothing left to sum up: the newest step alone fills the window".to_owned()
+                        "the newest step alone fills the window, and nothing is left to sum up".to_owned()
                     }
                     CompactError::Failed(why) => why,
                     other => other.to_string(),
                 };
+                let trigger = if self.another_may_read_more() { Trigger::Forced } else { trigger };
                 Some(Event::CompactionFailed { trigger, error, asked: None })
             }
             Next::Ask(task) => {
@@ -44,6 +45,14 @@ impl Driver {
                 }
             }
         }
+    }
+
+    /// Whether the conversation is more than the model reads, and another one is there to be asked. By our own count: where
+    /// there is no other, the provider may judge; where there is, it is not sent to a server that might cut it silently.
+    fn another_may_read_more(&self) -> bool {
+        let window = self.model().limits().window_tokens;
+        let is_too_long = window.is_some_and(|window| self.session.room().used_tokens() > window);
+        is_too_long && self.session.fallbacks().next().is_some()
     }
 
     pub(super) fn wanted_compaction(&self) -> Option<Trigger> {
