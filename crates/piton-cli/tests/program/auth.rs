@@ -30,7 +30,8 @@ fn piton(stage: &Stage, args: &[&str]) -> Command {
 
 fn login(mut command: Command, key: &str) -> Ran {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    writeln!(child.stdin.take().unwrap(), "{key}").unwrap();
+    // Who refuses at once may be gone by now, and reads nothing.
+    drop(writeln!(child.stdin.take().unwrap(), "{key}"));
     let output = child.wait_with_output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     Ran { code: output.status.code().unwrap(), stdout: text(output.stdout), stderr: text(output.stderr) }
