@@ -82,6 +82,14 @@ pub(crate) fn tell_given_up(session: &Session, from: Seq) -> Seq {
     next
 }
 
+/// What was left half-way before, and was brought to its end when the session was opened.
+fn finished_now(session: &Session) -> Option<String> {
+    // Who cannot read it hears of that from what comes next.
+    let records = journal::of_kinds(session.dir(), &["rewind_finished"]).unwrap_or_default();
+    let since = records.iter().filter(|record| record.seq >= session.opened_at());
+    since.filter_map(|record| view::finished_late(&record.event)).next_back()
+}
+
 fn newest_here(engine: &Engine, around: &Surroundings) -> anyhow::Result<SessionId> {
     let here = around.workspace(None)?;
     let newest = engine.index()?.list(Some(&here), 1)?.into_iter().next();
@@ -99,11 +107,20 @@ async fn take_back(session: &Session, wish: &Wish, workspace: &Path) -> anyhow::
     }
     let plan = session.plan_rewind(wish.direction, wish.turns, wish.scope).await;
     let told = tell_given_up(session, session.opened_at());
+    if let Some(done) = finished_now(session) {
+        view::write_stderr(&format!("{done}; the same command again goes further\n"));
+        return Ok(0);
+    }
     let mut plan = plan?;
     let conflicts = plan.conflicts();
     if !conflicts.is_empty() && !wish.overwrite {
         view::write_stderr("changed since by somebody else:\n");
         list(conflicts.iter().map(|path| view::clean(&path.to_string_lossy())));
+        bail!("--overwrite takes these back too (`redo` would bring them back); --chat-only leaves all files alone");
+    }
+    if !plan.doubtful.is_empty() && !wish.overwrite {
+        view::write_stderr("changed while the turn lay cut off, by you or by a command that was cut off with it:\n");
+        list(plan.doubtful.iter().map(|path| clean_path(path)));
         bail!("--overwrite takes these back too (`redo` would bring them back); --chat-only leaves all files alone");
     }
     plan.rewind.overwrite = wish.overwrite;
@@ -140,6 +157,9 @@ fn announce(plan: &Plan, wish: &Wish) {
     view::write_stderr(&format!("{verb} {}{what}\n", view::plural(u64::from(plan.rewind.turns), "turn")));
     for prompt in &plan.prompts {
         view::write_stderr(&format!("  “{}”\n", view::first_line(prompt)));
+    }
+    for said in &plan.waiting {
+        view::write_stderr(&format!("  “{}”, which was not taken up yet\n", view::first_line(said)));
     }
     list(changes(&plan.files).into_iter());
     for path in plan.conflicts() {

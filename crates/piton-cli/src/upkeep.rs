@@ -47,7 +47,9 @@ impl<'a> Upkeep<'a> {
         }
         if let Some(snapshots) = snapshots {
             // Housekeeping: what could not be done today is done another day.
-            drop(self.engine.prune_snapshots(&workspace, &snapshots, self.around.now_ms));
+            if let Err(error) = self.engine.prune_snapshots(&workspace, &snapshots, self.around.now_ms) {
+                tracing::warn!("old snapshots of {} were not dropped: {error}", workspace.display());
+            }
         }
     }
 }

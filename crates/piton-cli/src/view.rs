@@ -291,15 +291,14 @@ impl TextView {
             }),
             Event::SnapshotTaken { notices, .. } => self.show_notices(notices),
             Event::CallStarted { call } => {
-                if let Some(call) = self.calls.get(call) {
-                    let what = format!("{} {}", call.name, gist(call));
-                    self.wait_for(what);
-                }
+                let what = self.calls.get(call).map(|call| format!("{} {}", call.name, gist(call)));
+                what.into_iter().for_each(|what| self.wait_for(what));
             }
             Event::CallSettled { call, outcome } => self.settled(call, outcome),
             Event::HooksRan { runs, .. } => runs.iter().for_each(|run| self.hook_ran(run)),
-            event @ Event::RewindAbandoned { .. } => {
-                given_up(event).into_iter().for_each(|line| self.aside(&format!("{YELLOW}{line}{YELLOW:#}")));
+            event @ (Event::RewindAbandoned { .. } | Event::RewindFinished { .. }) => {
+                let line = finished_late(event).or_else(|| given_up(event));
+                line.into_iter().for_each(|line| self.aside(&format!("{YELLOW}{line}{YELLOW:#}")));
             }
             Event::CompactionStarted { .. } => {
                 self.untold = None;
@@ -320,7 +319,6 @@ impl TextView {
             | Event::StepFinished { .. }
             | Event::WindowLearned { .. }
             | Event::RewindStarted { .. }
-            | Event::RewindFinished { .. }
             | Event::CancelRequested { .. }
             | Event::DeadlinePassed {}
             | Event::BudgetShort { .. }
@@ -546,6 +544,21 @@ pub(crate) fn given_up(event: &Event) -> Option<String> {
     };
     let what = story::not_rewound(rewind, error, touches);
     Some(clean(&format!("{what}. Look at them, and put right by hand what is wrong; {again}")))
+}
+
+/// That turns went back or came back before anything else, in words.
+pub(crate) fn finished_late(event: &Event) -> Option<String> {
+    let Event::RewindFinished { rewind, left, .. } = event else { return None };
+    let (what, done, opposite) = match rewind.direction {
+        Direction::Undo => ("undo", "taken back", "redo"),
+        Direction::Redo => ("redo", "brought back", "undo"),
+    };
+    let turns = plural(u64::from(rewind.turns), "turn");
+    let left = match left.len() {
+        0 => String::new(),
+        some => format!(", but for {}", plural(some as u64, "file")),
+    };
+    Some(format!("{turns} {done}{left}, by the {what} that was begun before; `piton {opposite}` reverses it"))
 }
 
 /// What keeps a model's answer waiting, in words.

@@ -11,13 +11,20 @@
 
 use crate::journal::JournalError;
 use piton_core::branch::{self, Trees, TurnSpan};
-use piton_core::event::{Direction, Record, Restore, Rewind, Touched};
-use piton_core::ids::Seq;
+use piton_core::call::Status;
+use piton_core::event::{Direction, Event, Record, Restore, Rewind, Touched};
+use piton_core::ids::{CallId, Seq, TimeMs};
 use piton_core::turn::Session;
 use piton_tools::snapshot::{Conflicts, NotAnId, Policy, Report, SnapshotError, Snapshots};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+
+/// How long after the last that is known of a cut-off turn a change still counts as its own, in milliseconds: a call
+/// takes its time to begin, and a change to be seen.
+const SILENCE_GRACE_MS: TimeMs = 1_000;
+/// By how much the time that the system gives a file may lie before the clock's, in milliseconds, with room to spare.
+const CLOCK_STEP_MS: TimeMs = 20;
 
 /// What is taken back: the words, the files, or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,8 +44,13 @@ pub struct Plan {
     pub rewind: Rewind,
     /// What the user had said in each of the turns, the oldest first.
     pub prompts: Vec<String>,
+    /// What was said and not taken up yet. It goes with them.
+    pub waiting: Vec<String>,
     /// What would happen to files, in order.
     pub files: Vec<Report>,
+    /// Files of these that were changed while one of the turns lay cut off: by somebody else, or by what was cut off
+    /// with it.
+    pub doubtful: Vec<PathBuf>,
 }
 
 /// What a rewind did.
@@ -133,9 +145,79 @@ pub(crate) fn plan(
     let files = match (rewind.files.is_empty(), snapshots) {
         (true, _) => Vec::new(),
         (false, None) => return Err(RewindError::NoStore),
-        (false, Some(snapshots)) => restore(snapshots, &rewind, true)?,
+        (false, Some(snapshots)) => foresee(snapshots, &rewind)?,
     };
-    Ok(Plan { rewind, prompts, files })
+    let doubtful = match (direction, snapshots) {
+        (Direction::Undo, Some(snapshots)) => doubtful(snapshots, &files, &silences(records, turns)),
+        (Direction::Undo | Direction::Redo, _) => Vec::new(),
+    };
+    let goes = direction == Direction::Undo && rewind.to.is_some();
+    let said = session.waiting().filter(|_| goes).map(|(message, _)| message.prose());
+    let waiting = said.filter(|said| !prompts.contains(said)).collect();
+    Ok(Plan { rewind, prompts, waiting, files, doubtful })
+}
+
+/// What a rewind would do to the files: each leg of its way as those before it leave them.
+fn foresee(snapshots: &Snapshots, rewind: &Rewind) -> Result<Vec<Report>, RewindError> {
+    let mut reports = restore(snapshots, rewind, true)?;
+    // What the legs so far put in its place, and what somebody changed between them.
+    let (mut placed, mut between) = (BTreeSet::new(), BTreeSet::new());
+    for (leg, report) in reports.iter_mut().enumerate() {
+        if let Some(before) = leg.checked_sub(1) {
+            let (left, found) = (rewind.files[before].to.parse()?, rewind.files[leg].from.parse()?);
+            between.extend(snapshots.diff(left, found)?.into_iter().map(|change| change.path));
+        }
+        report.conflicts.retain(|conflict| !placed.contains(&conflict.path) || between.contains(&conflict.path));
+        placed.extend(report.changes.iter().map(|change| change.path.clone()));
+    }
+    Ok(reports)
+}
+
+/// When each of the last turns lay cut off: from the last that is known of it to where somebody went on. A command that
+/// went on by itself was over when its result says so.
+fn silences(records: &[Record], turns: u32) -> Vec<(TimeMs, TimeMs)> {
+    let spans: Vec<TurnSpan> = branch::turns(records).into_iter().filter(|span| span.on_path).collect();
+    let back = spans.len().saturating_sub(usize::try_from(turns).unwrap_or(usize::MAX));
+    let mut silences = Vec::new();
+    for span in &spans[back..] {
+        let events = records.iter().filter(|record| (span.started..=span.last).contains(&record.seq));
+        let (mut running, mut known_ms) = (BTreeMap::<&CallId, TimeMs>::new(), 0);
+        for record in events {
+            match &record.event {
+                Event::WriterOpened { .. } => {
+                    let over = running.iter().filter_map(|(call, began)| ended_ms(records, call, *began));
+                    let from = over.fold(known_ms, TimeMs::max).saturating_add(SILENCE_GRACE_MS);
+                    silences.push((from, record.at_ms));
+                }
+                Event::CallStarted { call } => drop(running.insert(call, record.at_ms)),
+                Event::CallSettled { call, .. } => drop(running.remove(call)),
+                _ => {}
+            }
+            known_ms = record.at_ms;
+        }
+    }
+    silences
+}
+
+/// When a call was over that began at this time, where its result tells.
+fn ended_ms(records: &[Record], call: &CallId, began_ms: TimeMs) -> Option<TimeMs> {
+    records.iter().rev().find_map(|record| match &record.event {
+        Event::CallSettled { call: settled, outcome } if settled == call => {
+            let is_known = !matches!(outcome.status, Status::Interrupted | Status::NotStarted);
+            is_known.then_some(began_ms.saturating_add(outcome.duration_ms))
+        }
+        _ => None,
+    })
+}
+
+fn doubtful(snapshots: &Snapshots, files: &[Report], silences: &[(TimeMs, TimeMs)]) -> Vec<PathBuf> {
+    let is_in_silence = |path: &PathBuf| {
+        let ms = snapshots.changed_ms(path);
+        ms.is_some_and(|ms| silences.iter().any(|(from, to)| *from < ms && ms.saturating_add(CLOCK_STEP_MS) < *to))
+    };
+    let changed = files.iter().flat_map(|report| &report.changes).map(|change| &change.path);
+    let paths: BTreeSet<&PathBuf> = changed.filter(|path| !silences.is_empty() && is_in_silence(path)).collect();
+    paths.into_iter().cloned().collect()
 }
 
 fn undo(records: &[Record], turns: u32, scope: Scope) -> Result<(Rewind, Vec<String>), RewindError> {

@@ -59,7 +59,8 @@ impl Engine {
                 kept.extend(trees(&self.session_dir(&session.id))?);
             }
         }
-        let kept: Vec<TreeId> = kept.iter().filter_map(|tree| tree.parse().ok()).collect();
+        // A session that was moved, imported or left alone for long names some that are not in this store.
+        let kept: Vec<TreeId> = snapshots.known(kept.iter().filter_map(|tree| tree.parse().ok()))?;
         snapshots.prune(&kept)?;
         std::fs::write(&note, "").map_err(UpkeepError::Note)?;
         Ok(true)

@@ -6,7 +6,7 @@
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use piton_core::call::{Outcome, ToolClass, ToolSpec};
-use piton_core::event::{Decision, Delivery, Direction, Event, Record, Subject, Touched, TurnEnd};
+use piton_core::event::{Decision, Delivery, Direction, Event, Moment, Record, Subject, Touched, TurnEnd};
 use piton_core::message::{Message, Part, Role};
 use piton_core::model::{ModelEvent, Reply, Request};
 use piton_core::permission::Action;
@@ -644,8 +644,15 @@ async fn snapshots_of_sessions_that_are_gone_go_too_and_the_others_stay() {
     }
     drop(snapshots);
     std::fs::remove_dir_all(home.engine().session_dir(&trees[0].0).root()).unwrap();
-    let snapshots = home.engine().snapshots(&workspace, piton_tools::snapshot::Options::default()).unwrap();
+    // As one has that was imported, or worked on in another folder.
     let now_ms = 1_000 + u64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap();
+    let opening = journal::Opening { pid: 1, boot_id: None, now_ms };
+    let (mut journal, _) = journal::Journal::open(&home.engine().session_dir(&trees[1].0), opening).unwrap();
+    let tree = Some("0123456789abcdef0123456789abcdef01234567".to_owned());
+    journal.stage(now_ms, Event::SnapshotTaken { step: 9, moment: Moment::Before, tree, notices: vec![] });
+    journal.commit().unwrap();
+    drop(journal);
+    let snapshots = home.engine().snapshots(&workspace, piton_tools::snapshot::Options::default()).unwrap();
     assert!(home.engine().prune_snapshots(&workspace, &snapshots, now_ms).unwrap());
     let is_there =
         |way: &piton_core::event::Restore| snapshots.diff(way.from.parse().unwrap(), way.to.parse().unwrap()).is_ok();

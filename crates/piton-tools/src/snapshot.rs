@@ -43,8 +43,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fmt;
+use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use store::{Hold, Store};
@@ -278,6 +280,20 @@ impl Snapshots {
     pub fn restore(&self, from: TreeId, to: TreeId, policy: Policy) -> Result<Report, SnapshotError> {
         let store = self.hold(Hold::Read)?;
         restore::restore(&store, &self.workspace, from, to, policy)
+    }
+
+    /// Those of these snapshots that are here: others were dropped before, or are another store's.
+    pub fn known(&self, ids: impl IntoIterator<Item = TreeId>) -> Result<Vec<TreeId>, SnapshotError> {
+        let store = self.hold(Hold::Read)?;
+        Ok(ids.into_iter().filter(|id| store.has(id.0)).collect())
+    }
+
+    /// When a file or link of the workspace was changed last, in milliseconds since 1970. `None` where none is there, or
+    /// one that git ignores.
+    pub fn changed_ms(&self, path: &Path) -> Option<u64> {
+        let there = fs::symlink_metadata(self.workspace.join(path)).ok().filter(|there| !there.is_dir())?;
+        let ms = there.ctime().checked_mul(1_000)?.checked_add(there.ctime_nsec() / 1_000_000)?;
+        (!ignored::is_ignored(&self.workspace, path)).then_some(u64::try_from(ms).ok()?)
     }
 
     /// Drops every snapshot but these, the last one taken, and those that others took and which are still open. Says

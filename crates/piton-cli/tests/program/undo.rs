@@ -249,3 +249,64 @@ fn a_session_that_is_resumed_from_elsewhere_is_undone_in_its_own_folder() {
     assert_eq!(stage.workspace.read("kept.txt"), "one\n");
     assert_eq!(elsewhere.read("mine.txt"), "mine\n");
 }
+
+#[test]
+fn what_was_changed_while_a_turn_lay_cut_off_is_taken_back_only_on_purpose() {
+    let stage = Stage::new(json!([bash("echo two > kept.txt; echo by > bash.txt"), {"text": "half", "stall_mid": 60}]));
+    let stage = stage.with_files([("kept.txt", "one\n")]);
+    let mut child = stage.start(&["go"]);
+    while stage.provider.requests().len() < 2 {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // Longer than what the turn itself may have left behind.
+    std::thread::sleep(std::time::Duration::from_millis(1_500));
+    stage.workspace.write("kept.txt", "mine\n");
+    stage.workspace.write("new.txt", "mine, too\n");
+
+    for attempt in ["ends the turn", "finds it ended"] {
+        let refused = piton(&stage, &["undo"]).expect_code(1).expect_said(&["lay cut off", "kept.txt", "new.txt"]);
+        assert!(!refused.stderr.contains("bash.txt"), "{attempt}: {}", refused.stderr);
+        assert_eq!(stage.workspace.read("kept.txt"), "mine\n", "{attempt}");
+        assert!(stage.workspace.has("new.txt") && stage.workspace.has("bash.txt"), "{attempt}");
+    }
+    piton(&stage, &["undo", "--overwrite"]).expect_code(0);
+    assert_eq!(stage.workspace.read("kept.txt"), "one\n");
+    assert!(!stage.workspace.has("new.txt") && !stage.workspace.has("bash.txt"));
+    piton(&stage, &["redo"]).expect_code(0);
+    assert_eq!(stage.workspace.read("kept.txt"), "mine\n");
+    assert_eq!(stage.workspace.read("new.txt"), "mine, too\n");
+}
+
+#[test]
+fn several_turns_that_changed_one_file_go_back_although_somebody_changed_another_between_them() {
+    let script = json!([bash("echo 1 > f.txt"), {"text": "done"}, bash("echo 2 > f.txt"), {"text": "done"}]);
+    let stage = Stage::new(script).with_files([("f.txt", "0\n"), ("g.txt", "0\n"), ("h.txt", "0\n")]);
+    stage.run(&["first"]).expect_code(0);
+    stage.workspace.write("g.txt", "mine\n");
+    stage.run(&["--continue", "second"]).expect_code(0);
+    let told = piton(&stage, &["undo", "2"]).expect_code(0);
+    assert!(!told.stderr.contains("somebody else"), "{}", told.stderr);
+    assert_eq!((stage.workspace.read("f.txt"), stage.workspace.read("g.txt")), ("0\n".into(), "mine\n".into()));
+
+    let script = json!([bash("echo 1 > f.txt"), {"text": "done"}, bash("echo 2 > f.txt"), {"text": "done"}]);
+    let stage = Stage::new(script).with_files([("f.txt", "0\n")]);
+    stage.run(&["first"]).expect_code(0);
+    stage.workspace.write("f.txt", "mine, between\n");
+    stage.run(&["--continue", "second"]).expect_code(0);
+    piton(&stage, &["undo", "2"]).expect_code(1).expect_said(&["somebody else", "f.txt"]);
+    assert_eq!(stage.workspace.read("f.txt"), "2\n", "nothing at all is touched");
+}
+
+#[test]
+fn an_undo_that_was_cut_off_is_finished_by_the_next_which_goes_no_further() {
+    let stage = changed();
+    stage.run(&["--continue", "more"]).expect_code(0);
+    cut_off(&stage);
+    let finished = piton(&stage, &["undo"]).expect_code(0);
+    assert!(finished.stderr.contains("the undo that was begun before"), "{}", finished.stderr);
+    assert_eq!(stage.workspace.read("gone.txt"), "gone\n");
+    let kinds = |kind: &str| stage.journal().iter().filter(|event| event["type"] == kind).count();
+    assert_eq!(kinds("rewind_finished"), 1);
+}

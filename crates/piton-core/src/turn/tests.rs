@@ -989,6 +989,27 @@ fn a_turn_that_was_taken_back_leaves_no_trace_in_the_conversation_and_can_be_bro
 }
 
 #[test]
+fn what_waited_when_a_turn_was_taken_back_waits_again_when_it_is_brought_back() {
+    let mut b = Bench::with(Policy::piton());
+    b.say("one");
+    b.speak("later", Delivery::FollowUp);
+    b.cancel();
+    let waiting = |b: &Bench| b.session.waiting().map(|(message, _)| message.prose()).collect::<Vec<_>>();
+    assert_eq!((b.session.phase_name(), waiting(&b)), ("held", vec!["later".to_owned()]));
+    let started = branch::turns(&b.log)[0].started;
+    b.happen(moved(&b.session, Direction::Undo, started - 1));
+    assert_eq!((b.session.phase_name(), waiting(&b)), ("idle", vec![]));
+    let rewind = b.session.redo().expect("something to bring back");
+    b.happen(Event::RewindFinished { rewind, left: vec![], back: None });
+    assert_eq!((b.session.phase_name(), waiting(&b)), ("held", vec!["later".to_owned()]));
+    b.say("next");
+    b.answer("done");
+    b.answer("that, too");
+    let said: Vec<String> = b.session.transcript().map(|message| message.prose()).collect();
+    assert!(said.contains(&"later".to_owned()) && waiting(&b).is_empty(), "{said:?}");
+}
+
+#[test]
 fn a_compaction_is_taken_back_with_its_turn() {
     let mut b = Bench::with(Policy::piton());
     b.say("one");

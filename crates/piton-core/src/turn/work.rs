@@ -660,7 +660,8 @@ impl Work {
             // Conversation and files went together: nothing to tell.
             _ => String::new(),
         };
-        if rewind.to.is_some() {
+        // What waited when a turn was taken back waits again when it is brought back.
+        if rewind.to.is_some() && rewind.direction == Direction::Undo {
             self.is_new_here |= self.waiting.drain(..).any(|waiting| waiting.is_first_here);
         }
         if !text.is_empty() {
