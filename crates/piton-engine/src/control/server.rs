@@ -198,7 +198,7 @@ impl Guest {
             Ok(Request::Compact { focus }) => {
                 let (reply, made) = oneshot::channel();
                 self.command(Command::Compact { how: How::Ask { focus }, reply })?;
-                self.reply_when(async move { Some(compacted(made.await.ok()?)) });
+                self.reply_when(async move { Some(compacted(made.await.unwrap_or(Err(CompactError::Closed)))) });
             }
             Err(error) => self.reply(refused(format!("this request is not understood: {error}"))),
         }
