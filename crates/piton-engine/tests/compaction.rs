@@ -728,6 +728,48 @@ impl Hook for Other {
     }
 }
 
+/// Counts the calls of a model that it lets go.
+#[derive(Default)]
+struct Gate(Mutex<usize>);
+
+#[async_trait::async_trait]
+impl Hook for Gate {
+    fn name(&self) -> &str {
+        "gate"
+    }
+
+    fn points(&self) -> Points {
+        Points::of([HookPoint::BeforeModel])
+    }
+
+    async fn before_model_call(&self, _: &HookContext, _: &ModelCall) -> HookResult<ModelChange> {
+        *self.0.lock().unwrap() += 1;
+        Ok(ModelChange::default())
+    }
+}
+
+#[tokio::test]
+async fn the_call_after_a_forced_compaction_passes_the_gate_as_well() {
+    let home = Home::new();
+    let (mut read, mut is_refused) = (reader(12), false);
+    let model = Small::new(1_000_000, move |request, at| {
+        if at == 10 && !std::mem::replace(&mut is_refused, true) {
+            return Err(failure(ModelErrorKind::WindowExceeded));
+        }
+        read(request, at)
+    });
+    let mut settings = settings(&model);
+    let gate = Arc::new(Gate::default());
+    settings.hooks = vec![gate.clone()];
+    let session = home.engine().create(&home.path(), settings).unwrap();
+    let report = session.prompt("read on").await.unwrap();
+    assert_eq!(report.end, TurnEnd::Completed, "{report:?}");
+    assert!(records(&session).iter().any(|record| matches!(record.event, Event::CompactionStarted { .. })));
+    let calls = model.requests().iter().filter(|request| !is_for_summary(request)).count();
+    assert_eq!(*gate.0.lock().unwrap(), calls);
+    session.close().await;
+}
+
 #[tokio::test]
 async fn a_summary_is_asked_for_with_the_prompt_that_hooks_left() {
     let home = Home::new();

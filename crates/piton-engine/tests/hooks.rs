@@ -9,7 +9,7 @@ use piton_core::call::Outcome;
 use piton_core::event::{Decision, Event, Record, Subject, TurnEnd};
 use piton_core::hook::{HookEnd, HookPoint, HookRun};
 use piton_core::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
-use piton_core::model::{Delta, ModelEvent, Reply, Request};
+use piton_core::model::{Delta, ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use piton_core::permission::Action;
 use piton_engine::engine::{Attendance, Engine, EngineError, Session, Settings};
 use piton_engine::hooks::{
@@ -541,6 +541,61 @@ async fn a_tool_that_a_hook_takes_away_is_neither_offered_nor_run() {
     session.clone().close().await;
     assert!(model.asked().iter().all(|request| request.tools.iter().all(|tool| tool.name != "bash")));
     assert!(folded(&session).iter().any(|line| line.starts_with("result: Tool bash not found")));
+}
+
+/// A model of another name that is not there to answer.
+struct Away;
+
+impl Model for Away {
+    fn name(&self) -> &str {
+        "test/away"
+    }
+
+    fn limits(&self) -> ModelLimits {
+        ModelLimits::default()
+    }
+
+    fn price(&self) -> Option<Price> {
+        None
+    }
+
+    fn stream(&self, _: Request) -> ModelStream {
+        let error = ModelError::new(ModelErrorKind::Overloaded, "too many people");
+        futures_util::stream::iter([Err(error)]).boxed()
+    }
+}
+
+#[tokio::test]
+async fn the_next_model_of_the_chain_is_asked_through_the_gate_as_well() {
+    let home = Home::new();
+    let model = Scripted::new(vec![says("here I am")]);
+    #[derive(Default)]
+    struct Names(Mutex<Vec<String>>);
+    #[async_trait]
+    impl Hook for Names {
+        fn name(&self) -> &str {
+            "names"
+        }
+        fn points(&self) -> Points {
+            Points::of([HookPoint::BeforeModel])
+        }
+        async fn before_model_call(&self, cx: &HookContext, call: &ModelCall) -> HookResult<ModelChange> {
+            self.0.lock().unwrap().push(format!("{} attempt {}", cx.model, call.attempt));
+            let words = Words { notes: vec!["be brief".into()], ..Words::default() };
+            Ok(ModelChange { words, ..ModelChange::default() })
+        }
+    }
+    let names = Arc::new(Names::default());
+    let mut settings = settings(&model, vec![names.clone()]);
+    settings.model = Arc::new(Away);
+    settings.fallbacks = vec![model.clone()];
+    settings.policy.retry.per_call = Some(0);
+    let session = home.create(settings);
+    let report = session.prompt("go").await.unwrap();
+    assert_eq!((report.end, report.text.as_str()), (TurnEnd::Completed, "here I am"));
+    session.clone().close().await;
+    assert_eq!(*names.0.lock().unwrap(), ["test/away attempt 1", "test/scripted attempt 1"]);
+    assert_eq!(folded(&session), ["go", "note: be brief", "here I am"], "what was added once is there");
 }
 
 #[tokio::test]

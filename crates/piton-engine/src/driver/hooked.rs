@@ -62,6 +62,15 @@ pub(super) struct Speech {
     pub(super) stopped_by: Option<Canceller>,
 }
 
+/// What hooks left of the frame in a step.
+struct LetGo {
+    step: u32,
+    /// The attempt that may be made; `None` where another model is asked by now, or with another conversation: attempts
+    /// count from 1 again then, and that call they have not seen.
+    attempt: Option<u32>,
+    frame: Frame,
+}
+
 /// What the driver keeps for hooks.
 #[derive(Default)]
 pub(super) struct Gates {
@@ -72,8 +81,8 @@ pub(super) struct Gates {
     vetting: VecDeque<Speech>,
     /// What hooks have let pass, on its way to the record.
     accepted: VecDeque<Speech>,
-    /// The call that hooks have let go: step, attempt, and what it is asked with.
-    call: Option<(u32, u32, Frame)>,
+    /// What hooks left of the frame in this step, and the call that they have let go.
+    call: Option<LetGo>,
     asked: HashSet<Subject>,
     answered: HashMap<CallId, Outcome>,
     sights: Vec<(Arc<HookContext>, Sight)>,
@@ -92,8 +101,13 @@ impl Gates {
     /// `frame`: what the model was last asked with, where hooks had changed it.
     pub(super) fn new(session: &Session, frame: Option<Frame>, lost: Option<String>) -> Self {
         let messages = session.transcript().len();
-        let call = frame.map(|frame| (session.step(), 0, frame));
+        let call = frame.map(|frame| LetGo { step: session.step(), attempt: None, frame });
         Self { messages, is_resumed: messages > 0, call, lost, ..Self::default() }
+    }
+
+    /// Attempts count from 1 again: the next is not the one that was let go.
+    fn forget_the_call(&mut self) {
+        self.call.iter_mut().for_each(|let_go| let_go.attempt = None);
     }
 }
 
@@ -189,7 +203,7 @@ impl Driver {
     /// What the model of this step is asked with.
     pub(super) fn frame(&self) -> &Frame {
         match &self.gates.call {
-            Some((step, _, frame)) if *step == self.session.step() => frame,
+            Some(let_go) if let_go.step == self.session.step() => &let_go.frame,
             _ => &self.frame,
         }
     }
@@ -202,7 +216,8 @@ impl Driver {
 
     /// Whether hooks have to see this model call before it is weighed and made.
     pub(super) fn is_unseen(&self, step: u32, attempt: u32) -> bool {
-        let is_seen = matches!(&self.gates.call, Some((s, a, _)) if (*s, *a) == (step, attempt));
+        let is_it = |let_go: &LetGo| (let_go.step, let_go.attempt) == (step, Some(attempt));
+        let is_seen = self.gates.call.as_ref().is_some_and(is_it);
         self.is_to_be_told() || (self.hooks.want(HookPoint::BeforeModel) && !is_seen)
     }
 
@@ -340,13 +355,14 @@ impl Driver {
     /// A model call as hooks left it is weighed and made next.
     fn let_go(&mut self, attempt: u32, mut gated: Gated, call: ModelCall) {
         let step = self.session.step();
-        // A retry is the same question; what was added to it once is there.
+        // Asked again, by whatever model, it is the same question; what was added to it once is there.
+        let is_again = attempt > 1 || self.gates.call.as_ref().is_some_and(|let_go| let_go.step == step);
         let is_said = |note: &String| {
             let is_it = |part: &Part| matches!(part, Part::Note { text } if text == note);
             self.session.transcript().last().is_some_and(|last| last.parts.iter().any(is_it))
         };
-        gated.notes.retain(|note| attempt == 1 || !is_said(note));
-        let before = self.gates.call.take().map_or_else(|| self.frame.clone(), |(_, _, frame)| frame);
+        gated.notes.retain(|note| !is_again || !is_said(note));
+        let before = self.gates.call.take().map_or_else(|| self.frame.clone(), |let_go| let_go.frame);
         // The same bytes are the same pointer, so that they need not be measured again.
         let same = |text: &Arc<str>| [&before.system, &self.frame.system].into_iter().find(|old| ***old == **text);
         let system = same(&call.system).cloned().unwrap_or(call.system);
@@ -362,7 +378,8 @@ impl Driver {
             self.record(event);
         }
         let max_output_tokens = self.frame.max_output_tokens;
-        self.gates.call = Some((step, attempt, Frame { system, tools, max_output_tokens }));
+        let frame = Frame { system, tools, max_output_tokens };
+        self.gates.call = Some(LetGo { step, attempt: Some(attempt), frame });
     }
 
     /// What the rules say of a call as hooks left it, and what hooks say.
@@ -535,8 +552,10 @@ impl Driver {
             Event::StepFinished { .. } => {
                 sights.push(Sight::Step(StepDone { ended_ms: record.at_ms, ..self.gates.step }));
             }
+            Event::ModelSwitched { .. } | Event::ContextPruned { .. } => self.gates.forget_the_call(),
             Event::CompactionFinished { trigger, summary, .. } => {
                 self.gates.is_compacted = true;
+                self.gates.forget_the_call();
                 sights.push(Sight::Compacted { trigger: *trigger, summary: summary.clone() });
             }
             Event::TurnEnded { end, detail, spent, .. } => {
