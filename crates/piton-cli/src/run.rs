@@ -17,7 +17,7 @@ use crate::task::Task;
 use crate::upkeep::Upkeep;
 use crate::view::{self, TextView};
 use anyhow::{Context, anyhow, bail};
-use piton_core::event::{Delivery, Event, Spent, TurnEnd};
+use piton_core::event::{Delivery, Event, TurnEnd};
 use piton_core::ids::{CallId, SessionId};
 use piton_core::message::Part;
 use piton_engine::bus::{Published, Subscription};
@@ -439,18 +439,7 @@ impl Stops {
 
 /// The report of a turn that did not begin, since a hook refused what was said.
 pub(crate) fn refused(error: &EngineError) -> TurnReport {
-    let (end, detail) = (TurnEnd::HookStopped, Some(error.to_string()));
-    TurnReport {
-        turn: 0,
-        end,
-        detail,
-        spent: Spent::default(),
-        text: String::new(),
-        changed_files: false,
-        result: String::new(),
-        checks: vec![],
-        structured: None,
-    }
+    TurnReport::not_begun(TurnEnd::HookStopped, error.to_string())
 }
 
 /// The last line of a run in which nobody said anything, for programs; the error is for people.

@@ -392,12 +392,12 @@ impl Driver {
                 self.wait_for_turn(Waiter { message: Some(message), from, report });
             }
             Command::Speak { message, parts, delivery, from, report } => {
-                self.speak(Speech { message, parts, delivery, from, report, stopped_by: None }).await;
+                self.speak(Speech { message, parts, delivery, from, report }).await;
             }
             Command::GoOn { report } => self.wait_for_turn(Waiter { message: None, from: Speaker::Host, report }),
-            Command::Cancel(by) => self.cancel(by),
+            Command::Cancel(by) => self.cancel(by).await,
             Command::Stop { report } => {
-                self.cancel(Canceller::User);
+                self.cancel(Canceller::User).await;
                 self.wait_for_turn(Waiter { message: None, from: Speaker::Host, report });
             }
             Command::Answer(subject, decision) if self.is_open(&subject) => {
@@ -421,7 +421,7 @@ impl Driver {
             }
             Command::Close => {
                 self.closing = true;
-                self.cancel(Canceller::User);
+                self.cancel(Canceller::User).await;
             }
         }
     }
@@ -433,18 +433,20 @@ impl Driver {
         }
     }
 
-    /// A turn that is only about to start is started and ended: who waits for it hears how it went.
-    fn cancel(&mut self, by: Canceller) {
+    /// A turn that is only about to start is started and ended: who waits for it hears how it went. What was said before
+    /// this starts none: it is held like all that a turn has not taken up, or not heard where hooks still look at it.
+    async fn cancel(&mut self, by: Canceller) {
         self.pause(false);
+        self.hear_accepted().await;
+        self.drop_unheard();
         if !self.session.is_in_turn()
             && !self.session.is_at_rest()
             && let Some(start) = self.instant_job()
         {
             self.record(start);
         }
-        match self.session.is_in_turn() {
-            true => self.record(Event::CancelRequested { by }),
-            false => self.stop_unheard(&by),
+        if self.session.is_in_turn() {
+            self.record(Event::CancelRequested { by });
         }
     }
 

@@ -5,14 +5,14 @@
 //! and nothing new is started meanwhile.
 
 use super::{Driver, Report, Speaker, Waiter};
-use crate::engine::{EngineError, last_words};
+use crate::engine::{EngineError, TurnReport, last_words};
 use crate::hooks::{
     Check, Gated, Hook, HookContext, HookVerdict, Hooks, ModelAnswer, ModelCall, OutputSchema, SessionStart, Sight,
     StepDone, TurnDone, Unasked,
 };
 use crate::jobs::JobKey;
 use piton_core::call::{Outcome, Status, ToolClass};
-use piton_core::event::{Canceller, Decision, Delivery, Event, Record, Subject, Trigger, Verdict};
+use piton_core::event::{Decision, Delivery, Event, Record, Subject, Trigger, TurnEnd, Verdict};
 use piton_core::hook::{Demand, HookPoint};
 use piton_core::ids::{CallId, MessageId, TimeMs};
 use piton_core::message::{Message, Part, Role, ToolCall, prose};
@@ -58,8 +58,6 @@ pub(super) struct Speech {
     pub(super) delivery: Delivery,
     pub(super) from: Speaker,
     pub(super) report: Report,
-    /// Who wanted it stopped while hooks were looking at it.
-    pub(super) stopped_by: Option<Canceller>,
 }
 
 /// What hooks left of the frame in a step.
@@ -75,6 +73,10 @@ struct LetGo {
 #[derive(Default)]
 pub(super) struct Gates {
     is_started: bool,
+    /// Whether hooks are seeing just now that the session has begun.
+    is_starting: bool,
+    /// Whether the turn under way, or the last one, was cancelled.
+    is_canceled: bool,
     /// Whether anything was said, or gone on with: a session that was only looked after has no end.
     is_used: bool,
     is_resumed: bool,
@@ -403,7 +405,7 @@ impl Driver {
     /// Lets hooks see the outcome of a call that no tool ran; the event as they leave it, once they have.
     pub(super) fn seen_by_hooks(&mut self, event: Event) -> Option<Event> {
         let Event::CallSettled { call, outcome } = event else { return Some(event) };
-        let is_final = !matches!(outcome.status, Status::Denied | Status::Failed);
+        let is_final = self.gates.is_canceled || !matches!(outcome.status, Status::Denied | Status::Failed);
         if is_final || !self.hooks.want(HookPoint::AfterTool) {
             return Some(Event::CallSettled { call, outcome });
         }
@@ -432,6 +434,7 @@ impl Driver {
             return;
         }
         let is_first = !std::mem::replace(&mut self.gates.is_started, true);
+        self.gates.is_starting = is_first;
         let text = self.gates.vetting.front().map(|speech| prose(&speech.parts));
         let how = if self.gates.is_resumed { SessionStart::Resumed } else { SessionStart::New };
         let (hooks, cx) = (self.hooks.clone(), self.hook_context());
@@ -455,6 +458,7 @@ impl Driver {
 
     fn vetted(&mut self, start: Option<Gated>, prompt: Option<(Gated, Option<(String, String)>)>) {
         let speech = self.gates.vetting.pop_front();
+        self.gates.is_starting = false;
         let mut notes = Vec::new();
         let mut refused = None;
         if let Some(mut gated) = start {
@@ -488,17 +492,25 @@ impl Driver {
 
     /// Puts what was said on record.
     async fn hear(&mut self, speech: Speech) {
-        let Speech { message, parts, delivery, from, report, stopped_by } = speech;
+        let Speech { message, parts, delivery, from, report } = speech;
         let parts = self.with_context(parts).await;
         self.waiting.push(Waiter { message: Some(message.clone()), from, report });
         self.record(Event::UserSpoke { message, parts, delivery });
-        stopped_by.into_iter().for_each(|by| self.cancel(by));
     }
 
-    /// What was said and is not heard yet is not acted on.
-    pub(super) fn stop_unheard(&mut self, by: &Canceller) {
-        for speech in self.gates.vetting.iter_mut().chain(&mut self.gates.accepted) {
-            speech.stopped_by = Some(by.clone());
+    /// Drops the hooks that somebody waits for. What they have not let pass is not put on record: who said it is told, or
+    /// says it to the next writer where this one leaves.
+    pub(super) fn drop_unheard(&mut self) {
+        self.jobs.drop_hooks();
+        if std::mem::take(&mut self.gates.is_starting) {
+            self.gates.is_started = false;
+        }
+        for speech in self.gates.vetting.drain(..).filter(|_| !self.closing) {
+            // Nobody may be listening any more.
+            drop(speech.report.send(Ok(TurnReport::not_begun(
+                TurnEnd::Canceled,
+                "it was stopped before hooks had let pass what was said; that is not on record",
+            ))));
         }
     }
 
@@ -534,7 +546,10 @@ impl Driver {
         let want = |point| self.hooks.want(point);
         let mut sights = Vec::new();
         match &record.event {
-            Event::TurnStarted { .. } => self.gates.turn_started_ms = record.at_ms,
+            Event::TurnStarted { .. } => {
+                (self.gates.turn_started_ms, self.gates.is_canceled) = (record.at_ms, false);
+            }
+            Event::CancelRequested { .. } => self.gates.is_canceled = true,
             Event::StepStarted { .. } => {
                 self.gates.step = StepDone { started_ms: record.at_ms, ..StepDone::default() };
             }
