@@ -46,8 +46,11 @@ impl<'a> Upkeep<'a> {
             collector.send_turns(&dir, &id, from).await;
         }
         if let Some(snapshots) = snapshots {
-            // Housekeeping: what could not be done today is done another day.
-            drop(self.engine.prune_snapshots(&workspace, &snapshots, self.around.now_ms));
+            let (engine, now_ms) = (self.engine.clone(), self.around.now_ms);
+            // Housekeeping: what could not be done today is done another day. On a thread of its own, so that whoever
+            // wants to leave is heard.
+            let prune = move || drop(engine.prune_snapshots(&workspace, &snapshots, now_ms));
+            drop(tokio::task::spawn_blocking(prune).await);
         }
     }
 }

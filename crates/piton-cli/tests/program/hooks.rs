@@ -330,6 +330,20 @@ fn ctrl_c_ends_the_hooks_that_it_meets() {
 }
 
 #[test]
+fn a_signal_while_the_session_is_left_ends_the_waiting() {
+    for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 0)] {
+        let stage = Stage::new(json!([{"text": "Done."}])).with_config(&config("SessionEnd", STANDS));
+        let mut child = stage.start(&["go"]);
+        let hook = standing(&stage);
+        kill(child.id(), signal);
+        assert_eq!(child.wait().unwrap().code(), Some(code));
+        until("the hook is gone", || !is_alive(hook));
+        let last = stage.journal().pop().unwrap();
+        assert_eq!(last["type"], "turn_ended", "nobody waited for the hook's end, and nothing is lost");
+    }
+}
+
+#[test]
 fn a_hook_for_the_sessions_end_needs_no_other_hook() {
     let stage = Stage::new(json!([{"text": "Done."}])).with_config(&config("SessionEnd", "cat > ended"));
     stage.run(&["go"]).expect_code(0);
