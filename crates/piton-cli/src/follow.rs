@@ -56,13 +56,7 @@ pub(crate) async fn join(
     if !journal::is_held(&dir) {
         return Ok(Joined::Alone(prompt));
     }
-    let adds = [("--check", !args.check.is_empty()), ("--output-schema", args.output_schema.is_some())];
-    if let Some((flag, _)) = adds.iter().find(|(_, is_said)| *is_said) {
-        bail!(
-            "another process runs {id}, by its own rules: {flag} cannot be added to what it does, and nothing was said \
-             there. Say it without {flag}, or once that process has left"
-        );
-    }
+    adds_nothing(id, args)?;
     let prompt = prompt.map(|text| (new_message_id(), text));
     let records = journal::read_session(&dir)?;
     let awaited = Awaited::after(&records, prompt.as_ref().map(|(message, _)| message.clone()));
@@ -92,6 +86,18 @@ pub(crate) async fn join(
             Ok(Joined::Alone(watch.prompt.map(|(_, text)| text).filter(|_| !is_heard)))
         }
     }
+}
+
+/// Fails where a turn that another process runs would have to come to more than it does there.
+pub(crate) fn adds_nothing(id: &SessionId, args: &RunArgs) -> anyhow::Result<()> {
+    let adds = [("--check", !args.check.is_empty()), ("--output-schema", args.output_schema.is_some())];
+    if let Some((flag, _)) = adds.iter().find(|(_, is_said)| *is_said) {
+        bail!(
+            "another process runs {id}, by its own rules: {flag} cannot be added to what it does, and nothing was said \
+             there. Say it without {flag}, or once that process has left"
+        );
+    }
+    Ok(())
 }
 
 /// `piton session follow`.

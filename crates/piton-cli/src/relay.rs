@@ -2,7 +2,7 @@
 //! socket, and what happens there is shown here.
 
 use crate::cli::RunArgs;
-use crate::follow::{Joined, cut_off};
+use crate::follow::{Joined, adds_nothing, cut_off};
 use crate::input::Input;
 use crate::report;
 use crate::run::{self, Shown, Stops, TICK};
@@ -47,6 +47,7 @@ pub(crate) async fn relay(
     if !journal::is_held(&dir) {
         return Ok(Joined::Alone(()));
     }
+    adds_nothing(id, args)?;
     let records = journal::read_session(&dir)?;
     if let Shown::Text(view) = shown {
         records.iter().for_each(|record| view.remember(&record.event));

@@ -17,7 +17,7 @@ use crate::task::Task;
 use crate::upkeep::Upkeep;
 use crate::view::{self, TextView};
 use anyhow::{Context, anyhow, bail};
-use piton_core::event::{Delivery, Event, Spent, TurnEnd};
+use piton_core::event::{Delivery, Event, TurnEnd};
 use piton_core::ids::{CallId, SessionId};
 use piton_core::message::Part;
 use piton_core::turn;
@@ -62,9 +62,19 @@ pub(crate) async fn run(args: RunArgs, around: Surroundings) -> anyhow::Result<u
     let resumed = resumed_id(&args, &engine, &workspace, &around)?;
     let shown = Shown::new(&args, &around);
     let run = Run { args: &args, around: &around, engine: &engine, workspace, resumed, shown };
-    let code = run.speak(task, &mut upkeep).await;
-    upkeep.done().await;
-    code
+    let over = run.speak(task, &mut upkeep).await;
+    if let Ok(Over { code, is_in_haste: true }) = over {
+        return Ok(code);
+    }
+    let stopped = Stops::listen()?.unless_stopped(upkeep.done()).await;
+    Ok(Over::left(over?.code, stopped).code)
+}
+
+/// How a run ended.
+pub(crate) struct Over {
+    code: u8,
+    /// Whether a signal came while it was being left.
+    is_in_haste: bool,
 }
 
 /// A run that has not begun.
@@ -91,20 +101,21 @@ struct Open {
 }
 
 impl Run<'_> {
-    async fn speak(mut self, task: Option<Task>, upkeep: &mut Upkeep<'_>) -> anyhow::Result<u8> {
+    async fn speak(mut self, task: Option<Task>, upkeep: &mut Upkeep<'_>) -> anyhow::Result<Over> {
         let args = self.args;
         let mut said = match args.input_format {
             InputFormat::StreamJson => Said::LineByLine(Input::open(task)),
             InputFormat::Text => match compact::typed(task.as_ref().map(|task| task.said.as_str())) {
                 Some(focus) => {
-                    return compact::obey(self.engine, self.resumed.as_ref(), focus, args, self.around, upkeep).await;
+                    let id = self.resumed.as_ref();
+                    return compact::obey(self.engine, id, focus, args, self.around, upkeep).await.map(Over::with);
                 }
                 None => Said::Once(task),
             },
         };
         loop {
             if let Some(code) = self.speak_where_it_runs(&mut said).await? {
-                return Ok(code);
+                return Ok(Over::with(code));
             }
             if let Said::Once(None) = &said {
                 self.must_have_work_left()?;
@@ -235,15 +246,16 @@ async fn turn(
     mut shown: Shown,
     args: &RunArgs,
     attended: bool,
-) -> anyhow::Result<u8> {
+) -> anyhow::Result<Over> {
+    let mut stops = Stops::listen()?;
     let subscription = session.subscribe(session.opened_at());
     // What others have said here meanwhile, they see to themselves.
     session.leave_when_answered();
-    let watched = watch(&session, prompt, subscription, &mut shown, attended).await;
+    let watched = watch(&session, prompt, subscription, &mut stops, &mut shown, attended).await;
     let (result, stopped_by_term) = match watched {
         Ok(watched) => watched,
         Err(error) => {
-            session.close().await;
+            stops.unless_stopped(session.close()).await;
             return Err(error);
         }
     };
@@ -266,9 +278,9 @@ async fn turn(
             view.note(&format!("{line}. See piton session cost {id}"));
         }
     }
-    session.close().await;
+    let stopped = stops.unless_stopped(session.close()).await;
     let report = result.with_context(|| format!("the session {id} cannot go on"))?;
-    Ok(exit_code(&report))
+    Ok(Over::left(exit_code(&report), stopped))
 }
 
 /// Prompts a session, shows the turn in a view, and closes the session.
@@ -276,8 +288,9 @@ pub(crate) async fn show_turn(session: Session, task: &str, view: &mut TextView)
     let subscription = session.subscribe(session.opened_at());
     let taken = std::mem::replace(view, TextView::new(false, false));
     let mut shown = Shown::Text(taken);
-    let watched = watch(&session, Some(Task::new(task)), subscription, &mut shown, false).await;
-    session.close().await;
+    let mut stops = Stops::listen()?;
+    let watched = watch(&session, Some(Task::new(task)), subscription, &mut stops, &mut shown, false).await;
+    stops.unless_stopped(session.close()).await;
     if let Shown::Text(taken) = shown {
         *view = taken;
     }
@@ -289,10 +302,10 @@ async fn watch(
     session: &Session,
     prompt: Option<Task>,
     mut subscription: Subscription,
+    stops: &mut Stops,
     shown: &mut Shown,
     attended: bool,
 ) -> anyhow::Result<(Result<TurnReport, EngineError>, bool)> {
-    let mut stops = Stops::listen()?;
     let mut cancelled = false;
     let mut terminated = false;
     // What is said beyond that comes from another process.
@@ -470,22 +483,33 @@ impl Stops {
             _ = self.hang_up.recv() => true,
         }
     }
+
+    /// Does what is left to do when all is told and on record, until the first signal: nobody need wait for hooks, a
+    /// title or a collector then. Whether a signal came, and which, as [`Stops::next`] tells it.
+    pub(crate) async fn unless_stopped(&mut self, leaving: impl Future<Output = ()>) -> Option<bool> {
+        tokio::select! {
+            biased;
+            by_term = self.next() => Some(by_term),
+            () = leaving => None,
+        }
+    }
+}
+
+impl Over {
+    fn with(code: u8) -> Self {
+        Self { code, is_in_haste: false }
+    }
+
+    /// With what became of [`Stops::unless_stopped`].
+    pub(crate) fn left(code: u8, stopped: Option<bool>) -> Self {
+        let code = if stopped == Some(true) { report::EXIT_TERMINATED } else { code };
+        Self { code, is_in_haste: stopped.is_some() }
+    }
 }
 
 /// The report of a turn that did not begin, since a hook refused what was said.
 pub(crate) fn refused(error: &EngineError) -> TurnReport {
-    let (end, detail) = (TurnEnd::HookStopped, Some(error.to_string()));
-    TurnReport {
-        turn: 0,
-        end,
-        detail,
-        spent: Spent::default(),
-        text: String::new(),
-        changed_files: false,
-        result: String::new(),
-        checks: vec![],
-        structured: None,
-    }
+    TurnReport::not_begun(TurnEnd::HookStopped, error.to_string())
 }
 
 /// The last line of a run in which nobody said anything, for programs; the error is for people.

@@ -5,7 +5,7 @@ use crate::cli::RunArgs;
 use crate::compact;
 use crate::input::Input;
 use crate::report;
-use crate::run::{self, Shown, Stops, TICK};
+use crate::run::{self, Over, Shown, Stops, TICK};
 use crate::task::Task;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -47,7 +47,8 @@ struct Steering<'a> {
 
 /// Runs a session by what is said on standard input, until that is over and everything is answered. Returns the exit
 /// code of the last turn.
-pub(crate) async fn steer(session: Session, input: Input, shown: Shown, args: &RunArgs) -> anyhow::Result<u8> {
+pub(crate) async fn steer(session: Session, input: Input, shown: Shown, args: &RunArgs) -> anyhow::Result<Over> {
+    let mut stops = Stops::listen()?;
     let (asking, rooms, open) = (FuturesUnordered::new(), VecDeque::new(), Vec::new());
     let (has_begun, code) = (input.code.is_some(), input.code.unwrap_or_default());
     let (stopped, told) = (None, 0);
@@ -57,18 +58,17 @@ pub(crate) async fn steer(session: Session, input: Input, shown: Shown, args: &R
         let session = steering.session.clone();
         steering.ask(async move { Done::Turn(session.go_on().await) });
     }
-    let result = steering.until_over().await;
+    let result = steering.until_over(&mut stops).await;
     let has_begun = steering.has_begun || steering.stopped.is_some();
     let id = steering.session.id().to_string();
-    steering.session.close().await;
+    let stopped = stops.unless_stopped(steering.session.close()).await;
     result?;
-    if has_begun { Ok(steering.code) } else { Err(run::nothing_said(&steering.shown, Some(&id))) }
+    if has_begun { Ok(Over::left(steering.code, stopped)) } else { Err(run::nothing_said(&steering.shown, Some(&id))) }
 }
 
 impl Steering<'_> {
-    async fn until_over(&mut self) -> anyhow::Result<()> {
+    async fn until_over(&mut self, stops: &mut Stops) -> anyhow::Result<()> {
         let mut subscription = self.session.subscribe(self.session.opened_at());
-        let mut stops = Stops::listen()?;
         let mut tick = tokio::time::interval(TICK);
         loop {
             if self.asking.is_empty()

@@ -46,10 +46,15 @@ impl<'a> Upkeep<'a> {
             collector.send_turns(&dir, &id, from).await;
         }
         if let Some(snapshots) = snapshots {
-            // Housekeeping: what could not be done today is done another day.
-            if let Err(error) = self.engine.prune_snapshots(&workspace, &snapshots, self.around.now_ms) {
-                tracing::warn!("old snapshots of {} were not dropped: {error}", workspace.display());
-            }
+            let (engine, now_ms) = (self.engine.clone(), self.around.now_ms);
+            // Housekeeping: what could not be done today is done another day. On a thread of its own, so that whoever
+            // wants to leave is heard.
+            let prune = move || {
+                if let Err(error) = engine.prune_snapshots(&workspace, &snapshots, now_ms) {
+                    tracing::warn!("old snapshots of {} were not dropped: {error}", workspace.display());
+                }
+            };
+            drop(tokio::task::spawn_blocking(prune).await);
         }
     }
 }

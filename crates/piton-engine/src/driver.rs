@@ -58,7 +58,7 @@ use piton_tools::runner::Runners;
 use piton_tools::snapshot::Snapshot;
 use piton_tools::tool::{OutputSink, ToolContext};
 use serde_json::Value;
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,6 +92,13 @@ pub(crate) enum Command {
     Pause(bool),
     /// Stop and leave.
     Close,
+}
+
+impl Command {
+    /// Whether it wants what is under way to stop.
+    fn stops(&self) -> bool {
+        matches!(self, Self::Cancel(_) | Self::Stop { .. } | Self::Close)
+    }
 }
 
 /// Who speaks.
@@ -165,6 +172,8 @@ pub(crate) struct Driver {
     closing: bool,
     /// A command that takes its time; only while nothing else is under way.
     errand: Option<Command>,
+    /// What was said while an errand was done: obeyed after it, before what is still in the inbox.
+    said_meanwhile: VecDeque<Command>,
     hooks: Hooks,
     gates: Gates,
     /// Nothing new is started.
@@ -233,6 +242,7 @@ impl Driver {
             titling: Titling::default(),
             closing: false,
             errand: None,
+            said_meanwhile: VecDeque::new(),
             snapshot_took: Duration::MAX,
             spans: Spans::begin(),
         }
@@ -277,10 +287,12 @@ impl Driver {
         self.obey(command).await;
         loop {
             // All that was said so far, before anything acts on the half of it.
-            while let Ok(command) = self.inbox.try_recv() {
+            while let Some(command) = self.next_said() {
                 self.obey(command).await;
             }
-            self.hear_accepted().await;
+            if self.errand.is_none() {
+                self.hear_accepted().await;
+            }
             self.drop_unwanted();
             self.record_due();
             self.commit().await?;
@@ -304,6 +316,15 @@ impl Driver {
                 title = self.titling.next() => self.record(title),
             }
         }
+    }
+
+    /// What was said and is not obeyed yet. Behind an errand everything waits: it was asked for at rest, and what is said
+    /// after it must not begin a turn before it is done.
+    fn next_said(&mut self) -> Option<Command> {
+        if self.errand.is_some() {
+            return None;
+        }
+        self.said_meanwhile.pop_front().or_else(|| self.inbox.try_recv().ok())
     }
 
     /// Takes over what a killed process left: its turn goes on by our rules, and what only that process could have
@@ -371,12 +392,12 @@ impl Driver {
                 self.wait_for_turn(Waiter { message: Some(message), from, report });
             }
             Command::Speak { message, parts, delivery, from, report } => {
-                self.speak(Speech { message, parts, delivery, from, report, stopped_by: None }).await;
+                self.speak(Speech { message, parts, delivery, from, report }).await;
             }
             Command::GoOn { report } => self.wait_for_turn(Waiter { message: None, from: Speaker::Host, report }),
-            Command::Cancel(by) => self.cancel(by),
+            Command::Cancel(by) => self.cancel(by).await,
             Command::Stop { report } => {
-                self.cancel(Canceller::User);
+                self.cancel(Canceller::User).await;
                 self.wait_for_turn(Waiter { message: None, from: Speaker::Host, report });
             }
             Command::Answer(subject, decision) if self.is_open(&subject) => {
@@ -400,7 +421,7 @@ impl Driver {
             }
             Command::Close => {
                 self.closing = true;
-                self.cancel(Canceller::User);
+                self.cancel(Canceller::User).await;
             }
         }
     }
@@ -412,18 +433,20 @@ impl Driver {
         }
     }
 
-    /// A turn that is only about to start is started and ended: who waits for it hears how it went.
-    fn cancel(&mut self, by: Canceller) {
+    /// A turn that is only about to start is started and ended: who waits for it hears how it went. What was said before
+    /// this starts none: it is held like all that a turn has not taken up, or not heard where hooks still look at it.
+    async fn cancel(&mut self, by: Canceller) {
         self.pause(false);
+        self.hear_accepted().await;
+        self.drop_unheard();
         if !self.session.is_in_turn()
             && !self.session.is_at_rest()
             && let Some(start) = self.instant_job()
         {
             self.record(start);
         }
-        match self.session.is_in_turn() {
-            true => self.record(Event::CancelRequested { by }),
-            false => self.stop_unheard(&by),
+        if self.session.is_in_turn() {
+            self.record(Event::CancelRequested { by });
         }
     }
 

@@ -116,7 +116,7 @@ pub enum Resumed {
 /// How a turn went.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnReport {
-    /// Counts the session's turns from 1.
+    /// Counts the session's turns from 1; 0 where none began: hooks had not let pass what was said.
     pub turn: u32,
     /// Why it ended.
     pub end: TurnEnd,
@@ -141,6 +141,21 @@ pub struct TurnReport {
 }
 
 impl TurnReport {
+    /// The report for who said something that no turn began for.
+    pub fn not_begun(end: TurnEnd, why: impl Into<String>) -> Self {
+        Self {
+            turn: 0,
+            end,
+            detail: Some(why.into()),
+            spent: Spent::default(),
+            text: String::new(),
+            changed_files: false,
+            checks: Vec::new(),
+            structured: None,
+            result: String::new(),
+        }
+    }
+
     /// The report of the turn that just ended, where this is the event that ended it; the session has applied it.
     pub fn of(session: &turn::Session, event: &Event) -> Option<Self> {
         let Event::TurnEnded { turn, end, detail, spent } = event else { return None };

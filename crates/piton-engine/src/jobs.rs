@@ -190,6 +190,17 @@ impl Jobs {
         }
     }
 
+    /// Drops the hooks beside the turn whose word somebody waits for: nobody does any more.
+    pub(crate) fn drop_hooks(&mut self) {
+        self.running.retain(|running| {
+            let is_dropped = matches!(running.key, JobKey::Answered(_) | JobKey::Vet | JobKey::BeforeCompaction);
+            if is_dropped {
+                running.handle.abort();
+            }
+            !is_dropped
+        });
+    }
+
     /// Stops everything at once. Shell commands are ended by their runners, which still write down how.
     pub(crate) fn stop_all(&mut self) {
         self.running.clear();
@@ -283,14 +294,21 @@ impl Jobs {
         let cancel = context.cancel.clone();
         let span = tracing::info_span!(target: "piton", "tool_call", call = call.id.as_str(), tool = call.name);
         let work = async move {
-            let mut outcome = run(&call, tool, &context, cut, start).await;
-            let Some((hooks, cx)) = hooks.filter(|_| !context.cancel.is_cancelled()) else {
-                return Done::Settled { call: call.id.clone(), outcome, hooked: None };
+            let outcome = run(&call, tool, &context, cut, start).await;
+            let seen = async {
+                let (hooks, cx) = hooks?;
+                Some(hooks.after_tool(&cx, &call, outcome.clone(), Ran::Begun).await)
             };
-            let (gated, changed) = hooks.after_tool(&cx, &call, outcome, Ran::Begun).await;
-            outcome = changed;
-            cap(&mut outcome, cut, &context);
-            Done::Settled { call: call.id.clone(), outcome, hooked: Some(Box::new(gated)) }
+            // Who stops the turn does not wait for hooks: the outcome is as the tool left it.
+            let seen = context.cancel.run_until_cancelled(seen).await.flatten();
+            let (hooked, outcome) = match seen {
+                Some((gated, mut changed)) => {
+                    cap(&mut changed, cut, &context);
+                    (Some(Box::new(gated)), changed)
+                }
+                None => (None, outcome),
+            };
+            Done::Settled { call: call.id.clone(), outcome, hooked }
         };
         let handle = self.tasks.spawn(work.instrument(span));
         self.running.push(Running { key, handle, said: None, cancel: Some(cancel) });

@@ -12,8 +12,9 @@ use piton_core::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use piton_core::permission::Action;
 use piton_core::{call::CallInput, turn};
-use piton_engine::bus::{Live, Published};
+use piton_engine::bus::{Live, Published, Subscription};
 use piton_engine::compaction::{CompactError, How};
+use piton_engine::control::{self, Connection, Told};
 use piton_engine::engine::{Engine, Session, Settings};
 use piton_engine::hooks::{Hook, HookContext, HookResult, ModelCall, ModelChange, Points};
 use piton_engine::journal;
@@ -22,6 +23,7 @@ use piton_models::model::{Model, ModelLimits, ModelStream, Price};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tempfile::TempDir;
 
 type Answer = Box<dyn FnMut(&Request, usize) -> Result<Vec<Part>, ModelError> + Send>;
@@ -491,9 +493,7 @@ async fn words_that_come_while_a_summary_is_made_do_not_void_it() {
     let mut heard = session.subscribe(u64::MAX);
     let compacting = session.compact(How::Ask { focus: None });
     let speaking = async {
-        while !matches!(heard.next().await.unwrap(), Some(Published::Live(live)) if matches!(*live, Live::SummaryAsked { .. }))
-        {
-        }
+        summary_asked(&mut heard).await;
         let speaking = session.prompt("and now?");
         let letting_go = async {
             // The words are on their way before the summary is there.
@@ -507,6 +507,100 @@ async fn words_that_come_while_a_summary_is_made_do_not_void_it() {
     assert_eq!(report.unwrap().end, TurnEnd::Completed);
     assert!(folded(&session).room().summary().is_some(), "it was paid for");
     assert_eq!(prompts(&session).last().unwrap(), "and now?");
+    session.close().await;
+}
+
+/// Waits until a summary is being made.
+async fn summary_asked(heard: &mut Subscription) {
+    let is_it = |one: &Published| matches!(one, Published::Live(live) if matches!(**live, Live::SummaryAsked { .. }));
+    while !is_it(&heard.next().await.unwrap().expect("the session goes on")) {}
+}
+
+/// Where this happened first.
+fn first(all: &[Record], is_it: impl Fn(&Event) -> bool) -> usize {
+    all.iter().position(|record| is_it(&record.event)).expect("it happened")
+}
+
+#[tokio::test]
+async fn what_is_said_in_the_same_breath_waits_for_the_compaction() {
+    let home = Home::new();
+    let (_, session) = small_talk(&home, "## Next step\ngo on").await;
+    let (done, report) = tokio::join!(session.compact(How::Ask { focus: None }), session.prompt("and now?"));
+    done.unwrap();
+    assert_eq!(report.unwrap().end, TurnEnd::Completed);
+    assert!(folded(&session).room().summary().is_some(), "it was made between turns");
+    assert_eq!(prompts(&session).last().unwrap(), "and now?");
+    session.close().await;
+}
+
+#[tokio::test]
+async fn what_is_said_in_the_same_breath_waits_for_the_rewind() {
+    let home = Home::new();
+    let (_, session) = small_talk(&home, "not asked").await;
+    let plan = session.plan_rewind(Direction::Undo, 1, Scope::Chat).await.unwrap();
+    let before = prompts(&session);
+    let both = async { tokio::join!(session.rewind(plan.rewind), session.prompt("another way")) };
+    let (done, report) = tokio::time::timeout(Duration::from_secs(60), both).await.expect("both are answered");
+    done.unwrap();
+    assert_eq!(report.unwrap().end, TurnEnd::Completed);
+    let expected = [&before[..before.len() - 1], &["another way".to_owned()]].concat();
+    assert_eq!(prompts(&session), expected, "it was said where the rewind led");
+    session.close().await;
+}
+
+#[tokio::test]
+async fn each_of_three_compactions_in_one_breath_is_answered() {
+    let home = Home::new();
+    let (_, session) = small_talk(&home, "## Next step\ngo on").await;
+    let ask = || session.compact(How::Ask { focus: None });
+    let (one, two, three) = tokio::join!(ask(), ask(), ask());
+    assert!(one.is_ok() && two.is_ok(), "{one:?}, {two:?}");
+    assert!(matches!(three, Err(CompactError::Nothing)), "{three:?}");
+    session.close().await;
+}
+
+#[tokio::test]
+async fn who_stops_a_compaction_between_turns_is_told_that_nothing_else_runs() {
+    let home = Home::new();
+    let (model, session) = small_talk(&home, "never said").await;
+    *model.gate.lock().unwrap() = Some(Arc::default());
+    let mut heard = session.subscribe(u64::MAX);
+    let stopping = async {
+        summary_asked(&mut heard).await;
+        let mut line = Connection::open(session.dir()).await.unwrap().expect("it runs here");
+        line.ask(&control::Request::Cancel {}).await.unwrap();
+        loop {
+            match line.next().await.expect("an answer") {
+                Told::Reply(control::Reply::Hello { .. }) | Told::Published(_) => {}
+                Told::Reply(reply) => return reply,
+            }
+        }
+    };
+    let both = async { tokio::join!(session.compact(How::Ask { focus: None }), stopping) };
+    let (done, told) = tokio::time::timeout(Duration::from_secs(60), both).await.expect("both are answered");
+    assert!(matches!(done, Err(CompactError::Failed(why)) if why == "it was stopped"));
+    assert!(matches!(told, control::Reply::AtRest {}), "{told:?}");
+    session.close().await;
+}
+
+#[tokio::test]
+async fn a_cancel_stops_a_compaction_and_what_was_said_before_the_cancel() {
+    let home = Home::new();
+    let (model, session) = small_talk(&home, "never said").await;
+    *model.gate.lock().unwrap() = Some(Arc::default());
+    let mut heard = session.subscribe(u64::MAX);
+    let speaking = async {
+        summary_asked(&mut heard).await;
+        tokio::join!(session.prompt("and now?"), async { session.cancel() }).0
+    };
+    let asked_before = model.requests().len();
+    let (done, report) = tokio::join!(session.compact(How::Ask { focus: None }), speaking);
+    assert!(matches!(done, Err(CompactError::Failed(_))), "{done:?}");
+    assert_eq!(report.unwrap().end, TurnEnd::Canceled);
+    assert_eq!(model.requests().len(), asked_before + 1, "only the summary was asked for");
+    let all = records(&session);
+    let failed = first(&all, |event| matches!(event, Event::CompactionFailed { .. }));
+    assert!(all[failed..].iter().any(|record| matches!(record.event, Event::UserSpoke { .. })), "it is on record");
     session.close().await;
 }
 
@@ -632,6 +726,48 @@ impl Hook for Other {
     async fn before_model_call(&self, _cx: &HookContext, call: &ModelCall) -> HookResult<ModelChange> {
         Ok(ModelChange { system: Some(format!("{} And be brief.", call.system)), ..ModelChange::default() })
     }
+}
+
+/// Counts the calls of a model that it lets go.
+#[derive(Default)]
+struct Gate(Mutex<usize>);
+
+#[async_trait::async_trait]
+impl Hook for Gate {
+    fn name(&self) -> &str {
+        "gate"
+    }
+
+    fn points(&self) -> Points {
+        Points::of([HookPoint::BeforeModel])
+    }
+
+    async fn before_model_call(&self, _: &HookContext, _: &ModelCall) -> HookResult<ModelChange> {
+        *self.0.lock().unwrap() += 1;
+        Ok(ModelChange::default())
+    }
+}
+
+#[tokio::test]
+async fn the_call_after_a_forced_compaction_passes_the_gate_as_well() {
+    let home = Home::new();
+    let (mut read, mut is_refused) = (reader(12), false);
+    let model = Small::new(1_000_000, move |request, at| {
+        if at == 10 && !std::mem::replace(&mut is_refused, true) {
+            return Err(failure(ModelErrorKind::WindowExceeded));
+        }
+        read(request, at)
+    });
+    let mut settings = settings(&model);
+    let gate = Arc::new(Gate::default());
+    settings.hooks = vec![gate.clone()];
+    let session = home.engine().create(&home.path(), settings).unwrap();
+    let report = session.prompt("read on").await.unwrap();
+    assert_eq!(report.end, TurnEnd::Completed, "{report:?}");
+    assert!(records(&session).iter().any(|record| matches!(record.event, Event::CompactionStarted { .. })));
+    let calls = model.requests().iter().filter(|request| !is_for_summary(request)).count();
+    assert_eq!(*gate.0.lock().unwrap(), calls);
+    session.close().await;
 }
 
 #[tokio::test]

@@ -5,13 +5,13 @@
 use async_trait::async_trait;
 use expect_test::expect;
 use futures_util::StreamExt;
-use piton_core::call::Outcome;
+use piton_core::call::{Outcome, Status};
 use piton_core::event::{Decision, Event, Record, Subject, TurnEnd};
 use piton_core::hook::{HookEnd, HookPoint, HookRun};
 use piton_core::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
-use piton_core::model::{Delta, ModelEvent, Reply, Request};
+use piton_core::model::{Delta, ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use piton_core::permission::Action;
-use piton_engine::engine::{Attendance, Engine, EngineError, Session, Settings};
+use piton_engine::engine::{Attendance, Engine, EngineError, Session, Settings, TurnReport};
 use piton_engine::hooks::{
     CallChange, Hook, HookContext, HookError, HookResult, HookVerdict, ModelAnswer, ModelCall, ModelChange,
     OutcomeChange, Points, PromptChange, SessionStart, StepDone, Stop, StopChange, TurnDone, Words,
@@ -23,6 +23,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
+use tokio::sync::Notify;
 
 struct Home {
     data: TempDir,
@@ -543,39 +544,231 @@ async fn a_tool_that_a_hook_takes_away_is_neither_offered_nor_run() {
     assert!(folded(&session).iter().any(|line| line.starts_with("result: Tool bash not found")));
 }
 
+/// A model of another name that is not there to answer.
+struct Away;
+
+impl Model for Away {
+    fn name(&self) -> &str {
+        "test/away"
+    }
+
+    fn limits(&self) -> ModelLimits {
+        ModelLimits::default()
+    }
+
+    fn price(&self) -> Option<Price> {
+        None
+    }
+
+    fn stream(&self, _: Request) -> ModelStream {
+        let error = ModelError::new(ModelErrorKind::Overloaded, "too many people");
+        futures_util::stream::iter([Err(error)]).boxed()
+    }
+}
+
+#[tokio::test]
+async fn the_next_model_of_the_chain_is_asked_through_the_gate_as_well() {
+    let home = Home::new();
+    let model = Scripted::new(vec![says("here I am")]);
+    #[derive(Default)]
+    struct Names(Mutex<Vec<String>>);
+    #[async_trait]
+    impl Hook for Names {
+        fn name(&self) -> &str {
+            "names"
+        }
+        fn points(&self) -> Points {
+            Points::of([HookPoint::BeforeModel])
+        }
+        async fn before_model_call(&self, cx: &HookContext, call: &ModelCall) -> HookResult<ModelChange> {
+            self.0.lock().unwrap().push(format!("{} attempt {}", cx.model, call.attempt));
+            let words = Words { notes: vec!["be brief".into()], ..Words::default() };
+            Ok(ModelChange { words, ..ModelChange::default() })
+        }
+    }
+    let names = Arc::new(Names::default());
+    let mut settings = settings(&model, vec![names.clone()]);
+    settings.model = Arc::new(Away);
+    settings.fallbacks = vec![model.clone()];
+    settings.policy.retry.per_call = Some(0);
+    let session = home.create(settings);
+    let report = session.prompt("go").await.unwrap();
+    assert_eq!((report.end, report.text.as_str()), (TurnEnd::Completed, "here I am"));
+    session.clone().close().await;
+    assert_eq!(*names.0.lock().unwrap(), ["test/away attempt 1", "test/scripted attempt 1"]);
+    assert_eq!(folded(&session), ["go", "note: be brief", "here I am"], "what was added once is there");
+}
+
+/// A hook that stands still at one point until it is dropped.
+struct Standing {
+    points: Points,
+    here: Notify,
+    gone: Notify,
+}
+
+impl Standing {
+    fn at(point: HookPoint) -> Arc<Self> {
+        Arc::new(Self { points: Points::of([point]), here: Notify::new(), gone: Notify::new() })
+    }
+
+    async fn stand<T>(&self) -> T {
+        struct Gone<'h>(&'h Notify);
+        impl Drop for Gone<'_> {
+            fn drop(&mut self) {
+                self.0.notify_one();
+            }
+        }
+        let _gone = Gone(&self.gone);
+        self.here.notify_one();
+        std::future::pending().await
+    }
+}
+
+#[async_trait]
+impl Hook for Standing {
+    fn name(&self) -> &str {
+        "standing"
+    }
+
+    fn points(&self) -> Points {
+        self.points
+    }
+
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(3_600)
+    }
+
+    async fn on_prompt(&self, _: &HookContext, text: &str) -> HookResult<PromptChange> {
+        if text.contains("wait") { self.stand().await } else { Ok(PromptChange::default()) }
+    }
+
+    async fn before_tool_call(&self, _: &HookContext, _: &ToolCall) -> HookResult<CallChange> {
+        self.stand().await
+    }
+
+    async fn after_tool_call(&self, _: &HookContext, _: &ToolCall, _: &Outcome) -> HookResult<OutcomeChange> {
+        self.stand().await
+    }
+}
+
+/// Says something, and goes on meanwhile.
+fn saying(session: &Session, text: &'static str) -> tokio::task::JoinHandle<TurnReport> {
+    let session = session.clone();
+    tokio::spawn(async move { session.prompt(text).await.unwrap() })
+}
+
 #[tokio::test]
 async fn cancelling_does_not_wait_for_a_hook() {
     let home = Home::new();
     let model = Scripted::new(vec![reads("a.txt"), says("done")]);
-    struct Slow(tokio::sync::Notify);
-    #[async_trait]
-    impl Hook for Slow {
-        fn name(&self) -> &str {
-            "slow"
-        }
-        fn points(&self) -> Points {
-            Points::of([HookPoint::BeforeTool])
-        }
-        fn timeout(&self) -> Duration {
-            Duration::from_secs(3_600)
-        }
-        async fn before_tool_call(&self, _: &HookContext, _: &ToolCall) -> HookResult<CallChange> {
-            self.0.notify_one();
-            std::future::pending().await
-        }
-    }
-    let slow = Arc::new(Slow(tokio::sync::Notify::new()));
-    let mut settings = settings(&model, vec![slow.clone()]);
+    let standing = Standing::at(HookPoint::BeforeTool);
+    let mut settings = settings(&model, vec![standing.clone()]);
     settings.attendance = Attendance::Attended;
     let session = home.create(settings);
-    let turn = tokio::spawn({
-        let session = session.clone();
-        async move { session.prompt("go").await.unwrap() }
-    });
-    slow.0.notified().await;
+    let turn = saying(&session, "go");
+    standing.here.notified().await;
     session.cancel();
     assert_eq!(turn.await.unwrap().end, TurnEnd::Canceled);
     session.close().await;
+}
+
+#[tokio::test]
+async fn cancelling_drops_the_hook_behind_a_call_and_keeps_what_came_of_the_call() {
+    for (call, came) in [(reads("a.txt"), Status::Ok), (calls("fly", &json!({})), Status::Failed)] {
+        let home = Home::new();
+        let model = Scripted::new(vec![call, says("never")]);
+        let standing = Standing::at(HookPoint::AfterTool);
+        let session = home.create(settings(&model, vec![standing.clone()]));
+        let turn = saying(&session, "go");
+        standing.here.notified().await;
+        session.cancel();
+        assert_eq!((turn.await.unwrap().end, model.asked().len()), (TurnEnd::Canceled, 1));
+        standing.gone.notified().await;
+        session.clone().close().await;
+        let settled = |record: &Record| match &record.event {
+            Event::CallSettled { outcome, .. } => Some(outcome.status),
+            _ => None,
+        };
+        assert_eq!(journal_of(&session).iter().filter_map(settled).collect::<Vec<_>>(), [came]);
+    }
+}
+
+#[tokio::test]
+async fn cancelling_drops_the_hook_at_a_prompt_which_is_not_heard() {
+    let home = Home::new();
+    let model = Scripted::new(vec![says("here")]);
+    let standing = Standing::at(HookPoint::Prompt);
+    let session = home.create(settings(&model, vec![standing.clone()]));
+    let turn = saying(&session, "wait");
+    standing.here.notified().await;
+    session.cancel();
+    let report = turn.await.unwrap();
+    assert_eq!((report.turn, report.end), (0, TurnEnd::Canceled), "no turn began");
+    standing.gone.notified().await;
+    let report = session.prompt("go").await.unwrap();
+    assert_eq!((report.turn, report.text.as_str()), (1, "here"));
+    session.clone().close().await;
+    assert_eq!(folded(&session), ["go", "here"]);
+}
+
+#[tokio::test]
+async fn what_was_said_before_a_cancel_starts_nothing_after_it() {
+    let home = Home::new();
+    let model = Scripted::new(vec![reads("a.txt"), says("here")]);
+    let (tool, prompt) = (Standing::at(HookPoint::BeforeTool), Standing::at(HookPoint::Prompt));
+    let session = home.create(settings(&model, vec![tool.clone(), prompt.clone()]));
+    let first = saying(&session, "go");
+    tool.here.notified().await;
+    let second = saying(&session, "wait, and then this");
+    prompt.here.notified().await;
+    session.cancel();
+    assert_eq!(first.await.unwrap().end, TurnEnd::Canceled);
+    assert_eq!(second.await.unwrap().end, TurnEnd::Canceled);
+    assert_eq!(model.asked().len(), 1);
+    let report = session.prompt("on").await.unwrap();
+    assert_eq!((report.turn, report.text.as_str()), (2, "here"));
+    session.close().await;
+}
+
+/// A hook that lets what is said pass and has the turn cancelled in the same moment.
+struct Hasty(Mutex<Option<Session>>);
+
+#[async_trait]
+impl Hook for Hasty {
+    fn name(&self) -> &str {
+        "hasty"
+    }
+
+    fn points(&self) -> Points {
+        Points::of([HookPoint::Prompt])
+    }
+
+    async fn on_prompt(&self, _: &HookContext, text: &str) -> HookResult<PromptChange> {
+        if text == "second"
+            && let Some(session) = self.0.lock().unwrap().take()
+        {
+            session.cancel();
+        }
+        Ok(PromptChange::default())
+    }
+}
+
+#[tokio::test]
+async fn what_hooks_let_pass_while_a_cancel_comes_starts_nothing() {
+    for _ in 0..20 {
+        let home = Home::new();
+        let model = Scripted::new(vec![reads("a.txt"), says("here")]);
+        let (tool, hasty) = (Standing::at(HookPoint::BeforeTool), Arc::new(Hasty(Mutex::default())));
+        let session = home.create(settings(&model, vec![tool.clone(), hasty.clone()]));
+        *hasty.0.lock().unwrap() = Some(session.clone());
+        let first = saying(&session, "go");
+        tool.here.notified().await;
+        let second = session.prompt("second").await.unwrap();
+        assert_eq!((first.await.unwrap().end, second.end), (TurnEnd::Canceled, TurnEnd::Canceled));
+        assert_eq!(session.prompt("on").await.unwrap().turn, 2, "held or not heard, it began no turn");
+        assert_eq!(model.asked().len(), 2);
+        session.close().await;
+    }
 }
 
 #[tokio::test]

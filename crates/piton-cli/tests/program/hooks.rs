@@ -1,6 +1,7 @@
 //! Command hooks, checks and answers by a schema, as their users meet them.
 
-use crate::stage::{Ran, Stage, descendants, until};
+use crate::stage::{Ran, Stage, descendants, is_alive, kill, until};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 /// Puts a script into the test's home and returns the command that runs it.
@@ -320,6 +321,45 @@ fn a_check_of_a_turn_that_was_cut_off_is_run_beside_those_of_who_goes_on() {
     let checks: Vec<Value> =
         ran.result()["checks"].as_array().unwrap().iter().map(|check| check["check"].clone()).collect();
     assert_eq!(checks, ["true", "test -e go"]);
+}
+
+/// A hook that writes down its process and stands there.
+const STANDS: &str = "echo $$ > pid; exec sleep 600";
+
+/// Waits until that hook runs: its process.
+fn standing(stage: &Stage) -> u32 {
+    let pid = || std::fs::read_to_string(stage.workspace.path().join("pid")).ok()?.trim().parse().ok();
+    until("the hook runs", || pid().is_some());
+    pid().unwrap()
+}
+
+#[test]
+fn ctrl_c_ends_the_hooks_that_it_meets() {
+    for event in ["PostToolUse", "UserPromptSubmit"] {
+        let stage = Stage::new(json!([{"tools": [{"name": "bash", "args": {"command": "true"}}]}, {"text": "Done."}]))
+            .with_config(&format!("{}timeout = 600\n", config(event, STANDS)));
+        let mut child = stage.start(&["go"]);
+        let hook = standing(&stage);
+        kill(child.id(), Signal::INT);
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{event}: {}", stage.printed());
+        until("the hook is gone", || !is_alive(hook));
+        let result: Value = serde_json::from_str(stage.printed().lines().last().unwrap()).unwrap();
+        assert_eq!((&result["end"], &result["exit_code"]), (&json!("canceled"), &json!(130)), "{event}");
+    }
+}
+
+#[test]
+fn a_signal_while_the_session_is_left_ends_the_waiting() {
+    for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 0)] {
+        let stage = Stage::new(json!([{"text": "Done."}])).with_config(&config("SessionEnd", STANDS));
+        let mut child = stage.start(&["go"]);
+        let hook = standing(&stage);
+        kill(child.id(), signal);
+        assert_eq!(child.wait().unwrap().code(), Some(code));
+        until("the hook is gone", || !is_alive(hook));
+        let last = stage.journal().pop().unwrap();
+        assert_eq!(last["type"], "turn_ended", "nobody waited for the hook's end, and nothing is lost");
+    }
 }
 
 #[test]

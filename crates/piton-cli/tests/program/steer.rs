@@ -179,6 +179,21 @@ fn a_cancel_reaches_the_process_that_runs_the_session() {
 }
 
 #[test]
+fn what_another_process_runs_takes_no_checks_from_there() {
+    let stage = Stage::new(json!([{"tools": [{"name": "bash", "args": {"command": GATE}}]}, {"text": "done"}]));
+    stage.workspace.write("schema.json", "{}");
+    let mut first = stage.run_command(&["go"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("the command runs", || stage.workspace.has("started"));
+    for (flag, value) in [("--check", "false"), ("--output-schema", "schema.json")] {
+        let ran = fed(&stage, &["--continue", flag, value], b"{\"do\":\"prompt\",\"text\":\"say it\"}\n");
+        ran.expect_code(1).expect_said(&[&format!("{flag} cannot be added"), "nothing was said there"]);
+    }
+    stage.workspace.write("go", "");
+    assert_eq!(first.wait().unwrap().code(), Some(0));
+    assert!(!stage.journal().iter().any(|event| event.to_string().contains("say it")));
+}
+
+#[test]
 fn where_nothing_is_said_there_is_no_session_and_it_is_an_error() {
     for input in ["", "\n\n", "hello\n", "{\"do\":\"cancel\"}\n", "{\"do\":\"prompt\",\"text\":\"/compact\"}\n"] {
         let stage = Stage::new(json!([]));

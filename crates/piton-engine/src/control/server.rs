@@ -198,7 +198,7 @@ impl Guest {
             Ok(Request::Compact { focus }) => {
                 let (reply, made) = oneshot::channel();
                 self.command(Command::Compact { how: How::Ask { focus }, reply })?;
-                self.reply_when(async move { Some(compacted(made.await.ok()?)) });
+                self.reply_when(async move { Some(compacted(made.await.unwrap_or(Err(CompactError::Closed)))) });
             }
             Err(error) => self.reply(refused(format!("this request is not understood: {error}"))),
         }
@@ -213,8 +213,11 @@ impl Guest {
         let replies = self.replies.clone();
         self.reply_when(async move {
             if durable.await.is_err() {
-                // It was not taken: a hook refused it, or the session was left.
-                return Some(end(Some(message), ended.await.ok()?));
+                // It was not taken: a hook refused it, it was stopped before one had let it pass, or the session was left.
+                return Some(match ended.await.ok()? {
+                    Ok(report) => Reply::Refused { message: Some(message), error: report.detail.unwrap_or_default() },
+                    refused => end(Some(message), refused),
+                });
             }
             // Nobody may be listening any more.
             drop(replies.send(Reply::Accepted { message: message.clone() }));

@@ -5,14 +5,14 @@
 //! and nothing new is started meanwhile.
 
 use super::{Driver, Report, Speaker, Waiter};
-use crate::engine::{EngineError, last_words};
+use crate::engine::{EngineError, TurnReport, last_words};
 use crate::hooks::{
     Check, Gated, Hook, HookContext, HookVerdict, Hooks, ModelAnswer, ModelCall, OutputSchema, Ran, SessionStart,
     Sight, StepDone, TurnDone, Unasked,
 };
 use crate::jobs::JobKey;
 use piton_core::call::{Outcome, Status, ToolClass};
-use piton_core::event::{Canceller, Decision, Delivery, Event, Record, Subject, Trigger, Verdict};
+use piton_core::event::{Decision, Delivery, Event, Record, Subject, Trigger, TurnEnd, Verdict};
 use piton_core::hook::{Demand, HookPoint};
 use piton_core::ids::{CallId, MessageId, TimeMs};
 use piton_core::message::{Message, Part, Role, ToolCall, prose};
@@ -58,22 +58,33 @@ pub(super) struct Speech {
     pub(super) delivery: Delivery,
     pub(super) from: Speaker,
     pub(super) report: Report,
-    /// Who wanted it stopped while hooks were looking at it.
-    pub(super) stopped_by: Option<Canceller>,
+}
+
+/// What hooks left of the frame in a step.
+struct LetGo {
+    step: u32,
+    /// The attempt that may be made; `None` where another model is asked by now, or with another conversation: attempts
+    /// count from 1 again then, and that call they have not seen.
+    attempt: Option<u32>,
+    frame: Frame,
 }
 
 /// What the driver keeps for hooks.
 #[derive(Default)]
 pub(super) struct Gates {
     is_started: bool,
+    /// Whether hooks are seeing just now that the session has begun.
+    is_starting: bool,
+    /// Whether the turn under way, or the last one, was cancelled.
+    is_canceled: bool,
     /// Whether anything was said, or gone on with: a session that was only looked after has no end.
     is_used: bool,
     is_resumed: bool,
     vetting: VecDeque<Speech>,
     /// What hooks have let pass, on its way to the record.
     accepted: VecDeque<Speech>,
-    /// The call that hooks have let go: step, attempt, and what it is asked with.
-    call: Option<(u32, u32, Frame)>,
+    /// What hooks left of the frame in this step, and the call that they have let go.
+    call: Option<LetGo>,
     asked: HashSet<Subject>,
     answered: HashMap<CallId, Outcome>,
     sights: Vec<(Arc<HookContext>, Sight)>,
@@ -92,8 +103,13 @@ impl Gates {
     /// `frame`: what the model was last asked with, where hooks had changed it.
     pub(super) fn new(session: &Session, frame: Option<Frame>, lost: Option<String>) -> Self {
         let messages = session.transcript().len();
-        let call = frame.map(|frame| (session.step(), 0, frame));
+        let call = frame.map(|frame| LetGo { step: session.step(), attempt: None, frame });
         Self { messages, is_resumed: messages > 0, call, lost, ..Self::default() }
+    }
+
+    /// Attempts count from 1 again: the next is not the one that was let go.
+    fn forget_the_call(&mut self) {
+        self.call.iter_mut().for_each(|let_go| let_go.attempt = None);
     }
 }
 
@@ -189,7 +205,7 @@ impl Driver {
     /// What the model of this step is asked with.
     pub(super) fn frame(&self) -> &Frame {
         match &self.gates.call {
-            Some((step, _, frame)) if *step == self.session.step() => frame,
+            Some(let_go) if let_go.step == self.session.step() => &let_go.frame,
             _ => &self.frame,
         }
     }
@@ -202,7 +218,8 @@ impl Driver {
 
     /// Whether hooks have to see this model call before it is weighed and made.
     pub(super) fn is_unseen(&self, step: u32, attempt: u32) -> bool {
-        let is_seen = matches!(&self.gates.call, Some((s, a, _)) if (*s, *a) == (step, attempt));
+        let is_it = |let_go: &LetGo| (let_go.step, let_go.attempt) == (step, Some(attempt));
+        let is_seen = self.gates.call.as_ref().is_some_and(is_it);
         self.is_to_be_told() || (self.hooks.want(HookPoint::BeforeModel) && !is_seen)
     }
 
@@ -340,13 +357,14 @@ impl Driver {
     /// A model call as hooks left it is weighed and made next.
     fn let_go(&mut self, attempt: u32, mut gated: Gated, call: ModelCall) {
         let step = self.session.step();
-        // A retry is the same question; what was added to it once is there.
+        // Asked again, by whatever model, it is the same question; what was added to it once is there.
+        let is_again = attempt > 1 || self.gates.call.as_ref().is_some_and(|let_go| let_go.step == step);
         let is_said = |note: &String| {
             let is_it = |part: &Part| matches!(part, Part::Note { text } if text == note);
             self.session.transcript().last().is_some_and(|last| last.parts.iter().any(is_it))
         };
-        gated.notes.retain(|note| attempt == 1 || !is_said(note));
-        let before = self.gates.call.take().map_or_else(|| self.frame.clone(), |(_, _, frame)| frame);
+        gated.notes.retain(|note| !is_again || !is_said(note));
+        let before = self.gates.call.take().map_or_else(|| self.frame.clone(), |let_go| let_go.frame);
         // The same bytes are the same pointer, so that they need not be measured again.
         let same = |text: &Arc<str>| [&before.system, &self.frame.system].into_iter().find(|old| ***old == **text);
         let system = same(&call.system).cloned().unwrap_or(call.system);
@@ -362,7 +380,8 @@ impl Driver {
             self.record(event);
         }
         let max_output_tokens = self.frame.max_output_tokens;
-        self.gates.call = Some((step, attempt, Frame { system, tools, max_output_tokens }));
+        let frame = Frame { system, tools, max_output_tokens };
+        self.gates.call = Some(LetGo { step, attempt: Some(attempt), frame });
     }
 
     /// What the rules say of a call as hooks left it, and what hooks say.
@@ -386,7 +405,7 @@ impl Driver {
     /// Lets hooks see the outcome of a call that no tool ran; the event as they leave it, once they have.
     pub(super) fn seen_by_hooks(&mut self, event: Event) -> Option<Event> {
         let Event::CallSettled { call, outcome } = event else { return Some(event) };
-        let is_final = !matches!(outcome.status, Status::Denied | Status::Failed);
+        let is_final = self.gates.is_canceled || !matches!(outcome.status, Status::Denied | Status::Failed);
         if is_final || !self.hooks.want(HookPoint::AfterTool) {
             return Some(Event::CallSettled { call, outcome });
         }
@@ -415,6 +434,7 @@ impl Driver {
             return;
         }
         let is_first = !std::mem::replace(&mut self.gates.is_started, true);
+        self.gates.is_starting = is_first;
         let text = self.gates.vetting.front().map(|speech| prose(&speech.parts));
         let how = if self.gates.is_resumed { SessionStart::Resumed } else { SessionStart::New };
         let (hooks, cx) = (self.hooks.clone(), self.hook_context());
@@ -438,6 +458,7 @@ impl Driver {
 
     fn vetted(&mut self, start: Option<Gated>, prompt: Option<(Gated, Option<(String, String)>)>) {
         let speech = self.gates.vetting.pop_front();
+        self.gates.is_starting = false;
         let mut notes = Vec::new();
         let mut refused = None;
         if let Some(mut gated) = start {
@@ -471,17 +492,25 @@ impl Driver {
 
     /// Puts what was said on record.
     async fn hear(&mut self, speech: Speech) {
-        let Speech { message, parts, delivery, from, report, stopped_by } = speech;
+        let Speech { message, parts, delivery, from, report } = speech;
         let parts = self.with_context(parts).await;
         self.waiting.push(Waiter { message: Some(message.clone()), from, report });
         self.record(Event::UserSpoke { message, parts, delivery });
-        stopped_by.into_iter().for_each(|by| self.cancel(by));
     }
 
-    /// What was said and is not heard yet is not acted on.
-    pub(super) fn stop_unheard(&mut self, by: &Canceller) {
-        for speech in self.gates.vetting.iter_mut().chain(&mut self.gates.accepted) {
-            speech.stopped_by = Some(by.clone());
+    /// Drops the hooks that somebody waits for. What they have not let pass is not put on record: who said it is told, or
+    /// says it to the next writer where this one leaves.
+    pub(super) fn drop_unheard(&mut self) {
+        self.jobs.drop_hooks();
+        if std::mem::take(&mut self.gates.is_starting) {
+            self.gates.is_started = false;
+        }
+        for speech in self.gates.vetting.drain(..).filter(|_| !self.closing) {
+            // Nobody may be listening any more.
+            drop(speech.report.send(Ok(TurnReport::not_begun(
+                TurnEnd::Canceled,
+                "it was stopped before hooks had let pass what was said; that is not on record",
+            ))));
         }
     }
 
@@ -517,7 +546,10 @@ impl Driver {
         let want = |point| self.hooks.want(point);
         let mut sights = Vec::new();
         match &record.event {
-            Event::TurnStarted { .. } => self.gates.turn_started_ms = record.at_ms,
+            Event::TurnStarted { .. } => {
+                (self.gates.turn_started_ms, self.gates.is_canceled) = (record.at_ms, false);
+            }
+            Event::CancelRequested { .. } => self.gates.is_canceled = true,
             Event::StepStarted { .. } => {
                 self.gates.step = StepDone { started_ms: record.at_ms, ..StepDone::default() };
             }
@@ -535,8 +567,10 @@ impl Driver {
             Event::StepFinished { .. } => {
                 sights.push(Sight::Step(StepDone { ended_ms: record.at_ms, ..self.gates.step }));
             }
+            Event::ModelSwitched { .. } | Event::ContextPruned { .. } => self.gates.forget_the_call(),
             Event::CompactionFinished { trigger, summary, .. } => {
                 self.gates.is_compacted = true;
+                self.gates.forget_the_call();
                 sights.push(Sight::Compacted { trigger: *trigger, summary: summary.clone() });
             }
             Event::TurnEnded { end, detail, spent, .. } => {

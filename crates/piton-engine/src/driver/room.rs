@@ -132,7 +132,6 @@ impl Driver {
             return Ok(Err(CompactError::Empty));
         }
         // Nobody is obeyed before this is durable: what was paid for must not be lost to words that came meanwhile.
-        let mut later = Vec::new();
         let event = match how {
             How::Write { summary } => {
                 compaction::written(&self.session, self.frame(), &self.settings, &summary).ok_or(CompactError::Nothing)
@@ -141,14 +140,11 @@ impl Driver {
                 let event = compaction::replaced(&self.session, self.frame(), &self.settings, &summary);
                 event.ok_or(CompactError::NoSummary)
             }
-            How::Ask { focus } => self.ask_at_rest(focus, &mut later).await?,
+            How::Ask { focus } => self.ask_at_rest(focus).await?,
         };
         if let Ok(event) = &event {
             self.record(event.clone());
             self.commit().await?;
-        }
-        for command in later {
-            self.obey(command).await;
         }
         Ok(event.and_then(|event| match event {
             Event::CompactionFinished { summary, upto_seq, tokens_before, tokens_after, .. } => {
@@ -159,12 +155,10 @@ impl Driver {
         }))
     }
 
-    /// The event that asking for a summary ends in, and the commands that came meanwhile.
-    async fn ask_at_rest(
-        &mut self,
-        focus: Option<String>,
-        later: &mut Vec<Command>,
-    ) -> Result<Result<Event, CompactError>, JournalError> {
+    /// The event that asking for a summary ends in.
+    async fn ask_at_rest(&mut self, focus: Option<String>) -> Result<Result<Event, CompactError>, JournalError> {
+        /// What is told where somebody wanted it so.
+        const STOPPED: &str = "it was stopped";
         let model = Arc::clone(&self.settings.model);
         let trigger = Trigger::Asked;
         let next = compaction::next(&self.session, self.frame(), &self.settings, &model, trigger, focus.as_deref());
@@ -175,7 +169,9 @@ impl Driver {
         };
         if self.is_to_be_announced() {
             let (hooks, cx) = (self.hooks.clone(), self.hook_context());
-            let (gated, refused) = hooks.before_compaction(&cx, trigger).await;
+            let Some((gated, refused)) = self.unless_stopped(hooks.before_compaction(&cx, trigger)).await else {
+                return Ok(Err(CompactError::Failed(STOPPED.to_owned())));
+            };
             let stopped = gated.stopped.clone();
             self.record_hooks(gated);
             if let Some(why) = stopped.or(refused) {
@@ -185,25 +181,32 @@ impl Driver {
         self.record(Event::CompactionStarted { trigger, focus, lost: None });
         self.commit().await?;
         let asking = self.asking(trigger, *task);
-        tokio::pin!(asking);
-        let done = loop {
-            tokio::select! {
-                done = &mut asking => break Some(done),
-                command = self.inbox.recv() => match command {
-                    None | Some(Command::Cancel(_) | Command::Stop { .. }) => break None,
-                    Some(Command::Close) => {
-                        later.push(Command::Close);
-                        break None;
-                    }
-                    Some(command) => later.push(command),
-                },
-            }
-        };
-        let event = match done {
+        let event = match self.unless_stopped(asking).await {
             Some(Some(done)) => self.summarised(Ok(Box::new(done))),
-            Some(None) | None => self.summary_cut("it was stopped".to_owned()),
+            Some(None) | None => self.summary_cut(STOPPED.to_owned()),
         };
         Ok(Ok(event))
+    }
+
+    /// Does something while nothing else is obeyed; `None` where somebody wants it stopped. Who does is answered with
+    /// everybody else, in order.
+    async fn unless_stopped<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
+        if self.said_meanwhile.iter().any(Command::stops) {
+            return None;
+        }
+        tokio::pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return Some(done),
+                command = self.inbox.recv() => {
+                    let is_stopped = command.as_ref().is_none_or(Command::stops);
+                    self.said_meanwhile.extend(command);
+                    if is_stopped {
+                        return None;
+                    }
+                }
+            }
+        }
     }
 
     /// Notes how much the model reads, where it became known only now.
