@@ -12,7 +12,7 @@ use piton_core::permission::{Action, Rule, Rules};
 use piton_engine::config::{Config, Protocol, Server, milliseconds, preset};
 use piton_engine::context::{self, Instructions};
 use piton_engine::engine::{Attendance, Engine, Settings};
-use piton_models::http::{HttpOptions, Roots, unknown_proxy_scheme};
+use piton_models::http::{HttpOptions, Proxies, Roots};
 use piton_models::model::{Model, Nobody};
 use piton_models::options::Options;
 use piton_models::provider::{self, OpenError, PROBE_MS, PROVIDERS, Provider, ProviderSpec};
@@ -354,26 +354,35 @@ fn known_server(
 pub(crate) fn http_options(name: &str, config: &Config, around: &Surroundings) -> anyhow::Result<HttpOptions> {
     let default = HttpOptions::default();
     let http = &config.http;
-    let any = |names: &[&str]| names.iter().find_map(|name| around.var(name)).map(str::to_owned);
-    let proxy = http.proxy.clone().or_else(|| any(&["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]));
-    let proxy = proxy.filter(|proxy| !proxy.is_empty());
-    if let Some(scheme) = proxy.as_deref().and_then(unknown_proxy_scheme) {
-        bail!(
-            "the proxy is one of {scheme}://, which is not spoken here; give one of http:// or https://, or \"\" for none"
-        );
-    }
-    let own = http.no_proxy.clone().or_else(|| any(&["NO_PROXY", "no_proxy"]));
+    let own = http.no_proxy.clone().or_else(|| any(&["NO_PROXY", "no_proxy"], around));
     let own = own.map(|hosts| format!(",{hosts}")).unwrap_or_default();
     let ca_file = config.providers.get(name).and_then(|server| server.ca_file.as_ref()).or(http.ca_file.as_ref());
     Ok(HttpOptions {
         connect_timeout_ms: http.connect_timeout.map_or(default.connect_timeout_ms, milliseconds),
         stall_ms: http.stall_timeout.map_or(default.stall_ms, milliseconds),
         keep_alive_ms: http.keep_alive_timeout.map_or(default.keep_alive_ms, milliseconds),
-        proxy,
+        proxies: proxies(config, around),
         no_proxy: Some(format!("localhost,127.0.0.1,::1{own}")),
         roots: ca_file.map(|path| certificates(path)).transpose()?.unwrap_or_default(),
         ..default
     })
+}
+
+/// The configuration's proxy is for all; the environment has one for each scheme, and one for what is left.
+fn proxies(config: &Config, around: &Surroundings) -> Proxies {
+    match &config.http.proxy {
+        Some(none) if none.is_empty() => Proxies::default(),
+        Some(proxy) => Proxies::all(proxy),
+        None => Proxies {
+            https: any(&["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"], around),
+            http: any(&["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"], around),
+        },
+    }
+}
+
+/// The first of these variables that is set.
+fn any(names: &[&str], around: &Surroundings) -> Option<String> {
+    names.iter().find_map(|name| around.var(name)).map(str::to_owned)
 }
 
 fn certificates(path: &str) -> anyhow::Result<Roots> {
