@@ -203,6 +203,8 @@ pub fn open(spec: &ProviderSpec, options: &HttpOptions) -> Result<Arc<dyn Model>
     let has_tools = facts.as_ref().and_then(|facts| facts.tools);
     let free = (spec.base_url.is_none() && provider.is_on_this_machine()).then_some(Price::FREE);
     let (limits, price) = facts.map_or((ModelLimits::default(), free), |facts| (facts.limits, facts.price));
+    // What was said of a window holds, whatever the server says.
+    let tells = provider.window.filter(|_| limits.window_tokens.is_none());
     let limits = ModelLimits { window_tokens: limits.window_tokens.or(spec.window_tokens), ..limits };
     let wire = wire(provider, &url, limits);
     let server = server(provider, spec, url, wire, options)?;
@@ -212,7 +214,7 @@ pub fn open(spec: &ProviderSpec, options: &HttpOptions) -> Result<Arc<dyn Model>
         wire,
         server: Arc::new(server),
         limits,
-        window: provider.window.map(|tells| Arc::new(Window::told_by(tells))),
+        window: tells.map(|tells| Arc::new(Window::told_by(tells))),
         price,
         max_output: spec.options.max_output,
         extra: translated(provider, spec, model, limits).body.into(),

@@ -62,6 +62,14 @@ impl Wire {
     }
 
     /// The body that asks this, with what the options add to it.
+    /// The same for a model of which now is known how much it reads.
+    fn reading(self, window_tokens: Option<u64>) -> Self {
+        match self {
+            Self::Ollama { window_tokens: _ } => Self::Ollama { window_tokens },
+            Self::Chat(_) | Self::Responses | Self::Gemini | Self::Anthropic { max_tokens: _ } => self,
+        }
+    }
+
     fn body(self, request: &Request, extra: &Map<String, Value>) -> Value {
         let mut body = self.encode(request);
         options::merge(&mut body, Value::Object(extra.clone()));
@@ -87,7 +95,7 @@ pub(crate) struct Remote {
     pub(crate) wire: Wire,
     pub(crate) server: Arc<Server>,
     pub(crate) limits: ModelLimits,
-    /// What the server itself says of its window.
+    /// What the server itself says of its window; `None` where somebody else has said it, or the server does not.
     pub(crate) window: Option<Arc<Window>>,
     pub(crate) price: Option<Price>,
     /// The longest answer, where the request does not say.
@@ -118,9 +126,8 @@ impl Model for Remote {
     }
 
     fn limits(&self) -> ModelLimits {
-        let told = self.window.as_ref().and_then(|window| window.tokens());
         ModelLimits {
-            window_tokens: told.or(self.limits.window_tokens),
+            window_tokens: self.window_tokens(),
             max_output_tokens: self.longest_reply().or(self.limits.max_output_tokens),
             images: self.limits.images,
         }
@@ -138,7 +145,7 @@ impl Model for Remote {
         request.max_output_tokens = [cap, self.max_output].into_iter().flatten().min();
         let flow = Flow {
             server: Arc::clone(&self.server),
-            wire: self.wire,
+            wire: self.wire.reading(self.window_tokens()),
             extra: Arc::clone(&self.extra),
             cap,
             window: self.window.clone(),
@@ -149,6 +156,10 @@ impl Model for Remote {
         Box::pin(futures_util::stream::unfold(flow, Flow::next))
     }
 }
+
+    fn window_tokens(&self) -> Option<u64> {
+        self.window.as_ref().and_then(|window| window.tokens()).or(self.limits.window_tokens)
+    }
 
 impl Remote {
     /// The longest reply that is asked for where nobody caps it: by the options, their `extra_body`, or the protocol.
@@ -293,6 +304,9 @@ fn only_keep_alives(limit: Duration) -> ModelError {
 const AFTERTHOUGHT: Duration = Duration::from_secs(5);
 
 /// Reads to the end of the body, which is usually there already, so that the connection can be used again.
+/// The longest list of models there is, OpenRouter's, has a few megabytes.
+const MAX_DOCUMENT_BYTES: usize = 32 << 20;
+
 async fn drain(response: &mut Response) {
     /// Longer than this, a new connection is cheaper.
     const PATIENCE: Duration = Duration::from_millis(20);
@@ -323,8 +337,6 @@ impl Server {
 
     /// Asks for a JSON document, such as a list of models.
     pub(crate) async fn get(&self, url: &Url) -> Result<Vec<u8>, ModelError> {
-        /// The longest list there is, OpenRouter's, has a few megabytes.
-        const MAX_BYTES: usize = 32 << 20;
         let client = self.http.client(url)?;
         let allowed = self.allowed(Outgoing { method: "GET", url, body: &[] }).await;
         let request = client
@@ -333,7 +345,13 @@ impl Server {
             .headers(allowed.map_err(|error| self.without_secrets(error))?);
         let answer = Http::within(self.http.stall(), request.send()).await?;
         let response = self.accepted(answer.map_err(|error| self.http.network_error(&error, &self.url))?).await?;
-        self.http.whole(response, MAX_BYTES).await
+        self.http.whole(response, MAX_DOCUMENT_BYTES).await
+    }
+
+    /// The same where something has to be said first.
+    pub(crate) async fn post_whole(&self, url: &Url, body: &Value) -> Result<Vec<u8>, ModelError> {
+        let response = self.post(url, body.to_string().into_bytes()).await?;
+        self.http.whole(response, MAX_DOCUMENT_BYTES).await
     }
 
     /// The headers that credentials add. A key that was given goes before them.

@@ -10,7 +10,7 @@ fn stage(protocol: &'static str) -> Stage {
 /// The body and headers of the only request for a reply.
 fn sent(stage: &Stage) -> (Value, Vec<(String, String)>) {
     let mut requests = stage.provider.requests();
-    requests.retain(|request| request.method == "POST");
+    requests.retain(|request| request.method == "POST" && request.path != "/api/show");
     assert_eq!(requests.len(), 1);
     let request = requests.remove(0);
     (request.body, request.headers)
