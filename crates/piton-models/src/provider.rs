@@ -202,7 +202,7 @@ pub fn open(spec: &ProviderSpec, options: &HttpOptions) -> Result<Arc<dyn Model>
     let facts = facts(provider, spec, model);
     let has_tools = facts.as_ref().and_then(|facts| facts.tools);
     let free = (spec.base_url.is_none() && provider.is_on_this_machine()).then_some(Price::FREE);
-    let (limits, price) = facts.map_or((ModelLimits::default(), free), |facts| (facts.limits, facts.price));
+    let (limits, price) = facts.map_or((ModelLimits::default(), free), |facts| (facts.limits, facts.price.or(free)));
     // What was said of a window holds, whatever the server says.
     let tells = provider.window.filter(|_| limits.window_tokens.is_none());
     let limits = ModelLimits { window_tokens: limits.window_tokens.or(spec.window_tokens), ..limits };
