@@ -284,14 +284,16 @@ impl Flow {
     }
 }
 
-/// The reply, unless the provider says of it that the model made a call that nobody could read: that is asked again.
+/// The reply, unless the provider says of it that the model made a call that nobody could read: that is asked again, and
+/// paid for.
 fn meant(reply: Reply) -> Result<Reply, ModelError> {
     let raw = reply.finish_raw.as_deref().unwrap_or_default();
     if !["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"].contains(&raw) {
         return Ok(reply);
     }
     let words = format!("the provider ended the answer as unusable ({raw})");
-    Err(ModelError::new(ModelErrorKind::Malformed, words))
+    let usage = reply.is_counted().then(|| Box::new(reply.usage));
+    Err(ModelError { usage, ..ModelError::new(ModelErrorKind::Malformed, words) })
 }
 
 fn only_keep_alives(limit: Duration) -> ModelError {
