@@ -63,6 +63,21 @@ pub(crate) fn find(name: &str, config: &Config, around: &Surroundings) -> anyhow
     place.map(|place| Ok((read(name, &place, config, around)?, place))).transpose()
 }
 
+/// The same, but only a key that was kept or named for this provider, and none that others have in the environment too.
+pub(crate) fn find_its_own(
+    name: &str,
+    config: &Config,
+    around: &Surroundings,
+) -> anyhow::Result<Option<(String, Place)>> {
+    let named = config.providers.get(name).and_then(|server| server.key_variable.as_deref());
+    let is_its_own = |place: &Place| match place {
+        Place::Variable(variable) => named == Some(variable.as_str()),
+        Place::Keyring | Place::File | Place::Command => true,
+    };
+    let place = places(name, config, around)?.into_iter().find(is_its_own);
+    place.map(|place| Ok((read(name, &place, config, around)?, place))).transpose()
+}
+
 /// Every place that has a key for a provider; the first is used. Nothing is run and no keyring asked.
 pub(crate) fn places(name: &str, config: &Config, around: &Surroundings) -> anyhow::Result<Vec<Place>> {
     let mut places = variables(name, config, around);

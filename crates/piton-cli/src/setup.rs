@@ -337,9 +337,10 @@ fn known_server(
     let by_variable = known.and_then(|known| known.base_url_variable).and_then(|variable| around.var(variable));
     let configured = config.providers.get(name).and_then(|server| server.base_url.clone());
     let base_url = by_variable.map(str::to_owned).or(configured);
-    // A key goes to the server it is for: the provider's own, or one that was named on purpose.
+    // A key goes to the server it is for: the provider's own, or one that was named on purpose. Whoever listens on this
+    // machine gets none that the environment has for others.
     let is_meant = known.is_some_and(|known| known.needs_key) || base_url.is_some();
-    let found = if is_meant { keys::find(name, config, around)? } else { None };
+    let found = if is_meant { keys::find(name, config, around)? } else { keys::find_its_own(name, config, around)? };
     let (key, key_from) = found.map(|(key, place)| (key, place.to_string())).unzip();
     let mut spec =
         ProviderSpec { provider: name.to_owned(), model, base_url, key, key_from, ..ProviderSpec::default() };
@@ -468,6 +469,16 @@ mod tests {
         assert!(local_providers().all(|local| spec(local.name, &keyed).key.is_none()));
         let named = around(&[("OPENAI_API_KEY", "sk-1"), ("OPENAI_BASE_URL", "http://my.server/v1")]);
         assert_eq!(spec("openai-chat", &named).key.as_deref(), Some("sk-1"));
+    }
+
+    #[test]
+    fn a_server_of_this_machine_gets_the_key_that_was_named_for_it() {
+        let keyed = around(&[("OPENAI_API_KEY", "sk-1"), ("MINE", "sk-2")]);
+        for name in ["vllm", "llamacpp", "lmstudio", "ollama", "openai-chat"] {
+            let config = Config::parse(&format!("[providers.{name}]\nkey_variable = \"MINE\"")).expect("a valid file");
+            let spec = super::spec(name, None, &config, &keyed).expect("nothing can go wrong here");
+            assert_eq!((spec.key.as_deref(), spec.base_url), (Some("sk-2"), None), "{name}");
+        }
     }
 
     #[test]

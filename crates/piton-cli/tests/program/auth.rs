@@ -145,12 +145,23 @@ fn who_is_not_let_in_hears_which_key_it_was() {
     Ran::of(command).expect_code(10).expect_said(&["the key is the one of MINE"]);
 }
 
+/// `vllm --api-key`: the advice that a refusal gives can be followed.
+#[test]
+fn a_server_of_this_machine_is_sent_the_key_that_was_kept_for_it_and_no_other() {
+    let stage = Stage::new(json!([{"status": 401, "body": {"error": {"message": "no"}}}, {"text": "ok"}]));
+    let config = format!("[providers.vllm]\nbase_url = \"{}/v1\"\n", stage.provider.url());
+    let stage = stage.with_config(&config);
+    let advice = "keep one with `piton auth login vllm`";
+    Ran::of(piton(&stage, &ask("vllm/m"))).expect_code(10).expect_said(&[advice]);
+    login(piton(&stage, &["auth", "login", "vllm"]), "sk-local").expect_code(0);
+    assert_eq!(authorization(&stage, piton(&stage, &ask("vllm/m"))), "Bearer sk-local");
+}
+
 #[test]
 fn what_is_wrong_with_a_key_or_its_file_is_said() {
     let stage = stage();
     let said = |args: &[&str], key: &str| login(piton(&stage, args), key).expect_code(1);
     said(&["auth", "login", "opnai"], "k").expect_said(&["opnai", "did you mean openai"]);
-    said(&["auth", "login", "ollama"], "k").expect_said(&["ollama needs no key"]);
     said(&["auth", "login", "openai"], "  ").expect_said(&["no key was given"]);
     said(&["auth", "login", "openai"], "export OPENAI_API_KEY=sk").expect_said(&["that is no key"]);
     Ran::of(piton(&stage, &["run", "--model", "anthropic/m", "go"]))
