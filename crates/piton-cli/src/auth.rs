@@ -23,7 +23,7 @@ pub(crate) async fn auth(command: AuthCommand, around: &Surroundings) -> anyhow:
 }
 
 async fn login(name: &str, in_file: bool, config: &Config, around: &Surroundings) -> anyhow::Result<u8> {
-    wants_a_key(name, config)?;
+    is_known(name, config)?;
     let key = key_from_person(name, around).await?;
     let (place, left) = keys::keep(name, &key, !in_file, around)?;
     if let Some(error) = left {
@@ -75,20 +75,15 @@ fn logout(name: &str, config: &Config, around: &Surroundings) -> anyhow::Result<
     Ok(0)
 }
 
-/// Keeping a key that nobody will ask for is a mistake that would pass unnoticed.
-fn wants_a_key(name: &str, config: &Config) -> anyhow::Result<()> {
-    if config.providers.contains_key(name) {
+/// Keeping a key that nobody will ask for is a mistake that would pass unnoticed. Servers of this machine may want one:
+/// `vllm --api-key` does.
+fn is_known(name: &str, config: &Config) -> anyhow::Result<()> {
+    if config.providers.contains_key(name) || provider::find(name).is_some() {
         return Ok(());
     }
-    match provider::find(name) {
-        Some(known) if known.key_variables.is_empty() => bail!("{name} needs no key"),
-        Some(_) => Ok(()),
-        None => {
-            let meant = nearest(name, PROVIDERS.iter().map(|provider| provider.name));
-            let meant = meant.map(|word| format!("; did you mean {word}?")).unwrap_or_default();
-            bail!("there is no provider {name:?}{meant}")
-        }
-    }
+    let meant = nearest(name, PROVIDERS.iter().map(|provider| provider.name));
+    let meant = meant.map(|word| format!("; did you mean {word}?")).unwrap_or_default();
+    bail!("there is no provider {name:?}{meant}")
 }
 
 /// The key, typed without echo or piped in.

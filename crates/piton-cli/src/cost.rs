@@ -188,8 +188,8 @@ impl Bill {
                         bill.summaries.get_or_insert_default().add(&sum);
                     }
                 }
-                Event::TitleGiven { by: TitledBy::Model { model, usage, cost_micros }, .. } => {
-                    let mut sum = Sum::of(usage, *cost_micros, None);
+                Event::TitleGiven { by: TitledBy::Model { model, usage, cost_micros, at_most }, .. } => {
+                    let mut sum = Sum::of(usage, *cost_micros, *at_most);
                     // It has replied, whether or not it was counted.
                     sum.unpriced_calls = u32::from(cost_micros.is_none());
                     bill.count(model, &sum);

@@ -12,7 +12,7 @@ use piton_core::permission::{Action, Rule, Rules};
 use piton_engine::config::{Config, Protocol, Server, milliseconds, preset};
 use piton_engine::context::{self, Instructions};
 use piton_engine::engine::{Attendance, Engine, Settings};
-use piton_models::http::{HttpOptions, Roots, unknown_proxy_scheme};
+use piton_models::http::{HttpOptions, Proxies, Roots};
 use piton_models::model::{Model, Nobody};
 use piton_models::options::Options;
 use piton_models::provider::{self, OpenError, PROBE_MS, PROVIDERS, Provider, ProviderSpec};
@@ -319,11 +319,13 @@ fn own_server(
         Protocol::Gemini => "google",
         Protocol::Ollama => "ollama-native",
     };
-    let (key, key_from) = keys::find(name, config, around)?.map(|(key, place)| (key, place.to_string())).unzip();
+    let found = keys::find(name, config, around)?;
+    let renewal = found.as_ref().and_then(|(_, place)| keys::renewal(name, place, config, around));
+    let (key, key_from) = found.map(|(key, place)| (key, place.to_string())).unzip();
     let base_url = server.base_url.clone();
     let label = Some(name.to_owned());
     let provider = provider.to_owned();
-    Ok(ProviderSpec { provider, model, base_url, key, key_from, label, ..ProviderSpec::default() })
+    Ok(ProviderSpec { provider, model, base_url, key, key_from, renewal, label, ..ProviderSpec::default() })
 }
 
 /// A provider of the table, at its own address or at another.
@@ -337,12 +339,14 @@ fn known_server(
     let by_variable = known.and_then(|known| known.base_url_variable).and_then(|variable| around.var(variable));
     let configured = config.providers.get(name).and_then(|server| server.base_url.clone());
     let base_url = by_variable.map(str::to_owned).or(configured);
-    // A key goes to the server it is for: the provider's own, or one that was named on purpose.
+    // A key goes to the server it is for: the provider's own, or one that was named on purpose. Whoever listens on this
+    // machine gets none that the environment has for others.
     let is_meant = known.is_some_and(|known| known.needs_key) || base_url.is_some();
-    let found = if is_meant { keys::find(name, config, around)? } else { None };
+    let found = if is_meant { keys::find(name, config, around)? } else { keys::find_its_own(name, config, around)? };
+    let renewal = found.as_ref().and_then(|(_, place)| keys::renewal(name, place, config, around));
     let (key, key_from) = found.map(|(key, place)| (key, place.to_string())).unzip();
     let mut spec =
-        ProviderSpec { provider: name.to_owned(), model, base_url, key, key_from, ..ProviderSpec::default() };
+        ProviderSpec { provider: name.to_owned(), model, base_url, key, key_from, renewal, ..ProviderSpec::default() };
     if let Some(known) = known {
         crate::cloud::complete(&mut spec, known, around)?;
     }
@@ -354,26 +358,35 @@ fn known_server(
 pub(crate) fn http_options(name: &str, config: &Config, around: &Surroundings) -> anyhow::Result<HttpOptions> {
     let default = HttpOptions::default();
     let http = &config.http;
-    let any = |names: &[&str]| names.iter().find_map(|name| around.var(name)).map(str::to_owned);
-    let proxy = http.proxy.clone().or_else(|| any(&["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]));
-    let proxy = proxy.filter(|proxy| !proxy.is_empty());
-    if let Some(scheme) = proxy.as_deref().and_then(unknown_proxy_scheme) {
-        bail!(
-            "the proxy is one of {scheme}://, which is not spoken here; give one of http:// or https://, or \"\" for none"
-        );
-    }
-    let own = http.no_proxy.clone().or_else(|| any(&["NO_PROXY", "no_proxy"]));
+    let own = http.no_proxy.clone().or_else(|| any(&["NO_PROXY", "no_proxy"], around));
     let own = own.map(|hosts| format!(",{hosts}")).unwrap_or_default();
     let ca_file = config.providers.get(name).and_then(|server| server.ca_file.as_ref()).or(http.ca_file.as_ref());
     Ok(HttpOptions {
         connect_timeout_ms: http.connect_timeout.map_or(default.connect_timeout_ms, milliseconds),
         stall_ms: http.stall_timeout.map_or(default.stall_ms, milliseconds),
         keep_alive_ms: http.keep_alive_timeout.map_or(default.keep_alive_ms, milliseconds),
-        proxy,
+        proxies: proxies(config, around),
         no_proxy: Some(format!("localhost,127.0.0.1,::1{own}")),
         roots: ca_file.map(|path| certificates(path)).transpose()?.unwrap_or_default(),
         ..default
     })
+}
+
+/// The configuration's proxy is for all; the environment has one for each scheme, and one for what is left.
+fn proxies(config: &Config, around: &Surroundings) -> Proxies {
+    match &config.http.proxy {
+        Some(none) if none.is_empty() => Proxies::default(),
+        Some(proxy) => Proxies::all(proxy),
+        None => Proxies {
+            https: any(&["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"], around),
+            http: any(&["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"], around),
+        },
+    }
+}
+
+/// The first of these variables that is set.
+fn any(names: &[&str], around: &Surroundings) -> Option<String> {
+    names.iter().find_map(|name| around.var(name)).map(str::to_owned)
 }
 
 fn certificates(path: &str) -> anyhow::Result<Roots> {
@@ -459,6 +472,16 @@ mod tests {
         assert!(local_providers().all(|local| spec(local.name, &keyed).key.is_none()));
         let named = around(&[("OPENAI_API_KEY", "sk-1"), ("OPENAI_BASE_URL", "http://my.server/v1")]);
         assert_eq!(spec("openai-chat", &named).key.as_deref(), Some("sk-1"));
+    }
+
+    #[test]
+    fn a_server_of_this_machine_gets_the_key_that_was_named_for_it() {
+        let keyed = around(&[("OPENAI_API_KEY", "sk-1"), ("MINE", "sk-2")]);
+        for name in ["vllm", "llamacpp", "lmstudio", "ollama", "openai-chat"] {
+            let config = Config::parse(&format!("[providers.{name}]\nkey_variable = \"MINE\"")).expect("a valid file");
+            let spec = super::spec(name, None, &config, &keyed).expect("nothing can go wrong here");
+            assert_eq!((spec.key.as_deref(), spec.base_url), (Some("sk-2"), None), "{name}");
+        }
     }
 
     #[test]

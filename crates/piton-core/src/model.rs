@@ -107,12 +107,16 @@ pub struct ModelError {
     /// The provider's own word on whether asking the same again may help, where it gave any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub should_retry: Option<bool>,
+    /// What it used all the same, where the provider counted it: an answer that it calls unusable is billed too. An event
+    /// has it beside the error, not in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Box<Usage>>,
 }
 
 impl ModelError {
     /// An error without status or wait.
     pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), status: None, retry_after_ms: None, should_retry: None }
+        Self { kind, message: message.into(), status: None, retry_after_ms: None, should_retry: None, usage: None }
     }
 
     /// Whether asking the same thing again may help: as the kind says, unless the provider knows better. That a request

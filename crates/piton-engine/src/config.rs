@@ -228,7 +228,7 @@ pub struct Http {
     /// Seconds an answer may consist of keep-alives; then the call is made again.
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 31_536_000))]
     pub keep_alive_timeout: Option<f64>,
-    /// The proxy, as a URL, instead of the one that the environment names. Empty: none.
+    /// The proxy for all requests, as a URL, instead of those that the environment names. Empty: none.
     pub proxy: Option<String>,
     /// Hosts that are talked to without it, separated by commas.
     pub no_proxy: Option<String>,

@@ -471,8 +471,9 @@ impl Driver {
                 }
                 event
             }
-            Done::ModelFailed { attempt, error, abandoned } => {
-                self.session.failed(attempt, error, Usage::default(), abandoned, now_ms(), dice())
+            Done::ModelFailed { attempt, mut error, abandoned } => {
+                let usage = error.usage.take().map(|usage| *usage).unwrap_or_default();
+                self.session.failed(attempt, error, usage, abandoned, now_ms(), dice())
             }
             Done::BackoffPassed { step } => Event::BackoffPassed { step },
             Done::DeadlinePassed => {

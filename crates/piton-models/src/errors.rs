@@ -44,6 +44,7 @@ pub fn from_response(refusal: &Refusal<'_>, now: SystemTime) -> ModelError {
         // The headers about limits come with every answer; here they are the reason.
         retry_after_ms: told.or_else(|| if status == 429 { headers.reset_ms() } else { None }),
         should_retry: headers.get("x-should-retry").and_then(|word| word.parse().ok()),
+        usage: None,
     }
 }
 

@@ -25,14 +25,36 @@ pub struct HttpOptions {
     pub stall_ms: u64,
     /// How long an answer may consist of keep-alives.
     pub keep_alive_ms: u64,
-    /// The proxy for every request, as a URL. `None`: no proxy.
-    pub proxy: Option<String>,
+    /// The proxies, by the scheme of the address that is asked.
+    pub proxies: Proxies,
     /// Hosts that are talked to without the proxy, as in `NO_PROXY`: `localhost,.corp.example,10.0.0.0/8`.
     pub no_proxy: Option<String>,
     /// Certificates to trust besides those of the machine.
     pub roots: Roots,
     /// What we call ourselves.
     pub user_agent: String,
+}
+
+/// The way of requests: a proxy for each scheme, as a URL, since a proxy sees all of a request to an `http://` address,
+/// its key too, and of one to an `https://` address only the host. `None`: no proxy.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Proxies {
+    /// For `https://` addresses.
+    pub https: Option<String>,
+    /// For `http://` addresses.
+    pub http: Option<String>,
+}
+
+impl Proxies {
+    /// One for every request.
+    pub fn all(proxy: impl Into<String>) -> Self {
+        let proxy = proxy.into();
+        Self { https: Some(proxy.clone()), http: Some(proxy) }
+    }
+
+    fn to(&self, url: &Url) -> Option<&str> {
+        if url.scheme() == "https" { self.https.as_deref() } else { self.http.as_deref() }
+    }
 }
 
 /// Certificates that somebody trusts, such as a company's own.
@@ -57,7 +79,7 @@ impl Default for HttpOptions {
             // Providers send a keep-alive every 15 s or so; the slowest silent thinkers stay under a minute.
             stall_ms: STREAM_STALL_MS,
             keep_alive_ms: STREAM_KEEP_ALIVE_MS,
-            proxy: None,
+            proxies: Proxies::default(),
             no_proxy: None,
             roots: Roots::default(),
             user_agent: concat!("piton/", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -130,6 +152,10 @@ impl Http {
     }
 
     pub(crate) fn client(&self, url: &Url) -> Result<&Client, ModelError> {
+        if let Some(scheme) = self.way_to(url).and_then(unknown_proxy_scheme) {
+            let words = format!("a proxy of {scheme}:// is not spoken here, only of http:// and https://");
+            return Err(ModelError::new(ModelErrorKind::InvalidRequest, words));
+        }
         let trust = Trust::of(url, &self.options);
         let place = match trust {
             Trust::Nobody => &self.plain,
@@ -137,10 +163,6 @@ impl Http {
         };
         if let Some(client) = place.get() {
             return Ok(client);
-        }
-        if let Some(scheme) = self.options.proxy.as_deref().and_then(unknown_proxy_scheme) {
-            let words = format!("a proxy of {scheme}:// is not spoken here, only of http:// and https://");
-            return Err(ModelError::new(ModelErrorKind::InvalidRequest, words));
         }
         let client = build(&self.options, trust).map_err(|error| {
             ModelError::new(ModelErrorKind::InvalidRequest, format!("cannot set up HTTP ({})", innermost(&error)))
@@ -171,10 +193,15 @@ impl Http {
 
     /// The proxy that requests to an address go through, without its password.
     fn proxy_to(&self, url: &Url) -> Option<String> {
-        let proxy = self.options.proxy.as_deref()?;
-        let is_excepted = self.options.no_proxy.as_deref().is_some_and(|except| is_listed(url, except));
+        let proxy = self.way_to(url)?;
         let named = Url::parse(proxy).or_else(|_| Url::parse(&format!("http://{proxy}")));
-        (!is_excepted).then(|| named.map_or_else(|_| proxy.to_owned(), |named| self::address(&named)))
+        Some(named.map_or_else(|_| proxy.to_owned(), |named| self::address(&named)))
+    }
+
+    /// The proxy that requests to an address go through.
+    fn way_to(&self, url: &Url) -> Option<&str> {
+        let is_excepted = self.options.no_proxy.as_deref().is_some_and(|except| is_listed(url, except));
+        self.options.proxies.to(url).filter(|_| !is_excepted)
     }
 
     /// The whole of an answer that has no more than so many bytes.
@@ -223,7 +250,7 @@ enum Trust {
 
 impl Trust {
     fn of(url: &Url, options: &HttpOptions) -> Self {
-        let proxy = options.proxy.as_deref().unwrap_or_default();
+        let proxy = options.proxies.to(url).unwrap_or_default();
         if url.scheme() == "http" && !proxy.starts_with("https:") { Self::Nobody } else { Self::Machine }
     }
 }
@@ -236,9 +263,15 @@ fn build(options: &HttpOptions, trust: Trust) -> Result<Client, reqwest::Error> 
         .redirect(reqwest::redirect::Policy::none())
         .tls_backend_preconfigured(tls(trust, &options.roots))
         .no_proxy();
-    if let Some(proxy) = &options.proxy {
-        let except = options.no_proxy.as_deref().and_then(reqwest::NoProxy::from_string);
-        builder = builder.proxy(reqwest::Proxy::all(proxy)?.no_proxy(except));
+    let except = options.no_proxy.as_deref().and_then(reqwest::NoProxy::from_string);
+    let Proxies { https, http } = &options.proxies;
+    // One that cannot be used does no harm to what goes another way.
+    let is_spoken = |proxy: &&String| unknown_proxy_scheme(proxy).is_none();
+    if let Some(proxy) = https.as_ref().filter(is_spoken) {
+        builder = builder.proxy(reqwest::Proxy::https(proxy)?.no_proxy(except.clone()));
+    }
+    if let Some(proxy) = http.as_ref().filter(is_spoken) {
+        builder = builder.proxy(reqwest::Proxy::http(proxy)?.no_proxy(except));
     }
     builder.build()
 }
@@ -345,7 +378,7 @@ mod tests {
     fn only_an_https_address_or_proxy_needs_certificates() {
         let url = |text: &str| Url::parse(text).unwrap();
         let plain = HttpOptions::default();
-        let behind_tls = HttpOptions { proxy: Some("https://proxy:1".into()), ..HttpOptions::default() };
+        let behind_tls = HttpOptions { proxies: Proxies::all("https://proxy:1"), ..HttpOptions::default() };
         assert_eq!(Trust::of(&url("http://127.0.0.1:1/v1"), &plain), Trust::Nobody);
         assert_eq!(Trust::of(&url("https://api.anthropic.com"), &plain), Trust::Machine);
         assert_eq!(Trust::of(&url("http://127.0.0.1:1/v1"), &behind_tls), Trust::Machine);
@@ -409,7 +442,8 @@ mod tests {
     async fn a_dead_proxy_is_named_and_the_provider_is_not_blamed() {
         // Nobody listens where somebody did.
         let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let options = HttpOptions { proxy: Some(format!("http://me:secret@{gone}")), ..HttpOptions::default() };
+        let options =
+            HttpOptions { proxies: Proxies::all(format!("http://me:secret@{gone}")), ..HttpOptions::default() };
         let error = failure("https://api.example.com/v1", options.clone()).await;
         let way = format!("cannot connect to https://api.example.com by way of the proxy http://{gone} (");
         assert!(error.message.starts_with(&way), "{error}");
@@ -417,9 +451,32 @@ mod tests {
         let refusing = listener(|mut stream| {
             let _ = std::io::Write::write_all(&mut stream, b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n");
         });
-        let options = HttpOptions { proxy: Some(format!("http://{refusing}")), ..options };
+        let options = HttpOptions { proxies: Proxies::all(format!("http://{refusing}")), ..options };
         let error = failure("https://api.example.com/v1", options).await;
         assert!(error.message.contains(&format!("by way of the proxy http://{refusing}")), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_proxy_for_one_scheme_is_not_asked_for_the_other() {
+        let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let seen = Arc::new(OnceLock::new());
+        let told = Arc::clone(&seen);
+        let proxy = listener(move |_| told.set(()).unwrap_or_default());
+        let proxies = Proxies { https: Some(format!("http://{proxy}")), http: None };
+        let options = HttpOptions { proxies, ..HttpOptions::default() };
+        let error = failure(&format!("http://{gone}/v1"), options).await;
+        assert!(error.message.starts_with(&format!("cannot connect to http://{gone} (")), "{error}");
+        assert!(seen.get().is_none(), "the proxy sees no key that is sent in clear text");
+    }
+
+    #[test]
+    fn a_proxy_that_is_not_spoken_is_in_nobodys_way_who_does_not_need_it() {
+        let proxies = Proxies { https: None, http: Some("socks5://proxy:1".into()) };
+        let options = HttpOptions { proxies, no_proxy: Some("127.0.0.1".into()), ..HttpOptions::default() };
+        let http = Http::new(options);
+        let client = |url: &str| http.client(&Url::parse(url).unwrap()).map(|_| ());
+        assert_eq!((client("https://host/"), client("http://127.0.0.1:1/")), (Ok(()), Ok(())));
+        assert!(client("http://host/").unwrap_err().message.contains("socks5:// is not spoken here"));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::credentials::{Cloud, Credentials};
 use crate::http::{Http, HttpOptions};
 use crate::model::{Model, ModelLimits, Price};
 use crate::options::{Options, Target, Thinking, Translated};
+use crate::pass::{Pass, Passes, Renewal};
 use crate::remote::{Remote, Server, Wire};
 use crate::text_tools;
 use crate::window::{TellsWindow, Window};
@@ -113,6 +114,8 @@ pub struct ProviderSpec {
     pub key_from: Option<String>,
     /// What is there in place of a key.
     pub credentials: Option<Credentials>,
+    /// How key or credentials are had anew, where they may end.
+    pub renewal: Option<Renewal>,
     /// What people call this server, where it is one of their own and `provider` only says how to talk to it.
     pub label: Option<String>,
     /// What is done about calls in its text.
@@ -202,7 +205,9 @@ pub fn open(spec: &ProviderSpec, options: &HttpOptions) -> Result<Arc<dyn Model>
     let facts = facts(provider, spec, model);
     let has_tools = facts.as_ref().and_then(|facts| facts.tools);
     let free = (spec.base_url.is_none() && provider.is_on_this_machine()).then_some(Price::FREE);
-    let (limits, price) = facts.map_or((ModelLimits::default(), free), |facts| (facts.limits, facts.price));
+    let (limits, price) = facts.map_or((ModelLimits::default(), free), |facts| (facts.limits, facts.price.or(free)));
+    // What was said of a window holds, whatever the server says.
+    let tells = provider.window.filter(|_| limits.window_tokens.is_none());
     let limits = ModelLimits { window_tokens: limits.window_tokens.or(spec.window_tokens), ..limits };
     let wire = wire(provider, &url, limits);
     let server = server(provider, spec, url, wire, options)?;
@@ -212,7 +217,7 @@ pub fn open(spec: &ProviderSpec, options: &HttpOptions) -> Result<Arc<dyn Model>
         wire,
         server: Arc::new(server),
         limits,
-        window: provider.window.map(|tells| Arc::new(Window::told_by(tells))),
+        window: tells.map(|tells| Arc::new(Window::told_by(tells))),
         price,
         max_output: spec.options.max_output,
         extra: translated(provider, spec, model, limits).body.into(),
@@ -234,10 +239,9 @@ fn server(
         http: Http::new(options.clone()),
         url,
         wire,
-        key,
+        passes: Passes::new(Pass { key, credentials: spec.credentials.clone() }, spec.renewal.clone()),
         key_header: provider.key_header.filter(|_| !is_token),
         key_said: key_said(provider, spec),
-        credentials: spec.credentials.clone(),
         headers: headers(&spec.options)?,
     })
 }

@@ -1,8 +1,8 @@
 //! A model server on loopback that does as a script says, wire and all: it stalls, resets, ends early and sends
 //! garbage where the script wants it. It speaks Chat Completions (`POST …/chat/completions`), OpenAI's Responses
 //! (`…/responses`), Anthropic's Messages (`…/messages`), Gemini (`…:streamGenerateContent`) and Ollama's own protocol
-//! (`…/api/chat`), lists one model (`GET …/models` or `…/api/tags`) and tells its window as llama.cpp does (`GET /props`);
-//! everything else is 404.
+//! (`…/api/chat`), lists one model (`GET …/models` or `…/api/tags`) and tells its window as llama.cpp does (`GET /props`),
+//! and as Ollama does (`/api/show` what the model can, `/api/ps` what was asked for); everything else is 404.
 //!
 //! The script is a JSON array with one answer per POST:
 //!
@@ -173,6 +173,15 @@ fn converse(stream: &TcpStream, stage: &Stage, connection: usize) -> io::Result<
             (None, _) if path.ends_with("/api/tags") => {
                 voice.document(200, &[], &json!({ "models": [{ "name": "fake-model" }] }))?;
             }
+            (None, _) if path.ends_with("/api/show") => {
+                let info = json!({ "general.architecture": "fake", "fake.context_length": 40_960 });
+                voice.document(200, &[], &json!({ "model_info": info }))?;
+            }
+            (None, _) if path.ends_with("/api/ps") => {
+                let asked = stage.last_body("/api/chat");
+                let loaded = json!({ "name": asked["model"], "context_length": asked["options"]["num_ctx"] });
+                voice.document(200, &[], &json!({ "models": [loaded] }))?;
+            }
             (None, _) if path.ends_with("/props") => {
                 voice.document(200, &[], &json!({ "default_generation_settings": { "n_ctx": 8_192 } }))?;
             }
@@ -218,6 +227,12 @@ impl Stage {
 
     fn play(&self) -> MutexGuard<'_, Play> {
         self.play.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The newest body that was sent to an address with this end.
+    fn last_body(&self, end: &str) -> Value {
+        let play = self.play();
+        play.requests.iter().rfind(|seen| seen.path.ends_with(end)).map_or(Value::Null, |seen| seen.body.clone())
     }
 
     /// Writes the request down and gives its number; and, if it asks the model, the number and text of its answer.

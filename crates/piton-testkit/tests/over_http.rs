@@ -7,6 +7,7 @@ use piton_core::call::CallInput;
 use piton_core::message::{FinishReason, Message, Part};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use piton_models::Model;
+use piton_models::catalogue::{Catalogue, Known};
 use piton_models::http::HttpOptions;
 use piton_models::provider::{self, ProviderSpec};
 use piton_testkit::FakeProvider;
@@ -47,7 +48,11 @@ fn request() -> Request {
 
 /// What a person saw, and how it ended.
 async fn ask(model: &dyn Model) -> (String, Result<Reply, ModelError>) {
-    let mut stream = model.stream(request());
+    say(model, request()).await
+}
+
+async fn say(model: &dyn Model, request: Request) -> (String, Result<Reply, ModelError>) {
+    let mut stream = model.stream(request);
     let mut seen = String::new();
     while let Some(item) = stream.next().await {
         match item {
@@ -318,7 +323,7 @@ async fn each_protocol_sends_its_key_and_its_fields() {
         ask(&*model(provider, &server.url())).await.1.unwrap();
     }
     let mut requests = server.requests();
-    requests.retain(|request| request.method == "POST");
+    requests.retain(|request| request.method == "POST" && request.path != "/api/show");
     let [chat, anthropic, responses, gemini, ollama] = requests.try_into().unwrap();
     assert_eq!((chat.method.as_str(), chat.path.as_str()), ("POST", "/v1/chat/completions"));
     assert_eq!(chat.header("authorization"), Some("Bearer sk-test-key"));
@@ -480,6 +485,36 @@ async fn a_server_of_ones_own_is_asked_once_how_much_its_model_reads() {
     ask(&*model).await.1.unwrap();
     let paths: Vec<String> = server.requests().into_iter().map(|request| request.path).collect();
     assert_eq!(paths, ["/v1/chat/completions", "/props", "/v1/chat/completions"]);
+}
+
+/// The windows that Ollama is asked for, with so many bytes to read each time.
+async fn windows_asked_for(server: &FakeProvider, model: &dyn Model, lengths: &[usize]) -> Vec<u64> {
+    for length in lengths {
+        let long = Message::user("msg_1".into(), "x".repeat(*length));
+        say(model, Request { messages: vec![Arc::new(long)], ..request() }).await.1.unwrap();
+        while model.limits().window_tokens.is_none() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+    let chats = server.requests().into_iter().filter(|request| request.path == "/api/chat");
+    chats.map(|request| request.body["options"]["num_ctx"].as_u64().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn ollama_loads_what_is_needed_up_to_what_the_model_can_or_was_said() {
+    let server = FakeProvider::start(json!([{"text": "hi", "repeat": true}]));
+    let model = model("ollama-native", &server.url());
+    assert_eq!(windows_asked_for(&server, &*model, &[9, 60_000, 120_000]).await, [16_384, 32_768, 40_960]);
+    assert_eq!(model.limits().window_tokens, Some(40_960), "not what it was told to load");
+
+    let server = FakeProvider::start(json!([{"text": "hi", "repeat": true}]));
+    let said = Known { window: Some(131_072), ..Known::default() };
+    let catalogue = Catalogue::default().with("ollama-native", "m", said);
+    let spec = ProviderSpec { catalogue, ..spec("ollama-native", &server.url()) };
+    let model = provider::open(&spec, &HttpOptions::default()).ok().unwrap();
+    assert_eq!(windows_asked_for(&server, &*model, &[9, 300_000]).await, [16_384, 131_072]);
+    assert_eq!(model.limits().window_tokens, Some(131_072));
+    assert_eq!(server.requests().len(), 2, "nobody has to tell what was said");
 }
 
 #[tokio::test]

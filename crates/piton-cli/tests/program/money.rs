@@ -89,6 +89,27 @@ fn an_attempt_that_was_cut_counts_with_the_worst_it_can_have_cost() {
     bill(&stage, &[]).expect_stdout(&["step 1 failed", "cost unknown", "not told, at most"]);
 }
 
+/// Gemini's way to say that the model's call could not be read. It has counted what that took.
+#[test]
+fn an_unusable_answer_that_was_counted_costs_what_was_counted() {
+    let usage = json!({ "input": 4_000, "output": 50 });
+    let unusable = json!({ "tools": [{ "name": "read" }], "finish": "MALFORMED_FUNCTION_CALL", "usage": usage });
+    let stage = Stage::new(json!([unusable, unusable, { "text": "done", "usage": usage }]));
+    let mut command = stage.piton(&["run", "--yes", "--format=stream-json", "--model=google/gemini-2.5-pro", "go"]);
+    command.arg("--max-cost=1").env("GEMINI_API_KEY", "k").env("GEMINI_BASE_URL", stage.provider.url());
+    let ran = Ran::of(command).expect_code(0);
+    let failed = ran.all("model_failed");
+    assert_eq!(failed.len(), 2);
+    for event in failed {
+        assert_eq!((&event["usage"]["input_tokens"], &event["usage"]["output_tokens"]), (&json!(4_000), &json!(50)));
+        // $1.25 for a million in, $10 out.
+        assert_eq!((&event["cost_micros"], event.get("at_most")), (&json!(5_500), None), "{event}");
+        assert_eq!(event["error"].get("usage"), None, "it is told once");
+    }
+    assert_eq!(ran.result()["spent"]["cost_micros"], 16_500);
+    bill(&stage, &[]).expect_stdout(&["session  12,000 tokens in, 150 out · $0.0165"]);
+}
+
 #[test]
 fn refusals_cost_nothing_and_leave_the_budget_as_it_was() {
     let busy = json!({ "status": 529, "body": { "error": { "message": "busy" } } });

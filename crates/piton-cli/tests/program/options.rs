@@ -10,7 +10,7 @@ fn stage(protocol: &'static str) -> Stage {
 /// The body and headers of the only request for a reply.
 fn sent(stage: &Stage) -> (Value, Vec<(String, String)>) {
     let mut requests = stage.provider.requests();
-    requests.retain(|request| request.method == "POST");
+    requests.retain(|request| request.method == "POST" && request.path != "/api/show");
     assert_eq!(requests.len(), 1);
     let request = requests.remove(0);
     (request.body, request.headers)
@@ -130,6 +130,25 @@ fn a_proxy_of_the_configuration_is_used_and_an_empty_one_is_none() {
     command.env("OPENAI_BASE_URL", "http://models.invalid/v1");
     Ran::of(command).expect_code(0);
     assert_eq!(stage.provider.requests()[0].header("host"), Some("models.invalid"));
+}
+
+/// A request to an `http://` address has its key in clear text, so whose proxy it goes through was said for such.
+#[test]
+fn each_proxy_of_the_environment_is_for_its_own_scheme() {
+    let way = |variables: &[&str], code: i32| {
+        let proxy = stage("openai-chat");
+        let mut command = proxy.run_command(&["go"]);
+        proxy.home.write("config.toml", "[retry]\ntimes = 0\n");
+        // Nobody listens there, and only `127.0.0.1` is always asked directly.
+        command.env("OPENAI_BASE_URL", "http://127.0.0.2:9/v1");
+        command.envs(variables.iter().map(|name| (name, proxy.provider.url())));
+        Ran::of(command).expect_code(code);
+        proxy.provider.requests().first().and_then(|seen| seen.header("host").map(str::to_owned))
+    };
+    assert_eq!(way(&["HTTPS_PROXY", "https_proxy"], 10), None, "the proxy for https:// sees no key");
+    for name in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
+        assert_eq!(way(&[name], 0).as_deref(), Some("127.0.0.2:9"), "{name}");
+    }
 }
 
 /// The members of a request for which providers have their own names.

@@ -269,8 +269,10 @@ impl Limits {
     fn pay_for(&self, model: &dyn Model, error: &ModelError, at_most: Bound) {
         let mut bill = lock(&self.bill);
         bill.under_way = None;
-        if error.kind.may_be_billed() {
-            bill.count(model, &Usage::default(), false, at_most);
+        match &error.usage {
+            Some(usage) => bill.count(model, usage, true, at_most),
+            None if error.kind.may_be_billed() => bill.count(model, &Usage::default(), false, at_most),
+            None => {}
         }
     }
 

@@ -198,7 +198,7 @@ pub const PROVIDERS: &[Provider] = &[
     local("ollama", "http://127.0.0.1:11434/v1", TellsWindow::Ollama, "https://docs.ollama.com"),
     Provider {
         protocol: WireProtocol::Ollama,
-        ..local("ollama-native", "http://127.0.0.1:11434", TellsWindow::Ollama, "https://docs.ollama.com/api")
+        ..local("ollama-native", "http://127.0.0.1:11434", TellsWindow::OllamaModel, "https://docs.ollama.com/api")
     },
     local("lmstudio", "http://127.0.0.1:1234/v1", TellsWindow::LmStudio, "https://lmstudio.ai/docs"),
     local(
