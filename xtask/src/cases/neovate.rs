@@ -88,7 +88,7 @@ fn stream_deltas(case: &Value) -> Result<(), String> {
     let deltas: Vec<String> = serde_json::from_value(case["input"]["deltas"].clone()).map_err(|e| e.to_string())?;
     let model = scenarios::saying(&deltas);
     let (mut shown, mut parts) = (Vec::new(), Vec::new());
-    for event in scenarios::heard(&*mode()?.around(model, "", None)) {
+    for event in scenarios::heard(&*mode()?.around(model, "", None, CallsRead::Perhaps)) {
         match event {
             Ok(ModelEvent::Delta(Delta::Text { text })) => shown.push(text),
             Ok(ModelEvent::Delta(_)) => {}
