@@ -180,6 +180,62 @@ fn a_provider_is_spoken_to_in_its_own_words_behind_any_address() {
 }
 
 #[test]
+fn openai_itself_is_asked_for_an_effort_by_responses() {
+    let stage = stage("openai");
+    let asked = |base_url: &str| {
+        let mut command = stage.piton(&["run", "--yes", "--effort", "high", "--model", "openai/gpt-5.4", "go"]);
+        // Under its own host's name; the proxy answers in its place.
+        command.env("OPENAI_BASE_URL", base_url).env("ALL_PROXY", stage.provider.url()).env("NO_PROXY", "127.0.0.1");
+        Ran::of(command).expect_code(0);
+        let request = stage.provider.requests().pop().unwrap();
+        assert!(request.body["tools"].is_array());
+        (request.path, request.body)
+    };
+    let (path, body) = asked("http://api.openai.com/v1");
+    assert!(path.ends_with("api.openai.com/v1/responses"), "{path}");
+    assert_eq!((&body["reasoning"], body.get("reasoning_effort")), (&json!({"effort": "high"}), None));
+    let (path, body) = asked(&format!("{}/v1", stage.provider.url()));
+    assert_eq!((path.as_str(), &body["reasoning_effort"]), ("/v1/chat/completions", &json!("high")));
+}
+
+#[test]
+fn a_member_that_a_server_refuses_is_left_out_from_then_on() {
+    let detail = json!([{"type": "extra_forbidden", "loc": ["body", "stream_options"], "msg": "Extra inputs are not permitted"}]);
+    let refusal = json!({"status": 422, "body": {"detail": detail}});
+    let read = json!({"tools": [{"name": "read", "args": {"path": "a.txt"}}]});
+    let stage = Stage::new(json!([refusal, read, {"text": "ok"}])).with_files([("a.txt", "a")]);
+    let ran = stage.run(&["go"]).expect_code(0);
+    assert_eq!(ran.result()["text"], "ok");
+    let sent: Vec<bool> =
+        stage.provider.requests().iter().map(|request| request.body.get("stream_options").is_some()).collect();
+    assert_eq!(sent, [true, false, false]);
+    let failed = ran.all("model_failed");
+    let words = failed[0]["error"]["message"].as_str().unwrap();
+    assert!(words.contains("stream_options is left out from now on"), "{words}");
+    // Twice is no news.
+    let stage = Stage::new(json!([refusal, refusal]));
+    stage.run(&["go"]).expect_code(10);
+    assert_eq!(stage.provider.requests().len(), 2);
+}
+
+#[test]
+fn a_model_that_takes_over_in_the_middle_of_a_turn_begins_to_think_with_the_next() {
+    let read = json!({"tools": [{"name": "read", "args": {"path": "a.txt"}}]});
+    let spent = json!({"status": 429, "body": {"error": {"message": "no money", "code": "insufficient_quota"}}});
+    let stage = Stage::new(json!([read, spent, {"text": "ok"}, {"text": "ok"}])).with_files([("a.txt", "a")]);
+    let chain = "openai-chat/gpt-5,anthropic/claude-sonnet-4-5";
+    let run = |more: &[&str]| {
+        let args = [&["run", "--yes", "--effort", "high"], more].concat();
+        Ran::of(stage.piton(&args)).expect_code(0);
+        stage.provider.requests().pop().unwrap()
+    };
+    let taken_over = run(&["--model", chain, "go"]);
+    assert_eq!((taken_over.path.as_str(), taken_over.body.get("thinking")), ("/v1/messages", None));
+    let next = run(&["--continue", "--model", "anthropic/claude-sonnet-4-5", "on"]);
+    assert_eq!(next.body["thinking"]["type"], "enabled");
+}
+
+#[test]
 fn each_provider_has_a_patience_of_its_own() {
     let failing = json!([{"status": 500, "body": {"error": {"message": "no"}}, "repeat": true}]);
     let asked = |more: &str| {
