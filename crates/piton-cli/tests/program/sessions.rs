@@ -287,7 +287,7 @@ fn a_title_is_made_by_the_small_model_only_where_one_is_configured() {
 }
 
 /// A run with a small model for titles, which has a price; and what the session cost.
-fn titled(answer: Value, read_tokens: u64, args: &[&str]) -> (Stage, Value) {
+fn titled(answer: &Value, read_tokens: u64, args: &[&str]) -> (Stage, Value) {
     let usage = json!({"input": read_tokens, "output": 2});
     let stage = Stage::new(json!([{"text": "Hello.", "usage": usage}, answer]));
     let config = "[titles]\nmodel = \"openai-chat/small\"\n[models.\"openai-chat/small\"]\nprice = { input = 1.0, output = 2.0 }\n\
@@ -302,24 +302,24 @@ fn titled(answer: Value, read_tokens: u64, args: &[&str]) -> (Stage, Value) {
 #[test]
 fn what_a_title_took_is_told_also_where_none_came_of_it() {
     let counted = json!({"text": " \n", "usage": {"input": 300, "output": 40}});
-    let (stage, cost) = titled(counted, 10, &[]);
+    let (stage, cost) = titled(&counted, 10, &[]);
     assert_eq!(cost["title"]["cost_micros"], 380, "{cost}");
     assert!(session(&stage, &["list"]).stdout.contains("say hello"), "the first prompt's words stay");
     // Cut; and not there when the session is left.
     for answer in [json!({"text": "Greeting the", "end_early": true}), json!({"text": "Late", "stall": 30})] {
-        let (stage, cost) = titled(answer, 10, &[]);
+        let (stage, cost) = titled(&answer, 10, &[]);
         assert_eq!((&cost["title"]["unpriced_calls"], cost["title"].get("cost_micros")), (&json!(1), None), "{cost}");
         assert!(cost["title"]["at_most"]["cost_micros"].as_u64().unwrap() > 2_000, "{cost}");
         assert!(session(&stage, &["list"]).stdout.contains("say hello"));
     }
     // Refused: nothing to pay for.
-    assert_eq!(titled(json!({"status": 500, "body": {}}), 10, &[]).1.get("title"), None);
+    assert_eq!(titled(&json!({"status": 500, "body": {}}), 10, &[]).1.get("title"), None);
 }
 
 #[test]
 fn no_title_is_asked_for_that_the_budget_could_not_pay() {
     let asked = |budget: &str, read_tokens: u64| {
-        let (stage, _) = titled(json!({"text": "Greeting"}), read_tokens, &[budget]);
+        let (stage, _) = titled(&json!({"text": "Greeting"}), read_tokens, &[budget]);
         stage.provider.requests().len()
     };
     assert_eq!((asked("--max-cost=1", 10), asked("--max-tokens=1000000", 10)), (2, 2));
