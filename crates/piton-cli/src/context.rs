@@ -14,7 +14,7 @@ use piton_engine::config::Config;
 use piton_engine::context::{self, Instructions, References, instructions_note};
 use piton_engine::engine::Settings;
 use piton_models::model::{Model, ModelLimits, ModelStream, Nobody, Price};
-use piton_models::text_tools::Mode;
+use piton_models::text_tools::{CallsRead, Mode};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -126,8 +126,8 @@ fn first_request(settings: &Settings, mode: Mode, has_tools: Option<bool>) -> Re
         max_output_tokens: None,
     };
     let ear = Arc::new(Ear(Mutex::new(request.clone())));
-    // Asked, it answers nothing; what it was asked is what we want.
-    drop(mode.around(Arc::clone(&ear) as Arc<dyn Model>, model, has_tools).stream(request));
+    // Asked, it answers nothing; what it was asked is what we want, and who reads its calls makes no difference to that.
+    drop(mode.around(Arc::clone(&ear) as Arc<dyn Model>, model, has_tools, CallsRead::Surely).stream(request));
     ear.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 

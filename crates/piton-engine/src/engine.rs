@@ -20,7 +20,7 @@ use piton_core::limits::Policy;
 use piton_core::message::{Message, Part, Role};
 use piton_core::turn;
 use piton_models::model::Model;
-use piton_models::text_tools::Mode;
+use piton_models::text_tools::{CallsRead, Mode};
 use piton_tools::ledger::FileLedger;
 use piton_tools::runner::RunnerCommand;
 use piton_tools::snapshot::{self, SnapshotError, Snapshots};
@@ -216,7 +216,7 @@ impl Settings {
     pub fn by_preset(name: &str, model: Arc<dyn Model>) -> Option<Self> {
         let policy = Policy::preset(name)?;
         let model = match Mode::of_policy(&policy) {
-            Some(mode) => mode.around(model, "", None),
+            Some(mode) => mode.around(model, "", None, CallsRead::Perhaps),
             None => model,
         };
         Some(Self { policy, ..Self::new(model) })

@@ -11,7 +11,7 @@ use crate::http::{Http, HttpOptions};
 use crate::model::{Model, ModelLimits, Price};
 use crate::options::{Options, Target, Thinking, Translated};
 use crate::remote::{Remote, Server, Wire};
-use crate::text_tools;
+use crate::text_tools::{self, CallsRead};
 use crate::window::{TellsWindow, Window};
 use piton_core::model::{ModelError, ModelErrorKind};
 use reqwest::Url;
@@ -205,6 +205,7 @@ pub fn open(spec: &ProviderSpec, options: &HttpOptions) -> Result<Arc<dyn Model>
     let (limits, price) = facts.map_or((ModelLimits::default(), free), |facts| (facts.limits, facts.price));
     let limits = ModelLimits { window_tokens: limits.window_tokens.or(spec.window_tokens), ..limits };
     let wire = wire(provider, &url, limits);
+    let calls_read = calls_read(provider, &url);
     let server = server(provider, spec, url, wire, options)?;
     let remote = Remote {
         name: format!("{}/{model}", spec.label.as_deref().unwrap_or(provider.name)),
@@ -217,7 +218,16 @@ pub fn open(spec: &ProviderSpec, options: &HttpOptions) -> Result<Arc<dyn Model>
         max_output: spec.options.max_output,
         extra: translated(provider, spec, model, limits).body.into(),
     };
-    Ok(spec.text_tools.around(Arc::new(remote), model, has_tools))
+    Ok(spec.text_tools.around(Arc::new(remote), model, has_tools, calls_read))
+}
+
+/// Whether the server at this address reads the calls of its models. Services do, by whatever name they are called.
+fn calls_read(provider: &Provider, url: &Url) -> CallsRead {
+    let is_service =
+        |known: &&Provider| known.needs_key && host(known.base_url) == url.host_str().map(ToOwned::to_owned);
+    // One that has an address for each customer is a service wherever it is.
+    let is_hosted = provider.base_url.is_empty() || PROVIDERS.iter().any(|known| is_service(&known));
+    if is_hosted { CallsRead::Surely } else { CallsRead::Perhaps }
 }
 
 fn server(
@@ -323,13 +333,17 @@ fn usual_max_tokens(limits: ModelLimits) -> u32 {
 
 /// Whose Chat Completions are spoken at this host, which somebody has given as a server of their own.
 fn dialect_at(host: &str) -> Dialect {
-    let is_host = |provider: &&Provider| Url::parse(provider.base_url).is_ok_and(|url| url.host_str() == Some(host));
+    let is_host = |provider: &&Provider| self::host(provider.base_url).as_deref() == Some(host);
     match host {
         // Moonshot's other addresses.
         "api.moonshot.cn" | "api.kimi.com" => Dialect::Echoing,
         host if host.ends_with(".openai.azure.com") => Dialect::OpenAi,
         _ => PROVIDERS.iter().find(is_host).and_then(|provider| provider.dialect).unwrap_or(Dialect::Compatible),
     }
+}
+
+fn host(url: &str) -> Option<String> {
+    Url::parse(url).ok()?.host_str().map(ToOwned::to_owned)
 }
 
 /// Longer answers than this are asked for only on purpose: the limit counts against the window and the rate limit.

@@ -47,7 +47,7 @@ mod mode;
 pub use buffer::{Buffer, ends_in_tag};
 pub use dialect::{Dialect, detect};
 pub use found::FoundTools;
-pub use mode::{Approach, Mode, NotAMode};
+pub use mode::{Approach, CallsRead, Mode, NotAMode};
 pub use model::TextTools;
 pub use render::Speech;
 

@@ -7,7 +7,7 @@ use piton_core::message::{Part, Usage};
 use piton_core::model::{Delta, ModelEvent};
 use piton_core::oneline;
 use piton_models::provider::WireProtocol;
-use piton_models::text_tools::{Dialect, Event, Mode, Options, ends_in_tag};
+use piton_models::text_tools::{CallsRead, Dialect, Event, Mode, Options, ends_in_tag};
 use piton_models::wire::{self, Body};
 use piton_testkit::scenarios;
 use serde_json::{Value, json};
@@ -88,7 +88,7 @@ fn stream_deltas(case: &Value) -> Result<(), String> {
     let deltas: Vec<String> = serde_json::from_value(case["input"]["deltas"].clone()).map_err(|e| e.to_string())?;
     let model = scenarios::saying(&deltas);
     let (mut shown, mut parts) = (Vec::new(), Vec::new());
-    for event in scenarios::heard(&*mode()?.around(model, "", None)) {
+    for event in scenarios::heard(&*mode()?.around(model, "", None, CallsRead::Perhaps)) {
         match event {
             Ok(ModelEvent::Delta(Delta::Text { text })) => shown.push(text),
             Ok(ModelEvent::Delta(_)) => {}

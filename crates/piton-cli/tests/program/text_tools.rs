@@ -112,6 +112,26 @@ fn a_call_that_the_server_left_in_the_text_is_found() {
     assert_eq!(ran.result()["text"], format!("Now.\n{TOUCH}"), "of a model without a dialect it is text");
 }
 
+#[test]
+fn a_call_in_the_text_of_a_hosted_model_stays_text() {
+    let example = r#"{"name": "bash", "parameters": {"command": "touch made"}}"#;
+    for text in [example.to_owned(), format!("Like this:\n{TOUCH}")] {
+        let stage = Stage::new(json!([{ "text": text }]));
+        // Under its own host's name; the proxy answers in its place.
+        let proxy = format!("[http]\nproxy = \"{}\"\n", stage.provider.url());
+        let stage =
+            stage.with_config(&format!("{proxy}[providers.groq]\nbase_url = \"http://api.groq.com/openai/v1\"\n"));
+        let mut command = stage.piton(&["run", "--yes", "--format", "stream-json"]);
+        command
+            .args(["--model", "groq/llama-3.3-70b-versatile", "what does a call look like?"])
+            .env("GROQ_API_KEY", "k");
+        let ran = Ran::of(command).expect_code(0);
+        assert_eq!(ran.result()["text"], text.as_str());
+        assert!(!stage.workspace.path().join("made").exists(), "{text}");
+        assert!(stage.provider.requests()[0].path.contains("api.groq.com"), "it was asked as the service");
+    }
+}
+
 /// The reply ends within an argument that speaks of calls.
 #[test]
 fn half_of_an_argument_is_never_written() {

@@ -81,3 +81,22 @@ fn lists_of_models_are_read_in_their_dialects() {
     assert_eq!(listed(br#"{"models":[{"name":"qwen3:4b"}]}"#).unwrap()[0].id, "qwen3:4b");
     assert!(listed(b"<html>").is_err());
 }
+
+#[test]
+fn only_servers_of_ones_own_may_leave_calls_in_the_text() {
+    for (provider, base_url, read) in [
+        ("groq", None, CallsRead::Surely),
+        ("mistral", Some("https://api.mistral.ai"), CallsRead::Surely),
+        ("openai-chat", Some("https://api.groq.com/openai/v1"), CallsRead::Surely),
+        ("azure", Some("https://mine.openai.azure.com/openai/v1"), CallsRead::Surely),
+        ("groq", Some("http://127.0.0.1:9/v1"), CallsRead::Perhaps),
+        ("openai-chat", None, CallsRead::Perhaps),
+        ("ollama", None, CallsRead::Perhaps),
+        ("llamacpp", Some("http://box:8080"), CallsRead::Perhaps),
+    ] {
+        let spec = ProviderSpec { base_url: base_url.map(Into::into), ..spec(provider, "") };
+        let provider = find(provider).unwrap();
+        let url = address(provider, &spec, Endpoint::Replies).unwrap();
+        assert_eq!(calls_read(provider, &url), read, "{} at {url}", provider.name);
+    }
+}

@@ -26,7 +26,7 @@ pub struct Mode {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Approach {
     /// By what is known of the model: one that has no calls is taught `<use_tool>`; one of a family that writes calls
-    /// as text, wherever a server does not parse them, is looked through; any other is left alone.
+    /// as text is looked through where its server is somebody's own and may not parse them; any other is left alone.
     #[default]
     Auto,
     /// The server does it all.
@@ -35,6 +35,15 @@ pub enum Approach {
     Taught(Speech),
     /// The server is told of the tools, and calls that it leaves in the text are found there. `None`: in any dialect.
     Found(Option<Dialect>),
+}
+
+/// What a model's server does about calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallsRead {
+    /// It is a service, which reads the calls of its models: what it hands on as text is meant as text.
+    Surely,
+    /// It is somebody's own, and set up as it may be.
+    Perhaps,
 }
 
 /// Every approach that has a name, in the order in which people are told of them.
@@ -116,10 +125,11 @@ impl Mode {
         }
     }
 
-    /// The model as it is to be asked. `has_tools` is what the catalogue knows of it.
-    pub fn around(self, model: Arc<dyn Model>, name: &str, has_tools: Option<bool>) -> Arc<dyn Model> {
+    /// The model as it is to be asked. `has_tools` is what the catalogue knows of it, and `read` whether its server reads
+    /// its calls.
+    pub fn around(self, model: Arc<dyn Model>, name: &str, has_tools: Option<bool>, read: CallsRead) -> Arc<dyn Model> {
         let approach = match self.approach {
-            Approach::Auto => known(name, has_tools),
+            Approach::Auto => known(name, has_tools, read),
             said @ (Approach::Off | Approach::Taught(_) | Approach::Found(_)) => said,
         };
         let options = Options { calls: self.calls, notation: self.notation, showing: self.showing };
@@ -132,11 +142,11 @@ impl Mode {
 }
 
 /// What is best for a model of which nothing was said.
-fn known(name: &str, has_tools: Option<bool>) -> Approach {
-    match (has_tools, detect(name)) {
-        (Some(false), _) => Approach::Taught(Speech::UseTool),
-        (Some(true) | None, Some(dialect)) => Approach::Found(Some(dialect)),
-        (Some(true) | None, None) => Approach::Off,
+fn known(name: &str, has_tools: Option<bool>, read: CallsRead) -> Approach {
+    match (has_tools, read, detect(name)) {
+        (Some(false), _, _) => Approach::Taught(Speech::UseTool),
+        (Some(true) | None, CallsRead::Perhaps, Some(dialect)) => Approach::Found(Some(dialect)),
+        (Some(true) | None, CallsRead::Surely, _) | (Some(true) | None, CallsRead::Perhaps, None) => Approach::Off,
     }
 }
 
@@ -163,11 +173,13 @@ mod tests {
 
     #[test]
     fn what_is_known_of_a_model_decides_where_nothing_is_said() {
-        assert_eq!(known("gemma-2-27b-it", Some(false)), Approach::Taught(Speech::UseTool));
-        assert_eq!(known("hermes-4-70b", Some(false)), Approach::Taught(Speech::UseTool));
-        assert_eq!(known("qwen3:4b", None), Approach::Found(Some(Dialect::Hermes)));
-        assert_eq!(known("kimi-k2", Some(true)), Approach::Found(Some(Dialect::Kimi)));
-        assert_eq!(known("gpt-5.4", Some(true)), Approach::Off);
-        assert_eq!(known("some-model", None), Approach::Off);
+        assert_eq!(known("gemma-2-27b-it", Some(false), CallsRead::Perhaps), Approach::Taught(Speech::UseTool));
+        assert_eq!(known("hermes-4-70b", Some(false), CallsRead::Perhaps), Approach::Taught(Speech::UseTool));
+        assert_eq!(known("qwen3:4b", None, CallsRead::Perhaps), Approach::Found(Some(Dialect::Hermes)));
+        assert_eq!(known("kimi-k2", Some(true), CallsRead::Perhaps), Approach::Found(Some(Dialect::Kimi)));
+        assert_eq!(known("kimi-k2", Some(true), CallsRead::Surely), Approach::Off);
+        assert_eq!(known("gemma-2-27b-it", Some(false), CallsRead::Surely), Approach::Taught(Speech::UseTool));
+        assert_eq!(known("gpt-5.4", Some(true), CallsRead::Perhaps), Approach::Off);
+        assert_eq!(known("some-model", None, CallsRead::Perhaps), Approach::Off);
     }
 }
