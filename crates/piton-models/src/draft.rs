@@ -130,6 +130,11 @@ impl Draft {
         }
     }
 
+    /// Whether nothing was said yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
     /// Where prose was last.
     pub(crate) fn last_text(&self) -> Option<usize> {
         self.pieces.iter().rposition(|piece| matches!(piece, Piece::Text { .. }))

@@ -11,6 +11,7 @@ pub mod documents;
 pub mod sse;
 pub mod wire;
 mod gaps;
+mod stop;
 mod draft;
 mod history;
 mod generation;

@@ -183,7 +183,8 @@ struct Reading {
     body: Body,
     /// When the answer last said something: its keep-alives do not count.
     said_at: Instant,
-    /// When the answer became whole but for its counts: nobody waits long for these, keep-alives or not.
+    /// When the answer became whole but for its counts: nobody waits long for these, keep-alives or not. None again where
+    /// the model speaks on.
     finished_at: Option<Instant>,
 }
 
@@ -264,7 +265,11 @@ impl Flow {
             Progress::Speaking if reading.said_at.elapsed() > self.server.http.keep_alive() => {
                 Err(only_keep_alives(self.server.http.keep_alive()))
             }
-            Progress::Speaking | Progress::Complete => Ok(()),
+            Progress::Complete => Ok(()),
+            Progress::Speaking => {
+                reading.finished_at = None;
+                Ok(())
+            }
             Progress::Finished => {
                 reading.finished_at.get_or_insert_with(Instant::now);
                 Ok(())

@@ -75,7 +75,7 @@ impl From<ModelError> for EventError {
 pub enum Progress {
     /// The model is still speaking.
     Speaking,
-    /// The reason for its stop was seen; only counts may follow.
+    /// The reason for its stop was seen; only counts should follow. Where words do, it is speaking again.
     Finished,
     /// The protocol's own end mark was seen; nothing follows.
     Complete,

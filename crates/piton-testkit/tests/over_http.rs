@@ -497,3 +497,25 @@ async fn a_list_without_an_end_is_not_kept() {
     let error = provider::list_models(&spec("openai-chat", &url), &HttpOptions::default()).await.unwrap_err();
     assert!(error.to_string().contains("sends more than"), "{error}");
 }
+
+/// Early Gemini gave its reason to stop with every piece.
+#[tokio::test]
+async fn an_answer_with_a_reason_to_stop_in_every_piece_is_heard_out() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let mut stream = accepted(&listener);
+        write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n").unwrap();
+        for number in 0..8 {
+            let content = json!({ "parts": [{ "text": number.to_string() }] });
+            let piece = json!({ "candidates": [{ "content": content, "finishReason": "STOP" }] });
+            write!(stream, "data: {piece}\n\n").unwrap();
+            std::thread::sleep(Duration::from_millis(250));
+        }
+    });
+    // Nobody waits longer for an afterthought than for the next piece.
+    let options = HttpOptions { stall_ms: 1_500, ..HttpOptions::default() };
+    let model = provider::open(&spec("google", &url), &options).ok().unwrap();
+    let (seen, outcome) = ask(&*model).await;
+    assert_eq!((seen.as_str(), outcome.unwrap().finish), ("01234567", FinishReason::Stop));
+}

@@ -6,6 +6,7 @@ use super::request::{DETAILS_FIELD, ECHOED_FIELD};
 use crate::draft::Draft;
 use crate::errors;
 use crate::sse::SseEvent;
+use crate::stop::Stop;
 use crate::wire::{EventError, Progress, Protocol, arguments, count_at, cut_stream, event_json, text_at};
 use piton_core::message::{FinishReason, Usage};
 use piton_core::model::{Delta, ModelError, Reply};
@@ -23,7 +24,7 @@ pub struct ChatReply {
     details_lost: bool,
     /// Where the answer is from, by the member that says it.
     sources: Map<String, Value>,
-    finish_raw: Option<String>,
+    stop: Stop,
     is_refused: bool,
     /// Whether a chunk was seen: the first one has the answer's id in it.
     has_begun: bool,
@@ -42,6 +43,9 @@ impl Protocol for ChatReply {
             let mut deltas = Vec::with_capacity(1);
             self.draft.think(&piece.reasoning_content.unwrap_or_default(), Some(ECHOED_FIELD), &mut deltas);
             self.draft.say(&piece.content.unwrap_or_default(), &mut deltas);
+            if !deltas.is_empty() {
+                self.stop.said_more();
+            }
             return Ok(deltas);
         }
         match event_json(event)? {
@@ -69,20 +73,15 @@ impl Protocol for ChatReply {
     }
 
     fn progress(&self) -> Progress {
-        if self.is_done {
-            Progress::Complete
-        } else if self.finish_raw.is_some() {
-            Progress::Finished
-        } else {
-            Progress::Speaking
-        }
+        if self.is_done { Progress::Complete } else { self.stop.progress() }
     }
 
     fn finish(&mut self) -> Result<Reply, ModelError> {
-        if self.progress() == Progress::Speaking {
+        if !self.is_done && !self.stop.is_end() {
             return Err(cut_stream());
         }
-        let named = self.finish_raw.as_deref().map_or(FinishReason::Other, finish_reason);
+        let finish_raw = self.stop.take();
+        let named = finish_raw.as_deref().map_or(FinishReason::Other, finish_reason);
         let finish = if self.is_refused { FinishReason::ContentFilter } else { named };
         self.attach_details();
         self.attach_sources();
@@ -90,7 +89,7 @@ impl Protocol for ChatReply {
         Ok(Reply {
             finish: draft.settle(finish),
             parts: draft.into_parts(),
-            finish_raw: self.finish_raw.take(),
+            finish_raw,
             usage: self.usage,
             response_id: self.response_id.take(),
             warnings: Vec::new(),
@@ -140,6 +139,7 @@ impl ChatReply {
         }
         let delta = ["delta", "message"].iter().find_map(|key| choice.get(key).filter(|value| value.is_object()));
         if let Some(delta) = delta {
+            let before = deltas.len();
             self.reasoning(delta, deltas);
             self.content(&delta["content"], deltas);
             self.collect_sources(delta, ANNOTATIONS);
@@ -154,9 +154,12 @@ impl ChatReply {
             if let Some(function) = function {
                 self.call(&json!({ "index": 0, "function": function }), deltas);
             }
+            if deltas.len() > before {
+                self.stop.said_more();
+            }
         }
         if let Some(reason) = text_at(choice, "finish_reason") {
-            self.finish_raw = Some(reason.to_owned());
+            self.stop.because(reason, finish_reason(reason), self.draft.is_empty());
         }
         Ok(())
     }

@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::samples::event;
-use crate::wire::Protocol;
+use crate::wire::{Progress, Protocol};
 use expect_test::{Expect, expect};
 use piton_core::call::{CallInput, Outcome, ToolClass, ToolSpec};
-use piton_core::message::{FinishReason, Message, Part, Role, ToolCall};
+use piton_core::message::{FinishReason, Message, Part, Role, ToolCall, prose};
 use piton_core::model::{ModelErrorKind, Request};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -361,4 +361,26 @@ fn openrouter_is_told_what_anthropic_shall_keep_and_other_models_are_left_alone(
     "#]].assert_eq(&lines);
     request.model = "openai/gpt-5.5".into();
     assert_eq!(encode(&request, Dialect::OpenRouter), encode(&request, Dialect::Compatible));
+}
+
+#[test]
+fn a_reason_to_stop_counts_for_what_came_before_it() {
+    let heard = |pieces: &[(&str, Option<&str>)], end: &str| {
+        let mut reply = ChatReply::default();
+        for (text, reason) in pieces {
+            let choice = json!({ "index": 0, "delta": { "content": text }, "finish_reason": reason });
+            reply.event(&event(&json!({ "choices": [choice] }))).unwrap();
+        }
+        if !end.is_empty() {
+            reply.event(&event(end)).unwrap();
+        }
+        let progress = reply.progress();
+        (progress, reply.finish().map(|reply| prose(&reply.parts)).map_err(|error| error.kind))
+    };
+    let stop = Some("stop");
+    assert_eq!(heard(&[("a", None), ("b", stop), ("", None)], ""), (Progress::Finished, Ok("ab".into())));
+    assert_eq!(heard(&[("a", stop), ("b", stop)], ""), (Progress::Speaking, Ok("ab".into())));
+    assert_eq!(heard(&[("a", stop), ("b", None)], ""), (Progress::Speaking, Err(ModelErrorKind::CutStream)));
+    assert_eq!(heard(&[("", stop), ("a", None)], ""), (Progress::Speaking, Err(ModelErrorKind::CutStream)));
+    assert_eq!(heard(&[("a", stop), ("b", None)], "[DONE]"), (Progress::Complete, Ok("ab".into())));
 }

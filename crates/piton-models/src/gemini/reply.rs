@@ -1,9 +1,11 @@
 //! The answer of Gemini: documents with parts, the same whether they come as events, as an array or as one. A part is
-//! whole when it comes. There is no end mark: the reason to stop is the end, and the connection closes after it.
+//! whole when it comes. There is no end mark: the reason to stop is the end, and the connection closes after it, save where
+//! a gateway gives the reason too early ([`Stop`]).
 
 use crate::draft::Draft;
 use crate::errors;
 use crate::sse::SseEvent;
+use crate::stop::Stop;
 use crate::wire::{EventError, Progress, Protocol, arguments, count_at, cut_stream, event_json, lost_call, text_at};
 use piton_core::message::{FinishReason, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, Reply};
@@ -13,7 +15,7 @@ use serde_json::{Map, Value, json};
 #[derive(Debug, Default)]
 pub struct GeminiReply {
     draft: Draft,
-    finish_raw: Option<String>,
+    stop: Stop,
     /// All counts seen so far; what comes later replaces what came before.
     counts: Map<String, Value>,
     /// Where the answer is from: what the provider looked up, and whom it quotes.
@@ -46,11 +48,12 @@ impl Protocol for GeminiReply {
     }
 
     fn progress(&self) -> Progress {
-        if self.finish_raw.is_some() { Progress::Finished } else { Progress::Speaking }
+        self.stop.progress()
     }
 
     fn finish(&mut self) -> Result<Reply, ModelError> {
-        let Some(raw) = self.finish_raw.take() else { return Err(cut_stream()) };
+        let is_end = self.stop.is_end();
+        let Some(raw) = self.stop.take().filter(|_| is_end) else { return Err(cut_stream()) };
         if self.is_call_lost {
             return Err(lost_call());
         }
@@ -109,7 +112,11 @@ impl GeminiReply {
         let candidates = chunk.get("candidates").and_then(Value::as_array).into_iter().flatten();
         for candidate in candidates.filter(|candidate| count_at(candidate, &["index"]) == 0) {
             let parts = candidate.pointer("/content/parts").and_then(Value::as_array).into_iter().flatten();
+            let before = deltas.len();
             parts.for_each(|part| self.part(part, &mut deltas));
+            if deltas.len() > before {
+                self.stop.said_more();
+            }
             for key in ["groundingMetadata", "citationMetadata"] {
                 if let Some(found) = candidate.get(key).filter(|found| found.as_object().is_some_and(|f| !f.is_empty()))
                 {
@@ -117,7 +124,7 @@ impl GeminiReply {
                 }
             }
             if let Some(reason) = text_at(candidate, "finishReason") {
-                self.finish_raw = Some(reason.to_owned());
+                self.stop.because(reason, finish_reason(reason), self.draft.is_empty());
             }
         }
         let counts = chunk.get("usageMetadata").and_then(Value::as_object).into_iter().flatten();

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::samples::{call, conversation, kept, lines, message, only_adds_bytes, request};
-use crate::wire::{Body, Protocol};
+use crate::wire::{Body, Progress, Protocol};
 use expect_test::expect;
-use piton_core::message::{FinishReason, Part, Role};
+use piton_core::message::{FinishReason, Part, Role, prose};
 use piton_core::model::ModelErrorKind;
 use serde_json::{Value, json};
 
@@ -115,4 +115,34 @@ fn candidates_and_parts_of_odd_shapes_do_no_harm() {
     let reply = reply.finish().unwrap();
     assert!(!reply.parts.iter().any(|part| matches!(part, Part::ToolCall(_))), "{:?}", reply.parts);
     assert_eq!(reply.usage.input_tokens, 0);
+}
+
+/// What an answer whose pieces are these comes to: its progress after each piece, and what its end makes of it.
+fn heard(pieces: &[(&str, Option<&str>)]) -> (Vec<Progress>, Result<String, ModelErrorKind>) {
+    let mut reply = GeminiReply::default();
+    let progress = pieces.iter().map(|(text, reason)| {
+        let parts = if text.is_empty() { json!([]) } else { json!([{ "text": text }]) };
+        let candidate = json!({ "content": { "parts": parts }, "finishReason": reason });
+        reply.document(&json!({ "candidates": [candidate] })).unwrap();
+        reply.progress()
+    });
+    let progress = progress.collect();
+    let end = reply.finish().map(|reply| prose(&reply.parts)).map_err(|error| error.kind);
+    (progress, end)
+}
+
+#[test]
+fn a_reason_to_stop_counts_for_what_came_before_it() {
+    use Progress::{Finished, Speaking};
+    let stop = Some("STOP");
+    assert_eq!(heard(&[("a", None), ("b", stop), ("", stop)]), (vec![Speaking, Finished, Finished], Ok("ab".into())));
+    // Early Gemini, and Vertex.
+    assert_eq!(heard(&[("a", stop), ("b", stop)]), (vec![Finished, Speaking], Ok("ab".into())));
+    assert_eq!(heard(&[("a", stop), ("b", None)]), (vec![Finished, Speaking], Err(ModelErrorKind::CutStream)));
+    // A gateway that stamps empty pieces before the first word.
+    assert_eq!(heard(&[("", stop), ("a", None), ("b", stop)]), (vec![Speaking; 3], Ok("ab".into())));
+    assert_eq!(heard(&[("", stop), ("a", None)]), (vec![Speaking; 2], Err(ModelErrorKind::CutStream)));
+    // Nothing at all is an answer, and so is one that a limit or a filter ended before its first word.
+    assert_eq!(heard(&[("", stop)]), (vec![Speaking], Ok(String::new())));
+    assert_eq!(heard(&[("", Some("MAX_TOKENS"))]), (vec![Finished], Ok(String::new())));
 }
