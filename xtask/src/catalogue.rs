@@ -47,9 +47,18 @@ fn section(text: &mut String, provider: &Provider) -> anyhow::Result<()> {
         WireProtocol::Gemini => "Gemini",
         WireProtocol::Ollama => "Ollama's own",
     };
+    let elsewhere = match provider.protocol_elsewhere {
+        Some(WireProtocol::Chat) => "; Chat Completions at another address, unless `protocol` says otherwise",
+        Some(other) => anyhow::bail!("no words for {other:?} at another address"),
+        None => "",
+    };
     let known = catalogue::models(provider.name);
     let models = if known.is_empty() { String::new() } else { format!(", {} models known", known.len()) };
-    writeln!(text, "\n## {}\n\n{protocol}{models}. [Documentation]({})\n\n```sh", provider.name, provider.docs)?;
+    writeln!(
+        text,
+        "\n## {}\n\n{protocol}{models}{elsewhere}. [Documentation]({})\n\n```sh",
+        provider.name, provider.docs
+    )?;
     if let Some(variable) = provider.key_variables.first() {
         writeln!(text, "export {variable}=…        # or: piton auth login {}", provider.name)?;
     }

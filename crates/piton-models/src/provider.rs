@@ -31,6 +31,8 @@ pub struct Provider {
     pub name: &'static str,
     /// How it is talked to.
     pub protocol: WireProtocol,
+    /// How it is talked to at another address than its own, where that differs: there is somebody else then.
+    pub protocol_elsewhere: Option<WireProtocol>,
     /// Where it is, unless somebody says otherwise. Empty: somebody has to.
     pub base_url: &'static str,
     /// What an address looks like, where it has to be given.
@@ -91,6 +93,16 @@ impl Provider {
     pub fn is_on_this_machine(&self) -> bool {
         self.key_variables.is_empty() && self.base_url_variable.is_none() && self.base_url.contains("127.0.0.1")
     }
+}
+
+/// The provider that is meant, as it is talked to where it is.
+fn meant(spec: &ProviderSpec) -> Result<Provider, OpenError> {
+    let provider = known(&spec.provider)?;
+    let said = spec.base_url.as_deref().and_then(|url| host(url.trim()));
+    let is_own =
+        |said: &String| host(provider.base_url).is_some_and(|own| *said == own || said.ends_with(&format!(".{own}")));
+    let elsewhere = provider.protocol_elsewhere.filter(|_| said.is_some_and(|said| !is_own(&said)));
+    Ok(Provider { protocol: elsewhere.unwrap_or(provider.protocol), ..*provider })
 }
 
 /// The provider of this name.
@@ -193,20 +205,20 @@ pub enum OpenError {
 
 /// The model that was asked for. Connects to nothing yet.
 pub fn open(spec: &ProviderSpec, options: &HttpOptions) -> Result<Arc<dyn Model>, OpenError> {
-    let provider = known(&spec.provider)?;
+    let provider = meant(spec)?;
     let Some(model) = spec.model.as_deref().filter(|model| !model.is_empty()).or(provider.default_model) else {
         return Err(OpenError::MissingModel { provider: provider.name });
     };
-    key(provider, spec)?;
-    let url = address(provider, spec, Endpoint::Replies)?;
-    let facts = facts(provider, spec, model);
+    key(&provider, spec)?;
+    let url = address(&provider, spec, Endpoint::Replies)?;
+    let facts = facts(&provider, spec, model);
     let has_tools = facts.as_ref().and_then(|facts| facts.tools);
     let free = (spec.base_url.is_none() && provider.is_on_this_machine()).then_some(Price::FREE);
     let (limits, price) = facts.map_or((ModelLimits::default(), free), |facts| (facts.limits, facts.price));
     let limits = ModelLimits { window_tokens: limits.window_tokens.or(spec.window_tokens), ..limits };
-    let wire = wire(provider, &url, limits);
-    let calls_read = calls_read(provider, &url);
-    let server = server(provider, spec, url, wire, options)?;
+    let wire = wire(&provider, &url, limits);
+    let calls_read = calls_read(&provider, &url);
+    let server = server(&provider, spec, url, wire, options)?;
     let remote = Remote {
         name: format!("{}/{model}", spec.label.as_deref().unwrap_or(provider.name)),
         model: model.to_owned(),
@@ -216,7 +228,7 @@ pub fn open(spec: &ProviderSpec, options: &HttpOptions) -> Result<Arc<dyn Model>
         window: provider.window.map(|tells| Arc::new(Window::told_by(tells))),
         price,
         max_output: spec.options.max_output,
-        extra: translated(provider, spec, model, limits).body.into(),
+        extra: translated(&provider, spec, model, limits).body.into(),
     };
     Ok(spec.text_tools.around(Arc::new(remote), model, has_tools, calls_read))
 }
@@ -231,7 +243,7 @@ fn calls_read(provider: &Provider, url: &Url) -> CallsRead {
 }
 
 fn server(
-    provider: &'static Provider,
+    provider: &Provider,
     spec: &ProviderSpec,
     url: Url,
     wire: Wire,
@@ -270,9 +282,9 @@ fn key_said(provider: &Provider, spec: &ProviderSpec) -> String {
 /// What a person should know about the model that is asked for; a line for each: that nothing is known of it, and what
 /// of the options will not be sent, since it would refuse it.
 pub fn remarks(spec: &ProviderSpec) -> Vec<String> {
-    let Ok(provider) = known(&spec.provider) else { return Vec::new() };
+    let Ok(provider) = meant(spec) else { return Vec::new() };
     let Some(model) = spec.model.as_deref().or(provider.default_model) else { return Vec::new() };
-    let facts = facts(provider, spec, model);
+    let facts = facts(&provider, spec, model);
     let is_listed = spec.label.is_none() && !catalogue::models(catalogue::listed_as(provider.name)).is_empty();
     let unknown = (is_listed && facts.is_none())
         .then(|| {
@@ -283,7 +295,7 @@ pub fn remarks(spec: &ProviderSpec) -> Vec<String> {
             )
         });
     let limits = facts.map(|facts| facts.limits).unwrap_or_default();
-    unknown.into_iter().chain(translated(provider, spec, model, limits).left_out).collect()
+    unknown.into_iter().chain(translated(&provider, spec, model, limits).left_out).collect()
 }
 
 fn translated(provider: &Provider, spec: &ProviderSpec, model: &str, limits: ModelLimits) -> Translated {
@@ -374,20 +386,20 @@ pub const PROBE_MS: u64 = 500;
 
 /// The models the provider offers, as it lists them. For a probe set both time-outs of `options` to [`PROBE_MS`].
 pub async fn list_models(spec: &ProviderSpec, options: &HttpOptions) -> Result<Vec<ListedModel>, ListError> {
-    let provider = known(&spec.provider)?;
-    let url = address(provider, spec, Endpoint::Models)?;
-    let wire = wire(provider, &url, ModelLimits::default());
-    let server = server(provider, spec, url, wire, options)?;
+    let provider = meant(spec)?;
+    let url = address(&provider, spec, Endpoint::Models)?;
+    let wire = wire(&provider, &url, ModelLimits::default());
+    let server = server(&provider, spec, url, wire, options)?;
     Ok(listed(&server.get(&server.url).await?)?)
 }
 
 /// How much the model reads, as its server tells; `None` where that does not tell or is none of those that do.
 pub async fn window(spec: &ProviderSpec, options: &HttpOptions) -> Option<u64> {
-    let provider = known(&spec.provider).ok()?;
+    let provider = meant(spec).ok()?;
     let window = Window::told_by(provider.window?);
-    let url = address(provider, spec, Endpoint::Replies).ok()?;
-    let wire = wire(provider, &url, ModelLimits::default());
-    window.ask(&server(provider, spec, url, wire, options).ok()?, spec.model.as_deref()?).await;
+    let url = address(&provider, spec, Endpoint::Replies).ok()?;
+    let wire = wire(&provider, &url, ModelLimits::default());
+    window.ask(&server(&provider, spec, url, wire, options).ok()?, spec.model.as_deref()?).await;
     window.tokens()
 }
 

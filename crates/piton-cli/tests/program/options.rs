@@ -161,6 +161,25 @@ fn a_provider_is_spoken_to_in_its_own_words_behind_any_address() {
 }
 
 #[test]
+fn openai_itself_is_asked_for_an_effort_by_responses() {
+    let stage = stage("openai");
+    let asked = |base_url: &str| {
+        let mut command = stage.piton(&["run", "--yes", "--effort", "high", "--model", "openai/gpt-5.4", "go"]);
+        // Under its own host's name; the proxy answers in its place.
+        command.env("OPENAI_BASE_URL", base_url).env("ALL_PROXY", stage.provider.url()).env("NO_PROXY", "127.0.0.1");
+        Ran::of(command).expect_code(0);
+        let request = stage.provider.requests().pop().unwrap();
+        assert!(request.body["tools"].is_array());
+        (request.path, request.body)
+    };
+    let (path, body) = asked("http://api.openai.com/v1");
+    assert!(path.ends_with("api.openai.com/v1/responses"), "{path}");
+    assert_eq!((&body["reasoning"], body.get("reasoning_effort")), (&json!({"effort": "high"}), None));
+    let (path, body) = asked(&format!("{}/v1", stage.provider.url()));
+    assert_eq!((path.as_str(), &body["reasoning_effort"]), ("/v1/chat/completions", &json!("high")));
+}
+
+#[test]
 fn each_provider_has_a_patience_of_its_own() {
     let failing = json!([{"status": 500, "body": {"error": {"message": "no"}}, "repeat": true}]);
     let asked = |more: &str| {

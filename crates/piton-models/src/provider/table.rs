@@ -19,7 +19,10 @@ pub const PROVIDERS: &[Provider] = &[
             "https://docs.anthropic.com/en/docs/about-claude/models",
         )
     },
+    // Its own Chat Completions refuse tools beside an effort; what is compatible with it speaks nothing else.
     Provider {
+        protocol: WireProtocol::Responses,
+        protocol_elsewhere: Some(WireProtocol::Chat),
         base_url_variable: Some("OPENAI_BASE_URL"),
         default_model: Some("gpt-5.4"),
         thinking: Thinking::Scale,
@@ -220,6 +223,7 @@ const fn hosted(
     Provider {
         name,
         protocol: WireProtocol::Chat,
+        protocol_elsewhere: None,
         base_url,
         base_url_example: "",
         key_variables,

@@ -13,7 +13,8 @@ fn spec(provider: &str, base_url: &str) -> ProviderSpec {
 }
 
 fn url(provider: &str, base_url: &str) -> String {
-    address(find(provider).unwrap(), &spec(provider, base_url), Endpoint::Replies).unwrap().to_string()
+    let spec = spec(provider, base_url);
+    address(&meant(&spec).unwrap(), &spec, Endpoint::Replies).unwrap().to_string()
 }
 
 fn refused(spec: &ProviderSpec) -> String {
@@ -95,8 +96,22 @@ fn only_servers_of_ones_own_may_leave_calls_in_the_text() {
         ("llamacpp", Some("http://box:8080"), CallsRead::Perhaps),
     ] {
         let spec = ProviderSpec { base_url: base_url.map(Into::into), ..spec(provider, "") };
-        let provider = find(provider).unwrap();
+        let provider = &meant(&spec).unwrap();
         let url = address(provider, &spec, Endpoint::Replies).unwrap();
         assert_eq!(calls_read(provider, &url), read, "{} at {url}", provider.name);
+    }
+}
+
+#[test]
+fn openai_speaks_responses_and_who_is_compatible_chat_completions() {
+    let own = ProviderSpec { provider: "openai".into(), ..ProviderSpec::default() };
+    assert_eq!(meant(&own).unwrap().protocol, WireProtocol::Responses);
+    for base_url in ["https://api.openai.com/v1", "https://api.openai.com", "https://eu.api.openai.com/v1"] {
+        assert!(url("openai", base_url).ends_with("openai.com/v1/responses"), "{base_url}");
+        assert!(url("openai-chat", base_url).ends_with("openai.com/v1/chat/completions"), "{base_url}");
+    }
+    for base_url in ["http://127.0.0.1:1/v1", "https://fakeapi.openai.com.example/v1"] {
+        assert!(url("openai", base_url).ends_with("/v1/chat/completions"), "{base_url}");
+        assert!(url("openai-responses", base_url).ends_with("/v1/responses"), "{base_url}");
     }
 }
