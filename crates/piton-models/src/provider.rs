@@ -10,7 +10,7 @@ use crate::credentials::{Cloud, Credentials};
 use crate::http::{Http, HttpOptions};
 use crate::model::{Model, ModelLimits, Price};
 use crate::options::{Options, Target, Thinking, Translated};
-use crate::remote::{Remote, Server, Wire};
+use crate::remote::{Refused, Remote, Server, Wire};
 use crate::text_tools::{self, CallsRead};
 use crate::window::{TellsWindow, Window};
 use piton_core::model::{ModelError, ModelErrorKind};
@@ -261,6 +261,7 @@ fn server(
         key_said: key_said(provider, spec),
         credentials: spec.credentials.clone(),
         headers: headers(&spec.options)?,
+        refused: Refused::default(),
     })
 }
 

@@ -27,6 +27,7 @@ use reqwest::{Response, Url};
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 
@@ -110,6 +111,37 @@ pub(crate) struct Server {
     pub(crate) credentials: Option<Credentials>,
     /// Headers that somebody added. They win over ours.
     pub(crate) headers: HeaderMap,
+    /// What it has refused to be told.
+    pub(crate) refused: Refused,
+}
+
+/// The members that make an answer better or cheaper and that not every compatible server takes. One that is refused by name
+/// is left out from then on; the loop asks again.
+#[derive(Debug, Default)]
+pub(crate) struct Refused([AtomicBool; OPTIONAL.len()]);
+
+const OPTIONAL: [&str; 2] = ["stream_options", "prompt_cache_key"];
+
+impl Refused {
+    /// Learns from a refusal; gives the member that it is about, where that is news.
+    fn learn(&self, status: u16, body: &str) -> Option<&'static str> {
+        let news = |(name, refused): &(&&'static str, &AtomicBool)| {
+            body.contains(**name) && !refused.swap(true, Ordering::Relaxed)
+        };
+        let is_about_members = matches!(status, 400 | 422);
+        OPTIONAL.iter().zip(&self.0).filter(|_| is_about_members).find(news).map(|(name, _)| *name)
+    }
+
+    /// Takes out of a body what was refused, unless somebody asked for it.
+    fn leave_out(&self, body: &mut Value, asked: &Map<String, Value>) {
+        for (name, refused) in OPTIONAL.iter().zip(&self.0) {
+            if let Some(body) =
+                body.as_object_mut().filter(|_| refused.load(Ordering::Relaxed) && !asked.contains_key(*name))
+            {
+                body.shift_remove(*name);
+            }
+        }
+    }
 }
 
 impl Model for Remote {
@@ -209,6 +241,7 @@ impl Flow {
     async fn ask(&mut self) -> Result<Phase, ModelError> {
         let url = self.wire.address(&self.server.url, &self.request.model);
         let mut body = self.wire.body(&self.request, &self.extra);
+        self.server.refused.leave_out(&mut body, &self.extra);
         if let Some(cap) = self.cap {
             options::keep_within(&mut body, cap);
         }
@@ -364,7 +397,13 @@ impl Server {
         let refusal = Refusal { status: status.as_u16(), headers: &headers, body: &body };
         let mut error = errors::from_response(&refusal, SystemTime::now());
         error.message = format!("{}: {}", http::address(&self.url), error.message);
+        let refused = self.refused.learn(status.as_u16(), &body);
+        if refused.is_some() {
+            // What is sent next is another request, so there is nothing to wait for.
+            (error.should_retry, error.retry_after_ms) = (Some(true), Some(1));
+        }
         let more = match error.kind {
+            _ if let Some(name) = refused => Some(format!("{name} is left out from now on")),
             ModelErrorKind::Auth => Some(self.key_said.clone()),
             _ if status.is_redirection() => headers.iter().find(|(name, _)| *name == "location").map(|(_, place)| {
                 format!("it points to {}, and redirects are not followed", http::place(&self.url, place))

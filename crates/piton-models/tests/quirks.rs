@@ -734,6 +734,8 @@ fn quirk_50_fields_go_to_those_who_take_them() {
         assert_eq!((&body["max_tokens"], body.get("max_completion_tokens")), (&json!(9), None));
         assert_eq!(body.get("prompt_cache_key"), None);
     }
+    assert_eq!(body(Dialect::Mistral).get("stream_options"), None, "Mistral answers 422 to it");
+    assert_eq!(body(Dialect::Compatible)["stream_options"], json!({ "include_usage": true }));
     for field in ["parallel_tool_calls", "temperature", "tool_choice"] {
         assert_eq!(body(Dialect::OpenAi).get(field), None, "{field} is refused by some, and said to nobody");
     }

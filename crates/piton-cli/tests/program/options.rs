@@ -180,6 +180,26 @@ fn openai_itself_is_asked_for_an_effort_by_responses() {
 }
 
 #[test]
+fn a_member_that_a_server_refuses_is_left_out_from_then_on() {
+    let detail = json!([{"type": "extra_forbidden", "loc": ["body", "stream_options"], "msg": "Extra inputs are not permitted"}]);
+    let refusal = json!({"status": 422, "body": {"detail": detail}});
+    let read = json!({"tools": [{"name": "read", "args": {"path": "a.txt"}}]});
+    let stage = Stage::new(json!([refusal, read, {"text": "ok"}])).with_files([("a.txt", "a")]);
+    let ran = stage.run(&["go"]).expect_code(0);
+    assert_eq!(ran.result()["text"], "ok");
+    let sent: Vec<bool> =
+        stage.provider.requests().iter().map(|request| request.body.get("stream_options").is_some()).collect();
+    assert_eq!(sent, [true, false, false]);
+    let failed = ran.all("model_failed");
+    let words = failed[0]["error"]["message"].as_str().unwrap();
+    assert!(words.contains("stream_options is left out from now on"), "{words}");
+    // Twice is no news.
+    let stage = Stage::new(json!([refusal, refusal]));
+    stage.run(&["go"]).expect_code(10);
+    assert_eq!(stage.provider.requests().len(), 2);
+}
+
+#[test]
 fn each_provider_has_a_patience_of_its_own() {
     let failing = json!([{"status": 500, "body": {"error": {"message": "no"}}, "repeat": true}]);
     let asked = |more: &str| {

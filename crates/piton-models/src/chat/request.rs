@@ -51,7 +51,10 @@ pub fn encode(request: &Request, dialect: Dialect) -> Value {
         body.insert("prompt_cache_key".into(), request.session.clone().into());
     }
     body.insert("stream".into(), true.into());
-    body.insert("stream_options".into(), json!({ "include_usage": true }));
+    // Mistral refuses to be asked for counts, and sends them.
+    if dialect != Dialect::Mistral {
+        body.insert("stream_options".into(), json!({ "include_usage": true }));
+    }
     Value::Object(body)
 }
 
