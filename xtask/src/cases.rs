@@ -14,7 +14,7 @@ use piton_core::call::CallInput;
 use piton_core::limits::Policy;
 use piton_core::model::{ModelError, ModelErrorKind};
 use piton_core::progress::{self, Seen};
-use piton_core::retry;
+use piton_core::retry::{self, Failures};
 use piton_core::truncate::{self, Keep, OutputCut};
 use piton_models::errors::{self, Refusal};
 use piton_testkit::scenarios::WAITS;
@@ -179,7 +179,7 @@ fn retry_delay(case: &Value) -> Result<(), String> {
             errors::from_response(&Refusal { status: 429, headers: &headers, body: "" }, SystemTime::now())
         }
     };
-    let wait = retry::wait_ms(&preset("opencode").retry, &error, attempt, attempt, 0);
+    let wait = retry::wait_ms(&preset("opencode").retry, &error, Failures::alike(error.kind, attempt), 0);
     // The reference adds a wait of less than nothing to the clock; ours is a number of milliseconds to wait.
     let expected = case["expected"].as_i64().map_or(Value::Null, |ms| json!(ms.max(0)));
     if json!(wait) == expected { Ok(()) } else { Err(format!("{wait:?}")) }

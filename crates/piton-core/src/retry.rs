@@ -91,10 +91,40 @@ pub enum Jitter {
 /// Retries of an unreadable or empty answer: such a model seldom recovers, and each try is billed.
 pub const UNUSABLE_REPLY_RETRIES: u32 = 2;
 
-/// The wait before retry number `retry` (from 1), in milliseconds, or `None` when it is not worth or not allowed to
-/// try again. `dice` is uniform in 0..=1000; `failed_this_turn` counts this failure too.
-pub fn wait_ms(policy: &RetryPolicy, error: &ModelError, retry: u32, failed_this_turn: u32, dice: u64) -> Option<u64> {
-    if !policy.on.holds(error) || !within(policy, error.kind, retry, failed_this_turn) {
+/// How often it went wrong, this time included.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Failures {
+    /// Attempts at this call.
+    pub call: u32,
+    /// Of these, the ones that brought an answer nobody can use.
+    pub unusable: u32,
+    /// Attempts in this turn.
+    pub turn: u32,
+}
+
+impl Failures {
+    /// So many in one call, all of this kind.
+    pub fn alike(kind: ModelErrorKind, count: u32) -> Self {
+        Self { call: count, unusable: if is_unusable(kind) { count } else { 0 }, turn: count }
+    }
+
+    /// These, and one more.
+    #[must_use]
+    pub fn and(self, kind: ModelErrorKind) -> Self {
+        let unusable = self.unusable + u32::from(is_unusable(kind));
+        Self { call: self.call + 1, unusable, turn: self.turn + 1 }
+    }
+}
+
+/// Whether this failure is an answer that nobody can use.
+fn is_unusable(kind: ModelErrorKind) -> bool {
+    matches!(kind, ModelErrorKind::EmptyReply | ModelErrorKind::Malformed)
+}
+
+/// The wait before the next attempt, in milliseconds, or `None` when it is not worth or not allowed to try again. `dice`
+/// is uniform in 0..=1000.
+pub fn wait_ms(policy: &RetryPolicy, error: &ModelError, failures: Failures, dice: u64) -> Option<u64> {
+    if !policy.on.holds(error) || !within(policy, error.kind, failures) {
         return None;
     }
     if error.kind == ModelErrorKind::Interrupted {
@@ -110,11 +140,11 @@ pub fn wait_ms(policy: &RetryPolicy, error: &ModelError, retry: u32, failed_this
         (Some(_), BeyondCap::OwnWait) | (None, _) => {}
     }
     let cap_ms = if error.status.is_some() { policy.cap_answered_ms } else { policy.cap_ms };
-    let failures = match policy.backoff_by {
-        BackoffBy::Call => retry,
-        BackoffBy::Turn => failed_this_turn,
+    let counted = match policy.backoff_by {
+        BackoffBy::Call => failures.call,
+        BackoffBy::Turn => failures.turn,
     };
-    let wait = backoff_ms(policy.first_ms, cap_ms, failures);
+    let wait = backoff_ms(policy.first_ms, cap_ms, counted);
     Some(match policy.jitter {
         Jitter::None => wait,
         Jitter::Full => wait.saturating_mul(100 + dice.min(1000) * 9 / 10) / 1000,
@@ -127,15 +157,14 @@ pub fn backoff_ms(first_ms: u64, cap_ms: u64, retry: u32) -> u64 {
     first_ms.saturating_mul(factor).min(cap_ms)
 }
 
-/// Whether the limits leave room for retry number `retry`.
-pub(crate) fn within(policy: &RetryPolicy, kind: ModelErrorKind, retry: u32, failed_this_turn: u32) -> bool {
+/// Whether the limits leave room for another attempt after so many failures.
+pub(crate) fn within(policy: &RetryPolicy, kind: ModelErrorKind, failures: Failures) -> bool {
     if kind == ModelErrorKind::Interrupted {
         return true;
     }
-    let unusable = matches!(kind, ModelErrorKind::EmptyReply | ModelErrorKind::Malformed);
-    policy.per_call.is_none_or(|most| retry <= most)
-        && policy.per_turn.is_none_or(|most| failed_this_turn < most)
-        && (!unusable || retry <= UNUSABLE_REPLY_RETRIES)
+    policy.per_call.is_none_or(|most| failures.call <= most)
+        && policy.per_turn.is_none_or(|most| failures.turn < most)
+        && (!is_unusable(kind) || failures.unusable <= UNUSABLE_REPLY_RETRIES)
 }
 
 #[cfg(test)]
@@ -157,7 +186,14 @@ mod tests {
     #[test]
     fn the_providers_word_wins_over_our_own_unless_it_is_absurd() {
         let policy = Policy::piton().retry;
-        let asked = |ms| wait_ms(&policy, &error(ModelErrorKind::RateLimited, Some(ms)), 1, 1, 0);
+        let asked = |ms| {
+            wait_ms(
+                &policy,
+                &error(ModelErrorKind::RateLimited, Some(ms)),
+                Failures::alike(ModelErrorKind::RateLimited, 1),
+                0,
+            )
+        };
         assert_eq!(asked(700), Some(700));
         assert_eq!(asked(policy.provider_cap_ms + 1), None);
         assert_eq!(asked(0), Some(200), "no wait is no wish");
@@ -168,7 +204,7 @@ mod tests {
         let policy = Policy::piton().retry;
         let wait = |kind, should_retry| {
             let error = ModelError { should_retry, ..error(kind, None) };
-            wait_ms(&policy, &error, 1, 1, 1000)
+            wait_ms(&policy, &error, Failures::alike(kind, 1), 1000)
         };
         assert_eq!(wait(ModelErrorKind::Server, Some(false)), None);
         assert_eq!(wait(ModelErrorKind::InvalidRequest, Some(true)), Some(2_000));
@@ -178,23 +214,51 @@ mod tests {
     #[test]
     fn jitter_stays_between_a_tenth_and_the_whole_wait() {
         let policy = Policy::piton().retry;
-        let at = |dice| wait_ms(&policy, &error(ModelErrorKind::Server, None), 2, 2, dice).expect("retryable");
+        let at = |dice| {
+            wait_ms(&policy, &error(ModelErrorKind::Server, None), Failures::alike(ModelErrorKind::Server, 2), dice)
+                .expect("retryable")
+        };
         assert_eq!((at(0), at(1000)), (400, 4_000));
         assert!((400..=4_000).contains(&at(500)));
         let brief = RetryPolicy { first_ms: 900, ..policy };
-        let at = |dice| wait_ms(&brief, &error(ModelErrorKind::Server, None), 1, 1, dice).expect("retryable");
+        let at = |dice| {
+            wait_ms(&brief, &error(ModelErrorKind::Server, None), Failures::alike(ModelErrorKind::Server, 1), dice)
+                .expect("retryable")
+        };
         assert_eq!((at(0), at(500), at(1000)), (90, 495, 900));
     }
 
     #[test]
     fn hopeless_errors_and_spent_limits_are_not_retried() {
         let policy = Policy::piton().retry;
-        assert_eq!(wait_ms(&policy, &error(ModelErrorKind::Auth, None), 1, 1, 0), None);
-        assert!(wait_ms(&policy, &error(ModelErrorKind::Network, None), 5, 5, 0).is_some());
-        assert_eq!(wait_ms(&policy, &error(ModelErrorKind::Network, None), 6, 6, 0), None);
-        assert_eq!(wait_ms(&policy, &error(ModelErrorKind::EmptyReply, None), 3, 3, 0), None);
         assert_eq!(
-            wait_ms(&policy, &error(ModelErrorKind::Interrupted, None), 60, 60, 0),
+            wait_ms(&policy, &error(ModelErrorKind::Auth, None), Failures::alike(ModelErrorKind::Auth, 1), 0),
+            None
+        );
+        assert!(
+            wait_ms(&policy, &error(ModelErrorKind::Network, None), Failures::alike(ModelErrorKind::Network, 5), 0)
+                .is_some()
+        );
+        assert_eq!(
+            wait_ms(&policy, &error(ModelErrorKind::Network, None), Failures::alike(ModelErrorKind::Network, 6), 0),
+            None
+        );
+        assert_eq!(
+            wait_ms(
+                &policy,
+                &error(ModelErrorKind::EmptyReply, None),
+                Failures::alike(ModelErrorKind::EmptyReply, 3),
+                0
+            ),
+            None
+        );
+        assert_eq!(
+            wait_ms(
+                &policy,
+                &error(ModelErrorKind::Interrupted, None),
+                Failures::alike(ModelErrorKind::Interrupted, 60),
+                0
+            ),
             Some(0),
             "our own death is free"
         );

@@ -494,7 +494,8 @@ impl Session {
         dice: u64,
     ) -> Event {
         let turn = &self.work.turn;
-        let wait_ms = retry::wait_ms(turn.policy.retry_for(&turn.model), &error, attempt, turn.failures + 1, dice);
+        let failures = turn.with_failure(attempt, error.kind);
+        let wait_ms = retry::wait_ms(turn.policy.retry_for(&turn.model), &error, failures, dice);
         let retry_at_ms = wait_ms.map(|wait| now_ms.saturating_add(wait));
         Event::ModelFailed {
             step: self.work.steps,

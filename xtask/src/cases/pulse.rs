@@ -4,7 +4,7 @@ use super::{Judge, expect, preset};
 use piton_core::call::CallInput;
 use piton_core::model::{ModelError, ModelErrorKind};
 use piton_core::progress::{self, Seen};
-use piton_core::retry;
+use piton_core::retry::{self, Failures};
 use piton_core::truncate::OutputCut;
 use piton_testkit::scenarios;
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ fn retry_tables(case: &Value) -> Result<(), String> {
         policy.per_turn = None;
     }
     let error = ModelError { status: Some(429), ..ModelError::new(ModelErrorKind::RateLimited, "slow down") };
-    let got = match retry::wait_ms(&policy, &error, failures, failures, 0) {
+    let got = match retry::wait_ms(&policy, &error, Failures::alike(error.kind, failures), 0) {
         Some(wait) => json!({"delay_ms": wait}),
         None => json!({"give_up": true}),
     };

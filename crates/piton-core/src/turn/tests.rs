@@ -815,6 +815,27 @@ fn the_same_call_many_times_in_one_reply_is_one_try() {
 }
 
 #[test]
+fn an_unusable_answer_is_asked_again_however_often_the_provider_was_overloaded_before() {
+    use ModelErrorKind::{EmptyReply, Malformed, Overloaded};
+    let retries = |kinds: &[ModelErrorKind]| {
+        let mut b = Bench::with(Policy::piton());
+        b.say("go");
+        let after = (1..).zip(kinds).map(|(attempt, kind)| {
+            b.fail(attempt, *kind);
+            if b.session.wanted().is_empty() {
+                return false;
+            }
+            b.happen(Event::BackoffPassed { step: 1 });
+            true
+        });
+        after.collect::<Vec<_>>()
+    };
+    assert_eq!(retries(&[Overloaded, Overloaded, Overloaded, Malformed, EmptyReply]), [true; 5]);
+    assert_eq!(retries(&[Malformed, Overloaded, EmptyReply, Malformed]), [true, true, true, false]);
+    assert_eq!(retries(&[EmptyReply, EmptyReply, Malformed]), [true, true, false]);
+}
+
+#[test]
 fn where_a_model_gives_no_reply_the_next_of_the_chain_is_asked_for_the_rest_of_the_turn() {
     check(
         |b| {

@@ -20,7 +20,7 @@ use crate::limits::{
 use crate::message::{FinishReason, Message, Part, Role, Usage};
 use crate::model::{ModelError, ModelErrorKind, Reply};
 use crate::progress::{self, Circle, Compare, NoProgress, Seen, Stuck};
-use crate::retry;
+use crate::retry::{self, Failures};
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
@@ -112,6 +112,8 @@ pub(super) struct TurnWork {
     /// What calls may have used of which nobody said what they did.
     pub(super) at_risk: Bound,
     pub(super) failures: u32,
+    /// Attempts at the call under way that brought an answer nobody can use.
+    pub(super) unusable_replies: u32,
     pub(super) compactions: u32,
     pub(super) cut_replies: u32,
     /// Replies in a row that ended for a reason nobody knows.
@@ -397,11 +399,14 @@ impl Work {
         retry_at: Option<TimeMs>,
         at_ms: TimeMs,
     ) -> Phase {
+        let failures = self.turn.with_failure(attempt, error.kind);
+        self.turn.unusable_replies = failures.unusable;
         // Our own death is not the provider's fault.
         self.turn.failures += u32::from(error.kind != ModelErrorKind::Interrupted);
+        let failures = Failures { turn: self.turn.failures, ..failures };
         let policy = &self.turn.policy;
         let patience = policy.retry_for(&self.turn.model);
-        let may_retry = patience.on.holds(error) && retry::within(patience, error.kind, attempt, self.turn.failures);
+        let may_retry = patience.on.holds(error) && retry::within(patience, error.kind, failures);
         let said = policy.words.model_error(&error.message, self.turn.failures, patience.per_turn);
         let makes_room = policy.compact_on_error && self.may_compact();
         if error.kind == ModelErrorKind::WindowExceeded && makes_room {
@@ -663,6 +668,12 @@ impl TurnWork {
         self.failures = 0;
     }
 
+    /// What has failed when this attempt has, too.
+    pub(super) fn with_failure(&self, attempt: u32, kind: ModelErrorKind) -> Failures {
+        let unusable = if attempt > 1 { self.unusable_replies } else { 0 };
+        Failures { call: attempt.saturating_sub(1), unusable, turn: self.failures }.and(kind)
+    }
+
     fn ask(&mut self, model: &str) {
         model.clone_into(&mut self.model);
         self.family = Family::of(model);
@@ -689,6 +700,7 @@ impl TurnWork {
             spent: Spent::default(),
             at_risk: Bound::default(),
             failures: 0,
+            unusable_replies: 0,
             compactions: 0,
             cut_replies: 0,
             unknown_replies: 0,

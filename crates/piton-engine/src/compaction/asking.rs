@@ -217,7 +217,7 @@ impl Limits {
         let mut tries = tries.into_iter();
         let mut now =
             tries.next().ok_or_else(|| failed("the conversation does not fit the model's window".to_owned()))?;
-        let (mut failures, mut oddities, mut attempt) = (0, 0, 0);
+        let (mut failures, mut oddities, mut attempt) = (retry::Failures::default(), 0, 0);
         loop {
             attempt += 1;
             let (at_most, request) = self.begin(&**model, &now, attempt).map_err(failed)?;
@@ -244,8 +244,8 @@ impl Limits {
                         now = shorter;
                         continue;
                     }
-                    failures += 1;
-                    let wait_ms = retry::wait_ms(retry, &error, failures, failures, fastrand::u64(0..=1000));
+                    failures = failures.and(error.kind);
+                    let wait_ms = retry::wait_ms(retry, &error, failures, fastrand::u64(0..=1000));
                     self.tell_failure(&**model, attempt, &error.message, wait_ms);
                     let wait_ms = wait_ms.ok_or_else(|| failed(error.message))?;
                     tokio::time::sleep(Duration::from_millis(wait_ms)).await;
