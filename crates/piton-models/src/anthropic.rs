@@ -4,6 +4,7 @@ mod reply;
 mod request;
 
 pub use reply::AnthropicReply;
+pub(crate) use request::without_late_thoughts;
 pub use request::{DEFAULT_MAX_TOKENS, encode};
 
 #[cfg(test)]

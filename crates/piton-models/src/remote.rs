@@ -66,6 +66,9 @@ impl Wire {
     fn body(self, request: &Request, extra: &Map<String, Value>) -> Value {
         let mut body = self.encode(request);
         options::merge(&mut body, Value::Object(extra.clone()));
+        if let Self::Anthropic { max_tokens: _ } = self {
+            anthropic::without_late_thoughts(&mut body);
+        }
         body
     }
 

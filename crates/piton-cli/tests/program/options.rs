@@ -200,6 +200,23 @@ fn a_member_that_a_server_refuses_is_left_out_from_then_on() {
 }
 
 #[test]
+fn a_model_that_takes_over_in_the_middle_of_a_turn_begins_to_think_with_the_next() {
+    let read = json!({"tools": [{"name": "read", "args": {"path": "a.txt"}}]});
+    let spent = json!({"status": 429, "body": {"error": {"message": "no money", "code": "insufficient_quota"}}});
+    let stage = Stage::new(json!([read, spent, {"text": "ok"}, {"text": "ok"}])).with_files([("a.txt", "a")]);
+    let chain = "openai-chat/gpt-5,anthropic/claude-sonnet-4-5";
+    let run = |more: &[&str]| {
+        let args = [&["run", "--yes", "--effort", "high"], more].concat();
+        Ran::of(stage.piton(&args)).expect_code(0);
+        stage.provider.requests().pop().unwrap()
+    };
+    let taken_over = run(&["--model", chain, "go"]);
+    assert_eq!((taken_over.path.as_str(), taken_over.body.get("thinking")), ("/v1/messages", None));
+    let next = run(&["--continue", "--model", "anthropic/claude-sonnet-4-5", "on"]);
+    assert_eq!(next.body["thinking"]["type"], "enabled");
+}
+
+#[test]
 fn each_provider_has_a_patience_of_its_own() {
     let failing = json!([{"status": 500, "body": {"error": {"message": "no"}}, "repeat": true}]);
     let asked = |more: &str| {

@@ -47,6 +47,23 @@ pub fn encode(request: &Request, max_tokens: u32) -> Value {
     Value::Object(body)
 }
 
+/// Takes a wish for so many tokens of thought out of a body that would be refused with it: within a turn of calls one thinks
+/// from its first reply on or not at all, and another model, a cut or a new wish may have begun it without. A model that
+/// decides itself (`adaptive`) may begin at any time.
+pub(crate) fn without_late_thoughts(body: &mut Value) {
+    let Some(list) = body["messages"].as_array().filter(|_| body["thinking"]["type"] == "enabled") else { return };
+    let kind =
+        |message: &Value| message.pointer("/content/0/type").and_then(Value::as_str).unwrap_or_default().to_owned();
+    // Results come first in a message, so one that begins otherwise is a person's.
+    let asked = list.iter().rposition(|message| message["role"] == "user" && kind(message) != "tool_result");
+    let first = list.iter().skip(asked.map_or(0, |at| at + 1)).find(|message| message["role"] == "assistant");
+    if first.is_some_and(|first| !["thinking", "redacted_thinking"].contains(&kind(first).as_str()))
+        && let Some(body) = body.as_object_mut()
+    {
+        body.shift_remove("thinking");
+    }
+}
+
 fn messages(request: &Request) -> Vec<Value> {
     let ids = WireIds::of(&request.messages, IdRule::Word);
     let left = LeftOpen::of(&request.messages);

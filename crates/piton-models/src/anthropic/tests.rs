@@ -228,3 +228,26 @@ fn a_call_of_the_providers_that_a_pause_left_open_goes_back_only_to_be_finished(
     );
     assert_eq!(sent(vec![user("go"), paused(), user("stop that")]), "text text text");
 }
+
+#[test]
+fn a_turn_of_calls_that_began_without_thoughts_goes_on_without() {
+    let asked = |thinking: &Value, messages: Value| {
+        let mut body = json!({ "thinking": thinking, "messages": messages });
+        without_late_thoughts(&mut body);
+        body.get("thinking").is_some()
+    };
+    let counting = json!({ "type": "enabled", "budget_tokens": 2_000 });
+    let said = |kind: &str| json!({ "role": "user", "content": [{ "type": kind }] });
+    let replied = |kinds: &[&str]| {
+        let blocks: Vec<Value> = kinds.iter().map(|kind| json!({ "type": kind })).collect();
+        json!({ "role": "assistant", "content": blocks })
+    };
+    let (person, result, call) = (said("text"), said("tool_result"), replied(&["tool_use"]));
+    let thought = replied(&["redacted_thinking", "tool_use"]);
+    assert!(!asked(&counting, json!([person, call, result])), "another model began it");
+    assert!(!asked(&counting, json!([person, thought, result, person, call, result, thought, result])));
+    assert!(asked(&counting, json!([person, thought, result])));
+    assert!(asked(&counting, json!([person, thought, result, call, result])), "one thinks once in a turn");
+    assert!(asked(&counting, json!([person, call, result, call, person])), "a new turn may think");
+    assert!(asked(&json!({ "type": "adaptive" }), json!([person, call, result])), "who decides itself may always");
+}
