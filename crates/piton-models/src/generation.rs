@@ -3,6 +3,8 @@
 //! This is the one place where names are looked at for that. The catalogue does not say it well enough: of new models it
 //! does not know whether they think, and of some it says so that refuse to be asked.
 
+use crate::options::Effort;
+
 /// How one of Anthropic's models is told to think.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Claude {
@@ -73,6 +75,31 @@ pub(crate) fn openai_thinks(model: &str) -> Option<bool> {
         _ if name.starts_with("chatgpt-") => Some(false),
         _ => None,
     }
+}
+
+/// How much one of OpenAI's models can be told to think, from little to much. `None`: its name does not tell. Each
+/// generation refuses the words of the others.
+pub(crate) fn openai_efforts(model: &str) -> Option<&'static [Effort]> {
+    use Effort::{High, Low, Medium, Minimal, None as Not, Xhigh};
+    if !openai_thinks(model)? {
+        return Some(&[]);
+    }
+    let name = bare(model);
+    let (_, version) = name.split_once("gpt-").unwrap_or_default();
+    let minor = version.get(1..).and_then(|rest| rest.strip_prefix('.')?.bytes().next());
+    let is_fifth = version.starts_with('5');
+    Some(match minor.filter(|_| is_fifth) {
+        _ if version.is_empty() => &[Low, Medium, High],
+        None if is_fifth && name.contains("pro") => &[High],
+        None if is_fifth && name.contains("codex") => &[Low, Medium, High],
+        None if is_fifth => &[Minimal, Low, Medium, High],
+        Some(b'1') if name.contains("codex-max") => &[Low, Medium, High, Xhigh],
+        Some(b'1') if name.contains("codex") => &[Low, Medium, High],
+        Some(b'1') => &[Not, Low, Medium, High],
+        _ if name.contains("pro") => &[Medium, High, Xhigh],
+        _ if name.contains("codex") => &[Low, Medium, High, Xhigh],
+        _ => &[Not, Low, Medium, High, Xhigh],
+    })
 }
 
 /// The name without its maker's.

@@ -199,6 +199,14 @@ impl Options {
             to.leave_out(target, "thinking_budget", "it counts no tokens of thought; say effort");
         }
         let Some(effort) = self.effort else { return };
+        let graded = matches!(target.thinking, Thinking::Scale | Thinking::Three);
+        if graded && let Some(efforts) = generation::openai_efforts(target.model) {
+            match nearest(effort, efforts) {
+                Some(effort) => to.set("reasoning_effort", effort.word().into()),
+                None => to.leave_out(target, "effort", "it does not think"),
+            }
+            return;
+        }
         let switch = json!({ "type": if effort == Effort::None { "disabled" } else { "enabled" } });
         match target.thinking {
             Thinking::Scale => to.set("reasoning_effort", effort.min(Effort::Xhigh).word().into()),
@@ -221,8 +229,13 @@ impl Options {
 
     fn responses(&self, target: Target<'_>, to: &mut Translated) {
         self.openai_temperature(target, to);
-        if let Some(effort) = self.effort {
-            to.set("reasoning", json!({ "effort": effort.min(Effort::Xhigh).word() }));
+        match (self.effort, generation::openai_efforts(target.model)) {
+            (None, _) => {}
+            (Some(effort), None) => to.set("reasoning", json!({ "effort": effort.min(Effort::Xhigh).word() })),
+            (Some(effort), Some(efforts)) => match nearest(effort, efforts) {
+                Some(effort) => to.set("reasoning", json!({ "effort": effort.word() })),
+                None => to.leave_out(target, "effort", "it does not think"),
+            },
         }
         if self.thinking_budget.is_some() {
             to.leave_out(target, "thinking_budget", "it counts no tokens of thought; say effort");
@@ -232,7 +245,9 @@ impl Options {
     /// OpenAI's thinking models refuse a temperature, wherever they are served.
     fn openai_temperature(&self, target: Target<'_>, to: &mut Translated) {
         let Some(temperature) = self.temperature else { return };
-        if generation::openai_thinks(target.model) == Some(true) && self.effort != Some(Effort::None) {
+        let efforts = generation::openai_efforts(target.model);
+        let sent = self.effort.and_then(|effort| nearest(effort, efforts?));
+        if generation::openai_thinks(target.model) == Some(true) && sent != Some(Effort::None) {
             to.leave_out(target, "temperature", "it thinks, and takes none then");
         } else {
             to.set("temperature", temperature.into());
@@ -298,7 +313,12 @@ impl Options {
                 // The smallest budget of the big model, which cannot be told not to think.
                 let least = if is_pro { 128 } else { 0 };
                 let tokens = budget.or(self.effort.map(Effort::tokens)).unwrap_or_default().max(least);
-                config.insert("thinkingConfig".into(), json!({ "thinkingBudget": tokens }));
+                // Vertex refuses to tell thoughts that are not to be.
+                let thinking = match tokens {
+                    0 => json!({ "includeThoughts": false, "thinkingBudget": 0 }),
+                    tokens => json!({ "thinkingBudget": tokens }),
+                };
+                config.insert("thinkingConfig".into(), thinking);
             }
             _ => to.leave_out(target, "effort", "it does not think"),
         }
@@ -333,6 +353,11 @@ impl Translated {
     fn leave_out(&mut self, target: Target<'_>, option: &str, why: &str) {
         self.left_out.push(format!("{option} is not sent to {}: {why}", target.model));
     }
+}
+
+/// The least of these degrees that is as much as was said, else the most there is. `None`: there are none.
+fn nearest(said: Effort, degrees: &[Effort]) -> Option<Effort> {
+    degrees.iter().find(|degree| **degree >= said).or(degrees.last()).copied()
 }
 
 /// The fewest tokens that Anthropic takes for thoughts.

@@ -140,7 +140,7 @@ fn gemini_counts_in_2_5_and_grades_from_3_on() {
         models.map(|model| target(WireProtocol::Gemini, model)),
         &expect![[r#"
             gemini-2.0-flash: {"generationConfig":{"temperature":1.5}} (effort is not sent to gemini-2.0-flash: it does not think)
-            gemini-2.5-flash: {"generationConfig":{"temperature":1.5,"thinkingConfig":{"thinkingBudget":0}}}
+            gemini-2.5-flash: {"generationConfig":{"temperature":1.5,"thinkingConfig":{"includeThoughts":false,"thinkingBudget":0}}}
             gemini-2.5-pro: {"generationConfig":{"temperature":1.5,"thinkingConfig":{"thinkingBudget":128}}}
             gemini-3-flash: {"generationConfig":{"temperature":1.5,"thinkingConfig":{"thinkingLevel":"minimal"}}}
             gemini-3.1-pro-preview: {"generationConfig":{"temperature":1.5,"thinkingConfig":{"thinkingLevel":"low"}}}
@@ -206,4 +206,43 @@ fn a_cap_holds_whatever_the_options_say_and_leaves_room_for_words() {
     let nested = json!({ "generationConfig": { "maxOutputTokens": 9_000 }, "options": { "num_predict": 8_000 } });
     assert_eq!(longest_reply(&nested), Some(9_000));
     assert_eq!(longest_reply(&capped(nested, 2_000)), Some(2_000));
+}
+
+#[test]
+fn each_generation_of_openai_gets_the_nearest_degree_it_has() {
+    use Effort::{High, Low, Max, Medium, Minimal, None as Not, Xhigh};
+    let all = [Not, Minimal, Low, Medium, High, Xhigh, Max];
+    let sent = |target: Target<'_>| {
+        let words = all.map(|effort| {
+            let translated = Options { effort: Some(effort), ..Options::default() }.translate(target);
+            assert_eq!(translated.body.is_empty(), !translated.left_out.is_empty(), "sent or said");
+            let word =
+                translated.body.get("reasoning_effort").or(translated.body.get("reasoning").map(|r| &r["effort"]));
+            word.and_then(Value::as_str).unwrap_or("-").to_owned()
+        });
+        words.join(" ")
+    };
+    for (model, words) in [
+        ("gpt-4o", "- - - - - - -"),
+        ("gpt-5.1-chat-latest", "- - - - - - -"),
+        ("o3", "low low low medium high high high"),
+        ("openai/gpt-5", "minimal minimal low medium high high high"),
+        ("gpt-5-2025-08-07", "minimal minimal low medium high high high"),
+        ("gpt-5-codex", "low low low medium high high high"),
+        ("gpt-5-pro", "high high high high high high high"),
+        ("gpt-5.1", "none low low medium high high high"),
+        ("gpt-5.1-codex-max", "low low low medium high xhigh xhigh"),
+        ("gpt-5.2-pro", "medium medium medium medium high xhigh xhigh"),
+        ("gpt-5.3-codex", "low low low medium high xhigh xhigh"),
+        ("gpt-5.4-mini", "none low low medium high xhigh xhigh"),
+        ("gpt-6.1-sol", "none low low medium high xhigh xhigh"),
+    ] {
+        for thinking in [Thinking::Scale, Thinking::Three] {
+            assert_eq!(sent(Target { thinking, ..target(WireProtocol::Chat, model) }), words, "{model}, {thinking:?}");
+        }
+        assert_eq!(sent(target(WireProtocol::Responses, model)), words, "{model}");
+    }
+    // Names that tell nothing get the words of their server.
+    assert_eq!(sent(target(WireProtocol::Responses, "grok-4")), "none minimal low medium high xhigh xhigh");
+    assert_eq!(sent(target(WireProtocol::Chat, "gpt-oss-120b")), "none low low medium high high high");
 }
