@@ -13,7 +13,9 @@ const CALL: &str = "<use_tool>";
 /// Whether the text may end in the middle of a tag. A text shorter than a tag must be its beginning as a whole; of a
 /// longer one, any end may be.
 pub fn ends_in_tag(text: &str) -> bool {
-    let units: Vec<u16> = text.encode_utf16().collect();
+    // A character has one unit or two.
+    let start = text.char_indices().nth_back(LOOKED_AT - 1).map_or(0, |(at, _)| at);
+    let units: Vec<u16> = text[start..].encode_utf16().collect();
     let end = &units[units.len().saturating_sub(LOOKED_AT)..];
     TAGS.iter().any(|tag| {
         let tag: Vec<u16> = tag.encode_utf16().collect();
@@ -27,16 +29,25 @@ pub fn ends_in_tag(text: &str) -> bool {
 /// A reply's prose on its way to whoever watches.
 #[derive(Debug, Default)]
 pub struct Buffer {
-    text: String,
+    /// The end of the text: as much as is looked at.
+    end: String,
     held: String,
+    has_called: bool,
+    /// Whether there was anything but white space.
+    has_words: bool,
 }
 
 impl Buffer {
     /// Takes more of the reply's text; gives what may be shown now.
     pub fn push(&mut self, piece: &str) -> Option<String> {
-        self.text.push_str(piece);
+        self.end.push_str(piece);
         self.held.push_str(piece);
-        if ends_in_tag(&self.text) { None } else { self.show() }
+        self.has_called |= self.end.contains(CALL);
+        self.has_words |= !piece.trim().is_empty();
+        // Of what was there before, a tag has no more than this.
+        let start = self.end.char_indices().nth_back(LOOKED_AT - 1).map_or(0, |(at, _)| at);
+        self.end.drain(..start);
+        if ends_in_tag(&self.end) { None } else { self.show() }
     }
 
     /// The text is over: what is still held back is shown.
@@ -46,7 +57,7 @@ impl Buffer {
 
     fn show(&mut self) -> Option<String> {
         let piece = std::mem::take(&mut self.held);
-        let is_prose = !self.text.contains(CALL) && !self.text.trim().is_empty();
+        let is_prose = !self.has_called && self.has_words;
         Some(piece).filter(|piece| is_prose && !piece.is_empty())
     }
 }
@@ -62,6 +73,76 @@ mod tests {
         let mut shown: String = text.chars().filter_map(|c| buffer.push(c.encode_utf8(&mut [0; 4]))).collect();
         shown.extend(buffer.finish());
         assert_eq!(shown, "Look <b>here</b>.\n");
+    }
+
+    /// The same, with all of the text looked at each time.
+    #[derive(Default)]
+    struct Thorough {
+        text: String,
+        held: String,
+    }
+
+    impl Thorough {
+        fn push(&mut self, piece: &str) -> Option<String> {
+            self.text.push_str(piece);
+            self.held.push_str(piece);
+            if thoroughly_ends_in_tag(&self.text) { None } else { self.show() }
+        }
+
+        fn show(&mut self) -> Option<String> {
+            let piece = std::mem::take(&mut self.held);
+            let is_prose = !self.text.contains(CALL) && !self.text.trim().is_empty();
+            Some(piece).filter(|piece| is_prose && !piece.is_empty())
+        }
+    }
+
+    fn thoroughly_ends_in_tag(text: &str) -> bool {
+        let units: Vec<u16> = text.encode_utf16().collect();
+        let end = &units[units.len().saturating_sub(LOOKED_AT)..];
+        TAGS.iter().any(|tag| {
+            let tag: Vec<u16> = tag.encode_utf16().collect();
+            match end.len() < tag.len() {
+                true => tag.starts_with(end),
+                false => (1..=tag.len()).any(|length| end.ends_with(&tag[..length])),
+            }
+        })
+    }
+
+    #[test]
+    fn looking_at_the_end_alone_shows_the_same() {
+        let words = [
+            "<",
+            "<use_tool>",
+            "<use_to",
+            "ol>",
+            "</arg",
+            "uments>",
+            "<tool_name",
+            " ",
+            "\n",
+            "x",
+            "\u{1f980}",
+            "words ",
+            "é",
+        ];
+        let mut dice = fastrand::Rng::with_seed(15);
+        for _ in 0..5_000 {
+            let (mut buffer, mut thorough) = (Buffer::default(), Thorough::default());
+            for _ in 0..dice.usize(..30) {
+                let piece: String = (0..dice.usize(..4)).map(|_| words[dice.usize(..words.len())]).collect();
+                assert_eq!(buffer.push(&piece), thorough.push(&piece), "after {:?}", thorough.text);
+            }
+            assert_eq!(ends_in_tag(&thorough.text), thoroughly_ends_in_tag(&thorough.text));
+            assert_eq!(buffer.finish(), thorough.show(), "of {:?}", thorough.text);
+        }
+    }
+
+    #[test]
+    fn a_long_reply_costs_no_more_than_its_length() {
+        let mut buffer = Buffer::default();
+        let shown: usize = (0..400_000).filter_map(|_| buffer.push("word ")).map(|piece| piece.len()).sum();
+        assert_eq!(shown, 2_000_000);
+        assert!(buffer.end.len() <= 4 * LOOKED_AT, "what is looked at does not grow");
     }
 
     #[test]
