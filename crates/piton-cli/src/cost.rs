@@ -188,8 +188,8 @@ impl Bill {
                         bill.summaries.get_or_insert_default().add(&sum);
                     }
                 }
-                Event::TitleGiven { by: TitledBy::Model { model, usage, cost_micros }, .. } => {
-                    let sum = Sum::of(usage, *cost_micros, None);
+                Event::TitleGiven { by: TitledBy::Model { model, usage, cost_micros, at_most }, .. } => {
+                    let sum = Sum::of(usage, *cost_micros, *at_most);
                     bill.count(model, &sum);
                     bill.title.get_or_insert_default().add(&sum);
                 }

@@ -360,7 +360,8 @@ pub enum Event {
     },
     /// The session has another title from here on.
     TitleGiven {
-        /// One line; empty for the first prompt's words again.
+        /// One line; empty for the first prompt's words again. Empty where a model was asked and no title came of it: then
+        /// only what it used is told, and the title stays as it is.
         title: String,
         /// Who chose it.
         by: TitledBy,
@@ -468,7 +469,17 @@ pub enum TitledBy {
         /// What it cost, in millionths of a US dollar, where the price is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_micros: Option<u64>,
+        /// What it used at most, where it may be billed and nobody said what it used.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at_most: Option<Bound>,
     },
+}
+
+impl TitledBy {
+    /// Whether the session is called that from here on.
+    pub fn names(&self, title: &str) -> bool {
+        *self == Self::User || !title.is_empty()
+    }
 }
 
 /// When the model shall hear a message that arrives during a turn.

@@ -7,6 +7,7 @@ use piton_core::cache::{CacheLedger, Prompt, Segment, SegmentKind};
 use piton_core::call::ToolSpec;
 use piton_core::event::{Event, Record};
 use piton_core::message::{Message, Part, Role, Usage};
+use piton_core::model::Request;
 use piton_core::permission::Action;
 use piton_core::request::Frame;
 use piton_core::turn::Session;
@@ -166,6 +167,18 @@ impl Prompts {
         }
         std::iter::once(first).chain(self.messages.iter().map(|(_, segment)| *segment)).collect()
     }
+}
+
+/// What a request that is like no other, and has no tools, can cost at its worst.
+pub(crate) fn weigh_alone(request: &Request, model: &dyn Model) -> Weight {
+    let mut frame = Scale::new(SegmentKind::Frame);
+    frame.add(&request.system);
+    frame.bytes += AROUND_PART_TOKENS;
+    let messages = request.messages.iter().map(|message| measure_message(message));
+    let segments: Vec<Segment> = std::iter::once(frame.segment(SegmentKind::Frame)).chain(messages).collect();
+    let input_tokens = CacheLedger::default().most_tokens(&segments);
+    let price = model.price().map(|price| price.of_prompt(input_tokens));
+    Weight { input_tokens, rates: price.map(|price| Rates { input: price.dearest_input(), output: price.output }) }
 }
 
 /// What a call cost, where its price is known and its tokens were counted. A model that costs nothing costs that much

@@ -253,6 +253,51 @@ fn a_title_is_made_by_the_small_model_only_where_one_is_configured() {
     assert!(session(&stage, &["list"]).stdout.contains("say hello"));
 }
 
+/// A run with a small model for titles, which has a price; and what the session cost.
+fn titled(answer: Value, read_tokens: u64, args: &[&str]) -> (Stage, Value) {
+    let usage = json!({"input": read_tokens, "output": 2});
+    let stage = Stage::new(json!([{"text": "Hello.", "usage": usage}, answer]));
+    let config = "[titles]\nmodel = \"openai-chat/small\"\n[models.\"openai-chat/small\"]\nprice = { input = 1.0, output = 2.0 }\n\
+        [models.\"openai-chat/test-model\"]\nprice = { input = 1.0, output = 2.0 }\n";
+    let stage = stage.with_config(config);
+    stage.run(&[&["say hello"], args].concat()).expect_code(0);
+    let id = stage.session_dir().file_name().unwrap().to_str().unwrap().to_owned();
+    let cost = Ran::of(stage.piton(&["session", "cost", "--json", &id])).expect_code(0).stdout;
+    (stage, serde_json::from_str(&cost).unwrap())
+}
+
+#[test]
+fn what_a_title_took_is_told_also_where_none_came_of_it() {
+    let counted = json!({"text": " \n", "usage": {"input": 300, "output": 40}});
+    let (stage, cost) = titled(counted, 10, &[]);
+    assert_eq!(cost["title"]["cost_micros"], 380, "{cost}");
+    assert!(session(&stage, &["list"]).stdout.contains("say hello"), "the first prompt's words stay");
+    // Cut; and not there when the session is left.
+    for answer in [json!({"text": "Greeting the", "end_early": true}), json!({"text": "Late", "stall": 30})] {
+        let (stage, cost) = titled(answer, 10, &[]);
+        assert_eq!(
+            (&cost["title"]["unpriced_calls"], &cost["title"]["cost_micros"]),
+            (&json!(1), &Value::Null),
+            "{cost}"
+        );
+        assert!(cost["title"]["at_most"]["cost_micros"].as_u64().unwrap() > 2_000, "{cost}");
+        assert!(session(&stage, &["list"]).stdout.contains("say hello"));
+    }
+    // Refused: nothing to pay for.
+    assert_eq!(titled(json!({"status": 500, "body": {}}), 10, &[]).1["title"], Value::Null);
+}
+
+#[test]
+fn no_title_is_asked_for_that_the_budget_could_not_pay() {
+    let asked = |budget: &str, read_tokens: u64| {
+        let (stage, _) = titled(json!({"text": "Greeting"}), read_tokens, &[budget]);
+        stage.provider.requests().len()
+    };
+    assert_eq!((asked("--max-cost=1", 10), asked("--max-tokens=1000000", 10)), (2, 2));
+    // What the answer leaves does not pay for it.
+    assert_eq!((asked("--max-cost=1", 998_000), asked("--max-tokens=1000000", 998_000)), (1, 1));
+}
+
 #[test]
 fn a_title_that_cannot_be_made_changes_nothing() {
     let stage = Stage::new(json!([{"text": "Hello."}, {"status": 500, "body": {}, "repeat": true}]))

@@ -139,7 +139,7 @@ fn a_step_says_why_the_next_one_follows() {
 #[test]
 fn summaries_hooks_outside_of_steps_and_titles_have_records_of_their_own() {
     let failed = Event::CompactionFailed { trigger: Trigger::Ordinary, error: "empty".into(), asked: asked() };
-    let by = TitledBy::Model { model: "p/small".into(), usage: Usage::default(), cost_micros: None };
+    let by = TitledBy::Model { model: "p/small".into(), usage: Usage::default(), cost_micros: None, at_most: None };
     check(
         vec![
             hooks(HookPoint::SessionStart, "one", None, None),

@@ -71,7 +71,7 @@ impl Tracer {
                 self.turn_ended_ms = at_ms;
                 return self.turn_ended(record);
             }
-            Event::TitleGiven { by: TitledBy::Model { model, usage, cost_micros }, .. } => {
+            Event::TitleGiven { by: TitledBy::Model { model, usage, cost_micros, .. }, .. } => {
                 self.done.push(Trace::Title(TitleTrace {
                     seq: record.seq,
                     turn: self.turn,

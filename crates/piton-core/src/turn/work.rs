@@ -588,7 +588,9 @@ impl Work {
                 self.parent.clone_from(parent);
             }
             Event::UserSpoke { message, .. } => self.context.note_words(message, record.seq),
-            Event::TitleGiven { title, .. } => self.title = Some(title.clone()).filter(|title| !title.is_empty()),
+            Event::TitleGiven { title, by } if by.names(title) => {
+                self.title = Some(title.clone()).filter(|title| !title.is_empty());
+            }
             Event::WorkspaceMoved { workspace } => {
                 (self.workspace, self.is_new_here) = (workspace.clone(), true);
             }

@@ -174,7 +174,9 @@ impl Tables<'_> {
 
     /// An empty title stands for the first prompt's words, which the first message still has.
     fn titled(&self, words: &str, by: &TitledBy) -> Result<(), Fault> {
-        if words.is_empty() {
+        if !by.names(words) {
+            // It stays as it is.
+        } else if words.is_empty() {
             let sql = "SELECT text FROM message WHERE role = 'user' AND text <> '' ORDER BY seq LIMIT 1";
             let prompt: Option<String> = self.conn.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()?;
             self.run("UPDATE session SET title = ?", [shorten(&prompt.unwrap_or_default())])?;
@@ -183,7 +185,7 @@ impl Tables<'_> {
         }
         match by {
             TitledBy::User => Ok(()),
-            TitledBy::Model { model, usage, cost_micros } => self.usage(0, 1, Some(model), usage, *cost_micros),
+            TitledBy::Model { model, usage, cost_micros, .. } => self.usage(0, 1, Some(model), usage, *cost_micros),
         }
     }
 

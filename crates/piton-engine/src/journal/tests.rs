@@ -292,7 +292,7 @@ fn eventful_session() -> Vec<Event> {
         Event::TurnEnded { turn: 1, end: TurnEnd::Canceled, detail: None, spent: Spent::default() },
         Event::TitleGiven {
             title: "Tests mended".to_owned(),
-            by: TitledBy::Model { model: "small/model".to_owned(), usage, cost_micros: Some(7) },
+            by: TitledBy::Model { model: "small/model".to_owned(), usage, cost_micros: Some(7), at_most: None },
         },
         Event::TitleGiven { title: String::new(), by: TitledBy::User },
         Event::EventLost {},
