@@ -1,10 +1,12 @@
 //! What AWS and Google Cloud leave on a machine: credentials, region, project; and the addresses that follow from these.
 
+use crate::keys::{self, KEY_COMMAND_LIMIT};
 use crate::setup::tool_environment;
 use crate::surroundings::Surroundings;
 use anyhow::{Context, bail};
 use piton_engine::config::Config;
 use piton_models::credentials::{AwsKeys, Cloud, Credentials, GoogleAccount};
+use piton_models::pass::{Pass, Renewal};
 use piton_models::provider::WireProtocol;
 use piton_models::provider::{Provider, ProviderSpec};
 use std::collections::BTreeMap;
@@ -19,6 +21,7 @@ pub(crate) fn complete(spec: &mut ProviderSpec, provider: &Provider, around: &Su
             let aws = Aws::read(around);
             if spec.key.is_none() {
                 spec.credentials = aws.credentials(around)?.map(Credentials::Aws);
+                spec.renewal = spec.credentials.as_ref().map(|_| renewal(around));
             }
             let end = if provider.protocol == WireProtocol::Anthropic { "anthropic" } else { "openai/v1" };
             let address = |region: String| format!("https://bedrock-mantle.{region}.api.aws/{end}");
@@ -41,6 +44,15 @@ pub(crate) fn complete(spec: &mut ProviderSpec, provider: &Provider, around: &Su
         }
     }
     Ok(())
+}
+
+/// Temporary keys end: the files are read again, and a process is run again.
+fn renewal(around: &Surroundings) -> Renewal {
+    let around = around.clone();
+    Renewal::new(move || {
+        let keys = Aws::read(&around).credentials(&around).ok()??;
+        Some(Pass { key: None, credentials: Some(Credentials::Aws(keys)) })
+    })
 }
 
 /// The files of AWS's tools, section by section.
@@ -121,7 +133,11 @@ fn printed_keys(command: &str, around: &Surroundings) -> anyhow::Result<AwsKeys>
     let mut program = Command::new("sh");
     program.args(["-c", command]).stdin(Stdio::null()).stderr(Stdio::inherit());
     program.env_clear().envs(tool_environment(&around.vars, &Config::default()));
-    let output = program.output().context("cannot run the credential_process of AWS")?;
+    let output = keys::output_within(KEY_COMMAND_LIMIT, &mut program);
+    let output = output.context("cannot run the credential_process of AWS")?.with_context(|| {
+        let seconds = KEY_COMMAND_LIMIT.as_secs();
+        format!("the credential_process of AWS did not end within {seconds} s, and was stopped")
+    })?;
     anyhow::ensure!(output.status.success(), "the credential_process of AWS failed ({})", output.status);
     let printed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     let member = |key: &str| printed[key].as_str().map(str::to_owned);

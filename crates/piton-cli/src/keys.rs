@@ -8,6 +8,7 @@ use crate::setup::tool_environment;
 use crate::surroundings::Surroundings;
 use anyhow::{Context, bail};
 use piton_engine::config::Config;
+use piton_models::pass::{Pass, Renewal};
 use piton_models::provider;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
@@ -76,6 +77,16 @@ pub(crate) fn find_its_own(
     };
     let place = places(name, config, around)?.into_iter().find(is_its_own);
     place.map(|place| Ok((read(name, &place, config, around)?, place))).transpose()
+}
+
+/// How the key at a place is had anew: only a command's may end.
+pub(crate) fn renewal(name: &str, place: &Place, config: &Config, around: &Surroundings) -> Option<Renewal> {
+    let command = config.providers.get(name)?.key_command.clone().filter(|_| *place == Place::Command)?;
+    let (name, env) = (name.to_owned(), tool_environment(&around.vars, config));
+    Some(Renewal::new(move || {
+        let key = printed_key(&name, &command, env.clone()).ok()?;
+        Some(Pass { key: Some(key), credentials: None })
+    }))
 }
 
 /// Every place that has a key for a provider; the first is used. Nothing is run and no keyring asked.
@@ -264,11 +275,11 @@ fn words(output: &Output) -> String {
 }
 
 /// How long a command may look for a key: some ask their owner for a password first.
-const KEY_COMMAND_LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const KEY_COMMAND_LIMIT: Duration = Duration::from_secs(60);
 
 /// What a program prints; `None` if it had to be stopped. It stays in our process group, since it may have to ask for a
 /// password on the terminal.
-fn output_within(limit: Duration, program: &mut Command) -> std::io::Result<Option<Output>> {
+pub(crate) fn output_within(limit: Duration, program: &mut Command) -> std::io::Result<Option<Output>> {
     let child = program.stdout(Stdio::piped()).spawn()?;
     let process = Pid::from_child(&child);
     let (told, heard) = std::sync::mpsc::channel();

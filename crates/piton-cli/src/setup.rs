@@ -319,11 +319,13 @@ fn own_server(
         Protocol::Gemini => "google",
         Protocol::Ollama => "ollama-native",
     };
-    let (key, key_from) = keys::find(name, config, around)?.map(|(key, place)| (key, place.to_string())).unzip();
+    let found = keys::find(name, config, around)?;
+    let renewal = found.as_ref().and_then(|(_, place)| keys::renewal(name, place, config, around));
+    let (key, key_from) = found.map(|(key, place)| (key, place.to_string())).unzip();
     let base_url = server.base_url.clone();
     let label = Some(name.to_owned());
     let provider = provider.to_owned();
-    Ok(ProviderSpec { provider, model, base_url, key, key_from, label, ..ProviderSpec::default() })
+    Ok(ProviderSpec { provider, model, base_url, key, key_from, renewal, label, ..ProviderSpec::default() })
 }
 
 /// A provider of the table, at its own address or at another.
@@ -341,9 +343,10 @@ fn known_server(
     // machine gets none that the environment has for others.
     let is_meant = known.is_some_and(|known| known.needs_key) || base_url.is_some();
     let found = if is_meant { keys::find(name, config, around)? } else { keys::find_its_own(name, config, around)? };
+    let renewal = found.as_ref().and_then(|(_, place)| keys::renewal(name, place, config, around));
     let (key, key_from) = found.map(|(key, place)| (key, place.to_string())).unzip();
     let mut spec =
-        ProviderSpec { provider: name.to_owned(), model, base_url, key, key_from, ..ProviderSpec::default() };
+        ProviderSpec { provider: name.to_owned(), model, base_url, key, key_from, renewal, ..ProviderSpec::default() };
     if let Some(known) = known {
         crate::cloud::complete(&mut spec, known, around)?;
     }

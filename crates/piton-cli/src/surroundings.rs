@@ -7,6 +7,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 /// What the process was started into.
+#[derive(Clone)]
 pub(crate) struct Surroundings {
     pub(crate) vars: BTreeMap<OsString, OsString>,
     pub(crate) exe: PathBuf,

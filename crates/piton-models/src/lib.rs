@@ -26,6 +26,7 @@ pub mod errors;
 
 pub mod http;
 pub mod credentials;
+pub mod pass;
 mod secrets;
 mod remote;
 pub mod window;

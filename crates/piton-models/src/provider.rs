@@ -10,6 +10,7 @@ use crate::credentials::{Cloud, Credentials};
 use crate::http::{Http, HttpOptions};
 use crate::model::{Model, ModelLimits, Price};
 use crate::options::{Options, Target, Thinking, Translated};
+use crate::pass::{Pass, Passes, Renewal};
 use crate::remote::{Remote, Server, Wire};
 use crate::text_tools;
 use crate::window::{TellsWindow, Window};
@@ -113,6 +114,8 @@ pub struct ProviderSpec {
     pub key_from: Option<String>,
     /// What is there in place of a key.
     pub credentials: Option<Credentials>,
+    /// How key or credentials are had anew, where they may end.
+    pub renewal: Option<Renewal>,
     /// What people call this server, where it is one of their own and `provider` only says how to talk to it.
     pub label: Option<String>,
     /// What is done about calls in its text.
@@ -236,10 +239,9 @@ fn server(
         http: Http::new(options.clone()),
         url,
         wire,
-        key,
+        passes: Passes::new(Pass { key, credentials: spec.credentials.clone() }, spec.renewal.clone()),
         key_header: provider.key_header.filter(|_| !is_token),
         key_said: key_said(provider, spec),
-        credentials: spec.credentials.clone(),
         headers: headers(&spec.options)?,
     })
 }

@@ -9,13 +9,14 @@
 
 use crate::anthropic;
 use crate::chat::{self, Dialect};
-use crate::credentials::{Credentials, Outgoing};
+use crate::credentials::Outgoing;
 use crate::errors::{self, Refusal};
 use crate::gemini;
 use crate::http::{self, Http};
 use crate::model::{Model, ModelLimits, ModelStream, Price};
 use crate::ollama;
 use crate::options;
+use crate::pass::{Pass, Passes};
 use crate::provider::WireProtocol;
 use crate::responses;
 use crate::secrets::Secrets;
@@ -61,7 +62,6 @@ impl Wire {
         }
     }
 
-    /// The body that asks this, with what the options add to it.
     /// The same for a model of which now is known how much it reads.
     fn reading(self, window_tokens: Option<u64>) -> Self {
         match self {
@@ -70,6 +70,7 @@ impl Wire {
         }
     }
 
+    /// The body that asks this, with what the options add to it.
     fn body(self, request: &Request, extra: &Map<String, Value>) -> Value {
         let mut body = self.encode(request);
         options::merge(&mut body, Value::Object(extra.clone()));
@@ -109,13 +110,11 @@ pub(crate) struct Server {
     pub(crate) http: Http,
     pub(crate) url: Url,
     pub(crate) wire: Wire,
-    pub(crate) key: Option<String>,
+    pub(crate) passes: Passes,
     /// The header for the key, where it is not the protocol's.
     pub(crate) key_header: Option<&'static str>,
     /// What a person who is not let in should know of the key.
     pub(crate) key_said: String,
-    /// What stands in for a key.
-    pub(crate) credentials: Option<Credentials>,
     /// Headers that somebody added. They win over ours.
     pub(crate) headers: HeaderMap,
 }
@@ -157,11 +156,11 @@ impl Model for Remote {
     }
 }
 
+impl Remote {
     fn window_tokens(&self) -> Option<u64> {
         self.window.as_ref().and_then(|window| window.tokens()).or(self.limits.window_tokens)
     }
 
-impl Remote {
     /// The longest reply that is asked for where nobody caps it: by the options, their `extra_body`, or the protocol.
     fn longest_reply(&self) -> Option<u32> {
         let request = Request { max_output_tokens: self.max_output, ..Request::default() };
@@ -305,10 +304,10 @@ fn only_keep_alives(limit: Duration) -> ModelError {
 /// close.
 const AFTERTHOUGHT: Duration = Duration::from_secs(5);
 
-/// Reads to the end of the body, which is usually there already, so that the connection can be used again.
 /// The longest list of models there is, OpenRouter's, has a few megabytes.
 const MAX_DOCUMENT_BYTES: usize = 32 << 20;
 
+/// Reads to the end of the body, which is usually there already, so that the connection can be used again.
 async fn drain(response: &mut Response) {
     /// Longer than this, a new connection is cheaper.
     const PATIENCE: Duration = Duration::from_millis(20);
@@ -317,12 +316,24 @@ async fn drain(response: &mut Response) {
 }
 
 impl Server {
-    /// Asks, and waits for the headers of an answer. Anything but 200 is an error.
+    /// Asks, and waits for the headers of an answer. Anything but 200 is an error. Who is not let in asks once again if
+    /// there is another key by now.
     async fn post(&self, url: &Url, json: Vec<u8>) -> Result<Response, ModelError> {
+        let again = self.passes.can_be_renewed().then(|| json.clone());
+        let pass = self.passes.now();
+        match (self.post_with(&pass, url, json).await, again) {
+            (Err(error), Some(json)) if error.kind == ModelErrorKind::Auth && self.passes.renewed(&pass).await => {
+                self.post_with(&self.passes.now(), url, json).await
+            }
+            (answer, _) => answer,
+        }
+    }
+
+    async fn post_with(&self, pass: &Pass, url: &Url, json: Vec<u8>) -> Result<Response, ModelError> {
         let client = self.http.client(url)?;
         self.log(&format!("POST {url}"), &json);
-        let allowed = self.allowed(Outgoing { method: "POST", url, body: &json }).await?;
-        let request = client.post(url.clone()).headers(self.headers()?).headers(allowed).body(json);
+        let allowed = self.allowed(pass, Outgoing { method: "POST", url, body: &json }).await?;
+        let request = client.post(url.clone()).headers(self.headers(pass)?).headers(allowed).body(json);
         let answer = Http::within(self.http.stall(), request.send()).await?;
         self.accepted(answer.map_err(|error| self.http.network_error(&error, &self.url))?).await
     }
@@ -340,10 +351,11 @@ impl Server {
     /// Asks for a JSON document, such as a list of models.
     pub(crate) async fn get(&self, url: &Url) -> Result<Vec<u8>, ModelError> {
         let client = self.http.client(url)?;
-        let allowed = self.allowed(Outgoing { method: "GET", url, body: &[] }).await;
+        let pass = self.passes.now();
+        let allowed = self.allowed(&pass, Outgoing { method: "GET", url, body: &[] }).await;
         let request = client
             .get(url.clone())
-            .headers(self.headers()?)
+            .headers(self.headers(&pass)?)
             .headers(allowed.map_err(|error| self.without_secrets(error))?);
         let answer = Http::within(self.http.stall(), request.send()).await?;
         let response = self.accepted(answer.map_err(|error| self.http.network_error(&error, &self.url))?).await?;
@@ -357,9 +369,9 @@ impl Server {
     }
 
     /// The headers that credentials add. A key that was given goes before them.
-    async fn allowed(&self, request: Outgoing<'_>) -> Result<HeaderMap, ModelError> {
-        match &self.credentials {
-            Some(credentials) if self.key.is_none() => credentials.headers(request, &self.http).await,
+    async fn allowed(&self, pass: &Pass, request: Outgoing<'_>) -> Result<HeaderMap, ModelError> {
+        match &pass.credentials {
+            Some(credentials) if pass.key.is_none() => credentials.headers(request, &self.http).await,
             Some(_) | None => Ok(HeaderMap::new()),
         }
     }
@@ -404,21 +416,21 @@ impl Server {
         String::from_utf8_lossy(&text).into_owned()
     }
 
-    fn headers(&self) -> Result<HeaderMap, ModelError> {
+    fn headers(&self, pass: &Pass) -> Result<HeaderMap, ModelError> {
         let mut headers = HeaderMap::new();
         headers.insert("content-type", HeaderValue::from_static("application/json"));
         headers.insert("accept", HeaderValue::from_static("text/event-stream, application/json"));
         let (name, value) = match self.wire {
             Wire::Chat(_) | Wire::Responses | Wire::Ollama { window_tokens: _ } => {
-                ("authorization", self.key.as_ref().map(|key| format!("Bearer {key}")))
+                ("authorization", pass.key.as_ref().map(|key| format!("Bearer {key}")))
             }
             Wire::Anthropic { max_tokens: _ } => {
                 headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
-                ("x-api-key", self.key.clone())
+                ("x-api-key", pass.key.clone())
             }
-            Wire::Gemini => ("x-goog-api-key", self.key.clone()),
+            Wire::Gemini => ("x-goog-api-key", pass.key.clone()),
         };
-        let (name, value) = self.key_header.map_or((name, value), |name| (name, self.key.clone()));
+        let (name, value) = self.key_header.map_or((name, value), |name| (name, pass.key.clone()));
         if let Some(value) = value {
             let mut value = HeaderValue::from_str(&value)
                 .map_err(|_| ModelError::new(ModelErrorKind::Auth, "the key has characters that no key has"))?;
@@ -437,9 +449,8 @@ impl Server {
     /// Everything by which somebody is let in here.
     fn secrets(&self) -> Secrets {
         let mut secrets = Secrets::default();
-        self.key.iter().for_each(|key| secrets.add(key));
+        self.passes.secrets().iter().for_each(|secret| secrets.add(secret));
         self.headers.values().filter_map(|value| value.to_str().ok()).for_each(|value| secrets.add_header(value));
-        self.credentials.iter().flat_map(Credentials::secrets).for_each(|secret| secrets.add(&secret));
         self.url.password().into_iter().for_each(|password| secrets.add(password));
         self.url.query_pairs().for_each(|(_, value)| secrets.add_header(&value));
         secrets

@@ -145,6 +145,39 @@ fn who_is_not_let_in_hears_which_key_it_was() {
     Ran::of(command).expect_code(10).expect_said(&["the key is the one of MINE"]);
 }
 
+#[test]
+fn a_key_that_has_ended_is_had_again_from_its_command_and_asked_with_once() {
+    let refusal = json!({"status": 401, "body": {"error": {"message": "expired"}}});
+    let stage = Stage::new(json!([refusal, {"text": "ok"}, refusal, refusal]));
+    let url = stage.provider.url();
+    let config = |command: &str| {
+        format!("[providers.mine]\nprotocol = \"chat\"\nbase_url = \"{url}/v1\"\nkey_command = \"{command}\"\n")
+    };
+    // It prints another key each time.
+    let count = stage.home.path().join("count");
+    let stage = stage.with_config(&config(&format!("echo x >>{0}; echo sk-$(wc -l <{0})", count.display())));
+    Ran::of(piton(&stage, &ask("mine/m"))).expect_code(0);
+    let keys: Vec<String> =
+        stage.provider.requests().iter().map(|seen| seen.header("authorization").unwrap().to_owned()).collect();
+    assert_eq!(keys.len(), 2);
+    assert_ne!(keys[0], keys[1]);
+    // Another refusal is not followed by a third request, and neither key is shown.
+    let ran = Ran::of(piton(&stage, &ask("mine/m"))).expect_code(10);
+    assert_eq!(stage.provider.requests().len(), 4);
+    assert!(!ran.stderr.contains("sk-") && ran.stderr.contains("key_command"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_key_that_stays_the_same_is_not_tried_twice() {
+    let refusal = json!({"status": 401, "body": {"error": {"message": "no"}}, "repeat": true});
+    let stage = Stage::new(json!([refusal]));
+    let url = stage.provider.url();
+    let config = format!("[providers.mine]\nprotocol = \"chat\"\nbase_url = \"{url}/v1\"\nkey_command = \"echo sk\"\n");
+    let stage = stage.with_config(&config);
+    Ran::of(piton(&stage, &ask("mine/m"))).expect_code(10);
+    assert_eq!(stage.provider.requests().len(), 1);
+}
+
 /// `vllm --api-key`: the advice that a refusal gives can be followed.
 #[test]
 fn a_server_of_this_machine_is_sent_the_key_that_was_kept_for_it_and_no_other() {

@@ -67,6 +67,23 @@ fn bedrock_requests_are_signed_with_keys_of_the_environment_a_profile_or_a_progr
 }
 
 #[test]
+fn temporary_keys_of_aws_are_had_again_when_they_have_ended() {
+    let stage =
+        Stage::new(json!([{"status": 403, "body": {"message": "The security token is expired"}}, {"text": "ok"}]));
+    let count = stage.home.path().join("count");
+    let process = format!(
+        "echo x >>{0}; echo '{{\"AccessKeyId\":\"AKIDTEST\",\"SecretAccessKey\":\"s\",\"SessionToken\":\"t'$(wc -l <{0})'\"}}'",
+        count.display()
+    );
+    stage.home.write(".aws/config", format!("[default]\nregion = us-east-1\ncredential_process = {process}\n"));
+    Ran::of(run(&stage, "bedrock/m", &[("BEDROCK_BASE_URL", &stage.provider.url())])).expect_code(0);
+    let tokens: Vec<Option<String>> =
+        stage.provider.requests().iter().map(|seen| seen.header("x-amz-security-token").map(str::to_owned)).collect();
+    assert_eq!(tokens.len(), 2);
+    assert_ne!(tokens[0], tokens[1]);
+}
+
+#[test]
 fn addresses_follow_from_region_project_and_location() {
     let stage = stage();
     let asked = |model: &str, vars: &[(&str, &str)]| {
