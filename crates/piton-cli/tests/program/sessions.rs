@@ -308,12 +308,13 @@ fn what_a_title_took_is_told_also_where_none_came_of_it() {
     // Cut; and not there when the session is left.
     for answer in [json!({"text": "Greeting the", "end_early": true}), json!({"text": "Late", "stall": 30})] {
         let (stage, cost) = titled(&answer, 10, &[]);
-        assert_eq!((&cost["title"]["unpriced_calls"], cost["title"].get("cost_micros")), (&json!(1), None), "{cost}");
+        let title = &cost["title"];
+        assert_eq!((&title["unpriced_calls"], &title["cost_micros"]), (&json!(1), &Value::Null), "{cost}");
         assert!(cost["title"]["at_most"]["cost_micros"].as_u64().unwrap() > 2_000, "{cost}");
         assert!(session(&stage, &["list"]).stdout.contains("say hello"));
     }
     // Refused: nothing to pay for.
-    assert_eq!(titled(&json!({"status": 500, "body": {}}), 10, &[]).1.get("title"), None);
+    assert_eq!(titled(&json!({"status": 500, "body": {}}), 10, &[]).1["title"], Value::Null);
 }
 
 #[test]

@@ -1302,6 +1302,9 @@ fn a_session_has_the_title_and_the_folder_it_was_given_last() {
     for title in ["one", "two"] {
         bench.record(Event::TitleGiven { title: title.into(), by: TitledBy::User });
     }
+    // A model that found none.
+    let model = TitledBy::Model { model: "p/m".into(), usage: Usage::default(), cost_micros: None, at_most: None };
+    bench.record(Event::TitleGiven { title: String::new(), by: model });
     assert_eq!(bench.session.title(), Some("two"));
     bench.record(Event::TitleGiven { title: String::new(), by: TitledBy::User });
     assert_eq!(bench.session.title(), None);
