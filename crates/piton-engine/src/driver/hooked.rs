@@ -505,12 +505,14 @@ impl Driver {
         if std::mem::take(&mut self.gates.is_starting) {
             self.gates.is_started = false;
         }
+        let policy = &self.settings.policy;
+        let own = "it was stopped before hooks had let pass what was said; that is not on record".to_owned();
+        let why = policy.words.ending(TurnEnd::Canceled, policy, Some(own)).unwrap_or_default();
+        let result = policy.words.result(TurnEnd::Canceled, Some(&why), "");
         for speech in self.gates.vetting.drain(..).filter(|_| !self.closing) {
+            let report = TurnReport::not_begun(TurnEnd::Canceled, why.clone());
             // Nobody may be listening any more.
-            drop(speech.report.send(Ok(TurnReport::not_begun(
-                TurnEnd::Canceled,
-                "it was stopped before hooks had let pass what was said; that is not on record",
-            ))));
+            drop(speech.report.send(Ok(TurnReport { result: result.clone(), ..report })));
         }
     }
 

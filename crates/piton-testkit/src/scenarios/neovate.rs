@@ -6,12 +6,13 @@ use crate::TempWorkspace;
 use async_trait::async_trait;
 use piton_core::call::{CallInput, Outcome};
 use piton_core::event::{Decision, Event, Subject, TurnEnd, Verdict};
+use piton_core::hook::HookPoint;
 use piton_core::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
 use piton_core::model::{Delta, Reply, Request};
 use piton_core::permission::Action;
 use piton_engine::bus::{Live, Published};
 use piton_engine::engine::{Attendance, Settings};
-use piton_engine::hooks::{CallChange, Hook, HookContext, HookResult, OutcomeChange};
+use piton_engine::hooks::{CallChange, Hook, HookContext, HookResult, OutcomeChange, Points};
 use piton_tools::tool::ToolSet;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -54,6 +55,11 @@ impl Rewrite {
 impl Hook for Rewrite {
     fn name(&self) -> &str {
         "rewrite"
+    }
+
+    // Nothing that is said waits for it.
+    fn points(&self) -> Points {
+        Points::of([HookPoint::BeforeTool, HookPoint::AfterTool])
     }
 
     async fn before_tool_call(&self, _: &HookContext, _: &ToolCall) -> HookResult<CallChange> {
