@@ -489,9 +489,9 @@ pub(crate) struct ExportArgs {
     /// The session: an id or the beginning of one, a title, last, -2; without one, choose from a list
     #[arg(allow_negative_numbers = true)]
     pub(crate) id: Option<String>,
-    /// What to write
-    #[arg(long, value_enum, default_value_t = ExportFormat::Html)]
-    pub(crate) format: ExportFormat,
+    /// What to write; without it what FILE ends in says, or else html
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<ExportFormat>,
     /// Where to, instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

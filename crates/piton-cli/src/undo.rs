@@ -11,7 +11,7 @@ use piton_core::ids::{Seq, SessionId};
 use piton_engine::engine::{Engine, Resumed, Session};
 use piton_engine::journal;
 use piton_engine::rewind::{Plan, RewindError, Scope};
-use piton_tools::snapshot::{Change, Report};
+use piton_tools::snapshot::{Change, Report, SnapshotError};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -63,8 +63,16 @@ async fn rewind(session: Option<&str>, wish: &Wish, around: &Surroundings) -> an
     let done = take_back(&session, wish, &workspace).await;
     session.close().await;
     let has_begun = |error: &anyhow::Error| matches!(error.downcast_ref(), Some(RewindError::Abandoned(_)));
+    let is_dropped =
+        |error: &anyhow::Error| matches!(error.downcast_ref(), Some(RewindError::Snapshot(SnapshotError::Unknown(_))));
     match done {
         Err(error) if has_begun(&error) => Err(error),
+        Err(error) if is_dropped(&error) => Err(error).with_context(|| {
+            format!(
+                "nothing was changed in {id}: its snapshots are not here, as after an import, a move or a long rest; \
+                 --chat-only takes back the words alone"
+            )
+        }),
         done => done.with_context(|| format!("nothing was changed in {id}")),
     }
 }
@@ -119,7 +127,7 @@ async fn take_back(session: &Session, wish: &Wish, workspace: &Path) -> anyhow::
         bail!("--overwrite takes these back too (`redo` would bring them back); --chat-only leaves all files alone");
     }
     if !plan.doubtful.is_empty() && !wish.overwrite {
-        view::write_stderr("changed while the turn lay cut off, by you or by a command that was cut off with it:\n");
+        view::write_stderr("changed while the turn lay cut off, by you or by a command that outlived Piton:\n");
         list(plan.doubtful.iter().map(|path| clean_path(path)));
         bail!("--overwrite takes these back too (`redo` would bring them back); --chat-only leaves all files alone");
     }

@@ -11,12 +11,11 @@
 
 use crate::journal::JournalError;
 use piton_core::branch::{self, Trees, TurnSpan};
-use piton_core::call::Status;
 use piton_core::event::{Direction, Event, Record, Restore, Rewind, Touched};
-use piton_core::ids::{CallId, Seq, TimeMs};
+use piton_core::ids::{Seq, TimeMs};
 use piton_core::turn::Session;
 use piton_tools::snapshot::{Conflicts, NotAnId, Policy, Report, SnapshotError, Snapshots};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -173,41 +172,15 @@ fn foresee(snapshots: &Snapshots, rewind: &Rewind) -> Result<Vec<Report>, Rewind
     Ok(reports)
 }
 
-/// When each of the last turns lay cut off: from the last that is known of it to where somebody went on. A command that
-/// went on by itself was over when its result says so.
+/// When each of the last turns lay cut off: from the last that is known of it to where somebody went on. A command may
+/// have gone on by itself meanwhile, and its changes cannot be told from those of a person who took the turn for dead.
 fn silences(records: &[Record], turns: u32) -> Vec<(TimeMs, TimeMs)> {
     let spans: Vec<TurnSpan> = branch::turns(records).into_iter().filter(|span| span.on_path).collect();
     let back = spans.len().saturating_sub(usize::try_from(turns).unwrap_or(usize::MAX));
-    let mut silences = Vec::new();
-    for span in &spans[back..] {
-        let events = records.iter().filter(|record| (span.started..=span.last).contains(&record.seq));
-        let (mut running, mut known_ms) = (BTreeMap::<&CallId, TimeMs>::new(), 0);
-        for record in events {
-            match &record.event {
-                Event::WriterOpened { .. } => {
-                    let over = running.iter().filter_map(|(call, began)| ended_ms(records, call, *began));
-                    let from = over.fold(known_ms, TimeMs::max).saturating_add(SILENCE_GRACE_MS);
-                    silences.push((from, record.at_ms));
-                }
-                Event::CallStarted { call } => drop(running.insert(call, record.at_ms)),
-                Event::CallSettled { call, .. } => drop(running.remove(call)),
-                _ => {}
-            }
-            known_ms = record.at_ms;
-        }
-    }
-    silences
-}
-
-/// When a call was over that began at this time, where its result tells.
-fn ended_ms(records: &[Record], call: &CallId, began_ms: TimeMs) -> Option<TimeMs> {
-    records.iter().rev().find_map(|record| match &record.event {
-        Event::CallSettled { call: settled, outcome } if settled == call => {
-            let is_known = !matches!(outcome.status, Status::Interrupted | Status::NotStarted);
-            is_known.then_some(began_ms.saturating_add(outcome.duration_ms))
-        }
-        _ => None,
-    })
+    let is_in = |seq: Seq| spans[back..].iter().any(|span| span.started < seq && seq <= span.last);
+    let opened = records.windows(2).filter(|pair| matches!(pair[1].event, Event::WriterOpened { .. }));
+    let cut_off = opened.filter(|pair| is_in(pair[1].seq));
+    cut_off.map(|pair| (pair[0].at_ms.saturating_add(SILENCE_GRACE_MS), pair[1].at_ms)).collect()
 }
 
 fn doubtful(snapshots: &Snapshots, files: &[Report], silences: &[(TimeMs, TimeMs)]) -> Vec<PathBuf> {

@@ -103,6 +103,10 @@ pub fn is_proxy(proxy: &str) -> bool {
     if proxy.contains("://") { is_address(proxy) } else { is_address(&format!("http://{proxy}")) }
 }
 
+fn is_usable(proxy: &str) -> bool {
+    unknown_proxy_scheme(proxy).is_none() && is_proxy(proxy)
+}
+
 /// Fetches a text that is not a model's: all of it, up to `max_bytes`. Redirects are followed by nobody.
 pub async fn fetch(url: &str, options: &HttpOptions, max_bytes: usize) -> Result<Vec<u8>, ModelError> {
     let bad = |why: String| ModelError::new(ModelErrorKind::InvalidRequest, why);
@@ -152,8 +156,15 @@ impl Http {
     }
 
     pub(crate) fn client(&self, url: &Url) -> Result<&Client, ModelError> {
-        if let Some(scheme) = self.way_to(url).and_then(unknown_proxy_scheme) {
-            let words = format!("a proxy of {scheme}:// is not spoken here, only of http:// and https://");
+        if let Some(proxy) = self.way_to(url).filter(|proxy| !is_usable(proxy)) {
+            // It may have a password in it.
+            let words = match unknown_proxy_scheme(proxy) {
+                Some(scheme) => format!("a proxy of {scheme}:// is not spoken here, only of http:// and https://"),
+                None => format!(
+                    "what {}_PROXY, ALL_PROXY or `[http] proxy` says is not the address of a proxy",
+                    url.scheme().to_ascii_uppercase()
+                ),
+            };
             return Err(ModelError::new(ModelErrorKind::InvalidRequest, words));
         }
         let trust = Trust::of(url, &self.options);
@@ -266,11 +277,11 @@ fn build(options: &HttpOptions, trust: Trust) -> Result<Client, reqwest::Error> 
     let except = options.no_proxy.as_deref().and_then(reqwest::NoProxy::from_string);
     let Proxies { https, http } = &options.proxies;
     // One that cannot be used does no harm to what goes another way.
-    let is_spoken = |proxy: &&String| unknown_proxy_scheme(proxy).is_none();
-    if let Some(proxy) = https.as_ref().filter(is_spoken) {
+    let is_usable = |proxy: &&String| is_usable(proxy);
+    if let Some(proxy) = https.as_ref().filter(is_usable) {
         builder = builder.proxy(reqwest::Proxy::https(proxy)?.no_proxy(except.clone()));
     }
-    if let Some(proxy) = http.as_ref().filter(is_spoken) {
+    if let Some(proxy) = http.as_ref().filter(is_usable) {
         builder = builder.proxy(reqwest::Proxy::http(proxy)?.no_proxy(except));
     }
     builder.build()

@@ -13,8 +13,18 @@ use piton_engine::export::redact::Redactor;
 use piton_engine::export::story::Story;
 use piton_engine::export::{html, json, markdown};
 use piton_engine::{journal, shelf};
+use std::ffi::OsStr;
 use std::io::Read;
 use std::path::Path;
+
+/// The format that a file's name asks for.
+fn named(output: Option<&Path>) -> ExportFormat {
+    match output.and_then(Path::extension).and_then(OsStr::to_str) {
+        Some("json") => ExportFormat::Json,
+        Some("md") => ExportFormat::Md,
+        _ => ExportFormat::Html,
+    }
+}
 
 /// Writes a session as one file.
 pub(super) fn export(engine: &Engine, id: &SessionId, args: &ExportArgs, around: &Surroundings) -> anyhow::Result<()> {
@@ -29,7 +39,7 @@ pub(super) fn export(engine: &Engine, id: &SessionId, args: &ExportArgs, around:
         redacted = redactor.found;
         title = redactor.text(&title);
     }
-    let text = match args.format {
+    let text = match args.format.unwrap_or_else(|| named(args.output.as_deref())) {
         ExportFormat::Json => json::write(&records, &title, redacted)?,
         ExportFormat::Md => markdown::write(&Story::of(&records, &title), &said::when),
         ExportFormat::Html => html::write(&Story::of(&records, &title), &said::when),

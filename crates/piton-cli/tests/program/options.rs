@@ -151,6 +151,22 @@ fn each_proxy_of_the_environment_is_for_its_own_scheme() {
     }
 }
 
+#[test]
+fn a_proxy_that_is_none_harms_only_what_would_go_through_it() {
+    for value in ["http://nope:99999", ":::bad", "foo bar", "socks5://127.0.0.1:9"] {
+        let stage = stage("openai-chat");
+        stage.home.write("config.toml", "[retry]\ntimes = 0\n");
+        let run = |url: &str| {
+            let mut command = stage.run_command(&["go"]);
+            command.envs(["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"].map(|name| (name, value)));
+            command.env("OPENAI_BASE_URL", url);
+            Ran::of(command)
+        };
+        run(&format!("{}/v1", stage.provider.url())).expect_code(0);
+        run("http://127.0.0.2:9/v1").expect_code(10).expect_stdout(&["prox"]);
+    }
+}
+
 /// The members of a request for which providers have their own names.
 fn named(model: &str, config: &str, envs: &[(&str, &str)]) -> Value {
     let stage = stage("openai-chat");

@@ -92,9 +92,7 @@ fn rename_gives_a_title_that_lists_and_names() {
 fn an_export_in_json_is_imported_with_the_same_events() {
     let stage = used();
     let events = stage.journal();
-    session(&stage, &["export", "last", "--format", "json", "-o", "out.json"])
-        .expect_code(0)
-        .expect_said(&["out.json"]);
+    session(&stage, &["export", "last", "-o", "out.json"]).expect_code(0).expect_said(&["out.json"]);
     let text = stage.workspace.read("out.json");
 
     let other = Stage::new(json!([{"text": "ok", "repeat": true}]));

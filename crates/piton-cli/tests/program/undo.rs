@@ -310,3 +310,22 @@ fn an_undo_that_was_cut_off_is_finished_by_the_next_which_goes_no_further() {
     let kinds = |kind: &str| stage.journal().iter().filter(|event| event["type"] == kind).count();
     assert_eq!(kinds("rewind_finished"), 1);
 }
+
+#[test]
+fn what_was_changed_beside_a_command_that_outlived_piton_is_taken_back_only_on_purpose() {
+    let stage = Stage::new(json!([bash("echo two > kept.txt; sleep 60"), {"text": "done"}]));
+    let stage = stage.with_files([("kept.txt", "one\n"), ("mine.txt", "0\n")]);
+    let mut child = stage.start(&["go"]);
+    while stage.workspace.read("kept.txt") != "two\n" {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // Longer than what the turn itself may have left behind.
+    std::thread::sleep(std::time::Duration::from_millis(1_500));
+    stage.workspace.write("mine.txt", "mine\n");
+    piton(&stage, &["undo"]).expect_code(1).expect_said(&["lay cut off", "mine.txt"]);
+    assert_eq!(stage.workspace.read("mine.txt"), "mine\n");
+    piton(&stage, &["undo", "--overwrite"]).expect_code(0);
+    assert_eq!(stage.workspace.read("kept.txt"), "one\n");
+}
