@@ -75,7 +75,7 @@ pub(crate) async fn obey(
 
 fn summary(engine: &Engine, id: &SessionId) -> anyhow::Result<Option<String>> {
     let records = journal::read_session(&engine.session_dir(id))?;
-    Ok(turn::Session::fold(&records).room().summary().map(|(text, _)| text.to_owned()))
+    Ok(turn::State::fold(&records).room().summary().map(|(text, _)| text.to_owned()))
 }
 
 fn read(path: &Path) -> anyhow::Result<String> {
@@ -243,7 +243,7 @@ async fn heard(session: &Session, how: How) -> Result<Compacted, CompactError> {
 
 fn current(session: &Session) -> anyhow::Result<Option<String>> {
     let records = journal::read_session(session.dir())?;
-    Ok(turn::Session::fold(&records).room().summary().map(|(text, _)| text.to_owned()))
+    Ok(turn::State::fold(&records).room().summary().map(|(text, _)| text.to_owned()))
 }
 
 fn tell(done: &Compacted) {

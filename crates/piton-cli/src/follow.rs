@@ -161,7 +161,7 @@ pub(crate) async fn cancel(engine: &Engine, id: &SessionId) -> anyhow::Result<u8
             Told::Reply(_) | Told::Published(_) => {}
         }
     }
-    let session = piton_core::turn::Session::fold(&journal::read_session(&dir)?);
+    let session = piton_core::turn::State::fold(&journal::read_session(&dir)?);
     if session.is_in_turn() {
         bail!(cut_off(id, None));
     }

@@ -158,7 +158,7 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
         Some(IndexError::Ambiguous { .. } | IndexError::Folder { .. } | IndexError::Database(_)) | None => {}
     }
     if let Some(ControlError::Unreachable { .. }) = error.downcast_ref() {
-        return Some("Wait until it is done, or start a new session without --continue.".to_owned());
+        return Some(IN_USE.to_owned());
     }
     let journal = error.downcast_ref::<JournalError>().or_else(|| match error.downcast_ref::<EngineError>() {
         Some(EngineError::Journal(error)) => Some(error),
@@ -197,11 +197,12 @@ fn open_hint(error: &OpenError) -> Option<String> {
     }
 }
 
+/// What to do about a session that another process has.
+const IN_USE: &str = "Wait until it is done, stop it (`piton session cancel ID`), or work in a session of its own.";
+
 fn journal_hint(error: &JournalError) -> Option<String> {
     match error {
-        JournalError::Busy { .. } => {
-            Some("Wait until it is done, or start a new session without --continue.".to_owned())
-        }
+        JournalError::Busy { .. } => Some(IN_USE.to_owned()),
         JournalError::Newer { .. } => Some("Use that newer Piton for it; nothing was changed.".to_owned()),
         JournalError::Damaged { .. } => Some(
             "Other sessions are not affected. `piton session repair ID` makes a new one of what can be read."

@@ -138,7 +138,7 @@ impl Run<'_> {
     fn must_have_work_left(&self) -> anyhow::Result<()> {
         let Some(id) = &self.resumed else { return Ok(()) };
         let records = journal::read_session(&self.engine.session_dir(id))?;
-        let session = turn::Session::fold(&records);
+        let session = turn::State::fold(&records);
         let path = piton_core::branch::Path::of(&records);
         let ended =
             records.iter().rev().filter(|record| path.contains(record.seq)).find_map(|record| match &record.event {

@@ -1,4 +1,4 @@
-//! Everything that can happen to a session. A session *is* its list of events: [`crate::turn::Session`] folds them, the
+//! Everything that can happen to a session. A session *is* its list of events: [`crate::turn::State`] folds them, the
 //! journal stores them, clients read them. What is not in this list did not happen.
 //!
 //! Fragments that stream by (text, reasoning, tool output) are not events: see [`crate::model::Delta`].

@@ -4,7 +4,7 @@ use crate::call::ToolSpec;
 use crate::event::StepKind;
 use crate::message::{Message, Part};
 use crate::model::Request;
-use crate::turn::Session;
+use crate::turn::State;
 use std::sync::Arc;
 
 /// What the embedder adds to a conversation.
@@ -19,12 +19,12 @@ pub struct Frame {
 }
 
 /// The request for the step under way.
-pub fn build(session: &Session, frame: &Frame, model: &str) -> Request {
+pub fn build(session: &State, frame: &Frame, model: &str) -> Request {
     Request { model: model.to_owned(), ..build_for(session, frame, session.model()) }
 }
 
 /// The same as another model may see it, named as `provider/model`.
-pub fn build_for(session: &Session, frame: &Frame, asked: &str) -> Request {
+pub fn build_for(session: &State, frame: &Frame, asked: &str) -> Request {
     let model = asked.split_once('/').map_or(asked, |(_, model)| model);
     Request {
         session: session.id().0.clone(),
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn a_request_holds_the_messages_of_the_session_and_copies_none() {
         use crate::event::{Delivery, Event, Record};
-        let mut session = Session::new();
+        let mut session = State::new();
         let events = [
             Event::UserSpoke { message: "m".into(), parts: vec![Part::text("go")], delivery: Delivery::Steer },
             Event::TurnStarted {

@@ -1,7 +1,7 @@
 //! The loop, as a machine without IO: events in, wishes out.
 //!
-//! [`Session::apply`] folds one event into the state. What should happen next is then *read off* the state:
-//! [`Session::due`] names an event that only needs writing down, [`Session::wanted`] names the jobs that should be under
+//! [`State::apply`] folds one event into the state. What should happen next is then *read off* the state:
+//! [`State::due`] names an event that only needs writing down, [`State::wanted`] names the jobs that should be under
 //! way. A driver starts what is wanted and missing, drops what is no longer wanted, and appends whatever happens. So
 //! the loop needs no resume code: after a crash the same fold gives the same wishes. What a driver keeps beside it, such
 //! as what hooks have already seen, it makes again from the journal (`Driver::recover`).
@@ -55,7 +55,7 @@ use std::sync::Arc;
 
 /// A conversation with its state: the fold of its events.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Session {
+pub struct State {
     phase: Phase,
     work: Work,
 }
@@ -143,7 +143,7 @@ pub enum Job {
     Compact(Trigger),
 }
 
-impl Session {
+impl State {
     /// A session before its first event.
     pub fn new() -> Self {
         let turn = TurnWork::new("", &[], &Policy::piton(), None, 0);
@@ -197,7 +197,7 @@ impl Session {
     }
 
     /// Takes one event in. Every event is accepted in every phase; one that comes too late changes nothing. After an
-    /// event that moves the head ([`Event::RewindFinished`] with a `to`) the state is [`Session::fold`] of the journal.
+    /// event that moves the head ([`Event::RewindFinished`] with a `to`) the state is [`State::fold`] of the journal.
     pub fn apply(&mut self, record: &Record) {
         self.take(&mut record.clone());
     }
@@ -522,7 +522,7 @@ impl Session {
     }
 }
 
-impl Default for Session {
+impl Default for State {
     fn default() -> Self {
         Self::new()
     }

@@ -14,7 +14,7 @@ use piton_core::message::{FinishReason, Part, ToolCall, Usage};
 use piton_core::model::Reply;
 use piton_core::permission::Action;
 use piton_core::request::{self, Frame};
-use piton_core::turn::Session;
+use piton_core::turn::State;
 use piton_engine::engine::{Engine, Settings};
 use piton_engine::journal::{Journal, Opening, SessionDir};
 use piton_models::recorded::Recorded;
@@ -57,7 +57,7 @@ fn build_again_and_again() -> Result<(), Box<dyn Error>> {
     let mut records = conversation(&SessionId::from("ses_00000000"), "/work", STEPS);
     // In the middle of its turn.
     records.pop();
-    let session = Session::fold(&records);
+    let session = State::fold(&records);
     let frame = Frame { system: "a system prompt".into(), tools: Arc::new([]), max_output_tokens: None };
     for _ in 0..OPENINGS {
         let started = Instant::now();

@@ -23,7 +23,7 @@ use piton_core::ids::{CallId, Seq};
 use piton_core::limits::{Budget, Policy};
 use piton_core::message::{Message, Part, Role};
 use piton_core::request::{self, Frame};
-use piton_core::turn::Session;
+use piton_core::turn::State;
 use piton_models::model::Model;
 use std::path::Path;
 use std::sync::Arc;
@@ -126,7 +126,7 @@ pub(crate) struct Sketch {
 }
 
 /// The rules by which room is made: of the turn under way, or those that a new one would have.
-pub(crate) fn rules(session: &Session, settings: &Settings) -> Compaction {
+pub(crate) fn rules(session: &State, settings: &Settings) -> Compaction {
     let policy: &Policy = if session.is_in_turn() { session.policy() } else { &settings.policy };
     policy.compaction.clone()
 }
@@ -149,7 +149,7 @@ pub(crate) fn full_at(rules: &Compaction, model: &dyn Model) -> Option<u64> {
 
 /// The context, measured.
 struct Measured<'a> {
-    session: &'a Session,
+    session: &'a State,
     rules: Compaction,
     family: Family,
     /// Tokens of each message by our own estimate.
@@ -166,7 +166,7 @@ struct Measured<'a> {
 }
 
 impl<'a> Measured<'a> {
-    fn of(session: &'a Session, frame: &Frame, model: &dyn Model, rules: Compaction, trigger: Trigger) -> Self {
+    fn of(session: &'a State, frame: &Frame, model: &dyn Model, rules: Compaction, trigger: Trigger) -> Self {
         let family = Family::of(model.name());
         let sizes: Vec<u64> = session.entries().iter().map(|entry| of_message(family, &entry.message)).collect();
         let frame = frame_tokens(frame, model.name());
@@ -339,13 +339,13 @@ impl<'a> Measured<'a> {
 
 /// What the embedder wants told anew after a compaction. Where it is and which instructions hold, the model hears at
 /// the next step, from [`crate::context`].
-fn note(session: &Session, settings: &Settings) -> Option<String> {
+fn note(session: &State, settings: &Settings) -> Option<String> {
     settings.after_compaction.as_ref().and_then(|after| after(Path::new(session.workspace())))
 }
 
 /// What is to be done now that room is needed.
 pub(crate) fn next(
-    session: &Session,
+    session: &State,
     frame: &Frame,
     settings: &Settings,
     model: &Arc<dyn Model>,
@@ -437,7 +437,7 @@ fn fits(model: &dyn Model, tokens: u64) -> bool {
 }
 
 /// What a person has written stands for the conversation so far. `None` where there is nothing to sum up.
-pub(crate) fn written(session: &Session, frame: &Frame, settings: &Settings, summary: &str) -> Option<Event> {
+pub(crate) fn written(session: &State, frame: &Frame, settings: &Settings, summary: &str) -> Option<Event> {
     let model = &*settings.model;
     let measured = Measured::of(session, frame, model, rules(session, settings), Trigger::Asked);
     let sketch = measured.sketch(Trigger::Asked, measured.plan(Trigger::Asked)?, settings);
@@ -449,7 +449,7 @@ pub(crate) fn written(session: &Session, frame: &Frame, settings: &Settings, sum
 }
 
 /// The whole summary is another one from here on. `None` where there is none.
-pub(crate) fn replaced(session: &Session, frame: &Frame, settings: &Settings, summary: &str) -> Option<Event> {
+pub(crate) fn replaced(session: &State, frame: &Frame, settings: &Settings, summary: &str) -> Option<Event> {
     let measured = Measured::of(session, frame, &*settings.model, rules(session, settings), Trigger::Edited);
     let (before, upto_seq) = session.room().summary()?;
     let tokens = |text: &str| measured.scaled(measured.family.of_bytes(text.len()));

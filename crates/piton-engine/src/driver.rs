@@ -51,7 +51,7 @@ use piton_core::message::{Part, ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind};
 use piton_core::permission::Action;
 use piton_core::request::{self, Frame};
-use piton_core::turn::{Job, Session};
+use piton_core::turn::{Job, State};
 use piton_models::model::Model;
 use piton_tools::ledger::FileLedger;
 use piton_tools::runner::Runners;
@@ -124,7 +124,7 @@ impl Speaker {
 pub(crate) struct Setup {
     pub(crate) dir: SessionDir,
     pub(crate) journal: Journal,
-    pub(crate) session: Session,
+    pub(crate) session: State,
     /// What is staged in the journal already.
     pub(crate) staged: Vec<Record>,
     pub(crate) prompts: Prompts,
@@ -144,7 +144,7 @@ pub(crate) struct Driver {
     /// Before the journal, so that it is shut before the lock is given up.
     door: Door,
     journal: Option<Journal>,
-    session: Session,
+    session: State,
     settings: Settings,
     frame: Frame,
     ledger: Arc<FileLedger>,

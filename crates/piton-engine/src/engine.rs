@@ -157,7 +157,7 @@ impl TurnReport {
     }
 
     /// The report of the turn that just ended, where this is the event that ended it; the session has applied it.
-    pub fn of(session: &turn::Session, event: &Event) -> Option<Self> {
+    pub fn of(session: &turn::State, event: &Event) -> Option<Self> {
         let Event::TurnEnded { turn, end, detail, spent } = event else { return None };
         let replies = last_replies(session);
         let text = replies.concat();
@@ -309,7 +309,7 @@ impl Engine {
         };
         let opened = journal.opened();
         let staged = vec![journal.stage(now_ms(), started), journal.stage(now_ms(), opened)];
-        let session = turn::Session::fold(&staged);
+        let session = turn::State::fold(&staged);
         let mut prompts = Prompts::default();
         staged.iter().for_each(|record| prompts.hear(record));
         let memory = Memory { prompts, ..Memory::default() };
@@ -516,7 +516,7 @@ impl Fold for Memory {
 fn drive(
     dir: SessionDir,
     journal: Journal,
-    session: turn::Session,
+    session: turn::State,
     staged: Vec<Record>,
     memory: Memory,
     settings: Settings,
@@ -553,12 +553,12 @@ fn drive(
 }
 
 /// What the model said last, if it spoke after the user did. A reply that was cut and continued is one.
-pub(crate) fn last_words(session: &turn::Session) -> String {
+pub(crate) fn last_words(session: &turn::State) -> String {
     last_replies(session).concat()
 }
 
 /// The same in the pieces that it came in.
-fn last_replies(session: &turn::Session) -> Vec<String> {
+fn last_replies(session: &turn::State) -> Vec<String> {
     let messages: Vec<&Arc<Message>> = session.transcript().collect();
     let mut backwards = messages.iter().rev().skip_while(|message| message.role == Role::Tool).peekable();
     let goes_on = |message: &Message| {

@@ -103,7 +103,7 @@ mod tests {
     use piton_core::limits::Policy;
     use piton_core::message::{FinishReason, Part, Usage};
     use piton_core::model::Reply;
-    use piton_core::turn::Session;
+    use piton_core::turn::State;
 
     /// A turn in which the model says one thing.
     fn turn(number: u32, step: u32, says: &str) -> Vec<Event> {
@@ -140,7 +140,7 @@ mod tests {
         ]
     }
 
-    fn words(session: &Session) -> Vec<String> {
+    fn words(session: &State) -> Vec<String> {
         session.transcript().map(|message| message.prose()).collect()
     }
 
@@ -178,12 +178,12 @@ mod tests {
 
         let old = journal::read_session(&engine.session_dir(&id)).expect("its journal");
         let (journal, session) = Journal::resume(&engine.session_dir(&id), opening(), &mut ()).expect("its journal");
-        assert_eq!(session, Session::fold(&[old, vec![journal.read(23, 1).expect("the newest")[0].clone()]].concat()));
+        assert_eq!(session, State::fold(&[old, vec![journal.read(23, 1).expect("the newest")[0].clone()]].concat()));
         drop(journal);
 
         let fork = engine.fork(&id, None).expect("a fork");
         let records = journal::read_session(&engine.session_dir(&fork)).expect("its journal");
-        let session = Session::fold(&records);
+        let session = State::fold(&records);
         assert_eq!(words(&session), ["go", "first", "go", "third"]);
         assert_eq!((session.turn(), session.step()), (3, 3));
         assert_eq!(session.parent().map(|parent| parent.session.clone()), Some(id.clone()));
@@ -191,7 +191,7 @@ mod tests {
 
         let earlier = engine.fork(&id, Some(7)).expect("a fork");
         let records = journal::read_session(&engine.session_dir(&earlier)).expect("its journal");
-        let session = Session::fold(&records);
+        let session = State::fold(&records);
         assert_eq!(words(&session), ["go", "first"]);
         assert_eq!((session.title(), session.workspace()), (Some("ours"), "/v"), "what holds everywhere comes along");
         assert!(matches!(engine.fork(&id, Some(9)), Err(ForkError::NotAtRest { at: 9, ends }) if ends == [7, 20]));

@@ -45,7 +45,7 @@ use lock::Lock;
 use piton_core::branch;
 use piton_core::event::{Event, Record};
 use piton_core::ids::{Seq, TimeMs};
-use piton_core::turn::Session;
+use piton_core::turn::State;
 use rows::Head;
 use rusqlite::{Connection, TransactionBehavior};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
@@ -152,9 +152,9 @@ impl Journal {
 
     /// Opens a session and folds it, and what the caller keeps beside it. Where turns were taken back, which events count
     /// is only known at the end: then they are all read once more, and folded from the beginning.
-    pub fn resume(dir: &SessionDir, opening: Opening, beside: &mut impl Fold) -> Result<(Self, Session), JournalError> {
+    pub fn resume(dir: &SessionDir, opening: Opening, beside: &mut impl Fold) -> Result<(Self, State), JournalError> {
         beside.begin();
-        let (mut session, mut moves, everything) = (Session::new(), Vec::new(), branch::Path::default());
+        let (mut session, mut moves, everything) = (State::new(), Vec::new(), branch::Path::default());
         let journal = Self::open_each(dir, opening, |record| {
             moves.extend(branch::moved_to(&record.event).map(|to| (record.seq, to)));
             if moves.is_empty() {
@@ -164,7 +164,7 @@ impl Journal {
         })?;
         if !moves.is_empty() {
             let path = branch::Path::with_moves(&moves);
-            session = Session::new();
+            session = State::new();
             beside.begin();
             journal.each(&mut |record| {
                 beside.hear(record, path.contains(record.seq));

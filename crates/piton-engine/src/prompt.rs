@@ -10,7 +10,7 @@ use piton_core::message::{Message, Part, Role, Usage};
 use piton_core::model::Request;
 use piton_core::permission::Action;
 use piton_core::request::Frame;
-use piton_core::turn::Session;
+use piton_core::turn::State;
 use piton_models::model::Model;
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ impl Prompts {
     }
 
     /// Measures the next call and weighs it against the budget of its turn.
-    pub(crate) fn permit(&mut self, session: &Session, frame: &Frame, model: &dyn Model) -> Permit {
+    pub(crate) fn permit(&mut self, session: &State, frame: &Frame, model: &dyn Model) -> Permit {
         let segments = self.measure(session, frame, model.name());
         let input_tokens = self.ledger.most_tokens(&segments);
         let price = model.price().map(|price| price.of_prompt(input_tokens));
@@ -110,7 +110,7 @@ impl Prompts {
     /// Measures a request for a summary: the session's own with a message more, or one that is like no other.
     pub(crate) fn weigh_summary(
         &mut self,
-        session: &Session,
+        session: &State,
         frame: &Frame,
         model: &dyn Model,
         messages: &[Arc<Message>],
@@ -148,7 +148,7 @@ impl Prompts {
         Prompt { lost_micros, ..self.ledger.compare(segments) }
     }
 
-    fn measure(&mut self, session: &Session, frame: &Frame, model: &str) -> Vec<Segment> {
+    fn measure(&mut self, session: &State, frame: &Frame, model: &str) -> Vec<Segment> {
         let first = match &self.frame {
             Some((of, before, segment)) if of == model && is_same(before, frame) => *segment,
             _ => {

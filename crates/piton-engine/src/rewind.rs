@@ -7,13 +7,13 @@
 //!
 //! Files go back by snapshots of the workspace, so it does not matter what changed them. A rewind that was cut off is
 //! done again when the session is next opened: restoring is idempotent. Where that cannot be done, because its snapshots
-//! are gone, it is ended as it is ([`RewindAbandoned`](piton_core::event::Event::RewindAbandoned)): what is half done is told once, and not left pending.
+//! are gone, it is ended as it is ([`Event::RewindAbandoned`]): what is half done is told once, and not left pending.
 
 use crate::journal::JournalError;
 use piton_core::branch::{self, Trees, TurnSpan};
 use piton_core::event::{Direction, Event, Record, Restore, Rewind, Touched};
 use piton_core::ids::{Seq, TimeMs};
-use piton_core::turn::Session;
+use piton_core::turn::State;
 use piton_tools::snapshot::{Conflicts, NotAnId, Policy, Report, SnapshotError, Snapshots};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -47,8 +47,8 @@ pub struct Plan {
     pub waiting: Vec<String>,
     /// What would happen to files, in order.
     pub files: Vec<Report>,
-    /// Files of these that were changed while one of the turns lay cut off: by somebody else, or by what was cut off
-    /// with it.
+    /// Files of these that were changed while one of the turns lay cut off: by somebody else, or by a command that
+    /// outlived Piton.
     pub doubtful: Vec<PathBuf>,
 }
 
@@ -124,7 +124,7 @@ impl Plan {
 /// What taking back the last `turns` turns would do, or bringing back what was taken back last.
 pub(crate) fn plan(
     records: &[Record],
-    session: &Session,
+    session: &State,
     snapshots: Option<&Snapshots>,
     direction: Direction,
     turns: u32,

@@ -12,7 +12,7 @@ use crate::index::{Index, IndexError};
 use crate::journal::{self, Journal, JournalError, Salvage, SessionDir};
 use piton_core::event::{Decision, Event, Origin, Record, TitledBy};
 use piton_core::ids::{Seq, SessionId};
-use piton_core::turn::Session;
+use piton_core::turn::State;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -146,7 +146,7 @@ pub fn take_in(engine: &Engine, mut records: Vec<Record>) -> Result<SessionId, S
             *decision = Decision::Approve;
         }
     }
-    let folded = Session::fold(&records);
+    let folded = State::fold(&records);
     if folded.is_in_turn() || folded.rewinding().is_some() {
         records.push(Record { seq: last + 1, at_ms: now_ms(), event: Event::EventLost {} });
     }
@@ -270,11 +270,11 @@ mod tests {
     fn what_was_under_way_or_approved_elsewhere_is_neither_here() {
         let data = tempfile::tempdir().expect("a folder");
         let engine = Engine::open(data.path());
-        let there = Session::fold(&cut_off());
+        let there = State::fold(&cut_off());
         assert_eq!((there.is_in_turn(), there.judge("bash", ToolClass::Opaque)), (true, Action::Allow));
 
         let id = take_in(&engine, cut_off()).expect("a sound session");
-        let here = Session::fold(&journal::read_session(&engine.session_dir(&id)).expect("its journal"));
+        let here = State::fold(&journal::read_session(&engine.session_dir(&id)).expect("its journal"));
         assert_eq!((here.is_in_turn(), here.wanted()), (false, vec![]), "neither its call nor its check runs");
         assert_eq!(here.judge("bash", ToolClass::Opaque), Action::Ask);
     }

@@ -10,7 +10,7 @@ use piton_core::limits::TITLE_GRACE_MS;
 use piton_core::message::{Message, Role, Usage, prose};
 use piton_core::model::{ModelError, ModelEvent, Reply, Request};
 use piton_core::oneline;
-use piton_core::turn::Session;
+use piton_core::turn::State;
 use piton_models::model::Model;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +41,7 @@ struct Asked {
 impl Titling {
     /// Asks for a title, if this was the first turn, it came to an answer, nobody has named the session, and what the
     /// turn has left of its budget pays for the title, whatever it costs.
-    pub(crate) fn turn_ended(&mut self, session: &Session, end: TurnEnd, model: Option<&Arc<dyn Model>>) {
+    pub(crate) fn turn_ended(&mut self, session: &State, end: TurnEnd, model: Option<&Arc<dyn Model>>) {
         let is_due = session.turn() == 1 && end == TurnEnd::Completed && session.title().is_none();
         let Some(model) = model.filter(|_| is_due && self.0.is_none()) else { return };
         let request = request(session, model.name());
@@ -79,7 +79,7 @@ impl Titling {
     }
 }
 
-fn request(session: &Session, name: &str) -> Request {
+fn request(session: &State, name: &str) -> Request {
     let said = |role: Role| {
         let mut texts =
             session.transcript().filter(|message| message.role == role).map(|message| prose(&message.parts));

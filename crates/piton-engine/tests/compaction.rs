@@ -178,8 +178,8 @@ fn records(session: &Session) -> Vec<Record> {
     journal::read_session(session.dir()).unwrap()
 }
 
-fn folded(session: &Session) -> turn::Session {
-    turn::Session::fold(&records(session))
+fn folded(session: &Session) -> turn::State {
+    turn::State::fold(&records(session))
 }
 
 fn compactions(records: &[Record]) -> usize {
@@ -419,7 +419,7 @@ async fn a_person_compacts_changes_the_summary_resumes_undoes_and_forks() {
     session.rewind(plan.rewind).await.unwrap();
     assert!(folded(&session).room().summary().is_some());
     let fork = home.engine().fork(&id, None).unwrap();
-    let forked = turn::Session::fold(&journal::read_session(&home.engine().session_dir(&fork)).unwrap());
+    let forked = turn::State::fold(&journal::read_session(&home.engine().session_dir(&fork)).unwrap());
     assert!(forked.room().summary().is_some(), "a fork begins with the summary");
     session.close().await;
 }
@@ -625,11 +625,11 @@ async fn no_try_for_a_summary_overdraws_the_budget() {
     // What is used until it is full.
     let (_, all) = run(None).await;
     let until = all.iter().position(|record| matches!(record.event, Event::CompactionStarted { .. })).unwrap();
-    let before = turn::Session::fold(&all[..until]).used().tokens;
+    let before = turn::State::fold(&all[..until]).used().tokens;
     // Each try is some 26,000 tokens: two are covered, and no third.
     let most = before + 70_000;
     let (report, all) = run(Some(most)).await;
-    let used = turn::Session::fold(&all).used().tokens;
+    let used = turn::State::fold(&all).used().tokens;
     assert!(used <= most, "{used} of {most}: {report:?}");
     assert_eq!(report.end, TurnEnd::Budget, "{report:?}");
     let failed = all.iter().find_map(|record| match &record.event {

@@ -102,7 +102,7 @@ async fn recorded(mut subscription: Subscription) -> Vec<Record> {
 
 fn transcript(session: &Session) -> Vec<Arc<Message>> {
     let records = journal::read_session(session.dir()).unwrap();
-    piton_core::turn::Session::fold(&records).transcript().cloned().collect()
+    piton_core::turn::State::fold(&records).transcript().cloned().collect()
 }
 
 #[tokio::test]

@@ -128,7 +128,7 @@ fn runs(session: &Session) -> Vec<(HookPoint, HookRun)> {
 
 /// What the model reads of tool results and notes, as a resumed session has it.
 fn folded(session: &Session) -> Vec<String> {
-    let session = piton_core::turn::Session::fold(&journal_of(session));
+    let session = piton_core::turn::State::fold(&journal_of(session));
     let words = |part: &Part| match part {
         Part::ToolResult { outcome, .. } => Some(format!("result: {}", outcome.text.trim())),
         Part::Note { text } => Some(format!("note: {text}")),

@@ -52,7 +52,7 @@ fn settings() -> Settings {
 }
 
 fn check_read(records: &[Record], left: &str) {
-    let session = turn::Session::fold(records);
+    let session = turn::State::fold(records);
     assert_eq!(session.is_at_rest(), left == "closed");
     assert!(session.transcript().next().unwrap().prose().contains("The tests fail"));
     assert!(records.iter().any(|record| matches!(record.event, Event::CallStarted { .. })));

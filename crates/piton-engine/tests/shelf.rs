@@ -76,7 +76,7 @@ fn settings(turns: usize) -> Settings {
 }
 
 fn transcript(records: &[Record]) -> String {
-    let session = turn::Session::fold(records);
+    let session = turn::State::fold(records);
     assert_eq!(turn::malformed(session.transcript().map(|message| &**message)), None);
     session.transcript().map(|message| message.prose()).filter(|prose| !prose.is_empty()).collect::<Vec<_>>().join(", ")
 }
@@ -249,7 +249,7 @@ async fn a_call_that_had_begun_is_not_begun_again_by_a_copy() {
     let taken = shelf::take_in(&home.engine(), records[..=begun].to_vec()).unwrap();
     let copy = home.records(&taken);
     assert!(matches!(copy.last().unwrap().event, Event::EventLost {}));
-    let session = turn::Session::fold(&copy);
+    let session = turn::State::fold(&copy);
     assert!(session.is_at_rest() && session.wanted().is_empty());
     assert!(transcript(&copy).contains("question 3"));
 }
@@ -266,7 +266,7 @@ async fn a_session_goes_on_in_another_folder_and_its_model_is_told() {
     session.prompt("where are we?").await.unwrap();
     session.close().await;
     let records = home.records(&id);
-    assert_eq!(turn::Session::fold(&records).workspace(), new.path().to_str().unwrap());
+    assert_eq!(turn::State::fold(&records).workspace(), new.path().to_str().unwrap());
     let told = format!("{:?}", records.last_chunk::<20>().unwrap());
     assert!(told.contains("You are elsewhere now."), "{told}");
     let listed = home.engine().index().unwrap();

@@ -110,6 +110,7 @@ fn most(info: &Value) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
     #[test]
     fn each_server_tells_in_its_own_place() {
         let told = |from: TellsWindow, body: Value| from.read("qwen3", &body);

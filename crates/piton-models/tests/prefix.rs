@@ -14,7 +14,7 @@ use piton_core::limits::Policy;
 use piton_core::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind, Reply, Request};
 use piton_core::request::{self, Frame};
-use piton_core::turn::{Job, Session};
+use piton_core::turn::{Job, State};
 use piton_models::chat::Dialect;
 use piton_models::text_tools::TextTools;
 use piton_models::{Model, ModelLimits, ModelStream, Price, anthropic, chat, gemini, ollama, responses};
@@ -168,7 +168,7 @@ impl Model for Ear {
 
 /// A session without IO: what would be asked of the model, in order.
 struct Play {
-    session: Session,
+    session: State,
     log: Vec<Record>,
     dice: fastrand::Rng,
     asked: Vec<Request>,
@@ -178,7 +178,7 @@ struct Play {
 /// The requests of a random session.
 fn play(seed: u64) -> Vec<Request> {
     let mut play = Play {
-        session: Session::new(),
+        session: State::new(),
         log: Vec::new(),
         dice: fastrand::Rng::with_seed(seed),
         asked: Vec::new(),
@@ -322,7 +322,7 @@ impl Play {
     fn resume(&mut self) {
         let text = serde_json::to_string(&self.log).unwrap();
         let log: Vec<Record> = serde_json::from_str(&text).unwrap();
-        self.session = Session::fold(&log);
+        self.session = State::fold(&log);
         if self.session.is_in_turn() {
             let policy = Box::new((**self.session.policy()).clone());
             self.happen(Event::TurnResumed { model: "test/m".into(), fallbacks: vec![], policy });

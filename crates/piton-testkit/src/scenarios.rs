@@ -225,7 +225,7 @@ impl Played {
 
     /// The conversation as it is on record.
     pub fn transcript(&self) -> Vec<Arc<Message>> {
-        turn::Session::fold(&self.records()).transcript().cloned().collect()
+        turn::State::fold(&self.records()).transcript().cloned().collect()
     }
 }
 

@@ -7,7 +7,7 @@ use piton_core::ids::{MessageId, Seq, SessionId};
 use piton_core::limits::Policy;
 use piton_core::message::{FinishReason, Message, Part, Usage};
 use piton_core::model::{ModelErrorKind, Reply};
-use piton_core::turn::Session;
+use piton_core::turn::State;
 use piton_models::errors::{self, Refusal};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -325,7 +325,7 @@ impl Told {
             Some(Part::Note { text }) => text.clone(),
             _ => message.prose(),
         };
-        let session = Session::fold(&self.records);
+        let session = State::fold(&self.records);
         let words = session.transcript().map(|message| said(message)).filter(|said| !said.starts_with("before "));
         let pairs = words.flat_map(|said| {
             let summary = self.summaries.get(&said).cloned();

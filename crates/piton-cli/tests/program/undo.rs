@@ -23,6 +23,16 @@ fn piton(stage: &Stage, args: &[&str]) -> Ran {
     Ran::of(stage.piton(args))
 }
 
+/// Starts a run, and kills it as soon as it has come so far.
+fn kill_when(stage: &Stage, has_come_so_far: impl Fn(&Stage) -> bool) {
+    let mut child = stage.start(&["go"]);
+    while !has_come_so_far(stage) {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
 fn is_executable(stage: &Stage) -> bool {
     use std::os::unix::fs::PermissionsExt;
     std::fs::metadata(stage.workspace.path().join("tool.sh")).unwrap().permissions().mode() & 0o100 != 0
@@ -111,12 +121,7 @@ fn files_and_words_can_be_taken_back_alone() {
 fn a_turn_that_was_cut_off_is_ended_and_taken_back() {
     let stage = Stage::new(json!([bash("echo two > kept.txt"), {"text": "half", "stall_mid": 60}]));
     let stage = stage.with_files([("kept.txt", "one\n")]);
-    let mut child = stage.start(&["go"]);
-    while stage.provider.requests().len() < 2 {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    child.kill().unwrap();
-    child.wait().unwrap();
+    kill_when(&stage, |stage| stage.provider.requests().len() == 2);
     assert_eq!(stage.workspace.read("kept.txt"), "two\n");
     let undone = piton(&stage, &["undo"]).expect_code(0);
     assert!(undone.stderr.contains("was cut off"), "{}", undone.stderr);
@@ -254,12 +259,7 @@ fn a_session_that_is_resumed_from_elsewhere_is_undone_in_its_own_folder() {
 fn what_was_changed_while_a_turn_lay_cut_off_is_taken_back_only_on_purpose() {
     let stage = Stage::new(json!([bash("echo two > kept.txt; echo by > bash.txt"), {"text": "half", "stall_mid": 60}]));
     let stage = stage.with_files([("kept.txt", "one\n")]);
-    let mut child = stage.start(&["go"]);
-    while stage.provider.requests().len() < 2 {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    child.kill().unwrap();
-    child.wait().unwrap();
+    kill_when(&stage, |stage| stage.provider.requests().len() == 2);
     // Longer than what the turn itself may have left behind.
     std::thread::sleep(std::time::Duration::from_millis(1_500));
     stage.workspace.write("kept.txt", "mine\n");
@@ -315,12 +315,7 @@ fn an_undo_that_was_cut_off_is_finished_by_the_next_which_goes_no_further() {
 fn what_was_changed_beside_a_command_that_outlived_piton_is_taken_back_only_on_purpose() {
     let stage = Stage::new(json!([bash("echo two > kept.txt; sleep 60"), {"text": "done"}]));
     let stage = stage.with_files([("kept.txt", "one\n"), ("mine.txt", "0\n")]);
-    let mut child = stage.start(&["go"]);
-    while stage.workspace.read("kept.txt") != "two\n" {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    child.kill().unwrap();
-    child.wait().unwrap();
+    kill_when(&stage, |stage| stage.workspace.read("kept.txt") == "two\n");
     // Longer than what the turn itself may have left behind.
     std::thread::sleep(std::time::Duration::from_millis(1_500));
     stage.workspace.write("mine.txt", "mine\n");

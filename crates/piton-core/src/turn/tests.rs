@@ -13,7 +13,7 @@ use std::fmt::Write;
 
 /// A driver without IO: it answers instantaneous wishes itself and hands the rest to the scenario.
 struct Bench {
-    session: Session,
+    session: State,
     log: Vec<Record>,
     policy: Policy,
     compact_at: Option<u64>,
@@ -25,7 +25,7 @@ impl Bench {
     fn with(mut policy: Policy) -> Self {
         policy.retry.jitter = crate::retry::Jitter::None;
         let mut bench =
-            Self { session: Session::new(), log: Vec::new(), policy, compact_at: None, fallbacks: vec![], now_ms: 0 };
+            Self { session: State::new(), log: Vec::new(), policy, compact_at: None, fallbacks: vec![], now_ms: 0 };
         bench.record(Event::SessionStarted {
             session: SessionId::from("ses_1"),
             workspace: "/w".into(),
@@ -41,7 +41,7 @@ impl Bench {
         let is_moved = matches!(&record.event, Event::RewindFinished { rewind, .. } if rewind.to.is_some());
         self.log.push(record);
         if is_moved {
-            self.session = Session::fold(&self.log);
+            self.session = State::fold(&self.log);
         }
     }
 
@@ -241,7 +241,7 @@ fn show_job(job: &Job) -> String {
 }
 
 /// What must hold after every event, whatever the order.
-fn check_invariants(session: &Session, log: &[Record]) {
+fn check_invariants(session: &State, log: &[Record]) {
     let messages: Vec<&Message> = session.transcript().map(|message| &**message).collect();
     let open = matches!(session.phase, Phase::RunningTools(..));
     let complete = if open { &messages[..messages.len() - 1] } else { &messages[..] };
@@ -251,7 +251,7 @@ fn check_invariants(session: &Session, log: &[Record]) {
         assert!(idle_jobs.iter().all(|job| *job == Job::StartTurn), "a job after the end: {idle_jobs:?}");
         assert_eq!(session.due(0), None);
     }
-    assert_eq!(Session::fold(log), *session, "the fold of the log is not the live state");
+    assert_eq!(State::fold(log), *session, "the fold of the log is not the live state");
 }
 
 /// What hooks say when they are asked whether the turn may end.
@@ -284,7 +284,7 @@ fn hooks_are_asked_before_a_turn_ends_and_may_send_the_model_back() {
     bench.happen(asked(None, None));
     assert_eq!(bench.session.phase_name(), "idle");
     assert_eq!(bench.session.evidence().len(), 1);
-    assert_eq!(Session::fold(&bench.log), bench.session);
+    assert_eq!(State::fold(&bench.log), bench.session);
 
     // What the user says meanwhile goes first, and then they are asked again.
     bench.say("more");
@@ -1327,7 +1327,7 @@ fn a_title_and_a_folder_hold_on_every_branch_and_the_model_is_told_of_the_folder
     let to = start.map(|record| record.seq - 1);
     let rewind = Rewind { direction: Direction::Undo, turns: 2, to, files: vec![], overwrite: false };
     bench.record(Event::RewindFinished { rewind, left: vec![], back: None });
-    let folded = Session::fold(&bench.log);
+    let folded = State::fold(&bench.log);
     assert_eq!((folded.title(), folded.workspace()), (Some("mine"), "/elsewhere"));
     assert_eq!(folded.transcript().len(), 0);
     assert!(folded.is_new_here(), "what told the model of it was taken back");
@@ -1486,7 +1486,7 @@ fn a_pruned_output_names_the_event_that_has_it_and_the_turn_goes_on() {
     let Part::ToolResult { outcome, .. } = result else { panic!("not a result") };
     assert!(outcome.text.contains(&format!("event {} of the journal", settled.seq)), "{}", outcome.text);
     assert!(b.session.room().is_pruned(&CallId::from("c1_0")));
-    assert_eq!(b.session, Session::fold(&b.log), "a fold makes the same of it");
+    assert_eq!(b.session, State::fold(&b.log), "a fold makes the same of it");
 }
 
 #[test]
@@ -1657,7 +1657,7 @@ fn of_an_output_that_is_too_long_beginning_and_end_stay() {
     assert!(outcome.text.contains("`history` with seq") && outcome.text.len() < 400, "{}", outcome.text);
     let call = CallId::from("c1_0");
     assert!(b.session.room().is_clipped(&call) && !b.session.room().is_pruned(&call));
-    assert_eq!(b.session, Session::fold(&b.log), "a fold makes the same of it");
+    assert_eq!(b.session, State::fold(&b.log), "a fold makes the same of it");
 }
 
 #[test]
@@ -2022,7 +2022,7 @@ fn random_event(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
     }
 }
 
-fn switch(session: &Session, reason: String) -> Event {
+fn switch(session: &State, reason: String) -> Event {
     let model = session.fallbacks().next().expect("another model").to_owned();
     Event::ModelSwitched { step: session.step(), model, reason, compact_at_tokens: None }
 }
@@ -2036,7 +2036,7 @@ fn files_only(direction: Direction) -> Rewind {
     Rewind { direction, turns: 1, to: None, files, overwrite: false }
 }
 
-fn moved(session: &Session, direction: Direction, to: Seq) -> Event {
+fn moved(session: &State, direction: Direction, to: Seq) -> Event {
     assert!(session.is_at_rest());
     let rewind = Rewind { direction, turns: 1, to: Some(to), files: vec![], overwrite: false };
     Event::RewindFinished { rewind, left: vec![], back: None }
@@ -2125,7 +2125,7 @@ fn one_hundred_thousand_random_orders_keep_every_invariant() {
         run_to_rest(&mut bench, &mut dice);
         check_invariants(&bench.session, &bench.log);
         // A `TurnStarted` that came at the wrong time started no turn, and is no place to go back to.
-        let is_rest = |span: &branch::TurnSpan| !Session::fold(&bench.log[..span.started as usize - 1]).is_in_turn();
+        let is_rest = |span: &branch::TurnSpan| !State::fold(&bench.log[..span.started as usize - 1]).is_in_turn();
         if let Some(span) = dice.choice(branch::turns(&bench.log)).filter(is_rest) {
             bench.record(moved(&bench.session, Direction::Undo, span.started - 1));
             check_invariants(&bench.session, &bench.log);

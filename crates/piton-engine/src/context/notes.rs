@@ -12,7 +12,7 @@ use piton_core::ids::TimeMs;
 use piton_core::limits::{BUDGET_NEARLY_SPENT_PERCENT, LastStep, STEPS_NEARLY_SPENT, dollars};
 use piton_core::message::Part;
 use piton_core::tokens::estimate;
-use piton_core::turn::Session;
+use piton_core::turn::State;
 use piton_tools::ledger::FileLedger;
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -123,7 +123,7 @@ impl Notes {
     /// What is said at the beginning of a step, besides what its own note says.
     pub(crate) fn at_step(
         &mut self,
-        session: &Session,
+        session: &State,
         kind: StepKind,
         now_ms: TimeMs,
         environment: Option<&str>,
@@ -166,7 +166,7 @@ impl Notes {
     }
 
     /// Less of the budget is left than the model may think.
-    fn budget_near(&self, session: &Session, now_ms: TimeMs, addition: &mut Addition) {
+    fn budget_near(&self, session: &State, now_ms: TimeMs, addition: &mut Addition) {
         if self.told.contains(&GivenKind::BudgetNear) {
             return;
         }
@@ -196,7 +196,7 @@ impl Notes {
     }
 
     /// Few steps are left.
-    fn steps_near(&self, session: &Session, addition: &mut Addition) {
+    fn steps_near(&self, session: &State, addition: &mut Addition) {
         // The step that this is said with has not begun.
         let (policy, Some(left)) = (session.policy(), session.steps_left()) else { return };
         let is_long = policy.max_steps.is_some_and(|most| most > 2 * STEPS_NEARLY_SPENT);

@@ -4,11 +4,11 @@
 use crate::engine::TurnReport;
 use piton_core::event::Record;
 use piton_core::ids::{MessageId, Seq};
-use piton_core::turn::Session;
+use piton_core::turn::State;
 
 /// A session that somebody else runs, and what is waited for in it.
 pub struct Awaited {
-    session: Session,
+    session: State,
     last: Seq,
     message: Option<MessageId>,
 }
@@ -17,7 +17,7 @@ impl Awaited {
     /// Waits, after these records, for the end of the turn that answers this message; of any turn, without one.
     pub fn after(records: &[Record], message: Option<MessageId>) -> Self {
         let last = records.last().map_or(0, |record| record.seq);
-        Self { session: Session::fold(records), last, message }
+        Self { session: State::fold(records), last, message }
     }
 
     /// Takes the next record in. Answers with the report of the turn, when that is over.
@@ -38,7 +38,7 @@ impl Awaited {
     }
 
     /// The session as far as it is known.
-    pub fn session(&self) -> &Session {
+    pub fn session(&self) -> &State {
         &self.session
     }
 

@@ -18,7 +18,7 @@ use piton_core::ids::{CallId, MessageId, TimeMs};
 use piton_core::message::{Message, Part, Role, ToolCall, prose};
 use piton_core::permission::Action;
 use piton_core::request::Frame;
-use piton_core::turn::{Job, Session};
+use piton_core::turn::{Job, State};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ffi::OsString;
@@ -101,7 +101,7 @@ pub(super) struct Gates {
 
 impl Gates {
     /// `frame`: what the model was last asked with, where hooks had changed it.
-    pub(super) fn new(session: &Session, frame: Option<Frame>, lost: Option<String>) -> Self {
+    pub(super) fn new(session: &State, frame: Option<Frame>, lost: Option<String>) -> Self {
         let messages = session.transcript().len();
         let call = frame.map(|frame| LetGo { step: session.step(), attempt: None, frame });
         Self { messages, is_resumed: messages > 0, call, lost, ..Self::default() }
@@ -151,7 +151,7 @@ impl Offered {
 
 /// Adds what the turn under way must still come to by what is on record with it, whoever began it. Returns what of that
 /// cannot be seen to here.
-pub(super) fn inherit(hooks: &mut Hooks, session: &Session, env: &Arc<BTreeMap<OsString, OsString>>) -> Option<String> {
+pub(super) fn inherit(hooks: &mut Hooks, session: &State, env: &Arc<BTreeMap<OsString, OsString>>) -> Option<String> {
     if !session.is_in_turn() {
         return None;
     }

@@ -5,7 +5,7 @@ use crate::context::Notes;
 use crate::journal::JournalError;
 use crate::rewind::{self, RewindError, Rewound};
 use piton_core::event::{Event, Restore, Rewind};
-use piton_core::turn::{Rewinding, Session};
+use piton_core::turn::{Rewinding, State};
 use piton_tools::snapshot::Report;
 
 impl Driver {
@@ -74,7 +74,7 @@ impl Driver {
         self.commit().await?;
         if is_moved {
             let records = self.records()?;
-            self.session = Session::fold(&records);
+            self.session = State::fold(&records);
             self.notes = Notes::fold(&records, &self.ledger);
         }
         Ok(Rewound { files })

@@ -61,7 +61,7 @@ struct Document {
 pub fn write(records: &[Record], title: &str, redacted: usize) -> Result<String, serde_json::Error> {
     let events = records.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?;
     let lines = events.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?;
-    let session = turn::Session::fold(records).id().to_string();
+    let session = turn::State::fold(records).id().to_string();
     let digest = digest(&events)?;
     let head =
         Document { piton_export: FORMAT, session, title: title.to_owned(), redacted, digest, events: Vec::new() };

@@ -7,7 +7,7 @@ use piton_core::call::{CallInput, Outcome};
 use piton_core::event::{Direction, Event, Record, Rewind, Spent, TitledBy, Touched, TurnEnd};
 use piton_core::ids::{CallId, SessionId, TimeMs};
 use piton_core::message::{Part, ToolCall};
-use piton_core::turn::Session;
+use piton_core::turn::State;
 use std::collections::HashMap;
 
 /// A session to be told.
@@ -137,7 +137,7 @@ pub enum AnswerState {
 impl<'r> Story<'r> {
     /// Tells the story of these events; the title is the one in the list.
     pub fn of(records: &'r [Record], title: &str) -> Self {
-        let session = Session::fold(records);
+        let session = State::fold(records);
         let mut outcomes = HashMap::new();
         for record in records {
             if let Event::CallSettled { call, outcome } = &record.event {

@@ -50,7 +50,7 @@ struct Findings<'f> {
 
 impl Findings<'_> {
     fn look(&mut self) {
-        let session = turn::Session::fold(&self.records);
+        let session = turn::State::fold(&self.records);
         let messages: Vec<&Message> = session.transcript().map(AsRef::as_ref).collect();
         if let Some(fault) = turn::malformed(messages.iter().copied()) {
             self.say(format!("I2: the transcript is malformed: {fault}"));
@@ -182,7 +182,7 @@ impl Findings<'_> {
     }
 
     /// I10.
-    fn derived(&mut self, session: &turn::Session) {
+    fn derived(&mut self, session: &turn::State) {
         match journal::summary(self.dir) {
             Ok(summary) if (summary.turns, summary.steps) == (session.turn(), session.step()) => {}
             Ok(summary) => self.say(format!("I10: the summary says {summary:?}")),
@@ -191,7 +191,7 @@ impl Findings<'_> {
     }
 
     /// Every reply is in the bill of its turn, once.
-    fn bill(&mut self, session: &turn::Session) {
+    fn bill(&mut self, session: &turn::State) {
         let (mut used, mut billed, mut replies) = (Usage::default(), Usage::default(), HashMap::new());
         let mut summaries = 0;
         for record in &self.records {

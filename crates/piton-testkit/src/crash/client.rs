@@ -72,7 +72,7 @@ impl Stage<'_> {
             listening: session.subscribe(recorded.last().map_or(0, |record| record.seq) + 1),
             session,
             heard: Vec::new(),
-            fold: turn::Session::new(),
+            fold: turn::State::new(),
             said: HashSet::new(),
             answered: HashSet::new(),
             has_cancelled: false,
@@ -133,7 +133,7 @@ struct Visit<'s> {
     session: Session,
     listening: Subscription,
     heard: Vec<Record>,
-    fold: turn::Session,
+    fold: turn::State,
     said: HashSet<&'static str>,
     answered: HashSet<Seq>,
     has_cancelled: bool,
@@ -205,7 +205,7 @@ impl Visit<'_> {
         let is_moved = matches!(&record.event, Event::RewindFinished { rewind, .. } if rewind.to.is_some());
         self.heard.push(record);
         if is_moved {
-            self.fold = turn::Session::fold(&self.heard);
+            self.fold = turn::State::fold(&self.heard);
         }
     }
 

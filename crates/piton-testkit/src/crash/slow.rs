@@ -184,7 +184,7 @@ impl Scene<'_> {
             Ok(Verdict::Sound { .. }) => {}
             other => tally.violations.push(format!("I5: {other:?}")),
         }
-        let session = turn::Session::fold(&records);
+        let session = turn::State::fold(&records);
         let messages = session.transcript().map(AsRef::as_ref);
         tally.violations.extend(turn::malformed(messages).map(|fault| format!("I2: {fault}")));
         self.calls(&records, tally);

@@ -8,7 +8,7 @@ use piton_core::ids::CallId;
 use piton_core::limits::{Budget, LastStep, Policy, StepsCounted};
 use piton_core::message::{FinishReason, Part, ToolCall, Usage};
 use piton_core::model::Reply;
-use piton_core::turn::Session;
+use piton_core::turn::State;
 use piton_tools::ledger::{FileLedger, hash_of};
 use serde_json::json;
 use std::fs;
@@ -19,7 +19,7 @@ use tempfile::TempDir;
 struct Play {
     _folder: TempDir,
     workspace: PathBuf,
-    session: Session,
+    session: State,
     notes: Notes,
     ledger: FileLedger,
     seq: u64,
@@ -33,7 +33,7 @@ impl Play {
         fs::write(workspace.join("AGENTS.md"), "top").expect("a file");
         fs::write(workspace.join("deep/AGENTS.md"), "deep").expect("a file");
         fs::write(workspace.join("deep/er/x"), "x").expect("a file");
-        let (session, notes, ledger) = (Session::new(), Notes::default(), FileLedger::default());
+        let (session, notes, ledger) = (State::new(), Notes::default(), FileLedger::default());
         let mut play = Self { _folder: folder, workspace, session, notes, ledger, seq: 0 };
         let workspace = play.workspace.to_string_lossy().into_owned();
         play.happens(Event::SessionStarted { session: "s".into(), workspace, version: "0".into(), parent: None });

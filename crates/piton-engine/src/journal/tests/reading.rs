@@ -208,6 +208,6 @@ fn whoever_resumes_a_session_hears_every_event_once_and_which_of_them_were_taken
         let all = journal.read(1, usize::MAX).expect("readable");
         assert_eq!(all.len(), written.len() + 1, "and that it was opened");
         assert_eq!(heard.0, all.iter().map(|record| (record.seq, !gone.contains(&record.seq))).collect::<Vec<_>>());
-        assert_eq!(session, Session::fold(&all));
+        assert_eq!(session, State::fold(&all));
     }
 }
