@@ -19,7 +19,7 @@ use crate::prompt::Weight;
 use piton_core::call::Outcome;
 use piton_core::compact::{self, Compaction, Dropped, Family, Keep, Made, Output, Plan, WithoutSummary, of_message};
 use piton_core::event::{Asked, Event, Trigger};
-use piton_core::ids::{CallId, Seq};
+use piton_core::ids::CallId;
 use piton_core::limits::{Budget, Policy};
 use piton_core::message::{Message, Part, Role};
 use piton_core::request::{self, Frame};
@@ -40,39 +40,6 @@ const PRUNED_MOST_PERCENT: u64 = 80;
 const NEWEST_MOST_PERCENT: u64 = 50;
 /// Bytes of an output that stay in any case.
 const CLIPPED_LEAST_BYTES: u64 = 1_000;
-
-/// How a person makes room between turns.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum How {
-    /// Ask the model for a summary, one that dwells on something where that is said.
-    Ask {
-        /// What it shall dwell on.
-        focus: Option<String>,
-    },
-    /// Take this text for the model's part of it.
-    Write {
-        /// The text.
-        summary: String,
-    },
-    /// Change the whole summary that there is.
-    Replace {
-        /// The whole of it, as the model shall read it.
-        summary: String,
-    },
-}
-
-/// What came of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Compacted {
-    /// The whole summary, as the model reads it.
-    pub summary: String,
-    /// The last event that it stands for.
-    pub upto_seq: Seq,
-    /// Tokens of the context before, roughly.
-    pub tokens_before: u64,
-    /// Tokens of the context now, roughly.
-    pub tokens_after: u64,
-}
 
 /// Why no room was made.
 #[derive(Debug, thiserror::Error)]
