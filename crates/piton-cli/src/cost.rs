@@ -3,11 +3,12 @@
 use crate::report;
 use crate::view::{self, plural, thousands};
 use piton_core::budget::Bound;
-use piton_core::cache::{CacheLedger, Miss, Reading, SegmentKind};
+use piton_core::budget::dollars;
+use piton_core::cache::{CacheLedger, Miss, Reading};
 use piton_core::event::{Event, Record, TitledBy};
 use piton_core::ids::{Seq, SessionId};
-use piton_core::limits::dollars;
 use piton_core::message::Usage;
+use piton_core::prompt::SegmentKind;
 use piton_engine::engine::Engine;
 use piton_engine::journal::{self, SessionDir};
 use serde::Serialize;

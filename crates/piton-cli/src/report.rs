@@ -1,9 +1,9 @@
 //! Words for people: how a turn ended, what an error means and what to do next, and the exit code of each.
 
 use crate::view::{self, thousands};
+use piton_core::budget::dollars;
 use piton_core::event::TurnEnd;
 use piton_core::ids::SessionId;
-use piton_core::limits::dollars;
 use piton_core::message;
 use piton_engine::config::layers::LayerError;
 use piton_engine::config::nearest;

@@ -16,8 +16,8 @@ use crate::rewind::{Plan, RewindError, Rewound, Scope};
 use piton_core::call::ToolSpec;
 use piton_core::event::{Canceller, Decision, Delivery, Direction, Event, Record, Rewind, Spent, Subject, TurnEnd};
 use piton_core::ids::{MessageId, Seq, SessionId, TimeMs};
-use piton_core::limits::Policy;
 use piton_core::message::{Message, Part, Role};
+use piton_core::policy::Policy;
 use piton_core::turn;
 use piton_models::model::Model;
 use piton_models::text_tools::{CallsRead, Mode};
@@ -164,8 +164,8 @@ impl TurnReport {
         let evidence = || session.evidence().iter().filter_map(|run| run.evidence.as_ref());
         let checks = evidence().filter_map(CheckRun::of).collect();
         let structured = evidence().find_map(|found| found.get(STRUCTURED)).cloned().map(Box::new);
-        let returned = session.policy().words.returned(&replies);
-        let result = session.policy().words.result(*end, detail.as_deref(), &returned);
+        let returned = session.policy().replies.words.returned(&replies);
+        let result = session.policy().replies.words.result(*end, detail.as_deref(), &returned);
         let (turn, end, detail, spent) = (*turn, *end, detail.clone(), *spent);
         let changed_files = session.changed_files();
         Some(Self { turn, end, detail, spent, text, changed_files, checks, structured, result })

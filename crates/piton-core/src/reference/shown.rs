@@ -1,7 +1,7 @@
 //! What was read for a reference, as the model reads it.
 
 use super::LineRange;
-use crate::limits::ReferenceSizes;
+use crate::policy::ReferenceSizes;
 use crate::tokens;
 use std::collections::BTreeMap;
 
