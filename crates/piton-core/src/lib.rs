@@ -24,6 +24,7 @@ pub mod preset;
 pub mod event;
 pub mod turn;
 pub mod branch;
+pub mod client;
 mod batch;
 pub mod request;
 pub mod reference;
