@@ -12,7 +12,7 @@ use crate::hook::Demand;
 use crate::limits;
 use crate::permission::Rules;
 use crate::progress::NoProgress;
-use crate::reference::Style;
+use crate::reference::{ReferenceSizes, Style};
 use crate::retry::RetryPolicy;
 use crate::truncate::OutputCut;
 use serde::{Deserialize, Serialize};
@@ -159,18 +159,6 @@ pub struct ReferencePolicy {
     /// How much of a file a reference shows.
     #[serde(rename = "reference_sizes", skip_serializing_if = "ReferenceSizes::are_usual")]
     pub sizes: ReferenceSizes,
-}
-
-/// How much of a file an `@` reference shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ReferenceSizes {
-    /// The largest file, in bytes.
-    pub file_bytes: u64,
-    /// Lines of a file.
-    pub lines: usize,
-    /// Characters of a line.
-    pub line_chars: usize,
 }
 
 /// What the last allowed step is like.
@@ -328,21 +316,5 @@ impl RetryPolicies {
     pub fn of_model(&self, model: &str) -> &RetryPolicy {
         let provider = model.split('/').next().unwrap_or_default();
         self.of_provider.get(provider).unwrap_or(&self.usual)
-    }
-}
-
-impl ReferenceSizes {
-    fn are_usual(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-impl Default for ReferenceSizes {
-    fn default() -> Self {
-        Self {
-            file_bytes: limits::REFERENCE_FILE_BYTES,
-            lines: limits::REFERENCE_LINES,
-            line_chars: limits::REFERENCE_LINE_CHARS,
-        }
     }
 }

@@ -13,7 +13,7 @@ use piton_core::limits::{
     IMAGE_BYTES, REFERENCE_FOLDER_PERCENT, REFERENCE_IMAGES, REFERENCE_PERCENT, UNKNOWN_WINDOW_TOKENS,
 };
 use piton_core::message::Part;
-use piton_core::policy::ReferenceSizes;
+use piton_core::reference::ReferenceSizes;
 use piton_core::reference::{self, Block, Reference, Style};
 use piton_core::tokens::Family;
 use piton_tools::ledger::hash_of;
