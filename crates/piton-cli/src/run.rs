@@ -1,21 +1,26 @@
-//! `piton run`: one prompt, one turn, watched; or what is said line by line ([`crate::steer`]).
+//! `piton run`: one prompt, one turn, watched; or what is said line by line ([`crate::run::steer`]).
 
-use crate::ask::Questions;
+pub(crate) mod ask;
+pub(crate) mod command;
+pub(crate) mod follow;
+pub(crate) mod input;
+pub(crate) mod relay;
+pub(crate) mod steer;
+pub(crate) mod task;
+
 use crate::cli::{Format, InputFormat, RunArgs};
-use crate::command;
-use crate::compact;
-use crate::cost;
-use crate::follow::{self, Joined};
-use crate::input::Input;
-use crate::relay;
-use crate::report;
-use crate::sessions;
+use crate::commands::compact;
+use crate::commands::cost;
+use crate::commands::sessions;
+use crate::out::report;
+use crate::out::view::{self, TextView};
+use crate::run::ask::Questions;
+use crate::run::follow::Joined;
+use crate::run::input::Input;
+use crate::run::task::Task;
 use crate::setup;
-use crate::steer;
 use crate::surroundings::Surroundings;
-use crate::task::Task;
 use crate::upkeep::Upkeep;
-use crate::view::{self, TextView};
 use anyhow::{Context, anyhow, bail};
 use piton_core::event::{Delivery, Event, TurnEnd};
 use piton_core::ids::{CallId, SessionId};

@@ -1,8 +1,8 @@
 //! What is done behind every session that was written in here, whatever way the command took: its turns are sent to a
 //! collector of spans, and old snapshots of its workspace are dropped.
 
+use crate::commands::trace::Collector;
 use crate::surroundings::Surroundings;
-use crate::trace::Collector;
 use piton_core::ids::{Seq, SessionId};
 use piton_engine::engine::{Engine, Session};
 use piton_engine::journal::SessionDir;
