@@ -6,7 +6,7 @@
 
 use crate::error::{HttpError, address};
 use crate::options::{self, HttpOptions, Proxies};
-use crate::tls::Trust;
+use crate::tls::{self, Roots};
 use bytes::Bytes;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
@@ -104,15 +104,12 @@ impl Http {
                 ),
             }));
         }
-        let trust = Trust::of(url, &self.options);
-        let place = match trust {
-            Trust::Nobody => &self.plain,
-            Trust::Machine => &self.trusting,
-        };
+        let trusts = self.options.speaks_tls(url).then_some(&self.options.roots);
+        let place = if trusts.is_some() { &self.trusting } else { &self.plain };
         if let Some(client) = place.get() {
             return Ok(client);
         }
-        let client = build(&self.options, trust).map_err(|error| HttpError::setup(&error))?;
+        let client = build(&self.options, trusts).map_err(|error| HttpError::setup(&error))?;
         Ok(place.get_or_init(|| client))
     }
 }
@@ -173,13 +170,13 @@ async fn within<T>(limit: Duration, wait: impl Future<Output = T>) -> Result<T, 
     tokio::time::timeout(limit, wait).await.map_err(|_| HttpError::Stalled(limit))
 }
 
-fn build(options: &HttpOptions, trust: Trust) -> Result<Client, reqwest::Error> {
+fn build(options: &HttpOptions, trusts: Option<&Roots>) -> Result<Client, reqwest::Error> {
     let mut builder = Client::builder()
         .user_agent(&options.user_agent)
         .connect_timeout(Duration::from_millis(options.connect_timeout_ms))
         .tcp_nodelay(true)
         .redirect(reqwest::redirect::Policy::none())
-        .tls_backend_preconfigured(trust.config(&options.roots))
+        .tls_backend_preconfigured(tls::config(trusts))
         .no_proxy();
     let except = options.no_proxy.as_deref().and_then(reqwest::NoProxy::from_string);
     let Proxies { https, http } = &options.proxies;

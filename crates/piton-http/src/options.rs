@@ -47,7 +47,12 @@ impl HttpOptions {
         self.proxies.to(url).filter(|_| !is_excepted)
     }
 
-    /// The same for people, without its password.
+    /// Whether a connection for this address speaks TLS, with the server or with the proxy.
+    pub(crate) fn speaks_tls(&self, url: &Url) -> bool {
+        url.scheme() != "http" || self.proxies.to(url).is_some_and(|proxy| proxy.starts_with("https:"))
+    }
+
+    /// The proxy for people, without its password.
     pub(crate) fn proxy_shown(&self, url: &Url) -> Option<String> {
         let proxy = self.proxy_for(url)?;
         let named = Url::parse(proxy).or_else(|_| Url::parse(&format!("http://{proxy}")));
@@ -72,7 +77,7 @@ impl Proxies {
         Self { https: Some(proxy.clone()), http: Some(proxy) }
     }
 
-    pub(crate) fn to(&self, url: &Url) -> Option<&str> {
+    fn to(&self, url: &Url) -> Option<&str> {
         if url.scheme() == "https" { self.https.as_deref() } else { self.http.as_deref() }
     }
 }
@@ -111,6 +116,16 @@ fn is_listed(url: &Url, hosts: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_an_https_address_or_proxy_needs_certificates() {
+        let url = |text: &str| Url::parse(text).unwrap();
+        let plain = HttpOptions::default();
+        let behind_tls = HttpOptions { proxies: Proxies::all("https://proxy:1"), ..HttpOptions::default() };
+        assert!(!plain.speaks_tls(&url("http://127.0.0.1:1/v1")));
+        assert!(plain.speaks_tls(&url("https://api.anthropic.com")));
+        assert!(behind_tls.speaks_tls(&url("http://127.0.0.1:1/v1")));
+    }
 
     #[test]
     fn hosts_are_excepted_from_the_proxy_by_name_and_by_what_they_end_in() {
