@@ -1,13 +1,18 @@
 //! What is under way, each under its key, so that wishes and work can be compared.
 
+<<<<<<< HEAD
 use crate::bus::{Bus, Live};
 use crate::clock::World;
+=======
+use crate::bus::Bus;
+>>>>>>> main
 use crate::compaction::Summarised;
 use crate::driver::Hooked;
 use crate::hooks::{Gated, HookContext, Hooks, Ran, Sight};
 use crate::partial::Partial;
 use futures_util::StreamExt;
 use piton_core::call::{Outcome, Status};
+use piton_core::client::Live;
 use piton_core::event::{Moment, Subject};
 use piton_core::hook::HookPoint;
 use piton_core::ids::{CallId, TimeMs};

@@ -2,12 +2,17 @@
 //! budget before it is made, shorter where a provider says that it does not fit.
 
 use super::Sketch;
+<<<<<<< HEAD
 use crate::bus::{Bus, Live};
 use crate::clock::World;
+=======
+use crate::bus::Bus;
+>>>>>>> main
 use crate::jobs::SILENCE;
 use crate::prompt::{self, Weight};
 use futures_util::StreamExt;
 use piton_core::budget::{Bound, Call, Leave};
+use piton_core::client::Live;
 use piton_core::compact;
 use piton_core::event::{Asked, Event, Trigger};
 use piton_core::limits::Budget;
