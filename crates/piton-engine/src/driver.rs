@@ -28,20 +28,12 @@ pub(crate) use self::hooked::{Hooked, Offered};
 
 use self::hooked::{Gates, Speech};
 use self::spans::Spans;
-<<<<<<< HEAD
-use crate::bus::{Bus, Live, Published};
+use crate::bus::Bus;
 use crate::clock::World;
 use crate::compaction::{self, CompactError, Compacted, How, SharedBill, Task};
 use crate::context::Notes;
 use crate::control::Server;
-use crate::engine::{Attendance, EngineError, Settings, TurnReport};
-=======
-use crate::bus::Bus;
-use crate::compaction::{self, CompactError, Compacted, How, SharedBill, Task};
-use crate::context::Notes;
-use crate::control::Server;
-use crate::engine::{Attendance, EngineError, Settings, now_ms};
->>>>>>> main
+use crate::engine::{Attendance, EngineError, Settings};
 use crate::hooks::{Gated, Hooks};
 use crate::jobs::{self, Cut, Done, JobKey, Jobs, Said, Start};
 use crate::journal::{Journal, JournalError, SessionDir};

@@ -15,14 +15,9 @@ use crate::journal::{Fold, Journal, JournalError, Opening, SessionDir};
 use crate::prompt::{self, Prompts};
 use crate::rewind::{Plan, RewindError, Rewound, Scope};
 use piton_core::call::ToolSpec;
-<<<<<<< HEAD
-use piton_core::event::{Canceller, Decision, Delivery, Direction, Event, Record, Rewind, Spent, Subject, TurnEnd};
-use piton_core::ids::{MessageId, Seq, SessionId};
-=======
 use piton_core::client::Report;
 use piton_core::event::{Canceller, Decision, Delivery, Direction, Event, Record, Rewind, Subject};
-use piton_core::ids::{MessageId, Seq, SessionId, TimeMs};
->>>>>>> main
+use piton_core::ids::{MessageId, Seq, SessionId};
 use piton_core::limits::Policy;
 use piton_core::message::Part;
 use piton_core::turn;
@@ -242,13 +237,8 @@ impl Engine {
     }
 
     /// Starts a new session in a workspace. Must be called within a tokio runtime.
-<<<<<<< HEAD
-    pub fn create(&self, workspace: &Path, settings: Settings) -> Result<Session, EngineError> {
-        let id = self.world.session_id();
-=======
     pub fn create(&self, workspace: &Path, settings: Settings) -> Result<Handle, EngineError> {
-        let id = new_session_id();
->>>>>>> main
+        let id = self.world.session_id();
         let dir = self.session_dir(&id);
         let journal = Journal::create(&dir, self.opening())?;
         Ok(self.begin(&id, dir, journal, workspace, settings))
@@ -256,18 +246,12 @@ impl Engine {
 
     /// The same with a journal in memory: nothing of it outlives this process, and no other can see it. To measure what
     /// durability costs.
-<<<<<<< HEAD
-    pub fn create_in_memory(&self, workspace: &Path, settings: Settings) -> Session {
-        let id = self.world.session_id();
-=======
     pub fn create_in_memory(&self, workspace: &Path, settings: Settings) -> Handle {
-        let id = new_session_id();
->>>>>>> main
+        let id = self.world.session_id();
         let dir = self.session_dir(&id);
         self.begin(&id, dir, Journal::in_memory(), workspace, settings)
     }
 
-<<<<<<< HEAD
     fn begin(
         &self,
         id: &SessionId,
@@ -275,10 +259,7 @@ impl Engine {
         mut journal: Journal,
         workspace: &Path,
         settings: Settings,
-    ) -> Session {
-=======
-    fn begin(id: &SessionId, dir: SessionDir, mut journal: Journal, workspace: &Path, settings: Settings) -> Handle {
->>>>>>> main
+    ) -> Handle {
         let started = Event::SessionStarted {
             session: id.clone(),
             workspace: workspace.to_string_lossy().into_owned(),

@@ -1,11 +1,7 @@
 //! What is under way, each under its key, so that wishes and work can be compared.
 
-<<<<<<< HEAD
-use crate::bus::{Bus, Live};
-use crate::clock::World;
-=======
 use crate::bus::Bus;
->>>>>>> main
+use crate::clock::World;
 use crate::compaction::Summarised;
 use crate::driver::Hooked;
 use crate::hooks::{Gated, HookContext, Hooks, Ran, Sight};

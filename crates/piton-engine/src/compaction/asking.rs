@@ -2,12 +2,8 @@
 //! budget before it is made, shorter where a provider says that it does not fit.
 
 use super::Sketch;
-<<<<<<< HEAD
-use crate::bus::{Bus, Live};
-use crate::clock::World;
-=======
 use crate::bus::Bus;
->>>>>>> main
+use crate::clock::World;
 use crate::jobs::SILENCE;
 use crate::prompt::{self, Weight};
 use futures_util::StreamExt;
