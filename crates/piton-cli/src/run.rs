@@ -26,12 +26,13 @@ use crate::setup;
 use crate::surroundings::Surroundings;
 use crate::upkeep::Upkeep;
 use anyhow::{Context, bail};
+use piton_core::client::{Published, Report};
 use piton_core::event::{Delivery, Event, TurnEnd};
 use piton_core::ids::SessionId;
 use piton_core::message::Part;
 use piton_core::turn;
-use piton_engine::bus::{Published, Subscription};
-use piton_engine::engine::{Attendance, Engine, EngineError, Resumed, Session, TurnReport};
+use piton_engine::bus::Subscription;
+use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed};
 use piton_engine::journal::{self, JournalError, Summary};
 use std::path::{Path, PathBuf};
 
@@ -76,7 +77,7 @@ enum Said {
 
 /// A session that is open here.
 struct Open {
-    session: Session,
+    session: Handle,
     attended: bool,
     is_moved: bool,
 }
@@ -222,7 +223,7 @@ fn what_it_had(engine: &Engine, id: &SessionId, args: &RunArgs, here: &Path) -> 
 
 /// Prompts an open session and shows the turn until it is over.
 async fn turn(
-    session: Session,
+    session: Handle,
     prompt: Option<Task>,
     mut shown: Shown,
     args: &RunArgs,
@@ -247,7 +248,7 @@ async fn turn(
     };
     let (id, dir, from) = (session.id().to_string(), session.dir().clone(), session.opened_at());
     let by_term = stops.by_term();
-    let exit_code = |report: &TurnReport| match by_term {
+    let exit_code = |report: &Report| match by_term {
         true => report::EXIT_TERMINATED,
         false => report::exit_code(report.end),
     };
@@ -268,10 +269,10 @@ async fn turn(
 
 /// Prompts a session, shows the turn in a view, and closes the session. The report, unless it was stopped twice.
 pub(crate) async fn show_turn(
-    session: Session,
+    session: Handle,
     task: &str,
     view: &mut TextView,
-) -> anyhow::Result<Result<TurnReport, Stop>> {
+) -> anyhow::Result<Result<Report, Stop>> {
     let subscription = session.subscribe(session.opened_at());
     let taken = std::mem::replace(view, TextView::new(false, false));
     let mut shown = Shown::Text(taken);
@@ -291,14 +292,14 @@ pub(crate) async fn show_turn(
 
 /// What watching a turn ends with.
 enum Watched {
-    Ended(Result<TurnReport, EngineError>),
+    Ended(Result<Report, EngineError>),
     /// Stopped for the second time: nothing is waited for.
     Quit(Stop),
 }
 
 /// Everything that happens until the turn is over.
 async fn watch(
-    session: &Session,
+    session: &Handle,
     prompt: Option<Task>,
     mut subscription: Subscription,
     stops: &mut Stops,

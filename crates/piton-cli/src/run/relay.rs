@@ -9,10 +9,10 @@ use crate::run::input::Input;
 use crate::run::shown::{self, Shown};
 use crate::run::stops::{Stop, Stops, TICK};
 use anyhow::bail;
+use piton_core::client::{Published, Reply, Request};
 use piton_core::event::Event;
 use piton_core::ids::{MessageId, SessionId};
-use piton_engine::bus::Published;
-use piton_engine::control::{Awaited, Follower, Reply, Request, Told};
+use piton_engine::control::{Awaited, Follower, Told};
 use piton_engine::engine::{Engine, new_message_id};
 use piton_engine::journal;
 

@@ -5,11 +5,11 @@ use crate::out::report;
 use crate::out::view::{self, TextView};
 use crate::surroundings::Surroundings;
 use anyhow::anyhow;
+use piton_core::client::{Published, Report};
 use piton_core::event::{Event, TurnEnd};
 use piton_core::ids::CallId;
 use piton_core::message::Part;
-use piton_engine::bus::Published;
-use piton_engine::engine::{EngineError, Resumed, Session, TurnReport};
+use piton_engine::engine::{EngineError, Handle, Resumed};
 use piton_engine::journal;
 use piton_tools::runner;
 use serde_json::json;
@@ -72,7 +72,7 @@ impl Shown {
 
     /// Takes notice of what was before in a turn that was cut off, and says what is waited for: a command that was begun
     /// goes on beside us, and is never run again.
-    pub(crate) fn resume(&mut self, session: &Session) -> anyhow::Result<()> {
+    pub(crate) fn resume(&mut self, session: &Handle) -> anyhow::Result<()> {
         if session.resumed() == Resumed::AtRest {
             return Ok(());
         }
@@ -116,8 +116,8 @@ impl Shown {
 }
 
 /// The report of a turn that did not begin, since a hook refused what was said.
-pub(crate) fn refused(error: &EngineError) -> TurnReport {
-    TurnReport::not_begun(TurnEnd::HookStopped, error.to_string())
+pub(crate) fn refused(error: &EngineError) -> Report {
+    Report::not_begun(TurnEnd::HookStopped, error.to_string())
 }
 
 /// The last line of a run in which nobody said anything, for programs; the error is for people.
@@ -134,7 +134,7 @@ pub(crate) fn nothing_said(shown: &Shown, session: Option<&str>) -> anyhow::Erro
 }
 
 /// The last words, in the form asked for.
-pub(crate) fn finish(shown: &mut Shown, report: &TurnReport, session: &str, code: u8, args: &RunArgs) {
+pub(crate) fn finish(shown: &mut Shown, report: &Report, session: &str, code: u8, args: &RunArgs) {
     match shown {
         Shown::Text(view) => {
             if args.quiet && !report.text.is_empty() {
