@@ -5,6 +5,7 @@
 //! is dropped or [`Handle::close`] is called, and leaves a journal that another process resumes.
 
 use crate::bus::{Bus, Subscription};
+use crate::clock::World;
 use crate::compaction::CompactError;
 use crate::error::EngineError;
 use crate::inbox::{Answer, Asked, Asker, Inbox};
@@ -238,5 +239,5 @@ async fn state(mut asking: Asking) -> Result<bool, EngineError> {
 
 /// A new id for something that a user says.
 pub fn new_message_id() -> MessageId {
-    MessageId(format!("msg_{}", uuid::Uuid::now_v7().simple()))
+    World::system().message_id()
 }

@@ -9,6 +9,7 @@ mod handle;
 mod inbox;
 mod driver;
 mod jobs;
+pub mod clock;
 pub mod hooks;
 mod prompt;
 pub mod compaction;

@@ -50,7 +50,7 @@ impl Driver {
         if prompt.delivery == When::Interrupt {
             self.cancel(Canceller::User).await;
         }
-        let message = prompt.message.clone().unwrap_or_else(crate::handle::new_message_id);
+        let message = prompt.message.clone().unwrap_or_else(|| self.world.message_id());
         if self.session.has_heard(&message) {
             return self.heard_before(message, prompt.wait, asker);
         }
