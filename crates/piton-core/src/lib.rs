@@ -27,6 +27,7 @@ pub mod template;
 pub mod compact;
 pub mod budget;
 pub mod cache;
+pub mod story;
 pub mod trace;
 pub mod retry;
 pub mod progress;
