@@ -14,6 +14,7 @@ pub mod hook;
 pub mod event;
 pub mod turn;
 pub mod branch;
+pub mod client;
 mod batch;
 pub mod request;
 pub mod reference;

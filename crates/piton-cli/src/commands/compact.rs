@@ -12,12 +12,12 @@ use crate::setup;
 use crate::surroundings::Surroundings;
 use crate::upkeep::Upkeep;
 use anyhow::{Context, bail};
+use piton_core::client::{Published, Reply, Request};
 use piton_core::ids::SessionId;
 use piton_core::turn;
-use piton_engine::bus::Published;
 use piton_engine::compaction::{CompactError, Compacted, How};
-use piton_engine::control::{Connection, Reply, Request, Told};
-use piton_engine::engine::{Engine, EngineError, Resumed, Session};
+use piton_engine::control::{Connection, Told};
+use piton_engine::engine::{Engine, EngineError, Handle, Resumed};
 use piton_engine::journal::{self, JournalError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -158,7 +158,7 @@ async fn where_it_runs(engine: &Engine, id: &SessionId, focus: Option<String>) -
     }
 }
 
-async fn in_session(session: &Session, wish: &Wish, around: &Surroundings) -> anyhow::Result<u8> {
+async fn in_session(session: &Handle, wish: &Wish, around: &Surroundings) -> anyhow::Result<u8> {
     let no_room = || format!("no room was made in {}", session.id());
     anyhow::ensure!(
         session.resumed() == Resumed::AtRest,
@@ -200,7 +200,7 @@ async fn in_session(session: &Session, wish: &Wish, around: &Surroundings) -> an
 
 /// Puts what a person makes of a summary in its place; `None` where they left it as it is.
 async fn change(
-    session: &Session,
+    session: &Handle,
     before: &str,
     editor: &Editor,
     around: &Surroundings,
@@ -224,7 +224,7 @@ fn editor(around: &Surroundings) -> anyhow::Result<Editor> {
 }
 
 /// Makes room, and says what keeps the model's answer waiting.
-async fn heard(session: &Session, how: How) -> Result<Compacted, CompactError> {
+async fn heard(session: &Handle, how: How) -> Result<Compacted, CompactError> {
     // What is recorded need not be heard.
     let mut heard = session.subscribe(u64::MAX);
     let done = session.compact(how);
@@ -241,7 +241,7 @@ async fn heard(session: &Session, how: How) -> Result<Compacted, CompactError> {
     }
 }
 
-fn current(session: &Session) -> anyhow::Result<Option<String>> {
+fn current(session: &Handle) -> anyhow::Result<Option<String>> {
     let records = journal::read_session(session.dir())?;
     Ok(turn::State::fold(&records).room().summary().map(|(text, _)| text.to_owned()))
 }

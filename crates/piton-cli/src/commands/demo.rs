@@ -8,9 +8,10 @@ use crate::setup;
 use crate::surroundings::Surroundings;
 use anyhow::Context;
 use imara_diff::{Algorithm, BasicLineDiffPrinter, Diff, InternedInput, UnifiedDiffConfig};
+use piton_core::client::Report;
 use piton_core::event::TurnEnd;
 use piton_core::permission::Action;
-use piton_engine::engine::{Engine, TurnReport};
+use piton_engine::engine::Engine;
 use piton_models::recorded::Recorded;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -135,7 +136,7 @@ fn number_before(line: &str, word: &str) -> u64 {
     at.and_then(|at| words.get(at.checked_sub(1)?)?.parse().ok()).unwrap_or_default()
 }
 
-fn exit_code(view: &mut TextView, report: &TurnReport, id: &str, green: bool) -> u8 {
+fn exit_code(view: &mut TextView, report: &Report, id: &str, green: bool) -> u8 {
     if let Some(words) = report::ending(report, id) {
         view.note(&words);
     }

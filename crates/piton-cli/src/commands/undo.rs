@@ -8,7 +8,7 @@ use crate::surroundings::Surroundings;
 use anyhow::{Context, bail};
 use piton_core::event::Direction;
 use piton_core::ids::{Seq, SessionId};
-use piton_engine::engine::{Engine, Resumed, Session};
+use piton_engine::engine::{Engine, Handle, Resumed};
 use piton_engine::journal;
 use piton_engine::rewind::{Plan, RewindError, Scope};
 use piton_tools::snapshot::{Change, Report, SnapshotError};
@@ -79,7 +79,7 @@ async fn rewind(session: Option<&str>, wish: &Wish, around: &Surroundings) -> an
 
 /// Says what was given up half-way from this position on: an undo of before that was found unfinished, or one of now.
 /// Returns where to go on.
-pub(crate) fn tell_given_up(session: &Session, from: Seq) -> Seq {
+pub(crate) fn tell_given_up(session: &Handle, from: Seq) -> Seq {
     // Who cannot read it hears of that from what comes next.
     let records = journal::of_kinds(session.dir(), &["rewind_abandoned"]).unwrap_or_default();
     let mut next = from;
@@ -91,7 +91,7 @@ pub(crate) fn tell_given_up(session: &Session, from: Seq) -> Seq {
 }
 
 /// What was left half-way before, and was brought to its end when the session was opened.
-fn finished_now(session: &Session) -> Option<String> {
+fn finished_now(session: &Handle) -> Option<String> {
     // Who cannot read it hears of that from what comes next.
     let records = journal::of_kinds(session.dir(), &["rewind_finished"]).unwrap_or_default();
     let since = records.iter().filter(|record| record.seq >= session.opened_at());
@@ -105,7 +105,7 @@ fn newest_here(engine: &Engine, around: &Surroundings) -> anyhow::Result<Session
     Ok(newest.with_context(none)?.id)
 }
 
-async fn take_back(session: &Session, wish: &Wish, workspace: &Path) -> anyhow::Result<u8> {
+async fn take_back(session: &Handle, wish: &Wish, workspace: &Path) -> anyhow::Result<u8> {
     if session.resumed() == Resumed::MidTurn {
         anyhow::ensure!(!wish.dry_run, "its last turn was cut off; `piton run --continue` ends it, or an undo does");
         view::write_stderr("the last turn was cut off; it is ended first\n");

@@ -1,6 +1,7 @@
 //! Words for people: how a turn ended, what an error means and what to do next, and the exit code of each.
 
 use crate::out::view::{self, thousands};
+use piton_core::client::Report;
 use piton_core::event::TurnEnd;
 use piton_core::ids::SessionId;
 use piton_core::limits::dollars;
@@ -8,7 +9,7 @@ use piton_core::message;
 use piton_engine::config::layers::LayerError;
 use piton_engine::config::nearest;
 use piton_engine::control::ControlError;
-use piton_engine::engine::{EngineError, TurnReport};
+use piton_engine::engine::EngineError;
 use piton_engine::index::IndexError;
 use piton_engine::journal::JournalError;
 use piton_engine::shelf::ShelfError;
@@ -92,7 +93,7 @@ pub(crate) fn tokens(usage: &message::Usage, of_these: &str, replied: bool) -> S
 }
 
 /// What to tell a person about a turn that did not complete: what happened, and what to do. `None` if all is well.
-pub(crate) fn ending(report: &TurnReport, session: &str) -> Option<String> {
+pub(crate) fn ending(report: &Report, session: &str) -> Option<String> {
     let is_about = |word: &str| report.detail.as_deref().is_some_and(|detail| detail.contains(word));
     let (what, next) = match report.end {
         TurnEnd::Completed => return None,

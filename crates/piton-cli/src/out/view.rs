@@ -7,15 +7,13 @@ use crate::commands::cost::MISS_WORTH_TELLING_MICROS;
 use crate::out::report;
 use anstyle::{AnsiColor, Style};
 use piton_core::call::{Outcome, Status};
+use piton_core::client::{CheckRun, Live, Published, Report};
 use piton_core::event::{Direction, Event, Record, Subject, Trigger};
 use piton_core::hook::{HookEnd, HookRun};
 use piton_core::ids::CallId;
 use piton_core::message::{Part, ToolCall};
 use piton_core::model::Delta;
-use piton_engine::bus::{Live, Published};
-use piton_engine::engine::TurnReport;
 use piton_engine::export::story;
-use piton_engine::hooks::CheckRun;
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -136,7 +134,7 @@ impl TextView {
     }
 
     /// The last line: what the turn came to.
-    pub(crate) fn summary(&mut self, report: &TurnReport, session: &str) {
+    pub(crate) fn summary(&mut self, report: &Report, session: &str) {
         self.clear();
         self.end_line();
         if self.quiet {

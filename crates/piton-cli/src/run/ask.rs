@@ -6,10 +6,10 @@
 use crate::out::view::{self, TextView};
 use anstyle::Style;
 use piton_core::call::CallInput;
+use piton_core::client::Published;
 use piton_core::event::{Decision, Event, Subject, Verdict};
 use piton_core::ids::CallId;
 use piton_core::message::ToolCall;
-use piton_engine::bus::Published;
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};

@@ -7,11 +7,11 @@ use crate::run::task::Task;
 use crate::run::{self, Shown, Stops, TICK};
 use crate::surroundings::Surroundings;
 use anyhow::bail;
+use piton_core::client::{Published, Reply, Report, Request, When};
 use piton_core::event::{Event, Record};
 use piton_core::ids::{MessageId, SessionId};
-use piton_engine::bus::Published;
-use piton_engine::control::{Awaited, Connection, Follower, Reply, Request, Told, When};
-use piton_engine::engine::{Engine, TurnReport, new_message_id};
+use piton_engine::control::{Awaited, Connection, Follower, Told};
+use piton_engine::engine::{Engine, new_message_id};
 use piton_engine::journal::{self, SessionDir};
 
 /// How speaking in a session that somebody else runs went.
@@ -36,7 +36,7 @@ struct Watch<'a> {
 /// What a look at a followed session ends with.
 enum Heard {
     /// The turn that was waited for is over.
-    Ended(TurnReport),
+    Ended(Report),
     /// Nobody runs the session any more, and all is shown.
     Left,
     /// We were told to stop; whether by SIGTERM or SIGHUP.
@@ -236,7 +236,7 @@ impl Watch<'_> {
         }
     }
 
-    fn take(&mut self, published: &Published) -> Option<TurnReport> {
+    fn take(&mut self, published: &Published) -> Option<Report> {
         self.shown.show(published);
         let Published::Recorded(record) = published else { return None };
         if let Event::UserSpoke { parts, .. } = &record.event {
@@ -275,7 +275,7 @@ impl Watch<'_> {
     }
 
     /// A turn's end, where the watching goes on.
-    fn show_end(&mut self, report: &TurnReport) {
+    fn show_end(&mut self, report: &Report) {
         if let Shown::Text(view) = self.shown {
             view.summary(report, self.id.as_str());
         }

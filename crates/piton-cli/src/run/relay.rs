@@ -8,10 +8,10 @@ use crate::run::follow::{Joined, adds_nothing, cut_off};
 use crate::run::input::Input;
 use crate::run::{self, Shown, Stops, TICK};
 use anyhow::bail;
+use piton_core::client::{Published, Reply, Request};
 use piton_core::event::Event;
 use piton_core::ids::{MessageId, SessionId};
-use piton_engine::bus::Published;
-use piton_engine::control::{Awaited, Follower, Reply, Request, Told};
+use piton_engine::control::{Awaited, Follower, Told};
 use piton_engine::engine::{Engine, new_message_id};
 use piton_engine::journal;
 

@@ -9,18 +9,17 @@ use crate::run::task::Task;
 use crate::run::{self, Over, Shown, Stops, TICK};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use piton_core::client::{Published, Report, Request, When};
 use piton_core::event::{Decision, Event, Subject, TurnEnd};
-use piton_engine::bus::Published;
 use piton_engine::compaction::{CompactError, Compacted, How};
-use piton_engine::control::{Request, When};
-use piton_engine::engine::{EngineError, Resumed, Session, TurnReport, new_message_id};
+use piton_engine::engine::{EngineError, Handle, Resumed, new_message_id};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 
 /// Something that was asked for is over.
 enum Done {
-    Turn(Result<TurnReport, EngineError>),
+    Turn(Result<Report, EngineError>),
     Room(Result<Compacted, CompactError>),
 }
 
@@ -28,7 +27,7 @@ type Asking = Pin<Box<dyn Future<Output = Done>>>;
 
 /// A session that is spoken in.
 struct Steering<'a> {
-    session: Session,
+    session: Handle,
     shown: Shown,
     args: &'a RunArgs,
     asking: FuturesUnordered<Asking>,
@@ -47,7 +46,7 @@ struct Steering<'a> {
 
 /// Runs a session by what is said on standard input, until that is over and everything is answered. Returns the exit
 /// code of the last turn.
-pub(crate) async fn steer(session: Session, input: Input, shown: Shown, args: &RunArgs) -> anyhow::Result<Over> {
+pub(crate) async fn steer(session: Handle, input: Input, shown: Shown, args: &RunArgs) -> anyhow::Result<Over> {
     let mut stops = Stops::listen()?;
     let (asking, rooms, open) = (FuturesUnordered::new(), VecDeque::new(), Vec::new());
     let (has_begun, code) = (input.code.is_some(), input.code.unwrap_or_default());
@@ -179,7 +178,7 @@ impl Steering<'_> {
     }
 
     /// Tells a turn's end, once, whoever spoke for it.
-    fn tell(&mut self, ended: Result<TurnReport, EngineError>) -> anyhow::Result<()> {
+    fn tell(&mut self, ended: Result<Report, EngineError>) -> anyhow::Result<()> {
         let id = self.session.id().to_string();
         let report = match ended {
             Err(EngineError::PromptRefused { hook, reason }) => {
