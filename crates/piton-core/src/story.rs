@@ -185,7 +185,9 @@ impl Story {
     /// Lets go of every block but the session's, and of what is under way: for a face that has drawn them and never looks
     /// back. Later records change none of them any more.
     pub fn forget(&mut self) {
-        let keep = |id: &BlockId| *id == BlockId::Session || self.running.iter().any(|call| *id == BlockId::Call(call.clone()));
+        let keep = |id: &BlockId| {
+            *id == BlockId::Session || self.running.iter().any(|call| *id == BlockId::Call(call.clone()))
+        };
         self.places.retain(|id, _| keep(id));
         let kept: Vec<Order> = self.places.values().copied().collect();
         self.blocks.retain(|order, _| kept.contains(order));
@@ -195,7 +197,8 @@ impl Story {
     fn put(&mut self, block: Block, changes: &mut Vec<Change>) {
         let block = Arc::new(block);
         let before = self.places.insert(block.id.clone(), block.order);
-        if let Some(before) = before.filter(|before| self.blocks.get(before).is_some_and(|there| there.id == block.id)) {
+        if let Some(before) = before.filter(|before| self.blocks.get(before).is_some_and(|there| there.id == block.id))
+        {
             self.blocks.remove(&before);
         }
         self.blocks.insert(block.order, Arc::clone(&block));

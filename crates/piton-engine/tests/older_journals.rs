@@ -7,8 +7,8 @@
 use piton_core::event::{Event, Record, TurnEnd};
 use piton_core::ids::SessionId;
 use piton_core::permission::Action;
-use piton_core::turn;
 use piton_core::story::Story;
+use piton_core::turn;
 use piton_engine::engine::{Engine, Resumed, Settings};
 use piton_engine::export::{html, json, markdown};
 use piton_engine::journal::{self, Verdict};

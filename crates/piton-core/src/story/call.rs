@@ -40,7 +40,8 @@ impl CallBlock {
         self.about = about(&input);
         let path = input.value().and_then(|input| PATHS.iter().find_map(|name| input.get(name)?.as_str()));
         self.places = path.map(str::to_owned).into_iter().collect();
-        let content = input.value().filter(|_| self.kind == CallKind::Edit).and_then(|input| input.get("content")?.as_str());
+        let content =
+            input.value().filter(|_| self.kind == CallKind::Edit).and_then(|input| input.get("content")?.as_str());
         self.diff = content.map(|content| content.lines().map(|line| format!("+{line}\n")).collect());
         self.input = input;
     }

@@ -15,8 +15,11 @@ use crate::ids::{CallId, MessageId};
 use crate::message::{Part, Usage, prose};
 
 impl Story {
-    /// Hears a record and says what is different now.
+    /// Hears a record and says what is different now. One that was heard before changes nothing.
     pub fn record(&mut self, record: &Record) -> Vec<Change> {
+        if record.seq <= self.seq {
+            return Vec::new();
+        }
         let reading = self.ledger.apply(record);
         let since_ms = record.at_ms.saturating_sub(std::mem::replace(&mut self.at_ms, record.at_ms));
         self.seq = record.seq;
@@ -181,7 +184,9 @@ impl Story {
                     self.ask(record, changes);
                 }
             }
-            Event::StepStarted { step, kind, note } => self.step_started(record, *step, *kind, note.as_deref(), changes),
+            Event::StepStarted { step, kind, note } => {
+                self.step_started(record, *step, *kind, note.as_deref(), changes);
+            }
             Event::StepFinished { step } => self.change(&BlockId::Step(*step), record, changes, |body| {
                 if let Body::Step { finished, .. } = body {
                     *finished = true;
@@ -308,7 +313,18 @@ impl Story {
                 };
                 self.reply(record, &reply.parts, WordsState::Whole, block, changes);
             }
-            Event::ModelFailed { step, attempt, error, usage, cost_micros, at_most, prompt, abandoned, retry_at_ms, .. } => {
+            Event::ModelFailed {
+                step,
+                attempt,
+                error,
+                usage,
+                cost_micros,
+                at_most,
+                prompt,
+                abandoned,
+                retry_at_ms,
+                ..
+            } => {
                 let (error, retry_at_ms) = (error.clone(), *retry_at_ms);
                 let block = ModelBlock {
                     usage: *usage,
@@ -325,7 +341,9 @@ impl Story {
                 self.reply(record, parts, WordsState::Cut, block, changes);
             }
             Event::BackoffPassed { .. } => {
-                if let Some(last) = self.step.as_ref().filter(|step| step.asking == Asking::Failed).map(OpenStep::model_id) {
+                if let Some(last) =
+                    self.step.as_ref().filter(|step| step.asking == Asking::Failed).map(OpenStep::model_id)
+                {
                     self.change(&last, record, changes, |body| {
                         if let Body::Model(model) = body
                             && let ModelState::Failed { waited_to_ms, .. } = &mut model.state
@@ -516,8 +534,7 @@ impl Story {
         let id = self.compaction.clone().unwrap_or_else(|| {
             let between_turns = !self.in_turn;
             let (asked_ms, lost) = (record.at_ms, Vec::new());
-            let room =
-                CompactionBlock { trigger, between_turns, end: None, lost, asked: None, asked_ms, cache: None };
+            let room = CompactionBlock { trigger, between_turns, end: None, lost, asked: None, asked_ms, cache: None };
             self.mark_at(0, Body::Compaction(Box::new(room)), record, changes)
         });
         self.compaction = Some(id.clone());
@@ -587,8 +604,9 @@ fn cost_of(event: &Event) -> Option<u64> {
         Event::MessageFinished { cost_micros, .. }
         | Event::ModelFailed { cost_micros, .. }
         | Event::TitleGiven { by: TitledBy::Model { cost_micros, .. }, .. } => *cost_micros,
-        Event::CompactionFinished { asked: Some(asked), .. }
-        | Event::CompactionFailed { asked: Some(asked), .. } => asked.cost_micros,
+        Event::CompactionFinished { asked: Some(asked), .. } | Event::CompactionFailed { asked: Some(asked), .. } => {
+            asked.cost_micros
+        }
         _ => None,
     }
 }

@@ -175,12 +175,8 @@ fn a_turn_is_told_in_the_order_in_which_things_began() {
 
 #[test]
 fn attempts_and_models_that_fail_keep_their_names_apart() {
-    let switched = Event::ModelSwitched {
-        step: 1,
-        model: "p/other".into(),
-        reason: "500".into(),
-        compact_at_tokens: None,
-    };
+    let switched =
+        Event::ModelSwitched { step: 1, model: "p/other".into(), reason: "500".into(), compact_at_tokens: None };
     check(
         vec![
             turn(1),
@@ -240,7 +236,8 @@ fn what_an_undo_takes_back_is_marked_and_a_redo_takes_the_mark_away() {
         "#]],
     );
     let redone = Story::of(&records(undone.into_iter().chain([rewound(Direction::Redo, 10)]).collect()));
-    let back: Vec<String> = redone.blocks().filter(|block| block.taken_back).map(|block| block.id.to_string()).collect();
+    let back: Vec<String> =
+        redone.blocks().filter(|block| block.taken_back).map(|block| block.id.to_string()).collect();
     assert_eq!(back, ["k11"], "the undo itself was taken back");
 }
 
@@ -387,9 +384,7 @@ fn any_event(dice: &mut fastrand::Rng) -> Event {
         6..9 => reply(step_now, attempt, vec![Part::text("said"), calls(&format!("c{step_now}_0"), "ls")]),
         9 => failed(step_now, attempt, "half", dice.bool().then_some(9)),
         10 => Event::BackoffPassed { step: step_now },
-        11 => {
-            Event::ModelSwitched { step: step_now, model: "p/x".into(), reason: "r".into(), compact_at_tokens: None }
-        }
+        11 => Event::ModelSwitched { step: step_now, model: "p/x".into(), reason: "r".into(), compact_at_tokens: None },
         12 => Event::MessageCut { step: step_now, parts: vec![Part::text("cut")], at_most: None },
         13 => requested(&call, dice.bool().then(|| json!({"command": "changed"}))),
         14 => Event::ApprovalAsked { subject },

@@ -75,7 +75,9 @@ fn drawn(block: &Block, when: When<'_>) -> String {
             ),
             Some(CompactionEnd::Pruned | CompactionEnd::Failed { .. }) | None => String::new(),
         },
-        Body::Pruned { calls, .. } => aside(&format!("{calls} old outputs above were cleared from what the model reads.")),
+        Body::Pruned { calls, .. } => {
+            aside(&format!("{calls} old outputs above were cleared from what the model reads."))
+        }
         Body::Moved { workspace } => aside(&format!("From here on in <code>{}</code>", escape(workspace))),
         Body::Rewind { rewind, state } => match state {
             RewindState::Finished { .. } if rewind.direction == Direction::Redo && rewind.to.is_some() => String::new(),
