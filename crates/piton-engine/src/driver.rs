@@ -29,10 +29,11 @@ pub(crate) use self::hooked::{Hooked, Offered};
 use self::hooked::{Gates, Speech};
 use self::spans::Spans;
 use crate::bus::Bus;
+use crate::clock::World;
 use crate::compaction::{self, CompactError, Compacted, How, SharedBill, Task};
 use crate::context::Notes;
 use crate::control::Server;
-use crate::engine::{Attendance, EngineError, Settings, now_ms};
+use crate::engine::{Attendance, EngineError, Settings};
 use crate::hooks::{Gated, Hooks};
 use crate::jobs::{self, Cut, Done, JobKey, Jobs, Said, Start};
 use crate::journal::{Journal, JournalError, SessionDir};
@@ -123,6 +124,7 @@ impl Speaker {
 
 /// What a driver is made from.
 pub(crate) struct Setup {
+    pub(crate) world: World,
     pub(crate) dir: SessionDir,
     pub(crate) journal: Journal,
     pub(crate) session: State,
@@ -141,6 +143,7 @@ pub(crate) struct Setup {
 
 /// Drives one session.
 pub(crate) struct Driver {
+    world: World,
     dir: SessionDir,
     /// Before the journal, so that it is shut before the lock is given up.
     door: Door,
@@ -204,8 +207,21 @@ enum Door {
 
 impl Driver {
     pub(crate) fn new(setup: Setup) -> Self {
-        let Setup { dir, journal, session, staged, prompts, notes, offered, settings, ledger, bus, inbox, commands } =
-            setup;
+        let Setup {
+            world,
+            dir,
+            journal,
+            session,
+            staged,
+            prompts,
+            notes,
+            offered,
+            settings,
+            ledger,
+            bus,
+            inbox,
+            commands,
+        } = setup;
         let frame = Frame {
             system: settings.system.clone(),
             tools: prompt::offered(&settings),
@@ -229,7 +245,8 @@ impl Driver {
             ledger,
             bus,
             inbox,
-            jobs: Jobs::new(),
+            jobs: Jobs::new(world.clone()),
+            world,
             prompts,
             compaction: None,
             summary_bill: None,
@@ -352,7 +369,14 @@ impl Driver {
         if let Some((step, attempt)) = asked {
             let abandoned = partial::recover(&self.dir.partial(), step, attempt);
             let error = ModelError::new(ModelErrorKind::Interrupted, "Piton was stopped while the model was asked");
-            let mut event = self.session.failed(attempt, error, Usage::default(), abandoned, now_ms(), dice());
+            let mut event = self.session.failed(
+                attempt,
+                error,
+                Usage::default(),
+                abandoned,
+                self.world.now_ms(),
+                self.world.roll(),
+            );
             let model = Arc::clone(self.model());
             self.prompts.complete(&mut event, &*model);
             self.record(event);
@@ -466,7 +490,7 @@ impl Driver {
     fn take(&mut self, done: Done) {
         let mut event = match done {
             Done::Replied { attempt, reply, first_ms } => {
-                let mut event = self.session.replied(attempt, *reply, None, now_ms(), dice());
+                let mut event = self.session.replied(attempt, *reply, None, self.world.now_ms(), self.world.roll());
                 if let Event::MessageFinished { first_ms: first, .. } = &mut event {
                     *first = first_ms;
                 }
@@ -474,7 +498,7 @@ impl Driver {
             }
             Done::ModelFailed { attempt, mut error, abandoned } => {
                 let usage = error.usage.take().map(|usage| *usage).unwrap_or_default();
-                self.session.failed(attempt, error, usage, abandoned, now_ms(), dice())
+                self.session.failed(attempt, error, usage, abandoned, self.world.now_ms(), self.world.roll())
             }
             Done::BackoffPassed { step } => Event::BackoffPassed { step },
             Done::DeadlinePassed => {
@@ -502,7 +526,7 @@ impl Driver {
             self.record_watched();
         }
         let Some(journal) = &mut self.journal else { return };
-        let record = Arc::new(journal.stage(now_ms(), event));
+        let record = Arc::new(journal.stage(self.world.now_ms(), event));
         if let Event::CallStarted { call } = &record.event {
             self.started_here.insert(call.clone());
         }
@@ -548,7 +572,7 @@ impl Driver {
             if !self.settings.shares_runtime && self.snapshot_took <= SHORT {
                 self.snapshot_at_once();
             }
-            if let Some(event) = self.session.due(now_ms()).and_then(|due| self.seen_by_hooks(due)) {
+            if let Some(event) = self.session.due(self.world.now_ms()).and_then(|due| self.seen_by_hooks(due)) {
                 let event = self.with_reminders(event);
                 self.record(event);
             } else if let Some(event) = self.instant_job() {
@@ -862,18 +886,14 @@ impl Driver {
         }
         let Some(journal) = self.journal.take() else { return };
         // Best effort: what was committed before is safe in any case.
-        let last = tokio::task::spawn_blocking(move || journal.close(now_ms())).await.unwrap_or_default();
+        let now_ms = self.world.now_ms();
+        let last = tokio::task::spawn_blocking(move || journal.close(now_ms)).await.unwrap_or_default();
         for record in last {
             self.bus.publish(Published::Recorded(Arc::new(record)));
         }
         // Only now, so that followers hear the last of it.
         drop(door);
     }
-}
-
-/// Uniform in 0..=1000, to spread retries.
-fn dice() -> u64 {
-    fastrand::u64(0..=1000)
 }
 
 /// Tells what came of an errand, and of a journal that failed on the way.

@@ -3,6 +3,7 @@
 
 use super::Sketch;
 use crate::bus::Bus;
+use crate::clock::World;
 use crate::jobs::SILENCE;
 use crate::prompt::{self, Weight};
 use futures_util::StreamExt;
@@ -16,7 +17,7 @@ use piton_core::model::{ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use piton_core::retry;
 use piton_models::model::Model;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// A summary to be asked for.
 pub(crate) struct Task {
@@ -73,6 +74,7 @@ pub(crate) struct Summarised {
 
 /// Where what happens meanwhile is told.
 pub(crate) struct Told {
+    pub(crate) world: World,
     pub(crate) bus: Bus,
     pub(crate) step: u32,
 }
@@ -246,10 +248,11 @@ impl Limits {
                         continue;
                     }
                     failures = failures.and(error.kind);
-                    let wait_ms = retry::wait_ms(retry, &error, failures, fastrand::u64(0..=1000));
+                    let wait_ms = retry::wait_ms(retry, &error, failures, self.told.world.roll());
                     self.tell_failure(&**model, attempt, &error.message, wait_ms);
                     let wait_ms = wait_ms.ok_or_else(|| failed(error.message))?;
-                    tokio::time::sleep(Duration::from_millis(wait_ms)).await;
+                    let world = &self.told.world;
+                    world.sleep_until(world.now_ms().saturating_add(wait_ms)).await;
                 }
             }
         }

@@ -7,8 +7,8 @@ use crate::engine::Settings;
 use piton_core::limits::Policy;
 use piton_core::permission::Rule;
 use piton_core::retry::RetryPolicy;
+use piton_http::options::{is_address, is_proxy, unknown_proxy_scheme};
 use piton_models::catalogue::Rates;
-use piton_models::http::{is_address, is_proxy, unknown_proxy_scheme};
 use piton_models::options::Options;
 use piton_models::provider::{self, PROVIDERS, is_header};
 

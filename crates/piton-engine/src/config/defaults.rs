@@ -4,7 +4,7 @@ use crate::hooks::{CHECK_ROUNDS, CHECK_TIMEOUT};
 use piton_core::compact::{Full, Keep};
 use piton_core::limits::Policy;
 use piton_core::truncate::OutputCut;
-use piton_models::http::HttpOptions;
+use piton_http::HttpOptions;
 use piton_tools::tool::ToolLimits;
 use serde::Serialize;
 use toml::{Table, Value};

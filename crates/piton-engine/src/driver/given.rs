@@ -3,7 +3,6 @@
 
 use super::Driver;
 use crate::context::{Addition, Instructions, Notes, References, remember_given};
-use crate::engine::now_ms;
 use piton_core::event::{Event, Given, StepKind};
 use piton_core::message::Part;
 use piton_core::tokens::Family;
@@ -49,7 +48,14 @@ impl Driver {
 
     fn reminders(&mut self, kind: StepKind) -> Addition {
         let (environment, instructions) = (&self.settings.environment_note, self.instructions());
-        self.notes.at_step(&self.session, kind, now_ms(), environment.as_deref(), instructions.as_ref(), &self.ledger)
+        self.notes.at_step(
+            &self.session,
+            kind,
+            self.world.now_ms(),
+            environment.as_deref(),
+            instructions.as_ref(),
+            &self.ledger,
+        )
     }
 
     fn record_given(&mut self, items: Vec<Given>) {

@@ -89,7 +89,10 @@ impl Driver {
         task: Task,
     ) -> impl Future<Output = Option<Summarised>> + Send + use<> + 'static {
         self.summary_bill = Some((trigger, Arc::clone(&task.bill)));
-        compaction::summarise(task, Told { bus: self.bus.clone(), step: self.session.step() })
+        compaction::summarise(
+            task,
+            Told { world: self.world.clone(), bus: self.bus.clone(), step: self.session.step() },
+        )
     }
 
     /// What came of it, as an event.

@@ -12,7 +12,7 @@ use piton_core::permission::Action;
 use piton_core::template;
 use piton_engine::context::Instructions;
 use piton_engine::engine::{Attendance, Settings};
-use piton_models::http::HttpOptions;
+use piton_http::HttpOptions;
 use piton_models::provider::{self, ProviderSpec};
 use piton_tools::tool::{Tool, ToolContext, ToolSet};
 use serde_json::{Value, json};
