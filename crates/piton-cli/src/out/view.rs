@@ -41,7 +41,7 @@ const GIST_CHARS: usize = 72;
 pub(crate) struct TextView {
     quiet: bool,
     animate: bool,
-    story: Story,
+    story: Box<Story>,
     screen: Screen,
     /// Whether the last thing shown was a line beside the prose.
     after_aside: bool,
@@ -72,7 +72,7 @@ impl TextView {
         Self {
             quiet,
             animate: animate && !quiet,
-            story: Story::default(),
+            story: Box::default(),
             screen: Screen::default(),
             after_aside: false,
             shown_chars: 0,
