@@ -7,7 +7,10 @@ mod screen;
 #[cfg(test)]
 mod tests;
 
-use crate::commands::cost::MISS_WORTH_TELLING_MICROS;
+pub(crate) use crate::out::print::{
+    clean, cut, first_line, indent, output_was_lost, plural, shorten, thousands, width, write_stderr, write_stdout,
+};
+
 use crate::out::report;
 use anstyle::{AnsiColor, Style};
 use piton_core::call::Status;
@@ -24,8 +27,6 @@ use screen::Screen;
 use std::io::IsTerminal;
 use std::time::Instant;
 
-pub(crate) use screen::{output_was_lost, width, write_stderr, write_stdout};
-
 const DIM: Style = Style::new().dimmed();
 const BOLD: Style = Style::new().bold();
 const GREEN: Style = AnsiColor::Green.on_default();
@@ -34,8 +35,8 @@ const YELLOW: Style = AnsiColor::Yellow.on_default();
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 /// Lines of a failed command's output that are shown.
 const TAIL_LINES: usize = 4;
-/// Characters of a call's input shown in its line.
-const GIST_CHARS: usize = 72;
+/// What a miss of the cache must cost in a run, in millionths of a dollar, for the run to tell of it: five cents.
+pub(crate) const MISS_WORTH_TELLING_MICROS: u64 = 50_000;
 
 /// The text view of one run.
 pub(crate) struct TextView {
@@ -500,27 +501,6 @@ pub(crate) fn gist(about: &str) -> String {
     shorten(about)
 }
 
-/// The first line, cut to what a line can hold.
-pub(crate) fn first_line(text: &str) -> String {
-    shorten(text.lines().next().unwrap_or_default())
-}
-
-fn shorten(text: &str) -> String {
-    let flat: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    cut(flat, GIST_CHARS)
-}
-
-/// A line in so many characters; one that is longer ends behind a word, if there is one in its last part.
-pub(crate) fn cut(line: String, most: usize) -> String {
-    if line.chars().count() <= most {
-        return line;
-    }
-    let kept: String = line.chars().take(most.saturating_sub(1)).collect();
-    let is_between = line.chars().nth(kept.chars().count()).is_some_and(char::is_whitespace);
-    let word = kept.rfind(char::is_whitespace).filter(|at| !is_between && *at > kept.len() * 2 / 3);
-    format!("{}…", kept[..word.unwrap_or(kept.len())].trim_end())
-}
-
 /// What became of an undo that was cut off and cannot be finished, and what to do about it.
 pub(crate) fn given_up(rewind: &Rewind, error: &str, touches: &Touched) -> String {
     let again = match rewind.direction {
@@ -561,35 +541,6 @@ pub(crate) fn trouble(live: &Live) -> Option<String> {
         }
         _ => return None,
     })
-}
-
-/// Text from a model, a tool or a provider as it may be shown: nothing in it moves the cursor or changes a colour.
-pub(crate) fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' && c != '\t' { '�' } else { c }).collect()
-}
-
-/// `12345` as `12,345`.
-pub(crate) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// `1 step`, `2 steps`.
-pub(crate) fn plural(number: u64, word: &str) -> String {
-    let ending = if number == 1 { "" } else { "s" };
-    format!("{number} {word}{ending}")
-}
-
-/// Every line moved to the right.
-pub(crate) fn indent(text: &str) -> String {
-    text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
 
 /// A unified diff with its lines in colour.

@@ -1,7 +1,7 @@
 //! The blocks of a story: what each kind of them shows.
 
 use crate::budget::Bound;
-use crate::cache::{Prompt, Reading};
+use crate::cache::Reading;
 use crate::call::{CallInput, Outcome};
 use crate::event::{
     Asked, Canceller, Decision, Delivery, Given, Moment, Rewind, Spent, StepKind, Subject, TitledBy, Touched, Trigger,
@@ -11,6 +11,7 @@ use crate::hook::{HookPoint, HookRun};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::message::{FinishReason, Usage};
 use crate::model::ModelError;
+use crate::prompt::Prompt;
 use std::fmt;
 
 /// Where the parts of a reply begin among the blocks of the record that led to it.

@@ -7,9 +7,9 @@ use crate::event::{
     Asked as ForSummary, Canceller, Decision, Direction, Event, Rewind, Spent, StepKind, Subject, Trigger, TurnEnd,
     Verdict,
 };
-use crate::limits::Policy;
 use crate::message::{FinishReason, Part, ToolCall, Usage};
 use crate::model::{Delta, ModelError, ModelErrorKind, Reply};
+use crate::policy::Policy;
 use expect_test::{Expect, expect};
 use serde_json::json;
 

@@ -4,9 +4,9 @@
 
 use super::When;
 use super::words::{not_rewound, rewound, status};
+use piton_core::budget;
 use piton_core::call::{CallInput, Status};
 use piton_core::event::Direction;
-use piton_core::limits;
 use piton_core::story::{Block, Body, CallBlock, CallKind, CompactionEnd, ModelState, RewindState, Story, WordsState};
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd};
 
@@ -16,7 +16,7 @@ const STYLE: &str = include_str!("page.css");
 pub fn write(story: &Story, title: &str, when: When<'_>) -> String {
     let session = story.session();
     let title = if title.is_empty() { session.id.as_str() } else { title };
-    let cost = session.cost_micros.map(|micros| format!("${}", limits::dollars(micros)));
+    let cost = session.cost_micros.map(|micros| format!("${}", budget::dollars(micros)));
     let model = Some(session.model.clone()).filter(|model| !model.is_empty());
     let count = |number: u32, word: &str| format!("{number} {word}{}", if number == 1 { "" } else { "s" });
     let turns = format!("{}, {}", count(session.turns, "turn"), count(session.steps, "step"));
@@ -92,7 +92,7 @@ fn drawn(block: &Block, when: When<'_>) -> String {
             let word = serde_json::to_value(end).unwrap_or_default();
             let detail = detail.as_ref().map(|detail| format!(": {}", escape(detail))).unwrap_or_default();
             let seconds = spent.duration_ms as f64 / 1000.0;
-            let cost = spent.cost_micros.map(|micros| format!(" · ${}", limits::dollars(micros))).unwrap_or_default();
+            let cost = spent.cost_micros.map(|micros| format!(" · ${}", budget::dollars(micros))).unwrap_or_default();
             let word = escape(word.as_str().unwrap_or_default());
             format!("<p class=\"turn-end\">{word}{detail} · {seconds:.1} s{cost}</p>\n")
         }

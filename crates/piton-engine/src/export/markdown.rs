@@ -2,9 +2,9 @@
 
 use super::When;
 use super::words::{not_rewound, rewound, status};
+use piton_core::budget;
 use piton_core::call::CallInput;
 use piton_core::event::Direction;
-use piton_core::limits;
 use piton_core::story::{Block, Body, CallBlock, CompactionEnd, ModelState, RewindState, Story, WordsState};
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ pub fn write(story: &Story, title: &str, when: When<'_>) -> String {
     let session = story.session();
     let title = if title.is_empty() { session.id.as_str() } else { title };
     let mut text = format!("# {}\n\n", line(title));
-    let cost = session.cost_micros.map(|micros| format!(" · ${}", limits::dollars(micros))).unwrap_or_default();
+    let cost = session.cost_micros.map(|micros| format!(" · ${}", budget::dollars(micros))).unwrap_or_default();
     let model = if session.model.is_empty() { String::new() } else { format!(" · {}", session.model) };
     let steps = if session.steps == 1 { "1 step".to_owned() } else { format!("{} steps", session.steps) };
     let (started, id) = (when(session.started_ms), &session.id);

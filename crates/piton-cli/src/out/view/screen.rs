@@ -1,10 +1,8 @@
 //! The terminal: prose goes to standard output, everything beside it to standard error, and what stands on the last line
 //! for a moment is taken away before anything else is written. What is written is gathered, then put out at once.
 
+use crate::out::print::{width, write_stderr, write_stdout};
 use anstyle::Style;
-use std::io::Write;
-use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 const DIM: Style = Style::new().dimmed();
 
@@ -105,33 +103,4 @@ impl Screen {
 fn columns() -> usize {
     const USUAL: usize = 80;
     width(std::io::stderr()).unwrap_or(USUAL).max(2)
-}
-
-/// Columns of a terminal; `None` where it is none, or says nothing.
-pub(crate) fn width(terminal: impl AsFd) -> Option<usize> {
-    let columns = rustix::termios::tcgetwinsize(terminal).ok()?.ws_col;
-    Some(usize::from(columns)).filter(|columns| *columns > 0)
-}
-
-/// Whether standard output has refused something, other than by going away.
-static OUTPUT_WAS_LOST: AtomicBool = AtomicBool::new(false);
-
-/// Whether something that was said did not arrive: a full disk behind standard output.
-pub(crate) fn output_was_lost() -> bool {
-    OUTPUT_WAS_LOST.load(Ordering::Relaxed)
-}
-
-/// Writes to standard output at once. A reader that went away is no reason to stop the work.
-pub(crate) fn write_stdout(text: &str) {
-    let mut out = anstream::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => OUTPUT_WAS_LOST.store(true, Ordering::Relaxed),
-        Ok(()) | Err(_) => {}
-    }
-}
-
-/// Writes to standard error at once.
-pub(crate) fn write_stderr(text: &str) {
-    let mut err = anstream::stderr().lock();
-    drop(err.write_all(text.as_bytes()).and_then(|()| err.flush()));
 }

@@ -5,9 +5,9 @@ use super::*;
 use expect_test::{Expect, expect};
 use piton_core::call::{CallInput, Outcome, ToolClass};
 use piton_core::event::{Delivery, Event, Given, GivenKind, Spent, StepKind, TurnEnd, Verdict};
-use piton_core::limits::Policy;
 use piton_core::message::{FinishReason, ToolCall, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, Reply};
+use piton_core::policy::Policy;
 use serde_json::json;
 use std::sync::Arc;
 
@@ -209,13 +209,4 @@ fn room_hooks_and_what_was_given_have_a_line_each() {
             err paused: what runs is finished first
         "#]],
     );
-}
-
-#[test]
-fn a_line_that_is_too_long_ends_behind_a_word() {
-    let cut = |text: &str, most| cut(text.to_owned(), most);
-    assert_eq!(cut("fix the failing test", 20), "fix the failing test");
-    assert_eq!(cut("fix the failing test", 18), "fix the failing…");
-    assert_eq!(cut("fix the failing test", 16), "fix the failing…", "it ends there anyway");
-    assert_eq!(cut("see /a/path/without/any/end", 12), "see /a/path…", "no word ends near");
 }
