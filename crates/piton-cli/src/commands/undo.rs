@@ -6,12 +6,8 @@ use crate::out::view;
 use crate::setup;
 use crate::surroundings::Surroundings;
 use anyhow::{Context, bail};
-<<<<<<< HEAD
 use piton_core::client::{Plan, Scope};
-use piton_core::event::Direction;
-=======
 use piton_core::event::{Direction, Event, Record};
->>>>>>> main
 use piton_core::ids::{Seq, SessionId};
 use piton_engine::engine::{Engine, Handle, Resumed};
 use piton_engine::journal;
