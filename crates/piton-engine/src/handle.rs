@@ -6,11 +6,9 @@
 
 use crate::bus::{Bus, Subscription};
 use crate::clock::World;
-use crate::compaction::CompactError;
-use crate::error::EngineError;
+use crate::error::{CompactError, EngineError, RewindError};
 use crate::inbox::{Answer, Asked, Asker, Inbox};
 use crate::journal::SessionDir;
-use crate::rewind::RewindError;
 use piton_core::client::{Accepted, Compact, Compacted, Plan, Prompt, Reply, Report, Request, Rewound, Scope, When};
 use piton_core::event::{Decision, Delivery, Direction, Rewind, Subject};
 use piton_core::ids::{MessageId, Seq, SessionId};

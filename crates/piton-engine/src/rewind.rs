@@ -9,76 +9,22 @@
 //! done again when the session is next opened: restoring is idempotent. Where that cannot be done, because its snapshots
 //! are gone, it is ended as it is ([`Event::RewindAbandoned`]): what is half done is told once, and not left pending.
 
-use crate::journal::JournalError;
+pub use crate::error::RewindError;
+
 use piton_core::branch::{self, Trees, TurnSpan};
 use piton_core::client::{Plan, Scope};
 use piton_core::event::{Direction, Event, Record, Restore, Rewind, Touched};
 use piton_core::ids::{Seq, TimeMs};
 use piton_core::turn::State;
-use piton_tools::snapshot::{Conflicts, NotAnId, Policy, Restored, SnapshotError, Snapshots};
+use piton_tools::snapshot::{Conflicts, Policy, Restored, Snapshots};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// How long after the last that is known of a cut-off turn a change still counts as its own, in milliseconds: a call
 /// takes its time to begin, and a change to be seen.
 const SILENCE_GRACE_MS: TimeMs = 1_000;
 /// By how much the time that the system gives a file may lie before the clock's, in milliseconds, with room to spare.
 const CLOCK_STEP_MS: TimeMs = 20;
-
-/// Why nothing was taken back. Nothing was changed then, but for [`RewindError::Abandoned`].
-#[derive(Debug, thiserror::Error)]
-pub enum RewindError {
-    /// A turn is under way.
-    #[error("a turn is under way; stop it first")]
-    MidTurn,
-    /// There are not so many turns.
-    #[error("{}", not_so_many(*.wanted, *.there))]
-    NotSoMany {
-        /// How many were wanted.
-        wanted: u32,
-        /// How many there are.
-        there: u32,
-    },
-    /// Nothing was taken back, or something was said since.
-    #[error("there is nothing to bring back: nothing was taken back since the last prompt")]
-    NothingToRedo,
-    /// A turn has no snapshot, or only half of them.
-    #[error("the files of turn {turn} cannot be brought back: no snapshot was made of them")]
-    NoSnapshot {
-        /// The turn.
-        turn: u32,
-    },
-    /// The journal names a snapshot in a way that none is named.
-    #[error(transparent)]
-    BadName(#[from] NotAnId),
-    /// The workspace has no store of snapshots here.
-    #[error("this Piton keeps no snapshots")]
-    NoStore,
-    /// The snapshots cannot be used.
-    #[error(transparent)]
-    Snapshot(#[from] SnapshotError),
-    /// It had begun. Files may be at one place or the other, and the journal has that it was given up.
-    #[error("it was begun and could not be finished")]
-    Abandoned(#[source] Box<RewindError>),
-    /// The journal could not be read or written.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// The journal could not be written; nothing more is done in the session. It can be resumed.
-    #[error(transparent)]
-    Broken(Arc<JournalError>),
-    /// The driver is gone: the session was closed.
-    #[error("the session is closed")]
-    Closed,
-}
-
-fn not_so_many(wanted: u32, there: u32) -> String {
-    match there {
-        0 => "there is no turn to take back".to_owned(),
-        1 => format!("{wanted} turns cannot be taken back: there is one"),
-        _ => format!("{wanted} turns cannot be taken back: there are {there}"),
-    }
-}
 
 /// What taking back the last `turns` turns would do, or bringing back what was taken back last.
 pub(crate) fn plan(

@@ -2,11 +2,10 @@
 
 use super::hooked::Speech;
 use super::{Driver, rewinding};
-use crate::compaction::CompactError;
-use crate::error::EngineError;
+use crate::error::{CompactError, EngineError, RewindError};
 use crate::inbox::{Asked, Asker};
 use crate::journal::JournalError;
-use crate::rewind::{self, RewindError};
+use crate::rewind;
 use piton_core::client::{Prompt, Reply, Report, Request, When};
 use piton_core::event::{Canceller, Decision, Event, Subject};
 use piton_core::ids::{MessageId, Seq};
