@@ -7,6 +7,10 @@
 //!
 //! Plain data, which goes over a socket as it is. Nothing here knows who runs the session, and how it is reached.
 
+mod now;
+
+pub use now::{Now, Stage};
+
 use crate::changes::Restored;
 use crate::event::{Decision, Delivery, Direction, Event, Record, Rewind, Spent, Subject, TurnEnd};
 use crate::ids::{CallId, MessageId, Seq, SessionId};
@@ -22,7 +26,7 @@ use std::sync::Arc;
 pub const STRUCTURED: &str = "structured";
 
 /// The version of this vocabulary. It rises when an older client could misread a newer writer.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// What a client asks for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -65,19 +69,21 @@ pub enum Request {
     },
 }
 
-/// What a client sends over a connection.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// What a client says over a connection besides its requests.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum Line {
+    /// The first line of a client.
+    Hello {
+        /// The version of the vocabulary that it speaks.
+        protocol: u32,
+    },
     /// Tell everything from this position of the journal on.
     Follow {
         /// The first position; 1 is the beginning.
         #[serde(default = "beginning")]
         from: Seq,
     },
-    /// Do something.
-    #[serde(untagged)]
-    Request(Request),
 }
 
 fn beginning() -> Seq {
@@ -225,9 +231,6 @@ pub enum Reply {
         /// The process.
         pid: u32,
     },
-    /// To a follower: what was there before is told, from here on it is told as it happens. Of a reply that was under
-    /// way the beginning was missed; it comes again, whole, with its record.
-    CaughtUp {},
     /// A prompt is durable.
     Accepted(Accepted),
     /// The turn that was waited for, or cancelled, is over.
@@ -310,16 +313,52 @@ pub struct Refusal {
 
 /// Something a listener hears.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Published {
     /// An event that is durable in the journal.
     Recorded(Arc<Record>),
     /// A fragment. Not in the journal.
     Live(Arc<Live>),
+    /// Where the session is, at the last record that was told. What comes next continues it.
+    Now(Box<Now>),
+    /// Everything from before is told; from here on it is told as it happens.
+    CaughtUp,
+    /// The listener was too slow and missed fragments. [`Published::Now`] follows, with all that still counts of them.
+    Missed {
+        /// How many at most.
+        fragments: u64,
+    },
+}
+
+/// What a listener hears besides records and fragments, as a line of a connection.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Mark {
+    /// [`Published::Now`].
+    Now(Box<Now>),
+    /// [`Published::CaughtUp`].
+    CaughtUp {},
+    /// [`Published::Missed`].
+    Missed {
+        /// How many at most.
+        fragments: u64,
+    },
+}
+
+impl From<Mark> for Published {
+    fn from(mark: Mark) -> Self {
+        match mark {
+            Mark::Now(now) => Self::Now(now),
+            Mark::CaughtUp {} => Self::CaughtUp,
+            Mark::Missed { fragments } => Self::Missed { fragments },
+        }
+    }
 }
 
 /// A fragment of something under way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Live {
     /// The model is speaking.
     ModelDelta {

@@ -153,6 +153,7 @@ impl Story {
         match published {
             Published::Recorded(record) => self.record(record),
             Published::Live(live) => self.live(live),
+            Published::Now(_) | Published::CaughtUp | Published::Missed { .. } => Vec::new(),
         }
     }
 

@@ -1,95 +1,163 @@
-//! What a session tells whoever listens: recorded events, and the fragments that stream by between them.
+//! What a session tells its listeners: recorded events, and the fragments that stream by between them.
+//!
+//! ```text
+//!   journal, in pages ──► now ──► caught up ──► ring: records and fragments as they come
+//!        ▲                                        │
+//!        └────────────── missed ◄─────────────────┘  a listener that was too slow
+//! ```
 //!
 //! Every listener has its own place in one bounded ring. A slow one does not hold up the loop: it loses fragments, and
-//! reads the recorded events it missed from the journal. So recorded events are never lost, fragments may be.
+//! begins again behind the last record it has heard. So recorded events are never lost, and come once and in order;
+//! fragments may be lost, and none is told after the record that supersedes it.
 
-use crate::journal::{self, JournalError, SessionDir};
-use piton_core::client::{Live, Published};
+use crate::journal::{JournalError, Reader, SessionDir};
+use piton_core::client::{Live, Now, Published};
 use piton_core::event::Record;
 use piton_core::ids::Seq;
+use piton_core::turn::State;
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::broadcast;
 
-/// Entries the ring holds: some seconds of a fast model. Each is a pointer and a short text.
-const RING: usize = 8_192;
+/// Entries the ring holds. Each is a pointer and a short text; a session has a ring for as long as it is open.
+const RING: usize = 512;
+/// Records that are read from the journal at once.
+pub(crate) const PAGE: usize = 256;
 
 /// The sending side.
 #[derive(Debug, Clone)]
 pub struct Bus {
     ring: broadcast::Sender<Published>,
-    /// The last record that it need not tell, or has told.
-    told: Arc<AtomicU64>,
+    /// Where the session is after everything in the ring. Locked while something is put there, so that a listener
+    /// begins exactly between two entries.
+    now: Arc<Mutex<Now>>,
 }
 
 /// One listener's place.
 pub struct Subscription {
-    ring: broadcast::Receiver<Published>,
+    sender: broadcast::WeakSender<Published>,
+    session: Arc<Mutex<Now>>,
     dir: SessionDir,
     next_seq: Seq,
-    backlog: VecDeque<Record>,
-    must_catch_up: bool,
+    ring: broadcast::Receiver<Published>,
+    /// Where the session was when the ring was joined, until that is told: first come the records up to there.
+    now: Option<Now>,
+    missed: u64,
+    ready: VecDeque<Published>,
 }
 
 impl Bus {
     /// A bus without listeners, of a journal that ends here.
-    pub(crate) fn new(durable_seq: Seq) -> Self {
-        Self { ring: broadcast::Sender::new(RING), told: Arc::new(AtomicU64::new(durable_seq)) }
+    pub(crate) fn new(state: &State, durable_seq: Seq) -> Self {
+        Self { ring: broadcast::Sender::new(RING), now: Arc::new(Mutex::new(Now::of(state, durable_seq))) }
     }
 
-    /// Tells everyone who listens now.
-    pub(crate) fn publish(&self, published: Published) {
-        if let Published::Recorded(record) = &published {
-            self.told.fetch_max(record.seq, Ordering::SeqCst);
+    /// Tells everyone who listens now of events that are durable. The state has applied them.
+    pub(crate) fn recorded(&self, records: impl IntoIterator<Item = Arc<Record>>, state: &State) {
+        let mut now = self.lock();
+        let mut seq = now.seq;
+        for record in records {
+            seq = record.seq;
+            now.supersede(&record.event);
+            self.tell(Published::Recorded(record));
         }
-        // An error only means that nobody listens.
-        drop(self.ring.send(published));
+        *now = Now::of(state, seq).after(std::mem::take(&mut *now));
     }
 
     /// Tells everyone a fragment.
     pub(crate) fn live(&self, live: Live) {
-        self.publish(Published::Live(Arc::new(live)));
+        let mut now = self.lock();
+        now.hear(&live);
+        self.tell(Published::Live(Arc::new(live)));
+    }
+
+    fn tell(&self, published: Published) {
+        // An error only means that nobody listens.
+        drop(self.ring.send(published));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Now> {
+        lock(&self.now)
     }
 
     /// Listens from this position of the journal on: what is recorded already comes first.
     pub(crate) fn subscribe(&self, dir: SessionDir, from_seq: Seq) -> Subscription {
-        let next_seq = from_seq.max(1);
-        // First the ring, then what was told before: a record between them is in both.
-        let ring = self.ring.subscribe();
-        let must_catch_up = self.told.load(Ordering::SeqCst) >= next_seq;
-        Subscription { ring, dir, next_seq, backlog: VecDeque::new(), must_catch_up }
+        let (sender, session) = (self.ring.downgrade(), Arc::clone(&self.now));
+        let (ring, now) = {
+            let now = self.lock();
+            (self.ring.subscribe(), Some(now.clone()))
+        };
+        Subscription { sender, session, dir, next_seq: from_seq.max(1), ring, now, missed: 0, ready: VecDeque::new() }
     }
 }
 
 impl Subscription {
     /// Whether everything published so far has been heard.
     pub fn is_drained(&self) -> bool {
-        !self.must_catch_up && self.backlog.is_empty() && self.ring.is_empty()
+        self.now.is_none() && self.ready.is_empty() && self.ring.is_empty()
     }
 
     /// The next thing there is to hear; `None` when the session is closed and all has been heard. Fails only when the
-    /// journal had to be read, to catch up, and could not be.
+    /// journal had to be read, to catch up, and could not be. May be dropped half-way and called again.
     pub async fn next(&mut self) -> Result<Option<Published>, JournalError> {
         loop {
-            if self.must_catch_up {
-                self.must_catch_up = false;
-                self.backlog = journal::tail(&self.dir, self.next_seq)?.into();
+            if let Some(published) = self.ready.pop_front() {
+                if let Published::Recorded(record) = &published {
+                    self.next_seq = record.seq + 1;
+                }
+                return Ok(Some(published));
             }
-            if let Some(record) = self.backlog.pop_front() {
-                self.next_seq = record.seq + 1;
-                return Ok(Some(Published::Recorded(Arc::new(record))));
+            if let Some(upto) = self.now.as_ref().map(|now| now.seq) {
+                self.catch_up(upto).await?;
+                continue;
             }
             match self.ring.recv().await {
                 Ok(Published::Recorded(record)) if record.seq < self.next_seq => {}
-                Ok(Published::Recorded(record)) => {
-                    self.next_seq = record.seq + 1;
-                    return Ok(Some(Published::Recorded(record)));
+                Ok(published) => self.ready.push_back(published),
+                Err(broadcast::error::RecvError::Lagged(entries)) => {
+                    self.missed += entries;
+                    self.join_again();
                 }
-                Ok(live @ Published::Live(_)) => return Ok(Some(live)),
-                Err(broadcast::error::RecvError::Lagged(_)) => self.must_catch_up = true,
                 Err(broadcast::error::RecvError::Closed) => return Ok(None),
             }
         }
     }
+
+    /// Takes a new place at the end of the ring; where the session is closed, an empty one.
+    fn join_again(&mut self) {
+        let now = lock(&self.session);
+        self.ring = match self.sender.upgrade() {
+            Some(sender) => sender.subscribe(),
+            None => broadcast::channel(1).1,
+        };
+        self.now = Some(now.clone());
+    }
+
+    /// Reads the next page of the records up to where the ring was joined; behind the last, tells where that was.
+    async fn catch_up(&mut self, upto: Seq) -> Result<(), JournalError> {
+        let missing = usize::try_from((upto + 1).saturating_sub(self.next_seq)).unwrap_or(usize::MAX);
+        if missing > 0 {
+            let page = page(self.dir.clone(), self.next_seq, missing.min(PAGE)).await?;
+            if !page.is_empty() {
+                self.ready.extend(page.into_iter().map(|record| Published::Recorded(Arc::new(record))));
+                return Ok(());
+            }
+        }
+        let missed = std::mem::take(&mut self.missed);
+        self.ready.extend((missed > 0).then_some(Published::Missed { fragments: missed }));
+        self.ready.extend(self.now.take().map(|now| Published::Now(Box::new(now))));
+        self.ready.push_back(Published::CaughtUp);
+        Ok(())
+    }
+}
+
+/// Records of the journal, read on a thread that may block.
+async fn page(dir: SessionDir, from: Seq, most: usize) -> Result<Vec<Record>, JournalError> {
+    let work = tokio::task::spawn_blocking(move || Reader::open(&dir)?.read(from, most));
+    work.await.map_err(|panic| JournalError::from(io::Error::other(panic)))?
+}
+
+fn lock(now: &Mutex<Now>) -> MutexGuard<'_, Now> {
+    now.lock().unwrap_or_else(PoisonError::into_inner)
 }

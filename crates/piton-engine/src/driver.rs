@@ -42,7 +42,7 @@ use crate::partial;
 use crate::prompt::{self, Permit, Prompts};
 use crate::titles::Titling;
 use piton_core::call::{Outcome, Status, ToolSpec};
-use piton_core::client::{Live, Published, Report, Request};
+use piton_core::client::{Live, Report, Request};
 use piton_core::event::{Canceller, Decision, Event, Moment, Record, Subject, Trigger, Verdict};
 use piton_core::hook::HookPoint;
 use piton_core::ids::CallId;
@@ -618,9 +618,7 @@ impl Driver {
         } else if let Some(journal) = &mut self.journal {
             journal.commit()?;
         }
-        for record in self.staged.drain(..) {
-            self.bus.publish(Published::Recorded(record));
-        }
+        self.bus.recorded(self.staged.drain(..), &self.session);
         Ok(())
     }
 
@@ -653,9 +651,7 @@ impl Driver {
         // Best effort: what was committed before is safe in any case.
         let now_ms = self.world.now_ms();
         let last = tokio::task::spawn_blocking(move || journal.close(now_ms)).await.unwrap_or_default();
-        for record in last {
-            self.bus.publish(Published::Recorded(Arc::new(record)));
-        }
+        self.bus.recorded(last.into_iter().map(Arc::new), &self.session);
     }
 }
 

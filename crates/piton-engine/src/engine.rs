@@ -290,7 +290,7 @@ fn drive(
     memory: Memory,
     settings: Settings,
 ) -> Handle {
-    let bus = Bus::new(journal.durable_seq());
+    let bus = Bus::new(&session, journal.durable_seq());
     let (inbox, requests) = Inbox::new();
     let handle = Handle {
         id: session.id().clone(),

@@ -208,7 +208,7 @@ impl Played {
     pub fn records(&self) -> Vec<Record> {
         let recorded = self.heard.iter().filter_map(|heard| match heard {
             Published::Recorded(record) => Some((**record).clone()),
-            Published::Live(_) => None,
+            _ => None,
         });
         recorded.collect()
     }
@@ -220,7 +220,7 @@ impl Played {
                 Live::ModelDelta { delta, .. } => Some(delta.clone()),
                 _ => None,
             },
-            Published::Recorded(_) => None,
+            _ => None,
         });
         live.collect()
     }

@@ -232,8 +232,9 @@ async fn heard(session: &Handle, how: Compact) -> Result<Compacted, CompactError
         tokio::select! {
             biased;
             done = &mut done => return done,
-            Ok(Some(Published::Live(live))) = heard.next() => {
-                view::trouble(&live).into_iter().for_each(|words| view::write_stderr(&format!("{words}\n")));
+            Ok(Some(published)) = heard.next() => {
+                let trouble = if let Published::Live(live) = published { view::trouble(&live) } else { None };
+                trouble.into_iter().for_each(|words| view::write_stderr(&format!("{words}\n")));
             }
             else => return done.await,
         }

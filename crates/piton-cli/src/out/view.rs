@@ -255,6 +255,7 @@ impl TextView {
             Live::Paused { paused: false } => self.aside("going on"),
             // The run ends with this error, and says so.
             Live::Broken { .. } => self.waiting_for = None,
+            _ => {}
         }
     }
 

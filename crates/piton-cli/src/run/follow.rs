@@ -239,6 +239,9 @@ impl Watch<'_> {
 
     fn take(&mut self, published: &Published) -> Option<Report> {
         self.shown.show(published);
+        if let (Published::CaughtUp, Shown::Text(view)) = (published, &mut *self.shown) {
+            view.begin_midway();
+        }
         let Published::Recorded(record) = published else { return None };
         if let Event::UserSpoke { parts, .. } = &record.event {
             self.shown.user_said(parts);
@@ -257,11 +260,6 @@ impl Watch<'_> {
                     let Task { said: text, beside } = task;
                     let prompt = Prompt { text, beside, message: Some(message), ..Prompt::default() };
                     self.follower.ask(&Request::Prompt(prompt)).await;
-                }
-            }
-            Reply::CaughtUp {} => {
-                if let Shown::Text(view) = self.shown {
-                    view.begin_midway();
                 }
             }
             Reply::Refused(Refusal { error, .. }) => bail!(error),

@@ -111,6 +111,9 @@ impl Relay<'_> {
 
     fn take(&mut self, published: &Published) {
         self.shown.show(published);
+        if let (Published::CaughtUp, Shown::Text(view)) = (published, &mut *self.shown) {
+            view.begin_midway();
+        }
         let Published::Recorded(record) = published else { return };
         if let Event::UserSpoke { parts, .. } = &record.event {
             self.shown.user_said(parts);
@@ -139,11 +142,6 @@ impl Relay<'_> {
                     if !self.awaited.session().has_heard(&message) {
                         self.follower.ask(&request).await;
                     }
-                }
-            }
-            Reply::CaughtUp {} => {
-                if let Shown::Text(view) = self.shown {
-                    view.begin_midway();
                 }
             }
             Reply::Refused(Refusal { message, error }) => {

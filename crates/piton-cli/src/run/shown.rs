@@ -44,6 +44,8 @@ impl Shown {
                 let line = match published {
                     Published::Recorded(record) => serde_json::to_string(&**record),
                     Published::Live(live) => serde_json::to_string(&**live),
+                    // What records and fragments tell in the end.
+                    _ => return,
                 };
                 // Our own types always are JSON.
                 view::write_stdout(&format!("{}\n", line.unwrap_or_default()));

@@ -77,6 +77,13 @@ struct Line(BufReader<UnixStream>);
 
 impl Line {
     fn open(stage: &Stage) -> Self {
+        let mut line = Self::strange(stage);
+        line.say(&json!({"do": "hello", "protocol": 2}));
+        line
+    }
+
+    /// One that has not said which protocol it speaks.
+    fn strange(stage: &Stage) -> Self {
         Self(BufReader::new(UnixStream::connect(stage.session_dir().join("control.sock")).unwrap()))
     }
 
@@ -190,6 +197,33 @@ fn a_follow_up_that_is_not_answered_when_the_writer_leaves_waits_for_the_next_on
 }
 
 #[test]
+fn a_client_of_an_older_protocol_is_told_what_to_do() {
+    let stage = gated();
+    let mut child = at_the_gate(&stage);
+    let mut line = Line::strange(&stage);
+    line.say(&json!({"do": "prompt", "text": "me too"}));
+    let error = line.hear("refused").unwrap()["error"].as_str().unwrap().to_owned();
+    assert!(error.contains("protocol 2") && error.contains("same version"), "{error}");
+    assert!(line.hear("accepted").is_none(), "and is shown out");
+    stage.workspace.write("go", "");
+    assert!(child.wait().unwrap().success());
+    assert_eq!(user_messages(&stage), ["go"]);
+}
+
+#[test]
+fn who_comes_late_hears_what_is_under_way() {
+    let stage = gated();
+    let mut child = at_the_gate(&stage);
+    let mut line = Line::open(&stage);
+    line.say(&json!({"do": "follow", "from": 1000}));
+    let now = line.hear("now").unwrap();
+    assert_eq!((&now["phase"], &now["turn"], &now["paused"]), (&json!("tools"), &json!(1), &json!(false)));
+    line.hear("caught_up").unwrap();
+    stage.workspace.write("go", "");
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
 fn a_client_that_waits_is_told_the_end_of_its_turn() {
     let stage = gated();
     let mut child = at_the_gate(&stage);
@@ -209,8 +243,8 @@ fn what_cannot_be_understood_is_refused_and_the_line_goes_on() {
     let mut line = Line::open(&stage);
     line.say(&json!({"do": "dance"}));
     assert!(line.hear("refused").unwrap()["error"].as_str().unwrap().contains("dance"));
-    line.say(&json!({"do": "answer", "subject": {"call": "c1_0"}, "decision": "approve"}));
-    line.hear("noted").unwrap();
+    line.say(&json!({"id": 7, "do": "answer", "subject": {"call": "c1_0"}, "decision": "approve"}));
+    assert_eq!(line.hear("not_open").unwrap()["re"], 7, "an answer that does not count says so");
     let mode = std::fs::metadata(stage.session_dir().join("control.sock")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600, "nobody else comes in");
     stage.workspace.write("go", "");

@@ -4,9 +4,10 @@
 use super::address::Address;
 use crate::journal::{self, JournalError, SessionDir};
 use futures_util::StreamExt;
-use piton_core::client::{Line, Live, Published, Reply, Request};
+use piton_core::client::{Line, Live, Mark, PROTOCOL, Published, Reply, Request};
 use piton_core::event::Record;
 use piton_core::ids::Seq;
+use serde::Serialize;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::io;
@@ -74,7 +75,10 @@ impl Connection {
             match connected {
                 Ok(stream) => {
                     let (read, out) = stream.into_split();
-                    return Ok(Some(Self { lines: FramedRead::new(read, LinesCodec::new()), out }));
+                    let mut connection = Self { lines: FramedRead::new(read, LinesCodec::new()), out };
+                    // A writer that is gone is found out by what comes next.
+                    drop(connection.send(&Line::Hello { protocol: PROTOCOL }).await);
+                    return Ok(Some(connection));
                 }
                 Err(_) if !journal::is_held(dir) => return Ok(None),
                 Err(source) if Instant::now() >= until => {
@@ -87,10 +91,10 @@ impl Connection {
 
     /// Asks for something; the answer is among what comes. A writer that is gone is found out by [`Connection::next`].
     pub async fn ask(&mut self, request: &Request) -> io::Result<()> {
-        self.send(&Line::Request(request.clone())).await
+        self.send(request).await
     }
 
-    async fn send(&mut self, line: &Line) -> io::Result<()> {
+    async fn send(&mut self, line: &impl Serialize) -> io::Result<()> {
         let mut line = serde_json::to_vec(line)?;
         line.push(b'\n');
         self.out.write_all(&line).await
@@ -110,12 +114,15 @@ impl Connection {
 
 fn told(line: &str) -> Option<Told> {
     let value: Value = serde_json::from_str(line).ok()?;
-    if value.get("seq").is_some() {
+    if value.get("at_ms").is_some() {
         let record: Record = serde_json::from_value(value).ok()?;
         return Some(Told::Published(Published::Recorded(Arc::new(record))));
     }
-    match serde_json::from_value::<Live>(value.clone()) {
-        Ok(live) => Some(Told::Published(Published::Live(Arc::new(live)))),
+    if let Ok(live) = serde_json::from_value::<Live>(value.clone()) {
+        return Some(Told::Published(Published::Live(Arc::new(live))));
+    }
+    match serde_json::from_value::<Mark>(value.clone()) {
+        Ok(mark) => Some(Told::Published(mark.into())),
         Err(_) => serde_json::from_value(value).ok().map(Told::Reply),
     }
 }

@@ -7,12 +7,12 @@ use crate::bus::{Bus, Subscription};
 use crate::error::EngineError;
 use crate::handle::new_message_id;
 use crate::inbox::{Answer, Asked, Asker, WeakInbox};
-use crate::journal::{JournalError, Reader, SessionDir};
+use crate::journal::{JournalError, SessionDir};
 use futures_util::{FutureExt, StreamExt};
-use piton_core::client::{Line, PROTOCOL, Published, Refusal, Reply, Request};
-use piton_core::event::Record;
-use piton_core::ids::{MessageId, Seq, SessionId};
+use piton_core::client::{Line, Mark, PROTOCOL, Published, Refusal, Reply, Request};
+use piton_core::ids::{MessageId, SessionId};
 use serde::Serialize;
+use serde_json::Value;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -28,8 +28,6 @@ use tokio_util::sync::CancellationToken;
 
 /// Bytes of a request: a prompt with some files pasted in.
 pub const REQUEST_BYTES: usize = 16 << 20;
-/// Records of history that are read at once.
-const PIECE_RECORDS: usize = 256;
 /// Bytes that are gathered before they are sent: a fast model must not cost a system call per word and follower.
 const BATCH_BYTES: usize = 64 << 10;
 /// How long a guest may leave what was sent to him before he is shown out.
@@ -110,16 +108,10 @@ fn listen(dir: &SessionDir) -> io::Result<UnixListener> {
 struct Guest {
     room: Arc<Room>,
     out: OwnedWriteHalf,
-    following: Following,
-    replies: mpsc::UnboundedSender<Reply>,
-}
-
-/// Where in the session a guest listens.
-enum Following {
-    Not,
-    /// Still in the journal, at this position.
-    History(Seq),
-    Live(Box<Subscription>),
+    following: Option<Subscription>,
+    /// Whether the client has said which vocabulary it speaks.
+    is_known: bool,
+    replies: mpsc::UnboundedSender<(Option<u64>, Reply)>,
 }
 
 /// An error only means that the guest is gone, does not listen, or that the session is over.
@@ -127,7 +119,7 @@ async fn receive(room: Arc<Room>, stream: UnixStream) {
     let (read, out) = stream.into_split();
     let requests = FramedRead::new(read, LinesCodec::new_with_max_length(REQUEST_BYTES));
     let (replies, pending) = mpsc::unbounded_channel();
-    let guest = Guest { room, out, following: Following::Not, replies };
+    let guest = Guest { room, out, following: None, is_known: false, replies };
     drop(guest.entertain(requests, pending).await);
 }
 
@@ -135,53 +127,72 @@ impl Guest {
     async fn entertain(
         mut self,
         mut requests: FramedRead<OwnedReadHalf, LinesCodec>,
-        mut pending: mpsc::UnboundedReceiver<Reply>,
+        mut pending: mpsc::UnboundedReceiver<(Option<u64>, Reply)>,
     ) -> io::Result<()> {
         let over = self.room.over.clone();
         let (session, pid) = (self.room.door.session.clone(), std::process::id());
-        self.tell(&Reply::Hello { protocol: PROTOCOL, session, pid }).await?;
+        self.tell(None, &Reply::Hello { protocol: PROTOCOL, session, pid }).await?;
         let mut listens_only = false;
         loop {
             tokio::select! {
                 request = requests.next(), if !listens_only => match request {
-                    Some(Ok(request)) => self.hear(&request)?,
-                    Some(Err(error)) => return self.tell(&refused(None, error)).await,
+                    Some(Ok(request)) if self.hear(&request)? => {}
+                    Some(Ok(_)) => break,
+                    Some(Err(error)) => return self.tell(None, &refused(None, error)).await,
                     None => listens_only = true,
                 },
-                Some(reply) = pending.recv() => self.tell(&reply).await?,
-                lines = self.following.next(&self.room.door) => match lines {
+                Some((id, reply)) = pending.recv() => self.tell(id, &reply).await?,
+                lines = lines(&mut self.following) => match lines {
                     Ok(lines) => self.send(&lines).await?,
-                    Err(error) => return self.tell(&refused(None, error)).await,
+                    Err(error) => return self.tell(None, &refused(None, error)).await,
                 },
                 () = over.cancelled() => break,
             }
         }
-        while let Ok(reply) = pending.try_recv() {
-            self.tell(&reply).await?;
+        while let Ok((id, reply)) = pending.try_recv() {
+            self.tell(id, &reply).await?;
         }
-        while let Some(Ok(lines)) = self.following.next(&self.room.door).now_or_never() {
+        while let Some(Ok(lines)) = lines(&mut self.following).now_or_never() {
             self.send(&lines).await?;
         }
         Ok(())
     }
 
-    /// Does what was asked; the answers come as they come. Fails when the session is being left.
-    fn hear(&mut self, request: &str) -> io::Result<()> {
-        match serde_json::from_str(request) {
-            Ok(Line::Follow { from }) => self.following = Following::History(from.max(1)),
-            Ok(Line::Request(mut request)) => {
-                let message = match &mut request {
-                    Request::Prompt(prompt) => Some(prompt.message.get_or_insert_with(new_message_id).clone()),
-                    _ => None,
-                };
-                self.ask(request, message)?;
+    /// Does what was asked; the answers come as they come. Whether the client is understood at all. Fails when the
+    /// session is being left.
+    fn hear(&mut self, text: &str) -> io::Result<bool> {
+        let not_understood =
+            |error: serde_json::Error| refused(None, format!("this request is not understood: {error}"));
+        let value: Value = match serde_json::from_str(text) {
+            Ok(value) => value,
+            Err(error) => return self.reply(None, not_understood(error)).map(|()| true),
+        };
+        let id = value["id"].as_u64();
+        match value["do"].as_str() {
+            Some("hello") if value["protocol"] == PROTOCOL => self.is_known = true,
+            _ if !self.is_known => {
+                return self.reply(id, refused(None, older(value["protocol"].as_u64()))).map(|()| false);
             }
-            Err(error) => self.reply(refused(None, format!("this request is not understood: {error}"))),
+            Some("follow") => match serde_json::from_value(value) {
+                Ok(Line::Follow { from }) => {
+                    self.following = Some(self.room.door.bus.subscribe(self.room.door.dir.clone(), from));
+                }
+                Ok(Line::Hello { .. }) => {}
+                Err(error) => self.reply(id, not_understood(error))?,
+            },
+            _ => match serde_json::from_value(value) {
+                Ok(request) => self.ask(id, request)?,
+                Err(error) => self.reply(id, not_understood(error))?,
+            },
         }
-        Ok(())
+        Ok(true)
     }
 
-    fn ask(&self, request: Request, message: Option<MessageId>) -> io::Result<()> {
+    fn ask(&self, id: Option<u64>, mut request: Request) -> io::Result<()> {
+        let message = match &mut request {
+            Request::Prompt(prompt) => Some(prompt.message.get_or_insert_with(new_message_id).clone()),
+            _ => None,
+        };
         let (asker, mut answers) = Asker::remote();
         let gone = |_| io::Error::from(io::ErrorKind::BrokenPipe);
         self.room.door.inbox.put(Asked::Request(request, asker)).map_err(gone)?;
@@ -189,19 +200,23 @@ impl Guest {
         tokio::spawn(async move {
             while let Some(answer) = answers.recv().await {
                 // The client may have stopped listening.
-                drop(replies.send(reply(answer, message.clone())));
+                drop(replies.send((id, reply(answer, message.clone()))));
             }
         });
         Ok(())
     }
 
-    fn reply(&self, reply: Reply) {
-        // Nobody may be listening any more.
-        drop(self.replies.send(reply));
+    fn reply(&self, id: Option<u64>, reply: Reply) -> io::Result<()> {
+        self.replies.send((id, reply)).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 
-    async fn tell(&mut self, reply: &Reply) -> io::Result<()> {
-        self.send(&line(reply)).await
+    /// An answer, under the number of the request that it answers.
+    async fn tell(&mut self, id: Option<u64>, reply: &Reply) -> io::Result<()> {
+        let mut value = serde_json::to_value(reply)?;
+        if let Some(id) = id {
+            value["re"] = id.into();
+        }
+        self.send(&line(&value)).await
     }
 
     async fn send(&mut self, lines: &str) -> io::Result<()> {
@@ -210,51 +225,35 @@ impl Guest {
     }
 }
 
-impl Following {
-    /// The next lines there are to send; may be empty. Waits for ever where nobody follows. May be dropped half-way and
-    /// called again: it moves on only with what it returns.
-    async fn next(&mut self, room: &Door) -> Result<String, JournalError> {
-        match self {
-            Self::Not => std::future::pending().await,
-            Self::History(from) => {
-                let records = piece(room.dir.clone(), *from).await?;
-                let next = records.last().map_or(*from, |record| record.seq + 1);
-                let mut lines: String = records.iter().map(line).collect();
-                *self = if records.len() < PIECE_RECORDS {
-                    lines.push_str(&line(&Reply::CaughtUp {}));
-                    Self::Live(Box::new(room.bus.subscribe(room.dir.clone(), next)))
-                } else {
-                    Self::History(next)
-                };
-                Ok(lines)
-            }
-            Self::Live(subscription) => {
-                let mut lines = String::new();
-                let mut published = subscription.next().await?;
-                while let Some(one) = published {
-                    match &one {
-                        Published::Recorded(record) => lines.push_str(&line(&**record)),
-                        Published::Live(live) => lines.push_str(&line(&**live)),
-                    }
-                    if lines.len() >= BATCH_BYTES {
-                        return Ok(lines);
-                    }
-                    match subscription.next().now_or_never() {
-                        Some(more) => published = more?,
-                        None => return Ok(lines),
-                    }
-                }
-                *self = Self::Not;
-                Ok(lines)
-            }
+/// The next lines there are to send, as many as there are just now. Waits for ever where nobody follows. May be dropped
+/// half-way and called again.
+async fn lines(following: &mut Option<Subscription>) -> Result<String, JournalError> {
+    let Some(subscription) = following else { return std::future::pending().await };
+    let mut lines = String::new();
+    let mut published = subscription.next().await?;
+    while let Some(one) = published {
+        lines.push_str(&told(&one));
+        if lines.len() >= BATCH_BYTES {
+            return Ok(lines);
+        }
+        match subscription.next().now_or_never() {
+            Some(more) => published = more?,
+            None => return Ok(lines),
         }
     }
+    *following = None;
+    Ok(lines)
 }
 
-/// A piece of the journal, read on a thread that may block.
-async fn piece(dir: SessionDir, from: Seq) -> Result<Vec<Record>, JournalError> {
-    let work = tokio::task::spawn_blocking(move || Reader::open(&dir)?.read(from, PIECE_RECORDS));
-    work.await.map_err(|panic| JournalError::from(io::Error::other(panic)))?
+fn told(published: &Published) -> String {
+    match published {
+        Published::Recorded(record) => line(&**record),
+        Published::Live(live) => line(&**live),
+        Published::Now(now) => line(&Mark::Now(now.clone())),
+        Published::CaughtUp => line(&Mark::CaughtUp {}),
+        Published::Missed { fragments } => line(&Mark::Missed { fragments: *fragments }),
+        _ => String::new(),
+    }
 }
 
 /// An answer of the driver, as plain data.
@@ -264,6 +263,17 @@ fn reply(answer: Answer, message: Option<MessageId>) -> Reply {
         Err(EngineError::AtRest) => Reply::AtRest {},
         Err(error) => refused(message, error),
     }
+}
+
+/// What a client is told that does not speak this vocabulary.
+fn older(protocol: Option<u64>) -> String {
+    let theirs = protocol.unwrap_or(1);
+    format!(
+        "this session is run by Piton {}, which speaks protocol {PROTOCOL} here, and this client speaks protocol {theirs}. \
+         Use the same version of Piton on both sides; a client of your own begins with \
+         {{\"do\":\"hello\",\"protocol\":{PROTOCOL}}}",
+        env!("CARGO_PKG_VERSION")
+    )
 }
 
 fn refused(message: Option<MessageId>, error: impl std::fmt::Display) -> Reply {

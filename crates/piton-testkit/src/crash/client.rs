@@ -157,7 +157,7 @@ impl Visit<'_> {
             tokio::select! {
                 published = self.listening.next() => match published? {
                     Some(Published::Recorded(record)) => self.hear((*record).clone()),
-                    Some(Published::Live(_)) => {}
+                    Some(_) => {}
                     None => return Err(EngineError::Closed),
                 },
                 Some(ended) = self.waiting.join_next() => match ended {

@@ -346,6 +346,7 @@ fn callbacks(played: &Played, want: &[Value]) -> Vec<Value> {
                 }
                 _ => {}
             },
+            _ => {}
         }
     }
     back

@@ -249,6 +249,7 @@ fn callbacks(played: &Played, has_chunks: bool) -> Vec<Value> {
                 }
                 _ => {}
             },
+            _ => {}
         }
     }
     back

@@ -1,0 +1,206 @@
+//! Where a session is right now: what a client that comes late needs beside the records.
+
+use super::Live;
+use crate::event::{Event, Subject};
+use crate::ids::{MessageId, Seq};
+use crate::model::Delta;
+use crate::turn::{Job, State};
+use serde::{Deserialize, Serialize};
+
+/// Bytes at the end of a running tool's output that are kept for those who come late.
+const TAIL_BYTES: usize = 32 << 10;
+
+/// A session at one position of its journal. Only what is durable is in it, and what streams by at this moment.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Now {
+    /// The last record that it takes into account.
+    pub seq: Seq,
+    /// The turn under way, or the last one.
+    pub turn: u32,
+    /// The session's step.
+    pub step: u32,
+    /// What the session is doing.
+    pub phase: Stage,
+    /// What streamed by and is in no record yet: the reply so far with the arguments of its calls, and the ends of what
+    /// running tools have put out. Each piece is whole, and heard like any other fragment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partial: Vec<Live>,
+    /// Questions that wait for an answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<Subject>,
+    /// Messages that no turn has taken up yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queue: Vec<MessageId>,
+    /// Whether nothing new is started.
+    #[serde(default)]
+    pub paused: bool,
+}
+
+/// What a session is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Stage {
+    /// No turn is under way.
+    #[default]
+    AtRest,
+    /// The model is asked.
+    Model,
+    /// It will be asked again after a pause.
+    BackingOff,
+    /// Tools run.
+    Tools,
+    /// A person has to answer.
+    Asking,
+    /// Room is made in the context.
+    Compacting,
+    /// Something else of a turn, such as its beginning or its hooks.
+    Working,
+}
+
+impl Now {
+    /// A session as its records tell, at the last of them.
+    pub fn of(state: &State, seq: Seq) -> Self {
+        let wanted = state.wanted();
+        let questions = wanted.iter().filter_map(|job| match job {
+            Job::AskApproval(subject) => Some(subject.clone()),
+            _ => None,
+        });
+        Self {
+            seq,
+            turn: state.turn(),
+            step: state.step(),
+            phase: Stage::of(state, &wanted),
+            partial: Vec::new(),
+            questions: questions.collect(),
+            queue: state.waiting().filter_map(|(message, _)| message.id.clone()).collect(),
+            paused: false,
+        }
+    }
+
+    /// Takes the place of an older one, of which it keeps what no record has superseded.
+    pub fn after(self, older: Self) -> Self {
+        Self { partial: older.partial, paused: older.paused, ..self }
+    }
+
+    /// Takes in what streams by.
+    pub fn hear(&mut self, live: &Live) {
+        match live {
+            Live::Paused { paused } => self.paused = *paused,
+            Live::ModelDelta { .. } => {
+                if !self.partial.iter_mut().rev().any(|so_far| so_far.grow(live)) {
+                    self.partial.push(live.clone());
+                }
+            }
+            Live::ToolOutput { .. } => {
+                if !self.partial.iter_mut().any(|so_far| so_far.grow(live)) {
+                    self.partial.push(live.clone());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Drops what a record supersedes.
+    pub fn supersede(&mut self, event: &Event) {
+        match event {
+            Event::MessageFinished { .. } | Event::ModelFailed { .. } | Event::MessageCut { .. } => {
+                self.partial.retain(|live| !matches!(live, Live::ModelDelta { .. }));
+            }
+            Event::CallSettled { call, .. } => {
+                self.partial.retain(|live| !matches!(live, Live::ToolOutput { call: of, .. } if of == call));
+            }
+            Event::TurnEnded { .. } => self.partial.clear(),
+            _ => {}
+        }
+    }
+}
+
+impl Stage {
+    fn of(state: &State, wanted: &[Job]) -> Self {
+        let is = |what: fn(&Job) -> bool| wanted.iter().any(what);
+        if state.is_at_rest() {
+            Self::AtRest
+        } else if is(|job| matches!(job, Job::AskApproval(_))) {
+            Self::Asking
+        } else if is(|job| matches!(job, Job::RunTool(_) | Job::StopTool(_))) {
+            Self::Tools
+        } else if is(|job| matches!(job, Job::CallModel { .. })) {
+            Self::Model
+        } else if is(|job| matches!(job, Job::Wait { .. })) {
+            Self::BackingOff
+        } else if is(|job| matches!(job, Job::Compact(_))) {
+            Self::Compacting
+        } else {
+            Self::Working
+        }
+    }
+}
+
+impl Live {
+    /// Makes this the longer by what comes next of the same thing. Whether it is the same.
+    fn grow(&mut self, next: &Live) -> bool {
+        match (self, next) {
+            (Self::ToolOutput { call, text }, Self::ToolOutput { call: of, text: more }) if call == of => {
+                text.push_str(more);
+                if let Some(over) = text.len().checked_sub(TAIL_BYTES) {
+                    let from = text.ceil_char_boundary(over);
+                    text.drain(..from);
+                }
+                true
+            }
+            (
+                Self::ModelDelta { step, attempt, delta },
+                Self::ModelDelta { step: of_step, attempt: of_attempt, delta: more },
+            ) if (&*step, &*attempt) == (of_step, of_attempt) => match (delta, more) {
+                (Delta::Text { text }, Delta::Text { text: more })
+                | (Delta::Reasoning { text }, Delta::Reasoning { text: more }) => {
+                    text.push_str(more);
+                    true
+                }
+                (Delta::CallInput { index, json }, Delta::CallInput { index: of, json: more }) if index == of => {
+                    json.push_str(more);
+                    true
+                }
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn delta(delta: Delta) -> Live {
+        Live::ModelDelta { step: 1, attempt: 1, delta }
+    }
+
+    #[test]
+    fn a_reply_that_streams_is_kept_whole_until_its_record_supersedes_it() {
+        let mut now = Now::default();
+        let text = |text: &str| delta(Delta::Text { text: text.into() });
+        let input = |json: &str| delta(Delta::CallInput { index: 0, json: json.into() });
+        for live in [text("Let "), text("me see."), input("{\"pa"), input("th\":1}")] {
+            now.hear(&live);
+        }
+        let output = |text: &str| Live::ToolOutput { call: "c1_0".into(), text: text.into() };
+        now.hear(&output("one\n"));
+        now.hear(&output("two\n"));
+        assert_eq!(now.partial, [text("Let me see."), input("{\"path\":1}"), output("one\ntwo\n")]);
+        now.supersede(&Event::MessageCut { step: 1, parts: vec![], at_most: None });
+        assert_eq!(now.partial, [output("one\ntwo\n")], "the tool still runs");
+    }
+
+    #[test]
+    fn of_a_long_output_the_end_is_kept() {
+        let mut now = Now::default();
+        for _ in 0..3 {
+            now.hear(&Live::ToolOutput { call: "c1_0".into(), text: "é".repeat(TAIL_BYTES / 2) });
+        }
+        now.hear(&Live::ToolOutput { call: "c1_0".into(), text: "end".into() });
+        let [Live::ToolOutput { text, .. }] = &now.partial[..] else { panic!("{:?}", now.partial.len()) };
+        assert!(text.len() <= TAIL_BYTES && text.ends_with("éend"));
+    }
+}
