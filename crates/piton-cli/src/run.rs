@@ -31,7 +31,7 @@ use piton_core::event::{Delivery, Event, TurnEnd};
 use piton_core::ids::SessionId;
 use piton_core::message::Part;
 use piton_core::turn;
-use piton_engine::bus::Subscription;
+use piton_engine::engine::Subscription;
 use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed};
 use piton_engine::journal::{self, JournalError, Summary};
 use std::path::{Path, PathBuf};

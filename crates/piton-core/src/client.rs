@@ -67,6 +67,19 @@ pub enum Request {
         /// The plan's rewind.
         rewind: Rewind,
     },
+    /// Give the session a title; an empty one stands for the words of its first prompt.
+    Rename {
+        /// The title.
+        title: String,
+    },
+    /// Make a session that goes on from where this one was.
+    Fork {
+        /// The end of a turn; without, the last.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<Seq>,
+    },
+    /// Say where the session is, with the questions that are open.
+    Look {},
 }
 
 /// What a client says over a connection besides its requests.
@@ -117,6 +130,13 @@ impl Prompt {
     /// Words for the next step.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
+    }
+
+    /// How large it is, roughly.
+    pub fn bytes(&self) -> usize {
+        let parts =
+            if self.parts.is_empty() { 0 } else { serde_json::to_string(&self.parts).map_or(0, |text| text.len()) };
+        self.text.len() + self.beside.as_ref().map_or(0, String::len) + parts
     }
 
     /// The message that the model gets.
@@ -266,6 +286,18 @@ pub enum Reply {
     Planned(Plan),
     /// A rewind is done.
     Rewound(Rewound),
+    /// The session has the title.
+    Renamed {
+        /// Its position in the journal.
+        seq: Seq,
+    },
+    /// There is a new session.
+    Forked {
+        /// Which.
+        session: SessionId,
+    },
+    /// Where the session is.
+    Seen(Box<Now>),
     /// There is no turn to stop, or to wait for.
     AtRest {},
     /// A request could not be understood or was refused, or nothing more can be done in this session.

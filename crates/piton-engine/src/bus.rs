@@ -27,7 +27,7 @@ pub(crate) const PAGE: usize = 256;
 
 /// The sending side.
 #[derive(Debug, Clone)]
-pub struct Bus {
+pub(crate) struct Bus {
     ring: broadcast::Sender<Published>,
     /// Where the session is after everything in the ring. Locked while something is put there, so that a listener
     /// begins exactly between two entries.
@@ -35,7 +35,7 @@ pub struct Bus {
 }
 
 /// One listener's place.
-pub struct Subscription {
+pub(crate) struct Listener {
     sender: broadcast::WeakSender<Published>,
     session: Arc<Mutex<Now>>,
     dir: SessionDir,
@@ -77,30 +77,35 @@ impl Bus {
         drop(self.ring.send(published));
     }
 
+    /// Where the session is.
+    pub(crate) fn now(&self) -> Now {
+        self.lock().clone()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Now> {
         lock(&self.now)
     }
 
     /// Listens from this position of the journal on: what is recorded already comes first.
-    pub(crate) fn subscribe(&self, dir: SessionDir, from_seq: Seq) -> Subscription {
+    pub(crate) fn subscribe(&self, dir: SessionDir, from_seq: Seq) -> Listener {
         let (sender, session) = (self.ring.downgrade(), Arc::clone(&self.now));
         let (ring, now) = {
             let now = self.lock();
             (self.ring.subscribe(), Some(now.clone()))
         };
-        Subscription { sender, session, dir, next_seq: from_seq.max(1), ring, now, missed: 0, ready: VecDeque::new() }
+        Listener { sender, session, dir, next_seq: from_seq.max(1), ring, now, missed: 0, ready: VecDeque::new() }
     }
 }
 
-impl Subscription {
+impl Listener {
     /// Whether everything published so far has been heard.
-    pub fn is_drained(&self) -> bool {
+    pub(crate) fn is_drained(&self) -> bool {
         self.now.is_none() && self.ready.is_empty() && self.ring.is_empty()
     }
 
     /// The next thing there is to hear; `None` when the session is closed and all has been heard. Fails only when the
     /// journal had to be read, to catch up, and could not be. May be dropped half-way and called again.
-    pub async fn next(&mut self) -> Result<Option<Published>, JournalError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Published>, JournalError> {
         loop {
             if let Some(published) = self.ready.pop_front() {
                 if let Published::Recorded(record) = &published {

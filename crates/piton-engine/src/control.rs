@@ -18,9 +18,12 @@
 mod address;
 mod server;
 mod client;
+mod remote;
 mod awaited;
 
+pub use crate::error::ControlError;
 pub use awaited::Awaited;
-pub use client::{Connection, ControlError, Follower, Told};
+pub use client::{Connection, Follower, Listening, Told};
+pub(crate) use remote::Remote;
 pub use server::REQUEST_BYTES;
 pub(crate) use server::{Door, Server};

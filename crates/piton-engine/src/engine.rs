@@ -4,17 +4,19 @@ use crate::bus::Bus;
 use crate::clock::World;
 use crate::compaction::AfterCompaction;
 use crate::context::{self, Notes};
-use crate::control::{Door, Server};
+use crate::control::{Door, Remote, Server};
 use crate::driver::{Driver, Offered, Setup};
+use crate::fork::{self, ForkError};
+use crate::handle::{Handles, Here, Line};
 use crate::history::History;
 use crate::hooks::Hook;
 use crate::inbox::Inbox;
 use crate::index::{Index, IndexError};
-use crate::journal::{Fold, Journal, Opening, SessionDir};
+use crate::journal::{Fold, Journal, JournalError, Opening, SessionDir};
 use crate::prompt::{self, Prompts};
 use piton_core::call::ToolSpec;
 use piton_core::event::{Event, Record};
-use piton_core::ids::SessionId;
+use piton_core::ids::{Seq, SessionId};
 use piton_core::policy::Policy;
 use piton_core::turn;
 use piton_models::model::Model;
@@ -30,13 +32,15 @@ use std::sync::Arc;
 use tracing::Instrument;
 
 pub use crate::error::EngineError;
-pub use crate::handle::{Asking, Handle, Resumed, Said, new_message_id};
+pub use crate::handle::{Asking, Handle, Resumed, Said, Subscription, new_message_id};
 
 /// Sessions under one data folder.
 #[derive(Debug, Clone)]
 pub struct Engine {
     data_dir: PathBuf,
     world: World,
+    /// The sessions that are open in this process, for [`Engine::attach`].
+    handles: Arc<Handles>,
 }
 
 /// How a session is to be run: by which model, with which tools, under which rules.
@@ -142,7 +146,7 @@ impl Settings {
 impl Engine {
     /// An engine over a data folder (`~/.local/share/piton` for the `piton` binary). Nothing is read or written yet.
     pub fn open(data_dir: impl Into<PathBuf>) -> Self {
-        Self { data_dir: data_dir.into(), world: World::system() }
+        Self { data_dir: data_dir.into(), world: World::system(), handles: Arc::default() }
     }
 
     /// The same, by other time and chance than the system's.
@@ -222,7 +226,9 @@ impl Engine {
         let mut prompts = Prompts::default();
         staged.iter().for_each(|record| prompts.hear(record));
         let memory = Memory { prompts, ..Memory::default() };
-        drive(self.world.clone(), dir, journal, session, staged, memory, settings)
+        let handle = drive(self.world.clone(), dir, journal, session, staged, memory, settings);
+        self.handles.remember(&handle);
+        handle
     }
 
     /// Opens a session again. What was under way goes on with the next prompt, or with [`Handle::go_on`].
@@ -245,13 +251,40 @@ impl Engine {
             journal.stage(self.world.now_ms(), Event::WorkspaceMoved { workspace })
         });
         moved.iter().for_each(|record| session.apply(record));
-        Ok(drive(self.world.clone(), dir, journal, session, moved.into_iter().collect(), memory, settings))
+        let handle = drive(self.world.clone(), dir, journal, session, moved.into_iter().collect(), memory, settings);
+        self.handles.remember(&handle);
+        Ok(handle)
+    }
+
+    /// A handle on a session, wherever it runs: the driver that it has in this process, or a new one where nobody runs
+    /// it; where another process does, the way there, and the settings are not used.
+    pub async fn attach(&self, id: &SessionId, settings: Settings) -> Result<Handle, EngineError> {
+        // Two clients that come at once must not both find it closed.
+        let _turn = self.handles.attaching.lock().await;
+        loop {
+            if let Some(handle) = self.handles.get(id) {
+                return Ok(handle);
+            }
+            match self.resume(id, settings.clone()) {
+                Err(EngineError::Journal(JournalError::Busy { .. })) => {}
+                opened => return opened,
+            }
+            // Where the other process has left meanwhile, the session is ours.
+            if let Some(remote) = Remote::open(&self.session_dir(id)).await? {
+                return Ok(Handle::there(self.session_dir(id), remote)?);
+            }
+        }
+    }
+
+    /// Makes a session that goes on from where this one was, `at` the end of a turn or, without, at its last. The other
+    /// session is only read; it may be at work.
+    pub fn fork(&self, id: &SessionId, at: Option<Seq>) -> Result<SessionId, ForkError> {
+        fork::fork(&self.session_dir(id), at, &self.world)
     }
 
     /// Who opens a journal here.
     pub(crate) fn opening(&self) -> Opening {
-        let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_owned());
-        Opening { pid: std::process::id(), boot_id, now_ms: self.world.now_ms() }
+        Opening::at(self.world.now_ms())
     }
 }
 
@@ -292,17 +325,11 @@ fn drive(
 ) -> Handle {
     let bus = Bus::new(&session, journal.durable_seq());
     let (inbox, requests) = Inbox::new();
-    let handle = Handle {
-        id: session.id().clone(),
-        dir: dir.clone(),
-        bus: bus.clone(),
-        inbox: inbox.clone(),
-        driver: Arc::default(),
-        resumed: if session.is_at_rest() { Resumed::AtRest } else { Resumed::MidTurn },
-        opened_at: journal.durable_seq().max(1),
-        workspace: PathBuf::from(session.workspace()),
-    };
-    let door = Door { session: handle.id.clone(), dir: dir.clone(), bus: bus.clone(), inbox: inbox.weak() };
+    let (id, opened_at) = (session.id().clone(), journal.durable_seq().max(1));
+    let resumed = if session.is_at_rest() { Resumed::AtRest } else { Resumed::MidTurn };
+    let workspace = PathBuf::from(session.workspace());
+    let door = Door { session: id.clone(), dir: dir.clone(), bus: bus.clone(), inbox: inbox.weak() };
+    let (here_bus, here_dir) = (bus.clone(), dir.clone());
     let setup = Setup {
         world,
         dir,
@@ -317,9 +344,10 @@ fn drive(
         bus,
         requests,
     };
-    let span = tracing::info_span!(target: "piton", "session", id = handle.id.as_str());
+    let span = tracing::info_span!(target: "piton", "session", id = id.as_str());
     let driver = tokio::spawn(run(Driver::new(setup), door).instrument(span));
-    Handle { driver: Arc::new(tokio::sync::Mutex::new(Some(driver))), ..handle }
+    let line = Line::Here(Arc::new(Here::new(here_bus, inbox, driver)));
+    Handle { id, dir: here_dir, resumed, opened_at, workspace, line }
 }
 
 /// Runs a session, and lets other processes in from the first request on: a session that is over sooner need not be

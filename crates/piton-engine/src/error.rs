@@ -1,9 +1,11 @@
 //! Why a session could not be opened, or a request not be obeyed.
 
 use crate::journal::JournalError;
-use piton_core::client::Report;
+use piton_core::client::{Refusal, Report};
 use piton_core::event::{Decision, Subject};
+use piton_core::ids::Seq;
 use piton_tools::snapshot::{NotAnId, SnapshotError};
+use std::io;
 use std::sync::Arc;
 
 /// Why a session could not be opened or driven.
@@ -41,15 +43,94 @@ pub enum EngineError {
         /// The answer that counts, where one was given.
         given: Option<Decision>,
     },
+    /// So many messages wait already that this one was not taken.
+    #[error("{most} messages wait already to be taken up; this one was not heard")]
+    TooMany {
+        /// How many may wait.
+        most: usize,
+    },
+    /// A message is larger than any model reads. It was not taken.
+    #[error("the message has {} MB, and {} at most are taken", bytes >> 20, most >> 20)]
+    TooLarge {
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        most: usize,
+    },
     /// This session does not know such a request.
     #[error("the session does not know this request: {0}")]
     Unknown(String),
+    /// The process that runs the session refused it.
+    #[error("{}", .0.error)]
+    Refused(Refusal),
+    /// The process that runs the session cannot be reached.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+    /// The session could not be forked.
+    #[error(transparent)]
+    Fork(#[from] ForkError),
     /// No turn was taken back or brought back.
     #[error(transparent)]
     Rewind(#[from] RewindError),
     /// No room was made.
     #[error(transparent)]
     Compact(#[from] CompactError),
+}
+
+/// Why a session that somebody runs could not be reached.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// Its writer has no socket, or does not answer there.
+    #[error("the session is in use by another Piton{}, which cannot be reached", process(*pid))]
+    Unreachable {
+        /// That process, where it has said who it is.
+        pid: Option<u32>,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Its writer is of another version.
+    #[error(
+        "the session is run by another version of Piton (process {pid}), which speaks protocol {protocol}: wait until it \
+         has left, or use that version"
+    )]
+    OtherProtocol {
+        /// That process.
+        pid: u32,
+        /// What it speaks.
+        protocol: u32,
+    },
+    /// The journal could not be read.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+fn process(pid: Option<u32>) -> String {
+    pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
+}
+
+/// Why a session cannot be forked.
+#[derive(Debug, thiserror::Error)]
+pub enum ForkError {
+    /// The journal could not be read, or the new one not be written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A fork in the middle of a turn would have to know what its open calls did.
+    #[error("{at} is no place to fork: a fork begins where a turn has ended, here {}", list(.ends))]
+    NotAtRest {
+        /// Where the fork was wanted.
+        at: Seq,
+        /// Where one can be.
+        ends: Vec<Seq>,
+    },
+    /// No turn has ended yet.
+    #[error("no turn of this session has ended yet: there is nothing to fork")]
+    NothingYet,
+}
+
+fn list(ends: &[Seq]) -> String {
+    let ends: Vec<String> = ends.iter().map(Seq::to_string).collect();
+    ends.join(", ")
 }
 
 /// Why no room was made.
@@ -73,6 +154,9 @@ pub enum CompactError {
     /// The journal could not be written; nothing more is done in the session. It can be resumed.
     #[error(transparent)]
     Broken(Arc<JournalError>),
+    /// The process that runs the session refused it.
+    #[error("{0}")]
+    Refused(String),
     /// The driver is gone: the session was closed.
     #[error("the session is closed")]
     Closed,
@@ -119,6 +203,9 @@ pub enum RewindError {
     /// The journal could not be written; nothing more is done in the session. It can be resumed.
     #[error(transparent)]
     Broken(Arc<JournalError>),
+    /// The process that runs the session refused it.
+    #[error("{0}")]
+    Refused(String),
     /// The driver is gone: the session was closed.
     #[error("the session is closed")]
     Closed,
@@ -137,6 +224,7 @@ impl From<EngineError> for CompactError {
         match error {
             EngineError::Compact(error) => error,
             EngineError::Broken(error) => Self::Broken(error),
+            EngineError::Refused(refusal) => Self::Refused(refusal.error),
             _ => Self::Closed,
         }
     }
@@ -147,6 +235,7 @@ impl From<EngineError> for RewindError {
         match error {
             EngineError::Rewind(error) => error,
             EngineError::Broken(error) => Self::Broken(error),
+            EngineError::Refused(refusal) => Self::Refused(refusal.error),
             _ => Self::Closed,
         }
     }

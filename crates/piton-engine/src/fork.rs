@@ -1,58 +1,34 @@
 //! A session of its own that begins as another one did: the events of the other's path, up to a place where it was at
 //! rest, under new positions. The two share nothing afterwards but the workspace, and either can be removed.
 
-use crate::engine::Engine;
-use crate::journal::{self, Journal, JournalError};
+pub use crate::error::ForkError;
+
+use crate::clock::World;
+use crate::journal::{self, Journal, Opening, SessionDir};
 use piton_core::branch::{self, Path};
 use piton_core::event::{Event, Origin, Record};
 use piton_core::ids::{Seq, SessionId, TimeMs};
 
-/// Why a session cannot be forked.
-#[derive(Debug, thiserror::Error)]
-pub enum ForkError {
-    /// The journal could not be read, or the new one not be written.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// A fork in the middle of a turn would have to know what its open calls did.
-    #[error("{at} is no place to fork: a fork begins where a turn has ended, here {}", list(.ends))]
-    NotAtRest {
-        /// Where the fork was wanted.
-        at: Seq,
-        /// Where one can be.
-        ends: Vec<Seq>,
-    },
-    /// No turn has ended yet.
-    #[error("no turn of this session has ended yet: there is nothing to fork")]
-    NothingYet,
-}
-
-fn list(ends: &[Seq]) -> String {
-    let ends: Vec<String> = ends.iter().map(Seq::to_string).collect();
-    ends.join(", ")
-}
-
-impl Engine {
-    /// Makes a session that goes on from where this one was, `at` the end of a turn or, without, at its last. The other
-    /// session is only read; it may be at work.
-    pub fn fork(&self, id: &SessionId, at: Option<Seq>) -> Result<SessionId, ForkError> {
-        let records = journal::read_session(&self.session_dir(id))?;
-        let ends: Vec<Seq> = branch::turns(&records)
-            .into_iter()
-            .filter(|span| span.on_path && span.end.is_some())
-            .map(|span| span.last)
-            .collect();
-        let Some(last) = ends.last() else { return Err(ForkError::NothingYet) };
-        let cut = at.unwrap_or(*last);
-        if !ends.contains(&cut) {
-            return Err(ForkError::NotAtRest { at: cut, ends });
-        }
-        let fork = self.world().session_id();
-        let mut journal = Journal::create(&self.session_dir(&fork), self.opening())?;
-        copy(&records, cut, &fork, (id, self.world().now_ms()), &mut journal);
-        journal.commit()?;
-        journal.close(self.world().now_ms());
-        Ok(fork)
+/// Makes a session beside this one, `at` the end of a turn or, without, at its last. This one is only read; it may be
+/// at work.
+pub(crate) fn fork(dir: &SessionDir, at: Option<Seq>, world: &World) -> Result<SessionId, ForkError> {
+    let records = journal::read_session(dir)?;
+    let ends: Vec<Seq> = branch::turns(&records)
+        .into_iter()
+        .filter(|span| span.on_path && span.end.is_some())
+        .map(|span| span.last)
+        .collect();
+    let Some(last) = ends.last() else { return Err(ForkError::NothingYet) };
+    let cut = at.unwrap_or(*last);
+    if !ends.contains(&cut) {
+        return Err(ForkError::NotAtRest { at: cut, ends });
     }
+    let (fork, id) = (world.session_id(), dir.id());
+    let mut journal = Journal::create(&dir.beside(&fork), Opening::at(world.now_ms()))?;
+    copy(&records, cut, &fork, (&id, world.now_ms()), &mut journal);
+    journal.commit()?;
+    journal.close(world.now_ms());
+    Ok(fork)
 }
 
 /// Stages the events of a path up to `cut` as those of another session, with whatever holds on every path: the fork is

@@ -4,31 +4,131 @@
 //! as the method is called, and the future that comes back brings only the answer. The driver ends when the last handle
 //! is dropped or [`Handle::close`] is called, and leaves a journal that another process resumes.
 
-use crate::bus::{Bus, Subscription};
+use crate::bus::{Bus, Listener};
 use crate::clock::World;
+use crate::control::{Listening, Remote};
 use crate::error::{CompactError, EngineError, RewindError};
 use crate::inbox::{Answer, Asked, Asker, Inbox};
-use crate::journal::SessionDir;
-use piton_core::client::{Accepted, Compact, Compacted, Plan, Prompt, Reply, Report, Request, Rewound, Scope, When};
+use crate::journal::{self, JournalError, SessionDir};
+use piton_core::client::{
+    Accepted, Compact, Compacted, Plan, Prompt, Published, Reply, Report, Request, Rewound, Scope, When,
+};
 use piton_core::event::{Decision, Delivery, Direction, Rewind, Subject};
 use piton_core::ids::{MessageId, Seq, SessionId};
 use piton_core::message::Part;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinHandle;
 
-/// A session that is open in this process.
+/// A session, in this process or in another.
 #[derive(Clone)]
 pub struct Handle {
     pub(crate) id: SessionId,
     pub(crate) dir: SessionDir,
-    pub(crate) bus: Bus,
-    pub(crate) inbox: Inbox,
-    pub(crate) driver: Arc<tokio::sync::Mutex<Option<JoinHandle<()>>>>,
     pub(crate) resumed: Resumed,
     pub(crate) opened_at: Seq,
     pub(crate) workspace: PathBuf,
+    pub(crate) line: Line,
+}
+
+/// Where a session runs, as far as its clients have to know.
+#[derive(Clone)]
+pub(crate) enum Line {
+    /// Its driver is a task of this process.
+    Here(Arc<Here>),
+    /// Another process runs it.
+    There(Remote),
+}
+
+/// A session that is open in this process.
+#[derive(Debug)]
+pub(crate) struct Here {
+    pub(crate) bus: Bus,
+    pub(crate) inbox: Inbox,
+    pub(crate) driver: tokio::sync::Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Here {
+    pub(crate) fn new(bus: Bus, inbox: Inbox, driver: JoinHandle<()>) -> Self {
+        Self { bus, inbox, driver: tokio::sync::Mutex::new(Some(driver)) }
+    }
+}
+
+/// The sessions that are open in this process, as long as somebody holds them: one driver for each.
+#[derive(Debug, Default)]
+pub(crate) struct Handles {
+    open: Mutex<HashMap<SessionId, Weak>>,
+    /// Held while a session is looked for.
+    pub(crate) attaching: tokio::sync::Mutex<()>,
+}
+
+/// A handle that does not keep its driver.
+#[derive(Debug)]
+struct Weak {
+    here: std::sync::Weak<Here>,
+    dir: SessionDir,
+    workspace: PathBuf,
+}
+
+impl Handles {
+    pub(crate) fn remember(&self, handle: &Handle) {
+        let Line::Here(here) = &handle.line else { return };
+        let weak = Weak { here: Arc::downgrade(here), dir: handle.dir.clone(), workspace: handle.workspace.clone() };
+        let mut open = self.lock();
+        open.retain(|_, weak| weak.here.strong_count() > 0);
+        open.insert(handle.id.clone(), weak);
+    }
+
+    /// Another handle on a session that is open here, and is not being left.
+    pub(crate) fn get(&self, id: &SessionId) -> Option<Handle> {
+        let open = self.lock();
+        let Weak { here, dir, workspace } = open.get(id)?;
+        let here = here.upgrade().filter(|here| !here.inbox.is_closed())?;
+        let now = here.bus.now();
+        Some(Handle {
+            id: id.clone(),
+            dir: dir.clone(),
+            resumed: Resumed::AtRest,
+            opened_at: now.seq,
+            workspace: workspace.clone(),
+            line: Line::Here(here),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Weak>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A place where everything is heard that a session tells.
+pub struct Subscription(Source);
+
+enum Source {
+    Here(Box<Listener>),
+    There(Box<Listening>),
+}
+
+impl Subscription {
+    /// Whether everything published so far has been heard.
+    pub fn is_drained(&self) -> bool {
+        match &self.0 {
+            Source::Here(listener) => listener.is_drained(),
+            Source::There(_) => true,
+        }
+    }
+
+    /// The next thing there is to hear: first the records from the wanted position on, then [`Published::Now`] and
+    /// [`Published::CaughtUp`], then what happens. `None` when the session is closed here, or its process has left, and
+    /// all has been heard. Fails only when the journal had to be read and could not be. May be dropped half-way and
+    /// called again.
+    pub async fn next(&mut self) -> Result<Option<Published>, JournalError> {
+        match &mut self.0 {
+            Source::Here(listener) => listener.next().await,
+            Source::There(listening) => Ok(listening.next().await),
+        }
+    }
 }
 
 /// What a resumed session was found to be in the middle of.
@@ -65,6 +165,13 @@ impl Said {
 }
 
 impl Handle {
+    /// A handle on a session that another process runs.
+    pub(crate) fn there(dir: SessionDir, remote: Remote) -> Result<Self, JournalError> {
+        let summary = journal::summary(&dir)?;
+        let (resumed, workspace) = (Resumed::AtRest, PathBuf::from(summary.workspace));
+        Ok(Self { id: summary.id, dir, resumed, opened_at: 1, workspace, line: Line::There(remote) })
+    }
+
     /// The session's id.
     pub fn id(&self) -> &SessionId {
         &self.id
@@ -90,12 +197,25 @@ impl Handle {
         self.resumed
     }
 
+    /// The process that runs the session, where that is another one.
+    pub fn elsewhere(&self) -> Option<u32> {
+        match &self.line {
+            Line::Here(_) => None,
+            Line::There(remote) => Some(remote.pid()),
+        }
+    }
+
     /// Asks for something. It is under way from here on; the answers arrive in what comes back.
     pub fn ask(&self, request: Request) -> Asking {
-        let (asker, answers) = Asker::local();
-        // Where the session is closed, nobody answers.
-        drop(self.inbox.put(Asked::Request(request, asker)));
-        Asking(answers)
+        match &self.line {
+            Line::Here(here) => {
+                let (asker, answers) = Asker::local();
+                // Where the session is closed, nobody answers.
+                drop(here.inbox.put(Asked::Request(request, asker)));
+                Asking(answers)
+            }
+            Line::There(remote) => Asking(remote.ask(request)),
+        }
     }
 
     /// Says something and waits for the end of the turn that answers it. During a turn it steers that turn.
@@ -197,22 +317,46 @@ impl Handle {
         }
     }
 
+    /// Gives the session a title; an empty one stands for the words of its first prompt.
+    pub async fn rename(&self, title: &str) -> Result<Seq, EngineError> {
+        match self.ask(Request::Rename { title: title.to_owned() }).next().await? {
+            Reply::Renamed { seq } => Ok(seq),
+            _ => Err(EngineError::Closed),
+        }
+    }
+
+    /// Makes a session that goes on from where this one was, `at` the end of a turn or, without, at its last.
+    pub async fn fork(&self, at: Option<Seq>) -> Result<SessionId, EngineError> {
+        match self.ask(Request::Fork { at }).next().await? {
+            Reply::Forked { session } => Ok(session),
+            _ => Err(EngineError::Closed),
+        }
+    }
+
     /// Listens, from this position of the journal on (1 is the beginning).
     pub fn subscribe(&self, from_seq: Seq) -> Subscription {
-        self.bus.subscribe(self.dir.clone(), from_seq)
+        let dir = self.dir.clone();
+        Subscription(match &self.line {
+            Line::Here(here) => Source::Here(Box::new(here.bus.subscribe(dir, from_seq))),
+            Line::There(_) => Source::There(Box::new(Listening::new(dir, from_seq))),
+        })
     }
 
     /// Announces that this process leaves as soon as its own prompts are answered: no turn is begun then for what others
     /// have said through the control socket. It stays queued for whoever opens the session next.
     pub fn leave_when_answered(&self) {
-        // A closed session has been left.
-        drop(self.inbox.put(Asked::LeaveWhenAnswered));
+        if let Line::Here(here) = &self.line {
+            // A closed session has been left.
+            drop(here.inbox.put(Asked::LeaveWhenAnswered));
+        }
     }
 
-    /// Leaves the session in good order: stops what runs, closes the journal, updates the list of sessions.
+    /// Leaves the session in good order: stops what runs, closes the journal, updates the list of sessions. A session
+    /// that another process runs goes on there.
     pub async fn close(self) {
-        drop(self.inbox.put(Asked::Close));
-        if let Some(driver) = self.driver.lock().await.take() {
+        let Line::Here(here) = &self.line else { return };
+        drop(here.inbox.put(Asked::Close));
+        if let Some(driver) = here.driver.lock().await.take() {
             // A driver that panicked has already been reported by its panic.
             drop(driver.await);
         }

@@ -92,6 +92,10 @@ impl Inbox {
         self.0.send(asked).map_err(|_| EngineError::Closed)
     }
 
+    pub(crate) fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+
     pub(crate) fn weak(&self) -> WeakInbox {
         WeakInbox(self.0.downgrade())
     }

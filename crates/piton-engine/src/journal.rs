@@ -94,6 +94,14 @@ pub struct Opening {
     pub now_ms: TimeMs,
 }
 
+impl Opening {
+    /// This process, at this time.
+    pub(crate) fn at(now_ms: TimeMs) -> Self {
+        let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_owned());
+        Self { pid: std::process::id(), boot_id, now_ms }
+    }
+}
+
 /// What the next commit has to do before it may add events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {

@@ -16,7 +16,7 @@ pub mod compaction;
 pub mod history;
 mod partial;
 mod titles;
-pub mod bus;
+mod bus;
 pub mod context;
 pub mod config;
 pub mod journal;

@@ -6,14 +6,12 @@
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use piton_core::call::{Outcome, ToolClass, ToolSpec};
-use piton_core::client::Scope;
-use piton_core::client::{Live, Published};
+use piton_core::client::{Live, Prompt, Published, Scope, Stage};
 use piton_core::event::{Decision, Delivery, Direction, Event, Moment, Record, Subject, Touched, TurnEnd};
 use piton_core::message::{Message, Part, Role};
 use piton_core::model::{ModelEvent, Reply, Request};
 use piton_core::permission::Action;
-use piton_engine::bus::Subscription;
-use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed, Settings};
+use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed, Settings, Subscription};
 use piton_engine::journal::{self, JournalError};
 use piton_models::model::{Model, ModelLimits, ModelStream, Price};
 use piton_models::recorded::Recorded;
@@ -134,6 +132,79 @@ async fn a_listener_that_falls_behind_loses_fragments_but_no_event() {
     session.close().await;
     let journal = journal::read_session(&dir).unwrap();
     assert_eq!(recorded(slow).await, journal);
+}
+
+#[tokio::test]
+async fn who_was_too_slow_is_told_so_and_begins_again_with_where_the_session_is() {
+    let home = Home::new();
+    let session = home.create(Settings::new(Arc::new(Chatter { deltas: 20_000 })));
+    let mut slow = session.subscribe(1);
+    session.prompt("talk").await.unwrap();
+    let mut heard = Vec::new();
+    while !slow.is_drained() {
+        heard.extend(slow.next().await.unwrap());
+    }
+    let missed = heard.iter().position(|one| matches!(one, Published::Missed { fragments } if *fragments > 1_000));
+    let after = &heard[missed.expect("the ring is smaller")..];
+    let [_, Published::Now(now), Published::CaughtUp, rest @ ..] = after else { panic!("{after:?}") };
+    assert!(now.partial.is_empty() && rest.is_empty(), "no fragment after the record that ends it: {rest:?}");
+    assert_eq!(now.phase, Stage::AtRest);
+    session.close().await;
+}
+
+#[tokio::test]
+async fn a_session_has_one_driver_however_many_attach_in_this_process_or_another() {
+    let home = Home::new();
+    let says_twice = || cassette(&[says("one"), says("two"), says("three")]);
+    let engine = home.engine();
+    let first = engine.create(&home.workspace.path().canonicalize().unwrap(), says_twice()).unwrap();
+    let second = engine.attach(first.id(), says_twice()).await.unwrap();
+    let said = second.say(Prompt { wait: true, ..Prompt::new("go") }).await.unwrap();
+    assert_eq!(said.ended().await.unwrap().text, "one");
+    // Another engine knows nothing of this one, like another process.
+    let elsewhere = home.engine();
+    let third = elsewhere.attach(first.id(), says_twice()).await.unwrap();
+    assert_eq!((first.elsewhere(), third.elsewhere()), (None, Some(std::process::id())));
+    let mut heard = third.subscribe(1);
+    assert_eq!(third.prompt("and now?").await.unwrap().text, "two");
+    assert!(third.cancel().await.unwrap().is_none(), "it is at rest");
+    assert!(third.pause().await.unwrap() && !third.unpause().await.unwrap());
+    let refused = third.answer(Subject::Call("c9_9".into()), Decision::Approve).await;
+    assert!(matches!(refused, Err(EngineError::NotOpen { given: None, .. })), "{refused:?}");
+    third.rename("A name").await.unwrap();
+    let fork = third.fork(None).await.unwrap();
+    let plan = third.plan_rewind(Direction::Undo, 1, Scope::Chat).await.unwrap();
+    assert_eq!(plan.prompts, ["and now?"]);
+    third.rewind(plan.rewind).await.unwrap();
+    let told = third.plan_rewind(Direction::Undo, 7, Scope::Chat).await.unwrap_err();
+    assert!(told.to_string().contains("7 turns"), "{told}");
+    assert_eq!(first.prompt("again").await.unwrap().text, "three");
+    let dir = first.dir().clone();
+    drop((second, third));
+    first.close().await;
+    let mut records = Vec::new();
+    while let Some(published) = heard.next().await.unwrap() {
+        if let Published::Recorded(record) = published {
+            records.push((*record).clone());
+        }
+    }
+    assert_eq!(records, journal::read_session(&dir).unwrap(), "the other process heard all of it");
+    assert!(elsewhere.session_dir(&fork).journal_db().is_file());
+}
+
+#[tokio::test]
+async fn so_many_messages_wait_and_no_more() {
+    let home = Home::new();
+    let session = home.create(cassette(&[call("no_such_tool", &json!({}))]));
+    drop(session.pause());
+    for _ in 0..64 {
+        session.say(Prompt::new("more")).await.unwrap();
+    }
+    let late = session.say(Prompt::new("too many")).await;
+    assert!(matches!(late, Err(EngineError::TooMany { most: 64 })));
+    let large = session.say(Prompt::new("x".repeat(17 << 20))).await;
+    assert!(matches!(large, Err(EngineError::TooLarge { .. })));
+    session.close().await;
 }
 
 /// Says `x` many times.

@@ -2,7 +2,8 @@
 //! outlives connections.
 
 use super::address::Address;
-use crate::journal::{self, JournalError, SessionDir};
+use crate::error::ControlError;
+use crate::journal::{self, SessionDir};
 use futures_util::StreamExt;
 use piton_core::client::{Line, Live, Mark, PROTOCOL, Published, Reply, Request};
 use piton_core::event::Record;
@@ -23,27 +24,6 @@ use tokio_util::codec::{FramedRead, LinesCodec};
 const PATIENCE: Duration = Duration::from_secs(3);
 /// The pause before the socket is tried again.
 const PAUSE: Duration = Duration::from_millis(5);
-
-/// Why a session that somebody runs could not be reached.
-#[derive(Debug, thiserror::Error)]
-pub enum ControlError {
-    /// Its writer has no socket, or does not answer there.
-    #[error("the session is in use by another Piton{}, which cannot be reached", process(*pid))]
-    Unreachable {
-        /// That process, where it has said who it is.
-        pid: Option<u32>,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
-    /// The journal could not be read.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-}
-
-fn process(pid: Option<u32>) -> String {
-    pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
-}
 
 /// Something that is heard at the socket.
 #[derive(Debug, Clone)]
@@ -94,7 +74,14 @@ impl Connection {
         self.send(request).await
     }
 
-    async fn send(&mut self, line: &impl Serialize) -> io::Result<()> {
+    /// The same under a number, which its answers carry.
+    pub(super) async fn ask_as(&mut self, id: u64, request: &Request) -> io::Result<()> {
+        let mut value = serde_json::to_value(request)?;
+        value["id"] = id.into();
+        self.send(&value).await
+    }
+
+    pub(super) async fn send(&mut self, line: &impl Serialize) -> io::Result<()> {
         let mut line = serde_json::to_vec(line)?;
         line.push(b'\n');
         self.out.write_all(&line).await
@@ -102,6 +89,11 @@ impl Connection {
 
     /// What is told next; `None` when the writer has left or died. Words that a newer writer has are passed over.
     pub async fn next(&mut self) -> Option<Told> {
+        self.next_numbered().await.map(|(_, told)| told)
+    }
+
+    /// The same, with the number of the request that it answers.
+    pub(super) async fn next_numbered(&mut self) -> Option<(Option<u64>, Told)> {
         loop {
             // A line that cannot be read is the end of what this connection is good for.
             let line = self.lines.next().await?.ok()?;
@@ -112,8 +104,13 @@ impl Connection {
     }
 }
 
-fn told(line: &str) -> Option<Told> {
+fn told(line: &str) -> Option<(Option<u64>, Told)> {
     let value: Value = serde_json::from_str(line).ok()?;
+    let id = value["re"].as_u64();
+    Some((id, of_value(value)?))
+}
+
+fn of_value(value: Value) -> Option<Told> {
     if value.get("at_ms").is_some() {
         let record: Record = serde_json::from_value(value).ok()?;
         return Some(Told::Published(Published::Recorded(Arc::new(record))));
@@ -124,6 +121,34 @@ fn told(line: &str) -> Option<Told> {
     match serde_json::from_value::<Mark>(value.clone()) {
         Ok(mark) => Some(Told::Published(mark.into())),
         Err(_) => serde_json::from_value(value).ok().map(Told::Reply),
+    }
+}
+
+/// A place at a session that another process runs.
+pub struct Listening {
+    dir: SessionDir,
+    from: Seq,
+    connection: Option<Connection>,
+}
+
+impl Listening {
+    pub(crate) fn new(dir: SessionDir, from: Seq) -> Self {
+        Self { dir, from, connection: None }
+    }
+
+    /// The next thing there is to hear; `None` when its writer has left or died.
+    pub(crate) async fn next(&mut self) -> Option<Published> {
+        if self.connection.is_none() {
+            let mut connection = Connection::open(&self.dir).await.ok()??;
+            connection.send(&Line::Follow { from: self.from }).await.ok()?;
+            self.connection = Some(connection);
+        }
+        let connection = self.connection.as_mut()?;
+        loop {
+            if let Told::Published(published) = connection.next().await? {
+                return Some(published);
+            }
+        }
     }
 }
 
@@ -173,6 +198,9 @@ impl Follower {
                 }
                 Link::Connected(connection) => match connection.next().await {
                     Some(Told::Published(Published::Recorded(record))) if record.seq < self.next_seq => {}
+                    Some(Told::Reply(Reply::Hello { protocol, pid, .. })) if protocol != PROTOCOL => {
+                        return Err(ControlError::OtherProtocol { pid, protocol });
+                    }
                     Some(told) => {
                         if let Told::Published(Published::Recorded(record)) = &told {
                             self.next_seq = record.seq + 1;

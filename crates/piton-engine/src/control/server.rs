@@ -3,9 +3,9 @@
 //! he comes back with the position he has got to.
 
 use super::address::Address;
-use crate::bus::{Bus, Subscription};
+use crate::bus::{Bus, Listener};
+use crate::clock::World;
 use crate::error::EngineError;
-use crate::handle::new_message_id;
 use crate::inbox::{Answer, Asked, Asker, WeakInbox};
 use crate::journal::{JournalError, SessionDir};
 use futures_util::{FutureExt, StreamExt};
@@ -108,7 +108,7 @@ fn listen(dir: &SessionDir) -> io::Result<UnixListener> {
 struct Guest {
     room: Arc<Room>,
     out: OwnedWriteHalf,
-    following: Option<Subscription>,
+    following: Option<Listener>,
     /// Whether the client has said which vocabulary it speaks.
     is_known: bool,
     replies: mpsc::UnboundedSender<(Option<u64>, Reply)>,
@@ -190,7 +190,7 @@ impl Guest {
 
     fn ask(&self, id: Option<u64>, mut request: Request) -> io::Result<()> {
         let message = match &mut request {
-            Request::Prompt(prompt) => Some(prompt.message.get_or_insert_with(new_message_id).clone()),
+            Request::Prompt(prompt) => Some(prompt.message.get_or_insert_with(|| World::system().message_id()).clone()),
             _ => None,
         };
         let (asker, mut answers) = Asker::remote();
@@ -227,7 +227,7 @@ impl Guest {
 
 /// The next lines there are to send, as many as there are just now. Waits for ever where nobody follows. May be dropped
 /// half-way and called again.
-async fn lines(following: &mut Option<Subscription>) -> Result<String, JournalError> {
+async fn lines(following: &mut Option<Listener>) -> Result<String, JournalError> {
     let Some(subscription) = following else { return std::future::pending().await };
     let mut lines = String::new();
     let mut published = subscription.next().await?;

@@ -3,13 +3,19 @@
 use super::hooked::Speech;
 use super::{Driver, rewinding};
 use crate::error::{CompactError, EngineError, RewindError};
+use crate::fork;
 use crate::inbox::{Asked, Asker};
 use crate::journal::JournalError;
 use crate::rewind;
 use piton_core::client::{Prompt, Reply, Report, Request, When};
-use piton_core::event::{Canceller, Decision, Event, Subject};
+use piton_core::event::{Canceller, Decision, Event, Subject, TitledBy};
 use piton_core::ids::{MessageId, Seq};
 use std::sync::Arc;
+
+/// Messages that may wait for a turn to take them up. A person has a handful; a program that sends more does not listen.
+const MOST_WAITING: usize = 64;
+/// Bytes of one message, its images included: as much as a line of the control socket.
+const PROMPT_BYTES: usize = 16 << 20;
 
 impl Driver {
     pub(super) async fn take_up(&mut self, asked: Asked) {
@@ -41,6 +47,13 @@ impl Driver {
             request @ (Request::Plan { .. } | Request::Rewind { .. } | Request::Compact(_)) => {
                 self.requests.set_errand(request, asker);
             }
+            Request::Rename { title } => {
+                self.record(Event::TitleGiven { title, by: TitledBy::User });
+                let seq = self.staged.last().map_or(0, |record| record.seq);
+                self.askers.tell_when_durable(asker, Reply::Renamed { seq });
+            }
+            Request::Fork { at } => self.fork(at, asker),
+            Request::Look {} => asker.tell(Reply::Seen(Box::new(self.bus.now()))),
             unknown => asker.refuse(EngineError::Unknown(format!("{unknown:?}"))),
         }
     }
@@ -53,8 +66,24 @@ impl Driver {
         if self.session.has_heard(&message) {
             return self.heard_before(message, prompt.wait, asker);
         }
+        let bytes = prompt.bytes();
+        if bytes > PROMPT_BYTES {
+            return asker.refuse(EngineError::TooLarge { bytes, most: PROMPT_BYTES });
+        }
+        if self.session.waiting().count() >= MOST_WAITING {
+            return asker.refuse(EngineError::TooMany { most: MOST_WAITING });
+        }
         let (parts, delivery, wait) = (prompt.message_parts(), prompt.delivery.delivery(), prompt.wait);
         self.speak(Speech { message, parts, delivery, wait, asker }).await;
+    }
+
+    /// The other session is made from what is durable, on a thread where that holds up nobody.
+    fn fork(&self, at: Option<Seq>, asker: Asker) {
+        let (dir, world) = (self.dir.clone(), self.world.clone());
+        tokio::task::spawn_blocking(move || {
+            let forked = fork::fork(&dir, at, &world).map(|session| Reply::Forked { session });
+            asker.answer(forked.map_err(EngineError::from));
+        });
     }
 
     /// A prompt that is repeated waits for the same turn.

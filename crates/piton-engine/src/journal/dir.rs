@@ -21,6 +21,16 @@ impl SessionDir {
         dir.journal_db().is_file().then_some(dir)
     }
 
+    /// The session that the folder is named for.
+    pub(crate) fn id(&self) -> SessionId {
+        SessionId(self.root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default())
+    }
+
+    /// The folder of another session, beside this one.
+    pub(crate) fn beside(&self, session: &SessionId) -> Self {
+        Self { root: self.root.with_file_name(session.as_str()) }
+    }
+
     /// The folder itself.
     pub fn root(&self) -> &Path {
         &self.root

@@ -11,7 +11,7 @@ use piton_core::ids::{Seq, SessionId};
 use piton_core::message::Part;
 use piton_core::permission::Action;
 use piton_core::turn::{self, Job};
-use piton_engine::bus::Subscription;
+use piton_engine::engine::Subscription;
 use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed, Settings};
 use piton_engine::journal::{self, JournalError};
 use piton_engine::rewind::RewindError;
