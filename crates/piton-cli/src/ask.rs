@@ -6,9 +6,10 @@
 use crate::view::{self, TextView};
 use anstyle::Style;
 use piton_core::call::CallInput;
-use piton_core::event::{Decision, Event, Subject, Verdict};
+use piton_core::event::{Event, Subject, Verdict};
 use piton_core::ids::CallId;
 use piton_core::message::ToolCall;
+use piton_core::question::Decision;
 use piton_engine::bus::Published;
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
@@ -239,6 +240,7 @@ mod tests {
             id: "c1_0".into(),
             provider_id: None,
             name: name.into(),
+            spelling: None,
             input: CallInput::Json(input),
             opaque: None,
         };

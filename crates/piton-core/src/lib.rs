@@ -11,6 +11,7 @@ pub mod message;
 pub mod call;
 pub mod model;
 pub mod hook;
+pub mod question;
 pub mod event;
 pub mod turn;
 pub mod branch;

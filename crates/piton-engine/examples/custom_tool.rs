@@ -5,7 +5,7 @@
 //! ```
 
 use async_trait::async_trait;
-use piton_core::call::{Outcome, ToolClass, ToolSpec};
+use piton_core::call::{Effects, Outcome, ToolSpec};
 use piton_core::event::Event;
 use piton_engine::bus::Published;
 use piton_engine::engine::{Engine, Settings};
@@ -36,7 +36,7 @@ impl Tool for WordCount {
             description: "Counts the words of a file.".to_owned(),
             schema: schema_of::<Input>(),
             // It only reads: it needs no approval, and may be run again after a crash.
-            class: ToolClass::Read,
+            effects: Effects::READ,
         }
     }
 

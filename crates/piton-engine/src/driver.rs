@@ -41,15 +41,14 @@ use crate::prompt::{self, Permit, Prompts};
 use crate::rewind::{self, Plan, RewindError, Rewound, Scope};
 use crate::titles::Titling;
 use piton_core::call::{Outcome, Status, ToolSpec};
-use piton_core::event::{
-    Canceller, Decision, Delivery, Direction, Event, Moment, Record, Rewind, Subject, Trigger, Verdict,
-};
+use piton_core::event::{Canceller, Delivery, Direction, Event, Moment, Record, Rewind, Subject, Trigger, Verdict};
 use piton_core::hook::HookPoint;
 use piton_core::ids::{CallId, MessageId};
 use piton_core::limits::Policy;
 use piton_core::message::{Part, ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind};
 use piton_core::permission::Action;
+use piton_core::question::Decision;
 use piton_core::request::{self, Frame};
 use piton_core::turn::{Job, State};
 use piton_models::model::Model;

@@ -4,7 +4,7 @@
 use crate::journal::{self, SessionDir};
 use async_trait::async_trait;
 use piton_core::branch::Path;
-use piton_core::call::{CallInput, Outcome, ToolClass, ToolSpec};
+use piton_core::call::{CallInput, Effects, Outcome, ToolSpec};
 use piton_core::event::{Event, Record};
 use piton_core::ids::{CallId, Seq};
 use piton_core::message::{Part, ToolCall, prose};
@@ -46,7 +46,7 @@ impl Tool for History {
             description: "Finds and reads earlier parts of this conversation, also those that a summary stands for."
                 .to_owned(),
             schema: schema_of::<Input>(),
-            class: ToolClass::Read,
+            effects: Effects::READ,
         }
     }
 

@@ -10,8 +10,9 @@
 use crate::engine::{Engine, new_session_id, now_ms, opening};
 use crate::index::{Index, IndexError};
 use crate::journal::{self, Journal, JournalError, Salvage, SessionDir};
-use piton_core::event::{Decision, Event, Origin, Record, TitledBy};
+use piton_core::event::{Event, Origin, Record, TitledBy};
 use piton_core::ids::{Seq, SessionId};
+use piton_core::question::Decision;
 use piton_core::turn::State;
 use std::fs;
 use std::io;
@@ -204,7 +205,7 @@ fn failed(act: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ShelfErro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use piton_core::call::{CallInput, ToolClass};
+    use piton_core::call::{CallInput, Effects};
     use piton_core::event::{Delivery, StepKind, Subject, Verdict};
     use piton_core::hook::Demand;
     use piton_core::ids::{CallId, MessageId};
@@ -220,7 +221,8 @@ mod tests {
         let check = Demand::Check { command: "touch ran".into(), timeout_ms: 1_000, rounds: 1 };
         let policy = Policy { demands: vec![check], ..Policy::piton() };
         let input = CallInput::Json(json!({"command": "touch ran"}));
-        let asked = ToolCall { id: call.clone(), provider_id: None, name: "bash".into(), input, opaque: None };
+        let asked =
+            ToolCall { id: call.clone(), provider_id: None, name: "bash".into(), spelling: None, input, opaque: None };
         let reply = Reply {
             parts: vec![Part::ToolCall(asked)],
             finish: FinishReason::ToolCalls,
@@ -259,7 +261,7 @@ mod tests {
                 prompt: None,
                 first_ms: None,
             },
-            Event::CallRequested { call, input: None, class: ToolClass::Opaque, verdict: Verdict::Ask },
+            Event::CallRequested { call, input: None, effects: Effects::OPAQUE, verdict: Verdict::Ask },
             Event::ApprovalAsked { subject: subject.clone() },
             Event::ApprovalGiven { subject, decision: Decision::ApproveForSession },
         ];

@@ -5,11 +5,12 @@
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
-use piton_core::call::{Outcome, ToolClass, ToolSpec};
-use piton_core::event::{Decision, Delivery, Direction, Event, Moment, Record, Subject, Touched, TurnEnd};
+use piton_core::call::{Effects, Outcome, ToolSpec};
+use piton_core::event::{Delivery, Direction, Event, Moment, Record, Subject, Touched, TurnEnd};
 use piton_core::message::{Message, Part, Role};
 use piton_core::model::{ModelEvent, Reply, Request};
 use piton_core::permission::Action;
+use piton_core::question::Decision;
 use piton_engine::bus::{Live, Published, Subscription};
 use piton_engine::engine::{Attendance, Engine, EngineError, Resumed, Session, Settings};
 use piton_engine::journal::{self, JournalError};
@@ -70,7 +71,7 @@ struct Gate {
 impl Tool for Gate {
     fn spec(&self) -> ToolSpec {
         let schema = json!({"type": "object", "properties": {}});
-        ToolSpec { name: "gate".into(), description: "Waits.".into(), schema, class: ToolClass::Opaque }
+        ToolSpec { name: "gate".into(), description: "Waits.".into(), schema, effects: Effects::OPAQUE }
     }
 
     async fn run(&self, _input: Value, cx: &ToolContext) -> Outcome {
@@ -360,7 +361,7 @@ impl Tool for Bomb {
             name: "bomb".into(),
             description: "Panics.".into(),
             schema: json!({"type": "object"}),
-            class: ToolClass::Read,
+            effects: Effects::READ,
         }
     }
 
@@ -413,7 +414,7 @@ async fn a_long_outcome_of_any_tool_is_cut_for_the_model_and_kept_whole_in_a_fil
                 name: "flood".into(),
                 description: "Talks.".into(),
                 schema: json!({"type": "object"}),
-                class: ToolClass::Read,
+                effects: Effects::READ,
             }
         }
         async fn run(&self, _input: Value, _cx: &ToolContext) -> Outcome {

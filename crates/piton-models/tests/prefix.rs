@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use futures_util::stream;
-use piton_core::call::{CallInput, Outcome, ToolClass, ToolSpec};
+use piton_core::call::{CallInput, Effects, Outcome, ToolSpec};
 use piton_core::event::{Canceller, Delivery, Event, Given, GivenKind, Record, Verdict};
 use piton_core::hook::HookPoint;
 use piton_core::ids::MessageId;
@@ -245,7 +245,7 @@ impl Play {
                 self.happen(Event::CallRequested {
                     call: call.id.clone(),
                     input: None,
-                    class: ToolClass::Read,
+                    effects: Effects::READ,
                     verdict,
                 });
             }
@@ -336,7 +336,7 @@ impl Play {
                 name: name.into(),
                 description: format!("The {name} tool."),
                 schema: json!({ "type": "object", "properties": { "path": { "type": "string" } } }),
-                class: ToolClass::Read,
+                effects: Effects::READ,
             });
             let frame = Frame { system: "Be brief.".into(), tools: specs.into(), max_output_tokens: Some(100 + step) };
             self.asked.push(request::build(&self.session, &frame, "anthropic/m"));
@@ -368,7 +368,7 @@ impl Play {
             let input = ["{\"path\":\"a\"}", "", "{\"a"][self.dice.usize(..3)];
             let provider_id = provider_id.map(str::to_owned);
             let (input, opaque) = (CallInput::parse(input), self.attachment());
-            parts.push(Part::ToolCall(ToolCall { id: "".into(), provider_id, name, input, opaque }));
+            parts.push(Part::ToolCall(ToolCall { id: "".into(), provider_id, name, spelling: None, input, opaque }));
         }
         let finish = [FinishReason::Stop, FinishReason::ToolCalls, FinishReason::Length][self.dice.usize(..3)];
         Reply { parts, finish, finish_raw: None, usage: Usage::default(), response_id: None, warnings: Vec::new() }

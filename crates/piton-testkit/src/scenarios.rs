@@ -7,10 +7,11 @@ pub mod pulse;
 
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
-use piton_core::call::{Outcome, Status, ToolClass, ToolSpec};
-use piton_core::event::{Decision, Event, Record, Subject};
+use piton_core::call::{Effects, Outcome, Status, ToolSpec};
+use piton_core::event::{Event, Record, Subject};
 use piton_core::message::{FinishReason, Message, Part, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, ModelEvent, Reply, Request};
+use piton_core::question::Decision;
 use piton_core::{compact, turn};
 use piton_engine::bus::{Live, Published};
 use piton_engine::engine::{Engine, EngineError, Session, Settings, TurnReport};
@@ -179,7 +180,7 @@ pub struct Prop {
 impl Tool for Prop {
     fn spec(&self) -> ToolSpec {
         let schema = json!({"type": "object", "properties": {}});
-        ToolSpec { name: self.name.clone(), description: "A prop.".into(), schema, class: ToolClass::Opaque }
+        ToolSpec { name: self.name.clone(), description: "A prop.".into(), schema, effects: Effects::OPAQUE }
     }
 
     async fn run(&self, input: Value, _: &ToolContext) -> Outcome {

@@ -9,7 +9,9 @@
 #![allow(clippy::result_large_err, reason = "an outcome is the answer of a call either way, and there is one per call")]
 
 pub mod tool;
+pub mod plan;
 pub mod input;
+pub mod typed;
 pub mod limits;
 pub mod ledger;
 mod paths;

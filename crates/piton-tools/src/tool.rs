@@ -8,13 +8,15 @@ use crate::edit::Edit;
 use crate::glob::Glob;
 use crate::grep::Grep;
 use crate::ledger::FileLedger;
+use crate::plan::{Look, Plan};
 use crate::read::Read;
 use crate::runner::Runners;
 use crate::write::Write;
 use async_trait::async_trait;
-use piton_core::call::{Outcome, Status, ToolClass, ToolSpec};
+use piton_core::call::{CallInput, Outcome, Status, ToolSpec};
 use piton_core::ids::CallId;
 use piton_core::limits::{BASH_DEFAULT_MS, BASH_MAX_MS, TOOL_OUTPUT_CHARS};
+use piton_core::message::{Part, ToolCall};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -29,28 +31,26 @@ pub trait Tool: Send + Sync {
     /// What the model and the loop are told about it. Must be the same at every call.
     fn spec(&self) -> ToolSpec;
 
-    /// The outcome of a call that is sure to fail with this input, told without doing anything: nobody is asked about
-    /// such a call.
-    fn sure_to_fail(&self, input: &Value) -> Option<Outcome> {
-        let _ = input;
-        None
+    /// The same input in the tool's own field names, as everybody but the model sees it.
+    fn canonical(&self, input: Value) -> Value {
+        input
+    }
+
+    /// What a call with this input will access, and the question whether it may; or the outcome of a call that is sure
+    /// to fail, about which nobody is asked. Changes nothing, and is cheap: called before every call.
+    fn plan(&self, input: &Value, look: &Look) -> Result<Plan, Outcome> {
+        let _ = look;
+        Ok(Plan::unknown(&self.spec(), input))
     }
 
     /// Runs a call that never began. Called once per call, after its start was recorded. Must not panic on a bad
     /// input: a bad input is an outcome that says what was expected.
     async fn run(&self, input: Value, cx: &ToolContext) -> Outcome;
 
-    /// Finds the outcome of a call that had begun in a process that is gone. Must not repeat an effect that may have
-    /// happened. Unless the tool knows better: what only reads is run again, anything else is interrupted.
-    async fn settle(&self, input: Value, cx: &ToolContext) -> Outcome {
-        match self.spec().class {
-            ToolClass::Read => self.run(input, cx).await,
-            ToolClass::Write | ToolClass::Opaque => Outcome::new(
-                Status::Interrupted,
-                "[interrupted] This call was started once and its end was not seen. It was not run again. It may have \
-                 had all, part or none of its effects: check before you repeat it.",
-            ),
-        }
+    /// Finds the outcome of a call that had begun in a process that is gone, where its effects say that the tool is
+    /// asked ([`Resume`](piton_core::call::Resume)). Must not repeat an effect that may have happened.
+    async fn settle(&self, _input: Value, _cx: &ToolContext) -> Outcome {
+        interrupted()
     }
 }
 
@@ -170,9 +170,38 @@ impl ToolSet {
 
     /// The tool of this name; `READ` and `Read` mean `read` where there is no such tool.
     pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        self.tools.get(self.position(name)?).cloned()
+    }
+
+    /// Calls every tool in a reply by its own name, whatever the model's spelling. Everybody after this goes by it:
+    /// rules, hooks, grants, whoever draws the call.
+    pub fn name_calls(&self, parts: &mut [Part]) {
+        for part in parts {
+            if let Part::ToolCall(call) = part {
+                self.name_call(call);
+            }
+        }
+    }
+
+    /// A call by its tool's own name and in its own field names. Calls of journals before version 4 have neither.
+    pub fn understand(&self, call: &ToolCall) -> ToolCall {
+        let mut call = call.clone();
+        self.name_call(&mut call);
+        if let (Some(tool), CallInput::Json(input)) = (self.get(&call.name), &mut call.input) {
+            *input = tool.canonical(input.take());
+        }
+        call
+    }
+
+    fn name_call(&self, call: &mut ToolCall) {
+        if let Some(spec) = self.position(&call.name).and_then(|at| self.specs.get(at)) {
+            call.rename(&spec.name);
+        }
+    }
+
+    fn position(&self, name: &str) -> Option<usize> {
         let exact = self.specs.binary_search_by(|spec| spec.name.as_str().cmp(name)).ok();
-        let at = exact.or_else(|| self.specs.iter().position(|spec| spec.name.eq_ignore_ascii_case(name)))?;
-        self.tools.get(at).cloned()
+        exact.or_else(|| self.specs.iter().position(|spec| spec.name.eq_ignore_ascii_case(name)))
     }
 
     /// What the tools declare, sorted by name: the same bytes at every step, so that providers can cache them.
@@ -205,6 +234,15 @@ pub(crate) async fn blocking(cx: &ToolContext, work: impl FnOnce(&ToolContext) -
         Err(error) if error.is_panic() => Outcome::failed("the tool panicked; this is a bug in Piton"),
         Err(_) => cancelled(),
     }
+}
+
+/// The call had begun and nobody knows how it ended.
+pub fn interrupted() -> Outcome {
+    Outcome::new(
+        Status::Interrupted,
+        "[interrupted] This call was started once and its end was not seen. It was not run again. It may have had all, \
+         part or none of its effects: check before you repeat it.",
+    )
 }
 
 /// The call was cancelled and had no effect.

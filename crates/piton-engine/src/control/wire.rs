@@ -1,8 +1,9 @@
 //! What is said at the socket: one JSON object per line. Records and live fragments go by as in `--format stream-json`.
 
 use crate::engine::TurnReport;
-use piton_core::event::{Decision, Delivery, Subject};
+use piton_core::event::{Delivery, Subject};
 use piton_core::ids::{MessageId, Seq, SessionId};
+use piton_core::question::Decision;
 use serde::{Deserialize, Serialize};
 
 /// The version of this vocabulary. It rises when an older client could misread a newer writer.

@@ -11,12 +11,13 @@ use crate::hooks::{
     Sight, StepDone, TurnDone, Unasked,
 };
 use crate::jobs::JobKey;
-use piton_core::call::{Outcome, Status, ToolClass};
-use piton_core::event::{Decision, Delivery, Event, Record, Subject, Trigger, TurnEnd, Verdict};
+use piton_core::call::{Effects, Outcome, Status};
+use piton_core::event::{Delivery, Event, Record, Subject, Trigger, TurnEnd, Verdict};
 use piton_core::hook::{Demand, HookPoint};
 use piton_core::ids::{CallId, MessageId, TimeMs};
 use piton_core::message::{Message, Part, Role, ToolCall, prose};
 use piton_core::permission::Action;
+use piton_core::question::Decision;
 use piton_core::request::Frame;
 use piton_core::turn::{Job, State};
 use serde_json::Value;

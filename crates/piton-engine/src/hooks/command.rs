@@ -9,8 +9,9 @@ use super::{
 };
 use async_trait::async_trait;
 use piton_core::call::Outcome;
-use piton_core::event::{Decision, Subject, Trigger, TurnEnd};
+use piton_core::event::{Subject, Trigger, TurnEnd};
 use piton_core::message::{Message, ToolCall};
+use piton_core::question::Decision;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -5,9 +5,10 @@
 use super::error::Fault;
 use super::rows::{self, INLINE_BYTES};
 use piton_core::call::Outcome;
-use piton_core::event::{Asked, Decision, Event, Origin, Record, Subject, TitledBy};
+use piton_core::event::{Asked, Event, Origin, Record, Subject, TitledBy};
 use piton_core::ids::{CallId, Seq, SessionId, TimeMs};
 use piton_core::message::{Part, Usage, prose};
+use piton_core::question::Decision;
 use rusqlite::{Connection, OptionalExtension, ToSql, Transaction, params};
 use serde::Serialize;
 use std::path::Path;

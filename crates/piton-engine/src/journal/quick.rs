@@ -7,7 +7,7 @@
 
 use piton_core::budget::Bound;
 use piton_core::cache::Prompt;
-use piton_core::call::{CallInput, Outcome, ToolClass};
+use piton_core::call::{CallInput, Effects, Outcome};
 use piton_core::event::{Event, StepKind, Verdict};
 use piton_core::ids::CallId;
 use piton_core::message::{FinishReason, Part, ToolCall, Usage};
@@ -53,7 +53,7 @@ struct CallRequested {
     call: CallId,
     #[serde(default)]
     input: Option<Value>,
-    class: ToolClass,
+    class: Effects,
     verdict: Verdict,
 }
 
@@ -174,7 +174,7 @@ impl QuickPart {
             (PartType::Text, Some(text), None, None, None, None) => Some(Part::Text { text, opaque }),
             (PartType::Reasoning, Some(text), None, None, None, None) => Some(Part::Reasoning { text, opaque }),
             (PartType::ToolCall, None, Some(id), Some(name), Some(input), provider_id) => {
-                Some(Part::ToolCall(ToolCall { id, provider_id, name, input, opaque }))
+                Some(Part::ToolCall(ToolCall { id, provider_id, name, spelling: None, input, opaque }))
             }
             _ => None,
         }

@@ -11,15 +11,16 @@ mod reading;
 use super::*;
 use piton_core::budget::Bound;
 use piton_core::cache::{Prompt, Segment, SegmentKind};
-use piton_core::call::{CallInput, Outcome, ToolClass};
+use piton_core::call::{CallInput, Effects, Outcome};
 use piton_core::event::{
-    Canceller, Decision, Delivery, Direction, Given, GivenKind, Rewind, Spent, StepKind, Subject, TitledBy, Trigger,
-    TurnEnd, Verdict as Ruling,
+    Canceller, Delivery, Direction, Given, GivenKind, Rewind, Spent, StepKind, Subject, TitledBy, Trigger, TurnEnd,
+    Verdict as Ruling,
 };
 use piton_core::ids::{CallId, MessageId, SessionId};
 use piton_core::limits::Policy;
 use piton_core::message::{FinishReason, Part, ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind, Reply};
+use piton_core::question::Decision;
 use rusqlite::config::DbConfig;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -166,7 +167,7 @@ fn small_session() -> Vec<Event> {
 
 fn call(id: &str, name: &str, input: Value) -> Part {
     let (id, name, input) = (CallId::from(id), name.to_owned(), CallInput::Json(input));
-    Part::ToolCall(ToolCall { id, provider_id: Some("toolu_1".to_owned()), name, input, opaque: None })
+    Part::ToolCall(ToolCall { id, provider_id: Some("toolu_1".to_owned()), name, spelling: None, input, opaque: None })
 }
 
 fn reply(parts: Vec<Part>) -> Reply {
@@ -200,7 +201,7 @@ fn eventful_session() -> Vec<Event> {
     let asked = |id: &CallId| Event::CallRequested {
         call: id.clone(),
         input: Some(json!({ "path": "b" })),
-        class: ToolClass::Opaque,
+        effects: Effects::OPAQUE,
         verdict: Ruling::Ask,
     };
     let given = |id: &CallId, decision| Event::ApprovalGiven { subject: Subject::Call(id.clone()), decision };
@@ -237,7 +238,7 @@ fn eventful_session() -> Vec<Event> {
                 lost_micros: Some(0),
             })),
         },
-        Event::CallRequested { call: read.clone(), input: None, class: ToolClass::Read, verdict: Ruling::Allow },
+        Event::CallRequested { call: read.clone(), input: None, effects: Effects::READ, verdict: Ruling::Allow },
         asked(&bash),
         Event::ApprovalAsked { subject: Subject::Call(bash.clone()) },
         Event::CallStarted { call: read.clone() },

@@ -129,7 +129,7 @@ impl Speech {
         for part in &message.parts {
             match part {
                 Part::ToolCall(call) => {
-                    let text = self.call(&call.name, &sent_input(&call.input));
+                    let text = self.call(call.spelling(), &sent_input(&call.input));
                     match parts.last_mut() {
                         Some(Part::Text { text: before, .. }) => {
                             let gap = if before.ends_with(char::is_whitespace) { "" } else { "\n" };

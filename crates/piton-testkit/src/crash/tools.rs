@@ -3,7 +3,7 @@
 
 use super::machine::Machine;
 use async_trait::async_trait;
-use piton_core::call::{Outcome, Status, ToolClass, ToolSpec};
+use piton_core::call::{Effects, Outcome, Status, ToolSpec};
 use piton_tools::runner::{self, Act, Claim, End, ExitRecord};
 use piton_tools::tool::{Tool, ToolContext, ToolSet};
 use serde_json::{Value, json};
@@ -131,7 +131,7 @@ struct Acting {
 impl Tool for Acting {
     fn spec(&self) -> ToolSpec {
         let schema = json!({"type": "object", "properties": {"line": {"type": "string"}, "wait": {"type": "boolean"}}});
-        ToolSpec { name: "act".into(), description: "Leaves a line.".into(), schema, class: ToolClass::Opaque }
+        ToolSpec { name: "act".into(), description: "Leaves a line.".into(), schema, effects: Effects::OPAQUE }
     }
 
     async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {

@@ -4,10 +4,11 @@
 use super::{Play, Played, WAITS};
 use crate::{FakeProvider, TempWorkspace};
 use async_trait::async_trait;
-use piton_core::call::{Outcome, Status, ToolClass, ToolSpec};
-use piton_core::event::{Decision, Event, TurnEnd};
+use piton_core::call::{Effects, Outcome, Status, ToolSpec};
+use piton_core::event::{Event, TurnEnd};
 use piton_core::message::{FinishReason, Part};
 use piton_core::permission::Action;
+use piton_core::question::Decision;
 use piton_core::template;
 use piton_engine::bus::Published;
 use piton_engine::context::Instructions;
@@ -193,7 +194,7 @@ struct Shell;
 impl Tool for Shell {
     fn spec(&self) -> ToolSpec {
         let schema = json!({"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]});
-        ToolSpec { name: "bash".into(), description: "Runs a command.".into(), schema, class: ToolClass::Opaque }
+        ToolSpec { name: "bash".into(), description: "Runs a command.".into(), schema, effects: Effects::OPAQUE }
     }
 
     async fn run(&self, input: Value, context: &ToolContext) -> Outcome {

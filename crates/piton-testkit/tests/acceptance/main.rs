@@ -13,11 +13,12 @@ mod s3;
 mod s4;
 
 use piton_core::call::{CallInput, Outcome};
-use piton_core::event::{Decision, Event, Record, TurnEnd};
+use piton_core::event::{Event, Record, TurnEnd};
 use piton_core::ids::CallId;
 use piton_core::message::{FinishReason, Message, Part, ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind, Reply, Request};
 use piton_core::permission::Action;
+use piton_core::question::Decision;
 use piton_engine::engine::{Attendance, Settings, TurnReport};
 use piton_engine::hooks::Hook;
 use piton_testkit::TempWorkspace;
@@ -234,6 +235,7 @@ fn calls(text: &str, calls: &[(&str, Value)]) -> Line {
             id: CallId(String::new()),
             provider_id: None,
             name: (*name).to_owned(),
+            spelling: None,
             input: CallInput::from_value(input.clone()),
             opaque: None,
         })

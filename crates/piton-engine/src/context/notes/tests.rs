@@ -2,7 +2,7 @@
 
 use super::{Addition, Notes};
 use crate::context::Instructions;
-use piton_core::call::{CallInput, Outcome, ToolClass};
+use piton_core::call::{CallInput, Effects, Outcome};
 use piton_core::event::{Event, Given, GivenKind, Record, StepKind, Trigger, Verdict};
 use piton_core::ids::CallId;
 use piton_core::limits::{Budget, LastStep, Policy, StepsCounted};
@@ -65,7 +65,8 @@ impl Play {
     fn calls_a_tool(&mut self) {
         let step = self.session.step();
         let input = CallInput::Json(json!({"path": step}));
-        let call = ToolCall { id: "".into(), provider_id: None, name: "read".into(), input, opaque: None };
+        let call =
+            ToolCall { id: "".into(), provider_id: None, name: "read".into(), spelling: None, input, opaque: None };
         let reply = Reply {
             parts: vec![Part::ToolCall(call)],
             finish: FinishReason::ToolCalls,
