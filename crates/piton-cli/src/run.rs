@@ -1,28 +1,34 @@
-//! `piton run`: one prompt, one turn, watched; or what is said line by line ([`crate::steer`]).
+//! `piton run`: one prompt, one turn, watched; or what is said line by line ([`crate::run::steer`]).
 
-use crate::ask::Questions;
+pub(crate) mod ask;
+pub(crate) mod command;
+pub(crate) mod follow;
+pub(crate) mod input;
+pub(crate) mod relay;
+pub(crate) mod steer;
+pub(crate) mod task;
+
 use crate::cli::{Format, InputFormat, RunArgs};
-use crate::command;
-use crate::compact;
-use crate::cost;
-use crate::follow::{self, Joined};
-use crate::input::Input;
-use crate::relay;
-use crate::report;
-use crate::sessions;
+use crate::commands::compact;
+use crate::commands::cost;
+use crate::commands::sessions;
+use crate::out::report;
+use crate::out::view::{self, TextView};
+use crate::run::ask::Questions;
+use crate::run::follow::Joined;
+use crate::run::input::Input;
+use crate::run::task::Task;
 use crate::setup;
-use crate::steer;
 use crate::surroundings::Surroundings;
-use crate::task::Task;
 use crate::upkeep::Upkeep;
-use crate::view::{self, TextView};
 use anyhow::{Context, anyhow, bail};
+use piton_core::client::{Published, Report};
 use piton_core::event::{Delivery, Event, TurnEnd};
 use piton_core::ids::{CallId, SessionId};
 use piton_core::message::Part;
 use piton_core::turn;
-use piton_engine::bus::{Published, Subscription};
-use piton_engine::engine::{Attendance, Engine, EngineError, Resumed, Session, TurnReport};
+use piton_engine::bus::Subscription;
+use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed};
 use piton_engine::journal::{self, JournalError, Summary};
 use piton_tools::runner;
 use serde_json::json;
@@ -95,7 +101,7 @@ enum Said {
 
 /// A session that is open here.
 struct Open {
-    session: Session,
+    session: Handle,
     attended: bool,
     is_moved: bool,
 }
@@ -241,7 +247,7 @@ fn what_it_had(engine: &Engine, id: &SessionId, args: &RunArgs, here: &Path) -> 
 
 /// Prompts an open session and shows the turn until it is over.
 async fn turn(
-    session: Session,
+    session: Handle,
     prompt: Option<Task>,
     mut shown: Shown,
     args: &RunArgs,
@@ -264,7 +270,7 @@ async fn turn(
         result => result,
     };
     let (id, dir, from) = (session.id().to_string(), session.dir().clone(), session.opened_at());
-    let exit_code = |report: &TurnReport| match stopped_by_term {
+    let exit_code = |report: &Report| match stopped_by_term {
         true => report::EXIT_TERMINATED,
         false => report::exit_code(report.end),
     };
@@ -284,7 +290,7 @@ async fn turn(
 }
 
 /// Prompts a session, shows the turn in a view, and closes the session.
-pub(crate) async fn show_turn(session: Session, task: &str, view: &mut TextView) -> anyhow::Result<TurnReport> {
+pub(crate) async fn show_turn(session: Handle, task: &str, view: &mut TextView) -> anyhow::Result<Report> {
     let subscription = session.subscribe(session.opened_at());
     let taken = std::mem::replace(view, TextView::new(false, false));
     let mut shown = Shown::Text(taken);
@@ -299,13 +305,13 @@ pub(crate) async fn show_turn(session: Session, task: &str, view: &mut TextView)
 
 /// Everything that happens until the turn is over, and whether a SIGTERM ended it.
 async fn watch(
-    session: &Session,
+    session: &Handle,
     prompt: Option<Task>,
     mut subscription: Subscription,
     stops: &mut Stops,
     shown: &mut Shown,
     attended: bool,
-) -> anyhow::Result<(Result<TurnReport, EngineError>, bool)> {
+) -> anyhow::Result<(Result<Report, EngineError>, bool)> {
     let mut cancelled = false;
     let mut terminated = false;
     // What is said beyond that comes from another process.
@@ -422,7 +428,7 @@ impl Shown {
 
     /// Takes notice of what was before in a turn that was cut off, and says what is waited for: a command that was begun
     /// goes on beside us, and is never run again.
-    pub(crate) fn resume(&mut self, session: &Session) -> anyhow::Result<()> {
+    pub(crate) fn resume(&mut self, session: &Handle) -> anyhow::Result<()> {
         if session.resumed() == Resumed::AtRest {
             return Ok(());
         }
@@ -508,8 +514,8 @@ impl Over {
 }
 
 /// The report of a turn that did not begin, since a hook refused what was said.
-pub(crate) fn refused(error: &EngineError) -> TurnReport {
-    TurnReport::not_begun(TurnEnd::HookStopped, error.to_string())
+pub(crate) fn refused(error: &EngineError) -> Report {
+    Report::not_begun(TurnEnd::HookStopped, error.to_string())
 }
 
 /// The last line of a run in which nobody said anything, for programs; the error is for people.
@@ -526,7 +532,7 @@ pub(crate) fn nothing_said(shown: &Shown, session: Option<&str>) -> anyhow::Erro
 }
 
 /// The last words, in the form asked for.
-pub(crate) fn finish(shown: &mut Shown, report: &TurnReport, session: &str, code: u8, args: &RunArgs) {
+pub(crate) fn finish(shown: &mut Shown, report: &Report, session: &str, code: u8, args: &RunArgs) {
     match shown {
         Shown::Text(view) => {
             if args.quiet && !report.text.is_empty() {

@@ -1,11 +1,13 @@
 //! From what was said to what it means: which model, which rules, which settings.
 
+pub(crate) mod cloud;
+pub(crate) mod hooks;
+pub(crate) mod keys;
+
 use crate::cli::RunArgs;
-use crate::config;
-use crate::hooks;
-use crate::keys;
+use crate::commands::config;
+use crate::out::view;
 use crate::surroundings::Surroundings;
-use crate::view;
 use anyhow::{Context, bail};
 use piton_core::limits::Policy;
 use piton_core::permission::{Action, Rule, Rules};
@@ -249,8 +251,8 @@ fn named_model(
     };
     if name == "recorded" {
         let path = model.context("name a cassette as recorded/FILE")?;
-        if path == crate::demo::CASSETTE_NAME {
-            return Ok(Arc::new(crate::demo::cassette()?));
+        if path == crate::commands::demo::CASSETTE_NAME {
+            return Ok(Arc::new(crate::commands::demo::cassette()?));
         }
         let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read the cassette {path}"))?;
         let cassette = Recorded::parse(&text).with_context(|| path.clone())?;
@@ -283,7 +285,7 @@ fn open(
     );
     let http = http_options(name, config, around)?;
     (spec.options, spec.text_tools) = (options, text_tools);
-    spec.catalogue = config.known(crate::models::catalogue(around), name, model);
+    spec.catalogue = config.known(crate::commands::models::catalogue(around), name, model);
     for line in provider::remarks(&spec) {
         view::write_stderr(&format!("note: {line}\n"));
     }
@@ -348,7 +350,7 @@ fn known_server(
     let mut spec =
         ProviderSpec { provider: name.to_owned(), model, base_url, key, key_from, renewal, ..ProviderSpec::default() };
     if let Some(known) = known {
-        crate::cloud::complete(&mut spec, known, around)?;
+        crate::setup::cloud::complete(&mut spec, known, around)?;
     }
     Ok(spec)
 }

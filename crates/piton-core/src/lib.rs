@@ -15,6 +15,7 @@ pub mod question;
 pub mod event;
 pub mod turn;
 pub mod branch;
+pub mod client;
 mod batch;
 pub mod request;
 pub mod reference;

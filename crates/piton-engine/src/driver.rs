@@ -28,11 +28,11 @@ pub(crate) use self::hooked::{Hooked, Offered};
 
 use self::hooked::{Gates, Speech};
 use self::spans::Spans;
-use crate::bus::{Bus, Live, Published};
+use crate::bus::Bus;
 use crate::compaction::{self, CompactError, Compacted, How, SharedBill, Task};
 use crate::context::Notes;
 use crate::control::Server;
-use crate::engine::{Attendance, EngineError, Settings, TurnReport, now_ms};
+use crate::engine::{Attendance, EngineError, Settings, now_ms};
 use crate::hooks::{Gated, Hooks};
 use crate::jobs::{self, Cut, Done, JobKey, Jobs, Said, Start};
 use crate::journal::{Journal, JournalError, SessionDir};
@@ -41,7 +41,13 @@ use crate::prompt::{self, Permit, Prompts};
 use crate::rewind::{self, Plan, RewindError, Rewound, Scope};
 use crate::titles::Titling;
 use piton_core::call::{Outcome, Status, ToolSpec};
+<<<<<<< HEAD
 use piton_core::event::{Canceller, Delivery, Direction, Event, Moment, Record, Rewind, Subject, Trigger, Verdict};
+=======
+use piton_core::client::{Live, Published, Report};
+use piton_core::event::{Canceller, Delivery, Direction, Event, Moment, Record, Rewind, Subject, Trigger, Verdict};
+use piton_core::question::Decision;
+>>>>>>> main
 use piton_core::hook::HookPoint;
 use piton_core::ids::{CallId, MessageId};
 use piton_core::limits::Policy;
@@ -65,18 +71,18 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 /// Where a turn's end is told.
-pub(crate) type Report = oneshot::Sender<Result<TurnReport, EngineError>>;
+pub(crate) type ReportTo = oneshot::Sender<Result<Report, EngineError>>;
 
 /// What a handle asks of the driver.
 pub(crate) enum Command {
     /// The user speaks; the report comes when the turn that answers is over.
-    Speak { message: MessageId, parts: Vec<Part>, delivery: Delivery, from: Speaker, report: Report },
+    Speak { message: MessageId, parts: Vec<Part>, delivery: Delivery, from: Speaker, report: ReportTo },
     /// Go on with a turn that was cut off.
-    GoOn { report: Report },
+    GoOn { report: ReportTo },
     /// Stop the turn under way.
     Cancel(Canceller),
     /// Stop the turn under way, and tell when it is over.
-    Stop { report: Report },
+    Stop { report: ReportTo },
     /// An answer to a question.
     Answer(Subject, Decision),
     /// Leave, without stopping anything, once every handle of this process has its answer.
@@ -165,7 +171,7 @@ pub(crate) struct Driver {
     started_here: HashSet<CallId>,
     waiting: Vec<Waiter>,
     /// Who is to be told of a turn's end as soon as it is durable.
-    ended: Vec<(Waiter, TurnReport)>,
+    ended: Vec<(Waiter, Report)>,
     leaving_when_answered: bool,
     titling: Titling,
     closing: bool,
@@ -187,7 +193,7 @@ pub(crate) struct Driver {
 struct Waiter {
     message: Option<MessageId>,
     from: Speaker,
-    report: Report,
+    report: ReportTo,
 }
 
 /// Where other processes come in.
@@ -513,7 +519,7 @@ impl Driver {
             self.note_sights(&record);
         }
         self.notes.hear(&record);
-        if let Some(report) = TurnReport::of(&self.session, &record.event) {
+        if let Some(report) = Report::of(&self.session, &record.event) {
             self.turn_ended(&report);
             self.hooks.disinherit();
             self.titling.turn_ended(&self.session, report.end, self.settings.titles.as_ref());
@@ -801,7 +807,7 @@ impl Driver {
     }
 
     /// Notes a turn's end for those who wait for it. Who spoke for a later turn goes on waiting, unless none will start.
-    fn turn_ended(&mut self, report: &TurnReport) {
+    fn turn_ended(&mut self, report: &Report) {
         for waiter in std::mem::take(&mut self.waiting) {
             if waiter.message.as_ref().is_none_or(|message| self.session.has_answered(message)) {
                 self.ended.push((waiter, report.clone()));

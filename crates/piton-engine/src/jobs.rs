@@ -1,6 +1,6 @@
 //! What is under way, each under its key, so that wishes and work can be compared.
 
-use crate::bus::{Bus, Live};
+use crate::bus::Bus;
 use crate::compaction::Summarised;
 use crate::driver::Hooked;
 use crate::engine::now_ms;
@@ -8,6 +8,7 @@ use crate::hooks::{Gated, HookContext, Hooks, Ran, Sight};
 use crate::partial::Partial;
 use futures_util::StreamExt;
 use piton_core::call::{Outcome, Status};
+use piton_core::client::Live;
 use piton_core::event::{Moment, Subject};
 use piton_core::hook::HookPoint;
 use piton_core::ids::{CallId, TimeMs};

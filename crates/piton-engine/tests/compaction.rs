@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use piton_core::cache::{CacheLedger, Miss, Reading};
+use piton_core::client;
+use piton_core::client::{Live, Published};
 use piton_core::event::{Direction, Event, Record, Trigger, TurnEnd};
 use piton_core::hook::HookPoint;
 use piton_core::ids::CallId;
@@ -12,10 +14,10 @@ use piton_core::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use piton_core::permission::Action;
 use piton_core::{call::CallInput, turn};
-use piton_engine::bus::{Live, Published, Subscription};
+use piton_engine::bus::Subscription;
 use piton_engine::compaction::{CompactError, How};
-use piton_engine::control::{self, Connection, Told};
-use piton_engine::engine::{Engine, Session, Settings};
+use piton_engine::control::{Connection, Told};
+use piton_engine::engine::{Engine, Handle, Settings};
 use piton_engine::hooks::{Hook, HookContext, HookResult, ModelCall, ModelChange, Points};
 use piton_engine::journal;
 use piton_engine::rewind::Scope;
@@ -168,7 +170,7 @@ impl Home {
         Engine::open(self.data.path())
     }
 
-    fn create(&self, model: &Arc<Small>) -> Session {
+    fn create(&self, model: &Arc<Small>) -> Handle {
         self.engine().create(&self.path(), settings(model)).unwrap()
     }
 }
@@ -181,11 +183,11 @@ fn settings(model: &Arc<Small>) -> Settings {
     settings
 }
 
-fn records(session: &Session) -> Vec<Record> {
+fn records(session: &Handle) -> Vec<Record> {
     journal::read_session(session.dir()).unwrap()
 }
 
-fn folded(session: &Session) -> turn::State {
+fn folded(session: &Handle) -> turn::State {
     turn::State::fold(&records(session))
 }
 
@@ -259,7 +261,7 @@ async fn three_hundred_steps_in_a_small_window_forget_nothing_that_was_planted()
 }
 
 /// What the model reads when it looks for these words.
-async fn found(session: &Session, words: &str) -> String {
+async fn found(session: &Handle, words: &str) -> String {
     session.prompt(&format!("find: {words}")).await.unwrap();
     let is_search = |outcome: &str| outcome.starts_with("history");
     let all = records(session);
@@ -375,7 +377,7 @@ async fn a_conversation_that_the_provider_refuses_is_shortened_for_the_summary_a
     session.close().await;
 }
 
-async fn small_talk(home: &Home, says: &'static str) -> (Arc<Small>, Session) {
+async fn small_talk(home: &Home, says: &'static str) -> (Arc<Small>, Handle) {
     let model = Small::new(32_000, move |request, _| {
         Ok(vec![Part::text(if is_for_summary(request) { says.to_owned() } else { "as you wish ".repeat(200) })])
     });
@@ -386,7 +388,7 @@ async fn small_talk(home: &Home, says: &'static str) -> (Arc<Small>, Session) {
     (model, session)
 }
 
-fn prompts(session: &Session) -> Vec<String> {
+fn prompts(session: &Handle) -> Vec<String> {
     let own = |message: &&Arc<Message>| message.role == Role::User && message.id.is_some();
     folded(session).transcript().filter(own).map(|message| message.prose()).collect()
 }
@@ -575,10 +577,10 @@ async fn who_stops_a_compaction_between_turns_is_told_that_nothing_else_runs() {
     let stopping = async {
         summary_asked(&mut heard).await;
         let mut line = Connection::open(session.dir()).await.unwrap().expect("it runs here");
-        line.ask(&control::Request::Cancel {}).await.unwrap();
+        line.ask(&client::Request::Cancel {}).await.unwrap();
         loop {
             match line.next().await.expect("an answer") {
-                Told::Reply(control::Reply::Hello { .. }) | Told::Published(_) => {}
+                Told::Reply(client::Reply::Hello { .. }) | Told::Published(_) => {}
                 Told::Reply(reply) => return reply,
             }
         }
@@ -586,7 +588,7 @@ async fn who_stops_a_compaction_between_turns_is_told_that_nothing_else_runs() {
     let both = async { tokio::join!(session.compact(How::Ask { focus: None }), stopping) };
     let (done, told) = tokio::time::timeout(Duration::from_secs(60), both).await.expect("both are answered");
     assert!(matches!(done, Err(CompactError::Failed(why)) if why == "it was stopped"));
-    assert!(matches!(told, control::Reply::AtRest {}), "{told:?}");
+    assert!(matches!(told, client::Reply::AtRest {}), "{told:?}");
     session.close().await;
 }
 

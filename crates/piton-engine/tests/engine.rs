@@ -5,6 +5,7 @@
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
+<<<<<<< HEAD
 use piton_core::call::{Effects, Outcome, ToolSpec};
 use piton_core::event::{Delivery, Direction, Event, Moment, Record, Subject, Touched, TurnEnd};
 use piton_core::message::{Message, Part, Role};
@@ -13,6 +14,17 @@ use piton_core::permission::Action;
 use piton_core::question::Decision;
 use piton_engine::bus::{Live, Published, Subscription};
 use piton_engine::engine::{Attendance, Engine, EngineError, Resumed, Session, Settings};
+=======
+use piton_core::call::{Outcome, ToolClass, ToolSpec};
+use piton_core::client::{Live, Published};
+use piton_core::event::{Delivery, Direction, Event, Moment, Record, Subject, Touched, TurnEnd};
+use piton_core::question::Decision;
+use piton_core::message::{Message, Part, Role};
+use piton_core::model::{ModelEvent, Reply, Request};
+use piton_core::permission::Action;
+use piton_engine::bus::Subscription;
+use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed, Settings};
+>>>>>>> main
 use piton_engine::journal::{self, JournalError};
 use piton_engine::rewind::Scope;
 use piton_models::model::{Model, ModelLimits, ModelStream, Price};
@@ -39,7 +51,7 @@ impl Home {
         Engine::open(self.data.path())
     }
 
-    fn create(&self, settings: Settings) -> Session {
+    fn create(&self, settings: Settings) -> Handle {
         self.engine().create(&self.workspace.path().canonicalize().unwrap(), settings).unwrap()
     }
 }
@@ -101,7 +113,7 @@ async fn recorded(mut subscription: Subscription) -> Vec<Record> {
     records
 }
 
-fn transcript(session: &Session) -> Vec<Arc<Message>> {
+fn transcript(session: &Handle) -> Vec<Arc<Message>> {
     let records = journal::read_session(session.dir()).unwrap();
     piton_core::turn::State::fold(&records).transcript().cloned().collect()
 }

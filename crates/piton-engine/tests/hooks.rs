@@ -6,13 +6,23 @@ use async_trait::async_trait;
 use expect_test::expect;
 use futures_util::StreamExt;
 use piton_core::call::{Outcome, Status};
+<<<<<<< HEAD
 use piton_core::event::{Event, Record, Subject, TurnEnd};
+=======
+use piton_core::client::Report;
+use piton_core::event::{Event, Record, Subject, TurnEnd};
+use piton_core::question::Decision;
+>>>>>>> main
 use piton_core::hook::{HookEnd, HookPoint, HookRun};
 use piton_core::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use piton_core::permission::Action;
+<<<<<<< HEAD
 use piton_core::question::Decision;
 use piton_engine::engine::{Attendance, Engine, EngineError, Session, Settings, TurnReport};
+=======
+use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Settings};
+>>>>>>> main
 use piton_engine::hooks::{
     CallChange, Hook, HookContext, HookError, HookResult, HookVerdict, ModelAnswer, ModelCall, ModelChange,
     OutcomeChange, Points, PromptChange, SessionStart, StepDone, Stop, StopChange, TurnDone, Words,
@@ -39,7 +49,7 @@ impl Home {
         home
     }
 
-    fn create(&self, settings: Settings) -> Session {
+    fn create(&self, settings: Settings) -> Handle {
         Engine::open(self.data.path()).create(&self.workspace.path().canonicalize().unwrap(), settings).unwrap()
     }
 }
@@ -122,11 +132,11 @@ fn settings(model: &Arc<Scripted>, hooks: Vec<Arc<dyn Hook>>) -> Settings {
     settings
 }
 
-fn journal_of(session: &Session) -> Vec<Record> {
+fn journal_of(session: &Handle) -> Vec<Record> {
     journal::read_session(session.dir()).unwrap()
 }
 
-fn runs(session: &Session) -> Vec<(HookPoint, HookRun)> {
+fn runs(session: &Handle) -> Vec<(HookPoint, HookRun)> {
     let ran = |record: &Record| match &record.event {
         Event::HooksRan { point, runs, .. } => runs.iter().map(|run| (*point, run.clone())).collect(),
         _ => Vec::new(),
@@ -135,7 +145,7 @@ fn runs(session: &Session) -> Vec<(HookPoint, HookRun)> {
 }
 
 /// What the model reads of tool results and notes, as a resumed session has it.
-fn folded(session: &Session) -> Vec<String> {
+fn folded(session: &Handle) -> Vec<String> {
     let session = piton_core::turn::State::fold(&journal_of(session));
     let words = |part: &Part| match part {
         Part::ToolResult { outcome, .. } => Some(format!("result: {}", outcome.text.trim())),
@@ -660,7 +670,7 @@ impl Hook for Standing {
 }
 
 /// Says something, and goes on meanwhile.
-fn saying(session: &Session, text: &'static str) -> tokio::task::JoinHandle<TurnReport> {
+fn saying(session: &Handle, text: &'static str) -> tokio::task::JoinHandle<Report> {
     let session = session.clone();
     tokio::spawn(async move { session.prompt(text).await.unwrap() })
 }
@@ -739,7 +749,7 @@ async fn what_was_said_before_a_cancel_starts_nothing_after_it() {
 }
 
 /// A hook that lets what is said pass and has the turn cancelled in the same moment.
-struct Hasty(Mutex<Option<Session>>);
+struct Hasty(Mutex<Option<Handle>>);
 
 #[async_trait]
 impl Hook for Hasty {

@@ -7,14 +7,20 @@ pub mod pulse;
 
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
+<<<<<<< HEAD
 use piton_core::call::{Effects, Outcome, Status, ToolSpec};
 use piton_core::event::{Event, Record, Subject};
+=======
+use piton_core::call::{Outcome, Status, ToolClass, ToolSpec};
+use piton_core::client::{Live, Published, Report};
+use piton_core::event::{Event, Record, Subject};
+use piton_core::question::Decision;
+>>>>>>> main
 use piton_core::message::{FinishReason, Message, Part, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use piton_core::question::Decision;
 use piton_core::{compact, turn};
-use piton_engine::bus::{Live, Published};
-use piton_engine::engine::{Engine, EngineError, Session, Settings, TurnReport};
+use piton_engine::engine::{Engine, EngineError, Handle, Settings};
 use piton_models::errors::{self, Refusal};
 use piton_models::model::{Model, ModelLimits, ModelStream, Price};
 use piton_tools::tool::{Tool, ToolContext};
@@ -43,7 +49,7 @@ pub struct Script {
     summary: Line,
     window_tokens: Option<u64>,
     seen: Mutex<Vec<Request>>,
-    stop: OnceLock<Session>,
+    stop: OnceLock<Handle>,
 }
 
 impl Script {
@@ -108,7 +114,7 @@ impl Model for Script {
             None => {
                 let session = self.stop.get().cloned();
                 let stopped = stream::once(async move {
-                    session.iter().for_each(Session::cancel);
+                    session.iter().for_each(Handle::cancel);
                     std::future::pending().await
                 });
                 Box::pin(said.chain(stopped))
@@ -173,7 +179,7 @@ pub struct Prop {
     /// Stops the turn while it runs.
     pub stops: bool,
     /// Which turn; the play fills it in.
-    pub stop: OnceLock<Session>,
+    pub stop: OnceLock<Handle>,
 }
 
 #[async_trait]
@@ -195,7 +201,7 @@ impl Tool for Prop {
 /// What a play came to.
 pub struct Played {
     /// How the last turn went.
-    pub report: TurnReport,
+    pub report: Report,
     /// Everything that listeners heard, in order.
     pub heard: Vec<Published>,
     /// Where among that the last prompt begins.
@@ -283,7 +289,7 @@ impl Play {
         })
     }
 
-    async fn begin(&self, engine: &Engine, workspace: &Path) -> Result<Session, EngineError> {
+    async fn begin(&self, engine: &Engine, workspace: &Path) -> Result<Handle, EngineError> {
         if self.before.is_empty() {
             return engine.create(workspace, self.settings.clone());
         }
@@ -298,7 +304,7 @@ impl Play {
         engine.resume(&id, self.settings.clone())
     }
 
-    async fn play(&self, session: &Session) -> Result<Played, String> {
+    async fn play(&self, session: &Handle) -> Result<Played, String> {
         let mut subscription = session.subscribe(1);
         let mut heard = Vec::new();
         while !self.before.is_empty() && !subscription.is_drained() {
@@ -335,7 +341,7 @@ impl Play {
         Ok(Played { report, heard, last_from })
     }
 
-    fn answer(&self, session: &Session, published: &Published) {
+    fn answer(&self, session: &Handle, published: &Published) {
         let Published::Recorded(record) = published else { return };
         let Event::ApprovalAsked { subject: subject @ (Subject::Call(_) | Subject::GoOn(_)) } = &record.event else {
             return;

@@ -2,11 +2,12 @@
 //! budget before it is made, shorter where a provider says that it does not fit.
 
 use super::Sketch;
-use crate::bus::{Bus, Live};
+use crate::bus::Bus;
 use crate::jobs::SILENCE;
 use crate::prompt::{self, Weight};
 use futures_util::StreamExt;
 use piton_core::budget::{Bound, Call, Leave};
+use piton_core::client::Live;
 use piton_core::compact;
 use piton_core::event::{Asked, Event, Trigger};
 use piton_core::limits::Budget;

@@ -4,15 +4,22 @@
 //! first the hook, then, when what it did is on record, the job. Hooks that only watch see what is durable, in order,
 //! and nothing new is started meanwhile.
 
-use super::{Driver, Report, Speaker, Waiter};
-use crate::engine::{EngineError, TurnReport, last_words};
+use super::{Driver, ReportTo, Speaker, Waiter};
+use crate::engine::EngineError;
 use crate::hooks::{
     Check, Gated, Hook, HookContext, HookVerdict, Hooks, ModelAnswer, ModelCall, OutputSchema, Ran, SessionStart,
     Sight, StepDone, TurnDone, Unasked,
 };
 use crate::jobs::JobKey;
+<<<<<<< HEAD
 use piton_core::call::{Effects, Outcome, Status};
 use piton_core::event::{Delivery, Event, Record, Subject, Trigger, TurnEnd, Verdict};
+=======
+use piton_core::call::{Outcome, Status, ToolClass};
+use piton_core::client::{Report, last_words};
+use piton_core::event::{Delivery, Event, Record, Subject, Trigger, TurnEnd, Verdict};
+use piton_core::question::Decision;
+>>>>>>> main
 use piton_core::hook::{Demand, HookPoint};
 use piton_core::ids::{CallId, MessageId, TimeMs};
 use piton_core::message::{Message, Part, Role, ToolCall, prose};
@@ -58,7 +65,7 @@ pub(super) struct Speech {
     pub(super) parts: Vec<Part>,
     pub(super) delivery: Delivery,
     pub(super) from: Speaker,
-    pub(super) report: Report,
+    pub(super) report: ReportTo,
 }
 
 /// What hooks left of the frame in a step.
@@ -511,9 +518,9 @@ impl Driver {
         let why = policy.words.ending(TurnEnd::Canceled, policy, Some(own)).unwrap_or_default();
         let result = policy.words.result(TurnEnd::Canceled, Some(&why), "");
         for speech in self.gates.vetting.drain(..).filter(|_| !self.closing) {
-            let report = TurnReport::not_begun(TurnEnd::Canceled, why.clone());
+            let report = Report::not_begun(TurnEnd::Canceled, why.clone());
             // Nobody may be listening any more.
-            drop(speech.report.send(Ok(TurnReport { result: result.clone(), ..report })));
+            drop(speech.report.send(Ok(Report { result: result.clone(), ..report })));
         }
     }
 

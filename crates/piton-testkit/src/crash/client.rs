@@ -5,14 +5,20 @@ use super::machine::Machine;
 use super::model::Simulated;
 use super::scenario::Scenario;
 use super::tools::{self, Rule};
+<<<<<<< HEAD
 use piton_core::event::{Direction, Event, Record, Subject};
+=======
+use piton_core::client::{Published, Report};
+use piton_core::event::{Direction, Event, Record, Subject};
+use piton_core::question::Decision;
+>>>>>>> main
 use piton_core::ids::{Seq, SessionId};
 use piton_core::message::Part;
 use piton_core::permission::Action;
 use piton_core::question::Decision;
 use piton_core::turn::{self, Job};
-use piton_engine::bus::{Published, Subscription};
-use piton_engine::engine::{Attendance, Engine, EngineError, Resumed, Session, Settings, TurnReport};
+use piton_engine::bus::Subscription;
+use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed, Settings};
 use piton_engine::journal::{self, JournalError};
 use piton_engine::rewind::{RewindError, Scope};
 use piton_tools::snapshot;
@@ -91,7 +97,7 @@ impl Stage<'_> {
     }
 
     /// Opens the session it knows of; one of which nothing was ever heard may not have come to be.
-    fn open(&mut self) -> Result<(Session, Vec<Record>), EngineError> {
+    fn open(&mut self) -> Result<(Handle, Vec<Record>), EngineError> {
         let engine = Engine::open(self.machine.root());
         if let Some(id) = &self.session {
             match engine.resume(id, self.settings()) {
@@ -131,7 +137,7 @@ impl Stage<'_> {
 struct Visit<'s> {
     machine: &'s Machine,
     scenario: &'s Scenario,
-    session: Session,
+    session: Handle,
     listening: Subscription,
     heard: Vec<Record>,
     fold: turn::State,
@@ -139,7 +145,7 @@ struct Visit<'s> {
     answered: HashSet<Seq>,
     has_cancelled: bool,
     has_undone: bool,
-    waiting: JoinSet<Result<TurnReport, EngineError>>,
+    waiting: JoinSet<Result<Report, EngineError>>,
 }
 
 impl Visit<'_> {

@@ -5,13 +5,22 @@ use super::{Line, Play, Played, Prop, Script, refusal, same};
 use crate::TempWorkspace;
 use async_trait::async_trait;
 use piton_core::call::{CallInput, Outcome};
+<<<<<<< HEAD
 use piton_core::event::{Event, Subject, TurnEnd, Verdict};
+=======
+use piton_core::client::{Live, Published};
+use piton_core::event::{Event, Subject, TurnEnd, Verdict};
+use piton_core::question::Decision;
+>>>>>>> main
 use piton_core::hook::HookPoint;
 use piton_core::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
 use piton_core::model::{Delta, Reply, Request};
 use piton_core::permission::Action;
+<<<<<<< HEAD
 use piton_core::question::Decision;
 use piton_engine::bus::{Live, Published};
+=======
+>>>>>>> main
 use piton_engine::engine::{Attendance, Settings};
 use piton_engine::hooks::{CallChange, Hook, HookContext, HookResult, OutcomeChange, Points};
 use piton_tools::tool::ToolSet;

@@ -4,13 +4,19 @@
 use super::{Play, Played, WAITS};
 use crate::{FakeProvider, TempWorkspace};
 use async_trait::async_trait;
+<<<<<<< HEAD
 use piton_core::call::{Effects, Outcome, Status, ToolSpec};
 use piton_core::event::{Event, TurnEnd};
+=======
+use piton_core::call::{Outcome, Status, ToolClass, ToolSpec};
+use piton_core::client::Published;
+use piton_core::event::{Event, TurnEnd};
+use piton_core::question::Decision;
+>>>>>>> main
 use piton_core::message::{FinishReason, Part};
 use piton_core::permission::Action;
 use piton_core::question::Decision;
 use piton_core::template;
-use piton_engine::bus::Published;
 use piton_engine::context::Instructions;
 use piton_engine::engine::{Attendance, Settings};
 use piton_models::http::HttpOptions;

@@ -4,14 +4,18 @@
 use super::{Line, Play, Played, Prop, Script, WAITS, refusal, same};
 use crate::TempWorkspace;
 use piton_core::call::CallInput;
+use piton_core::client::{Live, Published};
 use piton_core::compact::Full;
 use piton_core::event::{Event, Trigger};
 use piton_core::ids::CallId;
 use piton_core::message::{FinishReason, Part, ToolCall, Usage};
 use piton_core::model::{Delta, Reply};
 use piton_core::permission::Action;
+<<<<<<< HEAD
 use piton_core::question::Decision;
 use piton_engine::bus::{Live, Published};
+=======
+>>>>>>> main
 use piton_engine::engine::Settings;
 use piton_tools::tool::ToolSet;
 use serde_json::{Value, json};

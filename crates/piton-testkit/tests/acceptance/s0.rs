@@ -148,7 +148,7 @@ fn s0_041_a_cancel_closes_the_connection() {
         let mut heard = session.subscribe(1);
         let hearing = async {
             while let Ok(Some(published)) = heard.next().await {
-                if let piton_engine::bus::Published::Live(_) = published {
+                if let piton_core::client::Published::Live(_) = published {
                     return session.cancel();
                 }
             }
