@@ -47,6 +47,8 @@ struct Entry {
     made: Option<Arc<ToolCall>>,
     /// What its tool says of it, once it was judged.
     plan: Option<Box<Planned>>,
+    /// The rules that an "always" adds, once a person was asked.
+    grants: Option<Rules>,
     state: CallState,
 }
 
@@ -115,7 +117,7 @@ impl Batch {
                 ))),
                 CallInput::Json(_) => CallState::New,
             };
-            Entry { call, made: None, plan: None, state }
+            Entry { call, made: None, plan: None, grants: None, state }
         });
         Self { calls: calls.collect(), snapshot, words }
     }
@@ -176,8 +178,9 @@ impl Batch {
                     }
                 });
             }
-            Event::ApprovalAsked { subject: Subject::Call(call), .. } => self.change(call, |entry| {
+            Event::ApprovalAsked { subject: Subject::Call(call), question } => self.change(call, |entry| {
                 if let CallState::MustAsk(effects, by) = entry.state {
+                    entry.grants = question.as_ref().map(|question| question.grants(&Decision::ApproveForSession));
                     entry.state = CallState::Asking(effects, by);
                 }
             }),
@@ -281,6 +284,11 @@ impl Batch {
             | CallState::Stopping(effects) => Some(effects),
             CallState::New | CallState::Answered(_) | CallState::Settled { .. } => None,
         }
+    }
+
+    /// The rules that an "always" to the call with this id adds, where the question says so.
+    pub(crate) fn offered_grants(&self, id: &CallId) -> Option<&Rules> {
+        self.calls.iter().find(|entry| entry.call.id == *id)?.grants.as_ref()
     }
 
     /// What its tool says of the call with this id, once it was judged.

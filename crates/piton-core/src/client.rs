@@ -8,10 +8,10 @@
 //! Plain data, which goes over a socket as it is. Nothing here knows who runs the session, and how it is reached.
 
 use crate::event::{Delivery, Event, Record, Spent, Subject, TurnEnd};
-use crate::question::Decision;
 use crate::ids::{CallId, MessageId, Seq, SessionId};
 use crate::message::{Message, Part, Role};
 use crate::model::Delta;
+use crate::question::Decision;
 use crate::turn::{self, State};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -11,7 +11,6 @@ use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::limits::{Policy, REWIND_PATHS};
 use crate::message::{Part, Usage};
 use crate::model::{ModelError, Reply};
-use crate::permission::Rules;
 use crate::question::{Decision, Question};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -224,9 +223,6 @@ pub enum Event {
         /// Who answered. Absent in journals before version 4.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Answerer>,
-        /// The rules that the answer adds to the session's.
-        #[serde(default, skip_serializing_if = "Rules::is_empty")]
-        grants: Rules,
     },
     /// The workspace was put down as it is, so that it can be brought back.
     SnapshotTaken {
@@ -576,7 +572,7 @@ pub enum Author {
 
 impl Author {
     /// Journals before version 4 have an input only where a hook wrote it.
-    fn of_older_inputs() -> Self {
+    pub fn of_older_inputs() -> Self {
         Self::Hook
     }
 }
@@ -769,9 +765,9 @@ impl Event {
         Self::CallRequested { call, input: None, author: Author::Model, effects, verdict, plan: None }
     }
 
-    /// An answer to a question that grants nothing beyond it.
+    /// An answer to a question, by whomever.
     pub fn approval(subject: Subject, decision: Decision) -> Self {
-        Self::ApprovalGiven { subject, decision, by: None, grants: Rules::default() }
+        Self::ApprovalGiven { subject, decision, by: None }
     }
 
     /// The first version of the vocabulary that knows this event.

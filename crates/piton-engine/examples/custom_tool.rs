@@ -5,12 +5,8 @@
 //! ```
 
 use async_trait::async_trait;
-<<<<<<< HEAD
 use piton_core::call::{Effects, Outcome, ToolSpec};
-=======
-use piton_core::call::{Outcome, ToolClass, ToolSpec};
 use piton_core::client::Published;
->>>>>>> main
 use piton_core::event::Event;
 use piton_engine::engine::{Engine, Settings};
 use piton_models::recorded::Recorded;

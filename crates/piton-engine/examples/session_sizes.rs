@@ -206,7 +206,7 @@ fn one_step(step: u32) -> [Event; 6] {
             at_most: None,
             prompt: Some(Box::new(prompt)),
         },
-        Event::CallRequested { call: call.clone(), input: None, effects: Effects::READ, verdict: Verdict::Allow },
+        Event::requested(call.clone(), Effects::READ, Verdict::Allow),
         Event::CallStarted { call: call.clone() },
         Event::CallSettled { call, outcome: outcome.with(metadata) },
         Event::StepFinished { step },

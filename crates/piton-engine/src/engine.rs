@@ -14,20 +14,12 @@ use crate::journal::{Fold, Journal, JournalError, Opening, SessionDir};
 use crate::prompt::{self, Prompts};
 use crate::rewind::{Plan, RewindError, Rewound, Scope};
 use piton_core::call::ToolSpec;
-<<<<<<< HEAD
-use piton_core::event::{Canceller, Delivery, Direction, Event, Record, Rewind, Spent, Subject, TurnEnd};
-use piton_core::ids::{MessageId, Seq, SessionId, TimeMs};
-use piton_core::limits::Policy;
-use piton_core::message::{Message, Part, Role};
-use piton_core::question::Decision;
-=======
 use piton_core::client::Report;
 use piton_core::event::{Canceller, Delivery, Direction, Event, Record, Rewind, Subject};
-use piton_core::question::Decision;
 use piton_core::ids::{MessageId, Seq, SessionId, TimeMs};
 use piton_core::limits::Policy;
 use piton_core::message::Part;
->>>>>>> main
+use piton_core::question::Decision;
 use piton_core::turn;
 use piton_models::model::Model;
 use piton_models::text_tools::{CallsRead, Mode};

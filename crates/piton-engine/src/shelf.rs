@@ -205,14 +205,14 @@ fn failed(act: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ShelfErro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use piton_core::call::{CallInput, Effects};
+    use piton_core::call::{Access, CallInput, Effects};
     use piton_core::event::{Delivery, StepKind, Subject, Verdict};
     use piton_core::hook::Demand;
     use piton_core::ids::{CallId, MessageId};
     use piton_core::limits::Policy;
     use piton_core::message::{FinishReason, Part, ToolCall, Usage};
     use piton_core::model::Reply;
-    use piton_core::permission::Action;
+    use piton_core::permission::{Action, Ask};
     use serde_json::json;
 
     /// A turn that was cut off elsewhere: with a check, and a call that somebody there approved for the whole session.
@@ -261,9 +261,9 @@ mod tests {
                 prompt: None,
                 first_ms: None,
             },
-            Event::CallRequested { call, input: None, effects: Effects::OPAQUE, verdict: Verdict::Ask },
-            Event::ApprovalAsked { subject: subject.clone() },
-            Event::ApprovalGiven { subject, decision: Decision::ApproveForSession },
+            Event::requested(call, Effects::OPAQUE, Verdict::Ask),
+            Event::ApprovalAsked { subject: subject.clone(), question: None },
+            Event::approval(subject, Decision::ApproveForSession),
         ];
         (1..).zip(events).map(|(seq, event)| Record { seq, at_ms: seq, event }).collect()
     }
@@ -273,11 +273,13 @@ mod tests {
         let data = tempfile::tempdir().expect("a folder");
         let engine = Engine::open(data.path());
         let there = State::fold(&cut_off());
-        assert_eq!((there.is_in_turn(), there.judge("bash", ToolClass::Opaque)), (true, Action::Allow));
+        let accesses = [Access::Run("make".to_owned())];
+        let bash = Ask { tool: "bash", accesses: &accesses };
+        assert_eq!((there.is_in_turn(), there.judge(&bash).action), (true, Action::Allow));
 
         let id = take_in(&engine, cut_off()).expect("a sound session");
         let here = State::fold(&journal::read_session(&engine.session_dir(&id)).expect("its journal"));
         assert_eq!((here.is_in_turn(), here.wanted()), (false, vec![]), "neither its call nor its check runs");
-        assert_eq!(here.judge("bash", ToolClass::Opaque), Action::Ask);
+        assert_eq!(here.judge(&bash).action, Action::Ask);
     }
 }

@@ -5,26 +5,15 @@
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
-<<<<<<< HEAD
 use piton_core::call::{Effects, Outcome, ToolSpec};
-use piton_core::event::{Delivery, Direction, Event, Moment, Record, Subject, Touched, TurnEnd};
-use piton_core::message::{Message, Part, Role};
-use piton_core::model::{ModelEvent, Reply, Request};
-use piton_core::permission::Action;
-use piton_core::question::Decision;
-use piton_engine::bus::{Live, Published, Subscription};
-use piton_engine::engine::{Attendance, Engine, EngineError, Resumed, Session, Settings};
-=======
-use piton_core::call::{Outcome, ToolClass, ToolSpec};
 use piton_core::client::{Live, Published};
 use piton_core::event::{Delivery, Direction, Event, Moment, Record, Subject, Touched, TurnEnd};
-use piton_core::question::Decision;
 use piton_core::message::{Message, Part, Role};
 use piton_core::model::{ModelEvent, Reply, Request};
 use piton_core::permission::Action;
+use piton_core::question::Decision;
 use piton_engine::bus::Subscription;
 use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed, Settings};
->>>>>>> main
 use piton_engine::journal::{self, JournalError};
 use piton_engine::rewind::Scope;
 use piton_models::model::{Model, ModelLimits, ModelStream, Price};
@@ -299,7 +288,7 @@ async fn a_person_is_asked_once_for_what_is_always_allowed() {
             continue;
         };
         if let Published::Recorded(record) = published
-            && let Event::ApprovalAsked { subject } = &record.event
+            && let Event::ApprovalAsked { subject, .. } = &record.event
             && answered == 0
         {
             session.answer(subject.clone(), Decision::ApproveForSession).unwrap();
@@ -348,7 +337,7 @@ async fn a_person_may_say_no_and_why() {
     });
     let subject = loop {
         if let Some(Published::Recorded(record)) = events.next().await.unwrap()
-            && let Event::ApprovalAsked { subject } = &record.event
+            && let Event::ApprovalAsked { subject, .. } = &record.event
         {
             break subject.clone();
         }

@@ -6,23 +6,14 @@ use async_trait::async_trait;
 use expect_test::expect;
 use futures_util::StreamExt;
 use piton_core::call::{Outcome, Status};
-<<<<<<< HEAD
-use piton_core::event::{Event, Record, Subject, TurnEnd};
-=======
 use piton_core::client::Report;
 use piton_core::event::{Event, Record, Subject, TurnEnd};
-use piton_core::question::Decision;
->>>>>>> main
 use piton_core::hook::{HookEnd, HookPoint, HookRun};
 use piton_core::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use piton_core::permission::Action;
-<<<<<<< HEAD
 use piton_core::question::Decision;
-use piton_engine::engine::{Attendance, Engine, EngineError, Session, Settings, TurnReport};
-=======
 use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Settings};
->>>>>>> main
 use piton_engine::hooks::{
     CallChange, Hook, HookContext, HookError, HookResult, HookVerdict, ModelAnswer, ModelCall, ModelChange,
     OutcomeChange, Points, PromptChange, SessionStart, StepDone, Stop, StopChange, TurnDone, Words,

@@ -7,15 +7,9 @@ pub mod pulse;
 
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
-<<<<<<< HEAD
 use piton_core::call::{Effects, Outcome, Status, ToolSpec};
-use piton_core::event::{Event, Record, Subject};
-=======
-use piton_core::call::{Outcome, Status, ToolClass, ToolSpec};
 use piton_core::client::{Live, Published, Report};
-use piton_core::event::{Event, Record, Subject};
-use piton_core::question::Decision;
->>>>>>> main
+use piton_core::event::{Event, Record};
 use piton_core::message::{FinishReason, Message, Part, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use piton_core::question::Decision;
@@ -343,7 +337,7 @@ impl Play {
 
     fn answer(&self, session: &Handle, published: &Published) {
         let Published::Recorded(record) = published else { return };
-        let Event::ApprovalAsked { subject: subject @ (Subject::Call(_) | Subject::GoOn(_)) } = &record.event else {
+        let Event::ApprovalAsked { subject, .. } = &record.event else {
             return;
         };
         // A session that is gone needs no answer.

@@ -38,7 +38,7 @@ pub struct Input {
     /// Only files like `*.rs`
     #[serde(alias = "include")]
     glob: Option<String>,
-    #[serde(default, alias = "ignoreCase", alias = "-i", deserialize_with = "lenient::flag")]
+    #[serde(default, alias = "ignoreCase", deserialize_with = "lenient::flag")]
     ignore_case: Option<bool>,
     /// Lines around each match
     #[serde(default, deserialize_with = "lenient::count")]

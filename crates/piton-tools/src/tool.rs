@@ -173,6 +173,12 @@ impl ToolSet {
         self.tools.get(self.position(name)?).cloned()
     }
 
+    /// The tool of this name, and what it declares.
+    pub fn find(&self, name: &str) -> Option<(&ToolSpec, &Arc<dyn Tool>)> {
+        let at = self.position(name)?;
+        Some((self.specs.get(at)?, self.tools.get(at)?))
+    }
+
     /// Calls every tool in a reply by its own name, whatever the model's spelling. Everybody after this goes by it:
     /// rules, hooks, grants, whoever draws the call.
     pub fn name_calls(&self, parts: &mut [Part]) {

@@ -6,14 +6,15 @@ mod given;
 use crate::commands::cost::MISS_WORTH_TELLING_MICROS;
 use crate::out::report;
 use anstyle::{AnsiColor, Style};
-use piton_core::call::{Outcome, Status};
+use piton_core::call::{CallInput, Kind, Outcome, Planned, Status};
 use piton_core::client::{CheckRun, Live, Published, Report};
-use piton_core::event::{Direction, Event, Record, Subject, Trigger};
+use piton_core::event::{Direction, Event, Record, Trigger};
 use piton_core::hook::{HookEnd, HookRun};
 use piton_core::ids::CallId;
 use piton_core::message::{Part, ToolCall};
 use piton_core::model::Delta;
 use piton_engine::export::story;
+use serde_json::Value;
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -41,7 +42,7 @@ pub(crate) struct TextView {
     after_aside: bool,
     /// Prose of the attempt that streams: nobody may read it twice when the attempt fails.
     shown_chars: usize,
-    calls: HashMap<CallId, ToolCall>,
+    calls: HashMap<CallId, (ToolCall, Option<Planned>)>,
     /// Who is asked, once a turn has begun.
     model: String,
     /// Whether prose is shown as it comes; otherwise when its message is complete, so that nothing is shown in vain.
@@ -99,6 +100,7 @@ impl TextView {
     pub(crate) fn remember(&mut self, event: &Event) {
         match event {
             Event::MessageFinished { reply, .. } => self.note_calls(&reply.parts),
+            Event::CallRequested { call, input, plan, .. } => self.note_plan(call, input.as_ref(), plan.as_deref()),
             Event::TurnStarted { model, .. }
             | Event::TurnResumed { model, .. }
             | Event::ModelSwitched { model, .. } => self.model.clone_from(model),
@@ -178,12 +180,6 @@ impl TextView {
         self.end_line();
         self.spoke = true;
         write_stderr(&format!("{line}\n"));
-    }
-
-    /// The call behind a question.
-    pub(crate) fn call(&self, subject: &Subject) -> Option<&ToolCall> {
-        let (Subject::Call(id) | Subject::GoOn(id)) = subject;
-        self.calls.get(id)
     }
 
     /// Whether anything was shown since this was asked last.
@@ -288,8 +284,10 @@ impl TextView {
                 self.aside(&format!("{DIM}{}{DIM:#}", clean(line)));
             }),
             Event::SnapshotTaken { notices, .. } => self.show_notices(notices),
+            Event::CallRequested { call, input, plan, .. } => self.note_plan(call, input.as_ref(), plan.as_deref()),
             Event::CallStarted { call } => {
-                let what = self.calls.get(call).map(|call| format!("{} {}", call.name, gist(call)));
+                let what =
+                    self.calls.get(call).map(|(call, plan)| format!("{} {}", call.name, gist(call, plan.as_ref())));
                 what.into_iter().for_each(|what| self.wait_for(what));
             }
             Event::CallSettled { call, outcome } => self.settled(call, outcome),
@@ -311,7 +309,6 @@ impl TextView {
             | Event::WriterClosed {}
             | Event::UserSpoke { .. }
             | Event::MessageCut { .. }
-            | Event::CallRequested { .. }
             | Event::ApprovalAsked { .. }
             | Event::ApprovalGiven { .. }
             | Event::StepFinished { .. }
@@ -381,7 +378,17 @@ impl TextView {
     fn note_calls(&mut self, parts: &[Part]) {
         for part in parts {
             if let Part::ToolCall(call) = part {
-                self.calls.insert(call.id.clone(), call.clone());
+                self.calls.insert(call.id.clone(), (call.clone(), None));
+            }
+        }
+    }
+
+    /// What will run, once that is settled.
+    fn note_plan(&mut self, call: &CallId, input: Option<&Value>, plan: Option<&Planned>) {
+        if let Some((call, planned)) = self.calls.get_mut(call) {
+            *planned = plan.cloned();
+            if let Some(input) = input {
+                call.input = CallInput::Json(input.clone());
             }
         }
     }
@@ -437,14 +444,14 @@ impl TextView {
     }
 
     fn settled(&mut self, id: &CallId, outcome: &Outcome) {
-        let Some(call) = self.calls.get(id).cloned() else { return };
+        let Some((call, plan)) = self.calls.get(id).cloned() else { return };
         let (mark, style) = match outcome.status {
             Status::Ok => ('✓', GREEN),
             Status::Failed | Status::TimedOut | Status::Denied => ('✗', RED),
             Status::Cancelled | Status::Interrupted | Status::NotStarted => ('–', YELLOW),
         };
         let title = outcome.title.strip_prefix(&call.name).unwrap_or(&outcome.title).trim();
-        let what = if title.is_empty() { gist(&call) } else { clean(title) };
+        let what = if title.is_empty() { gist(&call, plan.as_ref()) } else { clean(title) };
         // A title says how it went.
         let why = match outcome.title.as_str() {
             "" if outcome.status != Status::Ok => format!(" {DIM}{}{DIM:#}", first_line(&outcome.text)),
@@ -452,7 +459,8 @@ impl TextView {
         };
         self.aside(&format!("{style}{mark}{style:#} {BOLD}{}{BOLD:#} {what}{why}", call.name));
         // What was not run has printed nothing.
-        if call.name == "bash" && outcome.status == Status::Failed && !outcome.title.is_empty() {
+        let is_command = plan.is_some_and(|plan| plan.kind == Kind::Execute);
+        if is_command && outcome.status == Status::Failed && !outcome.title.is_empty() {
             self.tail(&outcome.text);
         }
     }
@@ -506,8 +514,8 @@ pub(crate) fn width(terminal: impl AsFd) -> Option<usize> {
 }
 
 /// What a call is about, in one line.
-pub(crate) fn gist(call: &ToolCall) -> String {
-    shorten(&story::telling(call))
+pub(crate) fn gist(call: &ToolCall, plan: Option<&Planned>) -> String {
+    shorten(&plan.map_or_else(|| story::telling(call), |plan| plan.title.clone()))
 }
 
 /// The first line, cut to what a line can hold.

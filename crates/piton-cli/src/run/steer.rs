@@ -9,15 +9,9 @@ use crate::run::task::Task;
 use crate::run::{self, Over, Shown, Stops, TICK};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-<<<<<<< HEAD:crates/piton-cli/src/steer.rs
-use piton_core::event::{Event, Subject, TurnEnd};
-use piton_core::question::Decision;
-use piton_engine::bus::Published;
-=======
 use piton_core::client::{Published, Report, Request, When};
 use piton_core::event::{Event, Subject, TurnEnd};
 use piton_core::question::Decision;
->>>>>>> main:crates/piton-cli/src/run/steer.rs
 use piton_engine::compaction::{CompactError, Compacted, How};
 use piton_engine::engine::{EngineError, Handle, Resumed, new_message_id};
 use std::collections::VecDeque;
@@ -162,7 +156,7 @@ impl Steering<'_> {
     fn hear(&mut self, published: &Published) -> anyhow::Result<()> {
         let Published::Recorded(record) = published else { return Ok(()) };
         match &record.event {
-            Event::ApprovalAsked { subject } => {
+            Event::ApprovalAsked { subject, .. } => {
                 self.open.push(subject.clone());
                 if self.input.is_over() {
                     self.end_of_input()?;

@@ -558,18 +558,20 @@ impl Work {
     }
 
     pub(super) fn remember_grant(&mut self, batch: &Batch, event: &Event) {
-        let Event::ApprovalGiven { subject: Subject::Call(id), decision, grants, .. } = event else { return };
+        let Event::ApprovalGiven { subject: Subject::Call(id), decision, .. } = event else { return };
         let Some(call) = batch.call(id) else { return };
-        self.granted.0.extend(grants.0.iter().cloned());
         match decision {
-            // Journals before version 4 leave unsaid what that grants.
-            Decision::ApproveForSession if grants.is_empty() => self.granted.push(&call.name, Action::Allow),
+            Decision::ApproveForSession => match batch.offered_grants(id) {
+                Some(grants) => self.granted.0.extend(grants.0.iter().cloned()),
+                // Journals before version 4 leave unsaid what that grants.
+                None => self.granted.push(&call.name, Action::Allow),
+            },
             Decision::Unattended => {
                 if !self.turn.unattended.contains(&call.name) {
                     self.turn.unattended.push(call.name.clone());
                 }
             }
-            Decision::Approve | Decision::ApproveForSession | Decision::ApproveChanged(_) | Decision::Deny(_) => {}
+            Decision::Approve | Decision::ApproveChanged(_) | Decision::Deny(_) => {}
         }
     }
 

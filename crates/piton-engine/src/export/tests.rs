@@ -54,7 +54,7 @@ fn conversation(asked: &str, input: serde_json::Value, outcome: Outcome, answere
             at_most: None,
             prompt: None,
         },
-        Event::CallRequested { call: call.clone(), input: None, effects: Effects::OPAQUE, verdict: Verdict::Allow },
+        Event::requested(call.clone(), Effects::OPAQUE, Verdict::Allow),
         Event::CallStarted { call: call.clone() },
         Event::CallSettled { call, outcome },
         Event::StepFinished { step: 1 },

@@ -418,7 +418,7 @@ impl Hook for CommandHook {
         let event = if outcome.status.is_error() { HookEvent::PostToolUseFailure } else { HookEvent::PostToolUse };
         let more = match event {
             HookEvent::PostToolUse => {
-                json!({"tool_response": wire::tool_response(call, outcome), "duration_ms": outcome.duration_ms})
+                json!({"tool_response": wire::tool_response(outcome), "duration_ms": outcome.duration_ms})
             }
             _ => json!({"error": outcome.text, "duration_ms": outcome.duration_ms}),
         };

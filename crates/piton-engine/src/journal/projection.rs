@@ -63,8 +63,8 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
             }
         }
         Event::MessageCut { step, parts, at_most } => writer.cut(*step, parts, at_most.is_some())?,
-        Event::ApprovalAsked { subject: Subject::Call(call) } => writer.call(call, "awaiting_approval")?,
-        Event::ApprovalGiven { subject: Subject::Call(call), decision } => {
+        Event::ApprovalAsked { subject: Subject::Call(call), .. } => writer.call(call, "awaiting_approval")?,
+        Event::ApprovalGiven { subject: Subject::Call(call), decision, .. } => {
             writer.call(call, state_after(decision))?;
         }
         Event::CallStarted { call } => writer.call(call, "running")?,
@@ -81,7 +81,7 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
         | Event::RewindAbandoned { .. }
         | Event::BackoffPassed { .. }
         | Event::CallRequested { .. }
-        | Event::ApprovalAsked { subject: Subject::GoOn(_) }
+        | Event::ApprovalAsked { subject: Subject::GoOn(_), .. }
         | Event::ApprovalGiven { subject: Subject::GoOn(_), .. }
         | Event::HooksRan { .. }
         | Event::StepFinished { .. }

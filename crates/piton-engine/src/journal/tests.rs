@@ -11,16 +11,17 @@ mod reading;
 use super::*;
 use piton_core::budget::Bound;
 use piton_core::cache::{Prompt, Segment, SegmentKind};
-use piton_core::call::{CallInput, Effects, Outcome};
+use piton_core::call::{Access, CallInput, Effects, Kind, Outcome, Planned};
 use piton_core::event::{
-    Canceller, Delivery, Direction, Given, GivenKind, Rewind, Spent, StepKind, Subject, TitledBy, Trigger, TurnEnd,
-    Verdict as Ruling,
+    Author, Canceller, Delivery, Direction, Given, GivenKind, Rewind, Spent, StepKind, Subject, TitledBy, Trigger,
+    TurnEnd, Verdict as Ruling,
 };
 use piton_core::ids::{CallId, MessageId, SessionId};
 use piton_core::limits::Policy;
 use piton_core::message::{FinishReason, Part, ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind, Reply};
-use piton_core::question::Decision;
+use piton_core::permission::{Action, Rules};
+use piton_core::question::{Block, Decision, Question};
 use rusqlite::config::DbConfig;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -198,13 +199,21 @@ fn eventful_session() -> Vec<Event> {
         abandoned: vec![Part::text("I will"), call("c1_0", "read", json!({ "path": "a" }))],
         retry_at_ms,
     };
+    let question = |command: &str| {
+        let body = vec![Block::Command { command: command.to_owned() }];
+        let mut remember = Rules::default();
+        remember.push("bash", Action::Allow);
+        Some(Box::new(Question::may_run("Run this command?", body, "bash", remember)))
+    };
     let asked = |id: &CallId| Event::CallRequested {
         call: id.clone(),
         input: Some(json!({ "path": "b" })),
+        author: Author::Hook,
         effects: Effects::OPAQUE,
         verdict: Ruling::Ask,
+        plan: Some(Box::new(Planned { kind: Kind::Execute, title: "make".to_owned(), accesses: vec![Access::Spawn] })),
     };
-    let given = |id: &CallId, decision| Event::ApprovalGiven { subject: Subject::Call(id.clone()), decision };
+    let given = |id: &CallId, decision| Event::approval(Subject::Call(id.clone()), decision);
     vec![
         started(),
         opened(1),
@@ -238,15 +247,15 @@ fn eventful_session() -> Vec<Event> {
                 lost_micros: Some(0),
             })),
         },
-        Event::CallRequested { call: read.clone(), input: None, effects: Effects::READ, verdict: Ruling::Allow },
+        Event::requested(read.clone(), Effects::READ, Ruling::Allow),
         asked(&bash),
-        Event::ApprovalAsked { subject: Subject::Call(bash.clone()) },
+        Event::ApprovalAsked { subject: Subject::Call(bash.clone()), question: question("make") },
         Event::CallStarted { call: read.clone() },
         given(&bash, Decision::Deny(Some("no".to_owned()))),
         Event::CallSettled { call: read, outcome: Outcome::ok("text").titled("read a").with(json!({ "lines": 3 })) },
         Event::CallSettled { call: bash.clone(), outcome: Outcome::failed("denied") },
-        Event::ApprovalAsked { subject: Subject::GoOn(bash.clone()) },
-        Event::ApprovalGiven { subject: Subject::GoOn(bash), decision: Decision::Approve },
+        Event::ApprovalAsked { subject: Subject::GoOn(bash.clone()), question: None },
+        Event::approval(Subject::GoOn(bash), Decision::Approve),
         Event::StepFinished { step: 1 },
         Event::CompactionStarted { trigger: Trigger::Ordinary, focus: None, lost: None },
         Event::CompactionFailed { trigger: Trigger::Ordinary, error: "no answer".to_owned(), asked: None },
@@ -271,7 +280,7 @@ fn eventful_session() -> Vec<Event> {
             prompt: None,
         },
         asked(&late),
-        Event::ApprovalAsked { subject: Subject::Call(late.clone()) },
+        Event::ApprovalAsked { subject: Subject::Call(late.clone()), question: question("late") },
         given(&late, Decision::ApproveForSession),
         Event::CallStarted { call: late },
         Event::StepStarted { step: 3, kind: StepKind::Continue, note: None },

@@ -169,7 +169,7 @@ fn described(tool: &ToolSpec) -> String {
 }
 
 fn signature(tool: &ToolSpec) -> String {
-    let ToolSpec { name, description, schema, class: _ } = tool;
+    let ToolSpec { name, description, schema, effects: _ } = tool;
     json!({"type": "function", "function": {"name": name, "description": description, "parameters": schema}})
         .to_string()
 }

@@ -266,7 +266,7 @@ fn outcomes<'r>(records: &'r [Record], id: &'r CallId) -> impl Iterator<Item = &
 
 /// The outcomes of the opaque calls, for the table.
 pub(super) fn statuses(records: &[Record]) -> Vec<Status> {
-    let opaque = |record: &Record, id: &CallId| matches!(&record.event, Event::CallRequested { call, effects: Effects::OPAQUE, .. } if call == id);
+    let opaque = |record: &Record, id: &CallId| matches!(&record.event, Event::CallRequested { call, effects, .. } if call == id && *effects == Effects::OPAQUE);
     records
         .iter()
         .filter_map(|record| match &record.event {

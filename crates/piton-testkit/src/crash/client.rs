@@ -5,13 +5,8 @@ use super::machine::Machine;
 use super::model::Simulated;
 use super::scenario::Scenario;
 use super::tools::{self, Rule};
-<<<<<<< HEAD
-use piton_core::event::{Direction, Event, Record, Subject};
-=======
 use piton_core::client::{Published, Report};
 use piton_core::event::{Direction, Event, Record, Subject};
-use piton_core::question::Decision;
->>>>>>> main
 use piton_core::ids::{Seq, SessionId};
 use piton_core::message::Part;
 use piton_core::permission::Action;
@@ -238,7 +233,8 @@ impl Visit<'_> {
     fn answer(&mut self) -> Result<(), EngineError> {
         for job in self.fold.wanted() {
             let Job::AskApproval(subject @ Subject::Call(_)) = job else { continue };
-            let asks = |record: &&Record| matches!(&record.event, Event::ApprovalAsked { subject: s } if *s == subject);
+            let asks =
+                |record: &&Record| matches!(&record.event, Event::ApprovalAsked { subject: s, .. } if *s == subject);
             let Some(seq) = self.heard.iter().rev().find(asks).map(|record| record.seq) else { continue };
             if seq >= self.session.opened_at() && self.answered.insert(seq) {
                 self.session.answer(subject, Decision::Approve)?;

@@ -4,6 +4,7 @@
 use super::machine::Machine;
 use async_trait::async_trait;
 use piton_core::call::{Effects, Outcome, Status, ToolSpec};
+use piton_tools::plan::{Look, Plan};
 use piton_tools::runner::{self, Act, Claim, End, ExitRecord};
 use piton_tools::tool::{Tool, ToolContext, ToolSet};
 use serde_json::{Value, json};
@@ -186,6 +187,14 @@ struct Pointed {
 impl Tool for Pointed {
     fn spec(&self) -> ToolSpec {
         self.inner.spec()
+    }
+
+    fn canonical(&self, input: Value) -> Value {
+        self.inner.canonical(input)
+    }
+
+    fn plan(&self, input: &Value, look: &Look) -> Result<Plan, Outcome> {
+        self.inner.plan(input, look)
     }
 
     async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {

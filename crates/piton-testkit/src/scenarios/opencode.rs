@@ -4,15 +4,9 @@
 use super::{Play, Played, WAITS};
 use crate::{FakeProvider, TempWorkspace};
 use async_trait::async_trait;
-<<<<<<< HEAD
 use piton_core::call::{Effects, Outcome, Status, ToolSpec};
-use piton_core::event::{Event, TurnEnd};
-=======
-use piton_core::call::{Outcome, Status, ToolClass, ToolSpec};
 use piton_core::client::Published;
 use piton_core::event::{Event, TurnEnd};
-use piton_core::question::Decision;
->>>>>>> main
 use piton_core::message::{FinishReason, Part};
 use piton_core::permission::Action;
 use piton_core::question::Decision;

@@ -11,11 +11,7 @@ use piton_core::ids::CallId;
 use piton_core::message::{FinishReason, Part, ToolCall, Usage};
 use piton_core::model::{Delta, Reply};
 use piton_core::permission::Action;
-<<<<<<< HEAD
 use piton_core::question::Decision;
-use piton_engine::bus::{Live, Published};
-=======
->>>>>>> main
 use piton_engine::engine::Settings;
 use piton_tools::tool::ToolSet;
 use serde_json::{Value, json};

@@ -13,23 +13,14 @@ mod s3;
 mod s4;
 
 use piton_core::call::{CallInput, Outcome};
-<<<<<<< HEAD
-use piton_core::event::{Event, Record, TurnEnd};
-=======
 use piton_core::client::Report;
 use piton_core::event::{Event, Record, TurnEnd};
-use piton_core::question::Decision;
->>>>>>> main
 use piton_core::ids::CallId;
 use piton_core::message::{FinishReason, Message, Part, ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind, Reply, Request};
 use piton_core::permission::Action;
-<<<<<<< HEAD
 use piton_core::question::Decision;
-use piton_engine::engine::{Attendance, Settings, TurnReport};
-=======
 use piton_engine::engine::{Attendance, Settings};
->>>>>>> main
 use piton_engine::hooks::Hook;
 use piton_testkit::TempWorkspace;
 use piton_testkit::scenarios::{Line, Play, Played, Prop, Script, refusal};

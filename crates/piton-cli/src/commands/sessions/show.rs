@@ -92,7 +92,7 @@ fn told(entry: &Entry<'_>, full: bool) -> String {
 }
 
 fn called(call: &ToolCall, outcome: Option<&Outcome>, full: bool) -> String {
-    let asked = if full { view::clean(&piton_engine::export::story::telling(call)) } else { view::gist(call) };
+    let asked = if full { view::clean(&piton_engine::export::story::telling(call)) } else { view::gist(call, None) };
     let mut text = format!("  → {} {asked}\n", view::first_line(&call.name));
     let Some(outcome) = outcome else { return text + "  ← not known\n" };
     let title = view::first_line(outcome.title.strip_prefix(&call.name).unwrap_or(&outcome.title).trim());

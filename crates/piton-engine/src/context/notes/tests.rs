@@ -77,8 +77,7 @@ impl Play {
         };
         self.happens(self.session.replied(1, reply, None, 0, 0));
         let call = CallId(format!("c{step}_0"));
-        let (class, verdict) = (ToolClass::Read, Verdict::Refuse("no".into()));
-        self.happens(Event::CallRequested { call: call.clone(), input: None, class, verdict });
+        self.happens(Event::requested(call.clone(), Effects::READ, Verdict::Refuse("no".into())));
         self.happens(Event::CallSettled { call, outcome: Outcome::failed("no") });
         self.happens(Event::StepFinished { step });
     }
