@@ -16,10 +16,9 @@ use crate::event::{Author, Event, Moment, Subject, Verdict};
 use crate::ids::CallId;
 use crate::message::{Part, ToolCall};
 use crate::permission::Rules;
-use crate::question::Decision;
-use crate::question::{Block, Question};
+use crate::policy::Words;
+use crate::question::{Block, Decision, Question};
 use crate::turn::Job;
-use crate::words::Words;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

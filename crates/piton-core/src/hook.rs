@@ -67,6 +67,17 @@ pub enum Demand {
     },
 }
 
+/// What a hook says of a call. The later, the stricter.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HookVerdict {
+    /// Nobody need be asked. A rule that forbids the call still does.
+    Allow,
+    /// A person is to be asked, whatever the rules say; the text tells the person why, and may be empty.
+    Ask(String),
+    /// It is not run; the text tells the model why.
+    Refuse(String),
+}
+
 /// One hook's part in it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HookRun {
@@ -130,12 +141,12 @@ fn is_once(times: &u32) -> bool {
 mod tests {
     use super::*;
     use crate::event::Event;
-    use crate::limits::Policy;
+    use crate::policy::{HookPolicy, Policy};
 
     #[test]
     fn a_turn_with_demands_is_not_for_a_piton_that_knows_of_none() {
         let resumed = |demands: Vec<Demand>| {
-            let policy = Box::new(Policy { demands, ..Policy::piton() });
+            let policy = Box::new(Policy { hooks: HookPolicy { demands, ..HookPolicy::default() }, ..Policy::piton() });
             Event::TurnResumed { model: "a/b".into(), fallbacks: vec![], policy }
         };
         assert_eq!(resumed(vec![]).since(), 1);

@@ -29,10 +29,11 @@ pub(crate) use self::hooked::{Hooked, Offered};
 use self::hooked::{Gates, Speech};
 use self::spans::Spans;
 use crate::bus::Bus;
+use crate::clock::World;
 use crate::compaction::{self, CompactError, Compacted, How, SharedBill, Task};
 use crate::context::Notes;
 use crate::control::Server;
-use crate::engine::{Attendance, EngineError, Settings, now_ms};
+use crate::engine::{Attendance, EngineError, Settings};
 use crate::hooks::{Gated, Hooks};
 use crate::jobs::{self, Cut, Done, JobKey, Jobs, Said, Start};
 use crate::journal::{Journal, JournalError, SessionDir};
@@ -46,10 +47,10 @@ use piton_core::client::{Live, Published, Report};
 use piton_core::event::{Answerer, Canceller, Delivery, Direction, Event, Moment, Record, Rewind, Subject, Trigger};
 use piton_core::hook::HookPoint;
 use piton_core::ids::{CallId, MessageId};
-use piton_core::limits::Policy;
 use piton_core::message::{Part, ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind};
 use piton_core::permission::{Action, Ask};
+use piton_core::policy::{HookPolicy, Policy};
 use piton_core::question::Decision;
 use piton_core::request::{self, Frame};
 use piton_core::turn::{Job, State};
@@ -122,6 +123,7 @@ impl Speaker {
 
 /// What a driver is made from.
 pub(crate) struct Setup {
+    pub(crate) world: World,
     pub(crate) dir: SessionDir,
     pub(crate) journal: Journal,
     pub(crate) session: State,
@@ -140,6 +142,7 @@ pub(crate) struct Setup {
 
 /// Drives one session.
 pub(crate) struct Driver {
+    world: World,
     dir: SessionDir,
     /// Before the journal, so that it is shut before the lock is given up.
     door: Door,
@@ -203,8 +206,21 @@ enum Door {
 
 impl Driver {
     pub(crate) fn new(setup: Setup) -> Self {
-        let Setup { dir, journal, session, staged, prompts, notes, offered, settings, ledger, bus, inbox, commands } =
-            setup;
+        let Setup {
+            world,
+            dir,
+            journal,
+            session,
+            staged,
+            prompts,
+            notes,
+            offered,
+            settings,
+            ledger,
+            bus,
+            inbox,
+            commands,
+        } = setup;
         let frame = Frame {
             system: settings.system.clone(),
             tools: prompt::offered(&settings),
@@ -228,7 +244,8 @@ impl Driver {
             ledger,
             bus,
             inbox,
-            jobs: Jobs::new(),
+            jobs: Jobs::new(world.clone()),
+            world,
             prompts,
             compaction: None,
             summary_bill: None,
@@ -351,7 +368,14 @@ impl Driver {
         if let Some((step, attempt)) = asked {
             let abandoned = partial::recover(&self.dir.partial(), step, attempt);
             let error = ModelError::new(ModelErrorKind::Interrupted, "Piton was stopped while the model was asked");
-            let mut event = self.session.failed(attempt, error, Usage::default(), abandoned, now_ms(), dice());
+            let mut event = self.session.failed(
+                attempt,
+                error,
+                Usage::default(),
+                abandoned,
+                self.world.now_ms(),
+                self.world.roll(),
+            );
             let model = Arc::clone(self.model());
             self.prompts.complete(&mut event, &*model);
             self.record(event);
@@ -467,7 +491,7 @@ impl Driver {
         let mut event = match done {
             Done::Replied { attempt, mut reply, first_ms } => {
                 self.settings.tools.name_calls(&mut reply.parts);
-                let mut event = self.session.replied(attempt, *reply, None, now_ms(), dice());
+                let mut event = self.session.replied(attempt, *reply, None, self.world.now_ms(), self.world.roll());
                 if let Event::MessageFinished { first_ms: first, .. } = &mut event {
                     *first = first_ms;
                 }
@@ -475,7 +499,7 @@ impl Driver {
             }
             Done::ModelFailed { attempt, mut error, abandoned } => {
                 let usage = error.usage.take().map(|usage| *usage).unwrap_or_default();
-                self.session.failed(attempt, error, usage, abandoned, now_ms(), dice())
+                self.session.failed(attempt, error, usage, abandoned, self.world.now_ms(), self.world.roll())
             }
             Done::BackoffPassed { step } => Event::BackoffPassed { step },
             Done::DeadlinePassed => {
@@ -504,7 +528,7 @@ impl Driver {
             self.record_watched();
         }
         let Some(journal) = &mut self.journal else { return };
-        let record = Arc::new(journal.stage(now_ms(), event));
+        let record = Arc::new(journal.stage(self.world.now_ms(), event));
         if let Event::CallStarted { call } = &record.event {
             self.started_here.insert(call.clone());
         }
@@ -550,7 +574,7 @@ impl Driver {
             if !self.settings.shares_runtime && self.snapshot_took <= SHORT {
                 self.snapshot_at_once();
             }
-            if let Some(event) = self.session.due(now_ms()).and_then(|due| self.seen_by_hooks(due)) {
+            if let Some(event) = self.session.due(self.world.now_ms()).and_then(|due| self.seen_by_hooks(due)) {
                 let event = self.with_reminders(event);
                 self.record(event);
             } else if let Some(event) = self.instant_job() {
@@ -721,10 +745,9 @@ impl Driver {
 
     /// The rules of a turn that starts or goes on here.
     fn policy(&self) -> Policy {
-        let (snapshots, stop_hooks) = (self.settings.snapshots.is_some(), self.hooks.want(HookPoint::Stop));
-        let demands = self.hooks.demands();
-        let mut policy = Policy { snapshots, stop_hooks, demands, ..self.settings.policy.clone() };
-        policy.compaction.frame_tokens = compaction::frame_tokens(&self.frame, self.settings.model.name());
+        let hooks = HookPolicy { at_stop: self.hooks.want(HookPoint::Stop), demands: self.hooks.demands() };
+        let mut policy = Policy { snapshots: self.settings.snapshots.is_some(), hooks, ..self.settings.policy.clone() };
+        policy.compaction.rules.frame_tokens = compaction::frame_tokens(&self.frame, self.settings.model.name());
         policy
     }
 
@@ -764,7 +787,7 @@ impl Driver {
             let resume = self.session.effects(&call.id).map_or(Resume::Never, |effects| effects.resume);
             Start::Elsewhere { resume, before: self.settings.snapshots.clone().zip(before) }
         };
-        let cut = self.session.policy().output_cut;
+        let cut = self.session.policy().calls.output_cut;
         let hooks = self.hooks.want(HookPoint::AfterTool).then(|| (self.hooks.clone(), self.hook_context()));
         self.jobs.run_tool(call.clone(), tool, context, cut, start, hooks);
     }
@@ -862,18 +885,14 @@ impl Driver {
         }
         let Some(journal) = self.journal.take() else { return };
         // Best effort: what was committed before is safe in any case.
-        let last = tokio::task::spawn_blocking(move || journal.close(now_ms())).await.unwrap_or_default();
+        let now_ms = self.world.now_ms();
+        let last = tokio::task::spawn_blocking(move || journal.close(now_ms)).await.unwrap_or_default();
         for record in last {
             self.bus.publish(Published::Recorded(Arc::new(record)));
         }
         // Only now, so that followers hear the last of it.
         drop(door);
     }
-}
-
-/// Uniform in 0..=1000, to spread retries.
-fn dice() -> u64 {
-    fastrand::u64(0..=1000)
 }
 
 /// Tells what came of an errand, and of a journal that failed on the way.

@@ -4,6 +4,7 @@
 //! when the last handle is dropped or [`Handle::close`] is called, and leaves a journal that another process resumes.
 
 use crate::bus::{Bus, Subscription};
+use crate::clock::World;
 use crate::compaction::{AfterCompaction, CompactError, Compacted, How};
 use crate::context::{self, Notes};
 use crate::driver::{Command, Driver, Offered, Setup, Speaker};
@@ -16,9 +17,9 @@ use crate::rewind::{Plan, RewindError, Rewound, Scope};
 use piton_core::call::ToolSpec;
 use piton_core::client::Report;
 use piton_core::event::{Canceller, Delivery, Direction, Event, Record, Rewind, Subject};
-use piton_core::ids::{MessageId, Seq, SessionId, TimeMs};
-use piton_core::limits::Policy;
+use piton_core::ids::{MessageId, Seq, SessionId};
 use piton_core::message::Part;
+use piton_core::policy::Policy;
 use piton_core::question::Decision;
 use piton_core::turn;
 use piton_models::model::Model;
@@ -26,12 +27,12 @@ use piton_models::text_tools::{CallsRead, Mode};
 use piton_tools::ledger::FileLedger;
 use piton_tools::runner::RunnerCommand;
 use piton_tools::snapshot::{self, SnapshotError, Snapshots};
-use piton_tools::tool::{ToolLimits, ToolSet};
+use piton_tools::tool::ToolLimits;
+use piton_tools::toolset::ToolSet;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tracing::Instrument;
@@ -40,6 +41,7 @@ use tracing::Instrument;
 #[derive(Debug, Clone)]
 pub struct Engine {
     data_dir: PathBuf,
+    world: World,
 }
 
 /// How a session is to be run: by which model, with which tools, under which rules.
@@ -192,7 +194,17 @@ impl Settings {
 impl Engine {
     /// An engine over a data folder (`~/.local/share/piton` for the `piton` binary). Nothing is read or written yet.
     pub fn open(data_dir: impl Into<PathBuf>) -> Self {
-        Self { data_dir: data_dir.into() }
+        Self { data_dir: data_dir.into(), world: World::system() }
+    }
+
+    /// The same, by other time and chance than the system's.
+    pub fn in_world(self, world: World) -> Self {
+        Self { world, ..self }
+    }
+
+    /// Its time and chance.
+    pub fn world(&self) -> &World {
+        &self.world
     }
 
     /// The folder of everything.
@@ -228,21 +240,28 @@ impl Engine {
 
     /// Starts a new session in a workspace. Must be called within a tokio runtime.
     pub fn create(&self, workspace: &Path, settings: Settings) -> Result<Handle, EngineError> {
-        let id = new_session_id();
+        let id = self.world.session_id();
         let dir = self.session_dir(&id);
-        let journal = Journal::create(&dir, opening())?;
-        Ok(Self::begin(&id, dir, journal, workspace, settings))
+        let journal = Journal::create(&dir, self.opening())?;
+        Ok(self.begin(&id, dir, journal, workspace, settings))
     }
 
     /// The same with a journal in memory: nothing of it outlives this process, and no other can see it. To measure what
     /// durability costs.
     pub fn create_in_memory(&self, workspace: &Path, settings: Settings) -> Handle {
-        let id = new_session_id();
+        let id = self.world.session_id();
         let dir = self.session_dir(&id);
-        Self::begin(&id, dir, Journal::in_memory(), workspace, settings)
+        self.begin(&id, dir, Journal::in_memory(), workspace, settings)
     }
 
-    fn begin(id: &SessionId, dir: SessionDir, mut journal: Journal, workspace: &Path, settings: Settings) -> Handle {
+    fn begin(
+        &self,
+        id: &SessionId,
+        dir: SessionDir,
+        mut journal: Journal,
+        workspace: &Path,
+        settings: Settings,
+    ) -> Handle {
         let started = Event::SessionStarted {
             session: id.clone(),
             workspace: workspace.to_string_lossy().into_owned(),
@@ -250,12 +269,12 @@ impl Engine {
             parent: None,
         };
         let opened = journal.opened();
-        let staged = vec![journal.stage(now_ms(), started), journal.stage(now_ms(), opened)];
+        let staged = [started, opened].map(|event| journal.stage(self.world.now_ms(), event)).to_vec();
         let session = turn::State::fold(&staged);
         let mut prompts = Prompts::default();
         staged.iter().for_each(|record| prompts.hear(record));
         let memory = Memory { prompts, ..Memory::default() };
-        drive(dir, journal, session, staged, memory, settings)
+        drive(self.world.clone(), dir, journal, session, staged, memory, settings)
     }
 
     /// Opens a session again. What was under way goes on with the next prompt, or with [`Handle::go_on`].
@@ -272,13 +291,19 @@ impl Engine {
     ) -> Result<Handle, EngineError> {
         let dir = self.session_dir(id);
         let mut memory = Memory::default();
-        let (mut journal, mut session) = Journal::resume(&dir, opening(), &mut memory)?;
+        let (mut journal, mut session) = Journal::resume(&dir, self.opening(), &mut memory)?;
         let moved = workspace.map(|workspace| {
             let workspace = workspace.to_string_lossy().into_owned();
-            journal.stage(now_ms(), Event::WorkspaceMoved { workspace })
+            journal.stage(self.world.now_ms(), Event::WorkspaceMoved { workspace })
         });
         moved.iter().for_each(|record| session.apply(record));
-        Ok(drive(dir, journal, session, moved.into_iter().collect(), memory, settings))
+        Ok(drive(self.world.clone(), dir, journal, session, moved.into_iter().collect(), memory, settings))
+    }
+
+    /// Who opens a journal here.
+    pub(crate) fn opening(&self) -> Opening {
+        let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_owned());
+        Opening { pid: std::process::id(), boot_id, now_ms: self.world.now_ms() }
     }
 }
 
@@ -406,22 +431,7 @@ impl Handle {
 
 /// A new id for something that a user says.
 pub fn new_message_id() -> MessageId {
-    MessageId(format!("msg_{}", uuid::Uuid::now_v7().simple()))
-}
-
-/// Milliseconds since the Unix epoch. The engine's one look at the wall clock.
-pub(crate) fn now_ms() -> TimeMs {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
-}
-
-/// An id that no session has; sorts by time.
-pub(crate) fn new_session_id() -> SessionId {
-    SessionId(format!("ses_{}", uuid::Uuid::now_v7().simple()))
-}
-
-pub(crate) fn opening() -> Opening {
-    let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_owned());
-    Opening { pid: std::process::id(), boot_id, now_ms: now_ms() }
+    World::system().message_id()
 }
 
 /// What is kept of a session's events beside its state.
@@ -451,6 +461,7 @@ impl Fold for Memory {
 
 /// Starts the driver of an open journal.
 fn drive(
+    world: World,
     dir: SessionDir,
     journal: Journal,
     session: turn::State,
@@ -471,6 +482,7 @@ fn drive(
         workspace: PathBuf::from(session.workspace()),
     };
     let setup = Setup {
+        world,
         dir,
         journal,
         session,

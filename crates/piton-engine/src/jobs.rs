@@ -1,9 +1,9 @@
 //! What is under way, each under its key, so that wishes and work can be compared.
 
 use crate::bus::Bus;
+use crate::clock::World;
 use crate::compaction::Summarised;
 use crate::driver::Hooked;
-use crate::engine::now_ms;
 use crate::hooks::{Gated, HookContext, Hooks, Ran, Sight};
 use crate::judge::Judged;
 use crate::partial::Partial;
@@ -123,6 +123,7 @@ pub(crate) enum Cut {
 
 /// The jobs under way.
 pub(crate) struct Jobs {
+    world: World,
     tasks: JoinSet<Done>,
     running: Vec<Running>,
 }
@@ -160,8 +161,8 @@ impl JobKey {
 }
 
 impl Jobs {
-    pub(crate) fn new() -> Self {
-        Self { tasks: JoinSet::new(), running: Vec::new() }
+    pub(crate) fn new(world: World) -> Self {
+        Self { world, tasks: JoinSet::new(), running: Vec::new() }
     }
 
     pub(crate) fn is_running(&self, key: &JobKey) -> bool {
@@ -257,8 +258,9 @@ impl Jobs {
 
     /// Waits until a point in time.
     pub(crate) fn wait(&mut self, step: u32, until_ms: TimeMs) {
+        let world = self.world.clone();
         let handle = self.tasks.spawn(async move {
-            sleep_until(until_ms).await;
+            world.sleep_until(until_ms).await;
             Done::BackoffPassed { step }
         });
         self.running.push(Running { key: JobKey::Wait { step, until_ms }, handle, said: None, cancel: None });
@@ -266,8 +268,9 @@ impl Jobs {
 
     /// Watches the wall clock.
     pub(crate) fn watch_deadline(&mut self, at_ms: TimeMs) {
+        let world = self.world.clone();
         let handle = self.tasks.spawn(async move {
-            sleep_until(at_ms).await;
+            world.sleep_until(at_ms).await;
             Done::DeadlinePassed
         });
         self.running.push(Running { key: JobKey::Deadline { at_ms }, handle, said: None, cancel: None });
@@ -501,10 +504,6 @@ fn broken(key: &JobKey, error: &JoinError) -> Option<Done> {
         | JobKey::Watch
         | JobKey::Instant => None,
     }
-}
-
-async fn sleep_until(at_ms: TimeMs) {
-    tokio::time::sleep(Duration::from_millis(at_ms.saturating_sub(now_ms()))).await;
 }
 
 fn lock<T>(said: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

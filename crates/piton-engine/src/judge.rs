@@ -4,16 +4,16 @@
 //!
 //! This module must not know: the driver, the journal, and which tool it is.
 
-use crate::hooks::HookVerdict;
 use piton_core::call::{Effects, Outcome};
 use piton_core::event::{Author, Event, Subject, Verdict};
+use piton_core::hook::HookVerdict;
 use piton_core::message::ToolCall;
 use piton_core::permission::{Action, Ask, Rules};
 use piton_core::question::{Block, Question};
 use piton_core::request::Frame;
 use piton_core::turn::State;
 use piton_tools::plan::{Draft, Look, accesses};
-use piton_tools::tool::ToolSet;
+use piton_tools::toolset::ToolSet;
 use serde_json::Value;
 use std::path::PathBuf;
 

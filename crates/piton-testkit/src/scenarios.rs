@@ -5,6 +5,7 @@ pub mod neovate;
 pub mod opencode;
 pub mod pulse;
 
+use crate::clock::RuntimeClock;
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 use piton_core::call::{Effects, Outcome, Status, ToolSpec};
@@ -14,6 +15,7 @@ use piton_core::message::{FinishReason, Message, Part, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use piton_core::question::Decision;
 use piton_core::{compact, turn};
+use piton_engine::clock::{SystemDice, World};
 use piton_engine::engine::{Engine, EngineError, Handle, Settings};
 use piton_models::errors::{self, Refusal};
 use piton_models::model::{Model, ModelLimits, ModelStream, Price};
@@ -272,7 +274,9 @@ impl Play {
         let runtime = runtime.enable_all().start_paused(self.skips_time).build().unwrap();
         self.settings.shares_runtime = false;
         runtime.block_on(async {
-            let session = self.begin(&Engine::open(data.path()), workspace).await.map_err(|error| error.to_string())?;
+            let clock = Arc::new(RuntimeClock::at(World::system().now_ms()));
+            let engine = Engine::open(data.path()).in_world(World::new(clock, Arc::new(SystemDice)));
+            let session = self.begin(&engine, workspace).await.map_err(|error| error.to_string())?;
             if let Some(script) = &self.script {
                 let _ = script.stop.set(session.clone());
             }
@@ -288,7 +292,7 @@ impl Play {
             return engine.create(workspace, self.settings.clone());
         }
         let mut roomy = self.settings.clone();
-        roomy.policy.compaction.auto = false;
+        roomy.policy.compaction.rules.auto = false;
         let session = engine.create(workspace, roomy)?;
         for prompt in &self.before {
             session.prompt(prompt).await?;

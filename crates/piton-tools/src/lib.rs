@@ -25,6 +25,7 @@ mod search;
 pub mod grep;
 pub mod glob;
 pub mod bash;
+pub mod toolset;
 mod clean;
 pub mod runner;
 pub mod snapshot;

@@ -1,22 +1,15 @@
-//! What a tool is, what it is given, and the one list of the tools that come with Piton.
+//! What a tool is, and what it is given.
 //!
 //! A tool turns an input into an [`Outcome`]. Whether the call may run at all was decided before it gets here, and
 //! what it may touch is confined elsewhere: nothing in this crate asks a person or reads a rule.
 
-use crate::bash::Bash;
-use crate::edit::Edit;
-use crate::glob::Glob;
-use crate::grep::Grep;
 use crate::ledger::FileLedger;
 use crate::plan::{Look, Plan};
-use crate::read::Read;
 use crate::runner::Runners;
-use crate::write::Write;
 use async_trait::async_trait;
-use piton_core::call::{CallInput, Outcome, Status, ToolSpec};
+use piton_core::call::{Outcome, Status, ToolSpec};
 use piton_core::ids::CallId;
 use piton_core::limits::{BASH_DEFAULT_MS, BASH_MAX_MS, TOOL_OUTPUT_CHARS};
-use piton_core::message::{Part, ToolCall};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -134,98 +127,6 @@ impl OutputSink {
 impl fmt::Debug for OutputSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("OutputSink").field(&self.wanted()).finish()
-    }
-}
-
-/// The tools of a session, sorted by name.
-#[derive(Clone)]
-pub struct ToolSet {
-    tools: Vec<Arc<dyn Tool>>,
-    specs: Arc<[ToolSpec]>,
-}
-
-impl ToolSet {
-    /// The tools that come with Piton. This is the only list of them.
-    pub fn builtin() -> Self {
-        Self::of([
-            Arc::new(Bash) as Arc<dyn Tool>,
-            Arc::new(Edit),
-            Arc::new(Glob),
-            Arc::new(Grep),
-            Arc::new(Read),
-            Arc::new(Write),
-        ])
-    }
-
-    /// No tools at all.
-    pub fn empty() -> Self {
-        Self::of([])
-    }
-
-    /// These tools and one more; it replaces one of the same name.
-    pub fn with(self, tool: Arc<dyn Tool>) -> Self {
-        let name = tool.spec().name;
-        Self::of(self.tools.into_iter().filter(|other| other.spec().name != name).chain([tool]))
-    }
-
-    /// The tool of this name; `READ` and `Read` mean `read` where there is no such tool.
-    pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
-        self.tools.get(self.position(name)?).cloned()
-    }
-
-    /// The tool of this name, and what it declares.
-    pub fn find(&self, name: &str) -> Option<(&ToolSpec, &Arc<dyn Tool>)> {
-        let at = self.position(name)?;
-        Some((self.specs.get(at)?, self.tools.get(at)?))
-    }
-
-    /// Calls every tool in a reply by its own name, whatever the model's spelling. Everybody after this goes by it:
-    /// rules, hooks, grants, whoever draws the call.
-    pub fn name_calls(&self, parts: &mut [Part]) {
-        for part in parts {
-            if let Part::ToolCall(call) = part {
-                self.name_call(call);
-            }
-        }
-    }
-
-    /// A call by its tool's own name and in its own field names. Calls of journals before version 4 have neither.
-    pub fn understand(&self, call: &ToolCall) -> ToolCall {
-        let mut call = call.clone();
-        self.name_call(&mut call);
-        if let (Some(tool), CallInput::Json(input)) = (self.get(&call.name), &mut call.input) {
-            *input = tool.canonical(input.take());
-        }
-        call
-    }
-
-    fn name_call(&self, call: &mut ToolCall) {
-        if let Some(spec) = self.position(&call.name).and_then(|at| self.specs.get(at)) {
-            call.rename(&spec.name);
-        }
-    }
-
-    fn position(&self, name: &str) -> Option<usize> {
-        let exact = self.specs.binary_search_by(|spec| spec.name.as_str().cmp(name)).ok();
-        exact.or_else(|| self.specs.iter().position(|spec| spec.name.eq_ignore_ascii_case(name)))
-    }
-
-    /// What the tools declare, sorted by name: the same bytes at every step, so that providers can cache them.
-    pub fn specs(&self) -> Arc<[ToolSpec]> {
-        self.specs.clone()
-    }
-
-    fn of(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
-        let mut both: Vec<_> = tools.into_iter().map(|tool| (tool.spec(), tool)).collect();
-        both.sort_by(|a, b| a.0.name.cmp(&b.0.name));
-        let (specs, tools): (Vec<_>, Vec<_>) = both.into_iter().unzip();
-        Self { tools, specs: specs.into() }
-    }
-}
-
-impl fmt::Debug for ToolSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.specs.iter().map(|spec| &spec.name)).finish()
     }
 }
 

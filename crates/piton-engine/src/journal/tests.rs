@@ -10,17 +10,17 @@ mod reading;
 
 use super::*;
 use piton_core::budget::Bound;
-use piton_core::cache::{Prompt, Segment, SegmentKind};
 use piton_core::call::{Access, CallInput, Effects, Kind, Outcome, Planned};
 use piton_core::event::{
     Author, Canceller, Delivery, Direction, Given, GivenKind, Rewind, Spent, StepKind, Subject, TitledBy, Trigger,
     TurnEnd, Verdict as Ruling,
 };
 use piton_core::ids::{CallId, MessageId, SessionId};
-use piton_core::limits::Policy;
 use piton_core::message::{FinishReason, Part, ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind, Reply};
 use piton_core::permission::{Action, Rules};
+use piton_core::policy::Policy;
+use piton_core::prompt::{Prompt, Segment, SegmentKind};
 use piton_core::question::{Block, Decision, Question};
 use rusqlite::config::DbConfig;
 use serde_json::{Value, json};

@@ -14,7 +14,7 @@ use piton_core::permission::Action;
 use piton_core::question::Decision;
 use piton_engine::engine::{Attendance, Settings};
 use piton_engine::hooks::{CallChange, Hook, HookContext, HookResult, OutcomeChange, Points};
-use piton_tools::tool::ToolSet;
+use piton_tools::toolset::ToolSet;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -101,7 +101,7 @@ fn play(input: &Value) -> Result<(Played, Vec<Request>), String> {
         settings.policy.permission.push(denied.as_str().unwrap_or_default(), Action::Ask);
     }
     if let Some(most) = input["maxTurns"].as_u64() {
-        settings.policy.max_steps = u32::try_from(most).ok();
+        settings.policy.steps.max = u32::try_from(most).ok();
     }
     let contexts: Vec<&str> =
         input["llmsContexts"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();

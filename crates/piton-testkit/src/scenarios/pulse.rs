@@ -13,7 +13,7 @@ use piton_core::model::{Delta, Reply};
 use piton_core::permission::Action;
 use piton_core::question::Decision;
 use piton_engine::engine::Settings;
-use piton_tools::tool::ToolSet;
+use piton_tools::toolset::ToolSet;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -86,10 +86,10 @@ fn play(input: &Value) -> Result<(Played, usize), String> {
     let mut settings = Settings::by_preset("pulse", script.clone()).ok_or("no preset")?;
     settings.policy.permission.push("*", Action::Allow);
     // What the suite was run with.
-    settings.policy.compaction.full = Full::From { share: 0.75, window_tokens: 4_000 };
+    settings.policy.compaction.rules.full = Full::From { share: 0.75, window_tokens: 4_000 };
     settings.system = "".into();
     if let Some(most) = input["maxSteps"].as_u64() {
-        settings.policy.max_steps = u32::try_from(most).ok();
+        settings.policy.steps.max = u32::try_from(most).ok();
     }
     let prop = Arc::new(Prop { name: "read".to_owned(), ..Prop::default() });
     settings.tools = ToolSet::empty().with(prop.clone());

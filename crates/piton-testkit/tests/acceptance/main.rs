@@ -24,7 +24,7 @@ use piton_engine::engine::{Attendance, Settings};
 use piton_engine::hooks::Hook;
 use piton_testkit::TempWorkspace;
 use piton_testkit::scenarios::{Line, Play, Played, Prop, Script, refusal};
-use piton_tools::tool::ToolSet;
+use piton_tools::toolset::ToolSet;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
