@@ -25,6 +25,7 @@ pub mod question;
 pub mod event;
 pub mod turn;
 pub mod branch;
+pub mod changes;
 pub mod client;
 mod batch;
 pub mod request;
