@@ -41,6 +41,7 @@ use crate::partial;
 use crate::prompt::{self, Permit, Prompts};
 use crate::rewind::{self, Plan, RewindError, Rewound, Scope};
 use crate::titles::Titling;
+use piton_core::budget::Short;
 use piton_core::call::{Outcome, Status, ToolSpec};
 use piton_core::client::{Live, Published, Report};
 use piton_core::event::{
@@ -629,7 +630,7 @@ impl Driver {
                 self.reply_cap = most;
                 None
             }
-            Permit::Short(detail) => Some(Event::BudgetShort { step, detail }),
+            Permit::Short(Short { why, detail }) => Some(Event::BudgetShort { step, why: Some(why), detail }),
         }
     }
 

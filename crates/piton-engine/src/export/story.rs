@@ -227,7 +227,7 @@ impl<'r> Story<'r> {
 
     fn speech(&mut self, at_ms: TimeMs, parts: &'r [Part]) {
         for part in parts {
-            if let Part::Note { text } = part {
+            if let Part::Note { text, .. } = part {
                 self.entries.push(Entry::Noted { text });
             }
         }
