@@ -3,6 +3,7 @@
 
 use crate::input::{lenient, parse_input, schema_of};
 use crate::runner::{self, RunSpec};
+use crate::spawn::Confinement;
 use crate::tool::{Tool, ToolContext};
 use async_trait::async_trait;
 use piton_core::call::{Outcome, ToolClass, ToolSpec};
@@ -68,6 +69,7 @@ impl Tool for Bash {
             call: cx.call.clone(),
             argv: vec!["bash".to_owned(), "-c".to_owned(), input.command.clone()],
             cwd: cx.workspace.clone(),
+            confinement: Confinement::Model,
             timeout_ms: asked_ms.min(cx.limits.bash_max_ms),
             spool_bytes: cx.limits.spool_bytes,
         };

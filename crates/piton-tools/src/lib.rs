@@ -24,5 +24,6 @@ pub mod grep;
 pub mod glob;
 pub mod bash;
 mod clean;
+pub mod spawn;
 pub mod runner;
 pub mod snapshot;

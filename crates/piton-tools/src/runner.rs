@@ -42,6 +42,7 @@ pub use launch::{Runners, launch};
 pub use settle::{Settled, running, settle, settle_once};
 pub use work::runner_main;
 
+use crate::spawn::Confinement;
 use piton_core::ids::CallId;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -65,8 +66,15 @@ pub struct RunSpec {
     pub argv: Vec<String>,
     /// Where it runs.
     pub cwd: PathBuf,
+    /// How it is confined. An older Piton, whose binary was replaced while it ran, does not say.
+    #[serde(default = "of_the_model")]
+    pub confinement: Confinement,
     /// How long it may run, in milliseconds.
     pub timeout_ms: u64,
     /// Bytes of its output kept from the beginning.
     pub spool_bytes: u64,
+}
+
+fn of_the_model() -> Confinement {
+    Confinement::Model
 }

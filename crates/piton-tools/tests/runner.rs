@@ -1,6 +1,7 @@
 //! The runner's promises, with real processes: at most once, nothing left behind, and a truthful answer whoever dies.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::disallowed_methods, reason = "tests start programs by themselves")]
 
 mod support;
 

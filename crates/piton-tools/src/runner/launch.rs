@@ -5,19 +5,19 @@ use super::report::{self, Tail};
 use super::settle::settle_from;
 use super::{RunSpec, RunnerCommand};
 use crate::limits::{LIVE_EVERY, RUNNER_GRACE};
+use crate::spawn::{Confinement, Env, Group, Spawn, Streams};
 use crate::tool::ToolContext;
 use piton_core::call::Outcome;
 use rustix::process::{Pid, Signal, kill_process};
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 
 /// The runners of one session. Starting a process takes longer than most commands, so one runner is kept at hand from
 /// the first call on: it waits for its orders on stdin, and goes away when that is closed, however its session ends.
@@ -25,14 +25,14 @@ use tokio::process::{Child, Command};
 pub struct Runners {
     command: RunnerCommand,
     calls_dir: PathBuf,
-    env: Arc<BTreeMap<OsString, OsString>>,
+    env: Env,
     spare: Mutex<Option<Child>>,
 }
 
 impl Runners {
     /// Runners for the calls whose files lie in this folder; `env` is their whole environment, and the commands'.
     /// Starts nothing yet.
-    pub fn new(command: RunnerCommand, calls_dir: PathBuf, env: Arc<BTreeMap<OsString, OsString>>) -> Self {
+    pub fn new(command: RunnerCommand, calls_dir: PathBuf, env: Env) -> Self {
         Self { command, calls_dir, env, spare: Mutex::new(None) }
     }
 
@@ -54,10 +54,13 @@ impl Runners {
 
     fn start(&self) -> io::Result<Child> {
         std::fs::create_dir_all(&self.calls_dir)?;
-        let mut command = Command::new(&self.command.program);
-        command.args(&self.command.args).arg(&self.calls_dir).env_clear().envs(self.env.iter());
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        command.spawn()
+        let RunnerCommand { program, args } = &self.command;
+        let words = [program.as_os_str()].into_iter().chain(args.iter().map(OsString::as_os_str));
+        let argv = words.chain([self.calls_dir.as_os_str()]);
+        // The runner is ours; how its command is confined, it is told with the call.
+        let spawn = Spawn::new(argv, &self.env, ".", Confinement::User);
+        let streams = Streams { stdin: Stdio::piped(), stdout: Stdio::piped(), stderr: Stdio::null() };
+        spawn.start_async(Group::Ours, streams)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Child>> {

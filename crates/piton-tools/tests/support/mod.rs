@@ -6,6 +6,7 @@ use piton_core::call::Outcome;
 use piton_core::ids::CallId;
 use piton_tools::ledger::FileLedger;
 use piton_tools::runner::{RunSpec, RunnerCommand, Runners};
+use piton_tools::spawn::Confinement;
 use piton_tools::tool::{OutputSink, ToolContext, ToolLimits, ToolSet};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -116,6 +117,7 @@ impl Place {
             call: self.cx.call.clone(),
             argv: vec!["bash".into(), "-c".into(), command.into()],
             cwd: self.cx.workspace.clone(),
+            confinement: Confinement::Model,
             timeout_ms: 60_000,
             spool_bytes: 1 << 20,
         };
