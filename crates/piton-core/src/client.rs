@@ -264,8 +264,8 @@ impl Report {
         let evidence = || session.evidence().iter().filter_map(|run| run.evidence.as_ref());
         let checks = evidence().filter_map(CheckRun::of).collect();
         let structured = evidence().find_map(|found| found.get(STRUCTURED)).cloned().map(Box::new);
-        let returned = session.policy().words.returned(&replies);
-        let result = session.policy().words.result(*end, detail.as_deref(), &returned);
+        let returned = session.policy().replies.words.returned(&replies);
+        let result = session.policy().replies.words.result(*end, detail.as_deref(), &returned);
         let (turn, end, detail, spent) = (*turn, *end, detail.clone(), *spent);
         let changed_files = session.changed_files();
         Some(Self { turn, end, detail, spent, text, changed_files, checks, structured, result })

@@ -48,10 +48,10 @@ use piton_core::event::{
 };
 use piton_core::hook::HookPoint;
 use piton_core::ids::{CallId, MessageId};
-use piton_core::limits::Policy;
 use piton_core::message::{Part, ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind};
 use piton_core::permission::Action;
+use piton_core::policy::{HookPolicy, Policy};
 use piton_core::request::{self, Frame};
 use piton_core::turn::{Job, State};
 use piton_models::model::Model;
@@ -746,10 +746,9 @@ impl Driver {
 
     /// The rules of a turn that starts or goes on here.
     fn policy(&self) -> Policy {
-        let (snapshots, stop_hooks) = (self.settings.snapshots.is_some(), self.hooks.want(HookPoint::Stop));
-        let demands = self.hooks.demands();
-        let mut policy = Policy { snapshots, stop_hooks, demands, ..self.settings.policy.clone() };
-        policy.compaction.frame_tokens = compaction::frame_tokens(&self.frame, self.settings.model.name());
+        let hooks = HookPolicy { at_stop: self.hooks.want(HookPoint::Stop), demands: self.hooks.demands() };
+        let mut policy = Policy { snapshots: self.settings.snapshots.is_some(), hooks, ..self.settings.policy.clone() };
+        policy.compaction.rules.frame_tokens = compaction::frame_tokens(&self.frame, self.settings.model.name());
         policy
     }
 
@@ -788,7 +787,7 @@ impl Driver {
             let before = self.session.snapshot().map(str::to_owned);
             Start::Elsewhere { before: self.settings.snapshots.clone().zip(before) }
         };
-        let cut = self.session.policy().output_cut;
+        let cut = self.session.policy().calls.output_cut;
         let hooks = self.hooks.want(HookPoint::AfterTool).then(|| (self.hooks.clone(), self.hook_context()));
         self.jobs.run_tool(call.clone(), tool, context, cut, start, hooks);
     }

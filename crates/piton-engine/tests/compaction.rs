@@ -9,10 +9,10 @@ use piton_core::client::{Live, Published};
 use piton_core::event::{Direction, Event, Record, Trigger, TurnEnd};
 use piton_core::hook::HookPoint;
 use piton_core::ids::CallId;
-use piton_core::limits::Policy;
 use piton_core::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use piton_core::permission::Action;
+use piton_core::policy::Policy;
 use piton_core::{call::CallInput, turn};
 use piton_engine::bus::Subscription;
 use piton_engine::compaction::{CompactError, How};
@@ -171,8 +171,8 @@ impl Home {
 fn settings(model: &Arc<Small>) -> Settings {
     let mut settings = Settings::new(model.clone());
     settings.policy.permission.push("*", Action::Allow);
-    settings.policy.no_progress.repeats = 1_000;
-    settings.policy.max_steps = None;
+    settings.policy.stuck.repeats = 1_000;
+    settings.policy.steps.max = None;
     settings
 }
 
@@ -616,7 +616,7 @@ async fn no_try_for_a_summary_overdraws_the_budget() {
             false => read(request, at),
         });
         let mut settings = settings(&model);
-        (settings.policy.retry.first_ms, settings.policy.retry.cap_ms) = (1, 1);
+        (settings.policy.retry.usual.first_ms, settings.policy.retry.usual.cap_ms) = (1, 1);
         settings.policy.budget.tokens = most;
         let session = home.engine().create(&home.path(), settings).unwrap();
         let report = session.prompt("read on").await.unwrap();
@@ -837,7 +837,7 @@ async fn by_the_rules_of_pulse_a_summary_that_is_too_large_is_left_out() {
     });
     let mut settings = settings(&model);
     settings.policy = Policy { permission: settings.policy.permission.clone(), ..Policy::preset("pulse").unwrap() };
-    settings.policy.no_progress.repeats = 0;
+    settings.policy.stuck.repeats = 0;
     let session = home.engine().create(&home.path(), settings).unwrap();
     for turn in 0..12 {
         session.prompt(&format!("rule {turn}")).await.unwrap();
@@ -866,8 +866,8 @@ async fn who_goes_on_with_a_smaller_model_counts_by_its_window() {
         _ => Err(failure(ModelErrorKind::Overloaded)),
     });
     let mut patient = settings(&large);
-    patient.policy.retry.first_ms = 60_000;
-    patient.policy.retry.cap_ms = 60_000;
+    patient.policy.retry.usual.first_ms = 60_000;
+    patient.policy.retry.usual.cap_ms = 60_000;
     let session = home.engine().create(&home.path(), patient).unwrap();
     let id = session.id().clone();
     let prompt = session.prompt("read on");

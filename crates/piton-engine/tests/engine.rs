@@ -398,7 +398,7 @@ async fn a_tool_or_model_that_panics_does_not_take_the_session_with_it() {
     session.close().await;
 
     let mut settings = Settings::new(Arc::new(Bomb));
-    (settings.policy.retry.first_ms, settings.policy.retry.cap_ms) = (1, 1);
+    (settings.policy.retry.usual.first_ms, settings.policy.retry.usual.cap_ms) = (1, 1);
     let session = home.create(settings);
     assert_eq!(session.prompt("go").await.unwrap().end, TurnEnd::ApiError);
     session.close().await;

@@ -591,7 +591,7 @@ async fn the_next_model_of_the_chain_is_asked_through_the_gate_as_well() {
     let mut settings = settings(&model, vec![names.clone()]);
     settings.model = Arc::new(Away);
     settings.fallbacks = vec![model.clone()];
-    settings.policy.retry.per_call = Some(0);
+    settings.policy.retry.usual.per_call = Some(0);
     let session = home.create(settings);
     let report = session.prompt("go").await.unwrap();
     assert_eq!((report.end, report.text.as_str()), (TurnEnd::Completed, "here I am"));

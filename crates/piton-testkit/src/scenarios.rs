@@ -291,7 +291,7 @@ impl Play {
             return engine.create(workspace, self.settings.clone());
         }
         let mut roomy = self.settings.clone();
-        roomy.policy.compaction.auto = false;
+        roomy.policy.compaction.rules.auto = false;
         let session = engine.create(workspace, roomy)?;
         for prompt in &self.before {
             session.prompt(prompt).await?;

@@ -2,12 +2,12 @@
 //! may be changed.
 
 use crate::cli::{CompactArgs, RunArgs};
-use crate::commands::sessions;
+use crate::commands::sessions::find;
 use crate::commands::undo;
 use crate::editor::Editor;
 use crate::out::report;
 use crate::out::view::{self, thousands};
-use crate::run::Stops;
+use crate::run::stops::Stops;
 use crate::setup;
 use crate::surroundings::Surroundings;
 use crate::upkeep::Upkeep;
@@ -34,7 +34,7 @@ struct Wish {
 /// Obeys `piton session compact`.
 pub(crate) async fn compact(args: CompactArgs, around: &Surroundings) -> anyhow::Result<u8> {
     let engine = Engine::open(&around.data_dir);
-    let id = sessions::meant(&engine, around, args.id.as_deref())?;
+    let id = find::meant(&engine, around, args.id.as_deref())?;
     if args.show {
         let text = summary(&engine, &id)?.with_context(|| format!("{id} has no summary: it was never compacted"))?;
         view::write_stdout(&format!("{}\n", view::clean(text.trim())));
@@ -130,8 +130,8 @@ async fn where_it_runs(engine: &Engine, id: &SessionId, focus: Option<String>) -
     loop {
         let told = tokio::select! {
             told = writer.next() => told,
-            by_term = stops.next() => {
-                let (words, code) = report::not_watching(id, by_term);
+            stop = stops.next() => {
+                let (words, code) = (report::not_watching(id), stop.code());
                 view::write_stderr(&format!("{words}\n"));
                 return Ok(Some(code));
             }

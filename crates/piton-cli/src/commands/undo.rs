@@ -1,7 +1,7 @@
 //! `piton undo` and `piton redo`: turns are taken back, words and files, and brought back.
 
 use crate::cli::{RedoArgs, UndoArgs};
-use crate::commands::sessions;
+use crate::commands::sessions::find;
 use crate::out::view;
 use crate::setup;
 use crate::surroundings::Surroundings;
@@ -52,7 +52,7 @@ pub(crate) async fn redo(args: RedoArgs, around: &Surroundings) -> anyhow::Resul
 async fn rewind(session: Option<&str>, wish: &Wish, around: &Surroundings) -> anyhow::Result<u8> {
     let engine = Engine::open(&around.data_dir);
     let id = match session {
-        Some(session) => sessions::find(&engine, around, session)?,
+        Some(session) => find::find(&engine, around, session)?,
         None => newest_here(&engine, around)?,
     };
     let summary = journal::summary(&engine.session_dir(&id))?;

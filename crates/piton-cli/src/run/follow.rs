@@ -3,8 +3,9 @@
 use crate::cli::{FollowFormat, RunArgs};
 use crate::out::report;
 use crate::out::view::{self, TextView};
+use crate::run::shown::{self, Shown};
+use crate::run::stops::{Stop, Stops, TICK};
 use crate::run::task::Task;
-use crate::run::{self, Shown, Stops, TICK};
 use crate::surroundings::Surroundings;
 use anyhow::bail;
 use piton_core::client::{Published, Reply, Report, Request, When};
@@ -39,8 +40,8 @@ enum Heard {
     Ended(Report),
     /// Nobody runs the session any more, and all is shown.
     Left,
-    /// We were told to stop; whether by SIGTERM or SIGHUP.
-    Stopped { by_term: bool },
+    /// We were told to stop.
+    Stopped(Stop),
 }
 
 /// Says something in a session that somebody else runs, if somebody does, and shows the turn until it is answered;
@@ -66,10 +67,10 @@ pub(crate) async fn join(
     match watch.until_answered().await? {
         Heard::Ended(report) => {
             let code = report::exit_code(report.end);
-            run::finish(watch.shown, &report, id.as_str(), code, args);
+            shown::finish(watch.shown, &report, id.as_str(), code, args);
             Ok(Joined::Over(code))
         }
-        Heard::Stopped { by_term } => Ok(Joined::Over(watch.stopped(by_term))),
+        Heard::Stopped(stop) => Ok(Joined::Over(watch.stopped(stop))),
         Heard::Left => {
             let is_heard = watch.awaited.is_heard();
             if watch.awaited.session().is_in_turn() {
@@ -120,7 +121,7 @@ pub(crate) async fn follow(
     loop {
         match watch.until_answered().await? {
             Heard::Ended(report) => watch.show_end(&report),
-            Heard::Stopped { by_term } => return Ok(watch.stopped(by_term)),
+            Heard::Stopped(stop) => return Ok(watch.stopped(stop)),
             Heard::Left => break,
         }
     }
@@ -230,7 +231,7 @@ impl Watch<'_> {
                     }
                     Some(Told::Reply(reply)) => self.hear(reply).await?,
                 },
-                by_term = stops.next() => return Ok(Heard::Stopped { by_term }),
+                stop = stops.next() => return Ok(Heard::Stopped(stop)),
                 _ = tick.tick() => self.shown.tick(),
             }
         }
@@ -285,8 +286,8 @@ impl Watch<'_> {
     }
 
     /// The last words when only the watching stops, and the exit code.
-    fn stopped(&mut self, by_term: bool) -> u8 {
-        let (words, code) = report::not_watching(self.id, by_term);
+    fn stopped(&mut self, stop: Stop) -> u8 {
+        let (words, code) = (report::not_watching(self.id), stop.code());
         self.say(&words);
         code
     }

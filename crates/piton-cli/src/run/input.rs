@@ -6,8 +6,8 @@
 
 use crate::commands::compact;
 use crate::out::view;
+use crate::run::shown::{self, Shown};
 use crate::run::task::Task;
-use crate::run::{self, Shown};
 use piton_core::client::{Request, When};
 use piton_engine::control::REQUEST_BYTES;
 use serde_json::{Value, json};
@@ -90,7 +90,7 @@ impl Input {
                 Err(error) => self.complain(shown, &error),
             }
         }
-        Err(run::nothing_said(shown, None))
+        Err(shown::nothing_said(shown, None))
     }
 
     /// Says that the newest line could not be obeyed. It changes nothing.

@@ -6,7 +6,8 @@ use crate::out::report;
 use crate::out::view;
 use crate::run::follow::{Joined, adds_nothing, cut_off};
 use crate::run::input::Input;
-use crate::run::{self, Shown, Stops, TICK};
+use crate::run::shown::{self, Shown};
+use crate::run::stops::{Stop, Stops, TICK};
 use anyhow::bail;
 use piton_core::client::{Published, Reply, Request};
 use piton_core::event::Event;
@@ -69,7 +70,7 @@ impl Relay<'_> {
                 return if self.has_begun {
                     Ok(Joined::Over(self.code))
                 } else {
-                    Err(run::nothing_said(self.shown, Some(self.id.as_str())))
+                    Err(shown::nothing_said(self.shown, Some(self.id.as_str())))
                 };
             }
             tokio::select! {
@@ -84,7 +85,7 @@ impl Relay<'_> {
                     Some(Err(error)) => self.input.complain(self.shown, &error),
                     None => {}
                 },
-                by_term = stops.next() => return Ok(Joined::Over(self.stopped(by_term))),
+                stop = stops.next() => return Ok(Joined::Over(self.stopped(stop))),
                 _ = tick.tick() => self.shown.tick(),
             }
         }
@@ -119,7 +120,7 @@ impl Relay<'_> {
             self.said.retain(|(message, _)| !session.has_answered(message));
             // Who only watches has seen what there was to see.
             (self.has_begun, self.code) = (true, report::exit_code(report.end));
-            run::finish(self.shown, &report, self.id.as_str(), self.code, self.args);
+            shown::finish(self.shown, &report, self.id.as_str(), self.code, self.args);
         }
     }
 
@@ -183,8 +184,8 @@ impl Relay<'_> {
     }
 
     /// The last words when only the watching stops, and the exit code.
-    fn stopped(&mut self, by_term: bool) -> u8 {
-        let (words, code) = report::not_watching(self.id, by_term);
+    fn stopped(&mut self, stop: Stop) -> u8 {
+        let (words, code) = (report::not_watching(self.id), stop.code());
         self.say(&words);
         code
     }

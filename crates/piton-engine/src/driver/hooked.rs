@@ -157,7 +157,7 @@ pub(super) fn inherit(hooks: &mut Hooks, session: &State, env: &Arc<BTreeMap<OsS
         return None;
     }
     let (mut more, mut lost) = (Vec::<Arc<dyn Hook>>::new(), None);
-    for demand in &session.policy().demands {
+    for demand in &session.policy().hooks.demands {
         match demand {
             Demand::Check { command, timeout_ms, rounds } => {
                 let timeout = Some(Duration::from_millis(*timeout_ms));
@@ -508,8 +508,8 @@ impl Driver {
         }
         let policy = &self.settings.policy;
         let own = "it was stopped before hooks had let pass what was said; that is not on record".to_owned();
-        let why = policy.words.ending(TurnEnd::Canceled, policy, Some(own)).unwrap_or_default();
-        let result = policy.words.result(TurnEnd::Canceled, Some(&why), "");
+        let why = policy.replies.words.ending(TurnEnd::Canceled, policy, Some(own)).unwrap_or_default();
+        let result = policy.replies.words.result(TurnEnd::Canceled, Some(&why), "");
         for speech in self.gates.vetting.drain(..).filter(|_| !self.closing) {
             let report = Report::not_begun(TurnEnd::Canceled, why.clone());
             // Nobody may be listening any more.

@@ -232,6 +232,6 @@ impl Driver {
     pub(super) fn full_at(&self, name: &str) -> Option<u64> {
         let chain = std::iter::once(&self.settings.model).chain(&self.settings.fallbacks);
         let model = chain.into_iter().find(|model| model.name() == name)?;
-        compaction::full_at(&self.settings.policy.compaction, &**model)
+        compaction::full_at(&self.settings.policy.compaction.rules, &**model)
     }
 }

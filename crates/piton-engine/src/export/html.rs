@@ -4,8 +4,8 @@
 
 use super::When;
 use super::story::{AnswerState, Entry, Story, not_rewound, rewound, status, telling};
+use piton_core::budget;
 use piton_core::call::{CallInput, Outcome, Status};
-use piton_core::limits;
 use piton_core::message::ToolCall;
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd};
 
@@ -14,7 +14,7 @@ const STYLE: &str = include_str!("page.css");
 /// Writes a story down.
 pub fn write(story: &Story<'_>, when: When<'_>) -> String {
     let title = if story.title.is_empty() { story.id.as_str() } else { &story.title };
-    let cost = story.cost_micros.map(|micros| format!("${}", limits::dollars(micros)));
+    let cost = story.cost_micros.map(|micros| format!("${}", budget::dollars(micros)));
     let model = Some(story.model.clone()).filter(|model| !model.is_empty());
     let count = |number: u32, word: &str| format!("{number} {word}{}", if number == 1 { "" } else { "s" });
     let turns = format!("{}, {}", count(story.turns, "turn"), count(story.steps, "step"));
@@ -96,7 +96,7 @@ fn told(entry: &Entry<'_>, when: When<'_>) -> String {
             let word = serde_json::to_value(end).unwrap_or_default();
             let detail = detail.map(|detail| format!(": {}", escape(detail))).unwrap_or_default();
             let seconds = spent.duration_ms as f64 / 1000.0;
-            let cost = spent.cost_micros.map(|micros| format!(" · ${}", limits::dollars(micros))).unwrap_or_default();
+            let cost = spent.cost_micros.map(|micros| format!(" · ${}", budget::dollars(micros))).unwrap_or_default();
             format!(
                 "<p class=\"turn-end\">{}{detail} · {seconds:.1} s{cost}</p>\n",
                 escape(word.as_str().unwrap_or_default())

@@ -2,8 +2,8 @@
 
 use super::When;
 use super::story::{AnswerState, Entry, Story, not_rewound, rewound, status, telling};
+use piton_core::budget;
 use piton_core::call::{CallInput, Outcome};
-use piton_core::limits;
 use piton_core::message::ToolCall;
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 pub fn write(story: &Story<'_>, when: When<'_>) -> String {
     let title = if story.title.is_empty() { story.id.as_str() } else { &story.title };
     let mut text = format!("# {}\n\n", line(title));
-    let cost = story.cost_micros.map(|micros| format!(" · ${}", limits::dollars(micros))).unwrap_or_default();
+    let cost = story.cost_micros.map(|micros| format!(" · ${}", budget::dollars(micros))).unwrap_or_default();
     let model = if story.model.is_empty() { String::new() } else { format!(" · {}", story.model) };
     let steps = if story.steps == 1 { "1 step".to_owned() } else { format!("{} steps", story.steps) };
     add(

@@ -7,9 +7,9 @@ use super::{html, json, markdown};
 use piton_core::call::{CallInput, Outcome, Status, ToolClass};
 use piton_core::event::{Delivery, Direction, Event, Record, Rewind, Spent, StepKind, TurnEnd, Verdict};
 use piton_core::ids::{CallId, MessageId, SessionId};
-use piton_core::limits::Policy;
 use piton_core::message::{FinishReason, Part, ToolCall, Usage};
 use piton_core::model::Reply;
+use piton_core::policy::Policy;
 
 /// A turn in which the user asked this, and the model answered that after a call with this input and outcome.
 fn conversation(asked: &str, input: serde_json::Value, outcome: Outcome, answered: &str) -> Vec<Record> {

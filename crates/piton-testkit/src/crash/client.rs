@@ -115,8 +115,8 @@ impl Stage<'_> {
         settings.tools = tools::tools(self.machine, self.rule);
         settings.attendance = Attendance::Attended;
         settings.shares_runtime = false;
-        settings.policy.retry.first_ms = 1;
-        settings.policy.compaction.least_freed_percent = 0;
+        settings.policy.retry.usual.first_ms = 1;
+        settings.policy.compaction.rules.least_freed_percent = 0;
         if self.scenario.undoes {
             let options = snapshot::Options { git: None, left_out: Vec::new() };
             let store = Engine::open(self.machine.root()).snapshots(self.workspace, options);

@@ -1,5 +1,6 @@
 //! `piton session verify` and `repair`.
 
+use super::find;
 use crate::out::report;
 use crate::out::view;
 use piton_core::ids::{Seq, SessionId};
@@ -41,7 +42,7 @@ pub(super) fn verify(engine: &Engine, id: &SessionId) -> anyhow::Result<u8> {
 
 /// Makes a new session of what can be read of this one.
 pub(super) fn repair(engine: &Engine, id: &SessionId) -> anyhow::Result<()> {
-    super::must_be_closed(engine, id)?;
+    find::must_be_closed(engine, id)?;
     let repaired = shelf::repair(engine, id)?;
     let salvage = &repaired.salvage;
     let total = salvage.records.len();
