@@ -1,10 +1,12 @@
-//! `bash`: runs a shell command, at most once, under a runner. What a shell does nobody can check, so a call that had
-//! begun is never repeated (see [`crate::runner`]).
+//! `bash`: runs a shell command, at most once, wherever the session runs its commands. What a shell does nobody can
+//! check, so a call that had begun is never repeated (see [`crate::executor`]).
 
+mod report;
+
+use crate::executor::{ExecutorError, ExitRecord, Order, Watch};
 use crate::input::{lenient, parse_input, schema_of};
-use crate::runner::{self, RunSpec};
-use crate::spawn::Confinement;
-use crate::tool::{Tool, ToolContext};
+use crate::spawn::{Confinement, Spawn};
+use crate::tool::{Tool, ToolContext, cancelled};
 use async_trait::async_trait;
 use piton_core::call::{Outcome, ToolClass, ToolSpec};
 use schemars::JsonSchema;
@@ -65,20 +67,36 @@ impl Tool for Bash {
             Err(outcome) => return outcome,
         };
         let asked_ms = input.timeout.filter(|ms| *ms > 0).unwrap_or(cx.limits.bash_default_ms);
-        let spec = RunSpec {
-            call: cx.call.clone(),
-            argv: vec!["bash".to_owned(), "-c".to_owned(), input.command.clone()],
-            cwd: cx.workspace.clone(),
-            confinement: Confinement::Model,
+        if cx.cancel.is_cancelled() {
+            return cancelled();
+        }
+        let order = Order {
+            spawn: Spawn::new(["bash", "-c", &input.command], &cx.env, &cx.workspace, Confinement::Model),
             timeout_ms: asked_ms.min(cx.limits.bash_max_ms),
             spool_bytes: cx.limits.spool_bytes,
         };
-        runner::launch(&spec, &input.command, cx).await
+        let ended = cx.executor.run(&cx.call, &order, &watch(cx)).await;
+        report(ended, &input.command, cx).await
     }
 
     async fn settle(&self, input: Value, cx: &ToolContext) -> Outcome {
         // A call whose input cannot be read never started a runner: the files say so, whatever the words.
         let command = parse_input::<Input>(NAME, &input).map(|input| input.command).unwrap_or_default();
-        runner::settle(&command, cx).await
+        let ended = cx.executor.settle(&cx.call, &watch(cx)).await;
+        report(ended, &command, cx).await
+    }
+}
+
+fn watch(cx: &ToolContext) -> Watch {
+    Watch { output: cx.output.clone(), stop: cx.cancel.clone() }
+}
+
+async fn report(ended: Result<ExitRecord, ExecutorError>, command: &str, cx: &ToolContext) -> Outcome {
+    match ended {
+        Ok(record) => {
+            let output = cx.executor.output(&cx.call, cx.limits.output_chars).await;
+            report::outcome(&record, &output, command, cx.cancel.is_cancelled())
+        }
+        Err(error) => Outcome::failed(format!("{NAME}: {error}")),
     }
 }

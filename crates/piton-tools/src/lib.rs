@@ -25,5 +25,6 @@ pub mod glob;
 pub mod bash;
 mod clean;
 pub mod spawn;
+pub mod executor;
 pub mod runner;
 pub mod snapshot;

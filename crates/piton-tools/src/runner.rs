@@ -18,7 +18,7 @@
 //! ```
 //!
 //! The runner outlives a killed writer, so a twenty-minute build survives the agent and its real result is collected
-//! by [`settle_once`]: an exit record is the result; a claim that is locked is a runner at work; a claim that is free
+//! by [`Executor::settle`](crate::executor::Executor::settle): an exit record is the result; a claim that is locked is a runner at work; a claim that is free
 //! without an exit record is a runner that died, so the remains are killed and the call is *interrupted*; and where
 //! there is no claim, the settler takes it, so that a runner still on its way can never start: *not started*. A settler
 //! writes its finding as an exit record too, so every later look finds the same.
@@ -31,15 +31,15 @@ mod act;
 mod files;
 mod launch;
 mod processes;
-mod report;
+mod output;
 mod settle;
 mod spool;
 mod work;
 
 pub use act::Act;
-pub use files::{Claim, ClaimedBy, End, ExitRecord};
-pub use launch::{Runners, launch};
-pub use settle::{Settled, running, settle, settle_once};
+pub use files::{Claim, ClaimedBy};
+pub use launch::Runners;
+pub use settle::{Settled, running, settle_once};
 pub use work::runner_main;
 
 use crate::spawn::Confinement;

@@ -5,11 +5,11 @@
 
 use crate::bash::Bash;
 use crate::edit::Edit;
+use crate::executor::{Executor, OutputSink};
 use crate::glob::Glob;
 use crate::grep::Grep;
 use crate::ledger::FileLedger;
 use crate::read::Read;
-use crate::runner::Runners;
 use crate::write::Write;
 use async_trait::async_trait;
 use piton_core::call::{Outcome, Status, ToolClass, ToolSpec};
@@ -61,10 +61,10 @@ pub struct ToolContext {
     pub call: CallId,
     /// The canonical working directory; relative paths are relative to it.
     pub workspace: PathBuf,
-    /// Where claims, outputs, intents and exit records of this session's calls lie.
+    /// Where the intents of this session's calls lie.
     pub calls_dir: PathBuf,
-    /// The session's runners. Without them, shell commands fail.
-    pub runners: Option<Arc<Runners>>,
+    /// Runs shell commands.
+    pub executor: Arc<dyn Executor>,
     /// Where output goes while a call is under way.
     pub output: OutputSink,
     /// Asks the call to stop. It still answers.
@@ -98,42 +98,6 @@ impl Default for ToolLimits {
             bash_max_ms: BASH_MAX_MS,
             spool_bytes: crate::limits::SPOOL_BYTES,
         }
-    }
-}
-
-/// Where a call's output goes while it is under way: best effort, for people who watch. The outcome repeats it.
-#[derive(Clone, Default)]
-pub struct OutputSink(Option<Arc<Listener>>);
-
-type Listener = dyn Fn(&str) + Send + Sync;
-
-impl OutputSink {
-    /// Hands each piece of output to `listener`, which must not block.
-    pub fn new(listener: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(listener)))
-    }
-
-    /// Nobody watches.
-    pub fn none() -> Self {
-        Self(None)
-    }
-
-    /// Whether somebody watches.
-    pub fn wanted(&self) -> bool {
-        self.0.is_some()
-    }
-
-    /// Passes on a piece of clean text.
-    pub fn push(&self, text: &str) {
-        if let Some(listener) = self.0.as_ref().filter(|_| !text.is_empty()) {
-            listener(text);
-        }
-    }
-}
-
-impl fmt::Debug for OutputSink {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("OutputSink").field(&self.wanted()).finish()
     }
 }
 

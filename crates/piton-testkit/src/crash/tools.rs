@@ -4,7 +4,8 @@
 use super::machine::Machine;
 use async_trait::async_trait;
 use piton_core::call::{Outcome, Status, ToolClass, ToolSpec};
-use piton_tools::runner::{self, Act, Claim, End, ExitRecord};
+use piton_tools::executor::{End, ExitRecord, Watch};
+use piton_tools::runner::{Act, Claim};
 use piton_tools::tool::{Tool, ToolContext, ToolSet};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -170,10 +171,28 @@ impl Tool for Acting {
 
     async fn settle(&self, input: Value, cx: &ToolContext) -> Outcome {
         match self.rule {
-            Rule::Kept | Rule::NoClaim => runner::settle("act", cx).await,
+            Rule::Kept | Rule::NoClaim => {
+                let watch = Watch { output: cx.output.clone(), stop: cx.cancel.clone() };
+                cx.executor
+                    .settle(&cx.call, &watch)
+                    .await
+                    .map_or_else(|error| Outcome::failed(error.to_string()), |record| told(record.status))
+            }
             Rule::RunAgain => self.run(input, cx).await,
         }
     }
+}
+
+/// What the end of an act says.
+fn told(end: End) -> Outcome {
+    let status = match end {
+        End::Exited => Status::Ok,
+        End::Cancelled => Status::Cancelled,
+        End::Interrupted => Status::Interrupted,
+        End::NotStarted => Status::NotStarted,
+        End::Signaled | End::SpawnFailed | End::TimedOut => Status::Failed,
+    };
+    Outcome::new(status, "settled")
 }
 
 /// A tool of the product with a point before and after it.

@@ -5,9 +5,10 @@
 //! what came of it.
 
 use super::RunSpec;
-use super::files::{CallFiles, Durably, End, ExitRecord, HeldClaim, ReadyClaim};
+use super::files::{CallFiles, Durably, HeldClaim, ReadyClaim};
 use super::processes::{MARK, descendants, kill, mark, this_process};
 use super::spool::Spool;
+use crate::executor::{End, ExitRecord};
 use crate::limits::{CANCEL_GRACE, DRAIN_QUIET, DRAIN_TIME, STOP_GRACE, SWEEP_TIME};
 use crate::spawn::{Env, Group, Spawn, Streams};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
