@@ -34,5 +34,6 @@ pub mod words;
 pub mod oneline;
 pub mod template;
 pub mod cache;
+pub mod story;
 pub mod trace;
 pub mod tokens;

@@ -6,7 +6,7 @@ use crate::out::view;
 use crate::setup;
 use crate::surroundings::Surroundings;
 use anyhow::{Context, bail};
-use piton_core::event::Direction;
+use piton_core::event::{Direction, Event, Record};
 use piton_core::ids::{Seq, SessionId};
 use piton_engine::engine::{Engine, Handle, Resumed};
 use piton_engine::journal;
@@ -85,7 +85,9 @@ pub(crate) fn tell_given_up(session: &Handle, from: Seq) -> Seq {
     let mut next = from;
     for record in records.iter().filter(|record| record.seq >= from) {
         next = record.seq + 1;
-        view::given_up(&record.event).into_iter().for_each(|line| view::write_stderr(&format!("{line}\n")));
+        if let Event::RewindAbandoned { rewind, error, touches } = &record.event {
+            view::write_stderr(&format!("{}\n", view::given_up(rewind, error, touches)));
+        }
     }
     next
 }
@@ -95,7 +97,11 @@ fn finished_now(session: &Handle) -> Option<String> {
     // Who cannot read it hears of that from what comes next.
     let records = journal::of_kinds(session.dir(), &["rewind_finished"]).unwrap_or_default();
     let since = records.iter().filter(|record| record.seq >= session.opened_at());
-    since.filter_map(|record| view::finished_late(&record.event)).next_back()
+    let words = |record: &Record| match &record.event {
+        Event::RewindFinished { rewind, left, .. } => Some(view::finished_late(rewind, left.len())),
+        _ => None,
+    };
+    since.filter_map(words).next_back()
 }
 
 fn newest_here(engine: &Engine, around: &Surroundings) -> anyhow::Result<SessionId> {

@@ -211,7 +211,7 @@ impl Watch<'_> {
     /// Takes notice of what was before, without showing it.
     fn remember(&mut self, records: &[Record]) {
         if let Shown::Text(view) = self.shown {
-            records.iter().for_each(|record| view.remember(&record.event));
+            records.iter().for_each(|record| view.remember(record));
         }
     }
 

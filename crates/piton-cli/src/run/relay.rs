@@ -51,7 +51,7 @@ pub(crate) async fn relay(
     adds_nothing(id, args)?;
     let records = journal::read_session(&dir)?;
     if let Shown::Text(view) = shown {
-        records.iter().for_each(|record| view.remember(&record.event));
+        records.iter().for_each(|record| view.remember(record));
     }
     let awaited = Awaited::after(&records, None);
     let follower = Follower::new(dir, awaited.next_seq());
