@@ -8,10 +8,11 @@
 //! Plain data, which goes over a socket as it is. Nothing here knows who runs the session, and how it is reached.
 
 use crate::changes::Restored;
-use crate::event::{Decision, Delivery, Direction, Event, Record, Rewind, Spent, Subject, TurnEnd};
+use crate::event::{Delivery, Direction, Event, Record, Rewind, Spent, Subject, TurnEnd};
 use crate::ids::{CallId, MessageId, Seq, SessionId};
 use crate::message::{Message, Part, Role};
 use crate::model::Delta;
+use crate::question::Decision;
 use crate::turn::{self, State};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

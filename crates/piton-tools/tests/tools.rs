@@ -6,7 +6,7 @@
 mod support;
 
 use piton_core::call::Status;
-use piton_tools::tool::ToolSet;
+use piton_tools::toolset::ToolSet;
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;

@@ -9,8 +9,9 @@ use super::{
 };
 use async_trait::async_trait;
 use piton_core::call::Outcome;
-use piton_core::event::{Decision, Subject, Trigger, TurnEnd};
+use piton_core::event::{Subject, Trigger, TurnEnd};
 use piton_core::message::{Message, ToolCall};
+use piton_core::question::Decision;
 use piton_tools::spawn::{Confinement, Env, Keep, Spawn};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -318,7 +319,7 @@ impl Hook for CommandHook {
         let event = if outcome.status.is_error() { HookEvent::PostToolUseFailure } else { HookEvent::PostToolUse };
         let more = match event {
             HookEvent::PostToolUse => {
-                json!({"tool_response": wire::tool_response(call, outcome), "duration_ms": outcome.duration_ms})
+                json!({"tool_response": wire::tool_response(outcome), "duration_ms": outcome.duration_ms})
             }
             _ => json!({"error": outcome.text, "duration_ms": outcome.duration_ms}),
         };

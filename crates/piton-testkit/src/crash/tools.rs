@@ -3,10 +3,12 @@
 
 use super::machine::Machine;
 use async_trait::async_trait;
-use piton_core::call::{Outcome, Status, ToolClass, ToolSpec};
+use piton_core::call::{Effects, Outcome, Status, ToolSpec};
 use piton_tools::executor::{End, ExitRecord, Watch};
+use piton_tools::plan::{Look, Plan};
 use piton_tools::runner::{Act, Claim};
-use piton_tools::tool::{Tool, ToolContext, ToolSet};
+use piton_tools::tool::{Tool, ToolContext};
+use piton_tools::toolset::ToolSet;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -132,7 +134,7 @@ struct Acting {
 impl Tool for Acting {
     fn spec(&self) -> ToolSpec {
         let schema = json!({"type": "object", "properties": {"line": {"type": "string"}, "wait": {"type": "boolean"}}});
-        ToolSpec { name: "act".into(), description: "Leaves a line.".into(), schema, class: ToolClass::Opaque }
+        ToolSpec { name: "act".into(), description: "Leaves a line.".into(), schema, effects: Effects::OPAQUE }
     }
 
     async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {
@@ -205,6 +207,14 @@ struct Pointed {
 impl Tool for Pointed {
     fn spec(&self) -> ToolSpec {
         self.inner.spec()
+    }
+
+    fn canonical(&self, input: Value) -> Value {
+        self.inner.canonical(input)
+    }
+
+    fn plan(&self, input: &Value, look: &Look) -> Result<Plan, Outcome> {
+        self.inner.plan(input, look)
     }
 
     async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {
