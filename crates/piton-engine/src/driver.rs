@@ -56,10 +56,11 @@ use piton_core::question::Decision;
 use piton_core::request::{self, Frame};
 use piton_core::turn::{Job, State};
 use piton_models::model::Model;
+use piton_tools::executor::{Executor, OutputSink};
 use piton_tools::ledger::FileLedger;
 use piton_tools::runner::Runners;
 use piton_tools::snapshot::Snapshot;
-use piton_tools::tool::{OutputSink, ToolContext};
+use piton_tools::tool::ToolContext;
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -92,7 +93,7 @@ pub(crate) struct Driver {
     settings: Settings,
     frame: Frame,
     ledger: Arc<FileLedger>,
-    runners: Option<Arc<Runners>>,
+    executor: Arc<dyn Executor>,
     bus: Bus,
     requests: Requests,
     askers: Askers,
@@ -133,13 +134,13 @@ impl Driver {
         };
         let mut hooks = Hooks::new(&settings.hooks);
         let lost = hooked::inherit(&mut hooks, &session, &settings.env);
-        let runners = settings.runner.clone().map(|command| Runners::new(command, dir.calls(), settings.env.clone()));
+        let executor = Arc::new(Runners::new(settings.runner.clone(), dir.calls()));
         Self {
             gates: Gates::new(&session, offered.frame(&frame, session.step()), lost),
             hooks,
             is_paused: false,
             dir,
-            runners: runners.map(Arc::new),
+            executor,
             journal: Some(journal),
             session,
             settings,
@@ -586,7 +587,7 @@ impl Driver {
             call: call.id.clone(),
             workspace: Path::new(self.session.workspace()).to_path_buf(),
             calls_dir: self.dir.calls(),
-            runners: self.runners.clone(),
+            executor: Arc::clone(&self.executor),
             output: self.output_sink(&call.id),
             cancel: CancellationToken::new(),
             files: self.ledger.clone(),

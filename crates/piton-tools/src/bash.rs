@@ -1,10 +1,13 @@
-//! `bash`: runs a shell command, at most once, under a runner. What a shell does nobody can check, so a call that had
-//! begun is never repeated (see [`crate::runner`]).
+//! `bash`: runs a shell command, at most once, wherever the session runs its commands. What a shell does nobody can
+//! check, so a call that had begun is never repeated (see [`crate::executor`]).
 
+mod report;
+
+use crate::executor::{ExecutorError, ExitRecord, Order, Watch};
 use crate::input::lenient;
 use crate::plan::{Draft, Look, Plan};
-use crate::runner::{self, RunSpec};
-use crate::tool::ToolContext;
+use crate::spawn::{Confinement, Spawn};
+use crate::tool::{ToolContext, cancelled};
 use crate::typed::TypedTool;
 use async_trait::async_trait;
 use piton_core::call::{Access, Effects, Kind, Outcome};
@@ -60,17 +63,34 @@ impl TypedTool for Bash {
             return outcome;
         }
         let asked_ms = input.timeout.filter(|ms| *ms > 0).unwrap_or(cx.limits.bash_default_ms);
-        let spec = RunSpec {
-            call: cx.call.clone(),
-            argv: vec!["bash".to_owned(), "-c".to_owned(), input.command.clone()],
-            cwd: cx.workspace.clone(),
+        if cx.cancel.is_cancelled() {
+            return cancelled();
+        }
+        let order = Order {
+            spawn: Spawn::new(["bash", "-c", &input.command], &cx.env, &cx.workspace, Confinement::Model),
             timeout_ms: asked_ms.min(cx.limits.bash_max_ms),
             spool_bytes: cx.limits.spool_bytes,
         };
-        runner::launch(&spec, &input.command, cx).await
+        let ended = cx.executor.run(&cx.call, &order, &watch(cx)).await;
+        report(ended, &input.command, cx).await
     }
 
     async fn resume(&self, input: Input, cx: &ToolContext) -> Outcome {
-        runner::settle(&input.command, cx).await
+        let ended = cx.executor.settle(&cx.call, &watch(cx)).await;
+        report(ended, &input.command, cx).await
+    }
+}
+
+fn watch(cx: &ToolContext) -> Watch {
+    Watch { output: cx.output.clone(), stop: cx.cancel.clone() }
+}
+
+async fn report(ended: Result<ExitRecord, ExecutorError>, command: &str, cx: &ToolContext) -> Outcome {
+    match ended {
+        Ok(record) => {
+            let output = cx.executor.output(&cx.call, cx.limits.output_chars).await;
+            report::outcome(&record, &output, command, cx.cancel.is_cancelled())
+        }
+        Err(error) => Outcome::failed(format!("bash: {error}")),
     }
 }

@@ -27,5 +27,7 @@ pub mod glob;
 pub mod bash;
 pub mod toolset;
 mod clean;
+pub mod spawn;
+pub mod executor;
 pub mod runner;
 pub mod snapshot;

@@ -3,9 +3,9 @@
 //! A tool turns an input into an [`Outcome`]. Whether the call may run at all was decided before it gets here, and
 //! what it may touch is confined elsewhere: nothing in this crate asks a person or reads a rule.
 
+use crate::executor::{Executor, OutputSink};
 use crate::ledger::FileLedger;
 use crate::plan::{Look, Plan};
-use crate::runner::Runners;
 use async_trait::async_trait;
 use piton_core::call::{Outcome, Status, ToolSpec};
 use piton_core::ids::CallId;
@@ -13,7 +13,6 @@ use piton_core::limits::{BASH_DEFAULT_MS, BASH_MAX_MS, TOOL_OUTPUT_CHARS};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -54,10 +53,10 @@ pub struct ToolContext {
     pub call: CallId,
     /// The canonical working directory; relative paths are relative to it.
     pub workspace: PathBuf,
-    /// Where claims, outputs, intents and exit records of this session's calls lie.
+    /// Where the intents of this session's calls lie.
     pub calls_dir: PathBuf,
-    /// The session's runners. Without them, shell commands fail.
-    pub runners: Option<Arc<Runners>>,
+    /// Runs shell commands.
+    pub executor: Arc<dyn Executor>,
     /// Where output goes while a call is under way.
     pub output: OutputSink,
     /// Asks the call to stop. It still answers.
@@ -91,42 +90,6 @@ impl Default for ToolLimits {
             bash_max_ms: BASH_MAX_MS,
             spool_bytes: crate::limits::SPOOL_BYTES,
         }
-    }
-}
-
-/// Where a call's output goes while it is under way: best effort, for people who watch. The outcome repeats it.
-#[derive(Clone, Default)]
-pub struct OutputSink(Option<Arc<Listener>>);
-
-type Listener = dyn Fn(&str) + Send + Sync;
-
-impl OutputSink {
-    /// Hands each piece of output to `listener`, which must not block.
-    pub fn new(listener: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(listener)))
-    }
-
-    /// Nobody watches.
-    pub fn none() -> Self {
-        Self(None)
-    }
-
-    /// Whether somebody watches.
-    pub fn wanted(&self) -> bool {
-        self.0.is_some()
-    }
-
-    /// Passes on a piece of clean text.
-    pub fn push(&self, text: &str) {
-        if let Some(listener) = self.0.as_ref().filter(|_| !text.is_empty()) {
-            listener(text);
-        }
-    }
-}
-
-impl fmt::Debug for OutputSink {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("OutputSink").field(&self.wanted()).finish()
     }
 }
 

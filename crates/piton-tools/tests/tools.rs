@@ -1,6 +1,7 @@
 //! The tools that look at files and change them, in a temporary workspace.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::disallowed_methods, reason = "tests start programs by themselves")]
 
 mod support;
 
