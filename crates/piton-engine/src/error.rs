@@ -2,8 +2,9 @@
 
 use crate::journal::JournalError;
 use piton_core::client::{Refusal, Report};
-use piton_core::event::{Decision, Subject};
+use piton_core::event::{Answerer, Subject};
 use piton_core::ids::Seq;
+use piton_core::question::Decision;
 use piton_tools::snapshot::{NotAnId, SnapshotError};
 use std::io;
 use std::sync::Arc;
@@ -42,6 +43,8 @@ pub enum EngineError {
         subject: Subject,
         /// The answer that counts, where one was given.
         given: Option<Decision>,
+        /// Who gave it.
+        by: Option<Answerer>,
     },
     /// So many messages wait already that this one was not taken.
     #[error("{most} messages wait already to be taken up; this one was not heard")]

@@ -74,6 +74,7 @@ fn copy(records: &[Record], cut: Seq, fork: &SessionId, (of, now_ms): (&SessionI
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::Engine;
     use piton_core::event::{Delivery, Direction, Rewind, Spent, StepKind, TitledBy, Trigger, TurnEnd};
     use piton_core::ids::MessageId;
     use piton_core::message::{FinishReason, Part, Usage};
@@ -112,7 +113,13 @@ mod tests {
                 first_ms: None,
             },
             Event::StepFinished { step },
-            Event::TurnEnded { turn: number, end: TurnEnd::Completed, detail: None, spent: Spent::default() },
+            Event::TurnEnded {
+                turn: number,
+                end: TurnEnd::Completed,
+                why: None,
+                detail: None,
+                spent: Spent::default(),
+            },
         ]
     }
 

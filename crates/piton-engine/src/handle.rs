@@ -13,9 +13,10 @@ use crate::journal::{self, JournalError, SessionDir};
 use piton_core::client::{
     Accepted, Compact, Compacted, Plan, Prompt, Published, Reply, Report, Request, Rewound, Scope, When,
 };
-use piton_core::event::{Decision, Delivery, Direction, Rewind, Subject};
+use piton_core::event::{Delivery, Direction, Rewind, Subject};
 use piton_core::ids::{MessageId, Seq, SessionId};
 use piton_core::message::Part;
+use piton_core::question::Decision;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -311,7 +312,7 @@ impl Handle {
         async move {
             match asking.next().await? {
                 Reply::Answered { seq } => Ok(seq),
-                Reply::NotOpen { subject, given } => Err(EngineError::NotOpen { subject, given }),
+                Reply::NotOpen { subject, given, by } => Err(EngineError::NotOpen { subject, given, by }),
                 _ => Err(EngineError::Closed),
             }
         }

@@ -8,8 +8,9 @@ use crate::inbox::{Asked, Asker};
 use crate::journal::JournalError;
 use crate::rewind;
 use piton_core::client::{Prompt, Reply, Report, Request, When};
-use piton_core::event::{Canceller, Decision, Event, Subject, TitledBy};
+use piton_core::event::{Answerer, Canceller, Event, Subject, TitledBy};
 use piton_core::ids::{MessageId, Seq};
+use piton_core::question::Decision;
 use std::sync::Arc;
 
 /// Messages that may wait for a turn to take them up. A person has a handful; a program that sends more does not listen.
@@ -114,12 +115,16 @@ impl Driver {
         if !self.is_open(&subject) {
             let records = self.records().unwrap_or_default();
             let given = records.iter().rev().find_map(|record| match &record.event {
-                Event::ApprovalGiven { subject: about, decision } if *about == subject => Some(decision.clone()),
+                Event::ApprovalGiven { subject: about, decision, by } if *about == subject => {
+                    Some((decision.clone(), *by))
+                }
                 _ => None,
             });
-            return asker.tell(Reply::NotOpen { subject, given });
+            let (given, by) = given.map_or((None, None), |(decision, by)| (Some(decision), by));
+            return asker.tell(Reply::NotOpen { subject, given, by });
         }
-        self.record(Event::ApprovalGiven { subject, decision });
+        let event = self.approval(subject, decision, Answerer::User);
+        self.record(event);
         let seq = self.staged.last().map_or(0, |record| record.seq);
         self.askers.tell_when_durable(asker, Reply::Answered { seq });
     }
