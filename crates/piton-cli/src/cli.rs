@@ -1,9 +1,10 @@
 //! The command line: what can be said, and nothing of what it means.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use piton_core::permission::{Action, Rule};
-use piton_engine::config::{preset, unknown_tool};
+use piton_engine::config::layers::{Flag, Value};
+use piton_engine::config::preset;
 use piton_models::options::{Effort, Options};
 use piton_models::text_tools;
 use std::path::PathBuf;
@@ -103,39 +104,11 @@ pub(crate) struct RunArgs {
     /// Run every tool without asking
     #[arg(short, long)]
     pub(crate) yes: bool,
-    /// Run this tool without asking (may be repeated): a tool's name, or `*`
-    #[arg(long, value_name = "RULE", value_parser = rule)]
-    pub(crate) allow: Vec<String>,
-    /// Never run this tool (may be repeated)
-    #[arg(long, value_name = "RULE", value_parser = rule)]
-    pub(crate) deny: Vec<String>,
-    /// Run by the rules of another agent's loop, a word of `piton presets`; limits that are set besides win
-    #[arg(long, value_name = "NAME", value_parser = preset_name)]
-    pub(crate) preset: Option<String>,
-    /// Set any key of the configuration for this run (may be repeated): --set limits.max_replies=40
-    #[arg(long, value_name = "KEY=VALUE")]
-    pub(crate) set: Vec<String>,
-    /// Read no instruction files (AGENTS.md, PITON.md, CLAUDE.md, GEMINI.md)
-    #[arg(long)]
-    pub(crate) no_instructions: bool,
+    #[command(flatten)]
+    pub(crate) settings: SettingFlags,
     /// Folder to work in, instead of the current one. A session that is resumed stays in its own, unless that is gone
     #[arg(short = 'C', long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
-    /// Stop after this many model replies; the last one sums up and calls no tools
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) max_steps: Option<u32>,
-    /// Ask the model only while it can use no more tokens than this, input and output together
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) max_tokens: Option<u64>,
-    /// Ask the model only while it can cost no more than this, in US dollars (models with a known price)
-    #[arg(long, value_name = "USD", value_parser = dollars)]
-    pub(crate) max_cost: Option<f64>,
-    /// Stop after this many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
-    pub(crate) max_time: Option<u64>,
-    /// The turn may not end before this command passes; its output goes back to the model, 3 times (may be repeated)
-    #[arg(long, value_name = "COMMAND")]
-    pub(crate) check: Vec<String>,
     /// The answer must be JSON that this JSON Schema accepts; the model may repair it twice
     #[arg(long, value_name = "FILE")]
     pub(crate) output_schema: Option<PathBuf>,
@@ -163,11 +136,66 @@ pub(crate) struct RunArgs {
     pub(crate) quiet: bool,
 }
 
-impl RunArgs {
-    /// As if nothing was said but `piton run`.
-    pub(crate) fn plain() -> Self {
-        let matches = Self::augment_args(clap::Command::new("run")).get_matches_from(["run"]);
-        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+/// Flags that are settings: the topmost layer of the configuration.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct SettingFlags {
+    /// Run this tool without asking (may be repeated): a tool's name, or `*`
+    #[arg(long, value_name = "RULE", value_parser = rule)]
+    pub(crate) allow: Vec<String>,
+    /// Never run this tool (may be repeated)
+    #[arg(long, value_name = "RULE", value_parser = rule)]
+    pub(crate) deny: Vec<String>,
+    /// Run by the rules of another agent's loop, a word of `piton presets`; limits that are set besides win
+    #[arg(long, value_name = "NAME", value_parser = preset_name)]
+    pub(crate) preset: Option<String>,
+    /// Set any key of the configuration for this run (may be repeated): --set limits.max_replies=40
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Read no instruction files (AGENTS.md, PITON.md, CLAUDE.md, GEMINI.md)
+    #[arg(long)]
+    pub(crate) no_instructions: bool,
+    /// Stop after this many model replies; the last one sums up and calls no tools
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_steps: Option<u32>,
+    /// Ask the model only while it can use no more tokens than this, input and output together
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_tokens: Option<u64>,
+    /// Ask the model only while it can cost no more than this, in US dollars (models with a known price)
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    pub(crate) max_cost: Option<f64>,
+    /// Stop after this many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
+    pub(crate) max_time: Option<u64>,
+    /// The turn may not end before this command passes; its output goes back to the model, 3 times (may be repeated)
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) check: Vec<String>,
+}
+
+impl SettingFlags {
+    /// What they set, in the order in which they win.
+    pub(crate) fn layers(&self) -> Vec<Flag> {
+        let key = |flag, key: &'static [&'static str], value| Flag::Key { flag, key, value };
+        let rule = |flag, action| move |tool: &String| Flag::Rule { flag, tool: tool.clone(), action };
+        let number = |number: u64| Value::from(i64::try_from(number).unwrap_or(i64::MAX));
+        let check = |check: &String| Flag::Item {
+            flag: "--check",
+            key: &["check", "commands"],
+            value: Value::from(check.as_str()),
+        };
+        let mut flags: Vec<Flag> = self.set.iter().cloned().map(Flag::Set).collect();
+        flags.extend(self.allow.iter().map(rule("--allow", Action::Allow)));
+        flags.extend(self.deny.iter().map(rule("--deny", Action::Deny)));
+        let keys = [
+            self.preset.as_deref().map(|name| key("--preset", &["preset"], Value::from(name))),
+            self.no_instructions.then(|| key("--no-instructions", &["context", "instructions"], Value::from(false))),
+            self.max_steps.map(|most| key("--max-steps", &["limits", "max_steps"], number(most.into()))),
+            self.max_tokens.map(|most| key("--max-tokens", &["limits", "max_tokens"], number(most))),
+            self.max_cost.map(|usd| key("--max-cost", &["limits", "max_cost"], Value::from(usd))),
+            self.max_time.map(|seconds| key("--max-time", &["limits", "max_time"], number(seconds))),
+        ];
+        flags.extend(keys.into_iter().flatten());
+        flags.extend(self.check.iter().map(check));
+        flags
     }
 }
 
@@ -189,10 +217,8 @@ fn dollars(text: &str) -> Result<f64, String> {
     usd.ok_or_else(|| "it must be a number of US dollars from 0.000001 to 1000000000".to_owned())
 }
 
-/// A rule for a tool that there is: any other would pass unnoticed.
 fn rule(text: &str) -> Result<String, String> {
-    let rule = Rule::parse(text, Action::Allow).map_err(|error| error.to_string())?;
-    unknown_tool(&rule.tool).map_or(Ok(rule.tool), Err)
+    Rule::parse(text, Action::Allow).map(|rule| rule.tool).map_err(|error| error.to_string())
 }
 
 fn preset_name(name: &str) -> Result<String, String> {
@@ -205,6 +231,20 @@ pub(crate) struct SetArgs {
     /// As with `piton run --set` (may be repeated)
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
+}
+
+impl ContextArgs {
+    pub(crate) fn layers(&self) -> Vec<Flag> {
+        let none =
+            Flag::Key { flag: "--no-instructions", key: &["context", "instructions"], value: Value::from(false) };
+        self.set.layers().into_iter().chain(self.no_instructions.then_some(none)).collect()
+    }
+}
+
+impl SetArgs {
+    pub(crate) fn layers(&self) -> Vec<Flag> {
+        self.set.iter().cloned().map(Flag::Set).collect()
+    }
 }
 
 /// What `piton run` prints.
@@ -591,7 +631,7 @@ pub(crate) enum ConfigCommand {
         #[arg(long)]
         origin: bool,
         #[command(flatten)]
-        set: SetArgs,
+        settings: Box<SettingFlags>,
     },
     /// Print which files are read
     Path,
@@ -600,7 +640,7 @@ pub(crate) enum ConfigCommand {
         /// This file, instead of all that holds here
         file: Option<PathBuf>,
         #[command(flatten)]
-        set: SetArgs,
+        settings: Box<SettingFlags>,
     },
     /// Open your own file in $VISUAL or $EDITOR, and check it afterwards
     Edit,

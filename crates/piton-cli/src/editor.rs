@@ -14,15 +14,18 @@ pub(crate) struct Editor {
 impl Editor {
     /// The one that the environment names, if it can be started.
     pub(crate) fn named(around: &Surroundings) -> anyhow::Result<Self> {
-        let named = ["VISUAL", "EDITOR"].iter().find_map(|name| around.var(name)).map(str::trim);
+        let named = ["VISUAL", "EDITOR"].iter().find_map(|name| around.machine.var(name)).map(str::trim);
         let Some(command) = named.filter(|editor| !editor.is_empty()) else {
             bail!("there is no editor to open: name one in $EDITOR");
         };
         let program = command.split_whitespace().next().unwrap_or_default();
         // What only a shell understands is its business.
         let is_plain = program.chars().all(|c| c.is_alphanumeric() || "/._-+".contains(c));
-        let is_there =
-            if program.contains('/') { Path::new(program).is_file() } else { around.find_program(program).is_some() };
+        let is_there = if program.contains('/') {
+            Path::new(program).is_file()
+        } else {
+            around.machine.find_program(program).is_some()
+        };
         anyhow::ensure!(!is_plain || is_there, "the editor `{command}` is not there; name another one in $EDITOR");
         Ok(Self { command: command.to_owned() })
     }
@@ -31,7 +34,7 @@ impl Editor {
     pub(crate) fn at_hand(around: &Surroundings) -> anyhow::Result<Self> {
         let has_terminal = around.stdin_is_terminal && around.stdout_is_terminal;
         match Self::named(around) {
-            Err(_) if has_terminal && around.var("VISUAL").or(around.var("EDITOR")).is_none() => {
+            Err(_) if has_terminal && around.machine.var("VISUAL").or(around.machine.var("EDITOR")).is_none() => {
                 Ok(Self { command: "vi".to_owned() })
             }
             named => named,

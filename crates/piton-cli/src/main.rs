@@ -3,13 +3,14 @@
 //! This crate is the only one that reads the environment, the home folder and argv, and the only one that prints.
 //! `report` holds the words and exit codes, `view` draws a running turn, `surroundings` is all that is read from outside.
 
+mod cassettes;
 mod cli;
 mod commands;
 mod editor;
 mod logs;
 mod out;
 mod run;
-mod setup;
+mod settings;
 mod surroundings;
 mod upkeep;
 

@@ -9,6 +9,7 @@ pub(crate) mod shown;
 pub(crate) mod steer;
 pub(crate) mod stops;
 pub(crate) mod task;
+pub(crate) mod wishes;
 
 use crate::cli::{Format, InputFormat, RunArgs};
 use crate::commands::compact;
@@ -22,7 +23,8 @@ use crate::run::input::Input;
 use crate::run::shown::Shown;
 use crate::run::stops::{Over, Stop, Stops, TICK};
 use crate::run::task::Task;
-use crate::setup;
+use crate::run::wishes::wishes;
+use crate::settings;
 use crate::surroundings::Surroundings;
 use crate::upkeep::Upkeep;
 use anyhow::{Context, bail};
@@ -46,7 +48,7 @@ pub(crate) async fn run(args: RunArgs, around: Surroundings) -> anyhow::Result<u
         }
         None => Task::of(&args, &around)?,
     };
-    let engine = Engine::open(&around.data_dir);
+    let engine = Engine::open(&around.machine.data_dir);
     let mut upkeep = Upkeep::new(&engine, &around)?;
     let resumed = resumed_id(&args, &engine, &workspace, &around)?;
     let shown = Shown::new(&args, &around);
@@ -90,7 +92,16 @@ impl Run<'_> {
             InputFormat::Text => match compact::typed(task.as_ref().map(|task| task.said.as_str())) {
                 Some(focus) => {
                     let id = self.resumed.as_ref();
-                    return compact::obey(self.engine, id, focus, args, self.around, upkeep).await.map(Over::with);
+                    return compact::obey(
+                        self.engine,
+                        id,
+                        focus,
+                        &|had| wishes(args, had, self.around),
+                        self.around,
+                        upkeep,
+                    )
+                    .await
+                    .map(Over::with);
                 }
                 None => Said::Once(task),
             },
@@ -165,7 +176,7 @@ impl Run<'_> {
             Some(id) => what_it_had(self.engine, id, args, &self.workspace)?,
             None => WhatItHad { model: None, place: self.workspace.clone(), is_moved: false },
         };
-        let mut settings = setup::settings(args, model.as_deref(), around, &place).await?;
+        let mut settings = settings::of_session(around, &place, wishes(args, model, around)?).await?;
         match said {
             Said::Once(task) => {
                 let chain = || [&settings.model].into_iter().chain(&settings.fallbacks);

@@ -1,12 +1,12 @@
 //! `piton auth`: keeps keys, lists where they are, and forgets them. A key is never printed.
 
 use crate::cli::AuthCommand;
-use crate::commands::config;
 use crate::out::report;
 use crate::out::view;
-use crate::setup::keys::{self, Place};
+use crate::settings;
 use crate::surroundings::Surroundings;
 use anyhow::{Context, bail};
+use piton_engine::assemble::keys::{self, Place};
 use piton_engine::config::{Config, nearest};
 use piton_models::provider::{self, PROVIDERS};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
@@ -14,7 +14,7 @@ use std::io::Stdin;
 
 /// Obeys one of them.
 pub(crate) async fn auth(command: AuthCommand, around: &Surroundings) -> anyhow::Result<u8> {
-    let config = config::of_user(around)?;
+    let config = settings::of_user(around)?;
     match command {
         AuthCommand::Login { provider, file } => login(&provider, file, &config, around).await,
         AuthCommand::List => list(&config, around),
@@ -25,18 +25,18 @@ pub(crate) async fn auth(command: AuthCommand, around: &Surroundings) -> anyhow:
 async fn login(name: &str, in_file: bool, config: &Config, around: &Surroundings) -> anyhow::Result<u8> {
     is_known(name, config)?;
     let key = key_from_person(name, around).await?;
-    let (place, left) = keys::keep(name, &key, !in_file, around)?;
+    let (place, left) = keys::keep(name, &key, !in_file, &around.machine)?;
     if let Some(error) = left {
         view::write_stderr(&format!("note: the key before may still be in the keyring: {error:#}\n"));
     }
     let told = match place {
         Place::File => {
-            format!("kept in {}, which only you can read; it is not encrypted", keys::file(around).display())
+            format!("kept in {}, which only you can read; it is not encrypted", keys::file(&around.machine).display())
         }
         Place::Keyring | Place::Variable(_) | Place::Command => format!("kept in {place}"),
     };
     view::write_stdout(&format!("the key of {name} is {told}\n"));
-    if let Some(Place::Variable(variable)) = keys::places(name, config, around)?.first() {
+    if let Some(Place::Variable(variable)) = keys::places(name, config, &around.machine)?.first() {
         view::write_stderr(&format!("note: {variable} is set, and comes first\n"));
     }
     Ok(0)
@@ -44,7 +44,7 @@ async fn login(name: &str, in_file: bool, config: &Config, around: &Surroundings
 
 fn list(config: &Config, around: &Surroundings) -> anyhow::Result<u8> {
     let mut names: Vec<String> = PROVIDERS.iter().map(|provider| provider.name.to_owned()).collect();
-    let others = config.providers.keys().cloned().chain(keys::kept_names(around)?);
+    let others = config.providers.keys().cloned().chain(keys::kept_names(&around.machine)?);
     for other in others {
         if !names.contains(&other) {
             names.push(other);
@@ -52,7 +52,7 @@ fn list(config: &Config, around: &Surroundings) -> anyhow::Result<u8> {
     }
     let mut found = false;
     for name in names {
-        let places: Vec<String> = keys::places(&name, config, around)?.iter().map(Place::to_string).collect();
+        let places: Vec<String> = keys::places(&name, config, &around.machine)?.iter().map(Place::to_string).collect();
         let Some((first, others)) = places.split_first() else { continue };
         let others = if others.is_empty() { String::new() } else { format!(" (also: {})", others.join(", ")) };
         view::write_stdout(&format!("{name:<18} {first}{others}\n"));
@@ -65,11 +65,11 @@ fn list(config: &Config, around: &Surroundings) -> anyhow::Result<u8> {
 }
 
 fn logout(name: &str, config: &Config, around: &Surroundings) -> anyhow::Result<u8> {
-    match keys::forget(name, around)? {
+    match keys::forget(name, &around.machine)? {
         Some(place) => view::write_stdout(&format!("the key of {name} is no longer in {place}\n")),
         None => bail!("no key of {name} is kept here"),
     }
-    if let Some(place) = keys::places(name, config, around)?.first() {
+    if let Some(place) = keys::places(name, config, &around.machine)?.first() {
         view::write_stderr(&format!("note: there still is one in {place}\n"));
     }
     Ok(0)

@@ -1,20 +1,22 @@
 //! `piton session compact`, and `/compact` typed as a task: room is made between turns, and the summary is shown and
 //! may be changed.
 
-use crate::cli::{CompactArgs, RunArgs};
+use crate::cassettes::CASSETTES;
+use crate::cli::CompactArgs;
 use crate::commands::sessions::find;
 use crate::commands::undo;
 use crate::editor::Editor;
 use crate::out::report;
 use crate::out::view::{self, thousands};
 use crate::run::stops::Stops;
-use crate::setup;
+use crate::settings;
 use crate::surroundings::Surroundings;
 use crate::upkeep::Upkeep;
 use anyhow::{Context, bail};
 use piton_core::client::{Published, Reply, Request};
 use piton_core::ids::SessionId;
 use piton_core::turn;
+use piton_engine::assemble::{self, Wishes};
 use piton_engine::compaction::{CompactError, Compacted, How};
 use piton_engine::control::{Connection, Told};
 use piton_engine::engine::{Engine, EngineError, Handle, Resumed};
@@ -33,7 +35,7 @@ struct Wish {
 
 /// Obeys `piton session compact`.
 pub(crate) async fn compact(args: CompactArgs, around: &Surroundings) -> anyhow::Result<u8> {
-    let engine = Engine::open(&around.data_dir);
+    let engine = Engine::open(&around.machine.data_dir);
     let id = find::meant(&engine, around, args.id.as_deref())?;
     if args.show {
         let text = summary(&engine, &id)?.with_context(|| format!("{id} has no summary: it was never compacted"))?;
@@ -41,10 +43,14 @@ pub(crate) async fn compact(args: CompactArgs, around: &Surroundings) -> anyhow:
         return Ok(0);
     }
     let text = args.summary.as_deref().map(read).transpose()?;
-    let wish = Wish { focus: args.focus, summary: text, edit: args.edit };
-    let run = RunArgs { model: args.model, set: args.set.set, ..RunArgs::plain() };
+    let wish = Wish { focus: args.focus.clone(), summary: text, edit: args.edit };
+    let wishes = |had| {
+        let (flags, model) = (args.set.layers(), args.model.clone());
+        let is_watched = around.stdin_is_terminal && around.stderr_is_terminal;
+        Ok(Wishes { flags, model, had, is_watched, cassettes: CASSETTES, ..Wishes::default() })
+    };
     let mut upkeep = Upkeep::new(&engine, around)?;
-    let code = make_room(&engine, &id, &wish, &run, around, &mut upkeep).await;
+    let code = make_room(&engine, &id, &wish, &wishes, around, &mut upkeep).await;
     upkeep.done().await;
     code
 }
@@ -62,7 +68,7 @@ pub(crate) async fn obey(
     engine: &Engine,
     id: Option<&SessionId>,
     focus: Option<String>,
-    args: &RunArgs,
+    wishes: &dyn Fn(Option<String>) -> anyhow::Result<Wishes>,
     around: &Surroundings,
     upkeep: &mut Upkeep<'_>,
 ) -> anyhow::Result<u8> {
@@ -70,7 +76,7 @@ pub(crate) async fn obey(
         bail!("/compact makes room in a session that there is already: name it with --continue or --resume ID");
     };
     let wish = Wish { focus, summary: None, edit: false };
-    make_room(engine, id, &wish, args, around, upkeep).await
+    make_room(engine, id, &wish, wishes, around, upkeep).await
 }
 
 fn summary(engine: &Engine, id: &SessionId) -> anyhow::Result<Option<String>> {
@@ -91,7 +97,7 @@ async fn make_room(
     engine: &Engine,
     id: &SessionId,
     wish: &Wish,
-    args: &RunArgs,
+    wishes: &dyn Fn(Option<String>) -> anyhow::Result<Wishes>,
     around: &Surroundings,
     upkeep: &mut Upkeep<'_>,
 ) -> anyhow::Result<u8> {
@@ -105,8 +111,8 @@ async fn make_room(
             return Ok(code);
         }
         let settings = match needs_model {
-            true => setup::settings(args, had.model.as_deref(), around, &workspace).await?,
-            false => setup::upkeep_settings(had.model.as_deref().unwrap_or_default(), around, &workspace),
+            true => settings::of_session(around, &workspace, wishes(had.model.clone())?).await?,
+            false => assemble::for_upkeep(had.model.as_deref().unwrap_or_default(), &around.machine, &workspace),
         };
         let snapshots = settings.snapshots.clone();
         let session = match engine.resume(id, settings) {

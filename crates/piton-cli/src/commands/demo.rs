@@ -1,26 +1,24 @@
 //! `piton demo`: the whole thing on a sample project, without a key. A recording plays the model; the tools, the tests
 //! and the journal are real.
 
+use crate::cassettes::{CASSETTE, CASSETTE_NAME};
 use crate::cli::DemoArgs;
 use crate::out::report;
 use crate::out::view::{self, TextView};
 use crate::run;
-use crate::setup;
 use crate::surroundings::Surroundings;
 use anyhow::Context;
 use imara_diff::{Algorithm, BasicLineDiffPrinter, Diff, InternedInput, UnifiedDiffConfig};
 use piton_core::client::Report;
 use piton_core::event::TurnEnd;
 use piton_core::permission::Action;
+use piton_engine::assemble;
 use piton_engine::engine::Engine;
 use piton_models::recorded::Recorded;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-const CASSETTE: &str = include_str!("../../demo/cassette.jsonl");
-/// What stands for the embedded cassette where a file's name would.
-pub(crate) const CASSETTE_NAME: &str = "demo";
 const TASK: &str = "The tests fail. Find out why and fix it.";
 
 /// The sample project.
@@ -39,9 +37,9 @@ pub(crate) async fn demo(args: DemoArgs, around: Surroundings) -> anyhow::Result
     view.note("The model is a recording; the tools, the tests and the journal are real.\n");
     view.note(&format!("> {TASK}\n"));
     let model = Arc::new(cassette()?);
-    let mut settings = setup::bare_settings(model, &around, &dir);
+    let mut settings = assemble::bare(model, &around.machine, &dir);
     settings.policy.permission.push("*", Action::Allow);
-    let engine = Engine::open(&around.data_dir);
+    let engine = Engine::open(&around.machine.data_dir);
     let session = engine.create(&dir, settings)?;
     let journal = session.dir().journal_db();
     let id = session.id().to_string();
@@ -84,7 +82,7 @@ fn first_error(stderr: &[u8]) -> Option<String> {
 }
 
 /// The recording that plays the model.
-pub(crate) fn cassette() -> anyhow::Result<Recorded> {
+fn cassette() -> anyhow::Result<Recorded> {
     Ok(Recorded::parse(CASSETTE)?.named(format!("recorded/{CASSETTE_NAME}")))
 }
 

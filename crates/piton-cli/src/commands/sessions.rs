@@ -23,7 +23,7 @@ use piton_engine::shelf;
 
 /// Obeys one of the session commands.
 pub(crate) async fn session(command: SessionCommand, around: &Surroundings) -> anyhow::Result<u8> {
-    let engine = Engine::open(&around.data_dir);
+    let engine = Engine::open(&around.machine.data_dir);
     let find = |name: &str| find::find(&engine, around, name);
     let meant = |name: Option<String>| find::meant(&engine, around, name.as_deref());
     match command {

@@ -1,10 +1,9 @@
 //! `piton session trace`, and sending turns as OpenTelemetry spans: both are views of the journal.
 
 use crate::cli::TraceArgs;
-use crate::commands::config;
 use crate::out::report;
 use crate::out::view::{self, plural, thousands};
-use crate::setup;
+use crate::settings;
 use crate::surroundings::Surroundings;
 use anyhow::{Context, anyhow, bail};
 use jiff::Timestamp;
@@ -19,6 +18,7 @@ use piton_core::trace::{
     self, AskResult, Asked, CallTrace, Cause, HookTrace, Input, Next, OutsideTrace, Refused, RoomTrace, StepTrace,
     SummaryAsked, TitleTrace, Trace,
 };
+use piton_engine::assemble::server;
 use piton_engine::config::Config;
 use piton_engine::engine::Engine;
 use piton_engine::journal::{self, SessionDir};
@@ -52,7 +52,7 @@ pub(crate) async fn trace(
         }
         Some(url) => {
             let spans = otel::export(id, &records, 1, &resource(around)).context("there is no turn yet")?;
-            let collector = Collector::at(url, &config::of_user(around)?, around)?;
+            let collector = Collector::at(url, &settings::of_user(around)?, around)?;
             collector.send(spans.to_string()).await?;
             view::write_stderr(&format!("sent to {}\n", collector.url));
             return Ok(0);
@@ -80,24 +80,24 @@ pub(crate) async fn trace(
 impl Collector {
     /// The one that environment or configuration name, if any.
     pub(crate) fn of(around: &Surroundings) -> anyhow::Result<Option<Self>> {
-        if around.var("OTEL_SDK_DISABLED").is_some_and(|said| said.eq_ignore_ascii_case("true")) {
+        if around.machine.var("OTEL_SDK_DISABLED").is_some_and(|said| said.eq_ignore_ascii_case("true")) {
             return Ok(None);
         }
-        let config = config::of_user(around)?;
-        if let Some(url) = around.var("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") {
+        let config = settings::of_user(around)?;
+        if let Some(url) = around.machine.var("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") {
             return Self::at(url, &config, around).map(Some);
         }
-        let base = around.var("OTEL_EXPORTER_OTLP_ENDPOINT").or(config.otel.endpoint.as_deref());
+        let base = around.machine.var("OTEL_EXPORTER_OTLP_ENDPOINT").or(config.otel.endpoint.as_deref());
         base.map(|base| Self::at(&format!("{}/v1/traces", base.trim_end_matches('/')), &config, around)).transpose()
     }
 
     fn at(url: &str, config: &Config, around: &Surroundings) -> anyhow::Result<Self> {
         let named = ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"];
-        let headers = match named.iter().find_map(|name| around.var(name)) {
+        let headers = match named.iter().find_map(|name| around.machine.var(name)) {
             Some(said) => pairs(said),
             None => config.otel.headers.clone().into_iter().collect(),
         };
-        let http = setup::http_options("", config, around)?;
+        let http = server::http_options("", config, &around.machine)?;
         let http = HttpOptions { connect_timeout_ms: COLLECTOR_MS, stall_ms: COLLECTOR_MS, ..http };
         Ok(Self { url: url.to_owned(), headers, resource: resource(around), http })
     }
@@ -124,9 +124,9 @@ impl Collector {
 }
 
 fn resource(around: &Surroundings) -> Resource {
-    let mut attributes = around.var("OTEL_RESOURCE_ATTRIBUTES").map(pairs).unwrap_or_default();
+    let mut attributes = around.machine.var("OTEL_RESOURCE_ATTRIBUTES").map(pairs).unwrap_or_default();
     let named = attributes.iter().position(|(key, _)| key == "service.name").map(|at| attributes.remove(at).1);
-    let service = around.var("OTEL_SERVICE_NAME").map(str::to_owned).or(named);
+    let service = around.machine.var("OTEL_SERVICE_NAME").map(str::to_owned).or(named);
     Resource { service: service.unwrap_or_else(|| "piton".to_owned()), attributes }
 }
 

@@ -3,11 +3,11 @@
 use crate::cli::{RedoArgs, UndoArgs};
 use crate::commands::sessions::find;
 use crate::out::view;
-use crate::setup;
 use crate::surroundings::Surroundings;
 use anyhow::{Context, bail};
 use piton_core::event::Direction;
 use piton_core::ids::{Seq, SessionId};
+use piton_engine::assemble;
 use piton_engine::engine::{Engine, Handle, Resumed};
 use piton_engine::journal;
 use piton_engine::rewind::{Plan, RewindError, Scope};
@@ -50,7 +50,7 @@ pub(crate) async fn redo(args: RedoArgs, around: &Surroundings) -> anyhow::Resul
 }
 
 async fn rewind(session: Option<&str>, wish: &Wish, around: &Surroundings) -> anyhow::Result<u8> {
-    let engine = Engine::open(&around.data_dir);
+    let engine = Engine::open(&around.machine.data_dir);
     let id = match session {
         Some(session) => find::find(&engine, around, session)?,
         None => newest_here(&engine, around)?,
@@ -58,7 +58,7 @@ async fn rewind(session: Option<&str>, wish: &Wish, around: &Surroundings) -> an
     let summary = journal::summary(&engine.session_dir(&id))?;
     let workspace = PathBuf::from(&summary.workspace);
     anyhow::ensure!(workspace.is_dir(), "the folder that {id} works in, {}, is not there", workspace.display());
-    let settings = setup::upkeep_settings(summary.model.as_deref().unwrap_or_default(), around, &workspace);
+    let settings = assemble::for_upkeep(summary.model.as_deref().unwrap_or_default(), &around.machine, &workspace);
     let session = engine.resume(&id, settings)?;
     let done = take_back(&session, wish, &workspace).await;
     session.close().await;

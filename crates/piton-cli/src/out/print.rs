@@ -1,8 +1,11 @@
 //! Printing, and text as it may be printed: nothing else in this crate writes to standard output or standard error.
 
+use piton_engine::assemble::Notice;
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Characters of a line that says what something is about.
 const GIST_CHARS: usize = 72;
@@ -56,6 +59,17 @@ pub(crate) fn thousands(number: u64) -> String {
 pub(crate) fn plural(number: u64, word: &str) -> String {
     let ending = if number == 1 { "" } else { "s" };
     format!("{number} {word}{ending}")
+}
+
+/// Writes what a person should know to standard error, each thing once.
+pub(crate) fn notices(notices: &[Notice]) {
+    static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    for notice in notices {
+        let line = clean(&notice.to_string());
+        if TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(line.clone()) {
+            write_stderr(&format!("note: {line}\n"));
+        }
+    }
 }
 
 /// Every line moved to the right.

@@ -91,7 +91,7 @@ pub(crate) async fn join(
 
 /// Fails where a turn that another process runs would have to come to more than it does there.
 pub(crate) fn adds_nothing(id: &SessionId, args: &RunArgs) -> anyhow::Result<()> {
-    let adds = [("--check", !args.check.is_empty()), ("--output-schema", args.output_schema.is_some())];
+    let adds = [("--check", !args.settings.check.is_empty()), ("--output-schema", args.output_schema.is_some())];
     if let Some((flag, _)) = adds.iter().find(|(_, is_said)| *is_said) {
         bail!(
             "another process runs {id}, by its own rules: {flag} cannot be added to what it does, and nothing was said \

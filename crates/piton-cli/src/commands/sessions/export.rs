@@ -2,12 +2,13 @@
 
 use super::said;
 use crate::cli::{ExportArgs, ExportFormat};
-use crate::commands::config;
+use crate::out::print;
 use crate::out::view;
-use crate::setup;
+use crate::settings;
 use crate::surroundings::Surroundings;
 use anyhow::Context;
 use piton_core::ids::SessionId;
+use piton_engine::assemble::secrets;
 use piton_engine::engine::Engine;
 use piton_engine::export::redact::Redactor;
 use piton_engine::export::story::Story;
@@ -34,7 +35,10 @@ pub(super) fn export(engine: &Engine, id: &SessionId, args: &ExportArgs, around:
     let mut title = journal::summary(&dir)?.title;
     let mut redacted = 0;
     if !args.no_redact {
-        let mut redactor = Redactor::new(setup::secrets(&config::of_user(around)?, around)?);
+        let mut notices = Vec::new();
+        let known = secrets::secrets(&settings::of_user(around)?, &around.machine, &mut notices)?;
+        let mut redactor = Redactor::new(known);
+        print::notices(&notices);
         records = redactor.records(&records).context("a secret stands where only something else can stand")?;
         redacted = redactor.found;
         title = redactor.text(&title);
