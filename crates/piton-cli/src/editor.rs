@@ -1,7 +1,7 @@
 //! The editor of whoever sits here, for files of theirs.
 
+use crate::failure::{Context, Result, bail, ensure};
 use crate::surroundings::Surroundings;
-use anyhow::{Context, bail};
 use std::path::Path;
 use std::process::Command;
 
@@ -13,7 +13,7 @@ pub(crate) struct Editor {
 
 impl Editor {
     /// The one that the environment names, if it can be started.
-    pub(crate) fn named(around: &Surroundings) -> anyhow::Result<Self> {
+    pub(crate) fn named(around: &Surroundings) -> Result<Self> {
         let named = ["VISUAL", "EDITOR"].iter().find_map(|name| around.machine.var(name)).map(str::trim);
         let Some(command) = named.filter(|editor| !editor.is_empty()) else {
             bail!("there is no editor to open: name one in $EDITOR");
@@ -26,12 +26,12 @@ impl Editor {
         } else {
             around.machine.find_program(program).is_some()
         };
-        anyhow::ensure!(!is_plain || is_there, "the editor `{command}` is not there; name another one in $EDITOR");
+        ensure!(!is_plain || is_there, "the editor `{command}` is not there; name another one in $EDITOR");
         Ok(Self { command: command.to_owned() })
     }
 
     /// That one, or else `vi` where there is a terminal for it.
-    pub(crate) fn at_hand(around: &Surroundings) -> anyhow::Result<Self> {
+    pub(crate) fn at_hand(around: &Surroundings) -> Result<Self> {
         let has_terminal = around.stdin_is_terminal && around.stdout_is_terminal;
         match Self::named(around) {
             Err(_) if has_terminal && around.machine.var("VISUAL").or(around.machine.var("EDITOR")).is_none() => {
@@ -42,12 +42,12 @@ impl Editor {
     }
 
     /// Opens a file, and waits until the person is done with it.
-    pub(crate) fn open(&self, file: &Path) -> anyhow::Result<()> {
+    pub(crate) fn open(&self, file: &Path) -> Result<()> {
         let editor = &self.command;
         // It may be a command with words of its own (`code --wait`), so a shell starts it.
         let status = Command::new("sh").args(["-c", &format!("{editor} \"$1\""), "sh"]).arg(file).status();
         let status = status.with_context(|| format!("cannot start the editor `{editor}`; name one in $EDITOR"))?;
-        anyhow::ensure!(status.success(), "the editor `{editor}` ended with {status}");
+        ensure!(status.success(), "the editor `{editor}` ended with {status}");
         Ok(())
     }
 }

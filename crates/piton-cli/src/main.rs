@@ -7,6 +7,7 @@ mod cassettes;
 mod cli;
 mod commands;
 mod editor;
+mod failure;
 mod logs;
 mod out;
 mod run;
@@ -14,8 +15,9 @@ mod settings;
 mod surroundings;
 mod upkeep;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, Format};
 use crate::commands::{auth, config, context, demo, doctor, models, presets, sessions, undo};
+use crate::failure::Failure;
 use crate::out::{report, view};
 use crate::surroundings::Surroundings;
 use clap::{CommandFactory, Parser};
@@ -46,14 +48,18 @@ fn main() -> ExitCode {
             runtime.shutdown_background();
             ExitCode::from(code)
         }
-        Err(error) => ExitCode::from(report::failure(&anyhow::Error::new(error).context("cannot start"))),
+        Err(error) => ExitCode::from(report::failure(&Failure::from(error).context("cannot start"))),
     }
 }
 
 async fn obey(command: Command) -> u8 {
+    let fail = match &command {
+        Command::Run(args) if args.format != Format::Text => report::failure_as_json,
+        _ => report::failure,
+    };
     let around = match Surroundings::read() {
         Ok(around) => around,
-        Err(error) => return report::failure(&error),
+        Err(error) => return fail(&error),
     };
     let result = match command {
         Command::Run(args) => run::run(*args, around).await,
@@ -74,7 +80,7 @@ async fn obey(command: Command) -> u8 {
             Ok(0)
         }
     };
-    let code = result.unwrap_or_else(|error| report::failure(&error));
+    let code = result.unwrap_or_else(|error| fail(&error));
     if view::output_was_lost() {
         view::write_stderr("piton: standard output could not be written; the session has everything\n");
         return code.max(report::EXIT_FAILED);

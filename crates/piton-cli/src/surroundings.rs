@@ -1,6 +1,6 @@
 //! Everything that is read from outside the command line: environment, home, working folder, terminal, date.
 
-use anyhow::Context;
+use crate::failure::{Context, Result, ensure};
 use piton_engine::assemble::Machine;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -24,7 +24,7 @@ pub(crate) struct Surroundings {
 #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
 impl Surroundings {
     /// Reads them once.
-    pub(crate) fn read() -> anyhow::Result<Self> {
+    pub(crate) fn read() -> Result<Self> {
         let vars: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
         let path = |name: &str| vars.get(OsStr::new(name)).filter(|value| !value.is_empty()).map(PathBuf::from);
         let home = path("HOME");
@@ -66,14 +66,14 @@ impl Surroundings {
     }
 
     /// The folder to work in, absolute and with links resolved.
-    pub(crate) fn workspace(&self, said: Option<&Path>) -> anyhow::Result<PathBuf> {
+    pub(crate) fn workspace(&self, said: Option<&Path>) -> Result<PathBuf> {
         let dir = match said {
             Some(dir) => dir.to_path_buf(),
             None => std::env::current_dir()
                 .context("the current folder cannot be read (was it removed?); name one with --cwd DIR")?,
         };
         let real = dir.canonicalize().with_context(|| format!("cannot work in {}", dir.display()))?;
-        anyhow::ensure!(real.is_dir(), "cannot work in {}: it is not a folder", real.display());
+        ensure!(real.is_dir(), "cannot work in {}: it is not a folder", real.display());
         std::fs::read_dir(&real).with_context(|| format!("cannot work in {}: it cannot be read", real.display()))?;
         Ok(real)
     }

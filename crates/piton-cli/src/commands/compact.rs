@@ -6,13 +6,13 @@ use crate::cli::CompactArgs;
 use crate::commands::sessions::find;
 use crate::commands::undo;
 use crate::editor::Editor;
+use crate::failure::{Context, Failure, Result, bail, ensure};
 use crate::out::report;
 use crate::out::view::{self, thousands};
 use crate::run::stops::Stops;
 use crate::settings;
 use crate::surroundings::Surroundings;
 use crate::upkeep::Upkeep;
-use anyhow::{Context, bail};
 use piton_core::client::{Published, Reply, Request};
 use piton_core::ids::SessionId;
 use piton_core::turn;
@@ -34,7 +34,7 @@ struct Wish {
 }
 
 /// Obeys `piton session compact`.
-pub(crate) async fn compact(args: CompactArgs, around: &Surroundings) -> anyhow::Result<u8> {
+pub(crate) async fn compact(args: CompactArgs, around: &Surroundings) -> Result<u8> {
     let engine = Engine::open(&around.machine.data_dir);
     let id = find::meant(&engine, around, args.id.as_deref())?;
     if args.show {
@@ -68,10 +68,10 @@ pub(crate) async fn obey(
     engine: &Engine,
     id: Option<&SessionId>,
     focus: Option<String>,
-    wishes: &dyn Fn(Option<String>) -> anyhow::Result<Wishes>,
+    wishes: &dyn Fn(Option<String>) -> Result<Wishes>,
     around: &Surroundings,
     upkeep: &mut Upkeep<'_>,
-) -> anyhow::Result<u8> {
+) -> Result<u8> {
     let Some(id) = id else {
         bail!("/compact makes room in a session that there is already: name it with --continue or --resume ID");
     };
@@ -79,17 +79,17 @@ pub(crate) async fn obey(
     make_room(engine, id, &wish, wishes, around, upkeep).await
 }
 
-fn summary(engine: &Engine, id: &SessionId) -> anyhow::Result<Option<String>> {
+fn summary(engine: &Engine, id: &SessionId) -> Result<Option<String>> {
     let records = journal::read_session(&engine.session_dir(id))?;
     Ok(turn::State::fold(&records).room().summary().map(|(text, _)| text.to_owned()))
 }
 
-fn read(path: &Path) -> anyhow::Result<String> {
+fn read(path: &Path) -> Result<String> {
     let text = match path.to_str() {
         Some("-") => std::io::read_to_string(std::io::stdin()).context("cannot read standard input")?,
         _ => std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?,
     };
-    anyhow::ensure!(!text.trim().is_empty(), "the summary in {} is empty; nothing was changed", path.display());
+    ensure!(!text.trim().is_empty(), "the summary in {} is empty; nothing was changed", path.display());
     Ok(text)
 }
 
@@ -97,10 +97,10 @@ async fn make_room(
     engine: &Engine,
     id: &SessionId,
     wish: &Wish,
-    wishes: &dyn Fn(Option<String>) -> anyhow::Result<Wishes>,
+    wishes: &dyn Fn(Option<String>) -> Result<Wishes>,
     around: &Surroundings,
     upkeep: &mut Upkeep<'_>,
-) -> anyhow::Result<u8> {
+) -> Result<u8> {
     let had = journal::summary(&engine.session_dir(id))?;
     let workspace = PathBuf::from(&had.workspace);
     let needs_model = wish.summary.is_none();
@@ -128,7 +128,7 @@ async fn make_room(
 }
 
 /// Has room made by the process that runs the session, if one does; the exit code then. Ctrl-C only stops the waiting.
-async fn where_it_runs(engine: &Engine, id: &SessionId, focus: Option<String>) -> anyhow::Result<Option<u8>> {
+async fn where_it_runs(engine: &Engine, id: &SessionId, focus: Option<String>) -> Result<Option<u8>> {
     let Some(mut writer) = Connection::open(&engine.session_dir(id)).await? else { return Ok(None) };
     // A writer that is gone is noticed below.
     drop(writer.ask(&Request::Compact { focus }).await);
@@ -164,9 +164,9 @@ async fn where_it_runs(engine: &Engine, id: &SessionId, focus: Option<String>) -
     }
 }
 
-async fn in_session(session: &Handle, wish: &Wish, around: &Surroundings) -> anyhow::Result<u8> {
+async fn in_session(session: &Handle, wish: &Wish, around: &Surroundings) -> Result<u8> {
     let no_room = || format!("no room was made in {}", session.id());
-    anyhow::ensure!(
+    ensure!(
         session.resumed() == Resumed::AtRest,
         "no room was made in {0}: its last turn was cut off; `piton run --resume {0}` ends it, and makes room by itself \
          where it must",
@@ -205,12 +205,7 @@ async fn in_session(session: &Handle, wish: &Wish, around: &Surroundings) -> any
 }
 
 /// Puts what a person makes of a summary in its place; `None` where they left it as it is.
-async fn change(
-    session: &Handle,
-    before: &str,
-    editor: &Editor,
-    around: &Surroundings,
-) -> anyhow::Result<Option<Compacted>> {
+async fn change(session: &Handle, before: &str, editor: &Editor, around: &Surroundings) -> Result<Option<Compacted>> {
     let (after, file) = edited(before, editor, around)?;
     if after.trim().is_empty() {
         bail!("the text was left empty");
@@ -220,12 +215,12 @@ async fn change(
     }
     match session.compact(How::Replace { summary: after.trim().to_owned() }).await {
         Ok(done) => Ok(Some(done)),
-        Err(error) => Err(anyhow::Error::new(error).context(kept(file))),
+        Err(error) => Err(Failure::from(error).context(kept(file))),
     }
 }
 
 /// The editor that the environment names.
-fn editor(around: &Surroundings) -> anyhow::Result<Editor> {
+fn editor(around: &Surroundings) -> Result<Editor> {
     Editor::named(around).context("nothing was asked or changed (--summary FILE takes a text without an editor)")
 }
 
@@ -247,7 +242,7 @@ async fn heard(session: &Handle, how: How) -> Result<Compacted, CompactError> {
     }
 }
 
-fn current(session: &Handle) -> anyhow::Result<Option<String>> {
+fn current(session: &Handle) -> Result<Option<String>> {
     let records = journal::read_session(session.dir())?;
     Ok(turn::State::fold(&records).room().summary().map(|(text, _)| text.to_owned()))
 }
@@ -269,7 +264,7 @@ pub(crate) fn tell_room(done: &Compacted) {
 
 /// The text as a person leaves it in their editor, in a file that is theirs alone. The file stays until the text is in
 /// force, or was left as it is.
-fn edited(text: &str, editor: &Editor, around: &Surroundings) -> anyhow::Result<(String, NamedTempFile)> {
+fn edited(text: &str, editor: &Editor, around: &Surroundings) -> Result<(String, NamedTempFile)> {
     let file = tempfile::Builder::new().prefix("piton-summary-").suffix(".md").tempfile_in(&around.temp_dir);
     let mut file = file.with_context(|| format!("cannot write in {}", around.temp_dir.display()))?;
     file.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", file.path().display()))?;

@@ -3,11 +3,11 @@
 
 use crate::cli::ConfigCommand;
 use crate::editor::Editor;
+use crate::failure::{Context, Failure, Result, bail};
 use crate::out::report::EXIT_FAILED;
 use crate::out::{print, view};
 use crate::settings;
 use crate::surroundings::Surroundings;
-use anyhow::{Context, bail};
 use piton_engine::assemble::sources;
 use piton_engine::config::layers::{Flag, Layers, Origin, Value};
 use piton_engine::config::trust::{Found, PROJECT_FILE, ProjectFile, Trust};
@@ -29,7 +29,7 @@ const TEMPLATE: &str = "\
 ";
 
 /// A file of a repository that makes sense where it is, over the user's own, and its text.
-fn sensible(path: &Path, around: &Surroundings) -> anyhow::Result<(ProjectFile, String)> {
+fn sensible(path: &Path, around: &Surroundings) -> Result<(ProjectFile, String)> {
     let file = ProjectFile::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     sources::of_files(&around.machine, Some(&file))?.merge()?;
     let text = file.text().unwrap_or_default().to_owned();
@@ -37,7 +37,7 @@ fn sensible(path: &Path, around: &Surroundings) -> anyhow::Result<(ProjectFile, 
 }
 
 /// Obeys one of the commands.
-pub(crate) fn config(command: ConfigCommand, around: &Surroundings) -> anyhow::Result<u8> {
+pub(crate) fn config(command: ConfigCommand, around: &Surroundings) -> Result<u8> {
     match command {
         ConfigCommand::Show { origin, settings } => show(origin, &settings.layers(), around)?,
         ConfigCommand::Path => path(around)?,
@@ -51,7 +51,7 @@ pub(crate) fn config(command: ConfigCommand, around: &Surroundings) -> anyhow::R
 }
 
 /// Every key that is set, as a line of TOML.
-fn show(with_origin: bool, flags: &[Flag], around: &Surroundings) -> anyhow::Result<()> {
+fn show(with_origin: bool, flags: &[Flag], around: &Surroundings) -> Result<()> {
     let found = sources::found(&around.machine, &around.workspace(None)?)?;
     let layered = sources::layered(&around.machine, found.in_force.as_ref(), flags)?;
     for (key, (value, origin)) in layered.settings {
@@ -93,7 +93,7 @@ fn without_password(text: &str) -> String {
 }
 
 /// The files, from the first layer to the last, and what becomes of them.
-fn path(around: &Surroundings) -> anyhow::Result<()> {
+fn path(around: &Surroundings) -> Result<()> {
     let user = &around.machine.config_file;
     let state = if user.is_file() { "" } else { " (not there)" };
     view::write_stdout(&format!("{}{state}\n", user.display()));
@@ -107,7 +107,7 @@ fn path(around: &Surroundings) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn check(file: Option<&Path>, flags: &[Flag], around: &Surroundings) -> anyhow::Result<()> {
+fn check(file: Option<&Path>, flags: &[Flag], around: &Surroundings) -> Result<()> {
     if let Some(file) = file {
         let is_a_repositorys = std::path::absolute(file).is_ok_and(|file| file.ends_with(PROJECT_FILE));
         if is_a_repositorys {
@@ -135,7 +135,7 @@ fn check(file: Option<&Path>, flags: &[Flag], around: &Surroundings) -> anyhow::
 }
 
 /// Opens the user's own file in an editor, and looks at what came of it.
-fn edit(around: &Surroundings) -> anyhow::Result<u8> {
+fn edit(around: &Surroundings) -> Result<u8> {
     let file = &around.machine.config_file;
     let editor = Editor::at_hand(around)?;
     if !file.exists() {
@@ -150,9 +150,9 @@ fn edit(around: &Surroundings) -> anyhow::Result<u8> {
             Ok(0)
         }
         Err(error) => {
-            let error = anyhow::Error::new(error);
+            let error = Failure::from(error);
             view::write_stderr(&format!(
-                "piton: {error:#}\nIt is kept as you wrote it; piton config edit opens it again\n"
+                "piton: {error}\nIt is kept as you wrote it; piton config edit opens it again\n"
             ));
             Ok(EXIT_FAILED)
         }
@@ -160,7 +160,7 @@ fn edit(around: &Surroundings) -> anyhow::Result<u8> {
 }
 
 /// Shows what a repository wants, and puts it in force if the user says so.
-fn trust(yes: bool, around: &Surroundings) -> anyhow::Result<u8> {
+fn trust(yes: bool, around: &Surroundings) -> Result<u8> {
     let workspace = around.workspace(None)?;
     let found = sources::found(&around.machine, &workspace)?;
     let changed = found.changed.as_ref().filter(|path| path.exists());
@@ -190,7 +190,7 @@ fn trust(yes: bool, around: &Surroundings) -> anyhow::Result<u8> {
 }
 
 /// Lets go of the nearest file that was trusted, as it is or as it was.
-fn untrust(around: &Surroundings) -> anyhow::Result<()> {
+fn untrust(around: &Surroundings) -> Result<()> {
     let workspace = around.workspace(None)?;
     let Found { in_force, changed, unknown } = sources::found(&around.machine, &workspace)?;
     // One that was changed is nearer than the one in force.

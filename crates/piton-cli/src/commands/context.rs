@@ -1,6 +1,7 @@
 //! `piton context`: what a model would get in this folder before anything is done, piece by piece, with what each weighs.
 
 use crate::cli::ContextArgs;
+use crate::failure::Result;
 use crate::out::view::{self, thousands};
 use crate::settings;
 use crate::surroundings::Surroundings;
@@ -30,7 +31,7 @@ struct Piece {
 }
 
 /// Prints the pieces of the first request. Asks nobody, and needs no key.
-pub(crate) fn context(args: &ContextArgs, around: &Surroundings) -> anyhow::Result<u8> {
+pub(crate) fn context(args: &ContextArgs, around: &Surroundings) -> Result<u8> {
     let workspace = around.workspace(args.cwd.as_deref())?;
     let config = settings::of_workspace(around, &workspace, &args.layers())?;
     let said = args.model.as_deref().or(config.model.as_deref()).unwrap_or_default();

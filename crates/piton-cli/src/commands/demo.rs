@@ -3,11 +3,11 @@
 
 use crate::cassettes::{CASSETTE, CASSETTE_NAME};
 use crate::cli::DemoArgs;
+use crate::failure::{Context, Result, bail, ensure};
 use crate::out::report;
 use crate::out::view::{self, TextView};
 use crate::run;
 use crate::surroundings::Surroundings;
-use anyhow::Context;
 use imara_diff::{Algorithm, BasicLineDiffPrinter, Diff, InternedInput, UnifiedDiffConfig};
 use piton_core::client::Report;
 use piton_core::event::TurnEnd;
@@ -29,7 +29,7 @@ const PROJECT: [(&str, &str); 3] = [
 ];
 
 /// Runs the demo and returns the exit code: 0 only if the tests really pass at the end.
-pub(crate) async fn demo(args: DemoArgs, around: Surroundings) -> anyhow::Result<u8> {
+pub(crate) async fn demo(args: DemoArgs, around: Surroundings) -> Result<u8> {
     needs_cargo(&around)?;
     let dir = unpack(args.dir, &around)?;
     let mut view = TextView::new(false, around.may_animate());
@@ -61,14 +61,14 @@ pub(crate) async fn demo(args: DemoArgs, around: Surroundings) -> anyhow::Result
 }
 
 /// Fails where cargo cannot be run: the recording would say that it had fixed tests that nobody ran.
-fn needs_cargo(around: &Surroundings) -> anyhow::Result<()> {
+fn needs_cargo(around: &Surroundings) -> Result<()> {
     let missing = match Command::new("cargo").arg("--version").current_dir(&around.temp_dir).output() {
         Ok(said) if said.status.success() => return Ok(()),
         Ok(said) => first_error(&said.stderr).unwrap_or_else(|| said.status.to_string()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => "it is not installed, or not in PATH".to_owned(),
         Err(error) => error.to_string(),
     };
-    anyhow::bail!(
+    bail!(
         "the demo needs cargo, to run the tests of a sample project in Rust, and cargo cannot be run: {missing}. Nothing \
          was done. Install Rust (https://rustup.rs), or go to work on code of yours: piton run \"fix the failing test\""
     );
@@ -82,19 +82,19 @@ fn first_error(stderr: &[u8]) -> Option<String> {
 }
 
 /// The recording that plays the model.
-fn cassette() -> anyhow::Result<Recorded> {
+fn cassette() -> Result<Recorded> {
     Ok(Recorded::parse(CASSETTE)?.named(format!("recorded/{CASSETTE_NAME}")))
 }
 
 /// Puts the sample project where it can be worked on.
-fn unpack(said: Option<PathBuf>, around: &Surroundings) -> anyhow::Result<PathBuf> {
+fn unpack(said: Option<PathBuf>, around: &Surroundings) -> Result<PathBuf> {
     let dir = match said {
         Some(dir) => dir,
         None => tempfile::Builder::new().prefix("piton-demo-").tempdir_in(&around.temp_dir)?.keep(),
     };
     for (name, content) in PROJECT {
         let path = dir.join(name);
-        anyhow::ensure!(!path.exists(), "{} exists already; name an empty folder with --dir", path.display());
+        ensure!(!path.exists(), "{} exists already; name an empty folder with --dir", path.display());
         let parent = path.parent().context("a file in a folder")?;
         std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
         std::fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
@@ -103,7 +103,7 @@ fn unpack(said: Option<PathBuf>, around: &Surroundings) -> anyhow::Result<PathBu
 }
 
 /// The diff that was made, and the tests once more, run by the demo itself. Whether they pass.
-fn show_result(view: &mut TextView, dir: &Path) -> anyhow::Result<bool> {
+fn show_result(view: &mut TextView, dir: &Path) -> Result<bool> {
     view.note("\nWhat changed:\n");
     for (name, before) in PROJECT {
         let after = std::fs::read_to_string(dir.join(name)).unwrap_or_default();

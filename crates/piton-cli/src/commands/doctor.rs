@@ -1,5 +1,6 @@
 //! `piton doctor`: what is found on this machine. Keys by name, never by value.
 
+use crate::failure::Result;
 use crate::out::view;
 use crate::settings;
 use crate::surroundings::Surroundings;
@@ -10,7 +11,7 @@ use piton_engine::engine::Engine;
 use piton_models::provider::{self, PROVIDERS};
 
 /// Prints the findings. The exit code is 0 only if Piton could work.
-pub(crate) async fn doctor(around: &Surroundings) -> anyhow::Result<u8> {
+pub(crate) async fn doctor(around: &Surroundings) -> Result<u8> {
     line("piton", &format!("{} ({})", env!("CARGO_PKG_VERSION"), around.machine.exe.display()));
     let config = settings::of_user(around);
     let mut healthy = configuration(around, config.as_ref());
@@ -61,7 +62,7 @@ fn sessions(around: &Surroundings) -> bool {
     true
 }
 
-fn keys(config: &Config, around: &Surroundings) -> anyhow::Result<usize> {
+fn keys(config: &Config, around: &Surroundings) -> Result<usize> {
     let mut found = 0;
     let own = config.providers.keys().map(String::as_str).filter(|name| provider::find(name).is_none());
     for name in PROVIDERS.iter().map(|provider| provider.name).chain(own) {

@@ -1,10 +1,10 @@
 //! `piton models`: which models can be asked from here, and with whose key.
 
 use crate::cli::ModelsArgs;
+use crate::failure::{Context, Result};
 use crate::out::view;
 use crate::settings;
 use crate::surroundings::Surroundings;
-use anyhow::Context;
 use piton_engine::assemble::{catalogue, cloud, keys, server};
 use piton_engine::config::Config;
 use piton_http::fetch;
@@ -14,7 +14,7 @@ use serde_json::json;
 use std::io::Write;
 
 /// Lists them, provider by provider. One that fails does not hide the others.
-pub(crate) async fn models(args: &ModelsArgs, around: &Surroundings) -> anyhow::Result<u8> {
+pub(crate) async fn models(args: &ModelsArgs, around: &Surroundings) -> Result<u8> {
     let config = settings::of_user(around)?;
     if let Some(source) = &args.refresh {
         return refresh(source, &config, around).await;
@@ -57,7 +57,7 @@ pub(crate) async fn models(args: &ModelsArgs, around: &Surroundings) -> anyhow::
 }
 
 /// Keeps a newer catalogue, if it is one; else everything stays as it is.
-async fn refresh(source: &str, config: &Config, around: &Surroundings) -> anyhow::Result<u8> {
+async fn refresh(source: &str, config: &Config, around: &Surroundings) -> Result<u8> {
     /// Thirty times what is embedded.
     const MAX_BYTES: usize = 10 << 20;
     let bytes = if source.starts_with("http://") || source.starts_with("https://") {
@@ -83,7 +83,7 @@ async fn refresh(source: &str, config: &Config, around: &Surroundings) -> anyhow
 }
 
 /// The models of a provider; none where nobody set it up.
-async fn list(name: &str, config: &Config, around: &Surroundings) -> anyhow::Result<Vec<ListedModel>> {
+async fn list(name: &str, config: &Config, around: &Surroundings) -> Result<Vec<ListedModel>> {
     let spec = server::spec(name, None, config, &around.machine)?;
     let is_cloud = provider::find(name).is_some_and(|provider| provider.cloud.is_some());
     let needs_key = provider::find(name).is_none_or(|provider| provider.needs_key);

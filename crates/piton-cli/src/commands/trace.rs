@@ -1,11 +1,11 @@
 //! `piton session trace`, and sending turns as OpenTelemetry spans: both are views of the journal.
 
 use crate::cli::TraceArgs;
+use crate::failure::{Context, Failure, Result, bail};
 use crate::out::report;
 use crate::out::view::{self, plural, thousands};
 use crate::settings;
 use crate::surroundings::Surroundings;
-use anyhow::{Context, anyhow, bail};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use percent_encoding::percent_decode_str;
@@ -37,12 +37,7 @@ pub(crate) struct Collector {
 }
 
 /// Prints the steps of a session, or sends its turns.
-pub(crate) async fn trace(
-    engine: &Engine,
-    id: &SessionId,
-    args: &TraceArgs,
-    around: &Surroundings,
-) -> anyhow::Result<u8> {
+pub(crate) async fn trace(engine: &Engine, id: &SessionId, args: &TraceArgs, around: &Surroundings) -> Result<u8> {
     let records = journal::read_session(&engine.session_dir(id))?;
     match args.otlp.as_deref() {
         Some("-") => {
@@ -79,7 +74,7 @@ pub(crate) async fn trace(
 
 impl Collector {
     /// The one that environment or configuration name, if any.
-    pub(crate) fn of(around: &Surroundings) -> anyhow::Result<Option<Self>> {
+    pub(crate) fn of(around: &Surroundings) -> Result<Option<Self>> {
         if around.machine.var("OTEL_SDK_DISABLED").is_some_and(|said| said.eq_ignore_ascii_case("true")) {
             return Ok(None);
         }
@@ -91,7 +86,7 @@ impl Collector {
         base.map(|base| Self::at(&format!("{}/v1/traces", base.trim_end_matches('/')), &config, around)).transpose()
     }
 
-    fn at(url: &str, config: &Config, around: &Surroundings) -> anyhow::Result<Self> {
+    fn at(url: &str, config: &Config, around: &Surroundings) -> Result<Self> {
         let named = ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"];
         let headers = match named.iter().find_map(|name| around.machine.var(name)) {
             Some(said) => pairs(said),
@@ -114,10 +109,10 @@ impl Collector {
         }
     }
 
-    async fn send(&self, spans: String) -> anyhow::Result<()> {
+    async fn send(&self, spans: String) -> Result<()> {
         let sent = post_json(&self.url, &self.headers, spans, &self.http).await;
         sent.map_err(|error| match error {
-            HttpError::Stalled(_) => anyhow!("the collector sent nothing for {} s", COLLECTOR_MS / 1000),
+            HttpError::Stalled(_) => Failure::user(format!("the collector sent nothing for {} s", COLLECTOR_MS / 1000)),
             HttpError::Unusable(_) | HttpError::Unreachable(_) | HttpError::CutOff(_) => error.into(),
         })
     }

@@ -1,7 +1,7 @@
 //! Commands: prompts that are kept in files, to be given again with other words.
 
+use crate::failure::{Context, Result, ensure};
 use crate::out::view;
-use anyhow::Context;
 use piton_core::template;
 use piton_engine::config::nearest;
 use std::path::{Path, PathBuf};
@@ -17,10 +17,10 @@ const FOLDERS: [&str; 6] = [
 ];
 
 /// The task that a command makes of these words.
-pub(crate) fn prompt(name: &str, words: &str, workspace: &Path) -> anyhow::Result<String> {
+pub(crate) fn prompt(name: &str, words: &str, workspace: &Path) -> Result<String> {
     let is_name =
         !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c)) && !name.starts_with('.');
-    anyhow::ensure!(is_name, "`{name}` is no name of a command: letters, digits, - and _ are");
+    ensure!(is_name, "`{name}` is no name of a command: letters, digits, - and _ are");
     let path = find(name, workspace).with_context(|| missing(name, workspace))?;
     let file = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let template = template::body(&file);
@@ -32,7 +32,7 @@ pub(crate) fn prompt(name: &str, words: &str, workspace: &Path) -> anyhow::Resul
         ));
     }
     let task = template::expand(template, words);
-    anyhow::ensure!(!task.is_empty(), "{} says nothing", path.display());
+    ensure!(!task.is_empty(), "{} says nothing", path.display());
     for file in template::files(&task).into_iter().filter(|file| !file.is_empty() && file.contains(['.', '/'])) {
         if !workspace.join(file).exists() {
             view::write_stderr(&format!("note: {} names {}, which is not there\n", path.display(), view::clean(file)));

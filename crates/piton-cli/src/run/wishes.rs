@@ -2,8 +2,8 @@
 
 use crate::cassettes::CASSETTES;
 use crate::cli::RunArgs;
+use crate::failure::{Context, Result, ensure};
 use crate::surroundings::Surroundings;
-use anyhow::Context;
 use piton_engine::assemble::Wishes;
 use piton_engine::hooks::OutputSchema;
 use piton_models::options::Options;
@@ -11,7 +11,7 @@ use std::fs::{File, OpenOptions};
 use std::path::Path;
 
 /// The wishes for a session that was asked by these models before.
-pub(crate) fn wishes(args: &RunArgs, had: Option<String>, around: &Surroundings) -> anyhow::Result<Wishes> {
+pub(crate) fn wishes(args: &RunArgs, had: Option<String>, around: &Surroundings) -> Result<Wishes> {
     let &RunArgs { temperature, max_output, effort, text_tools, yes, trust_hooks, .. } = args;
     Ok(Wishes {
         flags: args.settings.layers(),
@@ -28,15 +28,15 @@ pub(crate) fn wishes(args: &RunArgs, had: Option<String>, around: &Surroundings)
     })
 }
 
-fn schema(path: &Path) -> anyhow::Result<OutputSchema> {
+fn schema(path: &Path) -> Result<OutputSchema> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     OutputSchema::parse(&text).with_context(|| format!("--output-schema {}", path.display()))
 }
 
 /// The file to record to. Only a session that goes on may find replies in it.
-fn tape(path: &Path, goes_on: bool) -> anyhow::Result<File> {
+fn tape(path: &Path, goes_on: bool) -> Result<File> {
     let is_used = std::fs::metadata(path).is_ok_and(|file| file.len() > 0);
-    anyhow::ensure!(!is_used || goes_on, "{} is not empty; record to a new file", path.display());
+    ensure!(!is_used || goes_on, "{} is not empty; record to a new file", path.display());
     let tape = OpenOptions::new().create(true).append(true).open(path);
     tape.with_context(|| format!("cannot record to {}", path.display()))
 }

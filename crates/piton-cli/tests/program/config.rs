@@ -259,7 +259,7 @@ fn hooks_that_are_not_read_cannot_be_trusted_unnoticed() {
     stage
         .run(&["--trust-hooks", "go"])
         .expect_code(0)
-        .expect_said(&["--trust-hooks does nothing", "claude.hooks=true"]);
+        .expect_said(&["--trust-hooks", "claude.hooks=true"]);
 }
 
 #[test]

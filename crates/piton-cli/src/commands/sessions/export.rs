@@ -2,11 +2,11 @@
 
 use super::said;
 use crate::cli::{ExportArgs, ExportFormat};
+use crate::failure::{Context, Result, ensure};
 use crate::out::print;
 use crate::out::view;
 use crate::settings;
 use crate::surroundings::Surroundings;
-use anyhow::Context;
 use piton_core::ids::SessionId;
 use piton_engine::assemble::secrets;
 use piton_engine::engine::Engine;
@@ -28,10 +28,10 @@ fn named(output: Option<&Path>) -> ExportFormat {
 }
 
 /// Writes a session as one file.
-pub(super) fn export(engine: &Engine, id: &SessionId, args: &ExportArgs, around: &Surroundings) -> anyhow::Result<()> {
+pub(super) fn export(engine: &Engine, id: &SessionId, args: &ExportArgs, around: &Surroundings) -> Result<()> {
     let dir = engine.session_dir(id);
     let mut records = journal::read_session(&dir)?;
-    anyhow::ensure!(!records.is_empty(), "{id} is empty: nothing ever happened in it");
+    ensure!(!records.is_empty(), "{id} is empty: nothing ever happened in it");
     let mut title = journal::summary(&dir)?.title;
     let mut redacted = 0;
     if !args.no_redact {
@@ -63,7 +63,7 @@ pub(super) fn export(engine: &Engine, id: &SessionId, args: &ExportArgs, around:
 }
 
 /// Makes a session of an export.
-pub(super) fn import(engine: &Engine, file: &Path) -> anyhow::Result<()> {
+pub(super) fn import(engine: &Engine, file: &Path) -> Result<()> {
     let text = match file.to_str() {
         Some("-") => {
             let mut text = String::new();
