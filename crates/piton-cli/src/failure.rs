@@ -202,6 +202,11 @@ impl Known for EngineError {
             Self::Closed => Advice::none(Kind::Internal),
             Self::PromptRefused { .. } => Advice::none(Kind::User),
             Self::AtRest => Advice::of(Kind::User, "Say what comes next:  piton run --continue \"…\""),
+            Self::NotBegun(_) | Self::NotOpen { .. } => Advice::none(Kind::User),
+            Self::Rewind(error) => error.advice(),
+            Self::Compact(error) => error.advice(),
+            // Of this version's own making, or of a later one's.
+            Self::Unknown(_) | _ => Advice::none(Kind::Internal),
         }
     }
 }

@@ -33,8 +33,8 @@ use crate::config::{Config, preset};
 use crate::context::{self, Instructions};
 use crate::engine::{Attendance, Engine, Settings};
 use models::{Answers, Source};
-use piton_core::limits::Policy;
 use piton_core::permission::{Action, Rule, Rules};
+use piton_core::policy::Policy;
 use piton_models::model::{Model, Nobody};
 use piton_models::recorded::Recorder;
 use piton_models::text_tools;
@@ -147,8 +147,8 @@ fn taped(model: Arc<dyn Model>, tape: &File) -> Result<Arc<dyn Model>, Trouble> 
 fn be_patient(policy: &mut Policy, models: &[Arc<dyn Model>], config: &Config) {
     for provider in models.iter().map(|model| provider_of(&**model)) {
         let patience = config.retry_of(provider, policy);
-        if patience != policy.retry {
-            policy.retry_of.insert(provider.to_owned(), patience);
+        if patience != policy.retry.usual {
+            policy.retry.of_provider.insert(provider.to_owned(), patience);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::failure::Result;
 use crate::out::view;
-use piton_core::limits::Policy;
+use piton_core::policy::Policy;
 use piton_core::preset::{PRESETS, Preset};
 use piton_engine::config::NoPreset;
 use serde_json::{Value, json};

@@ -2,10 +2,10 @@
 
 use crate::failure::{Failure, Kind};
 use crate::out::print::{clean, thousands, write_stderr, write_stdout};
+use piton_core::budget::dollars;
 use piton_core::client::Report;
 use piton_core::event::TurnEnd;
 use piton_core::ids::SessionId;
-use piton_core::limits::dollars;
 use piton_core::message;
 use serde_json::json;
 

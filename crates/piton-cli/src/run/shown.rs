@@ -32,10 +32,12 @@ impl Shown {
 
     pub(crate) fn show(&mut self, published: &Published) {
         match self {
-            Self::Text(view) => view.show(published),
+            Self::Text(view) => view.hear(published),
             Self::Json => {
-                if let Published::Recorded(record) = published {
-                    view::given_up(&record.event).into_iter().for_each(|line| self.note(&line));
+                if let Published::Recorded(record) = published
+                    && let Event::RewindAbandoned { rewind, error, touches } = &record.event
+                {
+                    self.note(&view::given_up(rewind, error, touches));
                 }
             }
             Self::StreamJson => {
@@ -78,8 +80,10 @@ impl Shown {
         }
         let mut begun: Vec<CallId> = Vec::new();
         journal::each(session.dir(), |record| {
-            if let Self::Text(view) = self {
-                view.remember(&record.event);
+            if let Self::Text(view) = self
+                && record.seq < session.opened_at()
+            {
+                view.remember(record);
             }
             match &record.event {
                 Event::CallStarted { call } => begun.push(call.clone()),

@@ -256,10 +256,7 @@ fn a_configuration_that_is_named_has_to_be_there() {
 #[test]
 fn hooks_that_are_not_read_cannot_be_trusted_unnoticed() {
     let stage = Stage::new(json!([{"text": "Done."}]));
-    stage
-        .run(&["--trust-hooks", "go"])
-        .expect_code(0)
-        .expect_said(&["--trust-hooks", "claude.hooks=true"]);
+    stage.run(&["--trust-hooks", "go"]).expect_code(0).expect_said(&["--trust-hooks", "claude.hooks=true"]);
 }
 
 #[test]

@@ -4,8 +4,8 @@
 use super::mistake::{Mistake, NoPreset, Way, did_you_mean};
 use super::{Config, FORMAT, preset};
 use crate::engine::Settings;
-use piton_core::limits::Policy;
 use piton_core::permission::Rule;
+use piton_core::policy::Policy;
 use piton_core::retry::RetryPolicy;
 use piton_http::options::{is_address, is_proxy, unknown_proxy_scheme};
 use piton_models::catalogue::Rates;
@@ -237,8 +237,8 @@ impl Config {
     fn contradiction(&self) -> Option<Mistake> {
         let mut policy = preset(self.preset.as_deref()).unwrap_or_else(|_| Policy::piton());
         self.apply(&mut policy);
-        if self.retry.first_wait.is_some() && policy.retry.first_ms > policy.retry.cap_ms {
-            return Some(too_long(&["retry"], &policy.retry, &["retry"]));
+        if self.retry.first_wait.is_some() && policy.retry.usual.first_ms > policy.retry.usual.cap_ms {
+            return Some(too_long(&["retry"], &policy.retry.usual, &["retry"]));
         }
         for (name, server) in self.providers.iter().filter(|(_, server)| server.retry.first_wait.is_some()) {
             let retry = self.retry_of(name, &policy);

@@ -8,10 +8,10 @@ use crate::out::view;
 use crate::settings;
 use crate::surroundings::Surroundings;
 use piton_core::ids::SessionId;
+use piton_core::story::Story;
 use piton_engine::assemble::secrets;
 use piton_engine::engine::Engine;
 use piton_engine::export::redact::Redactor;
-use piton_engine::export::story::Story;
 use piton_engine::export::{html, json, markdown};
 use piton_engine::{journal, shelf};
 use std::ffi::OsStr;
@@ -45,8 +45,8 @@ pub(super) fn export(engine: &Engine, id: &SessionId, args: &ExportArgs, around:
     }
     let text = match args.format.unwrap_or_else(|| named(args.output.as_deref())) {
         ExportFormat::Json => json::write(&records, &title, redacted)?,
-        ExportFormat::Md => markdown::write(&Story::of(&records, &title), &said::when),
-        ExportFormat::Html => html::write(&Story::of(&records, &title), &said::when),
+        ExportFormat::Md => markdown::write(&Story::of(&records), &title, &said::when),
+        ExportFormat::Html => html::write(&Story::of(&records), &title, &said::when),
     };
     match &args.output {
         Some(path) => {
