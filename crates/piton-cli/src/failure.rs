@@ -8,6 +8,7 @@ use piton_engine::compaction::CompactError;
 use piton_engine::config::layers::LayerError;
 use piton_engine::config::trust::TrustError;
 use piton_engine::config::{ConfigError, NoPreset, nearest};
+use piton_engine::context::commands::CommandError;
 use piton_engine::control::ControlError;
 use piton_engine::engine::EngineError;
 use piton_engine::export::json::NotAnExport;
@@ -381,7 +382,7 @@ macro_rules! plain {
 }
 
 plain! {
-    User: std::io::Error, tempfile::PersistError, jiff::Error, Trouble, NotAnExport, CatalogueError, CassetteError, SchemaError;
+    User: std::io::Error, CommandError, tempfile::PersistError, jiff::Error, Trouble, NotAnExport, CatalogueError, CassetteError, SchemaError;
     Config: ConfigError, NoPreset;
     Model: ListError, HttpError;
     Internal: serde_json::Error, tokio::task::JoinError, TryInitError;

@@ -1,7 +1,6 @@
 //! `piton run`: one prompt, one turn, watched; or what is said line by line ([`crate::run::steer`]).
 
 pub(crate) mod ask;
-pub(crate) mod command;
 pub(crate) mod follow;
 pub(crate) mod input;
 pub(crate) mod relay;
@@ -34,6 +33,7 @@ use piton_core::ids::SessionId;
 use piton_core::message::Part;
 use piton_core::turn;
 use piton_engine::bus::Subscription;
+use piton_engine::context::commands;
 use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed};
 use piton_engine::journal::{self, JournalError, Summary};
 use std::path::{Path, PathBuf};
@@ -44,7 +44,9 @@ pub(crate) async fn run(args: RunArgs, around: Surroundings) -> Result<u8> {
     let task = match &args.command {
         Some(name) => {
             let words = args.prompt.as_deref().unwrap_or_default();
-            Some(Task::new(command::prompt(name, words, &workspace)?))
+            let expanded = commands::prompt(name, words, &workspace)?;
+            expanded.notes.iter().for_each(|note| view::write_stderr(&format!("note: {}\n", view::clean(note))));
+            Some(Task::new(expanded.prompt))
         }
         None => Task::of(&args, &around)?,
     };

@@ -16,7 +16,7 @@ use crate::upkeep::Upkeep;
 use piton_core::client::{Compact, Compacted, Published, Refusal, Reply, Request};
 use piton_core::ids::SessionId;
 use piton_core::turn;
-use piton_engine::assemble::{self, Wishes};
+use piton_engine::assemble::{Wishes, bare};
 use piton_engine::compaction::CompactError;
 use piton_engine::control::{Connection, Told};
 use piton_engine::engine::{Engine, EngineError, Handle, Resumed};
@@ -112,7 +112,7 @@ async fn make_room(
         }
         let settings = match needs_model {
             true => settings::of_session(around, &workspace, wishes(had.model.clone())?).await?,
-            false => assemble::for_upkeep(had.model.as_deref().unwrap_or_default(), &around.machine, &workspace),
+            false => bare::for_upkeep(had.model.as_deref().unwrap_or_default(), &around.machine, &workspace),
         };
         let snapshots = settings.snapshots.clone();
         let session = match engine.resume(id, settings) {

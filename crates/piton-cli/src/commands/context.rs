@@ -9,7 +9,7 @@ use piton_core::message::Part;
 use piton_core::model::Request;
 use piton_core::policy::Policy;
 use piton_core::tokens::Family;
-use piton_engine::assemble::{self, catalogue};
+use piton_engine::assemble::{catalogue, rules, sources};
 use piton_engine::config::Config;
 use piton_engine::context::{self, Instructions, References, instructions_note};
 use piton_engine::engine::Settings;
@@ -43,7 +43,7 @@ pub(crate) fn context(args: &ContextArgs, around: &Surroundings) -> Result<u8> {
         Piece { kind, name, file, tokens, notice, text }
     };
     let nobody = Arc::new(Nobody { name: model.clone() });
-    let settings = Settings { policy: assemble::policy(&config, false)?, ..Settings::new(nobody) };
+    let settings = Settings { policy: rules::policy(&config, false)?, ..Settings::new(nobody) };
     let sent = first_request(&settings, text_tools(&config, &settings.policy, &model), has_tools);
     let version = context::SYSTEM_PROMPT_VERSION;
     let taught = if sent.tools.is_empty() { ", with the tools as text" } else { "" };
@@ -55,7 +55,7 @@ pub(crate) fn context(args: &ContextArgs, around: &Surroundings) -> Result<u8> {
     }
     let environment = context::environment_note(&workspace, &around.machine.today);
     pieces.push(weigh("environment", "environment".to_owned(), None, None, environment));
-    if let Some(instructions) = assemble::instructions(&config, &around.machine) {
+    if let Some(instructions) = sources::instructions(&config, &around.machine) {
         let window_tokens = limits.window_tokens;
         let found = Instructions { window_tokens, ..instructions }.at_start(&workspace);
         for piece in &found {

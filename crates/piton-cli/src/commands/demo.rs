@@ -12,7 +12,7 @@ use imara_diff::{Algorithm, BasicLineDiffPrinter, Diff, InternedInput, UnifiedDi
 use piton_core::client::Report;
 use piton_core::event::TurnEnd;
 use piton_core::permission::Action;
-use piton_engine::assemble;
+use piton_engine::assemble::bare;
 use piton_engine::engine::Engine;
 use piton_models::recorded::Recorded;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ pub(crate) async fn demo(args: DemoArgs, around: Surroundings) -> Result<u8> {
     view.note("The model is a recording; the tools, the tests and the journal are real.\n");
     view.note(&format!("> {TASK}\n"));
     let model = Arc::new(cassette()?);
-    let mut settings = assemble::bare(model, &around.machine, &dir);
+    let mut settings = bare::settings(model, &around.machine, &dir);
     settings.policy.permission.push("*", Action::Allow);
     let engine = Engine::open(&around.machine.data_dir);
     let session = engine.create(&dir, settings)?;

@@ -8,7 +8,7 @@ use crate::surroundings::Surroundings;
 use piton_core::client::{Plan, Scope};
 use piton_core::event::{Direction, Event, Record};
 use piton_core::ids::{Seq, SessionId};
-use piton_engine::assemble;
+use piton_engine::assemble::bare;
 use piton_engine::engine::{Engine, Handle, Resumed};
 use piton_engine::journal;
 use piton_engine::rewind::RewindError;
@@ -59,7 +59,7 @@ async fn rewind(session: Option<&str>, wish: &Wish, around: &Surroundings) -> Re
     let summary = journal::summary(&engine.session_dir(&id))?;
     let workspace = PathBuf::from(&summary.workspace);
     ensure!(workspace.is_dir(), "the folder that {id} works in, {}, is not there", workspace.display());
-    let settings = assemble::for_upkeep(summary.model.as_deref().unwrap_or_default(), &around.machine, &workspace);
+    let settings = bare::for_upkeep(summary.model.as_deref().unwrap_or_default(), &around.machine, &workspace);
     let session = engine.resume(&id, settings)?;
     let done = take_back(&session, wish, &workspace).await;
     session.close().await;

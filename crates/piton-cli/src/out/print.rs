@@ -80,6 +80,14 @@ pub(crate) fn indent(text: &str) -> String {
 /// Whether standard output has refused something, other than by going away.
 static OUTPUT_WAS_LOST: AtomicBool = AtomicBool::new(false);
 
+/// Whether anything was written to standard output.
+static HAS_OUTPUT: AtomicBool = AtomicBool::new(false);
+
+/// Whether anything was written to standard output.
+pub(crate) fn has_output() -> bool {
+    HAS_OUTPUT.load(Ordering::Relaxed)
+}
+
 /// Whether something that was said did not arrive: a full disk behind standard output.
 pub(crate) fn output_was_lost() -> bool {
     OUTPUT_WAS_LOST.load(Ordering::Relaxed)
@@ -87,6 +95,7 @@ pub(crate) fn output_was_lost() -> bool {
 
 /// Writes to standard output at once. A reader that went away is no reason to stop the work.
 pub(crate) fn write_stdout(text: &str) {
+    HAS_OUTPUT.store(true, Ordering::Relaxed);
     let mut out = anstream::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => OUTPUT_WAS_LOST.store(true, Ordering::Relaxed),

@@ -1,7 +1,7 @@
 //! Words for people: how a turn ended, what an error means and what to do next, and the exit code of each.
 
 use crate::failure::{Failure, Kind};
-use crate::out::print::{clean, thousands, write_stderr, write_stdout};
+use crate::out::print::{clean, has_output, thousands, write_stderr, write_stdout};
 use piton_core::budget::dollars;
 use piton_core::client::Report;
 use piton_core::event::TurnEnd;
@@ -134,13 +134,16 @@ pub(crate) fn failure(failure: &Failure) -> u8 {
     failure_code(failure)
 }
 
-/// Prints it as the last line of output for programs, and as words beside it. Returns the exit code.
+/// Prints it as output for programs, unless there is some already that ends with what happened, and as words beside it.
+/// Returns the exit code.
 pub(crate) fn failure_as_json(failed: &Failure) -> u8 {
     let Failure { kind, hints, .. } = failed;
     let line = json!({
         "type": "error", "kind": kind, "error": failed.to_string(), "hints": hints, "exit_code": failure_code(failed),
     });
-    write_stdout(&format!("{line}\n"));
+    if !has_output() {
+        write_stdout(&format!("{line}\n"));
+    }
     failure(failed)
 }
 

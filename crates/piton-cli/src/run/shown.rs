@@ -134,9 +134,8 @@ pub(crate) fn nothing_said(shown: &Shown, session: Option<&str>) -> Failure {
         });
         view::write_stdout(&format!("{result}\n"));
     }
-    Failure::user(format!(
-        "{detail}. Say what to do, a line each:  {{\"do\":\"prompt\",\"text\":\"fix the failing test\"}}"
-    ))
+    let hint = "Say what to do, a line each:  {\"do\":\"prompt\",\"text\":\"fix the failing test\"}";
+    Failure::user(detail).hint(hint)
 }
 
 /// The last words, in the form asked for.

@@ -6,19 +6,22 @@
 
 use super::environment;
 use super::machine::Machine;
+use super::rules::provider_of;
 use super::trouble::{Context, Trouble, ensure};
 use crate::config::Config;
+use piton_models::model::Model;
 use piton_models::pass::{Pass, Renewal};
 use piton_models::provider;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Where a key is.
@@ -107,11 +110,27 @@ fn variables(name: &str, config: &Config, machine: &Machine) -> Vec<Place> {
 }
 
 /// The variable that a provider's key is taken from, if it is.
-pub(super) fn variable(name: &str, config: &Config, machine: &Machine) -> Option<String> {
+fn variable(name: &str, config: &Config, machine: &Machine) -> Option<String> {
     variables(name, config, machine).into_iter().find_map(|place| match place {
         Place::Variable(variable) => Some(variable),
         Place::Keyring | Place::File | Place::Command => None,
     })
+}
+
+/// What tools see of the environment: not the keys of these models either.
+pub(super) fn left_for_tools<'m>(
+    models: impl Iterator<Item = &'m Arc<dyn Model>>,
+    config: &Config,
+    machine: &Machine,
+) -> BTreeMap<OsString, OsString> {
+    let mut env = environment::for_tools(&machine.vars, config);
+    for model in models {
+        let variable = variable(provider_of(model.name()), config, machine);
+        if let Some(variable) = variable.filter(|variable| !config.keys_for_tools.contains(variable)) {
+            env.remove(OsStr::new(&variable));
+        }
+    }
+    env
 }
 
 /// The key at a place.

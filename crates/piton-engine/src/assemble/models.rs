@@ -9,8 +9,9 @@ use crate::config::Config;
 use piton_models::model::Model;
 use piton_models::options::Options;
 use piton_models::provider::{self, OpenError, ProviderSpec};
-use piton_models::recorded::Recorded;
+use piton_models::recorded::{Recorded, Recorder};
 use piton_models::text_tools;
+use std::fs::File;
 use std::sync::Arc;
 
 /// The name by which cassettes are asked.
@@ -21,6 +22,8 @@ pub(super) struct Source<'a> {
     pub(super) config: &'a Config,
     pub(super) machine: &'a Machine,
     pub(super) cassettes: &'a [(&'a str, &'a str)],
+    /// Where the replies of the session's own models are recorded.
+    pub(super) tape: Option<&'a File>,
 }
 
 /// What a client wants of a model's answers; it wins over what the configuration says.
@@ -32,6 +35,9 @@ pub(super) struct Answers {
     pub(super) by_preset: Option<text_tools::Mode>,
 }
 
+/// A model that is asked beside the session's own.
+type Helper = Option<Arc<dyn Model>>;
+
 impl Source<'_> {
     /// The models of these names (`a/x,b/y`), or one that can be found.
     pub(super) async fn all(
@@ -40,19 +46,29 @@ impl Source<'_> {
         answers: &Answers,
         notices: &mut Vec<Notice>,
     ) -> Result<Vec<Arc<dyn Model>>, AssembleError> {
-        match said {
-            Some(said) => said.split(',').map(|name| self.named(name.trim(), answers, notices)).collect(),
-            None => Ok(vec![self.open(self.at_hand().await?, answers, notices)?]),
-        }
+        let models: Vec<Arc<dyn Model>> = match said {
+            Some(said) => {
+                said.split(',').map(|name| self.named(name.trim(), answers, notices)).collect::<Result<_, _>>()?
+            }
+            None => vec![self.open(self.at_hand().await?, answers, notices)?],
+        };
+        let Some(tape) = self.tape else { return Ok(models) };
+        let tape = || tape.try_clone().context("cannot record the replies");
+        let taped = models.into_iter().map(|model| Ok(Arc::new(Recorder::new(model, tape()?)) as Arc<dyn Model>));
+        taped.collect()
+    }
+
+    /// Who writes titles and who writes summaries, if the configuration names them. What a client wants of answers is meant
+    /// for the session's own models.
+    pub(super) fn helpers(&self, notices: &mut Vec<Notice>) -> Result<(Helper, Helper), AssembleError> {
+        let mut named = |said: &Option<String>| {
+            said.as_deref().map(|said| self.named(said, &Answers::default(), notices)).transpose()
+        };
+        Ok((named(&self.config.titles.model)?, named(&self.config.compaction.model)?))
     }
 
     /// The model of this name.
-    pub(super) fn named(
-        &self,
-        said: &str,
-        answers: &Answers,
-        notices: &mut Vec<Notice>,
-    ) -> Result<Arc<dyn Model>, AssembleError> {
+    fn named(&self, said: &str, answers: &Answers, notices: &mut Vec<Notice>) -> Result<Arc<dyn Model>, AssembleError> {
         let (name, model) = match said.split_once('/') {
             Some((name, model)) => (name, Some(model.to_owned())),
             None => (said, None),

@@ -8,8 +8,9 @@ use super::wishes::Wishes;
 use crate::config::Config;
 use crate::config::layers::{Flag, Layered, Layers, NO_SETTINGS, Origin, VARIABLE_PREFIX};
 use crate::config::trust::{Found, ProjectFile, Trust, TrustError};
+use crate::context::Instructions;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What the user says, in file and environment: for everything that is not about one workspace.
 pub fn of_user(machine: &Machine, notices: &mut Vec<Notice>) -> Result<Config, AssembleError> {
@@ -109,4 +110,13 @@ pub fn of_files(machine: &Machine, project: Option<&ProjectFile>) -> Result<Laye
 fn noted(layered: Layered, notices: &mut Vec<Notice>) -> Layered {
     notices.extend(layered.notes.iter().map(Notice::new));
     layered
+}
+
+/// Where instruction files are looked for, unless the configuration says that none are read.
+pub fn instructions(config: &Config, machine: &Machine) -> Option<Instructions> {
+    config.context.instructions.unwrap_or(true).then(|| Instructions {
+        global_dir: machine.config_file.parent().map(Path::to_path_buf),
+        home: machine.var("HOME").map(PathBuf::from),
+        window_tokens: None,
+    })
 }
