@@ -2,7 +2,7 @@
 
 use crate::budget::Bound;
 use crate::compact::Compaction;
-use crate::hook::Demand;
+use crate::hook::{Demand, Gates};
 use crate::permission::Rules;
 use crate::progress::{Compare, NoProgress, Stuck};
 use crate::reference::Style;
@@ -152,9 +152,9 @@ pub struct Policy {
     /// Whether the workspace is put down before each step that may change it, so that the turn can be undone.
     #[serde(default)]
     pub snapshots: bool,
-    /// Whether hooks are asked before a turn ends `completed`: they may send the model back to work.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub stop_hooks: bool,
+    /// Where hooks are asked before the turn goes on.
+    #[serde(default, alias = "stop_hooks", skip_serializing_if = "Gates::is_empty")]
+    pub gates: Gates,
     /// What must hold before a turn ends `completed`, whoever goes on with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub demands: Vec<Demand>,
@@ -338,7 +338,7 @@ impl Policy {
             budget: Budget::default(),
             permission: Rules::default(),
             snapshots: false,
-            stop_hooks: false,
+            gates: Gates::default(),
             demands: Vec::new(),
             references: Style::Piton,
             reference_sizes: ReferenceSizes::default(),

@@ -4,6 +4,7 @@ use super::*;
 use crate::branch;
 use crate::call::{CallInput, ToolClass};
 use crate::event::{Canceller, Decision, Direction, Restore, TitledBy, Touched, Verdict};
+use crate::hook::Gates;
 use crate::ids::MessageId;
 use crate::limits::{Budget, MAX_PAUSED_REPLIES};
 use crate::permission::Action;
@@ -236,7 +237,7 @@ fn show_job(job: &Job) -> String {
         Job::StopTool(call) => format!("stop({})", call.id),
         Job::Snapshot(moment) => format!("snapshot({moment:?})"),
         Job::Compact(trigger) => format!("compact({trigger:?})"),
-        Job::AskToEnd { step } => format!("ask_to_end({step})"),
+        Job::Pass(gate) => format!("pass({gate:?})"),
     }
 }
 
@@ -258,24 +259,35 @@ fn check_invariants(session: &State, log: &[Record]) {
 fn asked(sent_back: Option<&str>, stopped: Option<&str>) -> Event {
     Event::HooksRan {
         step: 1,
-        point: crate::hook::HookPoint::Stop,
+        point: HookPoint::Stop,
         call: None,
-        runs: vec![crate::hook::HookRun::new("ci", 1)],
+        runs: vec![HookRun::new("ci", 1)],
         notes: sent_back.iter().map(|_| "not yet".to_owned()).collect(),
         system: None,
         tools: None,
+        input: None,
+        verdict: None,
         sent_back: sent_back.map(str::to_owned),
         stopped: stopped.map(str::to_owned),
     }
 }
 
+/// Hooks have passed this gate, and changed nothing.
+fn passed(gate: &Gate) -> Event {
+    let mut event = asked(None, None);
+    if let Event::HooksRan { point, call, .. } = &mut event {
+        (*point, *call) = (gate.point(), gate.call().cloned());
+    }
+    event
+}
+
 #[test]
 fn hooks_are_asked_before_a_turn_ends_and_may_send_the_model_back() {
-    let mut bench = Bench::with(Policy { stop_hooks: true, ..Policy::piton() });
+    let mut bench = Bench::with(Policy { gates: Gates::of([HookPoint::Stop]), ..Policy::piton() });
     bench.say("go");
     bench.answer("done");
     assert_eq!(bench.session.phase_name(), "checking");
-    assert_eq!(bench.session.wanted(), [Job::AskToEnd { step: 1 }]);
+    assert_eq!(bench.session.wanted(), [Job::Pass(Gate::End { step: 1 })]);
     bench.happen(asked(Some("ci"), None));
     assert_eq!((bench.session.phase_name(), bench.session.times_sent_back("ci")), ("calling_model", 1));
     let last = bench.session.transcript().last().expect("a note").parts.clone();
@@ -306,9 +318,11 @@ fn what_hooks_tell_the_model_waits_until_every_call_is_answered() {
     let mut bench = Bench::with(Policy::piton());
     bench.say("go");
     bench.calls(&["read", "read"]);
-    let Event::HooksRan { step, call, runs, system, tools, .. } = asked(None, None) else { unreachable!() };
-    let (point, notes) = (crate::hook::HookPoint::AfterTool, vec!["mind the style".to_owned()]);
-    bench.happen(Event::HooksRan { step, point, call, runs, notes, system, tools, sent_back: None, stopped: None });
+    let mut ran = asked(None, None);
+    if let Event::HooksRan { point, notes, .. } = &mut ran {
+        (*point, *notes) = (HookPoint::AfterTool, vec!["mind the style".to_owned()]);
+    }
+    bench.happen(ran);
     bench.finish("c1_0");
     bench.finish("c1_1");
     let messages: Vec<_> = bench.session.transcript().map(|message| (**message).clone()).collect();
@@ -1556,7 +1570,10 @@ fn cut_reply(text: &str) -> Reply {
 
 #[test]
 fn a_cut_reply_that_is_the_answer_is_checked_like_any_other() {
-    let mut bench = Bench::with(Policy { stop_hooks: true, ..Policy::preset("etcode").expect("one of the presets") });
+    let mut bench = Bench::with(Policy {
+        gates: Gates::of([HookPoint::Stop]),
+        ..Policy::preset("etcode").expect("one of the presets")
+    });
     bench.say("go");
     bench.reply(cut_reply("half of"));
     assert_eq!(bench.session.phase_name(), "checking");
@@ -1759,6 +1776,7 @@ fn one_of_each_phase() -> Vec<Bench> {
         ("held", 0),
         ("due", 0),
         ("next_step", 1),
+        ("before_model", 2),
         ("calling_model", 2),
         ("backing_off", 2),
         ("given_up", 2),
@@ -1767,15 +1785,26 @@ fn one_of_each_phase() -> Vec<Bench> {
         ("stuck", 3),
         ("asking_to_go_on", 3),
         ("room_needed", 2),
+        ("before_compaction", 2),
         ("compacting", 2),
+        ("compacted", 2),
         ("checking", 2),
+        ("sealing", 2),
         ("ending", 2),
     ] {
         let mut b = allow();
         if wanted == "stuck" || wanted == "asking_to_go_on" {
             b.policy.no_progress.repeats = 1;
         }
-        b.policy.stop_hooks = wanted == "checking";
+        let gate = match wanted {
+            "before_model" => Some(HookPoint::BeforeModel),
+            "before_compaction" => Some(HookPoint::BeforeCompaction),
+            "compacted" => Some(HookPoint::SessionStart),
+            "checking" => Some(HookPoint::Stop),
+            _ => None,
+        };
+        b.policy.gates = Gates::of(gate);
+        b.policy.snapshots = wanted == "sealing";
         speak(&mut b);
         if steps >= 1 {
             let policy = Box::new(b.policy.clone());
@@ -1818,12 +1847,21 @@ fn one_of_each_phase() -> Vec<Bench> {
                     b.record(Event::ApprovalAsked { subject: Subject::GoOn(id) });
                 }
             }
-            "room_needed" | "compacting" => {
+            "room_needed" | "before_compaction" | "compacting" | "compacted" => {
                 let error = ModelError::new(ModelErrorKind::WindowExceeded, "x");
                 b.record(b.session.failed(1, error, Usage::default(), vec![], 0, 0));
-                if wanted == "compacting" {
+                if wanted != "room_needed" {
                     b.record(Event::CompactionStarted { trigger: Trigger::Forced, focus: None, lost: None });
                 }
+                if wanted == "compacted" {
+                    b.record(finished(Trigger::Forced, 0, 110, 20));
+                }
+            }
+            "sealing" => {
+                b.record(b.session.replied(1, reply(vec![call("bash")], FinishReason::ToolCalls), None, 0, 0));
+                b.record(snapshot(Moment::Before));
+                b.settle_down();
+                b.cancel();
             }
             "ending" => b.record(Event::CancelRequested { by: Canceller::User }),
             _ => {}
@@ -1899,6 +1937,12 @@ fn one_of_each_event() -> Vec<Event> {
         Event::CallSettled { call: call_id, outcome: Outcome::ok("x") },
         asked(None, None),
         asked(Some("ci"), None),
+        passed(&Gate::Compacted { step: 1 }),
+        passed(&Gate::BeforeModel { step: 1, attempt: 1 }),
+        passed(&Gate::BeforeTool(call_id_of_first())),
+        passed(&Gate::Question(Subject::GoOn(call_id_of_first()))),
+        passed(&Gate::AfterTool(call_id_of_first())),
+        passed(&Gate::BeforeCompaction(Trigger::Forced)),
         Event::StepFinished { step: 1 },
         Event::CompactionStarted { trigger: Trigger::Forced, focus: None, lost: None },
         Event::WindowLearned { compact_at_tokens: 100 },
@@ -1940,6 +1984,7 @@ fn the_transition_table() {
                 Event::ApprovalAsked { subject: Subject::GoOn(_) } => "approval_asked(go_on)",
                 Event::ApprovalGiven { subject: Subject::GoOn(_), .. } => "approval_given(go_on)",
                 Event::HooksRan { sent_back: Some(_), .. } => "hooks_ran(sent_back)",
+                Event::HooksRan { point, .. } => &format!("hooks_ran({point:?})"),
                 other => other.kind(),
             };
             let mut session = bench.session.clone();
@@ -2003,9 +2048,7 @@ fn random_event(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
             let calls = vec![call_id_of_first()];
             Event::ContextPruned { calls, to_bytes: None, tokens_before: 2, tokens_after: 1, suffices: dice.bool() }
         }
-        Job::AskToEnd { .. } => {
-            dice.choice([asked(None, None), asked(Some("ci"), None), asked(None, Some("never"))]).expect("three")
-        }
+        Job::Pass(gate) => random_pass(&gate, dice),
         Job::Compact(found) if dice.bool() => {
             let trigger = dice.choice([found, Trigger::Forced]).expect("two");
             Event::CompactionFailed { trigger, error: "e".into(), asked: None }
@@ -2020,6 +2063,21 @@ fn random_event(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
             asked: None,
         },
     }
+}
+
+fn random_pass(gate: &Gate, dice: &mut fastrand::Rng) -> Event {
+    let mut event = passed(gate);
+    if let Event::HooksRan { notes, system, input, verdict, sent_back, stopped, .. } = &mut event {
+        notes.extend(dice.bool().then(|| "a note of a hook".to_owned()));
+        *system = dice.bool().then(|| "another prompt".to_owned());
+        *stopped = (dice.u8(..8) == 0).then(|| "never".to_owned());
+        *sent_back = (matches!(gate, Gate::End { .. }) && dice.bool()).then(|| "ci".to_owned());
+        if let Gate::BeforeTool(_) = gate {
+            *input = dice.bool().then(|| json!({"wrapped": true}));
+            *verdict = dice.bool().then_some(HookVerdict::Ask("hmm".to_owned()));
+        }
+    }
+    event
 }
 
 fn switch(session: &State, reason: String) -> Event {
@@ -2110,7 +2168,16 @@ fn one_hundred_thousand_random_orders_keep_every_invariant() {
         policy.retry.per_call = Some(dice.u32(..3));
         policy.no_progress.repeats = dice.u32(..4);
         policy.snapshots = dice.bool();
-        policy.stop_hooks = dice.bool();
+        let gates = [
+            HookPoint::SessionStart,
+            HookPoint::BeforeModel,
+            HookPoint::BeforeTool,
+            HookPoint::Approval,
+            HookPoint::AfterTool,
+            HookPoint::BeforeCompaction,
+            HookPoint::Stop,
+        ];
+        policy.gates = Gates::of(gates.into_iter().filter(|_| dice.bool()));
         policy.budget.tokens = dice.bool().then_some(250);
         policy.budget.wall_clock_ms = dice.bool().then_some(1_000);
         let mut bench = Bench::with(policy);

@@ -76,7 +76,7 @@ impl Gated {
     /// The event of it.
     pub(crate) fn event(self, step: u32) -> Event {
         let Self { point, call, runs, notes, stopped, sent_back } = self;
-        Event::HooksRan { step, point, call, runs, notes, system: None, tools: None, sent_back, stopped }
+        Event::HooksRan { step, point, call, runs, notes, system: None, tools: None, input: None, verdict: None, sent_back, stopped }
     }
 
     fn did(&mut self, what: &str) {
