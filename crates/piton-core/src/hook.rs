@@ -184,6 +184,23 @@ mod tests {
     use crate::limits::Policy;
 
     #[test]
+    fn gates_are_for_a_piton_that_waits_at_them_and_0_1_0_knew_one() {
+        let policy = |gates: Gates| Policy { gates, ..Policy::piton() };
+        let text = |policy: &Policy| serde_json::to_value(policy).unwrap_or_default();
+        let gates = Gates::of([HookPoint::BeforeTool, HookPoint::Stop]);
+        let mut recorded = text(&policy(gates.clone()));
+        assert_eq!(recorded["gates"], serde_json::json!(["before_tool", "stop"]));
+        assert_eq!(serde_json::from_value::<Policy>(recorded.clone()).ok(), Some(policy(gates.clone())));
+        recorded.as_object_mut().map(|object| object.remove("gates"));
+        recorded["stop_hooks"] = true.into();
+        let of_0_1_0 = serde_json::from_value::<Policy>(recorded).ok();
+        assert_eq!(of_0_1_0, Some(policy(Gates::of([HookPoint::Stop]))));
+        assert_eq!(text(&policy(Gates::default())).get("gates"), None);
+        let policy = Box::new(policy(gates));
+        assert_eq!(Event::TurnResumed { model: "a/b".into(), fallbacks: vec![], policy }.since(), 4);
+    }
+
+    #[test]
     fn a_turn_with_demands_is_not_for_a_piton_that_knows_of_none() {
         let resumed = |demands: Vec<Demand>| {
             let policy = Box::new(Policy { demands, ..Policy::piton() });

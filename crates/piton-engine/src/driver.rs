@@ -24,7 +24,7 @@ mod rewinding;
 mod room;
 mod spans;
 
-pub(crate) use self::hooked::{Hooked, Offered};
+pub(crate) use self::hooked::Hooked;
 
 use self::hooked::{Gates, Speech};
 use self::spans::Spans;
@@ -44,7 +44,7 @@ use piton_core::call::{Outcome, Status, ToolSpec};
 use piton_core::event::{
     Canceller, Decision, Delivery, Direction, Event, Moment, Record, Rewind, Subject, Trigger, Verdict,
 };
-use piton_core::hook::HookPoint;
+use piton_core::hook::{HookPoint, HookVerdict};
 use piton_core::ids::{CallId, MessageId};
 use piton_core::limits::Policy;
 use piton_core::message::{Part, ToolCall, Usage};
@@ -57,8 +57,7 @@ use piton_tools::ledger::FileLedger;
 use piton_tools::runner::Runners;
 use piton_tools::snapshot::Snapshot;
 use piton_tools::tool::{OutputSink, ToolContext};
-use serde_json::Value;
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -129,7 +128,6 @@ pub(crate) struct Setup {
     pub(crate) staged: Vec<Record>,
     pub(crate) prompts: Prompts,
     pub(crate) notes: Notes,
-    pub(crate) offered: Offered,
     pub(crate) settings: Settings,
     pub(crate) ledger: Arc<FileLedger>,
     pub(crate) bus: Bus,
@@ -162,8 +160,6 @@ pub(crate) struct Driver {
     reply_cap: Option<u32>,
     /// Recorded but not yet committed, hence not yet published.
     staged: Vec<Arc<Record>>,
-    /// Calls whose start was recorded by this process: these are run, others are settled.
-    started_here: HashSet<CallId>,
     waiting: Vec<Waiter>,
     /// Who is to be told of a turn's end as soon as it is durable.
     ended: Vec<(Waiter, TurnReport)>,
@@ -203,8 +199,7 @@ enum Door {
 
 impl Driver {
     pub(crate) fn new(setup: Setup) -> Self {
-        let Setup { dir, journal, session, staged, prompts, notes, offered, settings, ledger, bus, inbox, commands } =
-            setup;
+        let Setup { dir, journal, session, staged, prompts, notes, settings, ledger, bus, inbox, commands } = setup;
         let frame = Frame {
             system: settings.system.clone(),
             tools: prompt::offered(&settings),
@@ -215,7 +210,7 @@ impl Driver {
         let lost = hooked::inherit(&mut hooks, &session, &settings.env);
         let runners = settings.runner.clone().map(|command| Runners::new(command, dir.calls(), settings.env.clone()));
         Self {
-            gates: Gates::new(&session, offered.frame(&frame, session.step()), lost),
+            gates: Gates::new(&session, &frame, lost),
             hooks,
             is_paused: false,
             dir,
@@ -235,7 +230,6 @@ impl Driver {
             notes,
             reply_cap: None,
             staged: staged.into_iter().map(Arc::new).collect(),
-            started_here: HashSet::new(),
             waiting: Vec::new(),
             ended: Vec::new(),
             leaving_when_answered: false,
@@ -502,9 +496,6 @@ impl Driver {
         }
         let Some(journal) = &mut self.journal else { return };
         let record = Arc::new(journal.stage(now_ms(), event));
-        if let Event::CallStarted { call } = &record.event {
-            self.started_here.insert(call.clone());
-        }
         self.spans.open(&record.event);
         self.spans.now().in_scope(|| log(&record));
         self.spans.close(&record.event);
@@ -547,7 +538,7 @@ impl Driver {
             if !self.settings.shares_runtime && self.snapshot_took <= SHORT {
                 self.snapshot_at_once();
             }
-            if let Some(event) = self.session.due(now_ms()).and_then(|due| self.seen_by_hooks(due)) {
+            if let Some(event) = self.session.due(now_ms()) {
                 let event = self.with_reminders(event);
                 self.record(event);
             } else if let Some(event) = self.instant_job() {
@@ -590,11 +581,11 @@ impl Driver {
     /// Weighs a model call that is about to be made: the event, if the budget does not cover it.
     fn weigh_call(&mut self) -> Option<Event> {
         let mut wanted = self.session.wanted().into_iter().filter(|job| !self.jobs.is_running(&JobKey::of(job)));
-        let (step, attempt) = wanted.find_map(|job| match job {
-            Job::CallModel { step, attempt } => Some((step, attempt)),
+        let step = wanted.find_map(|job| match job {
+            Job::CallModel { step, .. } => Some(step),
             _ => None,
         })?;
-        if self.is_unseen(step, attempt) { None } else { self.weigh(step) }
+        self.weigh(step)
     }
 
     fn weigh(&mut self, step: u32) -> Option<Event> {
@@ -624,11 +615,9 @@ impl Driver {
                 let compact_at_tokens = self.full_at(&model);
                 Some(Event::ModelSwitched { step: self.session.step(), model, reason, compact_at_tokens })
             }
-            Job::JudgeCall(_) if self.hooks.want(HookPoint::BeforeTool) => None,
-            Job::JudgeCall(call) => Some(self.judge(&call, None)),
-            Job::AskToEnd { .. } if self.hooks.want(HookPoint::Stop) => None,
-            Job::AskToEnd { step } => Some(Gated::new(HookPoint::Stop).event(step)),
-            Job::AskApproval(subject) if self.is_to_be_asked(&subject) => None,
+            Job::Pass(gate) if self.hooks.want(gate.point()) => None,
+            Job::Pass(gate) => Some(Gated::nothing_at(&gate).event(self.session.step())),
+            Job::JudgeCall(call) => Some(self.judge(&call)),
             Job::AskApproval(subject) => self.answer_without_asking(subject),
             Job::RunTool(call) | Job::StopTool(call) if self.settings.tools.get(&call.name).is_none() => {
                 let text = format!(
@@ -666,25 +655,35 @@ impl Driver {
         Some(Event::ApprovalGiven { subject, decision })
     }
 
-    /// What the rules say of a call, with this input in place of its own.
-    fn judge(&self, call: &ToolCall, changed: Option<&Value>) -> Event {
+    /// What the rules say of a call, and hooks.
+    fn judge(&self, call: &ToolCall) -> Event {
+        let input = self.session.changed_input(&call.id).cloned();
         let Some(tool) = self.settings.tools.get(&call.name).filter(|_| !self.is_taken_away(&call.name)) else {
             let names: Vec<String> = self.frame().tools.iter().map(|spec| spec.name.clone()).collect();
             let text = format!("Tool {} not found. The tools are: {}.", call.name, names.join(", "));
             let class = piton_core::call::ToolClass::Read;
-            return Event::CallRequested { call: call.id.clone(), input: None, class, verdict: Verdict::Refuse(text) };
+            return Event::CallRequested { call: call.id.clone(), input, class, verdict: Verdict::Refuse(text) };
         };
         let ToolSpec { name, class, .. } = tool.spec();
         let verdict = match self.session.judge(&name, class) {
             Action::Allow => Verdict::Allow,
             // A person who says "always" to what cannot run has allowed more than was shown.
-            Action::Ask => match changed.or(call.input.value()).and_then(|input| tool.sure_to_fail(input)) {
+            Action::Ask => match call.input.value().and_then(|input| tool.sure_to_fail(input)) {
                 None => Verdict::Ask,
                 Some(outcome) => Verdict::Refuse(outcome.text),
             },
             Action::Deny => Verdict::Deny(format!("The call was not run: a rule forbids {name} here.")),
         };
-        Event::CallRequested { call: call.id.clone(), input: None, class, verdict }
+        let verdict = match (verdict, self.session.hook_verdict(&call.id)) {
+            (refused @ (Verdict::Deny(_) | Verdict::Refuse(_)), _) => refused,
+            (_, Some(HookVerdict::Refuse(reason))) => {
+                Verdict::Refuse(format!("The call was not run: a hook refused it. {reason}"))
+            }
+            (_, Some(HookVerdict::Ask(reason))) => Verdict::AskFirst(reason.clone()),
+            (_, Some(HookVerdict::Allow)) => Verdict::Allow,
+            (verdict, None) => verdict,
+        };
+        Event::CallRequested { call: call.id.clone(), input, class, verdict }
     }
 
     fn start_missing(&mut self) {
@@ -694,10 +693,8 @@ impl Driver {
             if !matches!(job, Job::StopTool(_)) && (is_held || self.jobs.is_running(&key)) {
                 continue;
             }
-            if !self.hooks.is_empty() && self.hooks_stand_before(&job) {
-                continue;
-            }
             match job {
+                Job::Pass(gate) => self.pass(gate),
                 Job::StopTool(call) => {
                     if !self.jobs.is_running(&key) {
                         self.start_tool(&call);
@@ -710,20 +707,16 @@ impl Driver {
                 Job::RunTool(call) => self.start_tool(&call),
                 Job::Snapshot(moment) => self.jobs.take_snapshot(moment, self.settings.snapshots.clone()),
                 Job::Compact(_) => self.start_compaction(),
-                Job::StartTurn
-                | Job::SwitchModel { .. }
-                | Job::JudgeCall(_)
-                | Job::AskApproval(_)
-                | Job::AskToEnd { .. } => {}
+                Job::StartTurn | Job::SwitchModel { .. } | Job::JudgeCall(_) | Job::AskApproval(_) => {}
             }
         }
     }
 
     /// The rules of a turn that starts or goes on here.
     fn policy(&self) -> Policy {
-        let (snapshots, stop_hooks) = (self.settings.snapshots.is_some(), self.hooks.want(HookPoint::Stop));
+        let (snapshots, gates) = (self.settings.snapshots.is_some(), self.hooks.gates());
         let demands = self.hooks.demands();
-        let mut policy = Policy { snapshots, stop_hooks, demands, ..self.settings.policy.clone() };
+        let mut policy = Policy { snapshots, gates, demands, ..self.settings.policy.clone() };
         policy.compaction.frame_tokens = compaction::frame_tokens(&self.frame, self.settings.model.name());
         policy
     }
@@ -757,7 +750,7 @@ impl Driver {
             env: self.settings.env.clone(),
             limits: self.settings.tool_limits.clone(),
         };
-        let start = if self.started_here.contains(&call.id) {
+        let start = if self.session.is_started_here(&call.id) {
             Start::Here
         } else {
             let before = self.session.snapshot().map(str::to_owned);
@@ -844,7 +837,7 @@ impl Driver {
     }
 
     fn is_open(&self, subject: &Subject) -> bool {
-        self.session.wanted().contains(&Job::AskApproval(subject.clone()))
+        self.session.is_open(subject)
     }
 
     async fn leave(mut self) {

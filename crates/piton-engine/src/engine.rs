@@ -6,7 +6,7 @@
 use crate::bus::{Bus, Subscription};
 use crate::compaction::{AfterCompaction, CompactError, Compacted, How};
 use crate::context::{self, Notes};
-use crate::driver::{Command, Driver, Offered, Setup, Speaker};
+use crate::driver::{Command, Driver, Setup, Speaker};
 use crate::history::History;
 use crate::hooks::{CheckRun, Hook, STRUCTURED};
 use crate::index::{Index, IndexError};
@@ -492,7 +492,6 @@ pub(crate) fn opening() -> Opening {
 struct Memory {
     prompts: Prompts,
     notes: Notes,
-    offered: Offered,
     ledger: FileLedger,
 }
 
@@ -504,7 +503,6 @@ impl Fold for Memory {
     /// What was asked was asked on every branch: providers keep it in their caches.
     fn hear(&mut self, record: &Record, counts: bool) {
         self.prompts.hear(record);
-        self.offered.hear(&record.event);
         if counts {
             self.notes.hear(record);
             context::remember_files(&record.event, &self.ledger);
@@ -540,7 +538,6 @@ fn drive(
         staged,
         prompts: memory.prompts,
         notes: memory.notes,
-        offered: memory.offered,
         settings,
         ledger: Arc::new(memory.ledger),
         bus,

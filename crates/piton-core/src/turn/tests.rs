@@ -314,6 +314,57 @@ fn hooks_are_asked_before_a_turn_ends_and_may_send_the_model_back() {
 }
 
 #[test]
+fn a_call_waits_at_each_of_its_gates() {
+    let gates = Gates::of([HookPoint::BeforeTool, HookPoint::Approval, HookPoint::AfterTool]);
+    let mut bench = Bench::with(Policy { gates, ..Policy::piton() });
+    let (id, subject) = (CallId::from("c1_0"), Subject::Call(CallId::from("c1_0")));
+    let before_tool = Gate::BeforeTool(id.clone());
+    bench.say("go");
+    bench.reply(reply(vec![call("bash")], FinishReason::ToolCalls));
+    assert_eq!(bench.session.wanted(), [Job::Pass(before_tool.clone())]);
+    let judged = |verdict| Event::CallRequested { call: id.clone(), input: None, class: ToolClass::Opaque, verdict };
+    bench.happen(judged(Verdict::Allow));
+    assert_eq!(bench.session.wanted(), [Job::Pass(before_tool.clone())], "no rule overtakes the hooks");
+    let mut event = passed(&before_tool);
+    if let Event::HooksRan { input, verdict, .. } = &mut event {
+        (*input, *verdict) = (Some(json!({"of": "a hook"})), Some(HookVerdict::Ask("hmm".into())));
+    }
+    bench.happen(event);
+    assert!(
+        matches!(&bench.session.wanted()[..], [Job::JudgeCall(call)] if call.input.value() == Some(&json!({"of": "a hook"})))
+    );
+    assert_eq!(bench.session.hook_verdict(&id), Some(&HookVerdict::Ask("hmm".into())));
+    bench.happen(judged(Verdict::AskFirst("hmm".into())));
+    assert_eq!(bench.session.wanted(), [Job::Pass(Gate::Question(subject.clone()))]);
+    assert!(bench.session.is_open(&subject), "a person may answer before the hooks have");
+    bench.happen(passed(&Gate::Question(subject.clone())));
+    assert_eq!(bench.session.wanted(), [Job::AskApproval(subject.clone())]);
+    bench.approve(subject, Decision::Deny(None));
+    assert_eq!(bench.session.wanted(), [Job::Pass(Gate::AfterTool(id.clone()))]);
+    assert_eq!(bench.session.unrun(&id).map(|outcome| outcome.status), Some(crate::call::Status::Denied));
+    assert_eq!(State::fold(&bench.log), bench.session);
+    let mut canceled = bench.session.clone();
+    canceled.apply(&Record { seq: 99, at_ms: 0, event: Event::CancelRequested { by: Canceller::User } });
+    assert_eq!(canceled.wanted(), [], "a cancel does not wait for hooks");
+    bench.happen(passed(&Gate::AfterTool(id)));
+    assert_eq!(bench.session.phase_name(), "calling_model");
+}
+
+#[test]
+fn a_call_belongs_to_the_writer_that_started_it() {
+    let mut bench = Bench::with(Policy::piton());
+    bench.happen(Event::WriterOpened { epoch: 1, pid: 1, boot_id: None });
+    bench.policy.permission.push("*", Action::Allow);
+    bench.say("go");
+    bench.calls(&["read"]);
+    let id = CallId::from("c1_0");
+    assert!(bench.session.is_started_here(&id));
+    bench.happen(Event::WriterOpened { epoch: 2, pid: 2, boot_id: None });
+    assert!(!bench.session.is_started_here(&id));
+    assert_eq!(bench.wanted(), "run(c1_0)", "it is settled by whoever goes on");
+}
+
+#[test]
 fn what_hooks_tell_the_model_waits_until_every_call_is_answered() {
     let mut bench = Bench::with(Policy::piton());
     bench.say("go");
