@@ -157,7 +157,9 @@ impl Driver {
 
     /// What the model is asked with.
     pub(super) fn frame(&self) -> &Frame {
-        if self.session.policy().gates.has(HookPoint::BeforeModel) { &self.gates.frame } else { &self.frame }
+        let is_changed = *self.session.offered() != Offered::default();
+        let may_be = is_changed || self.session.policy().gates.has(HookPoint::BeforeModel);
+        if may_be { &self.gates.frame } else { &self.frame }
     }
 
     /// Whether hooks have taken this tool from the model in this step.
