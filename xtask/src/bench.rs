@@ -10,59 +10,91 @@ mod measures;
 mod page;
 mod play;
 
-use anyhow::{Context, bail, ensure};
-use measures::{MEASURES, Stage};
-use std::path::PathBuf;
-use std::process::Command;
+use anyhow::{Context, bail};
+use measures::{MEASURES, Row, Stage};
+use std::path::Path;
 
 /// Where the table goes when everything was measured.
 const PAGE: &str = "docs/bench.md";
-/// What is measured, from the root of the repository.
-const BINARY: &str = "target/release/piton";
+/// How often each of two checkouts is measured, by turns: what the machine does meanwhile meets both.
+const ROUNDS: usize = 3;
+
+/// What is wanted.
+struct Wanted<'w> {
+    /// The measures; all where none is named.
+    names: Vec<&'w str>,
+    /// For the page.
+    date: Option<&'w str>,
+    /// An older checkout to compare with.
+    against: Option<&'w str>,
+}
 
 /// Runs the named measures and prints them; or runs all and writes the page too. `--date YYYY-MM-DD` dates the page.
+/// `--against DIR` measures another checkout by turns with this one and prints the ratios.
 pub(crate) fn bench(words: &[&str]) -> anyhow::Result<()> {
     if let ["--launch", report, program, args @ ..] = words {
         return launch::launch(report, program, args);
     }
-    let (names, date) = read(words)?;
-    build()?;
-    let stage = Stage::new(PathBuf::from(BINARY).canonicalize().context("the build gave no binary")?)?;
-    let mut rows = Vec::new();
-    for (name, measure) in MEASURES.iter().filter(|(name, _)| names.is_empty() || names.contains(name)) {
-        eprintln!("measuring {name}");
-        rows.extend(measure(&stage).with_context(|| format!("cannot measure {name}"))?);
+    let wanted = Wanted::read(words)?;
+    let mut stage = Stage::new(Path::new("."))?;
+    if let Some(other) = wanted.against {
+        println!("{}", wanted.compare(&mut Stage::new(Path::new(other))?, &mut stage)?);
+        return Ok(());
     }
-    if !names.is_empty() {
+    let rows = wanted.measure(&stage)?;
+    if !wanted.names.is_empty() {
         println!("{}", page::table(&rows));
         return Ok(());
     }
-    let date = date.map_or_else(machine::today, |date| Ok(date.to_owned()))?;
+    let date = wanted.date.map_or_else(machine::today, |date| Ok(date.to_owned()))?;
     let page = page::page(&rows, &machine::facts()?, &date);
     println!("{page}");
     std::fs::write(PAGE, page).with_context(|| format!("cannot write {PAGE}"))
 }
 
-/// The names and the date that were said.
-fn read<'w>(words: &[&'w str]) -> anyhow::Result<(Vec<&'w str>, Option<&'w str>)> {
-    let (mut names, mut date) = (Vec::new(), None);
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        match *word {
-            "--date" => date = Some(*words.next().context("--date wants YYYY-MM-DD")?),
-            name if MEASURES.iter().any(|(known, _)| *known == name) => names.push(name),
-            other => {
-                let known: Vec<&str> = MEASURES.iter().map(|(name, _)| *name).collect();
-                bail!("nothing to measure is called {other}; there are {}", known.join(", "));
+impl<'w> Wanted<'w> {
+    fn read(words: &[&'w str]) -> anyhow::Result<Self> {
+        let mut wanted = Self { names: Vec::new(), date: None, against: None };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            match *word {
+                "--date" => wanted.date = Some(*words.next().context("--date wants YYYY-MM-DD")?),
+                "--against" => wanted.against = Some(*words.next().context("--against wants a checkout")?),
+                name if MEASURES.iter().any(|(known, _)| *known == name) => wanted.names.push(name),
+                other => {
+                    let known: Vec<&str> = MEASURES.iter().map(|(name, _)| *name).collect();
+                    bail!("nothing to measure is called {other}; there are {}", known.join(", "));
+                }
             }
         }
+        Ok(wanted)
     }
-    Ok((names, date))
-}
 
-fn build() -> anyhow::Result<()> {
-    let args = ["build", "--release", "--quiet", "--package", "piton-cli"];
-    let status = Command::new("cargo").args(args).status().context("cannot run cargo")?;
-    ensure!(status.success(), "cargo {} failed", args.join(" "));
-    Ok(())
+    fn measure(&self, stage: &Stage) -> anyhow::Result<Vec<Row>> {
+        let is_wanted = |name: &str| self.names.is_empty() || self.names.contains(&name);
+        let mut rows = Vec::new();
+        for (name, measure) in MEASURES.iter().filter(|(name, _)| is_wanted(name)) {
+            eprintln!("measuring {name}");
+            rows.extend(measure(stage).with_context(|| format!("cannot measure {name}"))?);
+        }
+        Ok(rows)
+    }
+
+    /// Measures both by turns, each measure of the one right after that of the other.
+    fn compare(&self, before: &mut Stage, now: &mut Stage) -> anyhow::Result<String> {
+        let (mut older, mut newer) = (Vec::new(), Vec::new());
+        for round in 1..=ROUNDS {
+            eprintln!("round {round} of {ROUNDS}");
+            before.forget();
+            now.forget();
+            older.push(Vec::new());
+            newer.push(Vec::new());
+            for (name, _) in MEASURES.iter().filter(|(name, _)| self.names.is_empty() || self.names.contains(name)) {
+                let one = Wanted { names: vec![name], date: None, against: None };
+                older[round - 1].extend(one.measure(before)?);
+                newer[round - 1].extend(one.measure(now)?);
+            }
+        }
+        page::ratios(&older, &newer)
+    }
 }

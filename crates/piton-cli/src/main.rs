@@ -3,40 +3,19 @@
 //! This crate is the only one that reads the environment, the home folder and argv, and the only one that prints.
 //! `report` holds the words and exit codes, `view` draws a running turn, `surroundings` is all that is read from outside.
 
-mod ask;
-mod auth;
-mod branches;
 mod cli;
-mod cloud;
-mod command;
-mod compact;
-mod config;
-mod context;
-mod cost;
-mod demo;
-mod doctor;
+mod commands;
 mod editor;
-mod follow;
-mod hooks;
-mod input;
-mod keys;
 mod logs;
-mod models;
-mod presets;
-mod relay;
-mod report;
+mod out;
 mod run;
-mod sessions;
 mod setup;
-mod steer;
 mod surroundings;
-mod task;
-mod trace;
-mod undo;
 mod upkeep;
-mod view;
 
 use crate::cli::{Cli, Command};
+use crate::commands::{auth, config, context, demo, doctor, models, presets, sessions, undo};
+use crate::out::{report, view};
 use crate::surroundings::Surroundings;
 use clap::{CommandFactory, Parser};
 use std::path::Path;

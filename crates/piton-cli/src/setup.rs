@@ -1,18 +1,20 @@
 //! From what was said to what it means: which model, which rules, which settings.
 
+pub(crate) mod cloud;
+pub(crate) mod hooks;
+pub(crate) mod keys;
+
 use crate::cli::RunArgs;
-use crate::config;
-use crate::hooks;
-use crate::keys;
+use crate::commands::config;
+use crate::out::view;
 use crate::surroundings::Surroundings;
-use crate::view;
 use anyhow::{Context, bail};
-use piton_core::limits::Policy;
 use piton_core::permission::{Action, Rule, Rules};
+use piton_core::policy::Policy;
 use piton_engine::config::{Config, Protocol, Server, milliseconds, preset};
 use piton_engine::context::{self, Instructions};
 use piton_engine::engine::{Attendance, Engine, Settings};
-use piton_models::http::{HttpOptions, Proxies, Roots};
+use piton_http::{HttpOptions, Proxies, Roots};
 use piton_models::model::{Model, Nobody};
 use piton_models::options::Options;
 use piton_models::provider::{self, OpenError, PROBE_MS, PROVIDERS, Provider, ProviderSpec};
@@ -58,8 +60,8 @@ pub(crate) async fn settings(
     }
     for provider in models.iter().map(|model| provider_of(&**model)) {
         let patience = config.retry_of(provider, &policy);
-        if patience != policy.retry {
-            policy.retry_of.insert(provider.to_owned(), patience);
+        if patience != policy.retry.usual {
+            policy.retry.of_provider.insert(provider.to_owned(), patience);
         }
     }
     let has_no_price = |model: &&Arc<dyn Model>| model.price().is_none();
@@ -215,7 +217,7 @@ pub(crate) fn policy(args: &RunArgs, config: &Config) -> anyhow::Result<Policy> 
             policy.permission.0.push(Rule::parse(rule, action)?);
         }
     }
-    policy.max_steps = args.max_steps.or(policy.max_steps);
+    policy.steps.max = args.max_steps.or(policy.steps.max);
     let budget = &mut policy.budget;
     budget.tokens = args.max_tokens.or(budget.tokens);
     if let Some(usd) = args.max_cost {
@@ -249,8 +251,8 @@ fn named_model(
     };
     if name == "recorded" {
         let path = model.context("name a cassette as recorded/FILE")?;
-        if path == crate::demo::CASSETTE_NAME {
-            return Ok(Arc::new(crate::demo::cassette()?));
+        if path == crate::commands::demo::CASSETTE_NAME {
+            return Ok(Arc::new(crate::commands::demo::cassette()?));
         }
         let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read the cassette {path}"))?;
         let cassette = Recorded::parse(&text).with_context(|| path.clone())?;
@@ -283,7 +285,7 @@ fn open(
     );
     let http = http_options(name, config, around)?;
     (spec.options, spec.text_tools) = (options, text_tools);
-    spec.catalogue = config.known(crate::models::catalogue(around), name, model);
+    spec.catalogue = config.known(crate::commands::models::catalogue(around), name, model);
     for line in provider::remarks(&spec) {
         view::write_stderr(&format!("note: {line}\n"));
     }
@@ -348,7 +350,7 @@ fn known_server(
     let mut spec =
         ProviderSpec { provider: name.to_owned(), model, base_url, key, key_from, renewal, ..ProviderSpec::default() };
     if let Some(known) = known {
-        crate::cloud::complete(&mut spec, known, around)?;
+        crate::setup::cloud::complete(&mut spec, known, around)?;
     }
     Ok(spec)
 }

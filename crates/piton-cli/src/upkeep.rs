@@ -1,10 +1,10 @@
 //! What is done behind every session that was written in here, whatever way the command took: its turns are sent to a
 //! collector of spans, and old snapshots of its workspace are dropped.
 
+use crate::commands::trace::Collector;
 use crate::surroundings::Surroundings;
-use crate::trace::Collector;
 use piton_core::ids::{Seq, SessionId};
-use piton_engine::engine::{Engine, Session};
+use piton_engine::engine::{Engine, Handle};
 use piton_engine::journal::SessionDir;
 use piton_tools::snapshot::Snapshots;
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ impl<'a> Upkeep<'a> {
     }
 
     /// Takes notice of a session that is open here.
-    pub(crate) fn opened(&mut self, session: &Session, snapshots: Option<Arc<Snapshots>>) {
+    pub(crate) fn opened(&mut self, session: &Handle, snapshots: Option<Arc<Snapshots>>) {
         let (id, dir, from) = (session.id().clone(), session.dir().clone(), session.opened_at());
         self.wrote = Some(Wrote { id, dir, from, workspace: session.workspace().to_owned(), snapshots });
     }

@@ -17,10 +17,9 @@ use crate::call::{CallInput, Outcome, Status, ToolClass};
 use crate::event::{Decision, Event, Moment, Subject, Verdict};
 use crate::hook::{Gates, HookPoint, HookVerdict};
 use crate::ids::CallId;
-use crate::limits::Policy;
 use crate::message::{Part, ToolCall};
+use crate::policy::{Policy, Words};
 use crate::turn::{Askee, Gate, Job};
-use crate::words::Words;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -106,7 +105,7 @@ pub(crate) struct Results {
 impl Batch {
     /// The calls of a reply. Calls whose input could not be read, and those beyond `most`, are answered, not run.
     pub(crate) fn new(calls: Vec<Arc<ToolCall>>, policy: &Policy) -> Self {
-        let Policy { max_calls_per_step: most, words, ref gates, .. } = *policy;
+        let (most, words, gates) = (policy.calls.max_per_step, policy.replies.words, &policy.hooks.gates);
         let calls = calls.into_iter().enumerate().map(|(position, call)| {
             let state = match &call.input {
                 CallInput::Invalid { error, .. } => CallState::answered(

@@ -4,13 +4,14 @@
 //! Fragments that stream by (text, reasoning, tool output) are not events: see [`crate::model::Delta`].
 
 use crate::budget::Bound;
-use crate::cache::Prompt;
 use crate::call::{Outcome, ToolClass};
 use crate::hook::{HookPoint, HookRun, HookVerdict};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
-use crate::limits::{Policy, REWIND_PATHS};
+use crate::limits::REWIND_PATHS;
 use crate::message::{Part, Usage};
 use crate::model::{ModelError, Reply};
+use crate::policy::Policy;
+use crate::prompt::Prompt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -234,7 +235,7 @@ pub enum Event {
         /// What came of it.
         outcome: Outcome,
     },
-    /// Hooks were run. Where the turn waits for them ([`Policy::gates`]), this is what it waits for, also where no hook was
+    /// Hooks were run. Where the turn waits for them ([`crate::policy::HookPolicy::gates`]), this is what it waits for, also where no hook was
     /// concerned. An outcome as they changed it stands in the call's own event, what they added to a prompt in the prompt.
     HooksRan {
         /// The step under way, or the last one.
@@ -740,10 +741,12 @@ impl Event {
     pub fn since(&self) -> u32 {
         match self {
             // A Piton that does not wait at these gates would go on without the hooks.
-            Self::TurnStarted { policy, .. } | Self::TurnResumed { policy, .. } if !policy.gates.is_empty() => 4,
+            Self::TurnStarted { policy, .. } | Self::TurnResumed { policy, .. } if !policy.hooks.gates.is_empty() => 4,
             Self::CallRequested { verdict: Verdict::AskFirst(_), .. } => 3,
             // What a turn must still come to is not for a Piton to pass over that does not know of it.
-            Self::TurnStarted { policy, .. } | Self::TurnResumed { policy, .. } if !policy.demands.is_empty() => 3,
+            Self::TurnStarted { policy, .. } | Self::TurnResumed { policy, .. } if !policy.hooks.demands.is_empty() => {
+                3
+            }
             Self::ContextGiven { .. }
             | Self::HooksRan { .. }
             | Self::WindowLearned { .. }

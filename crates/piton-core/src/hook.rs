@@ -181,11 +181,11 @@ fn is_once(times: &u32) -> bool {
 mod tests {
     use super::*;
     use crate::event::Event;
-    use crate::limits::Policy;
+    use crate::policy::{HookPolicy, Policy};
 
     #[test]
     fn gates_are_for_a_piton_that_waits_at_them_and_0_1_0_knew_one() {
-        let policy = |gates: Gates| Policy { gates, ..Policy::piton() };
+        let policy = |gates: Gates| Policy { hooks: HookPolicy { gates, demands: vec![] }, ..Policy::piton() };
         let text = |policy: &Policy| serde_json::to_value(policy).unwrap_or_default();
         let gates = Gates::of([HookPoint::BeforeTool, HookPoint::Stop]);
         let mut recorded = text(&policy(gates.clone()));
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn a_turn_with_demands_is_not_for_a_piton_that_knows_of_none() {
         let resumed = |demands: Vec<Demand>| {
-            let policy = Box::new(Policy { demands, ..Policy::piton() });
+            let policy = Box::new(Policy { hooks: HookPolicy { demands, ..HookPolicy::default() }, ..Policy::piton() });
             Event::TurnResumed { model: "a/b".into(), fallbacks: vec![], policy }
         };
         assert_eq!(resumed(vec![]).since(), 1);

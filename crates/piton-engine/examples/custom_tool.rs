@@ -6,8 +6,8 @@
 
 use async_trait::async_trait;
 use piton_core::call::{Outcome, ToolClass, ToolSpec};
+use piton_core::client::Published;
 use piton_core::event::Event;
-use piton_engine::bus::Published;
 use piton_engine::engine::{Engine, Settings};
 use piton_models::recorded::Recorded;
 use piton_tools::input::{parse_input, schema_of};

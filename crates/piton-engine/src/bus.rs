@@ -4,10 +4,9 @@
 //! reads the recorded events it missed from the journal. So recorded events are never lost, fragments may be.
 
 use crate::journal::{self, JournalError, SessionDir};
+use piton_core::client::{Live, Published};
 use piton_core::event::Record;
-use piton_core::ids::{CallId, Seq};
-use piton_core::model::Delta;
-use serde::{Deserialize, Serialize};
+use piton_core::ids::Seq;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,72 +14,6 @@ use tokio::sync::broadcast;
 
 /// Entries the ring holds: some seconds of a fast model. Each is a pointer and a short text.
 const RING: usize = 8_192;
-
-/// Something a listener hears.
-#[derive(Debug, Clone)]
-pub enum Published {
-    /// An event that is durable in the journal.
-    Recorded(Arc<Record>),
-    /// A fragment. Not in the journal.
-    Live(Arc<Live>),
-}
-
-/// A fragment of something under way.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum Live {
-    /// The model is speaking.
-    ModelDelta {
-        /// The session's step.
-        step: u32,
-        /// Which attempt, from 1: fragments of an attempt that fails are abandoned.
-        attempt: u32,
-        /// The new piece.
-        delta: Delta,
-    },
-    /// The model has been silent for this long.
-    ModelSilent {
-        /// The session's step.
-        step: u32,
-        /// Milliseconds since its last sign of life.
-        silent_ms: u64,
-    },
-    /// A model is asked for a summary of the conversation.
-    SummaryAsked {
-        /// `provider/model`.
-        model: String,
-        /// How often it was asked by now, this time included.
-        attempt: u32,
-    },
-    /// It gave none.
-    SummaryFailed {
-        /// `provider/model`.
-        model: String,
-        /// Which attempt.
-        attempt: u32,
-        /// Why.
-        error: String,
-        /// When it is asked again, in milliseconds; `None`: not at all.
-        retry_ms: Option<u64>,
-    },
-    /// A running tool has output.
-    ToolOutput {
-        /// Which call.
-        call: CallId,
-        /// The new piece, readable text.
-        text: String,
-    },
-    /// The session was paused, or goes on: what runs is finished, and nothing new is started meanwhile.
-    Paused {
-        /// Which of the two.
-        paused: bool,
-    },
-    /// The session cannot go on: its journal cannot be written. What is recorded is safe.
-    Broken {
-        /// What went wrong and what was kept.
-        error: String,
-    },
-}
 
 /// The sending side.
 #[derive(Debug, Clone)]

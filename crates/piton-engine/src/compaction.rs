@@ -16,12 +16,13 @@ use self::asking::{Asking, Try};
 use crate::engine::Settings;
 use crate::journal::JournalError;
 use crate::prompt::Weight;
+use piton_core::budget::Budget;
 use piton_core::call::Outcome;
 use piton_core::compact::{self, Compaction, Dropped, Family, Keep, Made, Output, Plan, WithoutSummary, of_message};
 use piton_core::event::{Asked, Event, Trigger};
 use piton_core::ids::{CallId, Seq};
-use piton_core::limits::{Budget, Policy};
 use piton_core::message::{Message, Part, Role};
+use piton_core::policy::Policy;
 use piton_core::request::{self, Frame};
 use piton_core::turn::State;
 use piton_models::model::Model;
@@ -128,7 +129,7 @@ pub(crate) struct Sketch {
 /// The rules by which room is made: of the turn under way, or those that a new one would have.
 pub(crate) fn rules(session: &State, settings: &Settings) -> Compaction {
     let policy: &Policy = if session.is_in_turn() { session.policy() } else { &settings.policy };
-    policy.compaction.clone()
+    policy.compaction.rules.clone()
 }
 
 /// What system prompt and tools take, roughly.
@@ -411,7 +412,7 @@ fn asking(
         is_own_prefix: is_whole && is_own,
         weight: Weight::default(),
     });
-    let retry = measured.session.policy().retry_for(model.name()).clone();
+    let retry = measured.session.policy().retry.of_model(model.name()).clone();
     Asking { model: Arc::clone(model), tries: tries.collect(), retry }
 }
 

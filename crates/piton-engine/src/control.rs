@@ -15,7 +15,6 @@
 //!
 //! `docs/control.md` is the protocol for those who write a client of their own.
 
-mod wire;
 mod address;
 mod server;
 mod client;
@@ -25,4 +24,3 @@ pub use awaited::Awaited;
 pub use client::{Connection, ControlError, Follower, Told};
 pub use server::REQUEST_BYTES;
 pub(crate) use server::Server;
-pub use wire::{PROTOCOL, Reply, Request, When};

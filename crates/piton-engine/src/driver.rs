@@ -28,11 +28,12 @@ pub(crate) use self::hooked::Hooked;
 
 use self::hooked::{Gates, Speech};
 use self::spans::Spans;
-use crate::bus::{Bus, Live, Published};
+use crate::bus::Bus;
+use crate::clock::World;
 use crate::compaction::{self, CompactError, Compacted, How, SharedBill, Task};
 use crate::context::Notes;
 use crate::control::Server;
-use crate::engine::{Attendance, EngineError, Settings, TurnReport, now_ms};
+use crate::engine::{Attendance, EngineError, Settings};
 use crate::hooks::{Gated, Hooks};
 use crate::jobs::{self, Cut, Done, JobKey, Jobs, Said, Start};
 use crate::journal::{Journal, JournalError, SessionDir};
@@ -41,15 +42,16 @@ use crate::prompt::{self, Permit, Prompts};
 use crate::rewind::{self, Plan, RewindError, Rewound, Scope};
 use crate::titles::Titling;
 use piton_core::call::{Outcome, Status, ToolSpec};
+use piton_core::client::{Live, Published, Report};
 use piton_core::event::{
     Canceller, Decision, Delivery, Direction, Event, Moment, Record, Rewind, Subject, Trigger, Verdict,
 };
 use piton_core::hook::{HookPoint, HookVerdict};
 use piton_core::ids::{CallId, MessageId};
-use piton_core::limits::Policy;
 use piton_core::message::{Part, ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind};
 use piton_core::permission::Action;
+use piton_core::policy::{HookPolicy, Policy};
 use piton_core::request::{self, Frame};
 use piton_core::turn::{Job, State};
 use piton_models::model::Model;
@@ -65,18 +67,18 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 /// Where a turn's end is told.
-pub(crate) type Report = oneshot::Sender<Result<TurnReport, EngineError>>;
+pub(crate) type ReportTo = oneshot::Sender<Result<Report, EngineError>>;
 
 /// What a handle asks of the driver.
 pub(crate) enum Command {
     /// The user speaks; the report comes when the turn that answers is over.
-    Speak { message: MessageId, parts: Vec<Part>, delivery: Delivery, from: Speaker, report: Report },
+    Speak { message: MessageId, parts: Vec<Part>, delivery: Delivery, from: Speaker, report: ReportTo },
     /// Go on with a turn that was cut off.
-    GoOn { report: Report },
+    GoOn { report: ReportTo },
     /// Stop the turn under way.
     Cancel(Canceller),
     /// Stop the turn under way, and tell when it is over.
-    Stop { report: Report },
+    Stop { report: ReportTo },
     /// An answer to a question.
     Answer(Subject, Decision),
     /// Leave, without stopping anything, once every handle of this process has its answer.
@@ -121,6 +123,7 @@ impl Speaker {
 
 /// What a driver is made from.
 pub(crate) struct Setup {
+    pub(crate) world: World,
     pub(crate) dir: SessionDir,
     pub(crate) journal: Journal,
     pub(crate) session: State,
@@ -138,6 +141,7 @@ pub(crate) struct Setup {
 
 /// Drives one session.
 pub(crate) struct Driver {
+    world: World,
     dir: SessionDir,
     /// Before the journal, so that it is shut before the lock is given up.
     door: Door,
@@ -162,7 +166,7 @@ pub(crate) struct Driver {
     staged: Vec<Arc<Record>>,
     waiting: Vec<Waiter>,
     /// Who is to be told of a turn's end as soon as it is durable.
-    ended: Vec<(Waiter, TurnReport)>,
+    ended: Vec<(Waiter, Report)>,
     leaving_when_answered: bool,
     titling: Titling,
     closing: bool,
@@ -184,7 +188,7 @@ pub(crate) struct Driver {
 struct Waiter {
     message: Option<MessageId>,
     from: Speaker,
-    report: Report,
+    report: ReportTo,
 }
 
 /// Where other processes come in.
@@ -199,7 +203,8 @@ enum Door {
 
 impl Driver {
     pub(crate) fn new(setup: Setup) -> Self {
-        let Setup { dir, journal, session, staged, prompts, notes, settings, ledger, bus, inbox, commands } = setup;
+        let Setup { world, dir, journal, session, staged, prompts, notes, settings, ledger, bus, inbox, commands } =
+            setup;
         let frame = Frame {
             system: settings.system.clone(),
             tools: prompt::offered(&settings),
@@ -223,7 +228,8 @@ impl Driver {
             ledger,
             bus,
             inbox,
-            jobs: Jobs::new(),
+            jobs: Jobs::new(world.clone()),
+            world,
             prompts,
             compaction: None,
             summary_bill: None,
@@ -345,7 +351,14 @@ impl Driver {
         if let Some((step, attempt)) = asked {
             let abandoned = partial::recover(&self.dir.partial(), step, attempt);
             let error = ModelError::new(ModelErrorKind::Interrupted, "Piton was stopped while the model was asked");
-            let mut event = self.session.failed(attempt, error, Usage::default(), abandoned, now_ms(), dice());
+            let mut event = self.session.failed(
+                attempt,
+                error,
+                Usage::default(),
+                abandoned,
+                self.world.now_ms(),
+                self.world.roll(),
+            );
             let model = Arc::clone(self.model());
             self.prompts.complete(&mut event, &*model);
             self.record(event);
@@ -459,7 +472,7 @@ impl Driver {
     fn take(&mut self, done: Done) {
         let mut event = match done {
             Done::Replied { attempt, reply, first_ms } => {
-                let mut event = self.session.replied(attempt, *reply, None, now_ms(), dice());
+                let mut event = self.session.replied(attempt, *reply, None, self.world.now_ms(), self.world.roll());
                 if let Event::MessageFinished { first_ms: first, .. } = &mut event {
                     *first = first_ms;
                 }
@@ -467,7 +480,7 @@ impl Driver {
             }
             Done::ModelFailed { attempt, mut error, abandoned } => {
                 let usage = error.usage.take().map(|usage| *usage).unwrap_or_default();
-                self.session.failed(attempt, error, usage, abandoned, now_ms(), dice())
+                self.session.failed(attempt, error, usage, abandoned, self.world.now_ms(), self.world.roll())
             }
             Done::BackoffPassed { step } => Event::BackoffPassed { step },
             Done::DeadlinePassed => {
@@ -495,7 +508,7 @@ impl Driver {
             self.record_watched();
         }
         let Some(journal) = &mut self.journal else { return };
-        let record = Arc::new(journal.stage(now_ms(), event));
+        let record = Arc::new(journal.stage(self.world.now_ms(), event));
         self.spans.open(&record.event);
         self.spans.now().in_scope(|| log(&record));
         self.spans.close(&record.event);
@@ -505,7 +518,7 @@ impl Driver {
             self.note_sights(&record);
         }
         self.notes.hear(&record);
-        if let Some(report) = TurnReport::of(&self.session, &record.event) {
+        if let Some(report) = Report::of(&self.session, &record.event) {
             self.turn_ended(&report);
             self.hooks.disinherit();
             self.titling.turn_ended(&self.session, report.end, self.settings.titles.as_ref());
@@ -538,7 +551,7 @@ impl Driver {
             if !self.settings.shares_runtime && self.snapshot_took <= SHORT {
                 self.snapshot_at_once();
             }
-            if let Some(event) = self.session.due(now_ms()) {
+            if let Some(event) = self.session.due(self.world.now_ms()) {
                 let event = self.with_reminders(event);
                 self.record(event);
             } else if let Some(event) = self.instant_job() {
@@ -714,10 +727,9 @@ impl Driver {
 
     /// The rules of a turn that starts or goes on here.
     fn policy(&self) -> Policy {
-        let (snapshots, gates) = (self.settings.snapshots.is_some(), self.hooks.gates());
-        let demands = self.hooks.demands();
-        let mut policy = Policy { snapshots, gates, demands, ..self.settings.policy.clone() };
-        policy.compaction.frame_tokens = compaction::frame_tokens(&self.frame, self.settings.model.name());
+        let hooks = HookPolicy { gates: self.hooks.gates(), demands: self.hooks.demands() };
+        let mut policy = Policy { snapshots: self.settings.snapshots.is_some(), hooks, ..self.settings.policy.clone() };
+        policy.compaction.rules.frame_tokens = compaction::frame_tokens(&self.frame, self.settings.model.name());
         policy
     }
 
@@ -756,7 +768,7 @@ impl Driver {
             let before = self.session.snapshot().map(str::to_owned);
             Start::Elsewhere { before: self.settings.snapshots.clone().zip(before) }
         };
-        let cut = self.session.policy().output_cut;
+        let cut = self.session.policy().calls.output_cut;
         let hooks = self.hooks.want(HookPoint::AfterTool).then(|| (self.hooks.clone(), self.hook_context()));
         self.jobs.run_tool(call.clone(), tool, context, cut, start, hooks);
     }
@@ -795,7 +807,7 @@ impl Driver {
     }
 
     /// Notes a turn's end for those who wait for it. Who spoke for a later turn goes on waiting, unless none will start.
-    fn turn_ended(&mut self, report: &TurnReport) {
+    fn turn_ended(&mut self, report: &Report) {
         for waiter in std::mem::take(&mut self.waiting) {
             if waiter.message.as_ref().is_none_or(|message| self.session.has_answered(message)) {
                 self.ended.push((waiter, report.clone()));
@@ -854,18 +866,14 @@ impl Driver {
         }
         let Some(journal) = self.journal.take() else { return };
         // Best effort: what was committed before is safe in any case.
-        let last = tokio::task::spawn_blocking(move || journal.close(now_ms())).await.unwrap_or_default();
+        let now_ms = self.world.now_ms();
+        let last = tokio::task::spawn_blocking(move || journal.close(now_ms)).await.unwrap_or_default();
         for record in last {
             self.bus.publish(Published::Recorded(Arc::new(record)));
         }
         // Only now, so that followers hear the last of it.
         drop(door);
     }
-}
-
-/// Uniform in 0..=1000, to spread retries.
-fn dice() -> u64 {
-    fastrand::u64(0..=1000)
 }
 
 /// Tells what came of an errand, and of a journal that failed on the way.

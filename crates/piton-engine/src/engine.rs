@@ -1,23 +1,25 @@
 //! The door for whoever embeds Piton: open an engine, create or resume a session, prompt it, listen to it.
 //!
-//! A [`Session`] is a handle on a driver task; it can be cloned and used from several places at once. The driver ends
-//! when the last handle is dropped or [`Session::close`] is called, and leaves a journal that another process resumes.
+//! A [`Handle`] is a handle on a driver task; it can be cloned and used from several places at once. The driver ends
+//! when the last handle is dropped or [`Handle::close`] is called, and leaves a journal that another process resumes.
 
 use crate::bus::{Bus, Subscription};
+use crate::clock::World;
 use crate::compaction::{AfterCompaction, CompactError, Compacted, How};
 use crate::context::{self, Notes};
 use crate::driver::{Command, Driver, Setup, Speaker};
 use crate::history::History;
-use crate::hooks::{CheckRun, Hook, STRUCTURED};
+use crate::hooks::Hook;
 use crate::index::{Index, IndexError};
 use crate::journal::{Fold, Journal, JournalError, Opening, SessionDir};
 use crate::prompt::{self, Prompts};
 use crate::rewind::{Plan, RewindError, Rewound, Scope};
 use piton_core::call::ToolSpec;
-use piton_core::event::{Canceller, Decision, Delivery, Direction, Event, Record, Rewind, Spent, Subject, TurnEnd};
-use piton_core::ids::{MessageId, Seq, SessionId, TimeMs};
-use piton_core::limits::Policy;
-use piton_core::message::{Message, Part, Role};
+use piton_core::client::Report;
+use piton_core::event::{Canceller, Decision, Delivery, Direction, Event, Record, Rewind, Subject};
+use piton_core::ids::{MessageId, Seq, SessionId};
+use piton_core::message::Part;
+use piton_core::policy::Policy;
 use piton_core::turn;
 use piton_models::model::Model;
 use piton_models::text_tools::{CallsRead, Mode};
@@ -25,12 +27,10 @@ use piton_tools::ledger::FileLedger;
 use piton_tools::runner::RunnerCommand;
 use piton_tools::snapshot::{self, SnapshotError, Snapshots};
 use piton_tools::tool::{ToolLimits, ToolSet};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tracing::Instrument;
@@ -39,6 +39,7 @@ use tracing::Instrument;
 #[derive(Debug, Clone)]
 pub struct Engine {
     data_dir: PathBuf,
+    world: World,
 }
 
 /// How a session is to be run: by which model, with which tools, under which rules.
@@ -85,7 +86,7 @@ pub struct Settings {
 /// Whether somebody is there to approve calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attendance {
-    /// Questions stay open until [`Session::answer`].
+    /// Questions stay open until [`Handle::answer`].
     Attended,
     /// Whatever would have to be asked is refused.
     Unattended,
@@ -93,7 +94,7 @@ pub enum Attendance {
 
 /// A session that is open in this process.
 #[derive(Clone)]
-pub struct Session {
+pub struct Handle {
     id: SessionId,
     dir: SessionDir,
     bus: Bus,
@@ -109,67 +110,8 @@ pub struct Session {
 pub enum Resumed {
     /// Nothing: a new session, or one whose last turn had ended.
     AtRest,
-    /// A turn that was cut off; it goes on with the next prompt or with [`Session::go_on`].
+    /// A turn that was cut off; it goes on with the next prompt or with [`Handle::go_on`].
     MidTurn,
-}
-
-/// How a turn went.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TurnReport {
-    /// Counts the session's turns from 1; 0 where none began: hooks had not let pass what was said.
-    pub turn: u32,
-    /// Why it ended.
-    pub end: TurnEnd,
-    /// More words about why.
-    pub detail: Option<String>,
-    /// What it used.
-    pub spent: Spent,
-    /// The model's last words; empty if it said none.
-    pub text: String,
-    /// Whether it left the workspace other than it found it: then `piton undo` takes that back.
-    #[serde(default)]
-    pub changed_files: bool,
-    /// The checks that were run last before it ended.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub checks: Vec<CheckRun>,
-    /// The answer as a schema wanted it, where one was given and it fits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub structured: Option<Box<serde_json::Value>>,
-    /// What the loop of the preset returns: those words, or the sentence that stands for them where the preset has one.
-    #[serde(default)]
-    pub result: String,
-}
-
-impl TurnReport {
-    /// The report for who said something that no turn began for.
-    pub fn not_begun(end: TurnEnd, why: impl Into<String>) -> Self {
-        Self {
-            turn: 0,
-            end,
-            detail: Some(why.into()),
-            spent: Spent::default(),
-            text: String::new(),
-            changed_files: false,
-            checks: Vec::new(),
-            structured: None,
-            result: String::new(),
-        }
-    }
-
-    /// The report of the turn that just ended, where this is the event that ended it; the session has applied it.
-    pub fn of(session: &turn::State, event: &Event) -> Option<Self> {
-        let Event::TurnEnded { turn, end, detail, spent } = event else { return None };
-        let replies = last_replies(session);
-        let text = replies.concat();
-        let evidence = || session.evidence().iter().filter_map(|run| run.evidence.as_ref());
-        let checks = evidence().filter_map(CheckRun::of).collect();
-        let structured = evidence().find_map(|found| found.get(STRUCTURED)).cloned().map(Box::new);
-        let returned = session.policy().words.returned(&replies);
-        let result = session.policy().words.result(*end, detail.as_deref(), &returned);
-        let (turn, end, detail, spent) = (*turn, *end, detail.clone(), *spent);
-        let changed_files = session.changed_files();
-        Some(Self { turn, end, detail, spent, text, changed_files, checks, structured, result })
-    }
 }
 
 /// Why a session could not be opened or driven.
@@ -250,7 +192,17 @@ impl Settings {
 impl Engine {
     /// An engine over a data folder (`~/.local/share/piton` for the `piton` binary). Nothing is read or written yet.
     pub fn open(data_dir: impl Into<PathBuf>) -> Self {
-        Self { data_dir: data_dir.into() }
+        Self { data_dir: data_dir.into(), world: World::system() }
+    }
+
+    /// The same, by other time and chance than the system's.
+    pub fn in_world(self, world: World) -> Self {
+        Self { world, ..self }
+    }
+
+    /// Its time and chance.
+    pub fn world(&self) -> &World {
+        &self.world
     }
 
     /// The folder of everything.
@@ -285,22 +237,29 @@ impl Engine {
     }
 
     /// Starts a new session in a workspace. Must be called within a tokio runtime.
-    pub fn create(&self, workspace: &Path, settings: Settings) -> Result<Session, EngineError> {
-        let id = new_session_id();
+    pub fn create(&self, workspace: &Path, settings: Settings) -> Result<Handle, EngineError> {
+        let id = self.world.session_id();
         let dir = self.session_dir(&id);
-        let journal = Journal::create(&dir, opening())?;
-        Ok(Self::begin(&id, dir, journal, workspace, settings))
+        let journal = Journal::create(&dir, self.opening())?;
+        Ok(self.begin(&id, dir, journal, workspace, settings))
     }
 
     /// The same with a journal in memory: nothing of it outlives this process, and no other can see it. To measure what
     /// durability costs.
-    pub fn create_in_memory(&self, workspace: &Path, settings: Settings) -> Session {
-        let id = new_session_id();
+    pub fn create_in_memory(&self, workspace: &Path, settings: Settings) -> Handle {
+        let id = self.world.session_id();
         let dir = self.session_dir(&id);
-        Self::begin(&id, dir, Journal::in_memory(), workspace, settings)
+        self.begin(&id, dir, Journal::in_memory(), workspace, settings)
     }
 
-    fn begin(id: &SessionId, dir: SessionDir, mut journal: Journal, workspace: &Path, settings: Settings) -> Session {
+    fn begin(
+        &self,
+        id: &SessionId,
+        dir: SessionDir,
+        mut journal: Journal,
+        workspace: &Path,
+        settings: Settings,
+    ) -> Handle {
         let started = Event::SessionStarted {
             session: id.clone(),
             workspace: workspace.to_string_lossy().into_owned(),
@@ -308,16 +267,16 @@ impl Engine {
             parent: None,
         };
         let opened = journal.opened();
-        let staged = vec![journal.stage(now_ms(), started), journal.stage(now_ms(), opened)];
+        let staged = [started, opened].map(|event| journal.stage(self.world.now_ms(), event)).to_vec();
         let session = turn::State::fold(&staged);
         let mut prompts = Prompts::default();
         staged.iter().for_each(|record| prompts.hear(record));
         let memory = Memory { prompts, ..Memory::default() };
-        drive(dir, journal, session, staged, memory, settings)
+        drive(self.world.clone(), dir, journal, session, staged, memory, settings)
     }
 
-    /// Opens a session again. What was under way goes on with the next prompt, or with [`Session::go_on`].
-    pub fn resume(&self, id: &SessionId, settings: Settings) -> Result<Session, EngineError> {
+    /// Opens a session again. What was under way goes on with the next prompt, or with [`Handle::go_on`].
+    pub fn resume(&self, id: &SessionId, settings: Settings) -> Result<Handle, EngineError> {
         self.resume_in(id, None, settings)
     }
 
@@ -327,20 +286,26 @@ impl Engine {
         id: &SessionId,
         workspace: Option<&Path>,
         settings: Settings,
-    ) -> Result<Session, EngineError> {
+    ) -> Result<Handle, EngineError> {
         let dir = self.session_dir(id);
         let mut memory = Memory::default();
-        let (mut journal, mut session) = Journal::resume(&dir, opening(), &mut memory)?;
+        let (mut journal, mut session) = Journal::resume(&dir, self.opening(), &mut memory)?;
         let moved = workspace.map(|workspace| {
             let workspace = workspace.to_string_lossy().into_owned();
-            journal.stage(now_ms(), Event::WorkspaceMoved { workspace })
+            journal.stage(self.world.now_ms(), Event::WorkspaceMoved { workspace })
         });
         moved.iter().for_each(|record| session.apply(record));
-        Ok(drive(dir, journal, session, moved.into_iter().collect(), memory, settings))
+        Ok(drive(self.world.clone(), dir, journal, session, moved.into_iter().collect(), memory, settings))
+    }
+
+    /// Who opens a journal here.
+    pub(crate) fn opening(&self) -> Opening {
+        let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_owned());
+        Opening { pid: std::process::id(), boot_id, now_ms: self.world.now_ms() }
     }
 }
 
-impl Session {
+impl Handle {
     /// The session's id.
     pub fn id(&self) -> &SessionId {
         &self.id
@@ -367,29 +332,24 @@ impl Session {
     }
 
     /// Says something and waits for the end of the turn that answers it. During a turn it steers that turn.
-    pub async fn prompt(&self, text: &str) -> Result<TurnReport, EngineError> {
+    pub async fn prompt(&self, text: &str) -> Result<Report, EngineError> {
         self.send(vec![Part::text(text)], Delivery::Steer).await
     }
 
     /// Says something and waits for the end of the turn that answers it.
-    pub async fn send(&self, parts: Vec<Part>, delivery: Delivery) -> Result<TurnReport, EngineError> {
+    pub async fn send(&self, parts: Vec<Part>, delivery: Delivery) -> Result<Report, EngineError> {
         self.say(new_message_id(), parts, delivery).await
     }
 
     /// The same under an id of the caller's: who repeats one is not heard twice, and waits for the same turn.
-    pub async fn say(
-        &self,
-        message: MessageId,
-        parts: Vec<Part>,
-        delivery: Delivery,
-    ) -> Result<TurnReport, EngineError> {
+    pub async fn say(&self, message: MessageId, parts: Vec<Part>, delivery: Delivery) -> Result<Report, EngineError> {
         let (report, waiting) = oneshot::channel();
         self.command(Command::Speak { message, parts, delivery, from: Speaker::Host, report })?;
         waiting.await.map_err(|_| EngineError::Closed)?
     }
 
     /// Goes on with a turn that was cut off, and waits for its end.
-    pub async fn go_on(&self) -> Result<TurnReport, EngineError> {
+    pub async fn go_on(&self) -> Result<Report, EngineError> {
         let (report, waiting) = oneshot::channel();
         self.command(Command::GoOn { report })?;
         waiting.await.map_err(|_| EngineError::Closed)?
@@ -401,14 +361,14 @@ impl Session {
         drop(self.commands.send(Command::Cancel(Canceller::User)));
     }
 
-    /// Finishes the call that runs, and starts nothing new before [`Session::unpause`]; a cancel, or the end of the
+    /// Finishes the call that runs, and starts nothing new before [`Handle::unpause`]; a cancel, or the end of the
     /// turn's time, ends that too. It is not on record: a session that is resumed is not paused.
     pub fn pause(&self) {
         // A closed session starts nothing.
         drop(self.commands.send(Command::Pause(true)));
     }
 
-    /// Goes on where [`Session::pause`] held it.
+    /// Goes on where [`Handle::pause`] held it.
     pub fn unpause(&self) {
         drop(self.commands.send(Command::Pause(false)));
     }
@@ -469,22 +429,7 @@ impl Session {
 
 /// A new id for something that a user says.
 pub fn new_message_id() -> MessageId {
-    MessageId(format!("msg_{}", uuid::Uuid::now_v7().simple()))
-}
-
-/// Milliseconds since the Unix epoch. The engine's one look at the wall clock.
-pub(crate) fn now_ms() -> TimeMs {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
-}
-
-/// An id that no session has; sorts by time.
-pub(crate) fn new_session_id() -> SessionId {
-    SessionId(format!("ses_{}", uuid::Uuid::now_v7().simple()))
-}
-
-pub(crate) fn opening() -> Opening {
-    let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_owned());
-    Opening { pid: std::process::id(), boot_id, now_ms: now_ms() }
+    World::system().message_id()
 }
 
 /// What is kept of a session's events beside its state.
@@ -512,16 +457,17 @@ impl Fold for Memory {
 
 /// Starts the driver of an open journal.
 fn drive(
+    world: World,
     dir: SessionDir,
     journal: Journal,
     session: turn::State,
     staged: Vec<Record>,
     memory: Memory,
     settings: Settings,
-) -> Session {
+) -> Handle {
     let bus = Bus::new(journal.durable_seq());
     let (commands, inbox) = mpsc::unbounded_channel();
-    let handle = Session {
+    let handle = Handle {
         id: session.id().clone(),
         dir: dir.clone(),
         bus: bus.clone(),
@@ -532,6 +478,7 @@ fn drive(
         workspace: PathBuf::from(session.workspace()),
     };
     let setup = Setup {
+        world,
         dir,
         journal,
         session,
@@ -546,32 +493,5 @@ fn drive(
     };
     let span = tracing::info_span!(target: "piton", "session", id = handle.id.as_str());
     let driver = tokio::spawn(Driver::new(setup).run().instrument(span));
-    Session { driver: Arc::new(tokio::sync::Mutex::new(Some(driver))), ..handle }
-}
-
-/// What the model said last, if it spoke after the user did. A reply that was cut and continued is one.
-pub(crate) fn last_words(session: &turn::State) -> String {
-    last_replies(session).concat()
-}
-
-/// The same in the pieces that it came in.
-fn last_replies(session: &turn::State) -> Vec<String> {
-    let messages: Vec<&Arc<Message>> = session.transcript().collect();
-    let mut backwards = messages.iter().rev().skip_while(|message| message.role == Role::Tool).peekable();
-    let goes_on = |message: &Message| {
-        message.parts.iter().any(|part| matches!(part, Part::Note { text } if [turn::CONTINUE_NOTE, turn::UNKNOWN_NOTE].iter().any(|note| text.contains(note))))
-    };
-    let mut replies = Vec::new();
-    while let Some(reply) = backwards.next_if(|message| message.role == Role::Assistant) {
-        replies.insert(0, reply.prose());
-        // Between the pieces stand notes of ours, which have no id.
-        let mut is_continued = false;
-        while let Some(note) = backwards.next_if(|message| message.role == Role::User && message.id.is_none()) {
-            is_continued |= goes_on(note);
-        }
-        if !is_continued {
-            break;
-        }
-    }
-    replies
+    Handle { driver: Arc::new(tokio::sync::Mutex::new(Some(driver))), ..handle }
 }

@@ -1,11 +1,11 @@
 //! A session of its own that begins as another one did: the events of the other's path, up to a place where it was at
 //! rest, under new positions. The two share nothing afterwards but the workspace, and either can be removed.
 
-use crate::engine::{Engine, new_session_id, now_ms, opening};
+use crate::engine::Engine;
 use crate::journal::{self, Journal, JournalError};
 use piton_core::branch::{self, Path};
 use piton_core::event::{Event, Origin, Record};
-use piton_core::ids::{Seq, SessionId};
+use piton_core::ids::{Seq, SessionId, TimeMs};
 
 /// Why a session cannot be forked.
 #[derive(Debug, thiserror::Error)]
@@ -46,18 +46,18 @@ impl Engine {
         if !ends.contains(&cut) {
             return Err(ForkError::NotAtRest { at: cut, ends });
         }
-        let fork = new_session_id();
-        let mut journal = Journal::create(&self.session_dir(&fork), opening())?;
-        copy(&records, cut, &fork, id, &mut journal);
+        let fork = self.world().session_id();
+        let mut journal = Journal::create(&self.session_dir(&fork), self.opening())?;
+        copy(&records, cut, &fork, (id, self.world().now_ms()), &mut journal);
         journal.commit()?;
-        journal.close(now_ms());
+        journal.close(self.world().now_ms());
         Ok(fork)
     }
 }
 
 /// Stages the events of a path up to `cut` as those of another session, with whatever holds on every path: the fork is
 /// called as the other session is now, and works where that works now.
-fn copy(records: &[Record], cut: Seq, fork: &SessionId, of: &SessionId, journal: &mut Journal) {
+fn copy(records: &[Record], cut: Seq, fork: &SessionId, (of, now_ms): (&SessionId, TimeMs), journal: &mut Journal) {
     let path = Path::of(records);
     // The new position of each old event that was copied, in order.
     let mut places: Vec<(Seq, Seq)> = Vec::new();
@@ -90,7 +90,7 @@ fn copy(records: &[Record], cut: Seq, fork: &SessionId, of: &SessionId, journal:
         places.push((record.seq, journal.stage(record.at_ms, event).seq));
         if is_first {
             let opened = journal.opened();
-            journal.stage(now_ms(), opened);
+            journal.stage(now_ms, opened);
         }
     }
 }
@@ -100,9 +100,9 @@ mod tests {
     use super::*;
     use piton_core::event::{Delivery, Direction, Rewind, Spent, StepKind, TitledBy, Trigger, TurnEnd};
     use piton_core::ids::MessageId;
-    use piton_core::limits::Policy;
     use piton_core::message::{FinishReason, Part, Usage};
     use piton_core::model::Reply;
+    use piton_core::policy::Policy;
     use piton_core::turn::State;
 
     /// A turn in which the model says one thing.
@@ -148,8 +148,8 @@ mod tests {
     fn a_fork_holds_the_path_only_and_gives_out_no_number_twice() {
         let data = tempfile::tempdir().expect("a folder");
         let engine = Engine::open(data.path());
-        let id = new_session_id();
-        let mut journal = Journal::create(&engine.session_dir(&id), opening()).expect("a journal");
+        let id = engine.world().session_id();
+        let mut journal = Journal::create(&engine.session_dir(&id), engine.opening()).expect("a journal");
         let started =
             Event::SessionStarted { session: id.clone(), workspace: "/w".into(), version: "0".into(), parent: None };
         let back = Rewind { direction: Direction::Undo, turns: 1, to: Some(7), files: vec![], overwrite: false };
@@ -176,9 +176,9 @@ mod tests {
         journal.commit().expect("a commit");
         journal.close(0);
 
-        let old = journal::read_session(&engine.session_dir(&id)).expect("its journal");
-        let (journal, session) = Journal::resume(&engine.session_dir(&id), opening(), &mut ()).expect("its journal");
-        assert_eq!(session, State::fold(&[old, vec![journal.read(23, 1).expect("the newest")[0].clone()]].concat()));
+        let (journal, session) =
+            Journal::resume(&engine.session_dir(&id), engine.opening(), &mut ()).expect("its journal");
+        assert_eq!(session, State::fold(&journal.read(1, usize::MAX).expect("all of it")));
         drop(journal);
 
         let fork = engine.fork(&id, None).expect("a fork");

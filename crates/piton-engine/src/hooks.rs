@@ -24,10 +24,9 @@ mod schema;
 mod settings;
 mod wire;
 
-pub use check::{Check, CheckRun, ROUNDS as CHECK_ROUNDS, TIMEOUT as CHECK_TIMEOUT};
+pub use check::{Check, ROUNDS as CHECK_ROUNDS, TIMEOUT as CHECK_TIMEOUT};
 pub use command::{CommandHook, Handler};
 pub(crate) use runner::{Gated, Hooks, Ran, Sight};
-pub(crate) use schema::STRUCTURED;
 pub use schema::{OutputSchema, SchemaError};
 pub use settings::{HookTable, Matcher, ReadHooks, SettingsError};
 

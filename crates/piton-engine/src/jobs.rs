@@ -1,13 +1,14 @@
 //! What is under way, each under its key, so that wishes and work can be compared.
 
-use crate::bus::{Bus, Live};
+use crate::bus::Bus;
+use crate::clock::World;
 use crate::compaction::Summarised;
 use crate::driver::Hooked;
-use crate::engine::now_ms;
 use crate::hooks::{Gated, HookContext, Hooks, Ran, Sight};
 use crate::partial::Partial;
 use futures_util::StreamExt;
 use piton_core::call::{Outcome, Status};
+use piton_core::client::Live;
 use piton_core::event::{Moment, Subject};
 use piton_core::hook::HookPoint;
 use piton_core::ids::{CallId, TimeMs};
@@ -115,6 +116,7 @@ pub(crate) enum Cut {
 
 /// The jobs under way.
 pub(crate) struct Jobs {
+    world: World,
     tasks: JoinSet<Done>,
     running: Vec<Running>,
 }
@@ -152,8 +154,8 @@ impl JobKey {
 }
 
 impl Jobs {
-    pub(crate) fn new() -> Self {
-        Self { tasks: JoinSet::new(), running: Vec::new() }
+    pub(crate) fn new(world: World) -> Self {
+        Self { world, tasks: JoinSet::new(), running: Vec::new() }
     }
 
     pub(crate) fn is_running(&self, key: &JobKey) -> bool {
@@ -242,8 +244,9 @@ impl Jobs {
 
     /// Waits until a point in time.
     pub(crate) fn wait(&mut self, step: u32, until_ms: TimeMs) {
+        let world = self.world.clone();
         let handle = self.tasks.spawn(async move {
-            sleep_until(until_ms).await;
+            world.sleep_until(until_ms).await;
             Done::BackoffPassed { step }
         });
         self.running.push(Running { key: JobKey::Wait { step, until_ms }, handle, said: None, cancel: None });
@@ -251,8 +254,9 @@ impl Jobs {
 
     /// Watches the wall clock.
     pub(crate) fn watch_deadline(&mut self, at_ms: TimeMs) {
+        let world = self.world.clone();
         let handle = self.tasks.spawn(async move {
-            sleep_until(at_ms).await;
+            world.sleep_until(at_ms).await;
             Done::DeadlinePassed
         });
         self.running.push(Running { key: JobKey::Deadline { at_ms }, handle, said: None, cancel: None });
@@ -481,10 +485,6 @@ fn broken(key: &JobKey, error: &JoinError) -> Option<Done> {
         | JobKey::Watch
         | JobKey::Instant => None,
     }
-}
-
-async fn sleep_until(at_ms: TimeMs) {
-    tokio::time::sleep(Duration::from_millis(at_ms.saturating_sub(now_ms()))).await;
 }
 
 fn lock<T>(said: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

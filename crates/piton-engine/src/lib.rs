@@ -6,6 +6,7 @@
 pub mod engine;
 mod driver;
 mod jobs;
+pub mod clock;
 pub mod hooks;
 mod prompt;
 pub mod compaction;

@@ -39,7 +39,7 @@ pub enum Scope {
 /// What a rewind would do.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// The rewind itself, to be handed to [`crate::engine::Session::rewind`].
+    /// The rewind itself, to be handed to [`crate::engine::Handle::rewind`].
     pub rewind: Rewind,
     /// What the user had said in each of the turns, the oldest first.
     pub prompts: Vec<String>,

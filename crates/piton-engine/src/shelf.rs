@@ -7,7 +7,7 @@
 //!
 //! Whatever is moved or renamed is held meanwhile: a session that is open somewhere is left alone.
 
-use crate::engine::{Engine, new_session_id, now_ms, opening};
+use crate::engine::Engine;
 use crate::index::{Index, IndexError};
 use crate::journal::{self, Journal, JournalError, Salvage, SessionDir};
 use piton_core::event::{Decision, Event, Origin, Record, TitledBy};
@@ -62,10 +62,10 @@ pub struct Repaired {
 
 /// Gives a session a title; an empty one stands for the words of its first prompt.
 pub fn rename(engine: &Engine, id: &SessionId, title: &str) -> Result<(), ShelfError> {
-    let (mut journal, _) = Journal::open(&engine.session_dir(id), opening())?;
-    journal.stage(now_ms(), Event::TitleGiven { title: title.to_owned(), by: TitledBy::User });
+    let (mut journal, _) = Journal::open(&engine.session_dir(id), engine.opening())?;
+    journal.stage(engine.world().now_ms(), Event::TitleGiven { title: title.to_owned(), by: TitledBy::User });
     journal.commit()?;
-    journal.close(now_ms());
+    journal.close(engine.world().now_ms());
     Ok(())
 }
 
@@ -138,7 +138,7 @@ pub fn take_in(engine: &Engine, mut records: Vec<Record>) -> Result<SessionId, S
     };
     let in_trash = SessionDir::new(&trash_dir(engine), session);
     if engine.session_dir(session).root().exists() || in_trash.root().exists() {
-        (*session, *parent) = come_from(session, last);
+        (*session, *parent) = come_from(engine, session, last);
     }
     let id = session.clone();
     for record in &mut records {
@@ -148,7 +148,7 @@ pub fn take_in(engine: &Engine, mut records: Vec<Record>) -> Result<SessionId, S
     }
     let folded = State::fold(&records);
     if folded.is_in_turn() || folded.rewinding().is_some() {
-        records.push(Record { seq: last + 1, at_ms: now_ms(), event: Event::EventLost {} });
+        records.push(Record { seq: last + 1, at_ms: engine.world().now_ms(), event: Event::EventLost {} });
     }
     adopt(engine, &id, records)?;
     Ok(id)
@@ -167,19 +167,19 @@ pub fn repair(engine: &Engine, id: &SessionId) -> Result<Repaired, ShelfError> {
     let mut records = salvage.records.clone();
     if let Some(Record { event: Event::SessionStarted { session, parent, .. }, .. }) = records.first_mut() {
         // What the event names may be damaged too.
-        (*session, *parent) = come_from(id, salvage.records.len() as Seq);
+        (*session, *parent) = come_from(engine, id, salvage.records.len() as Seq);
     }
     let id = take_in(engine, records)?;
     Ok(Repaired { id, salvage })
 }
 
-fn come_from(session: &SessionId, seq: Seq) -> (SessionId, Option<Origin>) {
-    (new_session_id(), Some(Origin { session: session.clone(), seq }))
+fn come_from(engine: &Engine, session: &SessionId, seq: Seq) -> (SessionId, Option<Origin>) {
+    (engine.world().session_id(), Some(Origin { session: session.clone(), seq }))
 }
 
 fn adopt(engine: &Engine, id: &SessionId, records: Vec<Record>) -> Result<(), ShelfError> {
     let dir = engine.session_dir(id);
-    Journal::adopt(&dir, opening(), records).inspect_err(|_| {
+    Journal::adopt(&dir, engine.opening(), records).inspect_err(|_| {
         // The folder is ours and holds nothing that is not elsewhere.
         let _ = fs::remove_dir_all(dir.root());
     })?;
@@ -208,17 +208,17 @@ mod tests {
     use piton_core::event::{Delivery, StepKind, Subject, Verdict};
     use piton_core::hook::Demand;
     use piton_core::ids::{CallId, MessageId};
-    use piton_core::limits::Policy;
     use piton_core::message::{FinishReason, Part, ToolCall, Usage};
     use piton_core::model::Reply;
     use piton_core::permission::Action;
+    use piton_core::policy::{HookPolicy, Policy};
     use serde_json::json;
 
     /// A turn that was cut off elsewhere: with a check, and a call that somebody there approved for the whole session.
     fn cut_off() -> Vec<Record> {
         let call = CallId::from("c1_0");
         let check = Demand::Check { command: "touch ran".into(), timeout_ms: 1_000, rounds: 1 };
-        let policy = Policy { demands: vec![check], ..Policy::piton() };
+        let policy = Policy { hooks: HookPolicy { demands: vec![check], ..HookPolicy::default() }, ..Policy::piton() };
         let input = CallInput::Json(json!({"command": "touch ran"}));
         let asked = ToolCall { id: call.clone(), provider_id: None, name: "bash".into(), input, opaque: None };
         let reply = Reply {

@@ -4,18 +4,20 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use piton_core::cache::{CacheLedger, Miss, Reading};
+use piton_core::client;
+use piton_core::client::{Live, Published};
 use piton_core::event::{Direction, Event, Record, Trigger, TurnEnd};
 use piton_core::hook::HookPoint;
 use piton_core::ids::CallId;
-use piton_core::limits::Policy;
 use piton_core::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use piton_core::permission::Action;
+use piton_core::policy::Policy;
 use piton_core::{call::CallInput, turn};
-use piton_engine::bus::{Live, Published, Subscription};
+use piton_engine::bus::Subscription;
 use piton_engine::compaction::{CompactError, How};
-use piton_engine::control::{self, Connection, Told};
-use piton_engine::engine::{Engine, Session, Settings};
+use piton_engine::control::{Connection, Told};
+use piton_engine::engine::{Engine, Handle, Settings};
 use piton_engine::hooks::{Hook, HookContext, HookResult, ModelCall, ModelChange, Points};
 use piton_engine::journal;
 use piton_engine::rewind::Scope;
@@ -161,7 +163,7 @@ impl Home {
         Engine::open(self.data.path())
     }
 
-    fn create(&self, model: &Arc<Small>) -> Session {
+    fn create(&self, model: &Arc<Small>) -> Handle {
         self.engine().create(&self.path(), settings(model)).unwrap()
     }
 }
@@ -169,16 +171,16 @@ impl Home {
 fn settings(model: &Arc<Small>) -> Settings {
     let mut settings = Settings::new(model.clone());
     settings.policy.permission.push("*", Action::Allow);
-    settings.policy.no_progress.repeats = 1_000;
-    settings.policy.max_steps = None;
+    settings.policy.stuck.repeats = 1_000;
+    settings.policy.steps.max = None;
     settings
 }
 
-fn records(session: &Session) -> Vec<Record> {
+fn records(session: &Handle) -> Vec<Record> {
     journal::read_session(session.dir()).unwrap()
 }
 
-fn folded(session: &Session) -> turn::State {
+fn folded(session: &Handle) -> turn::State {
     turn::State::fold(&records(session))
 }
 
@@ -252,7 +254,7 @@ async fn three_hundred_steps_in_a_small_window_forget_nothing_that_was_planted()
 }
 
 /// What the model reads when it looks for these words.
-async fn found(session: &Session, words: &str) -> String {
+async fn found(session: &Handle, words: &str) -> String {
     session.prompt(&format!("find: {words}")).await.unwrap();
     let is_search = |outcome: &str| outcome.starts_with("history");
     let all = records(session);
@@ -368,7 +370,7 @@ async fn a_conversation_that_the_provider_refuses_is_shortened_for_the_summary_a
     session.close().await;
 }
 
-async fn small_talk(home: &Home, says: &'static str) -> (Arc<Small>, Session) {
+async fn small_talk(home: &Home, says: &'static str) -> (Arc<Small>, Handle) {
     let model = Small::new(32_000, move |request, _| {
         Ok(vec![Part::text(if is_for_summary(request) { says.to_owned() } else { "as you wish ".repeat(200) })])
     });
@@ -379,7 +381,7 @@ async fn small_talk(home: &Home, says: &'static str) -> (Arc<Small>, Session) {
     (model, session)
 }
 
-fn prompts(session: &Session) -> Vec<String> {
+fn prompts(session: &Handle) -> Vec<String> {
     let own = |message: &&Arc<Message>| message.role == Role::User && message.id.is_some();
     folded(session).transcript().filter(own).map(|message| message.prose()).collect()
 }
@@ -568,10 +570,10 @@ async fn who_stops_a_compaction_between_turns_is_told_that_nothing_else_runs() {
     let stopping = async {
         summary_asked(&mut heard).await;
         let mut line = Connection::open(session.dir()).await.unwrap().expect("it runs here");
-        line.ask(&control::Request::Cancel {}).await.unwrap();
+        line.ask(&client::Request::Cancel {}).await.unwrap();
         loop {
             match line.next().await.expect("an answer") {
-                Told::Reply(control::Reply::Hello { .. }) | Told::Published(_) => {}
+                Told::Reply(client::Reply::Hello { .. }) | Told::Published(_) => {}
                 Told::Reply(reply) => return reply,
             }
         }
@@ -579,7 +581,7 @@ async fn who_stops_a_compaction_between_turns_is_told_that_nothing_else_runs() {
     let both = async { tokio::join!(session.compact(How::Ask { focus: None }), stopping) };
     let (done, told) = tokio::time::timeout(Duration::from_secs(60), both).await.expect("both are answered");
     assert!(matches!(done, Err(CompactError::Failed(why)) if why == "it was stopped"));
-    assert!(matches!(told, control::Reply::AtRest {}), "{told:?}");
+    assert!(matches!(told, client::Reply::AtRest {}), "{told:?}");
     session.close().await;
 }
 
@@ -614,7 +616,7 @@ async fn no_try_for_a_summary_overdraws_the_budget() {
             false => read(request, at),
         });
         let mut settings = settings(&model);
-        (settings.policy.retry.first_ms, settings.policy.retry.cap_ms) = (1, 1);
+        (settings.policy.retry.usual.first_ms, settings.policy.retry.usual.cap_ms) = (1, 1);
         settings.policy.budget.tokens = most;
         let session = home.engine().create(&home.path(), settings).unwrap();
         let report = session.prompt("read on").await.unwrap();
@@ -835,7 +837,7 @@ async fn by_the_rules_of_pulse_a_summary_that_is_too_large_is_left_out() {
     });
     let mut settings = settings(&model);
     settings.policy = Policy { permission: settings.policy.permission.clone(), ..Policy::preset("pulse").unwrap() };
-    settings.policy.no_progress.repeats = 0;
+    settings.policy.stuck.repeats = 0;
     let session = home.engine().create(&home.path(), settings).unwrap();
     for turn in 0..12 {
         session.prompt(&format!("rule {turn}")).await.unwrap();
@@ -864,8 +866,8 @@ async fn who_goes_on_with_a_smaller_model_counts_by_its_window() {
         _ => Err(failure(ModelErrorKind::Overloaded)),
     });
     let mut patient = settings(&large);
-    patient.policy.retry.first_ms = 60_000;
-    patient.policy.retry.cap_ms = 60_000;
+    patient.policy.retry.usual.first_ms = 60_000;
+    patient.policy.retry.usual.cap_ms = 60_000;
     let session = home.engine().create(&home.path(), patient).unwrap();
     let id = session.id().clone();
     let prompt = session.prompt("read on");

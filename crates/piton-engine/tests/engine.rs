@@ -6,12 +6,13 @@
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use piton_core::call::{Outcome, ToolClass, ToolSpec};
+use piton_core::client::{Live, Published};
 use piton_core::event::{Decision, Delivery, Direction, Event, Moment, Record, Subject, Touched, TurnEnd};
 use piton_core::message::{Message, Part, Role};
 use piton_core::model::{ModelEvent, Reply, Request};
 use piton_core::permission::Action;
-use piton_engine::bus::{Live, Published, Subscription};
-use piton_engine::engine::{Attendance, Engine, EngineError, Resumed, Session, Settings};
+use piton_engine::bus::Subscription;
+use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed, Settings};
 use piton_engine::journal::{self, JournalError};
 use piton_engine::rewind::Scope;
 use piton_models::model::{Model, ModelLimits, ModelStream, Price};
@@ -38,7 +39,7 @@ impl Home {
         Engine::open(self.data.path())
     }
 
-    fn create(&self, settings: Settings) -> Session {
+    fn create(&self, settings: Settings) -> Handle {
         self.engine().create(&self.workspace.path().canonicalize().unwrap(), settings).unwrap()
     }
 }
@@ -100,7 +101,7 @@ async fn recorded(mut subscription: Subscription) -> Vec<Record> {
     records
 }
 
-fn transcript(session: &Session) -> Vec<Arc<Message>> {
+fn transcript(session: &Handle) -> Vec<Arc<Message>> {
     let records = journal::read_session(session.dir()).unwrap();
     piton_core::turn::State::fold(&records).transcript().cloned().collect()
 }
@@ -397,7 +398,7 @@ async fn a_tool_or_model_that_panics_does_not_take_the_session_with_it() {
     session.close().await;
 
     let mut settings = Settings::new(Arc::new(Bomb));
-    (settings.policy.retry.first_ms, settings.policy.retry.cap_ms) = (1, 1);
+    (settings.policy.retry.usual.first_ms, settings.policy.retry.usual.cap_ms) = (1, 1);
     let session = home.create(settings);
     assert_eq!(session.prompt("go").await.unwrap().end, TurnEnd::ApiError);
     session.close().await;

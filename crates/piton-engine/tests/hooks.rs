@@ -6,12 +6,13 @@ use async_trait::async_trait;
 use expect_test::expect;
 use futures_util::StreamExt;
 use piton_core::call::{Outcome, Status};
+use piton_core::client::Report;
 use piton_core::event::{Decision, Event, Record, Subject, TurnEnd};
 use piton_core::hook::{HookEnd, HookPoint, HookRun};
 use piton_core::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use piton_core::permission::Action;
-use piton_engine::engine::{Attendance, Engine, EngineError, Session, Settings, TurnReport};
+use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Settings};
 use piton_engine::hooks::{
     CallChange, Hook, HookContext, HookError, HookResult, HookVerdict, ModelAnswer, ModelCall, ModelChange,
     OutcomeChange, Points, PromptChange, SessionStart, StepDone, Stop, StopChange, TurnDone, Words,
@@ -38,7 +39,7 @@ impl Home {
         home
     }
 
-    fn create(&self, settings: Settings) -> Session {
+    fn create(&self, settings: Settings) -> Handle {
         Engine::open(self.data.path()).create(&self.workspace.path().canonicalize().unwrap(), settings).unwrap()
     }
 }
@@ -114,11 +115,11 @@ fn settings(model: &Arc<Scripted>, hooks: Vec<Arc<dyn Hook>>) -> Settings {
     settings
 }
 
-fn journal_of(session: &Session) -> Vec<Record> {
+fn journal_of(session: &Handle) -> Vec<Record> {
     journal::read_session(session.dir()).unwrap()
 }
 
-fn runs(session: &Session) -> Vec<(HookPoint, HookRun)> {
+fn runs(session: &Handle) -> Vec<(HookPoint, HookRun)> {
     let ran = |record: &Record| match &record.event {
         Event::HooksRan { point, runs, .. } => runs.iter().map(|run| (*point, run.clone())).collect(),
         _ => Vec::new(),
@@ -127,7 +128,7 @@ fn runs(session: &Session) -> Vec<(HookPoint, HookRun)> {
 }
 
 /// What the model reads of tool results and notes, as a resumed session has it.
-fn folded(session: &Session) -> Vec<String> {
+fn folded(session: &Handle) -> Vec<String> {
     let session = piton_core::turn::State::fold(&journal_of(session));
     let words = |part: &Part| match part {
         Part::ToolResult { outcome, .. } => Some(format!("result: {}", outcome.text.trim())),
@@ -590,7 +591,7 @@ async fn the_next_model_of_the_chain_is_asked_through_the_gate_as_well() {
     let mut settings = settings(&model, vec![names.clone()]);
     settings.model = Arc::new(Away);
     settings.fallbacks = vec![model.clone()];
-    settings.policy.retry.per_call = Some(0);
+    settings.policy.retry.usual.per_call = Some(0);
     let session = home.create(settings);
     let report = session.prompt("go").await.unwrap();
     assert_eq!((report.end, report.text.as_str()), (TurnEnd::Completed, "here I am"));
@@ -652,7 +653,7 @@ impl Hook for Standing {
 }
 
 /// Says something, and goes on meanwhile.
-fn saying(session: &Session, text: &'static str) -> tokio::task::JoinHandle<TurnReport> {
+fn saying(session: &Handle, text: &'static str) -> tokio::task::JoinHandle<Report> {
     let session = session.clone();
     tokio::spawn(async move { session.prompt(text).await.unwrap() })
 }
@@ -731,7 +732,7 @@ async fn what_was_said_before_a_cancel_starts_nothing_after_it() {
 }
 
 /// A hook that lets what is said pass and has the turn cancelled in the same moment.
-struct Hasty(Mutex<Option<Session>>);
+struct Hasty(Mutex<Option<Handle>>);
 
 #[async_trait]
 impl Hook for Hasty {

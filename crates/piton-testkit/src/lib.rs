@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a broken script is a broken test")]
 
+pub mod clock;
 pub mod conformance;
 mod conversation;
 pub mod crash;

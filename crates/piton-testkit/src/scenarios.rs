@@ -5,15 +5,17 @@ pub mod neovate;
 pub mod opencode;
 pub mod pulse;
 
+use crate::clock::RuntimeClock;
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 use piton_core::call::{Outcome, Status, ToolClass, ToolSpec};
+use piton_core::client::{Live, Published, Report};
 use piton_core::event::{Decision, Event, Record, Subject};
 use piton_core::message::{FinishReason, Message, Part, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use piton_core::{compact, turn};
-use piton_engine::bus::{Live, Published};
-use piton_engine::engine::{Engine, EngineError, Session, Settings, TurnReport};
+use piton_engine::clock::{SystemDice, World};
+use piton_engine::engine::{Engine, EngineError, Handle, Settings};
 use piton_models::errors::{self, Refusal};
 use piton_models::model::{Model, ModelLimits, ModelStream, Price};
 use piton_tools::tool::{Tool, ToolContext};
@@ -42,7 +44,7 @@ pub struct Script {
     summary: Line,
     window_tokens: Option<u64>,
     seen: Mutex<Vec<Request>>,
-    stop: OnceLock<Session>,
+    stop: OnceLock<Handle>,
 }
 
 impl Script {
@@ -107,7 +109,7 @@ impl Model for Script {
             None => {
                 let session = self.stop.get().cloned();
                 let stopped = stream::once(async move {
-                    session.iter().for_each(Session::cancel);
+                    session.iter().for_each(Handle::cancel);
                     std::future::pending().await
                 });
                 Box::pin(said.chain(stopped))
@@ -172,7 +174,7 @@ pub struct Prop {
     /// Stops the turn while it runs.
     pub stops: bool,
     /// Which turn; the play fills it in.
-    pub stop: OnceLock<Session>,
+    pub stop: OnceLock<Handle>,
 }
 
 #[async_trait]
@@ -194,7 +196,7 @@ impl Tool for Prop {
 /// What a play came to.
 pub struct Played {
     /// How the last turn went.
-    pub report: TurnReport,
+    pub report: Report,
     /// Everything that listeners heard, in order.
     pub heard: Vec<Published>,
     /// Where among that the last prompt begins.
@@ -271,7 +273,9 @@ impl Play {
         let runtime = runtime.enable_all().start_paused(self.skips_time).build().unwrap();
         self.settings.shares_runtime = false;
         runtime.block_on(async {
-            let session = self.begin(&Engine::open(data.path()), workspace).await.map_err(|error| error.to_string())?;
+            let clock = Arc::new(RuntimeClock::at(World::system().now_ms()));
+            let engine = Engine::open(data.path()).in_world(World::new(clock, Arc::new(SystemDice)));
+            let session = self.begin(&engine, workspace).await.map_err(|error| error.to_string())?;
             if let Some(script) = &self.script {
                 let _ = script.stop.set(session.clone());
             }
@@ -282,12 +286,12 @@ impl Play {
         })
     }
 
-    async fn begin(&self, engine: &Engine, workspace: &Path) -> Result<Session, EngineError> {
+    async fn begin(&self, engine: &Engine, workspace: &Path) -> Result<Handle, EngineError> {
         if self.before.is_empty() {
             return engine.create(workspace, self.settings.clone());
         }
         let mut roomy = self.settings.clone();
-        roomy.policy.compaction.auto = false;
+        roomy.policy.compaction.rules.auto = false;
         let session = engine.create(workspace, roomy)?;
         for prompt in &self.before {
             session.prompt(prompt).await?;
@@ -297,7 +301,7 @@ impl Play {
         engine.resume(&id, self.settings.clone())
     }
 
-    async fn play(&self, session: &Session) -> Result<Played, String> {
+    async fn play(&self, session: &Handle) -> Result<Played, String> {
         let mut subscription = session.subscribe(1);
         let mut heard = Vec::new();
         while !self.before.is_empty() && !subscription.is_drained() {
@@ -334,7 +338,7 @@ impl Play {
         Ok(Played { report, heard, last_from })
     }
 
-    fn answer(&self, session: &Session, published: &Published) {
+    fn answer(&self, session: &Handle, published: &Published) {
         let Published::Recorded(record) = published else { return };
         let Event::ApprovalAsked { subject: subject @ (Subject::Call(_) | Subject::GoOn(_)) } = &record.event else {
             return;

@@ -30,6 +30,9 @@ pub(super) const MEASURES: &[(&str, Measure)] = &[
     ("references", references),
 ];
 
+/// The release binary, from the root of a checkout.
+const BINARY: &str = "target/release/piton";
+
 /// How often a run of a few milliseconds is repeated.
 const SHORT_RUNS: usize = 30;
 /// How often a run of about a second is repeated.
@@ -88,16 +91,48 @@ pub(super) enum Unit {
 
 /// What the measures share.
 pub(super) struct Stage {
+    /// The checkout that is measured.
+    root: PathBuf,
     binary: PathBuf,
     /// The short runs, which three measures look at.
     hellos: OnceCell<Vec<Run>>,
 }
 
 impl Stage {
-    /// Runs the binary once, so that no measure pays for reading it from the disk.
-    pub(super) fn new(binary: PathBuf) -> anyhow::Result<Self> {
+    /// Builds the release binary of a checkout and runs it once, so that no measure pays for reading it from the disk.
+    pub(super) fn new(root: &Path) -> anyhow::Result<Self> {
+        let root = root.canonicalize().with_context(|| format!("no checkout is at {}", root.display()))?;
+        let args = ["build", "--release", "--quiet", "--package", "piton-cli"];
+        let status = Command::new("cargo").args(args).current_dir(&root).status().context("cannot run cargo")?;
+        ensure!(status.success(), "cargo {} failed in {}", args.join(" "), root.display());
+        let binary = root.join(BINARY).canonicalize().context("the build gave no binary")?;
         play(&binary, &hello_script())?;
-        Ok(Self { binary, hellos: OnceCell::new() })
+        Ok(Self { root, binary, hellos: OnceCell::new() })
+    }
+
+    /// Forgets the short runs: the next measure plays them again.
+    pub(super) fn forget(&mut self) {
+        self.hellos = OnceCell::new();
+    }
+
+    fn session_sizes(&self, what: &str, data: &Path) -> anyhow::Result<Vec<f64>> {
+        self.numbers("piton-engine", "session_sizes", &[what, &data.to_string_lossy()])
+    }
+
+    /// The numbers that an example prints, one a line.
+    fn numbers(&self, package: &str, example: &str, words: &[&str]) -> anyhow::Result<Vec<f64>> {
+        let text = self.printed(package, example, words)?;
+        text.lines().map(str::parse).collect::<Result<_, _>>().with_context(|| format!("{example} prints no numbers"))
+    }
+
+    /// What an example prints: a program of its own, since this one is not built for speed.
+    fn printed(&self, package: &str, example: &str, words: &[&str]) -> anyhow::Result<String> {
+        let mut args = vec!["run", "--release", "--quiet", "--package", package, "--example", example, "--"];
+        args.extend(words);
+        let output = Command::new("cargo").args(&args).current_dir(&self.root).output().context("cannot run cargo")?;
+        let error = || String::from_utf8_lossy(&output.stderr).into_owned();
+        ensure!(output.status.success(), "cargo {} failed: {}", args.join(" "), error());
+        String::from_utf8(output.stdout).with_context(|| format!("{example} prints no text"))
     }
 
     fn play(&self, script: &Value, times: usize) -> anyhow::Result<Vec<Run>> {
@@ -238,15 +273,15 @@ fn first_request(stage: &Stage) -> anyhow::Result<Vec<Row>> {
     Ok(vec![Row::of("first_request", what, Unit::Bytes, [bytes]).at_most(8192.0)])
 }
 
-fn decode(_: &Stage) -> anyhow::Result<Vec<Row>> {
-    let speeds = numbers("piton-models", "decode_speed", &[])?;
+fn decode(stage: &Stage) -> anyhow::Result<Vec<Row>> {
+    let speeds = stage.numbers("piton-models", "decode_speed", &[])?;
     ensure!(!speeds.is_empty(), "decode_speed printed nothing");
     let what = "a Chat stream of 20,000 deltas decoded, on one core";
     Ok(vec![Row::of("decode", what, Unit::MegabytesPerSecond, speeds).at_least(300.0)])
 }
 
-fn snapshot(_: &Stage) -> anyhow::Result<Vec<Row>> {
-    let text = printed("piton-tools", "snapshot_speed", &[])?;
+fn snapshot(stage: &Stage) -> anyhow::Result<Vec<Row>> {
+    let text = stage.printed("piton-tools", "snapshot_speed", &[])?;
     let row = |word: &str, what, unit| -> anyhow::Result<Row> {
         let line = text.lines().find_map(|line| line.strip_prefix(word)?.strip_prefix(' '));
         let numbers = line.with_context(|| format!("snapshot_speed says nothing of {word}"))?;
@@ -267,7 +302,7 @@ fn snapshot(_: &Stage) -> anyhow::Result<Vec<Row>> {
 
 fn list_10000(stage: &Stage) -> anyhow::Result<Vec<Row>> {
     let data = tempfile::tempdir()?;
-    session_sizes("list", data.path())?;
+    stage.session_sizes("list", data.path())?;
     let list = |limit: &str| -> anyhow::Result<f64> {
         let mut command = Command::new(&stage.binary);
         command.args(["session", "list", "--all", "-n", limit]).env("PITON_DATA_DIR", data.path());
@@ -307,11 +342,11 @@ fn looks_at(sessions: &Path) -> anyhow::Result<Vec<f64>> {
     (0..SHORT_RUNS).map(|_| look()).collect()
 }
 
-fn open_10000(_: &Stage) -> anyhow::Result<Vec<Row>> {
+fn open_10000(stage: &Stage) -> anyhow::Result<Vec<Row>> {
     let data = tempfile::tempdir()?;
     // The first one makes the session.
-    session_sizes("open", data.path())?;
-    let mut times = session_sizes("open", data.path())?;
+    stage.session_sizes("open", data.path())?;
+    let mut times = stage.session_sizes("open", data.path())?;
     let peak = times.pop().context("no peak memory")?;
     let what = "a session of 10,000 steps opened to go on with it";
     Ok(vec![
@@ -320,18 +355,20 @@ fn open_10000(_: &Stage) -> anyhow::Result<Vec<Row>> {
     ])
 }
 
-fn request_10000(_: &Stage) -> anyhow::Result<Vec<Row>> {
+fn request_10000(stage: &Stage) -> anyhow::Result<Vec<Row>> {
     let data = tempfile::tempdir()?;
-    let times = session_sizes("request", data.path())?;
+    let times = stage.session_sizes("request", data.path())?;
     let what = "the next request of a session of 10,000 steps built";
     Ok(vec![Row::of("request_10000", what, Unit::Milliseconds, times).at_most(5.0)])
 }
 
-fn journal_step(_: &Stage) -> anyhow::Result<Vec<Row>> {
+fn journal_step(stage: &Stage) -> anyhow::Result<Vec<Row>> {
     let (mut on_disk, mut in_memory) = (Vec::new(), Vec::new());
     for _ in 0..LONG_RUNS {
         let data = tempfile::tempdir()?;
-        let [disk, memory] = session_sizes("steps", data.path())?[..] else { anyhow::bail!("two numbers are wanted") };
+        let [disk, memory] = stage.session_sizes("steps", data.path())?[..] else {
+            anyhow::bail!("two numbers are wanted")
+        };
         on_disk.push(disk);
         in_memory.push(memory);
     }
@@ -344,29 +381,10 @@ fn journal_step(_: &Stage) -> anyhow::Result<Vec<Row>> {
     ])
 }
 
-fn references(_: &Stage) -> anyhow::Result<Vec<Row>> {
-    let times = numbers("piton-engine", "references_speed", &[])?;
+fn references(stage: &Stage) -> anyhow::Result<Vec<Row>> {
+    let times = stage.numbers("piton-engine", "references_speed", &[])?;
     let what = "`@dir` of 5,000 files, to the cap of 50,000 tokens";
     Ok(vec![Row::of("references", what, Unit::Milliseconds, times).at_most(300.0)])
-}
-
-fn session_sizes(what: &str, data: &Path) -> anyhow::Result<Vec<f64>> {
-    numbers("piton-engine", "session_sizes", &[what, &data.to_string_lossy()])
-}
-
-/// The numbers that an example prints, one a line.
-fn numbers(package: &str, example: &str, words: &[&str]) -> anyhow::Result<Vec<f64>> {
-    let text = printed(package, example, words)?;
-    text.lines().map(str::parse).collect::<Result<_, _>>().with_context(|| format!("{example} prints no numbers"))
-}
-
-/// What an example prints: a program of its own, since this one is not built for speed.
-fn printed(package: &str, example: &str, words: &[&str]) -> anyhow::Result<String> {
-    let mut args = vec!["run", "--release", "--quiet", "--package", package, "--example", example, "--"];
-    args.extend(words);
-    let output = Command::new("cargo").args(&args).output().context("cannot run cargo")?;
-    ensure!(output.status.success(), "cargo {} failed: {}", args.join(" "), String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).with_context(|| format!("{example} prints no text"))
 }
 
 fn hello_script() -> Value {

@@ -1,6 +1,7 @@
 //! The table and the page around it, as Markdown.
 
 use super::measures::{Limit, Row, Unit};
+use anyhow::Context;
 use std::fmt::Write as _;
 
 /// The rows beside their limits.
@@ -26,6 +27,39 @@ pub(super) fn table(rows: &[Row]) -> String {
     text
 }
 
+/// The rows of two checkouts side by side, each the median of its rounds, and how many times the older the newer is: the
+/// median of the rounds' own ratios, since what slows the machine down for a while meets both of a round.
+pub(super) fn ratios(older: &[Vec<Row>], newer: &[Vec<Row>]) -> anyhow::Result<String> {
+    let median = |mut numbers: Vec<f64>| {
+        numbers.sort_by(f64::total_cmp);
+        numbers[numbers.len() / 2]
+    };
+    let mut text =
+        String::from("| name | what | before | now | ratio | of each round |\n|---|---|---:|---:|---:|---|\n");
+    for (at, row) in newer[0].iter().enumerate() {
+        let of = |rounds: &[Vec<Row>]| -> Option<Vec<f64>> {
+            rounds
+                .iter()
+                .map(|rows| rows.get(at).filter(|other| other.what == row.what).map(|row| row.median))
+                .collect()
+        };
+        let (before, now) = of(older).zip(of(newer)).with_context(|| format!("{} has other rows there", row.name))?;
+        let each: Vec<f64> = before.iter().zip(&now).map(|(before, now)| now / before).collect();
+        let rounds: Vec<String> = each.iter().map(|ratio| format!("{ratio:.2}")).collect();
+        let (name, what, show) = (row.name, row.what, |numbers| row.unit.show(median(numbers)));
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            text,
+            "| {name} | {what} | {} | {} | {:.2} | {} |",
+            show(before),
+            show(now),
+            median(each),
+            rounds.join(" ")
+        );
+    }
+    Ok(text)
+}
+
 /// The whole page.
 pub(super) fn page(rows: &[Row], facts: &[(&str, String)], date: &str) -> String {
     let table = table(rows);
@@ -36,7 +70,8 @@ pub(super) fn page(rows: &[Row], facts: &[(&str, String)], date: &str) -> String
 const TITLE: &str = "\
 # What Piton itself costs
 
-Written by `cargo xtask bench`; `cargo xtask bench NAME...` measures again what is named and only prints it. The
+Written by `cargo xtask bench`; `cargo xtask bench NAME...` measures again what is named and only prints it, and
+`cargo xtask bench --against DIR NAME...` measures another checkout by turns with this one and prints the ratios. The
 release binary talks to a scripted model on loopback. Every run has a fresh workspace and a fresh data folder, and the
 journal keeps its default durability: every step is on the disk before the next one begins.";
 

@@ -1,5 +1,5 @@
 //! The gates of a turn: where it waits for hooks that may change what comes next. Which of them a turn has is recorded
-//! with it ([`crate::limits::Policy::gates`]); that one was passed is told by [`crate::event::Event::HooksRan`].
+//! with it ([`crate::policy::HookPolicy::gates`]); that one was passed is told by [`crate::event::Event::HooksRan`].
 //!
 //! This module must not know: what a hook is, and how one is run.
 

@@ -2,12 +2,14 @@
 
 use super::*;
 use crate::branch;
+use crate::budget::Budget;
 use crate::call::{CallInput, ToolClass};
 use crate::event::{Canceller, Decision, Direction, Restore, TitledBy, Touched, Verdict};
 use crate::hook::Gates;
 use crate::ids::MessageId;
-use crate::limits::{Budget, MAX_PAUSED_REPLIES};
+use crate::limits::MAX_PAUSED_REPLIES;
 use crate::permission::Action;
+use crate::policy::{HookPolicy, StepPolicy};
 use expect_test::{Expect, expect};
 use serde_json::json;
 use std::fmt::Write;
@@ -24,7 +26,7 @@ struct Bench {
 
 impl Bench {
     fn with(mut policy: Policy) -> Self {
-        policy.retry.jitter = crate::retry::Jitter::None;
+        policy.retry.usual.jitter = crate::retry::Jitter::None;
         let mut bench =
             Self { session: State::new(), log: Vec::new(), policy, compact_at: None, fallbacks: vec![], now_ms: 0 };
         bench.record(Event::SessionStarted {
@@ -272,6 +274,10 @@ fn asked(sent_back: Option<&str>, stopped: Option<&str>) -> Event {
     }
 }
 
+fn gated<const N: usize>(points: [HookPoint; N]) -> HookPolicy {
+    HookPolicy { gates: Gates::of(points), demands: vec![] }
+}
+
 /// Hooks have passed this gate, and changed nothing.
 fn passed(gate: &Gate) -> Event {
     let mut event = asked(None, None);
@@ -283,7 +289,7 @@ fn passed(gate: &Gate) -> Event {
 
 #[test]
 fn hooks_are_asked_before_a_turn_ends_and_may_send_the_model_back() {
-    let mut bench = Bench::with(Policy { gates: Gates::of([HookPoint::Stop]), ..Policy::piton() });
+    let mut bench = Bench::with(Policy { hooks: gated([HookPoint::Stop]), ..Policy::piton() });
     bench.say("go");
     bench.answer("done");
     assert_eq!(bench.session.phase_name(), "checking");
@@ -315,8 +321,8 @@ fn hooks_are_asked_before_a_turn_ends_and_may_send_the_model_back() {
 
 #[test]
 fn a_call_waits_at_each_of_its_gates() {
-    let gates = Gates::of([HookPoint::BeforeTool, HookPoint::Approval, HookPoint::AfterTool]);
-    let mut bench = Bench::with(Policy { gates, ..Policy::piton() });
+    let hooks = gated([HookPoint::BeforeTool, HookPoint::Approval, HookPoint::AfterTool]);
+    let mut bench = Bench::with(Policy { hooks, ..Policy::piton() });
     let (id, subject) = (CallId::from("c1_0"), Subject::Call(CallId::from("c1_0")));
     let before_tool = Gate::BeforeTool(id.clone());
     bench.say("go");
@@ -660,7 +666,7 @@ fn an_empty_answer_is_asked_again_twice_and_then_an_error() {
 
 #[test]
 fn the_last_step_wraps_up_and_runs_no_tools() {
-    let policy = Policy { max_steps: Some(2), ..Policy::piton() };
+    let policy = Policy { steps: StepPolicy { max: Some(2), ..StepPolicy::default() }, ..Policy::piton() };
     check_with(
         policy,
         |b| {
@@ -904,7 +910,7 @@ fn an_unusable_answer_is_asked_again_however_often_the_provider_was_overloaded_b
 fn where_a_model_gives_no_reply_the_next_of_the_chain_is_asked_for_the_rest_of_the_turn() {
     check(
         |b| {
-            b.policy.retry.per_call = Some(1);
+            b.policy.retry.usual.per_call = Some(1);
             b.fallbacks = vec!["fake/second".into(), "fake/third".into()];
             b.say("go");
             b.fail(1, ModelErrorKind::Overloaded);
@@ -968,7 +974,7 @@ fn where_no_room_can_be_made_for_one_model_the_next_of_the_chain_is_asked() {
         "#]],
     );
     let mut by_hand = Policy::piton();
-    by_hand.compaction.auto = false;
+    by_hand.compaction.rules.auto = false;
     check_with(
         by_hand,
         |b| {
@@ -1557,7 +1563,7 @@ fn a_pruned_output_names_the_event_that_has_it_and_the_turn_goes_on() {
 #[test]
 fn without_automatic_compaction_a_conversation_that_does_not_fit_ends_the_turn() {
     let mut policy = Policy::piton();
-    policy.compaction.auto = false;
+    policy.compaction.rules.auto = false;
     check_with(
         policy,
         |b| {
@@ -1574,7 +1580,7 @@ fn without_automatic_compaction_a_conversation_that_does_not_fit_ends_the_turn()
 #[test]
 fn where_a_person_alone_makes_room_a_full_context_ends_the_turn_but_not_by_the_rules_of_other_loops() {
     let mut policy = Policy::piton();
-    policy.compaction.auto = false;
+    policy.compaction.rules.auto = false;
     let full = |b: &mut Bench| {
         b.compact_at = Some(100);
         b.say("go");
@@ -1593,7 +1599,7 @@ fn where_a_person_alone_makes_room_a_full_context_ends_the_turn_but_not_by_the_r
     );
     // S0-018: a long history, and no request for a summary.
     let mut policy = Policy::preset("neovate").expect("one of the presets");
-    policy.compaction.auto = false;
+    policy.compaction.rules.auto = false;
     let mut bench = Bench::with(policy);
     full(&mut bench);
     assert_eq!(bench.session.phase_name(), "calling_model");
@@ -1622,7 +1628,7 @@ fn cut_reply(text: &str) -> Reply {
 #[test]
 fn a_cut_reply_that_is_the_answer_is_checked_like_any_other() {
     let mut bench = Bench::with(Policy {
-        gates: Gates::of([HookPoint::Stop]),
+        hooks: gated([HookPoint::Stop]),
         ..Policy::preset("etcode").expect("one of the presets")
     });
     bench.say("go");
@@ -1642,7 +1648,7 @@ fn a_cut_reply_that_is_the_answer_is_checked_like_any_other() {
 fn the_limits_hold_after_room_was_made() {
     for wrapped_up in [true, false] {
         let mut policy = Policy::piton();
-        policy.max_steps = Some(2);
+        policy.steps.max = Some(2);
         let mut b = Bench::with(policy);
         b.say("go");
         b.calls(&["read"]);
@@ -1652,7 +1658,10 @@ fn the_limits_hold_after_room_was_made() {
             b.happen(Event::TurnResumed {
                 model: "fake/model".into(),
                 fallbacks: vec![],
-                policy: Box::new(Policy { max_steps: Some(1), ..Policy::piton() }),
+                policy: Box::new(Policy {
+                    steps: StepPolicy { max: Some(1), ..StepPolicy::default() },
+                    ..Policy::piton()
+                }),
             });
         }
         b.happen(Event::WindowLearned { compact_at_tokens: 100 });
@@ -1661,7 +1670,7 @@ fn the_limits_hold_after_room_was_made() {
             matches!(b.log.last().map(|record| &record.event), Some(Event::TurnEnded { end: TurnEnd::MaxSteps, .. }));
         assert!(ended, "{}", b.show());
     }
-    let mut b = Bench::with(Policy { max_steps: Some(2), ..Policy::piton() });
+    let mut b = Bench::with(Policy { steps: StepPolicy { max: Some(2), ..StepPolicy::default() }, ..Policy::piton() });
     b.compact_at = Some(100);
     b.say("go");
     b.reply(cut_reply("half of "));
@@ -1802,7 +1811,7 @@ fn a_hook_stops_the_turn_under_its_own_name() {
 #[test]
 fn beyond_the_limit_of_turns_nothing_is_asked() {
     check_with(
-        Policy { max_turns: Some(0), ..Policy::piton() },
+        Policy { steps: StepPolicy { max_turns: Some(0), ..StepPolicy::default() }, ..Policy::piton() },
         |b| b.say("go"),
         &expect![[r#"
             user       go
@@ -1845,7 +1854,7 @@ fn one_of_each_phase() -> Vec<Bench> {
     ] {
         let mut b = allow();
         if wanted == "stuck" || wanted == "asking_to_go_on" {
-            b.policy.no_progress.repeats = 1;
+            b.policy.stuck.repeats = 1;
         }
         let gate = match wanted {
             "before_model" => Some(HookPoint::BeforeModel),
@@ -1854,7 +1863,7 @@ fn one_of_each_phase() -> Vec<Bench> {
             "checking" => Some(HookPoint::Stop),
             _ => None,
         };
-        b.policy.gates = Gates::of(gate);
+        b.policy.hooks.gates = Gates::of(gate);
         b.policy.snapshots = wanted == "sealing";
         speak(&mut b);
         if steps >= 1 {
@@ -2214,10 +2223,10 @@ fn one_hundred_thousand_random_orders_keep_every_invariant() {
     for seed in 0..100_000_u64 {
         let mut dice = fastrand::Rng::with_seed(seed);
         let mut policy = Policy::piton();
-        policy.max_steps = Some(dice.u32(1..6));
-        policy.max_calls_per_step = dice.usize(1..5);
-        policy.retry.per_call = Some(dice.u32(..3));
-        policy.no_progress.repeats = dice.u32(..4);
+        policy.steps.max = Some(dice.u32(1..6));
+        policy.calls.max_per_step = dice.usize(1..5);
+        policy.retry.usual.per_call = Some(dice.u32(..3));
+        policy.stuck.repeats = dice.u32(..4);
         policy.snapshots = dice.bool();
         let gates = [
             HookPoint::SessionStart,
@@ -2228,7 +2237,7 @@ fn one_hundred_thousand_random_orders_keep_every_invariant() {
             HookPoint::BeforeCompaction,
             HookPoint::Stop,
         ];
-        policy.gates = Gates::of(gates.into_iter().filter(|_| dice.bool()));
+        policy.hooks.gates = Gates::of(gates.into_iter().filter(|_| dice.bool()));
         policy.budget.tokens = dice.bool().then_some(250);
         policy.budget.wall_clock_ms = dice.bool().then_some(1_000);
         let mut bench = Bench::with(policy);

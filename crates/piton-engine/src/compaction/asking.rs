@@ -2,20 +2,22 @@
 //! budget before it is made, shorter where a provider says that it does not fit.
 
 use super::Sketch;
-use crate::bus::{Bus, Live};
+use crate::bus::Bus;
+use crate::clock::World;
 use crate::jobs::SILENCE;
 use crate::prompt::{self, Weight};
 use futures_util::StreamExt;
+use piton_core::budget::Budget;
 use piton_core::budget::{Bound, Call, Leave};
+use piton_core::client::Live;
 use piton_core::compact;
 use piton_core::event::{Asked, Event, Trigger};
-use piton_core::limits::Budget;
 use piton_core::message::{FinishReason, Part, Usage, prose};
 use piton_core::model::{ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use piton_core::retry;
 use piton_models::model::Model;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// A summary to be asked for.
 pub(crate) struct Task {
@@ -72,6 +74,7 @@ pub(crate) struct Summarised {
 
 /// Where what happens meanwhile is told.
 pub(crate) struct Told {
+    pub(crate) world: World,
     pub(crate) bus: Bus,
     pub(crate) step: u32,
 }
@@ -157,7 +160,7 @@ pub(crate) fn stopped(trigger: Trigger, error: String, bill: &SharedBill) -> Eve
 
 impl Summarised {
     /// The event that it ends in.
-    pub(crate) fn event(self, prompt: Option<Box<piton_core::cache::Prompt>>) -> Event {
+    pub(crate) fn event(self, prompt: Option<Box<piton_core::prompt::Prompt>>) -> Event {
         let asked = lock(&self.bill).asked().map(|asked| Box::new(Asked { prompt, ..asked }));
         match self.said {
             Ok(said) => self.sketch.finished(&said, asked),
@@ -245,10 +248,11 @@ impl Limits {
                         continue;
                     }
                     failures = failures.and(error.kind);
-                    let wait_ms = retry::wait_ms(retry, &error, failures, fastrand::u64(0..=1000));
+                    let wait_ms = retry::wait_ms(retry, &error, failures, self.told.world.roll());
                     self.tell_failure(&**model, attempt, &error.message, wait_ms);
                     let wait_ms = wait_ms.ok_or_else(|| failed(error.message))?;
-                    tokio::time::sleep(Duration::from_millis(wait_ms)).await;
+                    let world = &self.told.world;
+                    world.sleep_until(world.now_ms().saturating_add(wait_ms)).await;
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Waiting for the turn that answers a prompt, from the records alone: they tell whoever the writer is, and also when
 //! it has left.
 
-use crate::engine::TurnReport;
+use piton_core::client::Report;
 use piton_core::event::Record;
 use piton_core::ids::{MessageId, Seq};
 use piton_core::turn::State;
@@ -21,14 +21,14 @@ impl Awaited {
     }
 
     /// Takes the next record in. Answers with the report of the turn, when that is over.
-    pub fn hear(&mut self, record: &Record) -> Option<TurnReport> {
+    pub fn hear(&mut self, record: &Record) -> Option<Report> {
         // After a cut a record may come twice.
         if record.seq <= self.last {
             return None;
         }
         self.last = record.seq;
         self.session.apply(record);
-        let report = TurnReport::of(&self.session, &record.event)?;
+        let report = Report::of(&self.session, &record.event)?;
         self.message.as_ref().is_none_or(|message| self.session.has_answered(message)).then_some(report)
     }
 

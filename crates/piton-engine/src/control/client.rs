@@ -2,10 +2,9 @@
 //! outlives connections.
 
 use super::address::Address;
-use super::wire::{Reply, Request};
-use crate::bus::{Live, Published};
 use crate::journal::{self, JournalError, SessionDir};
 use futures_util::StreamExt;
+use piton_core::client::{Live, Published, Reply, Request};
 use piton_core::event::Record;
 use piton_core::ids::Seq;
 use serde_json::Value;

@@ -3,13 +3,13 @@
 //! he comes back with the position he has got to.
 
 use super::address::Address;
-use super::wire::{PROTOCOL, Reply, Request, When};
-use crate::bus::{Bus, Published, Subscription};
+use crate::bus::{Bus, Subscription};
 use crate::compaction::{CompactError, Compacted, How};
 use crate::driver::{Command, Speaker};
 use crate::engine::{EngineError, new_message_id};
 use crate::journal::{JournalError, Reader, SessionDir};
 use futures_util::{FutureExt, StreamExt};
+use piton_core::client::{PROTOCOL, Published, Reply, Request, When};
 use piton_core::event::{Canceller, Delivery, Record};
 use piton_core::ids::{MessageId, Seq, SessionId};
 use piton_core::message::Part;
@@ -303,7 +303,7 @@ async fn piece(dir: SessionDir, from: Seq) -> Result<Vec<Record>, JournalError> 
     work.await.map_err(|panic| JournalError::from(io::Error::other(panic)))?
 }
 
-fn end(message: Option<MessageId>, ended: Result<crate::engine::TurnReport, EngineError>) -> Reply {
+fn end(message: Option<MessageId>, ended: Result<piton_core::client::Report, EngineError>) -> Reply {
     match ended {
         Ok(report) => Reply::Ended { message, report },
         Err(EngineError::AtRest) => Reply::AtRest {},

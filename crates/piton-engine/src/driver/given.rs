@@ -3,7 +3,6 @@
 
 use super::Driver;
 use crate::context::{Addition, Instructions, Notes, References, remember_given};
-use crate::engine::now_ms;
 use piton_core::event::{Event, Given, StepKind};
 use piton_core::message::Part;
 use piton_core::tokens::Family;
@@ -49,7 +48,14 @@ impl Driver {
 
     fn reminders(&mut self, kind: StepKind) -> Addition {
         let (environment, instructions) = (&self.settings.environment_note, self.instructions());
-        self.notes.at_step(&self.session, kind, now_ms(), environment.as_deref(), instructions.as_ref(), &self.ledger)
+        self.notes.at_step(
+            &self.session,
+            kind,
+            self.world.now_ms(),
+            environment.as_deref(),
+            instructions.as_ref(),
+            &self.ledger,
+        )
     }
 
     fn record_given(&mut self, items: Vec<Given>) {
@@ -68,8 +74,8 @@ impl Driver {
         let limits = self.settings.model.limits();
         References {
             workspace: PathBuf::from(self.session.workspace()),
-            style: self.settings.policy.references,
-            sizes: self.settings.policy.reference_sizes,
+            style: self.settings.policy.references.style,
+            sizes: self.settings.policy.references.sizes,
             window_tokens: limits.window_tokens,
             images: limits.images,
             family: Family::of(self.settings.model.name()),

@@ -3,14 +3,15 @@
 //! Where the turn waits for hooks is the machine's business ([`piton_core::turn::Gate`]). Hooks that only watch see what is
 //! durable, in order, and nothing new is started meanwhile.
 
-use super::{Driver, Report, Speaker, Waiter};
-use crate::engine::{EngineError, TurnReport, last_words};
+use super::{Driver, ReportTo, Speaker, Waiter};
+use crate::engine::EngineError;
 use crate::hooks::{
     Check, Gated, Hook, HookContext, Hooks, ModelAnswer, ModelCall, OutputSchema, Ran, SessionStart, Sight, StepDone,
     TurnDone, Unasked,
 };
 use crate::jobs::JobKey;
 use piton_core::call::{ToolClass, ToolSpec};
+use piton_core::client::{Report, last_words};
 use piton_core::event::{Delivery, Event, Record, Subject, TurnEnd};
 use piton_core::hook::{Demand, HookPoint};
 use piton_core::ids::{CallId, MessageId, TimeMs};
@@ -45,7 +46,7 @@ pub(super) struct Speech {
     pub(super) parts: Vec<Part>,
     pub(super) delivery: Delivery,
     pub(super) from: Speaker,
-    pub(super) report: Report,
+    pub(super) report: ReportTo,
 }
 
 /// What the driver keeps for hooks.
@@ -109,7 +110,7 @@ pub(super) fn inherit(hooks: &mut Hooks, session: &State, env: &Arc<BTreeMap<OsS
         return None;
     }
     let (mut more, mut lost) = (Vec::<Arc<dyn Hook>>::new(), None);
-    for demand in &session.policy().demands {
+    for demand in &session.policy().hooks.demands {
         match demand {
             Demand::Check { command, timeout_ms, rounds } => {
                 let timeout = Some(Duration::from_millis(*timeout_ms));
@@ -158,7 +159,7 @@ impl Driver {
     /// What the model is asked with.
     pub(super) fn frame(&self) -> &Frame {
         let is_changed = *self.session.offered() != Offered::default();
-        let may_be = is_changed || self.session.policy().gates.has(HookPoint::BeforeModel);
+        let may_be = is_changed || self.session.policy().hooks.gates.has(HookPoint::BeforeModel);
         if may_be { &self.gates.frame } else { &self.frame }
     }
 
@@ -360,12 +361,12 @@ impl Driver {
         }
         let policy = &self.settings.policy;
         let own = "it was stopped before hooks had let pass what was said; that is not on record".to_owned();
-        let why = policy.words.ending(TurnEnd::Canceled, policy, Some(own)).unwrap_or_default();
-        let result = policy.words.result(TurnEnd::Canceled, Some(&why), "");
+        let why = policy.replies.words.ending(TurnEnd::Canceled, policy, Some(own)).unwrap_or_default();
+        let result = policy.replies.words.result(TurnEnd::Canceled, Some(&why), "");
         for speech in self.gates.vetting.drain(..).filter(|_| !self.closing) {
-            let report = TurnReport::not_begun(TurnEnd::Canceled, why.clone());
+            let report = Report::not_begun(TurnEnd::Canceled, why.clone());
             // Nobody may be listening any more.
-            drop(speech.report.send(Ok(TurnReport { result: result.clone(), ..report })));
+            drop(speech.report.send(Ok(Report { result: result.clone(), ..report })));
         }
     }
 

@@ -85,7 +85,10 @@ impl Driver {
         task: Task,
     ) -> impl Future<Output = Option<Summarised>> + Send + use<> + 'static {
         self.summary_bill = Some((trigger, Arc::clone(&task.bill)));
-        compaction::summarise(task, Told { bus: self.bus.clone(), step: self.session.step() })
+        compaction::summarise(
+            task,
+            Told { world: self.world.clone(), bus: self.bus.clone(), step: self.session.step() },
+        )
     }
 
     /// What came of it, as an event.
@@ -225,6 +228,6 @@ impl Driver {
     pub(super) fn full_at(&self, name: &str) -> Option<u64> {
         let chain = std::iter::once(&self.settings.model).chain(&self.settings.fallbacks);
         let model = chain.into_iter().find(|model| model.name() == name)?;
-        compaction::full_at(&self.settings.policy.compaction, &**model)
+        compaction::full_at(&self.settings.policy.compaction.rules, &**model)
     }
 }

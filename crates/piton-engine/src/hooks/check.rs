@@ -4,9 +4,9 @@
 use super::command::{Group, Keep, Tail};
 use super::{Hook, HookContext, HookError, HookResult, Points, Stop, StopChange, Words};
 use async_trait::async_trait;
+use piton_core::client::CheckRun;
 use piton_core::hook::{Demand, HookPoint};
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::process::Stdio;
@@ -29,30 +29,6 @@ pub struct Check {
     env: Arc<BTreeMap<OsString, OsString>>,
     timeout: Duration,
     rounds: usize,
-}
-
-/// How a check went: the evidence in the journal, and in a turn's report.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CheckRun {
-    /// The command.
-    pub check: String,
-    /// Whether it passed.
-    pub passed: bool,
-    /// Its exit code; none where it was killed or took too long.
-    pub exit_code: Option<i32>,
-    /// How long it took, in milliseconds.
-    pub duration_ms: u64,
-    /// Which round this was, from 1.
-    pub round: usize,
-    /// The end of its output.
-    pub output: String,
-}
-
-impl CheckRun {
-    /// The check behind a piece of evidence, if it is one.
-    pub fn of(evidence: &Value) -> Option<Self> {
-        serde_json::from_value(evidence.clone()).ok()
-    }
 }
 
 impl Check {

@@ -4,6 +4,7 @@
 use super::{Hook, HookContext, HookResult, Points, PromptChange, Stop, StopChange, Words};
 use async_trait::async_trait;
 use boon::{CompileError, Compiler, SchemaIndex, Schemas, UrlLoader, ValidationError};
+use piton_core::client::STRUCTURED;
 use piton_core::hook::{Demand, HookPoint};
 use serde_json::{Value, json};
 use std::sync::Mutex;
@@ -12,8 +13,6 @@ use std::sync::Mutex;
 const REPAIRS: usize = 2;
 /// Faults that it is told of at once.
 const MOST_FAULTS: usize = 10;
-/// The key of the answer in the evidence.
-pub(crate) const STRUCTURED: &str = "structured";
 
 /// The schema that a turn's answer must satisfy.
 pub struct OutputSchema {

@@ -10,16 +10,16 @@ mod reading;
 
 use super::*;
 use piton_core::budget::Bound;
-use piton_core::cache::{Prompt, Segment, SegmentKind};
 use piton_core::call::{CallInput, Outcome, ToolClass};
 use piton_core::event::{
     Canceller, Decision, Delivery, Direction, Given, GivenKind, Rewind, Spent, StepKind, Subject, TitledBy, Trigger,
     TurnEnd, Verdict as Ruling,
 };
 use piton_core::ids::{CallId, MessageId, SessionId};
-use piton_core::limits::Policy;
 use piton_core::message::{FinishReason, Part, ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind, Reply};
+use piton_core::policy::Policy;
+use piton_core::prompt::{Prompt, Segment, SegmentKind};
 use rusqlite::config::DbConfig;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -5,13 +5,14 @@ use super::machine::Machine;
 use super::model::Simulated;
 use super::scenario::Scenario;
 use super::tools::{self, Rule};
+use piton_core::client::{Published, Report};
 use piton_core::event::{Decision, Direction, Event, Record, Subject};
 use piton_core::ids::{Seq, SessionId};
 use piton_core::message::Part;
 use piton_core::permission::Action;
 use piton_core::turn::{self, Job};
-use piton_engine::bus::{Published, Subscription};
-use piton_engine::engine::{Attendance, Engine, EngineError, Resumed, Session, Settings, TurnReport};
+use piton_engine::bus::Subscription;
+use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed, Settings};
 use piton_engine::journal::{self, JournalError};
 use piton_engine::rewind::{RewindError, Scope};
 use piton_tools::snapshot;
@@ -90,7 +91,7 @@ impl Stage<'_> {
     }
 
     /// Opens the session it knows of; one of which nothing was ever heard may not have come to be.
-    fn open(&mut self) -> Result<(Session, Vec<Record>), EngineError> {
+    fn open(&mut self) -> Result<(Handle, Vec<Record>), EngineError> {
         let engine = Engine::open(self.machine.root());
         if let Some(id) = &self.session {
             match engine.resume(id, self.settings()) {
@@ -114,8 +115,8 @@ impl Stage<'_> {
         settings.tools = tools::tools(self.machine, self.rule);
         settings.attendance = Attendance::Attended;
         settings.shares_runtime = false;
-        settings.policy.retry.first_ms = 1;
-        settings.policy.compaction.least_freed_percent = 0;
+        settings.policy.retry.usual.first_ms = 1;
+        settings.policy.compaction.rules.least_freed_percent = 0;
         if self.scenario.undoes {
             let options = snapshot::Options { git: None, left_out: Vec::new() };
             let store = Engine::open(self.machine.root()).snapshots(self.workspace, options);
@@ -130,7 +131,7 @@ impl Stage<'_> {
 struct Visit<'s> {
     machine: &'s Machine,
     scenario: &'s Scenario,
-    session: Session,
+    session: Handle,
     listening: Subscription,
     heard: Vec<Record>,
     fold: turn::State,
@@ -138,7 +139,7 @@ struct Visit<'s> {
     answered: HashSet<Seq>,
     has_cancelled: bool,
     has_undone: bool,
-    waiting: JoinSet<Result<TurnReport, EngineError>>,
+    waiting: JoinSet<Result<Report, EngineError>>,
 }
 
 impl Visit<'_> {

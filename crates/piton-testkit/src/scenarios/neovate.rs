@@ -5,12 +5,12 @@ use super::{Line, Play, Played, Prop, Script, refusal, same};
 use crate::TempWorkspace;
 use async_trait::async_trait;
 use piton_core::call::{CallInput, Outcome};
+use piton_core::client::{Live, Published};
 use piton_core::event::{Decision, Event, Subject, TurnEnd, Verdict};
 use piton_core::hook::HookPoint;
 use piton_core::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
 use piton_core::model::{Delta, Reply, Request};
 use piton_core::permission::Action;
-use piton_engine::bus::{Live, Published};
 use piton_engine::engine::{Attendance, Settings};
 use piton_engine::hooks::{CallChange, Hook, HookContext, HookResult, OutcomeChange, Points};
 use piton_tools::tool::ToolSet;
@@ -100,7 +100,7 @@ fn play(input: &Value) -> Result<(Played, Vec<Request>), String> {
         settings.policy.permission.push(denied.as_str().unwrap_or_default(), Action::Ask);
     }
     if let Some(most) = input["maxTurns"].as_u64() {
-        settings.policy.max_steps = u32::try_from(most).ok();
+        settings.policy.steps.max = u32::try_from(most).ok();
     }
     let contexts: Vec<&str> =
         input["llmsContexts"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();

@@ -4,13 +4,13 @@
 use super::{Line, Play, Played, Prop, Script, WAITS, refusal, same};
 use crate::TempWorkspace;
 use piton_core::call::CallInput;
+use piton_core::client::{Live, Published};
 use piton_core::compact::Full;
 use piton_core::event::{Decision, Event, Trigger};
 use piton_core::ids::CallId;
 use piton_core::message::{FinishReason, Part, ToolCall, Usage};
 use piton_core::model::{Delta, Reply};
 use piton_core::permission::Action;
-use piton_engine::bus::{Live, Published};
 use piton_engine::engine::Settings;
 use piton_tools::tool::ToolSet;
 use serde_json::{Value, json};
@@ -85,10 +85,10 @@ fn play(input: &Value) -> Result<(Played, usize), String> {
     let mut settings = Settings::by_preset("pulse", script.clone()).ok_or("no preset")?;
     settings.policy.permission.push("*", Action::Allow);
     // What the suite was run with.
-    settings.policy.compaction.full = Full::From { share: 0.75, window_tokens: 4_000 };
+    settings.policy.compaction.rules.full = Full::From { share: 0.75, window_tokens: 4_000 };
     settings.system = "".into();
     if let Some(most) = input["maxSteps"].as_u64() {
-        settings.policy.max_steps = u32::try_from(most).ok();
+        settings.policy.steps.max = u32::try_from(most).ok();
     }
     let prop = Arc::new(Prop { name: "read".to_owned(), ..Prop::default() });
     settings.tools = ToolSet::empty().with(prop.clone());

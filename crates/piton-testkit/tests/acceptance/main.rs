@@ -13,12 +13,13 @@ mod s3;
 mod s4;
 
 use piton_core::call::{CallInput, Outcome};
+use piton_core::client::Report;
 use piton_core::event::{Decision, Event, Record, TurnEnd};
 use piton_core::ids::CallId;
 use piton_core::message::{FinishReason, Message, Part, ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind, Reply, Request};
 use piton_core::permission::Action;
-use piton_engine::engine::{Attendance, Settings, TurnReport};
+use piton_engine::engine::{Attendance, Settings};
 use piton_engine::hooks::Hook;
 use piton_testkit::TempWorkspace;
 use piton_testkit::scenarios::{Line, Play, Played, Prop, Script, refusal};
@@ -151,7 +152,7 @@ impl Lab {
 }
 
 impl Ran {
-    fn report(&self) -> &TurnReport {
+    fn report(&self) -> &Report {
         &self.played.report
     }
 

@@ -119,9 +119,9 @@ fn tables_of_a_newer_piton_are_left_to_it() {
 #[test]
 fn an_event_of_a_newer_piton_is_left_to_it() {
     for place in [Place::closed(small_session()), Place::killed(small_session())] {
-        place.tamper("UPDATE event SET v = 4 WHERE seq = 3");
-        let is_newer = |error: &_| matches!(error, JournalError::Newer { found: 4, ours: 3 });
-        check_refused(&place, "an event of version 4", is_newer);
+        place.tamper("UPDATE event SET v = 5 WHERE seq = 3");
+        let is_newer = |error: &_| matches!(error, JournalError::Newer { found: 5, ours: 4 });
+        check_refused(&place, "an event of version 5", is_newer);
     }
 }
 

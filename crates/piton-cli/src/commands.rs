@@ -1,0 +1,15 @@
+//! One file per command: what it does when it is typed. `run` has a folder of its own.
+
+pub(crate) mod auth;
+pub(crate) mod branches;
+pub(crate) mod compact;
+pub(crate) mod config;
+pub(crate) mod context;
+pub(crate) mod cost;
+pub(crate) mod demo;
+pub(crate) mod doctor;
+pub(crate) mod models;
+pub(crate) mod presets;
+pub(crate) mod sessions;
+pub(crate) mod trace;
+pub(crate) mod undo;

@@ -1,0 +1,186 @@
+//! `piton auth`: keeps keys, lists where they are, and forgets them. A key is never printed.
+
+use crate::cli::AuthCommand;
+use crate::commands::config;
+use crate::out::report;
+use crate::out::view;
+use crate::setup::keys::{self, Place};
+use crate::surroundings::Surroundings;
+use anyhow::{Context, bail};
+use piton_engine::config::{Config, nearest};
+use piton_models::provider::{self, PROVIDERS};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use std::io::Stdin;
+
+/// Obeys one of them.
+pub(crate) async fn auth(command: AuthCommand, around: &Surroundings) -> anyhow::Result<u8> {
+    let config = config::of_user(around)?;
+    match command {
+        AuthCommand::Login { provider, file } => login(&provider, file, &config, around).await,
+        AuthCommand::List => list(&config, around),
+        AuthCommand::Logout { provider } => logout(&provider, &config, around),
+    }
+}
+
+async fn login(name: &str, in_file: bool, config: &Config, around: &Surroundings) -> anyhow::Result<u8> {
+    is_known(name, config)?;
+    let key = key_from_person(name, around).await?;
+    let (place, left) = keys::keep(name, &key, !in_file, around)?;
+    if let Some(error) = left {
+        view::write_stderr(&format!("note: the key before may still be in the keyring: {error:#}\n"));
+    }
+    let told = match place {
+        Place::File => {
+            format!("kept in {}, which only you can read; it is not encrypted", keys::file(around).display())
+        }
+        Place::Keyring | Place::Variable(_) | Place::Command => format!("kept in {place}"),
+    };
+    view::write_stdout(&format!("the key of {name} is {told}\n"));
+    if let Some(Place::Variable(variable)) = keys::places(name, config, around)?.first() {
+        view::write_stderr(&format!("note: {variable} is set, and comes first\n"));
+    }
+    Ok(0)
+}
+
+fn list(config: &Config, around: &Surroundings) -> anyhow::Result<u8> {
+    let mut names: Vec<String> = PROVIDERS.iter().map(|provider| provider.name.to_owned()).collect();
+    let others = config.providers.keys().cloned().chain(keys::kept_names(around)?);
+    for other in others {
+        if !names.contains(&other) {
+            names.push(other);
+        }
+    }
+    let mut found = false;
+    for name in names {
+        let places: Vec<String> = keys::places(&name, config, around)?.iter().map(Place::to_string).collect();
+        let Some((first, others)) = places.split_first() else { continue };
+        let others = if others.is_empty() { String::new() } else { format!(" (also: {})", others.join(", ")) };
+        view::write_stdout(&format!("{name:<18} {first}{others}\n"));
+        found = true;
+    }
+    if !found {
+        view::write_stderr("there is no key yet; `piton auth login PROVIDER` keeps one\n");
+    }
+    Ok(0)
+}
+
+fn logout(name: &str, config: &Config, around: &Surroundings) -> anyhow::Result<u8> {
+    match keys::forget(name, around)? {
+        Some(place) => view::write_stdout(&format!("the key of {name} is no longer in {place}\n")),
+        None => bail!("no key of {name} is kept here"),
+    }
+    if let Some(place) = keys::places(name, config, around)?.first() {
+        view::write_stderr(&format!("note: there still is one in {place}\n"));
+    }
+    Ok(0)
+}
+
+/// Keeping a key that nobody will ask for is a mistake that would pass unnoticed. Servers of this machine may want one:
+/// `vllm --api-key` does.
+fn is_known(name: &str, config: &Config) -> anyhow::Result<()> {
+    if config.providers.contains_key(name) || provider::find(name).is_some() {
+        return Ok(());
+    }
+    let meant = nearest(name, PROVIDERS.iter().map(|provider| provider.name));
+    let meant = meant.map(|word| format!("; did you mean {word}?")).unwrap_or_default();
+    bail!("there is no provider {name:?}{meant}")
+}
+
+/// The key, typed without echo or piped in.
+async fn key_from_person(name: &str, around: &Surroundings) -> anyhow::Result<String> {
+    let line = if around.stdin_is_terminal {
+        view::write_stderr(&format!("key for {name} (it is not shown): "));
+        let silence = Silence::over(std::io::stdin());
+        let typed = tokio::select! {
+            line = read_line() => line,
+            _ = tokio::signal::ctrl_c() => {
+                drop(silence);
+                view::write_stderr("\n");
+                std::process::exit(i32::from(report::exit_code(piton_core::event::TurnEnd::Canceled)));
+            }
+        };
+        drop(silence);
+        view::write_stderr("\n");
+        typed?
+    } else {
+        read_line().await?
+    };
+    let key = line.trim();
+    sound(key)?;
+    Ok(key.to_owned())
+}
+
+/// Whether this can be a key at all.
+fn sound(key: &str) -> anyhow::Result<()> {
+    /// Ten times the longest token that is known.
+    const MAX_BYTES: usize = 16 << 10;
+    anyhow::ensure!(!key.is_empty(), "no key was given");
+    let is_one_word = key.chars().all(|c| c.is_ascii_graphic());
+    anyhow::ensure!(is_one_word, "that is no key: it has spaces or characters that no key has");
+    anyhow::ensure!(key.len() <= MAX_BYTES, "that is no key: it has {} bytes", key.len());
+    let is_quoted = key.starts_with(['"', '\'']) || key.ends_with(['"', '\'']);
+    anyhow::ensure!(!is_quoted, "that is no key: give it without quotes");
+    if let Some((name, _)) = key.split_once('=')
+        && name.ends_with("_KEY")
+    {
+        bail!("that is a line that sets {name}: give only what stands behind the `=`");
+    }
+    Ok(())
+}
+
+async fn read_line() -> anyhow::Result<String> {
+    let read = || -> std::io::Result<String> {
+        let mut line = String::new();
+        std::io::stdin().read_line(&mut line)?;
+        Ok(line)
+    };
+    tokio::task::spawn_blocking(read).await.context("cannot read the key")?.context("cannot read the key")
+}
+
+/// A terminal that does not show what is typed, until this is dropped.
+struct Silence {
+    terminal: Stdin,
+    before: Option<Termios>,
+}
+
+impl Silence {
+    fn over(terminal: Stdin) -> Self {
+        let before = tcgetattr(&terminal).ok();
+        if let Some(mut modes) = before.clone() {
+            modes.local_modes.remove(LocalModes::ECHO);
+            // A terminal that cannot be silenced still takes the key.
+            let _ = tcsetattr(&terminal, OptionalActions::Flush, &modes);
+        }
+        Self { terminal, before }
+    }
+}
+
+impl Drop for Silence {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            let _ = tcsetattr(&self.terminal, OptionalActions::Now, before);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_a_key_is_not_kept() {
+        for key in ["sk-1", "AIza_2-3", "eyJhbGciOiJ9.eyJ.c2ln", "YWJjZA=="] {
+            sound(key).unwrap();
+        }
+        for (key, why) in [
+            ("", "no key"),
+            ("sk 1", "spaces"),
+            ("\"sk-1\"", "without quotes"),
+            ("OPENAI_API_KEY=sk-1", "sets OPENAI_API_KEY"),
+            (&"x".repeat(100_000), "100000 bytes"),
+        ] {
+            let error = sound(key).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! `piton session tree` and `piton session fork`: a session's branches, and new sessions from old ones.
+
+use crate::out::report;
+use crate::out::view;
+use piton_core::branch::{self, TurnSpan};
+use piton_core::event::{Event, Origin, Record};
+use piton_core::ids::{Seq, SessionId};
+use piton_engine::engine::Engine;
+use piton_engine::journal;
+use std::fmt::Write as _;
+
+/// Draws every turn of a session, those that were taken back too.
+pub(crate) fn tree(engine: &Engine, id: &SessionId) -> anyhow::Result<()> {
+    let records = journal::read_session(&engine.session_dir(id))?;
+    let mut text = format!("{id}\n");
+    if let Some(Origin { session, seq }) = parent(&records) {
+        let _ = writeln!(text, "forked from {session} at {seq}");
+    }
+    let turns = branch::turns(&records);
+    draw(&turns, None, "", &mut text);
+    if turns.is_empty() {
+        text.push_str("no turns yet\n");
+    }
+    view::write_stdout(&text);
+    Ok(())
+}
+
+/// Draws the turns that follow one, each with what follows it. Where only one does, the line goes straight on.
+fn draw(turns: &[TurnSpan], follows: Option<u32>, indent: &str, text: &mut String) {
+    let next: Vec<&TurnSpan> = turns.iter().filter(|span| span.follows == follows).collect();
+    for (position, span) in next.iter().enumerate() {
+        let (branch, below) = match (next.len(), position + 1 == next.len()) {
+            (1, _) => ("", ""),
+            (_, false) => ("├─ ", "│  "),
+            (_, true) => ("└─ ", "   "),
+        };
+        let _ = writeln!(text, "{indent}{branch}{}", line(span));
+        draw(turns, Some(span.turn), &format!("{indent}{below}"), text);
+    }
+}
+
+/// `● 2  [17]  fix the tests — completed`; the number in brackets is where `fork --at` would begin.
+fn line(span: &TurnSpan) -> String {
+    let mark = if span.on_path { '●' } else { '○' };
+    let end = span.end.map_or("not finished".to_owned(), report::word);
+    let back = if span.on_path { "" } else { ", taken back" };
+    let files = if span.files.is_some() { ", changed files" } else { "" };
+    format!("{mark} {:<3} [{}]  {} — {end}{files}{back}", span.turn, span.last, view::first_line(&span.prompt))
+}
+
+fn parent(records: &[Record]) -> Option<Origin> {
+    match &records.first()?.event {
+        Event::SessionStarted { parent, .. } => parent.clone(),
+        _ => None,
+    }
+}
+
+/// Makes a session that goes on from another one.
+pub(crate) fn fork(engine: &Engine, id: &SessionId, at: Option<Seq>) -> anyhow::Result<()> {
+    let fork = engine.fork(id, at)?;
+    view::write_stdout(&format!("{fork}\n"));
+    view::write_stderr(&format!(
+        "{fork} begins as {id} was; the workspace is the same. Go on with: piton run --resume {fork} \"…\"\n"
+    ));
+    Ok(())
+}

@@ -1,0 +1,359 @@
+//! `piton session cost`: what a session used and cost, step by step, and what the provider's cache did for it.
+
+use crate::out::report;
+use crate::out::view::{self, MISS_WORTH_TELLING_MICROS, plural, thousands};
+use piton_core::budget::Bound;
+use piton_core::budget::dollars;
+use piton_core::cache::{CacheLedger, Miss, Reading};
+use piton_core::event::{Event, Record, TitledBy};
+use piton_core::ids::{Seq, SessionId};
+use piton_core::message::Usage;
+use piton_core::prompt::SegmentKind;
+use piton_engine::engine::Engine;
+use piton_engine::journal::{self, SessionDir};
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// What a session came to.
+#[derive(Debug, Default, Serialize)]
+struct Bill {
+    session: String,
+    #[serde(flatten)]
+    sum: Sum,
+    turns: Vec<Turn>,
+    /// What a model used to name the session, where one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<Sum>,
+    /// Summaries that were made between turns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summaries: Option<Sum>,
+    models: Vec<ModelSum>,
+    cache: Cache,
+}
+
+/// Tokens and money of some calls.
+#[derive(Debug, Default, Clone, Serialize)]
+struct Sum {
+    usage: Usage,
+    cost_micros: Option<u64>,
+    /// Calls that were or may have been billed and whose cost is not known.
+    unpriced_calls: u32,
+    /// What those have used at most, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at_most: Option<Bound>,
+}
+
+#[derive(Debug, Serialize)]
+struct Turn {
+    turn: u32,
+    #[serde(flatten)]
+    sum: Sum,
+    calls: Vec<Call>,
+}
+
+/// One call of a model.
+#[derive(Debug, Serialize)]
+struct Call {
+    seq: Seq,
+    step: u32,
+    attempt: u32,
+    model: String,
+    /// Whether it ended in a reply.
+    replied: bool,
+    #[serde(flatten)]
+    sum: Sum,
+    /// What the provider's cache did for it, where it replied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache: Option<Reading>,
+}
+
+#[derive(Debug, Serialize)]
+struct ModelSum {
+    model: String,
+    #[serde(flatten)]
+    sum: Sum,
+}
+
+/// The cache over the whole session.
+#[derive(Debug, Default, Serialize)]
+struct Cache {
+    predicted_tokens: u64,
+    reported_tokens: u64,
+    misses: u32,
+    /// What they cost, where the price is known.
+    lost_micros: Option<u64>,
+}
+
+/// Prints what a session cost.
+pub(crate) fn cost(engine: &Engine, id: &SessionId, json: bool) -> anyhow::Result<()> {
+    let records = journal::read_session(&engine.session_dir(id))?;
+    let bill = Bill::of(id, &records);
+    let text = if json { format!("{}\n", serde_json::to_string(&bill)?) } else { bill.words() };
+    view::write_stdout(&text);
+    Ok(())
+}
+
+/// A line about what missing the cache cost since this position, if it is worth one.
+pub(crate) fn miss_line(dir: &SessionDir, from: Seq) -> Option<String> {
+    let (mut ledger, mut missed) = (ToldLedger::default(), Vec::new());
+    let read = journal::each(dir, |record| {
+        let reading = ledger.apply(record);
+        missed.extend(reading.filter(|reading: &Reading| reading.seq >= from && reading.miss.is_some()));
+    });
+    read.ok()?;
+    let lost: u64 = missed.iter().filter_map(|reading| reading.lost_micros).sum();
+    let worst = missed.iter().max_by_key(|reading| reading.lost_micros)?;
+    let why = worst.miss.as_ref().map(why)?;
+    let more =
+        if missed.len() > 1 { format!(" and {} more", plural(missed.len() as u64 - 1, "step")) } else { String::new() };
+    (lost >= MISS_WORTH_TELLING_MICROS).then(|| {
+        format!("The provider's cache was missed, which cost ${}: in step {}{more}, {why}", dollars(lost), worst.step)
+    })
+}
+
+/// The cache ledger as it is told of: of a provider that has never reported reads or writes of a cache nobody knows
+/// whether it has one, so that there is nothing to miss.
+#[derive(Default)]
+struct ToldLedger {
+    ledger: CacheLedger,
+    /// Providers that have reported some.
+    caching: BTreeSet<String>,
+}
+
+impl ToldLedger {
+    fn apply(&mut self, record: &Record) -> Option<Reading> {
+        let reading = self.ledger.apply(record)?;
+        let usage = match &record.event {
+            Event::MessageFinished { reply, .. } => reply.usage,
+            Event::CompactionFinished { asked: Some(asked), .. } => asked.usage,
+            _ => Usage::default(),
+        };
+        let provider = reading.model.split('/').next().unwrap_or_default().to_owned();
+        if usage.cache_read_tokens > 0 || usage.cache_write_tokens > 0 {
+            self.caching.insert(provider.clone());
+        }
+        let is_told = self.caching.contains(&provider);
+        Some(if is_told { reading } else { Reading { lost_micros: None, miss: None, ..reading } })
+    }
+}
+
+impl Bill {
+    fn of(id: &SessionId, records: &[Record]) -> Self {
+        let mut bill = Self { session: id.to_string(), ..Self::default() };
+        let mut ledger = ToldLedger::default();
+        let (mut model, mut in_turn) = (String::new(), false);
+        for record in records {
+            let reading = ledger.apply(record);
+            match &record.event {
+                Event::TurnEnded { .. } => in_turn = false,
+                Event::TurnStarted { turn, model: named, .. } => {
+                    in_turn = true;
+                    model.clone_from(named);
+                    bill.turns.push(Turn { turn: *turn, sum: Sum::default(), calls: Vec::new() });
+                }
+                Event::TurnResumed { model: named, .. } | Event::ModelSwitched { model: named, .. } => {
+                    model.clone_from(named);
+                }
+                Event::MessageFinished { step, attempt, reply, cost_micros, at_most, .. } => {
+                    let sum = Sum::of(&reply.usage, *cost_micros, *at_most);
+                    let (step, attempt, model) = (*step, *attempt, model.clone());
+                    bill.add(Call { seq: record.seq, step, attempt, model, replied: true, sum, cache: reading });
+                }
+                Event::ModelFailed { step, attempt, usage, cost_micros, at_most, .. } => {
+                    let sum = Sum::of(usage, *cost_micros, *at_most);
+                    let (step, attempt, model) = (*step, *attempt, model.clone());
+                    bill.add(Call { seq: record.seq, step, attempt, model, replied: false, sum, cache: None });
+                }
+                Event::MessageCut { step, at_most: Some(most), .. } => {
+                    let sum = Sum::of(&Usage::default(), None, Some(*most));
+                    let (step, model) = (*step, model.clone());
+                    bill.add(Call { seq: record.seq, step, attempt: 1, model, replied: false, sum, cache: None });
+                }
+                Event::CompactionStarted { lost: Some(lost), .. } if in_turn => {
+                    let sum = Sum::of(&Usage::default(), None, Some(*lost));
+                    let (step, model) = (0, model.clone());
+                    bill.add(Call { seq: record.seq, step, attempt: 1, model, replied: false, sum, cache: None });
+                }
+                Event::CompactionFinished { asked: Some(asked), .. }
+                | Event::CompactionFailed { asked: Some(asked), .. } => {
+                    let sum = Sum::of(&asked.usage, asked.cost_micros, asked.at_most);
+                    if in_turn {
+                        let replied = matches!(record.event, Event::CompactionFinished { .. });
+                        let (step, attempt, model) = (0, asked.attempts, asked.model.clone());
+                        bill.add(Call { seq: record.seq, step, attempt, model, replied, sum, cache: reading });
+                    } else {
+                        bill.count(&asked.model, &sum);
+                        bill.summaries.get_or_insert_default().add(&sum);
+                    }
+                }
+                Event::TitleGiven { by: TitledBy::Model { model, usage, cost_micros, at_most }, .. } => {
+                    let mut sum = Sum::of(usage, *cost_micros, *at_most);
+                    // It has replied, whether or not it was counted.
+                    sum.unpriced_calls = u32::from(cost_micros.is_none());
+                    bill.count(model, &sum);
+                    bill.title.get_or_insert_default().add(&sum);
+                }
+                _ => {}
+            }
+        }
+        bill
+    }
+
+    fn count(&mut self, model: &str, sum: &Sum) {
+        self.sum.add(sum);
+        match self.models.iter_mut().find(|known| known.model == model) {
+            Some(known) => known.sum.add(sum),
+            None => self.models.push(ModelSum { model: model.to_owned(), sum: sum.clone() }),
+        }
+    }
+
+    fn add(&mut self, call: Call) {
+        self.count(&call.model, &call.sum);
+        if let Some(reading) = &call.cache {
+            self.cache.add(reading);
+        }
+        if let Some(turn) = self.turns.last_mut() {
+            turn.sum.add(&call.sum);
+            turn.calls.push(call);
+        }
+    }
+
+    fn words(&self) -> String {
+        let mut text = String::new();
+        for turn in &self.turns {
+            text.push_str(&format!("turn {:<3} {}\n", turn.turn, turn.sum.words()));
+            turn.calls.iter().for_each(|call| text.push_str(&call.words()));
+        }
+        if let Some(title) = &self.title {
+            text.push_str(&format!("title    {}\n", title.words()));
+        }
+        if let Some(summaries) = &self.summaries {
+            text.push_str(&format!("summary  {}\n", summaries.words()));
+        }
+        if self.models.len() > 1 {
+            for model in &self.models {
+                text.push_str(&format!("{}  {}\n", view::clean(&model.model), model.sum.words()));
+            }
+        }
+        text.push_str(&format!("session  {}\n", self.sum.words()));
+        text.push_str(&self.cache.words());
+        text
+    }
+}
+
+impl Sum {
+    fn of(usage: &Usage, cost_micros: Option<u64>, at_most: Option<Bound>) -> Self {
+        let is_open = cost_micros.is_none() && (usage.total() > 0 || at_most.is_some());
+        Self { usage: *usage, cost_micros, unpriced_calls: u32::from(is_open), at_most }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.usage.add(&other.usage);
+        if let Some(cost) = other.cost_micros {
+            *self.cost_micros.get_or_insert(0) += cost;
+        }
+        self.unpriced_calls += other.unpriced_calls;
+        if let Some(most) = &other.at_most {
+            self.at_most.get_or_insert_default().add(most);
+        }
+    }
+
+    fn words(&self) -> String {
+        let Usage { cache_read_tokens, cache_write_tokens, .. } = self.usage;
+        let mut parts = Vec::new();
+        if cache_read_tokens > 0 {
+            parts.push(format!("{} cached", thousands(cache_read_tokens)));
+        }
+        if cache_write_tokens > 0 {
+            parts.push(format!("{} written to the cache", thousands(cache_write_tokens)));
+        }
+        let of_these = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
+        let cost = report::cost(self.cost_micros, self.unpriced_calls);
+        let open = self.at_most.as_ref().map(|most| {
+            let money = most.cost_micros.map(|cost| format!(", ${}", dollars(cost))).unwrap_or_default();
+            format!("; not told, at most {} tokens{money}", thousands(most.tokens))
+        });
+        let is_untold = self.at_most.is_some() || self.unpriced_calls > 0;
+        let tokens = report::tokens(&self.usage, &of_these, is_untold);
+        format!("{tokens} · {cost}{}", open.unwrap_or_default())
+    }
+}
+
+impl Call {
+    fn words(&self) -> String {
+        let attempt = if self.attempt > 1 { format!(", attempt {}", self.attempt) } else { String::new() };
+        let failed = if self.replied { "" } else { " failed" };
+        // An attempt that nobody can be billed for is not worth a sum.
+        let is_nothing = self.sum.usage.total() == 0 && self.sum.unpriced_calls == 0 && !self.replied;
+        let sum = if is_nothing { String::new() } else { format!("  {}", self.sum.words()) };
+        let what = if self.step == 0 { "summary".to_owned() } else { format!("step {}", self.step) };
+        let mut text = format!("  {what}{attempt}{failed}{sum}\n");
+        if let Some(reading) = &self.cache
+            && let Some(miss) = &reading.miss
+        {
+            let cost = reading.lost_micros.filter(|lost| *lost > 0).map(|lost| format!(" (${})", dollars(lost)));
+            text.push_str(&format!(
+                "    cache: {} of {} tokens read again{}: {}\n",
+                thousands(reading.reported_tokens),
+                thousands(reading.predicted_tokens),
+                cost.unwrap_or_default(),
+                why(miss)
+            ));
+        }
+        text
+    }
+}
+
+impl Cache {
+    fn add(&mut self, reading: &Reading) {
+        self.predicted_tokens += reading.predicted_tokens;
+        self.reported_tokens += reading.reported_tokens;
+        if reading.miss.is_some() {
+            self.misses += 1;
+            if let Some(lost) = reading.lost_micros {
+                *self.lost_micros.get_or_insert(0) += lost;
+            }
+        }
+    }
+
+    fn words(&self) -> String {
+        match (self.predicted_tokens, self.reported_tokens) {
+            (0, 0) => String::new(),
+            (_, 0) => "cache    the provider reported no cache reads\n".to_owned(),
+            (predicted, reported) => {
+                let lost = self.lost_micros.map(|lost| format!(", which cost ${}", dollars(lost))).unwrap_or_default();
+                let misses = match self.misses {
+                    0 => "no misses".to_owned(),
+                    1 => format!("1 miss{lost}"),
+                    many => format!("{many} misses{lost}"),
+                };
+                let (reported, predicted) = (thousands(reported), thousands(predicted));
+                format!("cache    {reported} tokens read, {predicted} predicted; {misses}\n")
+            }
+        }
+    }
+}
+
+/// Why the cache was missed, in words.
+fn why(miss: &Miss) -> String {
+    match miss {
+        Miss::ModelChanged => "another model was asked".to_owned(),
+        Miss::Rewound => "turns had been taken back, or brought back".to_owned(),
+        Miss::Compacted => "older messages had been replaced by a summary".to_owned(),
+        Miss::PrefixChanged { kind: SegmentKind::Frame, .. } => {
+            "the system prompt or the tools were other ones than before".to_owned()
+        }
+        Miss::PrefixChanged { segment, kind } => {
+            let whose = match kind {
+                SegmentKind::User | SegmentKind::Frame => "the user's",
+                SegmentKind::Assistant => "the model's",
+                SegmentKind::Tool => "a tool's",
+            };
+            format!("message {segment}, {whose}, was another one than before")
+        }
+        Miss::CallsForbidden => "the last step forbids calls, and the provider keeps messages apart by that".to_owned(),
+        Miss::NotKept { idle_ms } => {
+            format!("the request before, {} s old, was not kept by the provider", idle_ms / 1000)
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! `piton models`: which models can be asked from here, and with whose key.
+
+use crate::cli::ModelsArgs;
+use crate::commands::config;
+use crate::out::view;
+use crate::setup;
+use crate::setup::cloud;
+use crate::setup::keys;
+use crate::surroundings::Surroundings;
+use anyhow::Context;
+use piton_engine::config::Config;
+use piton_http::fetch;
+use piton_models::catalogue::{Catalogue, ModelFacts};
+use piton_models::provider::{self, ListedModel, PROVIDERS};
+use serde_json::json;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Lists them, provider by provider. One that fails does not hide the others.
+pub(crate) async fn models(args: &ModelsArgs, around: &Surroundings) -> anyhow::Result<u8> {
+    let config = config::of_user(around)?;
+    if let Some(source) = &args.refresh {
+        return refresh(source, &config, around).await;
+    }
+    let own = config.providers.iter().filter(|(_, server)| server.protocol.is_some()).map(|(name, _)| name.as_str());
+    let known = catalogue(around);
+    let mut found = 0;
+    for name in PROVIDERS.iter().map(|provider| provider.name).chain(own) {
+        match list(name, &config, around).await {
+            Ok(models) => {
+                let place = keys::places(name, &config, around)?.first().map(ToString::to_string);
+                let place = place.or_else(|| cloud::place(provider::find(name)?, around));
+                if let (Some(place), false) = (&place, args.json) {
+                    view::write_stderr(&format!("{name}: key from {place}\n"));
+                }
+                let is_known = provider::find(name).is_some();
+                let known = |model: &ListedModel| {
+                    let known = config.known(known.clone(), name, &model.id);
+                    // A server of one's own may call anything by any name.
+                    if is_known { known.look_up(name, &model.id) } else { known.newer(name, &model.id) }
+                };
+                models.iter().for_each(|model| show(args, name, model, known(model).as_ref(), place.as_deref()));
+                found += models.len();
+            }
+            Err(error) => {
+                let names = known.names(name);
+                let instead = if names.is_empty() { "" } else { "; what follows is of the catalogue" };
+                view::write_stderr(&format!("{name}: {error:#}{instead}\n"));
+                found += names.len();
+                let listed = names.into_iter().map(|id| ListedModel { id, window_tokens: None });
+                listed.for_each(|model| show(args, name, &model, known.look_up(name, &model.id).as_ref(), None));
+            }
+        }
+    }
+    if found == 0 {
+        view::write_stderr("no provider with a key and no local server answered; see `piton doctor`\n");
+        return Ok(crate::out::report::EXIT_FAILED);
+    }
+    Ok(0)
+}
+
+/// Keeps a newer catalogue, if it is one; else everything stays as it is.
+async fn refresh(source: &str, config: &Config, around: &Surroundings) -> anyhow::Result<u8> {
+    /// Thirty times what is embedded.
+    const MAX_BYTES: usize = 10 << 20;
+    let bytes = if source.starts_with("http://") || source.starts_with("https://") {
+        fetch(source, &setup::http_options("", config, around)?, MAX_BYTES).await?
+    } else {
+        std::fs::read(source).with_context(|| format!("cannot read {source}"))?
+    };
+    let text = String::from_utf8(bytes).ok().with_context(|| format!("{source} is not text; nothing was changed"))?;
+    let checked = Catalogue::check(&text).with_context(|| format!("{source} is no catalogue; nothing was changed"))?;
+    let path = file(around);
+    let failed = || format!("cannot write {}", path.display());
+    std::fs::create_dir_all(&around.data_dir).with_context(failed)?;
+    let mut new = tempfile::NamedTempFile::new_in(&around.data_dir).with_context(failed)?;
+    new.write_all(checked.text.as_bytes()).with_context(failed)?;
+    new.persist(&path).with_context(failed)?;
+    let (models, providers) =
+        (view::plural(checked.models as u64, "model"), view::plural(checked.providers as u64, "provider"));
+    view::write_stdout(&format!(
+        "{models} of {providers} are kept in {}; they come before what is built in\n",
+        path.display()
+    ));
+    Ok(0)
+}
+
+/// What is known about models: what is built in, and over it what `--refresh` has kept.
+pub(crate) fn catalogue(around: &Surroundings) -> Catalogue {
+    // A cache of facts: one that cannot be read is as good as none.
+    std::fs::read_to_string(file(around)).map(|text| Catalogue::over(&text)).unwrap_or_default()
+}
+
+fn file(around: &Surroundings) -> PathBuf {
+    around.data_dir.join("models.jsonl")
+}
+
+/// The models of a provider; none where nobody set it up.
+async fn list(name: &str, config: &Config, around: &Surroundings) -> anyhow::Result<Vec<ListedModel>> {
+    let spec = setup::spec(name, None, config, around)?;
+    let is_cloud = provider::find(name).is_some_and(|provider| provider.cloud.is_some());
+    let needs_key = provider::find(name).is_none_or(|provider| provider.needs_key);
+    // An address that follows from a region alone is nobody's wish.
+    let is_set_up = spec.key.is_some() || spec.credentials.is_some() || (spec.base_url.is_some() && !is_cloud);
+    let is_local = setup::local_providers().any(|local| local.name == name);
+    // `openai-chat` without an address would be the llama.cpp of this machine a second time.
+    if !is_set_up && (needs_key || !is_local) {
+        return Ok(Vec::new());
+    }
+    if is_local {
+        // A server of this machine that is not there is nothing to report.
+        return Ok(provider::list_models(&spec, &setup::probe_options()).await.unwrap_or_default());
+    }
+    Ok(provider::list_models(&spec, &setup::http_options(name, config, around)?).await?)
+}
+
+/// One line of the list: what the server says, and what the catalogue knows besides.
+fn show(args: &ModelsArgs, provider: &str, model: &ListedModel, known: Option<&ModelFacts>, key: Option<&str>) {
+    let name = format!("{provider}/{}", model.id);
+    let window_tokens = model.window_tokens.or(known.and_then(|known| known.limits.window_tokens));
+    if args.json {
+        let mut line = json!({"model": name, "provider": provider, "window_tokens": window_tokens, "key": key});
+        if let Some(ModelFacts { limits, images, tools, reasoning, .. }) = known {
+            line["known"] = json!({"max_output_tokens": limits.max_output_tokens, "images": images, "tools": tools,
+                "reasoning": reasoning});
+        }
+        view::write_stdout(&format!("{line}\n"));
+        return;
+    }
+    let window = window_tokens.map(|tokens| format!("  {} tokens", view::thousands(tokens))).unwrap_or_default();
+    view::write_stdout(&format!("{name}{window}\n"));
+}

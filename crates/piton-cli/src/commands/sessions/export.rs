@@ -1,0 +1,83 @@
+//! `piton session export` and `import`.
+
+use super::said;
+use crate::cli::{ExportArgs, ExportFormat};
+use crate::commands::config;
+use crate::out::view;
+use crate::setup;
+use crate::surroundings::Surroundings;
+use anyhow::Context;
+use piton_core::ids::SessionId;
+use piton_core::story::Story;
+use piton_engine::engine::Engine;
+use piton_engine::export::redact::Redactor;
+use piton_engine::export::{html, json, markdown};
+use piton_engine::{journal, shelf};
+use std::ffi::OsStr;
+use std::io::Read;
+use std::path::Path;
+
+/// The format that a file's name asks for.
+fn named(output: Option<&Path>) -> ExportFormat {
+    match output.and_then(Path::extension).and_then(OsStr::to_str) {
+        Some("json") => ExportFormat::Json,
+        Some("md") => ExportFormat::Md,
+        _ => ExportFormat::Html,
+    }
+}
+
+/// Writes a session as one file.
+pub(super) fn export(engine: &Engine, id: &SessionId, args: &ExportArgs, around: &Surroundings) -> anyhow::Result<()> {
+    let dir = engine.session_dir(id);
+    let mut records = journal::read_session(&dir)?;
+    anyhow::ensure!(!records.is_empty(), "{id} is empty: nothing ever happened in it");
+    let mut title = journal::summary(&dir)?.title;
+    let mut redacted = 0;
+    if !args.no_redact {
+        let mut redactor = Redactor::new(setup::secrets(&config::of_user(around)?, around)?);
+        records = redactor.records(&records).context("a secret stands where only something else can stand")?;
+        redacted = redactor.found;
+        title = redactor.text(&title);
+    }
+    let text = match args.format.unwrap_or_else(|| named(args.output.as_deref())) {
+        ExportFormat::Json => json::write(&records, &title, redacted)?,
+        ExportFormat::Md => markdown::write(&Story::of(&records), &title, &said::when),
+        ExportFormat::Html => html::write(&Story::of(&records), &title, &said::when),
+    };
+    match &args.output {
+        Some(path) => {
+            std::fs::write(path, &text).with_context(|| format!("cannot write {}", path.display()))?;
+            view::write_stderr(&format!("wrote {} ({})\n", path.display(), said::size(text.len() as u64)));
+        }
+        None => view::write_stdout(&text),
+    }
+    if redacted > 0 {
+        let secrets = view::plural(redacted as u64, "secret");
+        view::write_stderr(&format!("{secrets} left out (--no-redact keeps them); look it over before you share it\n"));
+    }
+    Ok(())
+}
+
+/// Makes a session of an export.
+pub(super) fn import(engine: &Engine, file: &Path) -> anyhow::Result<()> {
+    let text = match file.to_str() {
+        Some("-") => {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
+            text
+        }
+        _ => std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?,
+    };
+    let records = json::read(&text).with_context(|| format!("{} cannot be taken in", file.display()))?;
+    let events = view::plural(records.len() as u64, "event");
+    let id = shelf::take_in(engine, records)?;
+    let workspace = journal::summary(&engine.session_dir(&id))?.workspace;
+    view::write_stdout(&format!("{id}\n"));
+    view::write_stderr(&format!("taken in with {events}\n"));
+    if !Path::new(&workspace).is_dir() {
+        view::write_stderr(&format!(
+            "it worked in {workspace}, which is not here; go on with it elsewhere:\n  piton run --resume {id} --cwd DIR\n"
+        ));
+    }
+    Ok(())
+}

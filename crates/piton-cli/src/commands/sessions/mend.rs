@@ -1,0 +1,106 @@
+//! `piton session verify` and `repair`.
+
+use super::find;
+use crate::out::report;
+use crate::out::view;
+use piton_core::ids::{Seq, SessionId};
+use piton_engine::engine::Engine;
+use piton_engine::journal::{self, Flaw, JournalError, Verdict};
+use piton_engine::shelf;
+
+/// Checks a session and says what is wrong and what to do.
+pub(super) fn verify(engine: &Engine, id: &SessionId) -> anyhow::Result<u8> {
+    let verdict = match journal::verify(&engine.session_dir(id)) {
+        Err(JournalError::Damaged { path, why }) => {
+            view::write_stdout(&format!("{id}: {} is damaged: {why}\n", path.display()));
+            view::write_stdout(&advice(id));
+            return Ok(report::EXIT_FAILED);
+        }
+        verdict => verdict?,
+    };
+    match verdict {
+        Verdict::Sound { events } => {
+            view::write_stdout(&format!("{id}: {events} events, every one in its place and unchanged\n"));
+            Ok(0)
+        }
+        Verdict::Bad { seq, flaw } => {
+            let what = match flaw {
+                Flaw::Missing => "is missing",
+                Flaw::Changed => "is not what was written",
+                Flaw::Blob => "has lost its blob, or the blob is not what was written",
+                Flaw::Unreadable => "is as it was written, but this Piton cannot read it",
+            };
+            view::write_stdout(&format!(
+                "{id}: event {seq} {what}; the {} before it are sound\n{}",
+                seq.saturating_sub(1),
+                advice(id)
+            ));
+            Ok(report::EXIT_FAILED)
+        }
+    }
+}
+
+/// Makes a new session of what can be read of this one.
+pub(super) fn repair(engine: &Engine, id: &SessionId) -> anyhow::Result<()> {
+    find::must_be_closed(engine, id)?;
+    let repaired = shelf::repair(engine, id)?;
+    let salvage = &repaired.salvage;
+    let total = salvage.records.len();
+    let read = total - salvage.lost.len();
+    view::write_stdout(&format!("{}\n", repaired.id));
+    let mut words = format!("{read} of {total} events were read; {id} stays as it is\n");
+    if !salvage.lost.is_empty() {
+        words.push_str(&format!(
+            "lost: {}; what was under way there is answered as interrupted\n",
+            places(&salvage.lost)
+        ));
+    }
+    if !salvage.altered.is_empty() {
+        words.push_str(&format!("not what was written, taken as they are: {}\n", places(&salvage.altered)));
+    }
+    if salvage.lost.is_empty() && salvage.altered.is_empty() {
+        words.push_str("nothing was lost\n");
+    }
+    words.push_str(&format!("go on with:  piton run --resume {}\n", repaired.id));
+    view::write_stderr(&words);
+    Ok(())
+}
+
+fn advice(id: &SessionId) -> String {
+    format!(
+        "The files were left as they are. What can be read becomes a new session with:\n  piton session repair {id}\n"
+    )
+}
+
+/// `event 3`, `events 3–17, 20`.
+fn places(places: &[Seq]) -> String {
+    const MOST: usize = 8;
+    let mut spans: Vec<(Seq, Seq)> = Vec::new();
+    for place in places {
+        match spans.last_mut() {
+            Some((_, end)) if *end + 1 == *place => *end = *place,
+            _ => spans.push((*place, *place)),
+        }
+    }
+    let shown = spans.iter().take(MOST);
+    let mut words: Vec<String> =
+        shown.map(|(from, to)| if from == to { from.to_string() } else { format!("{from}–{to}") }).collect();
+    if spans.len() > MOST {
+        words.push("…".to_owned());
+    }
+    match places.len() {
+        1 => format!("event {}", words.join(", ")),
+        many => format!("events {} ({many} in all)", words.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_beside_each_other_are_one_span() {
+        assert_eq!(places(&[7]), "event 7");
+        assert_eq!(places(&[1, 2, 3, 9, 11, 12]), "events 1–3, 9, 11–12 (6 in all)");
+    }
+}

@@ -1,0 +1,230 @@
+//! `piton undo` and `piton redo`: turns are taken back, words and files, and brought back.
+
+use crate::cli::{RedoArgs, UndoArgs};
+use crate::commands::sessions::find;
+use crate::out::view;
+use crate::setup;
+use crate::surroundings::Surroundings;
+use anyhow::{Context, bail};
+use piton_core::event::{Direction, Event, Record};
+use piton_core::ids::{Seq, SessionId};
+use piton_engine::engine::{Engine, Handle, Resumed};
+use piton_engine::journal;
+use piton_engine::rewind::{Plan, RewindError, Scope};
+use piton_tools::snapshot::{Change, Report, SnapshotError};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// How many lines a list has at most.
+const MOST_LISTED: usize = 30;
+/// More changes than this in one folder of the workspace are told in one line: it is a build's output, mostly.
+const MOST_IN_FOLDER: usize = 10;
+
+/// What was asked for.
+struct Wish {
+    direction: Direction,
+    turns: u32,
+    scope: Scope,
+    dry_run: bool,
+    overwrite: bool,
+}
+
+/// Takes turns back.
+pub(crate) async fn undo(args: UndoArgs, around: &Surroundings) -> anyhow::Result<u8> {
+    let scope = match (args.files_only, args.chat_only) {
+        (true, _) => Scope::Files,
+        (_, true) => Scope::Chat,
+        (false, false) => Scope::Both,
+    };
+    let UndoArgs { turns, dry_run, overwrite, .. } = args;
+    let wish = Wish { direction: Direction::Undo, turns, scope, dry_run, overwrite };
+    rewind(args.session.as_deref(), &wish, around).await
+}
+
+/// Brings back what was taken back last.
+pub(crate) async fn redo(args: RedoArgs, around: &Surroundings) -> anyhow::Result<u8> {
+    let RedoArgs { dry_run, overwrite, .. } = args;
+    let wish = Wish { direction: Direction::Redo, turns: 1, scope: Scope::Both, dry_run, overwrite };
+    rewind(args.session.as_deref(), &wish, around).await
+}
+
+async fn rewind(session: Option<&str>, wish: &Wish, around: &Surroundings) -> anyhow::Result<u8> {
+    let engine = Engine::open(&around.data_dir);
+    let id = match session {
+        Some(session) => find::find(&engine, around, session)?,
+        None => newest_here(&engine, around)?,
+    };
+    let summary = journal::summary(&engine.session_dir(&id))?;
+    let workspace = PathBuf::from(&summary.workspace);
+    anyhow::ensure!(workspace.is_dir(), "the folder that {id} works in, {}, is not there", workspace.display());
+    let settings = setup::upkeep_settings(summary.model.as_deref().unwrap_or_default(), around, &workspace);
+    let session = engine.resume(&id, settings)?;
+    let done = take_back(&session, wish, &workspace).await;
+    session.close().await;
+    let has_begun = |error: &anyhow::Error| matches!(error.downcast_ref(), Some(RewindError::Abandoned(_)));
+    let is_dropped =
+        |error: &anyhow::Error| matches!(error.downcast_ref(), Some(RewindError::Snapshot(SnapshotError::Unknown(_))));
+    match done {
+        Err(error) if has_begun(&error) => Err(error),
+        Err(error) if is_dropped(&error) => Err(error).with_context(|| {
+            format!(
+                "nothing was changed in {id}: its snapshots are not here, as after an import, a move or a long rest; \
+                 --chat-only takes back the words alone"
+            )
+        }),
+        done => done.with_context(|| format!("nothing was changed in {id}")),
+    }
+}
+
+/// Says what was given up half-way from this position on: an undo of before that was found unfinished, or one of now.
+/// Returns where to go on.
+pub(crate) fn tell_given_up(session: &Handle, from: Seq) -> Seq {
+    // Who cannot read it hears of that from what comes next.
+    let records = journal::of_kinds(session.dir(), &["rewind_abandoned"]).unwrap_or_default();
+    let mut next = from;
+    for record in records.iter().filter(|record| record.seq >= from) {
+        next = record.seq + 1;
+        if let Event::RewindAbandoned { rewind, error, touches } = &record.event {
+            view::write_stderr(&format!("{}\n", view::given_up(rewind, error, touches)));
+        }
+    }
+    next
+}
+
+/// What was left half-way before, and was brought to its end when the session was opened.
+fn finished_now(session: &Handle) -> Option<String> {
+    // Who cannot read it hears of that from what comes next.
+    let records = journal::of_kinds(session.dir(), &["rewind_finished"]).unwrap_or_default();
+    let since = records.iter().filter(|record| record.seq >= session.opened_at());
+    let words = |record: &Record| match &record.event {
+        Event::RewindFinished { rewind, left, .. } => Some(view::finished_late(rewind, left.len())),
+        _ => None,
+    };
+    since.filter_map(words).next_back()
+}
+
+fn newest_here(engine: &Engine, around: &Surroundings) -> anyhow::Result<SessionId> {
+    let here = around.workspace(None)?;
+    let newest = engine.index()?.list(Some(&here), 1)?.into_iter().next();
+    let none = || format!("no session has worked in {}; name one with --session ID", here.display());
+    Ok(newest.with_context(none)?.id)
+}
+
+async fn take_back(session: &Handle, wish: &Wish, workspace: &Path) -> anyhow::Result<u8> {
+    if session.resumed() == Resumed::MidTurn {
+        anyhow::ensure!(!wish.dry_run, "its last turn was cut off; `piton run --continue` ends it, or an undo does");
+        view::write_stderr("the last turn was cut off; it is ended first\n");
+        session.cancel();
+        // What it ends with is on record, and that it has ended is all that counts here.
+        drop(session.go_on().await);
+    }
+    let plan = session.plan_rewind(wish.direction, wish.turns, wish.scope).await;
+    let told = tell_given_up(session, session.opened_at());
+    if let Some(done) = finished_now(session) {
+        view::write_stderr(&format!("{done}; the same command again goes further\n"));
+        return Ok(0);
+    }
+    let mut plan = plan?;
+    let conflicts = plan.conflicts();
+    if !conflicts.is_empty() && !wish.overwrite {
+        view::write_stderr("changed since by somebody else:\n");
+        list(conflicts.iter().map(|path| view::clean(&path.to_string_lossy())));
+        bail!("--overwrite takes these back too (`redo` would bring them back); --chat-only leaves all files alone");
+    }
+    if !plan.doubtful.is_empty() && !wish.overwrite {
+        view::write_stderr("changed while the turn lay cut off, by you or by a command that outlived Piton:\n");
+        list(plan.doubtful.iter().map(|path| clean_path(path)));
+        bail!("--overwrite takes these back too (`redo` would bring them back); --chat-only leaves all files alone");
+    }
+    plan.rewind.overwrite = wish.overwrite;
+    announce(&plan, wish);
+    if wish.dry_run {
+        return Ok(0);
+    }
+    let done = session.rewind(plan.rewind.clone()).await;
+    tell_given_up(session, told);
+    let done = done?;
+    let failed = problems(&done.files, workspace);
+    let next = match wish.direction {
+        Direction::Undo => "`piton redo` brings it back",
+        Direction::Redo => "`piton undo` takes it back again",
+    };
+    view::write_stderr(&format!("done; {next}\n"));
+    Ok(u8::from(failed))
+}
+
+/// What will be done, before it is.
+fn announce(plan: &Plan, wish: &Wish) {
+    let verb = match (wish.direction, wish.dry_run) {
+        (Direction::Undo, false) => "taking back",
+        (Direction::Undo, true) => "would take back",
+        (Direction::Redo, false) => "bringing back",
+        (Direction::Redo, true) => "would bring back",
+    };
+    let what = match (plan.rewind.to.is_some(), plan.rewind.files.is_empty()) {
+        (true, false) => "",
+        (true, true) if wish.scope == Scope::Chat => ", the conversation only",
+        (true, true) => ", which changed no files",
+        (false, _) => ", the files only",
+    };
+    view::write_stderr(&format!("{verb} {}{what}\n", view::plural(u64::from(plan.rewind.turns), "turn")));
+    for prompt in &plan.prompts {
+        view::write_stderr(&format!("  “{}”\n", view::first_line(prompt)));
+    }
+    for said in &plan.waiting {
+        view::write_stderr(&format!("  “{}”, which was not taken up yet\n", view::first_line(said)));
+    }
+    list(changes(&plan.files).into_iter());
+    for path in plan.conflicts() {
+        view::write_stderr(&format!("  {}  changed since by somebody else, overwritten\n", clean_path(&path)));
+    }
+    for path in plan.files.iter().flat_map(|report| &report.not_covered) {
+        view::write_stderr(&format!("  {} stays as it is: no snapshot covers it\n", clean_path(path)));
+    }
+}
+
+fn list(lines: impl Iterator<Item = String>) {
+    let lines: Vec<String> = lines.collect();
+    for line in lines.iter().take(MOST_LISTED) {
+        view::write_stderr(&format!("  {line}\n"));
+    }
+    if lines.len() > MOST_LISTED {
+        view::write_stderr(&format!("  and {} more\n", lines.len() - MOST_LISTED));
+    }
+}
+
+/// A line per change, or one for a folder with many.
+fn changes(reports: &[Report]) -> Vec<String> {
+    let mut folders: BTreeMap<&OsStr, Vec<&Change>> = BTreeMap::new();
+    for change in reports.iter().flat_map(|report| &report.changes) {
+        folders.entry(change.path.iter().next().unwrap_or_default()).or_default().push(change);
+    }
+    let lines = folders.into_iter().flat_map(|(folder, changes)| match changes.len() {
+        0..=MOST_IN_FOLDER => changes.into_iter().map(line).collect(),
+        many => vec![format!("{}/  {many} files and folders", clean_path(Path::new(folder)))],
+    });
+    lines.collect()
+}
+
+/// `src/lib.rs  changed  +3 −1`.
+fn line(change: &Change) -> String {
+    let lines = change.lines.map(|lines| format!("  +{} −{}", lines.added, lines.removed)).unwrap_or_default();
+    format!("{}  {}{lines}", clean_path(&change.path), change.kind)
+}
+
+fn clean_path(path: &Path) -> String {
+    view::clean(&path.to_string_lossy())
+}
+
+/// Says what could not be done. Whether there was anything.
+fn problems(reports: &[Report], workspace: &Path) -> bool {
+    for failure in reports.iter().flat_map(|report| &report.failures) {
+        view::write_stderr(&format!("{} stays as it is: {}\n", clean_path(&failure.path), failure.error));
+    }
+    for kept in reports.iter().flat_map(|report| &report.kept) {
+        let folder = clean_path(&workspace.join(kept));
+        view::write_stderr(&format!("{folder} stays: something else is in it\n"));
+    }
+    reports.iter().any(|report| !report.failures.is_empty())
+}

@@ -1,0 +1,220 @@
+//! Words for people: how a turn ended, what an error means and what to do next, and the exit code of each.
+
+use crate::out::print::{clean, thousands, write_stderr};
+use piton_core::budget::dollars;
+use piton_core::client::Report;
+use piton_core::event::TurnEnd;
+use piton_core::ids::SessionId;
+use piton_core::message;
+use piton_engine::config::layers::LayerError;
+use piton_engine::config::nearest;
+use piton_engine::control::ControlError;
+use piton_engine::engine::EngineError;
+use piton_engine::index::IndexError;
+use piton_engine::journal::JournalError;
+use piton_engine::shelf::ShelfError;
+use piton_models::provider::OpenError;
+use std::fmt;
+
+/// Something went wrong before or beside a turn.
+pub(crate) const EXIT_FAILED: u8 = 1;
+/// The command line could not be understood.
+pub(crate) const EXIT_USAGE: u8 = 2;
+/// The process was told to stop by SIGTERM or SIGHUP.
+pub(crate) const EXIT_TERMINATED: u8 = 143;
+
+/// What was said on the command line can be parsed and makes no sense.
+#[derive(Debug)]
+pub(crate) struct Usage(pub(crate) &'static str);
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// The exit code of `piton run` for each turn end. Documented in `docs/exit-codes.md`; a code never changes its meaning.
+/// 1 is any other failure, 2 a command line that could not be understood.
+pub(crate) fn exit_code(end: TurnEnd) -> u8 {
+    match end {
+        TurnEnd::Completed => 0,
+        TurnEnd::ToolDenied => 3,
+        TurnEnd::MaxSteps => 4,
+        TurnEnd::MaxTurns => 5,
+        TurnEnd::Budget => 6,
+        TurnEnd::NoProgress => 7,
+        TurnEnd::ContextLimit => 8,
+        TurnEnd::ContentFilter => 9,
+        TurnEnd::ApiError => 10,
+        TurnEnd::HookStopped => 11,
+        TurnEnd::Canceled => 130,
+    }
+}
+
+/// What to say when only the watching of a session stops that another process runs.
+pub(crate) fn not_watching(session: &SessionId) -> String {
+    format!("no longer watching; {session} goes on. Stop it with piton session cancel {session}")
+}
+
+/// The word for a turn's end, as in the journal.
+pub(crate) fn word(end: TurnEnd) -> String {
+    any_word(&end)
+}
+
+/// The word for something, as in the journal.
+pub(crate) fn any_word(value: &impl serde::Serialize) -> String {
+    let word = serde_json::to_value(value).unwrap_or_default();
+    word.as_str().unwrap_or_default().to_owned()
+}
+
+/// What calls cost, as far as that is known: unknown is not zero.
+pub(crate) fn cost(cost_micros: Option<u64>, unpriced_calls: u32) -> String {
+    match (cost_micros, unpriced_calls) {
+        (None, 0) | (Some(0), 0) => "nothing to pay".to_owned(),
+        (Some(cost), 0) => format!("${}", dollars(cost)),
+        (None | Some(0), _) => "cost unknown".to_owned(),
+        (Some(cost), _) => format!("at least ${}", dollars(cost)),
+    }
+}
+
+/// Tokens in and out as the provider counted them; `of_these` says more of those in. Where there was a reply, no count is
+/// one that was not told: unknown is not zero.
+pub(crate) fn tokens(usage: &message::Usage, of_these: &str, replied: bool) -> String {
+    let (input, output) = (thousands(usage.input_tokens), thousands(usage.output_tokens));
+    match (usage.input_tokens, usage.output_tokens) {
+        (0, 0) if replied => "tokens not told".to_owned(),
+        (0, _) if replied => format!("tokens in not told, {output} out"),
+        (_, 0) if replied => format!("{input} tokens in{of_these}, out not told"),
+        _ => format!("{input} tokens in{of_these}, {output} out"),
+    }
+}
+
+/// What to tell a person about a turn that did not complete: what happened, and what to do. `None` if all is well.
+pub(crate) fn ending(report: &Report, session: &str) -> Option<String> {
+    let is_about = |word: &str| report.detail.as_deref().is_some_and(|detail| detail.contains(word));
+    let (what, next) = match report.end {
+        TurnEnd::Completed => return None,
+        TurnEnd::Canceled => ("Stopped.", "Go on with"),
+        TurnEnd::ToolDenied => (
+            "Not finished: some calls were not allowed",
+            "Allow more with --allow TOOL or --yes (what is denied stays denied), and go on with",
+        ),
+        TurnEnd::MaxSteps if is_about("replies") => {
+            ("Not finished", "Give it more with --set limits.max_replies=N, and go on with")
+        }
+        TurnEnd::MaxSteps => ("Not finished", "Give it more with --max-steps N, and go on with"),
+        TurnEnd::MaxTurns => ("Not started", "Start a new session, or raise the limit with --set limits.max_turns=N"),
+        TurnEnd::Budget => ("Not finished: the budget does not allow more", more_budget(report.detail.as_deref())),
+        TurnEnd::NoProgress => ("Stopped, since it was going round in circles", "Tell it what to do differently with"),
+        TurnEnd::ContextLimit if is_about("output limit") => {
+            ("Not finished", "Allow longer replies with --max-output N, and go on with")
+        }
+        // To sum it up by hand would help no more.
+        TurnEnd::ContextLimit if is_about("nothing is left to sum up") => (
+            "The model's window is full",
+            "Everything is kept. Name a model with a larger window with --model, and go on with",
+        ),
+        TurnEnd::ContextLimit => (
+            "The model's window is full",
+            "Everything is kept. Make room with `piton session compact ID`, or name a model with a larger window with \
+             --model, and go on with",
+        ),
+        TurnEnd::ContentFilter => ("The provider's filter stopped it", "Put the task differently with"),
+        TurnEnd::ApiError => (
+            "The model could not be asked",
+            "Everything so far is kept; go on, or name another model with --model, with",
+        ),
+        TurnEnd::HookStopped => ("A hook stopped it", "Go on with"),
+    };
+    let detail = report.detail.as_deref().map(|detail| format!(": {}", clean(detail))).unwrap_or_default();
+    let command = if next.ends_with("with") { format!(" piton run --resume {session} \"…\"") } else { String::new() };
+    let next = next.replace("compact ID", &format!("compact {session}"));
+    let what = what.trim_end_matches(if detail.is_empty() { "" } else { "." });
+    Some(format!("{what}{detail}\n{next}{command}"))
+}
+
+/// The flag that gives a turn more of what ran out.
+fn more_budget(detail: Option<&str>) -> &'static str {
+    let detail = detail.unwrap_or_default();
+    match () {
+        () if detail.contains("time budget") => "Give it more with --max-time SECONDS, and go on with",
+        () if detail.contains('$') => "Give it more with --max-cost USD, and go on with",
+        () if detail.contains("tokens") => "Give it more with --max-tokens N, and go on with",
+        () => "Give it more with --max-tokens, --max-cost or --max-time, and go on with",
+    }
+}
+
+/// What to do about an error, if there is something to say beyond the error itself.
+pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
+    if let Some(error) = error.downcast_ref::<OpenError>() {
+        return open_hint(error);
+    }
+    match error.downcast_ref::<IndexError>() {
+        Some(IndexError::NoSuch { .. } | IndexError::TooFew { .. }) => {
+            return Some("`piton session list --all` names them, `piton session trash` what was removed.".to_owned());
+        }
+        Some(IndexError::Ambiguous { .. } | IndexError::Folder { .. } | IndexError::Database(_)) | None => {}
+    }
+    if let Some(ControlError::Unreachable { .. }) = error.downcast_ref() {
+        return Some(IN_USE.to_owned());
+    }
+    let journal = error.downcast_ref::<JournalError>().or_else(|| match error.downcast_ref::<EngineError>() {
+        Some(EngineError::Journal(error)) => Some(error),
+        Some(EngineError::Broken(error)) => Some(error),
+        _ => match error.downcast_ref::<ShelfError>() {
+            Some(ShelfError::Journal(error)) => Some(error),
+            _ => None,
+        },
+    });
+    journal.and_then(journal_hint)
+}
+
+/// Prints an error the way every command does, and returns the exit code.
+pub(crate) fn failure(error: &anyhow::Error) -> u8 {
+    write_stderr(&format!("piton: {error:#}\n"));
+    if let Some(hint) = hint(error) {
+        write_stderr(&format!("{hint}\n"));
+    }
+    let is_of_a_flag = error.downcast_ref::<LayerError>().is_some_and(LayerError::is_of_a_flag);
+    if is_of_a_flag || error.is::<Usage>() { EXIT_USAGE } else { EXIT_FAILED }
+}
+
+fn open_hint(error: &OpenError) -> Option<String> {
+    match error {
+        OpenError::UnknownProvider { name, known } => {
+            let meant = nearest(name, known.split(", "));
+            let meant = meant.map(|word| format!("Did you mean {word}? ")).unwrap_or_default();
+            Some(format!("{meant}Name a model as provider/name; `piton models` lists them."))
+        }
+        OpenError::MissingKey { provider, .. } => Some(format!(
+            "Or keep it for good: piton auth login {provider}\n\
+             Without any key: piton demo, or a local server such as Ollama."
+        )),
+        OpenError::MissingModel { .. } => Some("`piton models` lists what there is.".to_owned()),
+        OpenError::BadBaseUrl { .. } | OpenError::MissingBaseUrl { .. } | OpenError::BadHeader { .. } => None,
+    }
+}
+
+/// What to do about a session that another process has.
+const IN_USE: &str = "Wait until it is done, stop it (`piton session cancel ID`), or work in a session of its own.";
+
+fn journal_hint(error: &JournalError) -> Option<String> {
+    match error {
+        JournalError::Busy { .. } => Some(IN_USE.to_owned()),
+        JournalError::Newer { .. } => Some("Use that newer Piton for it; nothing was changed.".to_owned()),
+        JournalError::Damaged { .. } => Some(
+            "Other sessions are not affected. `piton session repair ID` makes a new one of what can be read."
+                .to_owned(),
+        ),
+        JournalError::NoLocks { .. } => {
+            Some("Keep sessions on a disk of this machine, with PITON_DATA_DIR=DIR.".to_owned())
+        }
+        JournalError::Full { .. } => Some("Free some space and go on with `piton run --continue`.".to_owned()),
+        JournalError::ReadOnly { .. } | JournalError::Io { .. } => {
+            Some("Make sure it can be written, or keep sessions elsewhere with PITON_DATA_DIR=DIR.".to_owned())
+        }
+        JournalError::Fenced { .. } | JournalError::NotFound { .. } => None,
+    }
+}

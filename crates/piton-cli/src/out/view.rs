@@ -1,0 +1,555 @@
+//! Draws a running turn: prose on standard output as it comes, one line per tool call on standard error, and on a
+//! terminal a line that shows what is being waited for. It draws what changes in the [`Story`]; of fragments that are no
+//! part of that (silence, a pause) it says a word of its own.
+
+mod given;
+mod screen;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use crate::out::print::{
+    clean, cut, first_line, indent, output_was_lost, plural, shorten, thousands, width, write_stderr, write_stdout,
+};
+
+use crate::out::report;
+use anstyle::{AnsiColor, Style};
+use piton_core::call::Status;
+use piton_core::client::{CheckRun, Live, Published, Report};
+use piton_core::event::{Direction, Record, Rewind, Subject, Touched, Trigger};
+use piton_core::hook::{HookEnd, HookRun};
+use piton_core::message::Part;
+use piton_core::story::{
+    Block, Body, CallBlock, CallKind, CallStage, Change, CompactionBlock, CompactionEnd, Field, ModelBlock, ModelState,
+    RewindState, Story, WordsState,
+};
+use piton_engine::export::words;
+use screen::Screen;
+use std::io::IsTerminal;
+use std::time::Instant;
+
+const DIM: Style = Style::new().dimmed();
+const BOLD: Style = Style::new().bold();
+const GREEN: Style = AnsiColor::Green.on_default();
+const RED: Style = AnsiColor::Red.on_default();
+const YELLOW: Style = AnsiColor::Yellow.on_default();
+const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+/// Lines of a failed command's output that are shown.
+const TAIL_LINES: usize = 4;
+/// What a miss of the cache must cost in a run, in millionths of a dollar, for the run to tell of it: five cents.
+pub(crate) const MISS_WORTH_TELLING_MICROS: u64 = 50_000;
+
+/// The text view of one run.
+pub(crate) struct TextView {
+    quiet: bool,
+    animate: bool,
+    story: Box<Story>,
+    screen: Screen,
+    /// Whether the last thing shown was a line beside the prose.
+    after_aside: bool,
+    /// Prose of the attempt that streams: nobody may read it twice when the attempt fails.
+    shown_chars: usize,
+    /// Words of the reply that were not shown as they came.
+    unshown: String,
+    /// Whether prose is shown as it comes; otherwise when its message is complete, so that nothing is shown in vain.
+    streams: bool,
+    /// Whether the beginning of the message that streams was missed.
+    midway: bool,
+    waiting_for: Option<(String, Instant)>,
+    /// Why no room was made, as long as the turn may still end with just that: then its end says so.
+    untold: Option<String>,
+    /// Whether it was said in this step that a summary is asked for.
+    told_of_summary: bool,
+    spoke: bool,
+    /// Notices about undo that were shown.
+    noticed: Vec<String>,
+    frame: usize,
+    /// What misses of the provider's cache cost so far, in millionths of a dollar.
+    lost_micros: u64,
+}
+
+impl TextView {
+    /// A view; `animate` only where standard error is a terminal.
+    pub(crate) fn new(quiet: bool, animate: bool) -> Self {
+        Self {
+            quiet,
+            animate: animate && !quiet,
+            story: Box::default(),
+            screen: Screen::default(),
+            after_aside: false,
+            shown_chars: 0,
+            unshown: String::new(),
+            streams: std::io::stdout().is_terminal(),
+            midway: false,
+            waiting_for: None,
+            untold: None,
+            told_of_summary: false,
+            spoke: false,
+            noticed: Vec::new(),
+            frame: 0,
+            lost_micros: 0,
+        }
+    }
+
+    /// Shows one thing that happened.
+    pub(crate) fn hear(&mut self, published: &Published) {
+        self.draw(published);
+        self.screen.flush();
+    }
+
+    /// Takes notice of what happened before, without showing it.
+    pub(crate) fn remember(&mut self, record: &Record) {
+        let changes = self.story.record(record);
+        self.forget_what_is_over(&changes);
+    }
+
+    /// What is shown begins in the middle of things: the message under way is shown when it is complete.
+    pub(crate) fn begin_midway(&mut self) {
+        self.midway = true;
+    }
+
+    /// Shows what somebody said in the session who does not sit here.
+    pub(crate) fn user_said(&mut self, parts: &[Part]) {
+        let text = piton_core::message::prose(parts);
+        self.aside(&format!("{BOLD}»{BOLD:#} {}", first_line(text.trim())));
+        self.screen.flush();
+    }
+
+    /// Moves the waiting line on. Called ten times a second on a terminal.
+    pub(crate) fn tick(&mut self) {
+        let Some((what, since)) = self.waiting_for.clone() else { return };
+        let waited = since.elapsed();
+        if !self.animate || self.screen.is_mid_line() || waited.as_millis() < 300 {
+            return;
+        }
+        self.frame = (self.frame + 1) % FRAMES.len();
+        self.screen.wait(&format!("{} {what} ({} s)", FRAMES[self.frame], waited.as_secs()));
+        self.screen.flush();
+    }
+
+    /// The last line: what the turn came to.
+    pub(crate) fn summary(&mut self, report: &Report, session: &str) {
+        self.screen.end_line();
+        if !self.quiet {
+            self.after_aside = true;
+            self.set_off();
+            let line = self.summed_up(report, session);
+            self.screen.line(&format!("{DIM}{line}{DIM:#}"));
+        }
+        self.screen.flush();
+    }
+
+    fn summed_up(&self, report: &Report, session: &str) -> String {
+        let spent = &report.spent;
+        let usage = &spent.usage;
+        if report.turn == 0 {
+            // A turn that did not begin: nobody was asked.
+            return format!("no model was asked · {session}");
+        }
+        let cost = match (spent.cost_micros.unwrap_or(0), spent.unpriced_calls) {
+            (0, 0) => String::new(),
+            (_, unpriced) => format!(" · {}", report::cost(spent.cost_micros, unpriced)),
+        };
+        let cached = match usage.cache_read_tokens {
+            0 => String::new(),
+            read => format!(" ({} cached)", thousands(read)),
+        };
+        let undo = if report.changed_files { " · take it back: piton undo" } else { "" };
+        format!(
+            "{} · {} · {}{cost} · {:.1} s · {session}{undo}",
+            clean(&self.story.session().model),
+            plural(u64::from(spent.steps), "step"),
+            report::tokens(usage, &cached, spent.steps > 0),
+            spent.duration_ms as f64 / 1000.0,
+        )
+    }
+
+    /// Whether misses of the provider's cache cost enough to tell of it.
+    pub(crate) fn has_missed_the_cache(&self) -> bool {
+        !self.quiet && self.lost_micros >= MISS_WORTH_TELLING_MICROS
+    }
+
+    /// A line for people, beside the answer.
+    pub(crate) fn note(&mut self, line: &str) {
+        self.tell(line);
+        self.screen.flush();
+    }
+
+    /// The call behind a question.
+    pub(crate) fn call(&self, subject: &Subject) -> Option<&CallBlock> {
+        let (Subject::Call(id) | Subject::GoOn(id)) = subject;
+        self.story.call(id)
+    }
+
+    /// Whether anything was shown since this was asked last.
+    pub(crate) fn has_spoken(&mut self) -> bool {
+        std::mem::take(&mut self.spoke)
+    }
+
+    /// Shows a prompt that whatever comes next may take away again.
+    pub(crate) fn prompt(&mut self, text: &str) {
+        self.screen.prompt(text);
+        self.spoke = false;
+        self.screen.flush();
+    }
+
+    /// Nothing has to be taken away: the user has ended the line.
+    pub(crate) fn line_was_ended(&mut self) {
+        self.screen.line_was_ended();
+    }
+
+    /// Takes the waiting line or the prompt away, all rows of it.
+    pub(crate) fn clear(&mut self) {
+        self.screen.clear();
+        self.screen.flush();
+    }
+
+    fn draw(&mut self, published: &Published) {
+        if let Published::Live(live) = published {
+            self.show_live(live);
+        }
+        let changes = self.story.hear(published);
+        for change in &changes {
+            match change {
+                Change::Put(block) if !block.taken_back => self.show(block),
+                Change::Grow { id, field: Field::Text, text } if self.streams && !self.midway => {
+                    if let Some(Body::Words { .. }) = self.story.block(id).map(|block| &block.body) {
+                        self.prose(text);
+                    }
+                }
+                Change::Put(_) | Change::Grow { .. } | Change::Drop(_) => {}
+            }
+        }
+        self.forget_what_is_over(&changes);
+    }
+
+    /// What was drawn stays on the screen; nothing here looks back to it.
+    fn forget_what_is_over(&mut self, changes: &[Change]) {
+        let ends = |change: &Change| match change {
+            Change::Put(block) => matches!(block.body, Body::TurnEnd { .. } | Body::Rewind { .. }),
+            Change::Grow { .. } | Change::Drop(_) => false,
+        };
+        if changes.iter().any(ends) {
+            self.story.forget();
+        }
+    }
+
+    /// What keeps a reply waiting, and is on no record.
+    fn show_live(&mut self, live: &Live) {
+        match live {
+            Live::ModelDelta { .. } => self.tell_untold(),
+            Live::ToolOutput { .. } => {}
+            Live::ModelSilent { .. } => self.told(live),
+            Live::SummaryAsked { .. } => {
+                self.tell_untold();
+                if !std::mem::replace(&mut self.told_of_summary, true) {
+                    self.aside(&format!("{DIM}asking for a summary…{DIM:#}"));
+                }
+                self.wait_for("asking for a summary");
+            }
+            // What comes next says whether that matters.
+            Live::SummaryFailed { retry_ms: None, .. } => self.untold = trouble(live),
+            Live::SummaryFailed { .. } => self.told(live),
+            Live::Paused { paused: true } => {
+                self.aside(&format!("{YELLOW}paused: what runs is finished first{YELLOW:#}"));
+            }
+            Live::Paused { paused: false } => self.aside("going on"),
+            // The run ends with this error, and says so.
+            Live::Broken { .. } => self.waiting_for = None,
+        }
+    }
+
+    fn told(&mut self, live: &Live) {
+        if let Some(words) = trouble(live) {
+            self.aside(&format!("{YELLOW}{words}{YELLOW:#}"));
+        }
+    }
+
+    /// It goes on: what went wrong before that is worth a line of its own.
+    fn tell_untold(&mut self) {
+        if let Some(words) = self.untold.take() {
+            self.aside(&format!("{YELLOW}{words}{YELLOW:#}"));
+        }
+    }
+
+    fn show(&mut self, block: &Block) {
+        match &block.body {
+            Body::Step { finished: false, .. } => {
+                (self.shown_chars, self.midway) = (0, false);
+                self.unshown.clear();
+            }
+            Body::Words { text, state: WordsState::Whole } => self.unshown.push_str(text),
+            Body::Model(model) => self.show_model(model),
+            Body::Call(call) => self.show_call(call),
+            Body::Given { items } => {
+                given::lines(items).iter().for_each(|line| self.aside(&format!("{DIM}{}{DIM:#}", clean(line))));
+            }
+            Body::Snapshot { notices, .. } => self.show_notices(notices),
+            Body::Hooks { runs, .. } => runs.iter().for_each(|run| self.hook_ran(run)),
+            Body::Switched { from, model, reason } => {
+                self.untold = None;
+                let line = clean(&format!("{from} gave no reply ({reason}); asking {model}"));
+                self.aside(&format!("{YELLOW}{line}{YELLOW:#}"));
+            }
+            Body::Rewind { rewind, state } => {
+                let line = match state {
+                    RewindState::Started => return,
+                    RewindState::Finished { left } => finished_late(rewind, left.len()),
+                    RewindState::Abandoned { error, touches } => given_up(rewind, error, touches),
+                };
+                self.aside(&format!("{YELLOW}{line}{YELLOW:#}"));
+            }
+            Body::Pruned { calls, to_bytes, tokens, .. } => {
+                let outputs = plural(*calls as u64, if to_bytes.is_some() { "output" } else { "old output" });
+                let did = if to_bytes.is_some() { "cut" } else { "cleared" };
+                self.made_room(&format!("{outputs} {did}"), *tokens);
+            }
+            Body::Compaction(room) => self.compacted(room),
+            Body::TurnEnd { .. } => self.waiting_for = None,
+            Body::Session(_)
+            | Body::User { .. }
+            | Body::Note { .. }
+            | Body::Turn { .. }
+            | Body::Step { .. }
+            | Body::Words { .. }
+            | Body::Thought { .. }
+            | Body::Question { .. }
+            | Body::Title { .. }
+            | Body::Moved { .. }
+            | Body::Lost { .. }
+            | Body::Stopping { .. } => {}
+        }
+    }
+
+    fn show_model(&mut self, model: &ModelBlock) {
+        match &model.state {
+            ModelState::Asked => self.wait_for("waiting for the model"),
+            ModelState::Replied { warnings, .. } => {
+                self.tell_untold();
+                self.told_of_summary = false;
+                self.lost_micros += model.prompt.as_ref().and_then(|prompt| prompt.lost_micros).unwrap_or(0);
+                let unshown = std::mem::take(&mut self.unshown);
+                if self.shown_chars == 0 {
+                    // Nobody watches, or the provider does not stream.
+                    self.prose(&unshown);
+                }
+                self.screen.end_prose();
+                warnings.iter().for_each(|warning| self.aside(&format!("{DIM}{}{DIM:#}", clean(warning))));
+            }
+            ModelState::Failed { error, retry_at_ms: Some(at_ms), waited_to_ms: None } => {
+                let lost = if self.shown_chars == 0 { "" } else { " (the text above is abandoned)" };
+                let seconds = at_ms.saturating_sub(model.answered_ms) as f64 / 1000.0;
+                let why = clean(&error.message);
+                self.aside(&format!("{YELLOW}{why}{lost}; retry {} in {seconds:.1} s{YELLOW:#}", model.attempt));
+                self.shown_chars = 0;
+                self.wait_for("waiting to try again");
+            }
+            ModelState::Failed { .. } => self.shown_chars = 0,
+            ModelState::Cut => {}
+        }
+    }
+
+    fn show_call(&mut self, call: &CallBlock) {
+        match &call.stage {
+            CallStage::Writing(_) => self.wait_for(&format!("the model is writing a call of {}", call.tool)),
+            CallStage::Ready => {}
+            CallStage::Running(_) => self.wait_for(&format!("{} {}", call.tool, gist(&call.about))),
+            CallStage::Settled(_) => self.settled(call),
+        }
+    }
+
+    /// What came of making room.
+    fn compacted(&mut self, room: &CompactionBlock) {
+        match &room.end {
+            None => {
+                self.untold = None;
+                self.wait_for("making room in the context");
+            }
+            Some(CompactionEnd::Summary { tokens, .. }) => self.made_room("older messages summed up", *tokens),
+            // What was shortened has said so.
+            Some(CompactionEnd::Pruned) => {}
+            // The turn ends with it, or another model is asked, and either says why.
+            Some(CompactionEnd::Failed { .. }) if room.trigger == Trigger::Forced => {
+                (self.untold, self.waiting_for) = (None, None);
+            }
+            Some(CompactionEnd::Failed { error }) => {
+                let kept = "nothing is lost, and it goes on with the conversation as it is";
+                self.untold = Some(format!("no summary was made: {}; {kept}", clean(error)));
+                self.wait_for("waiting for the model");
+            }
+        }
+    }
+
+    fn made_room(&mut self, how: &str, (before, after): (u64, u64)) {
+        self.tell_untold();
+        let tokens = format!("about {} tokens instead of {}", thousands(after), thousands(before));
+        self.aside(&format!("{DIM}made room in the context: {how}, {tokens}{DIM:#}"));
+        self.wait_for("waiting for the model");
+    }
+
+    /// Prose as it comes. Quiet runs show the last answer only, at its end.
+    fn prose(&mut self, text: &str) {
+        if self.quiet || text.is_empty() {
+            return;
+        }
+        self.screen.clear();
+        self.set_off();
+        self.shown_chars += text.chars().count();
+        self.screen.prose(&clean(text));
+        self.spoke = true;
+        self.waiting_for = None;
+    }
+
+    /// A check with how it went, and of other hooks what went wrong, what they changed, and what they say.
+    fn hook_ran(&mut self, run: &HookRun) {
+        let name = clean(&run.hook);
+        let did = clean(&run.did.join(", "));
+        let detail = run.detail.as_deref().map(clean).unwrap_or_default();
+        let detail = first_line(&detail);
+        if let Some(check) = run.evidence.as_ref().and_then(CheckRun::of) {
+            let (mark, style) = if check.passed { ('✓', GREEN) } else { ('✗', RED) };
+            let seconds = check.duration_ms as f64 / 1000.0;
+            self.aside(&format!("{style}{mark}{style:#} {BOLD}{name}{BOLD:#} {detail} ({seconds:.1} s)"));
+            if !check.passed {
+                self.tail(&check.output);
+            }
+            return;
+        }
+        let (style, words) = match (run.end, did.is_empty(), detail.is_empty()) {
+            (HookEnd::Ok, true, true) => return,
+            (HookEnd::Ok, false, true) => (DIM, did),
+            (HookEnd::Ok, true, false) => (DIM, detail),
+            (HookEnd::Ok, false, false) => (DIM, format!("{did}: {detail}")),
+            (HookEnd::Failed, ..) => (YELLOW, format!("failed: {}", clean(run.detail.as_deref().unwrap_or_default()))),
+            (HookEnd::TimedOut | HookEnd::Panicked, ..) => (YELLOW, clean(run.detail.as_deref().unwrap_or_default())),
+        };
+        self.aside(&format!("{style}hook {name}: {words}{style:#}"));
+    }
+
+    /// What undo will not cover. The same is said once.
+    fn show_notices(&mut self, notices: &[String]) {
+        /// More would be in the way.
+        const MOST: usize = 3;
+        let new: Vec<String> = notices.iter().filter(|notice| !self.noticed.contains(notice)).cloned().collect();
+        if new.is_empty() {
+            return;
+        }
+        let more = new.len().saturating_sub(MOST);
+        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        let first: Vec<String> = new.iter().take(MOST).map(|notice| clean(notice)).collect();
+        self.aside(&format!("{DIM}for undo: {}{more}{DIM:#}", first.join("; ")));
+        self.noticed.extend(new);
+    }
+
+    fn settled(&mut self, call: &CallBlock) {
+        let Some(outcome) = call.outcome() else { return };
+        let (mark, style) = match outcome.status {
+            Status::Ok => ('✓', GREEN),
+            Status::Failed | Status::TimedOut | Status::Denied => ('✗', RED),
+            Status::Cancelled | Status::Interrupted | Status::NotStarted => ('–', YELLOW),
+        };
+        let title = outcome.title.strip_prefix(&call.tool).unwrap_or(&outcome.title).trim();
+        let what = if title.is_empty() { gist(&call.about) } else { clean(title) };
+        // A title says how it went.
+        let why = match outcome.title.as_str() {
+            "" if outcome.status != Status::Ok => format!(" {DIM}{}{DIM:#}", first_line(&outcome.text)),
+            _ => String::new(),
+        };
+        self.aside(&format!("{style}{mark}{style:#} {BOLD}{}{BOLD:#} {what}{why}", call.tool));
+        // What was not run has printed nothing.
+        if call.kind == CallKind::Execute && outcome.status == Status::Failed && !outcome.title.is_empty() {
+            self.tail(&outcome.text);
+        }
+    }
+
+    /// The end of a failed command's output: mostly, that is where it says why.
+    fn tail(&mut self, output: &str) {
+        // Its exit code is in the line above.
+        let tells = |line: &&str| !line.trim().is_empty() && !line.starts_with("exit code ");
+        let lines: Vec<&str> = output.lines().filter(tells).collect();
+        for line in &lines[lines.len().saturating_sub(TAIL_LINES)..] {
+            self.aside(&format!("  {DIM}│ {}{DIM:#}", shorten(line)));
+        }
+    }
+
+    /// A line beside the prose.
+    fn aside(&mut self, line: &str) {
+        if !self.quiet {
+            self.tell(line);
+            self.after_aside = true;
+        }
+    }
+
+    fn tell(&mut self, line: &str) {
+        self.screen.line(line);
+        self.spoke = true;
+    }
+
+    /// An empty line between such lines and prose, where somebody looks at both.
+    fn set_off(&mut self) {
+        if std::mem::take(&mut self.after_aside) && self.animate {
+            self.screen.line("");
+        }
+    }
+
+    fn wait_for(&mut self, what: &str) {
+        self.waiting_for = Some((what.to_owned(), Instant::now()));
+    }
+}
+
+/// What a call is about, in one line.
+pub(crate) fn gist(about: &str) -> String {
+    shorten(about)
+}
+
+/// What became of an undo that was cut off and cannot be finished, and what to do about it.
+pub(crate) fn given_up(rewind: &Rewind, error: &str, touches: &Touched) -> String {
+    let again = match rewind.direction {
+        Direction::Undo => {
+            "`piton undo` tries again, once its snapshots can be used; `piton undo --chat-only` takes back the words alone"
+        }
+        Direction::Redo => "`piton redo` tries again, once its snapshots can be used",
+    };
+    let what = words::not_rewound(rewind, error, touches);
+    clean(&format!("{what}. Look at them, and put right by hand what is wrong; {again}"))
+}
+
+/// That turns went back or came back before anything else, in words; how many files were left as they are.
+pub(crate) fn finished_late(rewind: &Rewind, left: usize) -> String {
+    let (what, done, opposite) = match rewind.direction {
+        Direction::Undo => ("undo", "taken back", "redo"),
+        Direction::Redo => ("redo", "brought back", "undo"),
+    };
+    let turns = plural(u64::from(rewind.turns), "turn");
+    let left = match left {
+        0 => String::new(),
+        some => format!(", but for {}", plural(some as u64, "file")),
+    };
+    format!("{turns} {done}{left}, by the {what} that was begun before; `piton {opposite}` reverses it")
+}
+
+/// What keeps a model's answer waiting, in words.
+pub(crate) fn trouble(live: &Live) -> Option<String> {
+    Some(match live {
+        // The same with less, or with calls forbidden.
+        Live::SummaryFailed { retry_ms: Some(0), .. } => return None,
+        Live::ModelSilent { silent_ms, .. } => format!("the model has been silent for {} s", silent_ms / 1000),
+        Live::SummaryFailed { attempt, error, retry_ms: Some(ms), .. } => {
+            format!("{}; retry {attempt} in {:.1} s", clean(error), *ms as f64 / 1000.0)
+        }
+        Live::SummaryFailed { model, error, retry_ms: None, .. } => {
+            format!("{}; {} gives no summary", clean(error), clean(model))
+        }
+        _ => return None,
+    })
+}
+
+/// A unified diff with its lines in colour.
+pub(crate) fn colour_diff(diff: &str) -> String {
+    let colour = |line: &str| match line.as_bytes().first() {
+        Some(b'+') => format!("{GREEN}{line}{GREEN:#}"),
+        Some(b'-') => format!("{RED}{line}{RED:#}"),
+        Some(b'@') => format!("{DIM}{line}{DIM:#}"),
+        _ => line.to_owned(),
+    };
+    diff.lines().map(colour).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,249 @@
+//! `--input-format stream-json`: what is asked for on standard input, line by line, in the words of the control socket or
+//! as the clients of Claude Code write it.
+//!
+//! This module must not know: who obeys. In a session that runs here it is [`crate::run::steer`], in one that another process
+//! runs [`crate::run::relay`].
+
+use crate::commands::compact;
+use crate::out::view;
+use crate::run::shown::{self, Shown};
+use crate::run::task::Task;
+use piton_core::client::{Request, When};
+use piton_engine::control::REQUEST_BYTES;
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::io::{BufRead, Read};
+use tokio::sync::mpsc::{self, Receiver};
+
+/// Lines that are read ahead of what was obeyed.
+const AHEAD: usize = 16;
+
+/// What is asked for, in order.
+pub(crate) struct Input {
+    /// What goes before the lines that are still to come: the task of the command line, and what nobody has heard yet.
+    first: VecDeque<Request>,
+    /// `None` in the place of a line: it was too long. Gone at the end of the input.
+    lines: Option<Receiver<Option<Vec<u8>>>>,
+    /// The newest line, from 1.
+    line: usize,
+    /// The exit code so far, where something of it was obeyed already.
+    pub(crate) code: Option<u8>,
+}
+
+impl Input {
+    /// Starts to read.
+    pub(crate) fn open(task: Option<Task>) -> Self {
+        let first = task.map(|Task { said, beside }| match compact::typed(Some(&said)) {
+            Some(focus) => Request::Compact { focus },
+            None => Request::Prompt { text: said, beside, delivery: When::Steer, message: None, wait: false },
+        });
+        Self { first: first.into_iter().collect(), lines: Some(read_lines()), line: 0, code: None }
+    }
+
+    /// Whether nothing more can come.
+    pub(crate) fn is_over(&self) -> bool {
+        self.lines.is_none() && self.first.is_empty()
+    }
+
+    /// Whether something is there that comes before the next line.
+    pub(crate) fn has_first(&self) -> bool {
+        !self.first.is_empty()
+    }
+
+    /// Puts back, before all that is to come, what nobody has heard.
+    pub(crate) fn put_back(&mut self, unheard: Vec<Request>) {
+        for request in unheard.into_iter().rev() {
+            self.first.push_front(request);
+        }
+    }
+
+    /// What is asked for next, or why that cannot be understood; `None`, once, at the end. May be dropped half-way and
+    /// called again.
+    pub(crate) async fn next(&mut self) -> Option<Result<Request, String>> {
+        if let Some(request) = self.first.pop_front() {
+            return Some(Ok(request));
+        }
+        loop {
+            let Some(lines) = &mut self.lines else { return std::future::pending().await };
+            let Some(line) = lines.recv().await else {
+                self.lines = None;
+                return None;
+            };
+            self.line += 1;
+            match line {
+                Some(line) if line.trim_ascii().is_empty() => {}
+                Some(line) => return Some(parse(&line)),
+                None => return Some(Err(format!("it is longer than {} MB", REQUEST_BYTES >> 20))),
+            }
+        }
+    }
+
+    /// Waits until something is said, which is what a session begins with. Fails where nothing is.
+    pub(crate) async fn first_words(&mut self, shown: &Shown) -> anyhow::Result<()> {
+        while let Some(asked) = self.next().await {
+            match asked {
+                Ok(request @ Request::Prompt { .. }) => {
+                    self.put_back(vec![request]);
+                    return Ok(());
+                }
+                Ok(_) => self.complain(shown, "no session has begun yet: say something first"),
+                Err(error) => self.complain(shown, &error),
+            }
+        }
+        Err(shown::nothing_said(shown, None))
+    }
+
+    /// Says that the newest line could not be obeyed. It changes nothing.
+    pub(crate) fn complain(&self, shown: &Shown, error: &str) {
+        let line = self.line;
+        match shown {
+            Shown::StreamJson => {
+                let said = json!({"type": "input_error", "line": line, "error": error});
+                view::write_stdout(&format!("{said}\n"));
+            }
+            Shown::Text(_) | Shown::Json => {
+                view::write_stderr(&format!("standard input, line {line}: {error}; it was passed over\n"));
+            }
+        }
+    }
+}
+
+/// What a line asks for. `/compact` is not said but done.
+fn parse(line: &[u8]) -> Result<Request, String> {
+    let value: Value = serde_json::from_slice(line).map_err(|error| format!("it is not JSON: {error}"))?;
+    let request = if value.get("do").is_some() {
+        own(&value)?
+    } else {
+        match value["type"].as_str() {
+            Some("user") => {
+                let text = content(&value["message"]["content"])?;
+                Request::Prompt { text, beside: None, delivery: When::Steer, message: None, wait: false }
+            }
+            Some("control_request") if value["request"]["subtype"] == "interrupt" => Request::Cancel {},
+            _ => {
+                let words = "prompt, answer, cancel, pause, continue, compact";
+                return Err(format!("it has neither `do` ({words}) nor the `type` user"));
+            }
+        }
+    };
+    match &request {
+        Request::Prompt { text, .. } if text.trim().is_empty() => Err("it says nothing".to_owned()),
+        Request::Prompt { text, .. } => match compact::typed(Some(text)) {
+            Some(focus) => Ok(Request::Compact { focus }),
+            None => Ok(request),
+        },
+        Request::Follow { .. } => Err("what happens is told here without being asked for".to_owned()),
+        _ => Ok(request),
+    }
+}
+
+/// Our own words. A field that nobody reads would be a wish that nobody fulfils.
+fn own(value: &Value) -> Result<Request, String> {
+    let request: Request = serde_json::from_value(value.clone()).map_err(|error| error.to_string())?;
+    let known = serde_json::to_value(&request).map_err(|error| error.to_string())?;
+    let mut fields = value.as_object().into_iter().flatten();
+    match fields.find(|(name, said)| !said.is_null() && known.get(name.as_str()).is_none()) {
+        Some((name, _)) => Err(format!("it has a field that is not known here: `{name}`")),
+        None => Ok(request),
+    }
+}
+
+/// The text of a message in Claude Code's form.
+fn content(content: &Value) -> Result<String, String> {
+    let text_of = |block: &Value| match (block["type"].as_str(), block["text"].as_str()) {
+        (Some("text"), Some(text)) => Ok(text.to_owned()),
+        (kind, _) => Err(format!("content of the type {} is not taken here, only text", kind.unwrap_or("?"))),
+    };
+    match content {
+        Value::String(text) => Ok(text.clone()),
+        Value::Array(blocks) => Ok(blocks.iter().map(text_of).collect::<Result<Vec<_>, _>>()?.join("\n")),
+        _ => Err("a user's message has `message.content`, a text or a list of text blocks".to_owned()),
+    }
+}
+
+fn read_lines() -> Receiver<Option<Vec<u8>>> {
+    let (sender, receiver) = mpsc::channel(AHEAD);
+    std::thread::spawn(move || {
+        let mut input = std::io::stdin().lock();
+        while let Ok(Some(line)) = read_line(&mut input, REQUEST_BYTES) {
+            if sender.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+/// The next line; `None` within where it is longer than this, of which nothing is kept; `None` at the end.
+fn read_line(input: &mut impl BufRead, most: usize) -> std::io::Result<Option<Option<Vec<u8>>>> {
+    let mut line = Vec::new();
+    if input.by_ref().take(most as u64 + 1).read_until(b'\n', &mut line)? == 0 {
+        return Ok(None);
+    }
+    if line.ends_with(b"\n") || line.len() <= most {
+        return Ok(Some(Some(line)));
+    }
+    loop {
+        let piece = input.fill_buf()?;
+        let (end, is_over) = match piece.iter().position(|byte| *byte == b'\n') {
+            Some(at) => (at + 1, true),
+            None => (piece.len(), piece.is_empty()),
+        };
+        input.consume(end);
+        if is_over {
+            return Ok(Some(None));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use piton_core::event::{Decision, Subject};
+
+    #[test]
+    fn a_line_is_ours_or_in_the_form_that_others_write() {
+        let parse = |text: &str| parse(text.as_bytes());
+        let say = |text: &str, delivery| {
+            Ok(Request::Prompt { text: text.to_owned(), beside: None, delivery, message: None, wait: false })
+        };
+        assert_eq!(parse(r#"{"do":"prompt","text":"a"}"#), say("a", When::Steer));
+        assert_eq!(parse(r#"{"do":"prompt","text":"a","delivery":"interrupt"}"#), say("a", When::Interrupt));
+        let theirs =
+            r#"{"type":"user","message":{"role":"user","content":[{"type":"text","text":"a"}]},"session_id":""}"#;
+        assert_eq!(parse(theirs), say("a", When::Steer));
+        assert_eq!(parse(r#"{"do":"cancel"}"#), Ok(Request::Cancel {}));
+        let answer = r#"{"do":"answer","subject":{"call":"c1_0"},"decision":{"deny":"no"}}"#;
+        let decision = Decision::Deny(Some("no".into()));
+        assert_eq!(parse(answer), Ok(Request::Answer { subject: Subject::Call("c1_0".into()), decision }));
+        for bad in ["", "hello", "{}", "[]", r#"{"do":"prompt"}"#, r#"{"do":"prompt","text":" "}"#, r#"{"do":"fly"}"#] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+        assert!(parse(r#"{"do":"prompt","text":"a","delivry":"interrupt"}"#).unwrap_err().contains("`delivry`"));
+    }
+
+    #[test]
+    fn the_words_are_those_of_the_control_socket() {
+        let parse = |text: &str| parse(text.as_bytes());
+        let full = r#"{"do":"prompt","text":"a","beside":"b","delivery":"follow_up","message":"m1","wait":true}"#;
+        assert!(matches!(parse(full), Ok(Request::Prompt { beside: Some(_), message: Some(_), wait: true, .. })));
+        assert_eq!(parse(r#"{"do":"pause"}"#), Ok(Request::Pause {}));
+        assert_eq!(parse(r#"{"do":"continue"}"#), Ok(Request::Continue {}));
+        let room = |focus: Option<&str>| Ok(Request::Compact { focus: focus.map(str::to_owned) });
+        assert_eq!(parse(r#"{"do":"compact"}"#), room(None));
+        assert_eq!(parse(r#"{"do":"prompt","text":"/compact the API"}"#), room(Some("the API")));
+        assert_eq!(parse(r#"{"type":"user","message":{"content":"/compact"}}"#), room(None));
+        assert!(parse(r#"{"do":"follow"}"#).is_err(), "it is told anyway");
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_passed_over_and_the_next_is_read() {
+        let mut input = std::io::BufReader::with_capacity(4, &b"short\nmuch too long\nnext\nlast one"[..]);
+        let mut next = || read_line(&mut input, 5).unwrap();
+        assert_eq!(next(), Some(Some(b"short\n".to_vec())));
+        assert_eq!(next(), Some(None));
+        assert_eq!(next(), Some(Some(b"next\n".to_vec())));
+        assert_eq!(next(), Some(None), "the last has no end of line");
+        assert_eq!(next(), None);
+    }
+}

@@ -1,0 +1,148 @@
+//! The task of a run: what was said on the command line, what was piped in, or both.
+
+use crate::cli::{InputFormat, RunArgs};
+use crate::out::view::{self, thousands};
+use crate::surroundings::Surroundings;
+use anyhow::{Context, bail};
+use piton_core::message::Part;
+use piton_core::tokens::Family;
+use piton_models::model::Model;
+use std::io::Read;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// After so long without an end of standard input somebody may wonder.
+const PATIENCE_WITH_STDIN: Duration = Duration::from_secs(1);
+/// Bytes that may be piped in. More than any model reads; a file of that size is better named.
+const MAX_STDIN_BYTES: usize = 10 << 20;
+/// The most of a text that may be no text, as one part in so many.
+const MAX_ODD_PART: usize = 20;
+
+/// What is said, and what comes with it.
+#[derive(Debug, Clone)]
+pub(crate) struct Task {
+    /// A person's words, in which `@` refers to files.
+    pub(crate) said: String,
+    /// What was piped in besides, in which it does not.
+    pub(crate) beside: Option<String>,
+}
+
+impl Task {
+    pub(crate) fn new(said: impl Into<String>) -> Self {
+        Self { said: said.into(), beside: None }
+    }
+
+    /// The one of this command line; `None` where a session shall only go on, or lines will say more.
+    pub(crate) fn of(args: &RunArgs, around: &Surroundings) -> anyhow::Result<Option<Self>> {
+        if args.input_format == InputFormat::StreamJson {
+            anyhow::ensure!(
+                args.prompt.as_deref() != Some("-"),
+                "with --input-format stream-json prompts come as JSON lines"
+            );
+            return Ok(args.prompt.clone().filter(|prompt| !prompt.trim().is_empty()).map(Self::new));
+        }
+        let said = args.prompt.as_deref().filter(|prompt| *prompt != "-");
+        let wants_stdin = args.prompt.as_deref() == Some("-");
+        let piped = match (wants_stdin, around.stdin_is_terminal, said) {
+            (true, ..) => read_stdin()?,
+            (false, false, _) if stdin_has_data() => read_stdin()?,
+            _ => String::new(),
+        };
+        let task = match (said, piped.trim()) {
+            (Some(said), "") => Self::new(said),
+            (Some(said), piped) => Self { beside: Some(format!("\n\n<stdin>\n{piped}\n</stdin>")), ..Self::new(said) },
+            (None, piped) => Self::new(piped),
+        };
+        if !task.said.trim().is_empty() || task.beside.is_some() {
+            return Ok(Some(task));
+        }
+        if (args.r#continue || args.resume.is_some()) && args.prompt.is_none() {
+            return Ok(None);
+        }
+        bail!("the task is empty. Say what to do:  piton run \"fix the failing test\"");
+    }
+
+    pub(crate) fn parts(self) -> Vec<Part> {
+        [Some(self.said), self.beside].into_iter().flatten().map(Part::text).collect()
+    }
+
+    /// Fails where the task alone is more than any model of the chain reads, as far as that is known.
+    pub(crate) fn fits<'m>(&self, chain: impl IntoIterator<Item = &'m Arc<dyn Model>>) -> anyhow::Result<()> {
+        let mut most: Option<(&str, u64)> = None;
+        for model in chain {
+            let Some(window) = model.limits().window_tokens else { return Ok(()) };
+            if self.tokens(model.name()) <= window {
+                return Ok(());
+            }
+            if most.is_none_or(|(_, least)| window > least) {
+                most = Some((model.name(), window));
+            }
+        }
+        let Some((model, window)) = most else { return Ok(()) };
+        bail!(
+            "the task is about {} tokens, and {model} reads {} at most. Nothing was sent. Put it in a file and say what \
+             to look for in it; the model reads what it needs",
+            thousands(self.tokens(model)),
+            thousands(window)
+        );
+    }
+
+    /// About how many tokens it is to this model.
+    fn tokens(&self, model: &str) -> u64 {
+        let family = Family::of(model);
+        family.estimate(&self.said) + self.beside.as_deref().map_or(0, |beside| family.estimate(beside))
+    }
+}
+
+/// Whether standard input is a pipe or a file, rather than nothing at all (a closed one, `/dev/null`, a socket of a
+/// process manager that never ends).
+fn stdin_has_data() -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    std::fs::metadata("/dev/stdin").is_ok_and(|meta| meta.file_type().is_fifo() || meta.is_file())
+}
+
+fn read_stdin() -> anyhow::Result<String> {
+    let (done, reading) = std::sync::mpsc::channel::<()>();
+    std::thread::spawn(move || {
+        // A pipe that nobody closes: programs that start others often leave one.
+        if reading.recv_timeout(PATIENCE_WITH_STDIN) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+            view::write_stderr(
+                "reading standard input until its end; if nothing is to come, start piton with </dev/null\n",
+            );
+        }
+    });
+    let mut bytes = Vec::new();
+    let most = MAX_STDIN_BYTES as u64 + 1;
+    std::io::stdin().lock().take(most).read_to_end(&mut bytes).context("cannot read standard input")?;
+    drop(done);
+    text(&bytes)
+}
+
+/// What was piped in as text. A word in another encoding is no reason to refuse it; a picture or a program is.
+fn text(bytes: &[u8]) -> anyhow::Result<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let odd = text.chars().filter(|c| *c == char::REPLACEMENT_CHARACTER).count();
+    if bytes.contains(&0) || odd > text.chars().count() / MAX_ODD_PART {
+        bail!("what was piped in is no text. Nothing was sent. Name the file in the task instead");
+    }
+    anyhow::ensure!(
+        bytes.len() <= MAX_STDIN_BYTES,
+        "more than {} MB were piped in. Nothing was sent. Name the file in the task instead, and say what to look for",
+        MAX_STDIN_BYTES >> 20
+    );
+    Ok(text.into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_piped_in_is_text_and_not_endless() {
+        assert_eq!(text(b"plain").unwrap(), "plain");
+        assert!(text(b"caf\xe9 and much more that is plain text").is_ok(), "a word in Latin-1");
+        assert!(text(b"\x89PNG\r\n\x1a\n\0\0\0").is_err());
+        assert!(text(&[0xff; 100]).is_err());
+        assert!(text(&vec![b'a'; MAX_STDIN_BYTES + 1]).is_err());
+    }
+}
