@@ -41,6 +41,7 @@ use crate::journal::{Journal, JournalError, SessionDir};
 use crate::partial;
 use crate::prompt::{self, Permit, Prompts};
 use crate::titles::Titling;
+use piton_core::budget::Short;
 use piton_core::call::{Outcome, Status, ToolSpec};
 use piton_core::client::{Live, Published, Report, Request};
 use piton_core::event::{Canceller, Decision, Event, Moment, Record, Subject, Trigger, Verdict};
@@ -430,7 +431,7 @@ impl Driver {
                 self.reply_cap = most;
                 None
             }
-            Permit::Short(detail) => Some(Event::BudgetShort { step, detail }),
+            Permit::Short(Short { why, detail }) => Some(Event::BudgetShort { step, why: Some(why), detail }),
         }
     }
 

@@ -30,6 +30,7 @@ use std::time::Duration;
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// What hooks did in the place of a job, or beside one.
+#[expect(clippy::large_enum_variant, reason = "it is boxed on its way")]
 pub(crate) enum Hooked {
     /// The session has begun, and a prompt was seen, where there is one.
     Vetted { start: Option<Gated>, prompt: Option<(Gated, Option<(String, String)>)> },
@@ -211,7 +212,7 @@ impl Driver {
             }
             Gate::BeforeCompaction(trigger) => self.jobs.hook(key, async move {
                 let (gated, refused) = hooks.before_compaction(&cx, trigger).await;
-                let refused = refused.map(|error| Event::CompactionFailed { trigger, error, asked: None });
+                let refused = refused.map(|error| Event::CompactionFailed { trigger, why: None, error, asked: None });
                 Hooked::Passed(std::iter::once(gated.event(step)).chain(refused).collect())
             }),
             Gate::End { .. } => {
@@ -256,7 +257,7 @@ impl Driver {
     fn let_go(&mut self, mut gated: Gated, call: ModelCall) {
         // Asked again, by whatever model, it is the same question; what was added to it once is there.
         let is_said = |note: &String| {
-            let is_it = |part: &Part| matches!(part, Part::Note { text } if text == note);
+            let is_it = |part: &Part| matches!(part, Part::Note { text, .. } if text == note);
             self.session.transcript().last().is_some_and(|last| last.parts.iter().any(is_it))
         };
         gated.notes.retain(|note| !is_said(note));
@@ -333,7 +334,7 @@ impl Driver {
             match refused {
                 Some((hook, reason)) => speech.asker.refuse(EngineError::PromptRefused { hook, reason }),
                 None => {
-                    let notes = notes.into_iter().map(|text| Part::Note { text });
+                    let notes = notes.into_iter().map(Part::note);
                     speech.parts.splice(0..0, notes);
                     self.gates.accepted.push_back(speech);
                 }
@@ -362,8 +363,8 @@ impl Driver {
         }
         let policy = &self.settings.policy;
         let own = "it was stopped before hooks had let pass what was said; that is not on record".to_owned();
-        let why = policy.replies.words.ending(TurnEnd::Canceled, policy, Some(own)).unwrap_or_default();
-        let result = policy.replies.words.result(TurnEnd::Canceled, Some(&why), "");
+        let why = policy.replies.words.ending(TurnEnd::Canceled, None, policy, Some(own)).unwrap_or_default();
+        let result = policy.replies.words.result(TurnEnd::Canceled, None, Some(&why), "");
         for speech in self.gates.vetting.drain(..).filter(|_| !self.closing) {
             let report = Report::not_begun(TurnEnd::Canceled, why.clone());
             let report = Box::new(Report { result: result.clone(), ..report });

@@ -3,7 +3,7 @@
 
 use super::settings::HookEvent;
 use super::{HookContext, Unasked};
-use piton_core::call::{CallInput, Outcome};
+use piton_core::call::{CallInput, Outcome, Status};
 use piton_core::message::ToolCall;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -66,7 +66,9 @@ pub(super) fn tool_response(call: &ToolCall, outcome: &Outcome) -> Value {
     match call.name.as_str() {
         "bash" => {
             // What the model is told of a command that printed nothing is nothing that it printed.
-            let is_empty = outcome.metadata["output_bytes"] == 0 && outcome.text == "(no output)";
+            let is_empty = outcome.status == Status::Ok
+                && outcome.metadata["output_bytes"] == 0
+                && outcome.metadata["left_behind"] == 0;
             response["stdout"] = json!(if is_empty { "" } else { &outcome.text });
             response["stderr"] = json!("");
             response["interrupted"] = json!(false);
