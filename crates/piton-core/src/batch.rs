@@ -198,8 +198,7 @@ impl Batch {
             }
             Event::ApprovalAsked { subject: Subject::Call(call) } => self.change(call, |entry, _, gates| {
                 if let CallState::MustAsk(class, by) = entry.state {
-                    let askee = if gates.has(HookPoint::Approval) { Askee::Hooks } else { Askee::Person };
-                    entry.state = CallState::Asking(class, by, askee);
+                    entry.state = CallState::Asking(class, by, Askee::first(gates));
                 }
             }),
             Event::ApprovalGiven { subject: Subject::Call(call), decision } => {

@@ -656,17 +656,13 @@ impl Phase {
             ) => {
                 work.remember_grant(&batch, event);
                 work.context.note_result(event, record.seq);
-                if let Event::SnapshotTaken { tree, .. } = event {
-                    work.turn.snapshot.clone_from(tree);
-                    work.turn.first_snapshot.get_or_insert_with(|| tree.clone());
-                }
+                work.turn.note_snapshot(event);
                 work.settle(batch.apply(event, work.epoch), after, record.seq)
             }
             (phase, event @ Event::HooksRan { .. }) => phase.hooked(work, event, record.seq),
             (StepOver(after), Event::StepFinished { .. }) => work.after_step(after),
             (Stuck(call), Event::ApprovalAsked { subject: Subject::GoOn(_) }) => {
-                let askee = if work.has_gate(HookPoint::Approval) { Askee::Hooks } else { Askee::Person };
-                AskingToGoOn(call, askee)
+                AskingToGoOn(call, Askee::first(&work.turn.policy.hooks.gates))
             }
             (AskingToGoOn(..), Event::ApprovalGiven { subject: Subject::GoOn(_), decision }) => work.go_on(decision),
             (RoomNeeded(trigger, then), Event::CompactionStarted { .. }) => work.start_compaction(trigger, then),
@@ -679,11 +675,7 @@ impl Phase {
                 work.keep_cut(event, record.seq);
                 phase
             }
-            (Sealing(ending), Event::SnapshotTaken { tree, .. }) => {
-                work.turn.changed_files =
-                    matches!((&work.turn.first_snapshot, tree), (Some(Some(first)), Some(last)) if first != last);
-                Ending(ending)
-            }
+            (Sealing(ending), Event::SnapshotTaken { tree, .. }) => work.sealed(ending, tree.as_ref()),
             (Ending(ending), Event::TurnEnded { .. }) => work.end_turn(ending.end),
 
             (phase, event) => phase.unmoved_by(event),

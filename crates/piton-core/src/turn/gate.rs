@@ -4,7 +4,7 @@
 //! This module must not know: what a hook is, and how one is run.
 
 use crate::event::{Subject, Trigger};
-use crate::hook::HookPoint;
+use crate::hook::{Gates, HookPoint};
 use crate::ids::CallId;
 
 /// Something that hooks must have seen before the turn goes on.
@@ -44,6 +44,13 @@ pub(crate) enum Askee {
     Hooks,
     /// A person.
     Person,
+}
+
+impl Askee {
+    /// Who sees it first.
+    pub(crate) fn first(gates: &Gates) -> Self {
+        if gates.has(HookPoint::Approval) { Self::Hooks } else { Self::Person }
+    }
 }
 
 impl Gate {

@@ -337,6 +337,13 @@ impl Work {
         if self.turn.first_snapshot.is_some() { Phase::Sealing(ending) } else { Phase::Ending(ending) }
     }
 
+    /// The last snapshot of the turn was taken.
+    pub(super) fn sealed(&mut self, ending: Ending, tree: Option<&String>) -> Phase {
+        let turn = &mut self.turn;
+        turn.changed_files = matches!((&turn.first_snapshot, tree), (Some(Some(first)), Some(last)) if first != last);
+        Phase::Ending(ending)
+    }
+
     /// The model has replied, or the call has failed.
     pub(super) fn answered(&mut self, attempt: u32, event: &mut Event, seq: Seq, at_ms: TimeMs) -> Phase {
         match event {
@@ -829,6 +836,14 @@ impl TurnWork {
             snapshot: None,
             first_snapshot: None,
             changed_files: false,
+        }
+    }
+
+    /// The workspace before a step that may change it.
+    pub(super) fn note_snapshot(&mut self, event: &Event) {
+        if let Event::SnapshotTaken { tree, .. } = event {
+            self.snapshot.clone_from(tree);
+            self.first_snapshot.get_or_insert_with(|| tree.clone());
         }
     }
 
