@@ -10,15 +10,17 @@
 //! `New` and `Unrun` wait for hooks, and so does `Asking` at first; where the turn has no such gate, they are passed over.
 //!
 //! Every call is settled by one event of its own, whether a tool ran or not: a step is over when each has its outcome,
-//! in the order of the calls. Calls run side by side, except that one that writes files waits for those before it and holds up those
-//! after it: a model that edits and then tests in one breath means that order.
+//! in the order of the calls. Calls run side by side as their [`Effects`] let them: one that writes files waits for those
+//! before it and holds up those after it, since a model that edits and then tests in one breath means that order.
 
-use crate::call::{CallInput, Outcome, Status, ToolClass};
-use crate::event::{Decision, Event, Moment, Subject, Verdict};
+use crate::call::{CallInput, Effects, Outcome, Planned, Status};
+use crate::event::{Author, Event, Moment, Subject, Verdict};
 use crate::hook::{Gates, HookPoint, HookVerdict};
 use crate::ids::CallId;
 use crate::message::{Part, ToolCall};
+use crate::permission::Rules;
 use crate::policy::{Policy, Words};
+use crate::question::{Block, Decision, Question};
 use crate::turn::{Askee, Gate, Job};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -46,6 +48,10 @@ struct Entry {
     call: Arc<ToolCall>,
     /// The call as the model made it, where a hook or a person changed its input.
     made: Option<Arc<ToolCall>>,
+    /// What its tool says of it, once it was judged.
+    plan: Option<Box<Planned>>,
+    /// The rules that an "always" adds, once a person was asked.
+    grants: Option<Rules>,
     state: CallState,
 }
 
@@ -57,15 +63,15 @@ enum CallState {
     /// The rules have not judged it yet; this is what hooks say.
     Seen(Option<HookVerdict>),
     /// A person must be asked.
-    MustAsk(ToolClass, AskedBy),
+    MustAsk(Effects, AskedBy),
     /// A person is being asked.
-    Asking(ToolClass, AskedBy, Askee),
+    Asking(Effects, AskedBy, Askee),
     /// It may run as soon as its turn comes.
-    Ready(ToolClass, AllowedBy),
+    Ready(Effects, AllowedBy),
     /// It has begun, in the epoch of this writer; only an outcome ends this.
-    Running(ToolClass, u64),
+    Running(Effects, u64),
     /// It has begun and shall stop.
-    Stopping(ToolClass, u64),
+    Stopping(Effects, u64),
     /// It will not run, and hooks have not seen its answer yet.
     Unrun(Outcome),
     /// It will not run: this is its answer, not yet on record.
@@ -96,6 +102,8 @@ enum AllowedBy {
 pub(crate) struct Results {
     /// One result per call, in order.
     pub(crate) parts: Vec<Part>,
+    /// The last call in a few words.
+    pub(crate) last: String,
     /// The calls, in order.
     pub(crate) calls: Vec<Arc<ToolCall>>,
     /// How many calls a tool really ran.
@@ -121,7 +129,7 @@ impl Batch {
                 ),
                 CallInput::Json(_) => CallState::first(gates),
             };
-            Entry { call, made: None, state }
+            Entry { call, made: None, plan: None, grants: None, state }
         });
         let calls = calls.collect();
         let snapshot = if policy.snapshots { Snapshot::Needed } else { Snapshot::NotNeeded };
@@ -193,20 +201,26 @@ impl Batch {
             Event::HooksRan { point, call: Some(call), input, verdict, .. } => {
                 self.change(call, |entry, _, _| entry.pass(*point, input.as_ref(), verdict.take()));
             }
-            Event::CallRequested { call, input, class, verdict } => {
-                self.change(call, |entry, _, gates| entry.request(input.as_ref(), *class, verdict, gates));
+            Event::CallRequested { call, input, author, effects, verdict, plan } => {
+                self.change(call, |entry, _, gates| {
+                    if let CallState::Seen(_) = entry.state {
+                        entry.plan = plan.take();
+                        entry.request(input.as_ref(), *author, *effects, verdict, gates);
+                    }
+                });
             }
-            Event::ApprovalAsked { subject: Subject::Call(call) } => self.change(call, |entry, _, gates| {
-                if let CallState::MustAsk(class, by) = entry.state {
-                    entry.state = CallState::Asking(class, by, Askee::first(gates));
+            Event::ApprovalAsked { subject: Subject::Call(call), question } => self.change(call, |entry, _, gates| {
+                if let CallState::MustAsk(effects, by) = entry.state {
+                    entry.grants = question.as_ref().map(|question| question.grants(&Decision::ApproveForSession));
+                    entry.state = CallState::Asking(effects, by, Askee::first(gates));
                 }
             }),
-            Event::ApprovalGiven { subject: Subject::Call(call), decision } => {
+            Event::ApprovalGiven { subject: Subject::Call(call), decision, .. } => {
                 self.change(call, |entry, words, gates| entry.decide(decision, words, gates));
             }
             Event::CallStarted { call } => self.change(call, |entry, _, _| {
-                if let CallState::Ready(class, _) = entry.state {
-                    entry.state = CallState::Running(class, epoch);
+                if let CallState::Ready(effects, _) = entry.state {
+                    entry.state = CallState::Running(effects, epoch);
                 }
             }),
             Event::CallSettled { call, outcome } => self.change(call, |entry, _, _| {
@@ -226,8 +240,9 @@ impl Batch {
         if !self.calls.iter().all(|entry| matches!(entry.state, CallState::Settled { .. })) {
             return Err(self);
         }
-        let mut results = Results { parts: Vec::new(), calls: Vec::new(), ran: 0 };
-        for Entry { call, made, state } in self.calls {
+        let last = self.calls.last().map(Entry::in_words).unwrap_or_default();
+        let mut results = Results { parts: Vec::new(), last, calls: Vec::new(), ran: 0 };
+        for Entry { call, made, state, .. } in self.calls {
             let CallState::Settled { mut outcome, ran } = state else { continue };
             if let CallInput::Json(input) = &call.input
                 && made.is_some()
@@ -235,7 +250,8 @@ impl Batch {
                 outcome.note_input(input.clone());
             }
             results.ran += u32::from(ran);
-            results.parts.push(Part::ToolResult { call: call.id.clone(), tool: call.name.clone(), outcome });
+            let tool = call.spelling().to_owned();
+            results.parts.push(Part::ToolResult { call: call.id.clone(), tool, outcome });
             results.calls.push(call);
         }
         Ok(results)
@@ -244,8 +260,11 @@ impl Batch {
     /// What should be recorded next, without anything from outside.
     pub(crate) fn due(&self) -> Option<Event> {
         self.calls.iter().enumerate().find_map(|(position, entry)| match &entry.state {
-            CallState::MustAsk(..) => Some(Event::ApprovalAsked { subject: Subject::Call(entry.call.id.clone()) }),
-            CallState::Ready(class, _) if self.is_free(position, *class) && !self.waits_for_snapshot(*class) => {
+            CallState::MustAsk(..) => Some(Event::ApprovalAsked {
+                subject: Subject::Call(entry.call.id.clone()),
+                question: Some(Box::new(entry.question())),
+            }),
+            CallState::Ready(effects, _) if self.is_free(position, *effects) && !self.waits_for_snapshot(*effects) => {
                 Some(Event::CallStarted { call: entry.call.id.clone() })
             }
             CallState::Answered(outcome) => {
@@ -278,7 +297,7 @@ impl Batch {
         };
         let mut jobs: Vec<Job> = self.calls.iter().filter_map(job).collect();
         let waits = |(position, entry): (usize, &Entry)| match entry.state {
-            CallState::Ready(class, _) => self.waits_for_snapshot(class) && self.is_free(position, class),
+            CallState::Ready(effects, _) => self.waits_for_snapshot(effects) && self.is_free(position, effects),
             _ => false,
         };
         if self.calls.iter().enumerate().any(waits) {
@@ -326,6 +345,32 @@ impl Batch {
         self.entry(id).is_some_and(|entry| matches!(entry.state, CallState::Asking(..)))
     }
 
+    /// What is on record of the call with this id, once it was judged and until it is answered.
+    pub(crate) fn effects(&self, id: &CallId) -> Option<Effects> {
+        match self.entry(id)?.state {
+            CallState::MustAsk(effects, _)
+            | CallState::Asking(effects, _, _)
+            | CallState::Ready(effects, _)
+            | CallState::Running(effects, _)
+            | CallState::Stopping(effects, _) => Some(effects),
+            CallState::New
+            | CallState::Seen(_)
+            | CallState::Unrun(_)
+            | CallState::Answered(_)
+            | CallState::Settled { .. } => None,
+        }
+    }
+
+    /// The rules that an "always" to the call with this id adds, where the question says so.
+    pub(crate) fn offered_grants(&self, id: &CallId) -> Option<&Rules> {
+        self.entry(id)?.grants.as_ref()
+    }
+
+    /// What its tool says of the call with this id, once it was judged.
+    pub(crate) fn plan(&self, id: &CallId) -> Option<&Planned> {
+        self.entry(id)?.plan.as_deref()
+    }
+
     /// Whether a hook wants a person to be asked about this call, whatever the rules say.
     pub(crate) fn is_asked_by_hook(&self, id: &CallId) -> bool {
         let by_hook = |state: &CallState| {
@@ -344,12 +389,12 @@ impl Batch {
         }
     }
 
-    fn waits_for_snapshot(&self, class: ToolClass) -> bool {
-        self.snapshot == Snapshot::Needed && class != ToolClass::Read
+    fn waits_for_snapshot(&self, effects: Effects) -> bool {
+        self.snapshot == Snapshot::Needed && effects.need_snapshot()
     }
 
     /// Whether nothing before this call holds it up.
-    fn is_free(&self, position: usize, class: ToolClass) -> bool {
+    fn is_free(&self, position: usize, effects: Effects) -> bool {
         self.calls[..position].iter().all(|earlier| match earlier.state {
             CallState::Unrun(_) | CallState::Answered(_) | CallState::Settled { .. } => true,
             CallState::New | CallState::Seen(_) => false,
@@ -357,7 +402,7 @@ impl Batch {
             | CallState::Asking(other, _, _)
             | CallState::Ready(other, _)
             | CallState::Running(other, _)
-            | CallState::Stopping(other, _) => class != ToolClass::Write && other != ToolClass::Write,
+            | CallState::Stopping(other, _) => effects.beside.may_run_with(other.beside),
         })
     }
 }
@@ -384,28 +429,42 @@ impl Entry {
                 }
                 CallState::Seen(verdict)
             }
-            (CallState::Asking(class, by, Askee::Hooks), HookPoint::Approval) => {
-                CallState::Asking(class, by, Askee::Person)
+            (CallState::Asking(effects, by, Askee::Hooks), HookPoint::Approval) => {
+                CallState::Asking(effects, by, Askee::Person)
             }
             (CallState::Unrun(outcome), HookPoint::AfterTool) => CallState::Answered(outcome),
             (state, _) => state,
         };
     }
 
-    fn request(&mut self, input: Option<&Value>, class: ToolClass, verdict: &Verdict, gates: &Gates) {
-        if !matches!(self.state, CallState::Seen(_)) {
-            return;
-        }
-        if let Some(input) = input {
-            self.change_input(input);
+    fn request(&mut self, input: Option<&Value>, author: Author, effects: Effects, verdict: &Verdict, gates: &Gates) {
+        match (input, author) {
+            (Some(input), Author::Hook) => self.change_input(input),
+            // The model's own, in the tool's field names.
+            (Some(input), Author::Model) if self.call.input.value() != Some(input) => {
+                Arc::make_mut(&mut self.call).input = CallInput::Json(input.clone());
+            }
+            (_, Author::Model) | (None, Author::Hook) => {}
         }
         self.state = match verdict {
-            Verdict::Allow => CallState::Ready(class, AllowedBy::Rule),
-            Verdict::Ask => CallState::MustAsk(class, AskedBy::Rule),
-            Verdict::AskFirst(_) => CallState::MustAsk(class, AskedBy::Hook),
+            Verdict::Allow => CallState::Ready(effects, AllowedBy::Rule),
+            Verdict::Ask => CallState::MustAsk(effects, AskedBy::Rule),
+            Verdict::AskFirst(_) => CallState::MustAsk(effects, AskedBy::Hook),
             Verdict::Deny(text) => CallState::answered(denied(text, "rule"), gates),
             Verdict::Refuse(text) => CallState::answered(Outcome::failed(text), gates),
         };
+    }
+
+    /// The call in a few words: `bash cargo test`.
+    fn in_words(&self) -> String {
+        let title = self.plan.as_ref().map(|plan| plan.title.as_str()).unwrap_or_default();
+        format!("{} {title}", self.call.name).trim_end().to_owned()
+    }
+
+    /// What is asked where nobody has worded it: in a journal that was cut off before version 4.
+    fn question(&self) -> Question {
+        let json = self.call.input.value().map(Value::to_string).unwrap_or_default();
+        Question::may_run(format!("Use {}?", self.call.name), vec![Block::Json { json }], "", Rules::default())
     }
 
     fn change_input(&mut self, input: &Value) {
@@ -414,12 +473,12 @@ impl Entry {
     }
 
     fn decide(&mut self, decision: &Decision, words: Words, gates: &Gates) {
-        let CallState::Asking(class, _, _) = self.state else { return };
+        let CallState::Asking(effects, _, _) = self.state else { return };
         self.state = match decision {
-            Decision::Approve | Decision::ApproveForSession => CallState::Ready(class, AllowedBy::Person),
+            Decision::Approve | Decision::ApproveForSession => CallState::Ready(effects, AllowedBy::Person),
             Decision::ApproveChanged(input) if input.is_object() => {
                 self.change_input(input);
-                CallState::Ready(class, AllowedBy::Person)
+                CallState::Ready(effects, AllowedBy::Person)
             }
             Decision::ApproveChanged(_) => {
                 let text = "The call was not run: what the user has made of its arguments is no JSON object.";
@@ -455,10 +514,18 @@ mod tests {
     fn asked(verdict: Verdict) -> Batch {
         let id = CallId::from("c1_0");
         let input = CallInput::Json(json!({"command": "real"}));
-        let call = ToolCall { id: id.clone(), provider_id: None, name: "bash".into(), input, opaque: None };
-        let wrapped = Some(json!({"command": "echo wrapped; real"}));
-        let requested = Event::CallRequested { call: id.clone(), input: wrapped, class: ToolClass::Opaque, verdict };
-        [requested, Event::ApprovalAsked { subject: Subject::Call(id) }]
+        let call =
+            ToolCall { id: id.clone(), provider_id: None, name: "bash".into(), spelling: None, input, opaque: None };
+        let wrapped = json!({"command": "echo wrapped; real"});
+        let requested = Event::CallRequested {
+            call: id.clone(),
+            input: Some(wrapped),
+            author: Author::Hook,
+            effects: Effects::OPAQUE,
+            verdict,
+            plan: None,
+        };
+        [requested, Event::ApprovalAsked { subject: Subject::Call(id), question: None }]
             .iter_mut()
             .fold(Batch::new(vec![Arc::new(call)], &Policy::piton()), |batch, event| batch.apply(event, 1))
     }
@@ -476,7 +543,7 @@ mod tests {
         assert!(matches!(again.wanted()[..], [Job::JudgeCall(_)]));
         let decision = Decision::Approve;
         let subject = Subject::Call(CallId::from("c1_0"));
-        let approved = batch.apply(&mut Event::ApprovalGiven { subject, decision }, 1).judge_again(&Gates::default());
+        let approved = batch.apply(&mut Event::approval(subject, decision), 1).judge_again(&Gates::default());
         assert_eq!(input(&approved), "echo wrapped; real", "what a person has seen and allowed is what runs");
     }
 

@@ -44,7 +44,7 @@ use self::work::{After, AfterRoom, Ending, TurnWork, Work, canceled, has_substan
 use crate::batch::Batch;
 use crate::branch::Path;
 use crate::budget::Bound;
-use crate::call::{CallInput, Outcome, Status, ToolClass};
+use crate::call::{CallInput, Effects, Outcome, Planned, Status};
 use crate::ending::Why;
 use crate::event::{
     Delivery, Direction, Event, Moment, Origin, Record, Rewind, Spent, StepKind, Subject, Trigger, TurnEnd,
@@ -53,7 +53,7 @@ use crate::hook::{HookPoint, HookRun, HookVerdict};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
 use crate::model::{ModelError, ModelErrorKind, Reply};
-use crate::permission::Action;
+use crate::permission::{Action, Ask, Judgement, Rules};
 use crate::policy::{OnEmpty, Policy};
 use crate::retry;
 use serde_json::Value;
@@ -169,7 +169,7 @@ impl State {
             heard: HashSet::new(),
             waiting: VecDeque::new(),
             notes: Vec::new(),
-            granted: Vec::new(),
+            granted: Rules::default(),
             offered: Offered::default(),
             untold: None,
             epoch: 0,
@@ -231,7 +231,10 @@ impl State {
             Phase::NextStep(kind) => Some(work.step_started(*kind)),
             Phase::RunningTools(batch, _) => batch.due(),
             Phase::StepOver(_) => Some(Event::StepFinished { step: work.steps }),
-            Phase::Stuck(call) => Some(Event::ApprovalAsked { subject: Subject::GoOn(call.clone()) }),
+            Phase::Stuck(call) => Some(Event::ApprovalAsked {
+                subject: Subject::GoOn(call.clone()),
+                question: Some(Box::new(work.turn.may_go_on())),
+            }),
             Phase::RoomNeeded(trigger, _) => {
                 Some(Event::CompactionStarted { trigger: *trigger, focus: None, lost: None })
             }
@@ -459,16 +462,33 @@ impl State {
 
     /// What the rules of the turn and what the user has granted since say of a call. A grant answers a question; it does
     /// not lift a ban.
-    pub fn judge(&self, tool: &str, class: ToolClass) -> Action {
-        match self.work.turn.policy.permission.judge(tool, class) {
-            Action::Ask if self.work.granted.iter().any(|granted| granted == tool) => Action::Allow,
-            action => action,
+    pub fn judge(&self, ask: &Ask<'_>) -> Judgement {
+        let judged = self.work.turn.policy.permission.judge(ask);
+        match judged.action {
+            Action::Ask => self.work.granted.allows(ask).unwrap_or(judged),
+            Action::Allow | Action::Deny => judged,
         }
     }
 
     /// An open call by its id.
     pub fn open_call(&self, id: &CallId) -> Option<&Arc<ToolCall>> {
         self.batch()?.call(id)
+    }
+
+    /// What this open call may do, once it was judged.
+    pub fn effects(&self, id: &CallId) -> Option<Effects> {
+        match &self.phase {
+            Phase::RunningTools(batch, _) => batch.effects(id),
+            _ => None,
+        }
+    }
+
+    /// What its tool says of this open call, once it was judged.
+    pub fn plan(&self, id: &CallId) -> Option<&Planned> {
+        match &self.phase {
+            Phase::RunningTools(batch, _) => batch.plan(id),
+            _ => None,
+        }
     }
 
     /// Whether a hook wants a person to be asked about this open call, whatever the rules say.
@@ -655,16 +675,18 @@ impl Phase {
                 | Event::CallSettled { .. }),
             ) => {
                 work.remember_grant(&batch, event);
-                work.context.note_result(event, record.seq);
+                work.note_call(event, record.seq);
                 work.turn.note_snapshot(event);
                 work.settle(batch.apply(event, work.epoch), after, record.seq)
             }
             (phase, event @ Event::HooksRan { .. }) => phase.hooked(work, event, record.seq),
             (StepOver(after), Event::StepFinished { .. }) => work.after_step(after),
-            (Stuck(call), Event::ApprovalAsked { subject: Subject::GoOn(_) }) => {
+            (Stuck(call), Event::ApprovalAsked { subject: Subject::GoOn(_), .. }) => {
                 AskingToGoOn(call, Askee::first(&work.turn.policy.hooks.gates))
             }
-            (AskingToGoOn(..), Event::ApprovalGiven { subject: Subject::GoOn(_), decision }) => work.go_on(decision),
+            (AskingToGoOn(..), Event::ApprovalGiven { subject: Subject::GoOn(_), decision, .. }) => {
+                work.go_on(decision)
+            }
             (RoomNeeded(trigger, then), Event::CompactionStarted { .. }) => work.start_compaction(trigger, then),
             (Compacting(trigger, then), event) if event.is_about_room() => work.make_room(trigger, then, event),
             (phase @ (Phase::Idle | Phase::Held | Due), event @ Event::CompactionFinished { .. }) => {

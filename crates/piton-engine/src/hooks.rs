@@ -32,12 +32,13 @@ pub use settings::{HookTable, Matcher, ReadHooks, SettingsError};
 
 use async_trait::async_trait;
 use piton_core::call::{Outcome, ToolSpec};
-use piton_core::event::{Decision, Spent, Subject, Trigger, TurnEnd};
+use piton_core::event::{Spent, Subject, Trigger, TurnEnd};
 pub use piton_core::hook::HookVerdict;
 use piton_core::hook::{Demand, HookPoint};
 use piton_core::ids::{SessionId, TimeMs};
 use piton_core::message::{Message, ToolCall, Usage};
 use piton_core::model::{ModelError, Reply};
+use piton_core::question::Decision;
 use serde_json::Value;
 use std::fmt;
 use std::path::PathBuf;

@@ -11,15 +11,16 @@ use crate::hooks::{
 };
 use crate::inbox::Asker;
 use crate::jobs::JobKey;
-use piton_core::call::{ToolClass, ToolSpec};
+use piton_core::call::{ToolSpec, Touches};
 use piton_core::client::{Report, last_words};
-use piton_core::event::{Delivery, Event, Record, Subject, TurnEnd};
+use piton_core::event::{Answerer, Delivery, Event, Record, Subject, TurnEnd};
 use piton_core::hook::{Demand, HookPoint};
 use piton_core::ids::{CallId, MessageId, TimeMs};
 use piton_core::message::{Message, Part, Role, ToolCall, prose};
-use piton_core::permission::Action;
+use piton_core::permission::{Action, Ask};
 use piton_core::request::Frame;
 use piton_core::turn::{Gate, Offered, State};
+use piton_tools::plan::accesses;
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -147,11 +148,11 @@ impl Driver {
 
     fn unasked(&self) -> Unasked {
         let rules = &self.settings.policy.permission;
-        let asks = |class| {
-            let mut tools = self.frame.tools.iter().filter(|tool| tool.class == class);
-            tools.any(|tool| rules.judge(&tool.name, class) == Action::Ask)
+        let asks = |touches| {
+            let mut tools = self.frame.tools.iter().filter(|tool| tool.effects.touches == touches);
+            tools.any(|tool| rules.judge(&Ask { tool: &tool.name, accesses: &accesses(tool) }).action == Action::Ask)
         };
-        match (asks(ToolClass::Write), asks(ToolClass::Opaque)) {
+        match (asks(Touches::Workspace), asks(Touches::World)) {
             (true, _) => Unasked::Nothing,
             (false, true) => Unasked::Edits,
             (false, false) => Unasked::Everything,
@@ -189,7 +190,7 @@ impl Driver {
                 });
             }
             Gate::BeforeTool(id) => {
-                let Some(call) = self.call(&id) else { return };
+                let Some(call) = self.call(&id).map(|call| self.settings.tools.understand(&call)) else { return };
                 self.jobs
                     .hook(key, async move { Hooked::Passed(vec![hooks.before_tool(&cx, &call).await.event(step)]) });
             }
@@ -199,7 +200,10 @@ impl Driver {
                 self.jobs.hook(key, async move {
                     let (gated, decision) = hooks.approval(&cx, &subject, &call).await;
                     let decision = decision.filter(|_| gated.stopped.is_none());
-                    let answer = decision.map(|decision| Event::ApprovalGiven { subject, decision });
+                    let answer = decision.map(|decision| {
+                        let by = Some(Answerer::Hook);
+                        Event::ApprovalGiven { subject, decision, by }
+                    });
                     Hooked::Passed(std::iter::once(gated.event(step)).chain(answer).collect())
                 });
             }
@@ -239,7 +243,17 @@ impl Driver {
         match hooked {
             Hooked::Vetted { start, prompt } => self.vetted(start, prompt),
             Hooked::Model { gated, call } => self.let_go(gated, call),
-            Hooked::Passed(events) => events.into_iter().for_each(|event| self.record(event)),
+            Hooked::Passed(events) => {
+                for event in events {
+                    let event = match event {
+                        Event::ApprovalGiven { subject, decision, .. } => {
+                            self.approval(subject, decision, Answerer::Hook)
+                        }
+                        event => event,
+                    };
+                    self.record(event);
+                }
+            }
             Hooked::Watched => {}
         }
         self.report_suspicions();

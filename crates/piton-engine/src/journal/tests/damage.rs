@@ -134,6 +134,8 @@ fn an_event_names_the_oldest_version_that_knows_it() {
     assert_eq!(kinds, ["budget_short", "title_given", "event_lost", "workspace_moved"]);
     let kinds: Vec<String> = dump_column(&journal.conn, "SELECT DISTINCT kind FROM event WHERE v = 3");
     assert_eq!(kinds, ["hooks_ran", "context_given"]);
+    let kinds: Vec<String> = dump_column(&journal.conn, "SELECT DISTINCT kind FROM event WHERE v = 4");
+    assert_eq!(kinds, ["call_requested"]);
 }
 
 fn dump_column(conn: &Connection, sql: &str) -> Vec<String> {
