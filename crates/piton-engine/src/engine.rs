@@ -5,7 +5,7 @@ use crate::clock::World;
 use crate::compaction::AfterCompaction;
 use crate::context::{self, Notes};
 use crate::control::{Door, Remote, Server};
-use crate::driver::{Driver, Offered, Setup};
+use crate::driver::{Driver, Setup};
 use crate::fork::{self, ForkError};
 use crate::handle::{Handles, Here, Line};
 use crate::history::History;
@@ -294,7 +294,6 @@ impl Engine {
 struct Memory {
     prompts: Prompts,
     notes: Notes,
-    offered: Offered,
     ledger: FileLedger,
 }
 
@@ -306,7 +305,6 @@ impl Fold for Memory {
     /// What was asked was asked on every branch: providers keep it in their caches.
     fn hear(&mut self, record: &Record, counts: bool) {
         self.prompts.hear(record);
-        self.offered.hear(&record.event);
         if counts {
             self.notes.hear(record);
             context::remember_files(&record.event, &self.ledger);
@@ -339,7 +337,6 @@ fn drive(
         staged,
         prompts: memory.prompts,
         notes: memory.notes,
-        offered: memory.offered,
         settings,
         ledger: Arc::new(memory.ledger),
         bus,
