@@ -9,10 +9,11 @@
 
 use crate::changes::Restored;
 use crate::ending::{TurnEnd, Why};
-use crate::event::{Decision, Delivery, Direction, Event, Record, Rewind, Spent, Subject};
+use crate::event::{Delivery, Direction, Event, Record, Rewind, Spent, Subject};
 use crate::ids::{CallId, MessageId, Seq, SessionId};
 use crate::message::{Message, NoteKind, Part, Role};
 use crate::model::Delta;
+use crate::question::Decision;
 use crate::turn::State;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

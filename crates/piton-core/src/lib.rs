@@ -22,6 +22,7 @@ pub mod truncate;
 pub mod compact;
 pub mod policy;
 pub mod preset;
+pub mod question;
 pub mod event;
 pub mod turn;
 pub mod branch;

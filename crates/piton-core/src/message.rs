@@ -112,13 +112,31 @@ pub struct ToolCall {
     /// The provider's id, echoed back to it. Not trusted to be unique.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<String>,
-    /// The tool's name as the model wrote it.
+    /// The tool's name: ours, once the reply was taken and where there is such a tool.
     pub name: String,
+    /// The name as the model wrote it, where that is another: what the model and its provider read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spelling: Option<String>,
     /// The arguments.
     pub input: CallInput,
     /// The provider's own attachment (Gemini's thought signature), replayed unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opaque: Option<Value>,
+}
+
+impl ToolCall {
+    /// The tool's name as the model wrote it.
+    pub fn spelling(&self) -> &str {
+        self.spelling.as_deref().unwrap_or(&self.name)
+    }
+
+    /// Calls the tool by its own name and keeps the model's spelling of it.
+    pub fn rename(&mut self, name: &str) {
+        if self.name != name {
+            let written = std::mem::replace(&mut self.name, name.to_owned());
+            self.spelling.get_or_insert(written);
+        }
+    }
 }
 
 /// Tokens of one model call, as the provider counted them. Unknown counts are 0.

@@ -8,7 +8,6 @@ use piton_core::call::ToolSpec;
 use piton_core::event::{Event, Record};
 use piton_core::message::{Message, Part, Role, Usage};
 use piton_core::model::Request;
-use piton_core::permission::Action;
 use piton_core::prompt::{Prompt, Segment, SegmentKind};
 use piton_core::request::Frame;
 use piton_core::turn::State;
@@ -58,7 +57,7 @@ pub(crate) enum Permit {
 pub(crate) fn offered(settings: &Settings) -> Arc<[ToolSpec]> {
     let specs = settings.tools.specs();
     let rules = &settings.policy.permission;
-    let is_offered = |spec: &&ToolSpec| rules.judge(&spec.name, spec.class) != Action::Deny;
+    let is_offered = |spec: &&ToolSpec| !rules.forbid(&spec.name);
     if specs.iter().all(|spec| is_offered(&spec)) { specs } else { specs.iter().filter(is_offered).cloned().collect() }
 }
 

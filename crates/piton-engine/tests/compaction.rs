@@ -124,7 +124,14 @@ impl Model for Small {
 
 fn call(name: &str, input: &Value) -> Part {
     let input = CallInput::from_value(input.clone());
-    Part::ToolCall(ToolCall { id: CallId::from("x"), provider_id: None, name: name.into(), input, opaque: None })
+    Part::ToolCall(ToolCall {
+        id: CallId::from("x"),
+        provider_id: None,
+        name: name.into(),
+        spelling: None,
+        input,
+        opaque: None,
+    })
 }
 
 fn is_for_summary(request: &Request) -> bool {

@@ -8,11 +8,12 @@ pub mod pulse;
 use crate::clock::RuntimeClock;
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
-use piton_core::call::{Outcome, Status, ToolClass, ToolSpec};
+use piton_core::call::{Effects, Outcome, Status, ToolSpec};
 use piton_core::client::{Live, Published, Report};
-use piton_core::event::{Decision, Event, Record, Subject};
+use piton_core::event::{Event, Record};
 use piton_core::message::{FinishReason, Message, Part, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, ModelEvent, Reply, Request};
+use piton_core::question::Decision;
 use piton_core::{compact, turn};
 use piton_engine::clock::{SystemDice, World};
 use piton_engine::engine::{Engine, EngineError, Handle, Settings};
@@ -181,7 +182,7 @@ pub struct Prop {
 impl Tool for Prop {
     fn spec(&self) -> ToolSpec {
         let schema = json!({"type": "object", "properties": {}});
-        ToolSpec { name: self.name.clone(), description: "A prop.".into(), schema, class: ToolClass::Opaque }
+        ToolSpec { name: self.name.clone(), description: "A prop.".into(), schema, effects: Effects::OPAQUE }
     }
 
     async fn run(&self, input: Value, _: &ToolContext) -> Outcome {
@@ -340,7 +341,7 @@ impl Play {
 
     fn answer(&self, session: &Handle, published: &Published) {
         let Published::Recorded(record) = published else { return };
-        let Event::ApprovalAsked { subject: subject @ (Subject::Call(_) | Subject::GoOn(_)) } = &record.event else {
+        let Event::ApprovalAsked { subject, .. } = &record.event else {
             return;
         };
         // A session that is gone needs no answer.

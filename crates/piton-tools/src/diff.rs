@@ -21,12 +21,17 @@ pub(crate) fn diff(before: &[u8], after: &[u8]) -> Diff {
     let (before, after) = (String::from_utf8_lossy(before), String::from_utf8_lossy(after));
     let input = InternedInput::new(&*before, &*after);
     let diff = compared(&input);
-    let mut config = UnifiedDiffConfig::default();
-    config.context_len(2);
-    let unified = diff.unified_diff(&BasicLineDiffPrinter(&input.interner), config, &input).to_string();
+    let unified = printed(&diff, &input);
     let (added, removed) = (diff.count_additions() as usize, diff.count_removals() as usize);
     let (text, is_cut) = shorten(&unified);
     Diff { text, added, removed, is_cut }
+}
+
+/// All of a unified diff without file names, as it is.
+pub(crate) fn unified(before: &[u8], after: &[u8]) -> String {
+    let (before, after) = (String::from_utf8_lossy(before), String::from_utf8_lossy(after));
+    let input = InternedInput::new(&*before, &*after);
+    printed(&compared(&input), &input)
 }
 
 /// Lines added and lines removed.
@@ -47,6 +52,12 @@ pub(crate) fn likeness(a: &str, b: &str) -> f32 {
     }
     let diff = imara_diff::Diff::compute(Algorithm::Myers, &input);
     2.0 * (before - diff.count_removals() as f32) / (before + after)
+}
+
+fn printed(diff: &imara_diff::Diff, input: &InternedInput<&str>) -> String {
+    let mut config = UnifiedDiffConfig::default();
+    config.context_len(2);
+    diff.unified_diff(&BasicLineDiffPrinter(&input.interner), config, input).to_string()
 }
 
 fn compared(input: &InternedInput<&str>) -> imara_diff::Diff {

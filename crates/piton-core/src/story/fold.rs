@@ -420,12 +420,15 @@ impl Story {
     /// Calls, the questions about them, and the snapshots before them.
     fn of_calls(&mut self, record: &Record, since_ms: u64, changes: &mut Vec<Change>) {
         match &record.event {
-            Event::CallRequested { call, input, verdict, .. } => self.call_changed(call, record, changes, |call| {
-                call.verdict = Some(verdict.clone());
-                if let Some(input) = input {
-                    call.takes(CallInput::Json(input.clone()));
-                }
-            }),
+            Event::CallRequested { call, input, verdict, plan, .. } => {
+                self.call_changed(call, record, changes, |call| {
+                    call.verdict = Some(verdict.clone());
+                    if let Some(input) = input {
+                        call.takes(CallInput::Json(input.clone()));
+                    }
+                    plan.iter().for_each(|plan| call.plans(plan));
+                })
+            }
             Event::CallStarted { call } => {
                 self.running.push(call.clone());
                 self.call_changed(call, record, changes, |call| {

@@ -3,12 +3,13 @@
 use super::*;
 use crate::branch;
 use crate::budget::Budget;
-use crate::call::{CallInput, ToolClass};
-use crate::event::{Canceller, Decision, Direction, Restore, TitledBy, Touched, Verdict};
+use crate::call::{Access, CallInput, Effects};
+use crate::event::{Author, Canceller, Direction, Restore, TitledBy, Touched, Verdict};
 use crate::ids::MessageId;
 use crate::limits::MAX_PAUSED_REPLIES;
 use crate::permission::Action;
 use crate::policy::{HookPolicy, StepPolicy};
+use crate::question::Decision;
 use expect_test::{Expect, expect};
 use serde_json::json;
 use std::fmt::Write;
@@ -100,13 +101,13 @@ impl Bench {
     fn judge(&mut self) {
         for job in self.session.wanted() {
             if let Job::JudgeCall(call) = job {
-                let class = class_of(&call.name);
-                let verdict = match self.session.judge(&call.name, class) {
+                let effects = effects_of(&call.name);
+                let verdict = match action(&self.session, &call.name) {
                     Action::Allow => Verdict::Allow,
                     Action::Ask => Verdict::Ask,
                     Action::Deny => Verdict::Deny("a rule forbids it".into()),
                 };
-                self.happen(Event::CallRequested { call: call.id.clone(), input: None, class, verdict });
+                self.happen(Event::requested(call.id.clone(), effects, verdict));
             }
         }
     }
@@ -130,7 +131,7 @@ impl Bench {
     }
 
     fn approve(&mut self, subject: Subject, decision: Decision) {
-        self.happen(Event::ApprovalGiven { subject, decision });
+        self.happen(Event::approval(subject, decision));
     }
 
     fn wanted(&self) -> String {
@@ -187,16 +188,26 @@ fn call_with(tool: &str, input: serde_json::Value) -> Part {
         id: CallId::from(""),
         provider_id: None,
         name: tool.into(),
+        spelling: None,
         input: CallInput::from_value(input),
         opaque: None,
     })
 }
 
-fn class_of(tool: &str) -> ToolClass {
+/// What the rules say of a call of a tool.
+fn action(session: &State, tool: &str) -> Action {
+    let access = match effects_of(tool) {
+        Effects::READ => Access::Read("/w/a".into()),
+        _ => Access::Use(tool.into()),
+    };
+    session.judge(&Ask { tool, accesses: &[access] }).action
+}
+
+fn effects_of(tool: &str) -> Effects {
     match tool {
-        "read" | "grep" => ToolClass::Read,
-        "edit" => ToolClass::Write,
-        _ => ToolClass::Opaque,
+        "read" | "grep" => Effects::READ,
+        "edit" => Effects::WRITE,
+        _ => Effects::OPAQUE,
     }
 }
 
@@ -626,6 +637,7 @@ fn broken_arguments_are_answered_and_never_run() {
                 id: CallId::from(""),
                 provider_id: None,
                 name: "read".into(),
+                spelling: None,
                 input: CallInput::parse("{\"path\": "),
                 opaque: None,
             });
@@ -1123,11 +1135,11 @@ fn always_answers_questions_and_lifts_no_ban() {
     b.say("go");
     b.calls(&["bash"]);
     b.approve(Subject::Call(CallId::from("c1_0")), Decision::ApproveForSession);
-    assert_eq!(b.session.judge("bash", ToolClass::Opaque), Action::Allow);
+    assert_eq!(action(&b.session, "bash"), Action::Allow);
     let mut policy = b.policy.clone();
     policy.permission.push("bash", Action::Deny);
     b.happen(Event::TurnResumed { model: "fake/model".into(), fallbacks: vec![], policy: Box::new(policy) });
-    assert_eq!(b.session.judge("bash", ToolClass::Opaque), Action::Deny);
+    assert_eq!(action(&b.session, "bash"), Action::Deny);
 }
 
 #[test]
@@ -1822,16 +1834,11 @@ fn one_of_each_phase() -> Vec<Bench> {
             "stuck" | "asking_to_go_on" => {
                 b.record(b.session.replied(1, reply(vec![call("read")], FinishReason::ToolCalls), None, 0, 0));
                 let id = CallId::from("c1_0");
-                b.record(Event::CallRequested {
-                    call: id.clone(),
-                    input: None,
-                    class: ToolClass::Read,
-                    verdict: Verdict::Refuse("no".into()),
-                });
+                b.record(Event::requested(id.clone(), Effects::READ, Verdict::Refuse("no".into())));
                 b.record(Event::CallSettled { call: id.clone(), outcome: Outcome::failed("no") });
                 b.record(Event::StepFinished { step: 1 });
                 if wanted == "asking_to_go_on" {
-                    b.record(Event::ApprovalAsked { subject: Subject::GoOn(id) });
+                    b.record(Event::ApprovalAsked { subject: Subject::GoOn(id), question: None });
                 }
             }
             "room_needed" | "compacting" => {
@@ -1897,16 +1904,11 @@ fn one_of_each_event() -> Vec<Event> {
         Event::ModelSwitched { step: 1, model: "m2".into(), reason: "x".into(), compact_at_tokens: None },
         Event::BackoffPassed { step: 1 },
         Event::MessageCut { step: 1, parts: vec![Part::text("x")], at_most: None },
-        Event::CallRequested {
-            call: call_id.clone(),
-            input: None,
-            class: ToolClass::Read,
-            verdict: Verdict::Deny("x".into()),
-        },
-        Event::ApprovalAsked { subject: Subject::Call(call_id.clone()) },
-        Event::ApprovalAsked { subject: Subject::GoOn(call_id.clone()) },
-        Event::ApprovalGiven { subject: Subject::Call(call_id.clone()), decision: Decision::Approve },
-        Event::ApprovalGiven { subject: Subject::GoOn(call_id.clone()), decision: Decision::Approve },
+        Event::requested(call_id.clone(), Effects::READ, Verdict::Deny("x".into())),
+        Event::ApprovalAsked { subject: Subject::Call(call_id.clone()), question: None },
+        Event::ApprovalAsked { subject: Subject::GoOn(call_id.clone()), question: None },
+        Event::approval(Subject::Call(call_id.clone()), Decision::Approve),
+        Event::approval(Subject::GoOn(call_id.clone()), Decision::Approve),
         snapshot(Moment::Before),
         Event::RewindStarted { rewind: files_only(Direction::Undo), was: "w".into(), touches: Touched::default() },
         Event::RewindFinished { rewind: files_only(Direction::Undo), left: vec![], back: None },
@@ -1953,7 +1955,7 @@ fn the_transition_table() {
         writeln!(table, "{from}").expect("a string");
         for event in one_of_each_event() {
             let kind = match &event {
-                Event::ApprovalAsked { subject: Subject::GoOn(_) } => "approval_asked(go_on)",
+                Event::ApprovalAsked { subject: Subject::GoOn(_), .. } => "approval_asked(go_on)",
                 Event::ApprovalGiven { subject: Subject::GoOn(_), .. } => "approval_given(go_on)",
                 Event::HooksRan { sent_back: Some(_), .. } => "hooks_ran(sent_back)",
                 other => other.kind(),
@@ -1994,7 +1996,9 @@ fn random_event(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
         Job::JudgeCall(call) => Event::CallRequested {
             call: call.id.clone(),
             input: dice.bool().then(|| json!({"changed": true})),
-            class: dice.choice([ToolClass::Read, ToolClass::Write, ToolClass::Opaque]).expect("three"),
+            author: dice.choice([Author::Model, Author::Hook]).expect("two"),
+            effects: dice.choice([Effects::READ, Effects::WRITE, Effects::OPAQUE]).expect("three"),
+            plan: None,
             verdict: dice
                 .choice([
                     Verdict::Allow,
@@ -2005,12 +2009,10 @@ fn random_event(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
                 ])
                 .expect("four"),
         },
-        Job::AskApproval(subject) => Event::ApprovalGiven {
-            subject,
-            decision: dice
-                .choice([Decision::Approve, Decision::ApproveForSession, Decision::Deny(None), Decision::Unattended])
-                .expect("four"),
-        },
+        Job::AskApproval(subject) => {
+            let answers = [Decision::Approve, Decision::ApproveForSession, Decision::Deny(None), Decision::Unattended];
+            Event::approval(subject, dice.choice(answers).expect("four"))
+        }
         Job::RunTool(call) | Job::StopTool(call) => {
             Event::CallSettled { call: call.id.clone(), outcome: Outcome::ok(format!("{}", dice.u8(..2))) }
         }
@@ -2089,6 +2091,7 @@ fn random_reply(bench: &Bench, attempt: u32, dice: &mut fastrand::Rng) -> Event 
                 id: CallId::from("dup"),
                 provider_id: Some("same".into()),
                 name: "read".into(),
+                spelling: None,
                 input: CallInput::parse("{"),
                 opaque: None,
             }),

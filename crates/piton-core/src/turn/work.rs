@@ -9,16 +9,19 @@ use crate::call::{Outcome, Status};
 use crate::compact::Family;
 use crate::ending::Why;
 use crate::event::{
-    Canceller, Decision, Delivery, Direction, Event, Origin, Record, Restore, Rewind, Spent, StepKind, Subject,
-    Touched, Trigger, TurnEnd,
+    Canceller, Delivery, Direction, Event, Origin, Record, Restore, Rewind, Spent, StepKind, Subject, Touched, Trigger,
+    TurnEnd,
 };
 use crate::hook::HookRun;
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::limits::{MAX_CUT_REPLIES, MAX_PAUSED_REPLIES, MAX_UNKNOWN_REPLIES};
 use crate::message::{FinishReason, Message, NoteKind, Part, Role, Usage};
 use crate::model::{ModelError, ModelErrorKind, Reply};
+use crate::permission::{Action, Rules};
 use crate::policy::{CallsTaken, DenialsCounted, LastStep, OnLength, OnUnknown, Policy, StepsCounted};
 use crate::progress::{self, Circle, Compare, NoProgress, Seen, Stuck};
+use crate::question::Decision;
+use crate::question::{Block, Choice, Question};
 use crate::retry::{self, Failures};
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -78,8 +81,8 @@ pub(super) struct Work {
     pub(super) waiting: VecDeque<Waiting>,
     /// What hooks tell the model at the next step's beginning.
     pub(super) notes: Vec<String>,
-    /// Tools the user approved for the whole session.
-    pub(super) granted: Vec<String>,
+    /// What the user has allowed for the whole session.
+    pub(super) granted: Rules,
     pub(super) turns: u32,
     pub(super) steps: u32,
     /// What was taken back and can be brought back, the newest last. A new turn ends that.
@@ -123,6 +126,8 @@ pub(super) struct TurnWork {
     /// Tools that were refused because nobody was there to approve them.
     pub(super) unattended: Vec<String>,
     pub(super) recent: Vec<Seen>,
+    /// The last call that was settled, in a few words.
+    pub(super) last_call: String,
     /// The hooks that have sent the model back to work, once for each time.
     pub(super) sent_back: Vec<String>,
     /// What the hooks found that were asked last whether the turn may end.
@@ -466,6 +471,7 @@ impl Work {
         let turn = &mut self.turn;
         turn.spent.calls += results.ran;
         turn.rounds += 1;
+        turn.last_call = results.last;
         let compare = turn.policy.stuck.compare;
         let before = turn.recent.len();
         for (call, part) in results.calls.iter().zip(&results.parts) {
@@ -555,12 +561,14 @@ impl Work {
     }
 
     pub(super) fn remember_grant(&mut self, batch: &Batch, event: &Event) {
-        let Event::ApprovalGiven { subject: Subject::Call(id), decision } = event else { return };
+        let Event::ApprovalGiven { subject: Subject::Call(id), decision, .. } = event else { return };
         let Some(call) = batch.call(id) else { return };
         match decision {
-            Decision::ApproveForSession => {
-                self.granted.push(call.name.clone());
-            }
+            Decision::ApproveForSession => match batch.offered_grants(id) {
+                Some(grants) => self.granted.0.extend(grants.0.iter().cloned()),
+                // Journals before version 4 leave unsaid what that grants.
+                None => self.granted.push(&call.name, Action::Allow),
+            },
             Decision::Unattended => {
                 if !self.turn.unattended.contains(&call.name) {
                     self.turn.unattended.push(call.name.clone());
@@ -762,6 +770,7 @@ impl TurnWork {
             denials_in_a_row: 0,
             unattended: Vec::new(),
             recent: Vec::new(),
+            last_call: String::new(),
             sent_back: Vec::new(),
             evidence: Vec::new(),
             snapshot: None,
@@ -821,6 +830,14 @@ impl TurnWork {
         let counted = self.policy.steps.max.map(|most| most.saturating_sub(self.counted_steps()));
         let of_any_kind = self.policy.steps.max_replies.map(|most| most.saturating_sub(self.steps));
         counted.into_iter().chain(of_any_kind).min()
+    }
+
+    /// Whether a model that goes round in circles may go on.
+    pub(super) fn may_go_on(&self) -> Question {
+        let title = "The model repeats itself. Let it go on?";
+        let body = vec![Block::Text { text: format!("{}: the same result each time", self.last_call) }];
+        let choices = vec![Choice::new("yes", Decision::Approve), Choice::new("no", Decision::Deny(None))];
+        Question::new(title, body, choices)
     }
 
     /// The end of a turn whose model goes round in circles.

@@ -15,7 +15,8 @@ fn conversation(steps: usize, bytes: usize) -> Request {
     for step in 0..steps {
         let id = CallId(format!("c{step}"));
         let input = CallInput::Json(json!({"path": "a"}));
-        let call = ToolCall { id: id.clone(), provider_id: None, name: "read".into(), input, opaque: None };
+        let call =
+            ToolCall { id: id.clone(), provider_id: None, name: "read".into(), spelling: None, input, opaque: None };
         messages.push(Message::new(Role::Assistant, vec![Part::ToolCall(call)]));
         let outcome = Outcome::ok("ä".repeat(bytes / 2));
         messages.push(Message::new(Role::Tool, vec![Part::ToolResult { call: id, tool: "read".into(), outcome }]));
@@ -57,7 +58,14 @@ fn what_cannot_fit_is_not_sent_and_long_texts_are_cut_until_it_does() {
     let mut whole = conversation(3, 100);
     whole.messages[0] = Arc::new(Message::user("m".into(), "word ".repeat(1_000_000)));
     let write = CallInput::Json(json!({"path": "a", "content": "x".repeat(500_000)}));
-    let call = ToolCall { id: "w".into(), provider_id: None, name: "write".into(), input: write, opaque: None };
+    let call = ToolCall {
+        id: "w".into(),
+        provider_id: None,
+        name: "write".into(),
+        spelling: None,
+        input: write,
+        opaque: None,
+    };
     whole.messages.push(Arc::new(Message::new(Role::Assistant, vec![Part::ToolCall(call)])));
     let result = Part::ToolResult { call: "w".into(), tool: "write".into(), outcome: Outcome::ok("done") };
     whole.messages.push(Arc::new(Message::new(Role::Tool, vec![result])));

@@ -190,7 +190,9 @@ fn assistant_block(part: &Part, ids: &WireIds) -> Option<Value> {
         Part::Reasoning { text, opaque } => thinking_block(text, opaque.as_ref()?),
         Part::ToolCall(call) => {
             let input = sent_input(&call.input);
-            Some(json!({ "type": "tool_use", "id": ids.get(&call.id), "name": sent_name(&call.name), "input": input }))
+            Some(
+                json!({ "type": "tool_use", "id": ids.get(&call.id), "name": sent_name(call.spelling()), "input": input }),
+            )
         }
         Part::ToolResult { .. } | Part::Image { .. } => None,
     }

@@ -4,7 +4,7 @@ use super::*;
 use crate::samples::event as sse;
 use crate::wire::Protocol;
 use expect_test::expect;
-use piton_core::call::{CallInput, Outcome, ToolClass, ToolSpec};
+use piton_core::call::{CallInput, Effects, Outcome, ToolSpec};
 use piton_core::message::{Message, Part, Role, ToolCall};
 use piton_core::model::Request;
 use serde_json::{Value, json};
@@ -20,6 +20,7 @@ fn call(id: &str, provider_id: &str, raw: &str) -> Part {
         id: id.into(),
         provider_id: Some(provider_id.into()),
         name: "read".into(),
+        spelling: None,
         input: CallInput::parse(raw),
         opaque: None,
     })
@@ -92,7 +93,7 @@ fn the_cache_is_marked_behind_tools_and_system_behind_the_context_and_on_the_new
         name: name.into(),
         description: "d".into(),
         schema: json!({ "type": "object" }),
-        class: ToolClass::Read,
+        effects: Effects::READ,
     };
     let mut request = Request { tools: Arc::new([spec("a"), spec("b")]), system: "sys".into(), ..request(messages) };
     assert_eq!(

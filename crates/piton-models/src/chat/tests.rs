@@ -4,7 +4,7 @@ use super::*;
 use crate::samples::event;
 use crate::wire::{Progress, Protocol};
 use expect_test::{Expect, expect};
-use piton_core::call::{CallInput, Outcome, ToolClass, ToolSpec};
+use piton_core::call::{CallInput, Effects, Outcome, ToolSpec};
 use piton_core::message::{FinishReason, Message, Part, Role, ToolCall, prose};
 use piton_core::model::{ModelErrorKind, Request};
 use serde_json::{Value, json};
@@ -20,6 +20,7 @@ fn call(id: &str, provider_id: Option<&str>) -> Part {
         id: id.into(),
         provider_id: provider_id.map(ToOwned::to_owned),
         name: "read".into(),
+        spelling: None,
         input: CallInput::parse("{\"path\":\"a\"}"),
         opaque: None,
     })
@@ -108,7 +109,7 @@ fn tools_are_functions() {
         name: "read".into(),
         description: "Reads.".into(),
         schema: json!({ "type": "object" }),
-        class: ToolClass::Read,
+        effects: Effects::READ,
     }]);
     let function = json!({ "name": "read", "description": "Reads.", "parameters": { "type": "object" } });
     let body = encode(&request, Dialect::Compatible);

@@ -142,7 +142,7 @@ fn replayed(opaque: &Value) -> Option<Value> {
 const STAND_IN: &str = "skip_thought_signature_validator";
 
 fn function_call(call: &ToolCall, ids: &GivenIds<'_>, needs_stand_in: bool) -> Value {
-    let mut function = json!({ "name": sent_name(&call.name), "args": sent_input(&call.input) });
+    let mut function = json!({ "name": sent_name(call.spelling()), "args": sent_input(&call.input) });
     if let Some(id) = ids.get(&call.id) {
         function["id"] = id.into();
     }

@@ -112,7 +112,7 @@ fn assistant(message: &Message, ids: &WireIds) -> Value {
     let calls: Vec<Value> = message
         .calls()
         .map(|call| {
-            let function = json!({ "name": sent_name(&call.name), "arguments": sent_input(&call.input) });
+            let function = json!({ "name": sent_name(call.spelling()), "arguments": sent_input(&call.input) });
             json!({ "id": ids.get(&call.id), "function": function })
         })
         .collect();

@@ -147,11 +147,11 @@ fn tool_call(call: &ToolCall, ids: &WireIds) -> Value {
     let call_id = ids.get(&call.id);
     match &call.input {
         CallInput::Json(input) if is_custom(call) => {
-            json!({ "type": "custom_tool_call", "call_id": call_id, "name": sent_name(&call.name), "input": text_at(input, CUSTOM).unwrap_or_default() })
+            json!({ "type": "custom_tool_call", "call_id": call_id, "name": sent_name(call.spelling()), "input": text_at(input, CUSTOM).unwrap_or_default() })
         }
         CallInput::Json(_) | CallInput::Invalid { .. } => {
             let arguments = sent_input(&call.input).to_string();
-            json!({ "type": "function_call", "call_id": call_id, "name": sent_name(&call.name), "arguments": arguments })
+            json!({ "type": "function_call", "call_id": call_id, "name": sent_name(call.spelling()), "arguments": arguments })
         }
     }
 }

@@ -93,6 +93,7 @@ fn done(answer: &Answer) -> ModelEvent {
             id: CallId::from(""),
             provider_id: None,
             name: (*name).to_owned(),
+            spelling: None,
             input: CallInput::Json(input.clone()),
             opaque: None,
         })
