@@ -7,6 +7,7 @@ pub mod clock;
 pub mod conformance;
 mod conversation;
 pub mod crash;
+pub mod executor;
 pub mod fake_provider;
 pub mod scenarios;
 mod script;
