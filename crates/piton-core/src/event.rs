@@ -5,6 +5,7 @@
 
 use crate::budget::Bound;
 use crate::call::{Effects, Outcome, Planned};
+pub use crate::ending::{TurnEnd, Why};
 use crate::hook::{HookPoint, HookRun};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::limits::REWIND_PATHS;
@@ -336,7 +337,10 @@ pub enum Event {
     CompactionFailed {
         /// Why it was wanted.
         trigger: Trigger,
-        /// What went wrong, in words.
+        /// What was in the way, if code has to know. Absent in sessions of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<Why>,
+        /// What went wrong, for people.
         error: String,
         /// Who was asked for it, if anybody was.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -386,7 +390,10 @@ pub enum Event {
     BudgetShort {
         /// The step it would have belonged to.
         step: u32,
-        /// What would have been needed, and what is left.
+        /// Which budget is short. Absent in sessions of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<Why>,
+        /// What would have been needed, and what is left, for people.
         detail: String,
     },
     /// The session has another title from here on.
@@ -408,8 +415,11 @@ pub enum Event {
     TurnEnded {
         /// Which turn.
         turn: u32,
-        /// Why it ended.
+        /// How it ended.
         end: TurnEnd,
+        /// Which limit or fault it was. Absent where the end says enough, and in sessions of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<Why>,
         /// More words about why, for people.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         detail: Option<String>,
@@ -706,34 +716,6 @@ pub enum Canceller {
     User,
     /// A hook, with its reason.
     Hook(String),
-}
-
-/// Why a turn ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TurnEnd {
-    /// The model answered and wanted nothing more.
-    Completed,
-    /// It was cancelled.
-    Canceled,
-    /// Calls were refused: several in a row, or some that nobody was there to approve.
-    ToolDenied,
-    /// The limit of steps was reached.
-    MaxSteps,
-    /// The limit of turns was reached; nothing was asked.
-    MaxTurns,
-    /// Tokens, money or time are used up.
-    Budget,
-    /// The model repeated itself.
-    NoProgress,
-    /// The conversation, or the reply, does not fit the model.
-    ContextLimit,
-    /// The provider's filter cut the reply or refused the prompt.
-    ContentFilter,
-    /// The provider gave no reply.
-    ApiError,
-    /// A hook stopped it.
-    HookStopped,
 }
 
 /// What a turn used.

@@ -10,6 +10,7 @@ pub mod ids;
 pub mod message;
 pub mod call;
 pub mod model;
+pub mod ending;
 pub mod hook;
 pub mod prompt;
 pub mod limits;

@@ -69,6 +69,9 @@ pub enum Part {
     },
     /// Words of Piton's own, shown to the model and marked as such to people (wrap up, go on, …).
     Note {
+        /// What the note is for.
+        #[serde(default, skip_serializing_if = "NoteKind::is_plain")]
+        kind: NoteKind,
         /// The note as the model reads it.
         text: String,
     },
@@ -79,6 +82,26 @@ pub enum Part {
         /// Base64 without line breaks.
         data: String,
     },
+}
+
+/// What a note of Piton's is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoteKind {
+    /// Something that the model should know.
+    #[default]
+    Plain,
+    /// The reply before was cut: the model is asked to continue it.
+    Continue,
+    /// The summary that stands for older messages.
+    Summary,
+}
+
+impl NoteKind {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+    fn is_plain(&self) -> bool {
+        *self == Self::Plain
+    }
 }
 
 /// A tool call as the model made it.
@@ -223,6 +246,11 @@ pub fn prose(parts: &[Part]) -> String {
 }
 
 impl Part {
+    /// A note that the model should know.
+    pub fn note(text: impl Into<String>) -> Self {
+        Self::Note { kind: NoteKind::Plain, text: text.into() }
+    }
+
     /// A text part.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into(), opaque: None }

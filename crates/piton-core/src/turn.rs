@@ -33,13 +33,14 @@ mod work;
 
 use self::context::Context;
 pub use self::context::{Entry, Room};
-pub use self::work::{CONTINUE_NOTE, Rewinding, UNKNOWN_NOTE};
+pub use self::work::Rewinding;
 
 use self::work::{After, AfterRoom, Ending, TurnWork, Work, canceled, has_substance, short};
 use crate::batch::Batch;
 use crate::branch::Path;
 use crate::budget::Bound;
 use crate::call::{CallInput, Effects, Outcome, Planned, Status};
+use crate::ending::Why;
 use crate::event::{
     Delivery, Direction, Event, Moment, Origin, Record, Rewind, Spent, StepKind, Subject, Trigger, TurnEnd,
 };
@@ -593,7 +594,7 @@ impl Phase {
                 work.turn.pay(event);
                 work.answered(attempt, event, record.seq, record.at_ms)
             }
-            (CallingModel { .. }, Event::BudgetShort { detail, .. }) => Ending(short(detail)),
+            (CallingModel { .. }, Event::BudgetShort { why, detail, .. }) => Ending(short(*why, detail)),
             (BackingOff { attempt, .. }, Event::BackoffPassed { .. }) => work.ask_again(attempt),
             (GivenUp { then, .. }, Event::ModelSwitched { model, compact_at_tokens, .. }) => {
                 work.switched(model, *compact_at_tokens, then)
@@ -762,6 +763,7 @@ impl Phase {
     fn out_of_time(work: &Work) -> self::Ending {
         let most_ms = work.turn.policy.budget.wall_clock_ms.unwrap_or_default();
         self::Ending::new(TurnEnd::Budget, format!("the time budget of {} s is used up", most_ms / 1000))
+            .because(Why::Time)
     }
 }
 /// Whether a conversation is one that every provider accepts: each call answered exactly once, in order, right after

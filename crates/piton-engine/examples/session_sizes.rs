@@ -158,7 +158,7 @@ fn conversation(id: &SessionId, workspace: &str, steps: u32) -> Vec<Record> {
         events.extend(one_step(step));
     }
     let end = TurnEnd::Completed;
-    events.push(Event::TurnEnded { turn: 1, end, detail: None, spent: Spent::default() });
+    events.push(Event::TurnEnded { turn: 1, end, why: None, detail: None, spent: Spent::default() });
     (1..).zip(events).map(|(seq, event): (Seq, Event)| Record { seq, at_ms: seq * 10, event }).collect()
 }
 

@@ -42,6 +42,7 @@ use crate::judge::{self, Judged};
 use crate::partial;
 use crate::prompt::{self, Permit, Prompts};
 use crate::titles::Titling;
+use piton_core::budget::Short;
 use piton_core::call::{Outcome, Resume, Status};
 use piton_core::client::{Live, Published, Report, Request};
 use piton_core::event::{Answerer, Canceller, Event, Moment, Record, Subject, Trigger};
@@ -444,7 +445,7 @@ impl Driver {
                 self.reply_cap = most;
                 None
             }
-            Permit::Short(detail) => Some(Event::BudgetShort { step, detail }),
+            Permit::Short(Short { why, detail }) => Some(Event::BudgetShort { step, why: Some(why), detail }),
         }
     }
 

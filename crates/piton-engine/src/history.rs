@@ -197,7 +197,7 @@ impl<'a> Past<'a> {
 /// What was said, and what Piton put beside it: files that the words refer to, instructions, reminders.
 fn with_notes(parts: &[Part]) -> String {
     let notes = parts.iter().filter_map(|part| match part {
-        Part::Note { text } => Some(text.as_str()),
+        Part::Note { text, .. } => Some(text.as_str()),
         _ => None,
     });
     let words = prose(parts);

@@ -2,7 +2,7 @@
 //! this follow the cache ledger's entry of the request and the most it can cost.
 
 use crate::engine::Settings;
-use piton_core::budget::{Bound, Call, Leave, Rates};
+use piton_core::budget::{Bound, Call, Leave, Rates, Short};
 use piton_core::cache::CacheLedger;
 use piton_core::call::ToolSpec;
 use piton_core::event::{Event, Record};
@@ -50,7 +50,7 @@ pub(crate) enum Permit {
     /// It may be made, with a reply of so many tokens, where that is limited.
     Granted(Option<u32>),
     /// It may not be made. Says why.
-    Short(String),
+    Short(Short),
 }
 
 /// The tools that the model is told of: what the rules forbid in any case is not offered.
@@ -81,7 +81,7 @@ impl Prompts {
         let (output, permit) = match call.leave(&session.policy().budget, &session.used()) {
             Leave::Free => (call.longest_reply(), Permit::Granted(frame.max_output_tokens)),
             Leave::Capped(most) => (most, Permit::Granted(Some(most))),
-            Leave::Short(detail) => return Permit::Short(detail),
+            Leave::Short(short) => return Permit::Short(short),
         };
         self.call = Some(Asked { segments, at_most: call.at_most(output) });
         permit

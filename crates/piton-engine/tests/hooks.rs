@@ -140,7 +140,7 @@ fn folded(session: &Handle) -> Vec<String> {
     let session = piton_core::turn::State::fold(&journal_of(session));
     let words = |part: &Part| match part {
         Part::ToolResult { outcome, .. } => Some(format!("result: {}", outcome.text.trim())),
-        Part::Note { text } => Some(format!("note: {text}")),
+        Part::Note { text, .. } => Some(format!("note: {text}")),
         Part::Text { text, .. } => Some(text.clone()),
         Part::ToolCall(call) => Some(format!("call: {} {}", call.name, json!(call.input))),
         _ => None,

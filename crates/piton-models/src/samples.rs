@@ -46,7 +46,7 @@ pub(crate) fn conversation() -> Vec<Arc<Message>> {
         opaque: None,
     });
     vec![
-        message(Role::User, vec![Part::text("hi"), image(), Part::Note { text: "go on".into() }]),
+        message(Role::User, vec![Part::text("hi"), image(), Part::note("go on")]),
         message(Role::Assistant, vec![Part::text("let me see"), call("c1_0", Some("x"), None), broken]),
         message(Role::Tool, vec![result("c1_0", Outcome::ok("A")), image(), result("c1_1", Outcome::failed("no"))]),
         message(Role::Assistant, vec![Part::Reasoning { text: "lost".into(), opaque: None }]),

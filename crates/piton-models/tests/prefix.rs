@@ -72,7 +72,7 @@ fn what_must_not_happen_is_noticed() {
             request.tools = tools.into();
         }),
         ("a reminder that is put into the history and taken out again", |_, request| {
-            let reminder = Part::Note { text: "Remember the plan.".into() };
+            let reminder = Part::note("Remember the plan.");
             let last = request.messages.len() - 1;
             request.messages.insert(last, Arc::new(Message::new(Role::User, vec![reminder])));
         }),
@@ -292,10 +292,10 @@ impl Play {
         let message = MessageId(format!("m{}", self.log.len()));
         let mut parts = vec![Part::text(["go", "and \"now\"?", "héllo"][self.dice.usize(..3)])];
         if self.log.len() == 1 {
-            parts.insert(0, Part::Note { text: "Working folder: /w".into() });
+            parts.insert(0, Part::note("Working folder: /w"));
         }
         if self.dice.u8(..4) == 0 {
-            parts.push(Part::Note { text: "<files>…</files>".into() });
+            parts.push(Part::note("<files>…</files>"));
         }
         if self.dice.u8(..4) == 0 {
             parts.push(Part::Image { media_type: "image/png".into(), data: "QUJD".into() });

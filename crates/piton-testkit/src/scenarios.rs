@@ -74,7 +74,7 @@ impl Script {
 
 fn is_for_summary(request: &Request) -> bool {
     let asks = |part: &Part| match part {
-        Part::Note { text } | Part::Text { text, .. } => text.contains(compact::INSTRUCTION),
+        Part::Note { text, .. } | Part::Text { text, .. } => text.contains(compact::INSTRUCTION),
         _ => false,
     };
     request.messages.last().is_some_and(|last| last.parts.iter().any(asks))

@@ -110,7 +110,7 @@ pub(crate) fn check_seen(tool: &str, target: &Target, cx: &ToolContext) -> Resul
         Seen::Changed { before: Some(before) } => {
             let diff = diff(&before, content);
             // Now it knows, unless not all of it was shown.
-            let next = match diff.text.contains("more lines of diff") || diff.text.contains('…') {
+            let next = match diff.is_cut {
                 true => "Read it again, then",
                 false => {
                     cx.files.note(&target.path, hash, Some(content));

@@ -195,7 +195,7 @@ impl Story {
             Event::CancelRequested { by } => {
                 self.mark_at(0, Body::Stopping { by: by.clone() }, record, changes);
             }
-            Event::TurnEnded { turn, end, detail, spent } => {
+            Event::TurnEnded { turn, end, detail, spent, .. } => {
                 self.rest(record, changes);
                 (self.step, self.in_turn) = (None, false);
                 let (end, detail, spent) = (*end, detail.clone(), *spent);
@@ -501,7 +501,7 @@ impl Story {
                 let end = CompactionEnd::Summary { text: summary.clone(), tokens: (*tokens_before, *tokens_after) };
                 self.compacted(record, *trigger, end, asked.clone(), reading, changes);
             }
-            Event::CompactionFailed { trigger, error, asked } => {
+            Event::CompactionFailed { trigger, error, asked, .. } => {
                 let end = CompactionEnd::Failed { error: error.clone() };
                 self.compacted(record, *trigger, end, asked.clone(), reading, changes);
             }

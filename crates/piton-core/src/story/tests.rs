@@ -131,7 +131,7 @@ fn settled(call: &str) -> Event {
 }
 
 fn ended(turn: u32, end: TurnEnd) -> Event {
-    Event::TurnEnded { turn, end, detail: None, spent: Spent::default() }
+    Event::TurnEnded { turn, end, why: None, detail: None, spent: Spent::default() }
 }
 
 fn rewound(direction: Direction, to: Seq) -> Event {

@@ -67,7 +67,7 @@ fn said(text: &str) -> Vec<Part> {
 }
 
 fn ended(end: TurnEnd) -> Event {
-    Event::TurnEnded { turn: 1, end, detail: None, spent: Spent::default() }
+    Event::TurnEnded { turn: 1, end, why: None, detail: None, spent: Spent::default() }
 }
 
 fn hooks(point: HookPoint, hook: &str, call: Option<&str>, sent_back: Option<&str>) -> Event {
@@ -139,7 +139,8 @@ fn a_step_says_why_the_next_one_follows() {
 
 #[test]
 fn summaries_hooks_outside_of_steps_and_titles_have_records_of_their_own() {
-    let failed = Event::CompactionFailed { trigger: Trigger::Ordinary, error: "empty".into(), asked: asked() };
+    let failed =
+        Event::CompactionFailed { trigger: Trigger::Ordinary, why: None, error: "empty".into(), asked: asked() };
     let by = TitledBy::Model { model: "p/small".into(), usage: Usage::default(), cost_micros: None, at_most: None };
     check(
         vec![

@@ -7,7 +7,7 @@ use crate::call::{Access, Kind};
 use crate::compact::{Dropped, Family, FileUse, Full, clip, cut_at, of_message, stub};
 use crate::event::{Delivery, Event, Trigger, TurnEnd};
 use crate::ids::{CallId, MessageId, Seq};
-use crate::message::{Message, Part, Role, Usage};
+use crate::message::{Message, NoteKind, Part, Role, Usage};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -112,7 +112,7 @@ impl<'a> Room<'a> {
         let upto = self.work.context.summed_up_to;
         let first = self.work.transcript.first().filter(|entry| upto > 0 && entry.seq == upto)?;
         match first.message.parts.first() {
-            Some(Part::Note { text }) => Some((text, upto)),
+            Some(Part::Note { kind: NoteKind::Summary, text }) => Some((text, upto)),
             _ => None,
         }
     }
@@ -261,15 +261,15 @@ impl Work {
                     None => self.resume_with_room(then),
                 }
             }
-            Event::CompactionFailed { error, trigger: found, .. } => {
+            Event::CompactionFailed { why, error, trigger: found, .. } => {
                 self.turn.compactions += 1;
                 // That there is no way without it may be found out on the way.
                 match trigger == Trigger::Forced || *found == Trigger::Forced {
-                    true => self.end_or_switch(Ending::new(TurnEnd::ContextLimit, error), then),
+                    true => self.end_or_switch(Ending { why: *why, ..Ending::new(TurnEnd::ContextLimit, error) }, then),
                     false => self.resume_with_room(then),
                 }
             }
-            Event::BudgetShort { detail, .. } => Phase::Ending(short(detail)),
+            Event::BudgetShort { why, detail, .. } => Phase::Ending(short(*why, detail)),
             _ => Phase::Compacting(trigger, then),
         }
     }
@@ -290,8 +290,8 @@ impl Work {
         let Event::CompactionFinished { upto_seq, summary, tokens_after, note, .. } = event else { return };
         let after = self.transcript.iter().position(|entry| entry.seq > *upto_seq).unwrap_or(self.transcript.len());
         let kept = self.transcript[after..].iter().take_while(|entry| entry.message.role == Role::Tool).count() + after;
-        let mut parts = vec![Part::Note { text: summary.clone() }];
-        parts.extend(note.clone().map(|text| Part::Note { text }));
+        let mut parts = vec![Part::Note { kind: NoteKind::Summary, text: summary.clone() }];
+        parts.extend(note.clone().map(Part::note));
         let message = Arc::new(Message::new(Role::User, parts));
         let going: Vec<Entry> = self.transcript.splice(..kept, [Entry { seq: *upto_seq, message }]).collect();
         self.context.remember(&going);

@@ -217,7 +217,7 @@ fn show_message(text: &mut String, message: &Message) {
     for part in &message.parts {
         match part {
             Part::Text { text, .. } => words.push(text.clone()),
-            Part::Note { text } => words.push(format!("[{}…]", text.split_at(20).0)),
+            Part::Note { text, .. } => words.push(format!("[{}…]", text.split_at(20).0)),
             Part::ToolCall(call) => words.push(format!("{}#{}", call.name, call.id)),
             Part::ToolResult { call, outcome, .. } => {
                 let status = serde_json::to_value(outcome.status).expect("a status is JSON");
@@ -293,7 +293,7 @@ fn hooks_are_asked_before_a_turn_ends_and_may_send_the_model_back() {
     bench.happen(asked(Some("ci"), None));
     assert_eq!((bench.session.phase_name(), bench.session.times_sent_back("ci")), ("calling_model", 1));
     let last = bench.session.transcript().last().expect("a note").parts.clone();
-    assert_eq!(last, [Part::Note { text: "not yet".into() }]);
+    assert_eq!(last, [Part::note("not yet")]);
     bench.answer("done now");
     bench.happen(asked(None, None));
     assert_eq!(bench.session.phase_name(), "idle");
@@ -327,10 +327,7 @@ fn what_hooks_tell_the_model_waits_until_every_call_is_answered() {
     bench.finish("c1_1");
     let messages: Vec<_> = bench.session.transcript().map(|message| (**message).clone()).collect();
     assert_eq!(malformed(&messages), None);
-    assert_eq!(
-        messages.last().map(|last| last.parts.clone()),
-        Some(vec![Part::Note { text: "mind the style".into() }])
-    );
+    assert_eq!(messages.last().map(|last| last.parts.clone()), Some(vec![Part::note("mind the style")]));
 }
 
 #[test]
@@ -882,7 +879,7 @@ fn where_a_model_gives_no_reply_the_next_of_the_chain_is_asked_for_the_rest_of_t
 
 #[test]
 fn where_no_room_can_be_made_for_one_model_the_next_of_the_chain_is_asked() {
-    let no_room = |trigger| Event::CompactionFailed { trigger, error: "nothing left".into(), asked: None };
+    let no_room = |trigger| Event::CompactionFailed { trigger, why: None, error: "nothing left".into(), asked: None };
     check(
         |b| {
             b.fallbacks = vec!["fake/second".into(), "fake/third".into()];
@@ -1203,7 +1200,11 @@ fn a_call_that_the_budget_may_not_cover_is_not_made() {
             b.calls(&["read"]);
             b.finish("c1_0");
             assert_eq!(b.wanted(), "call_model(2, 1)");
-            b.happen(Event::BudgetShort { step: 2, detail: "the next call can cost $1, and $0.5 is left".into() });
+            b.happen(Event::BudgetShort {
+                step: 2,
+                why: None,
+                detail: "the next call can cost $1, and $0.5 is left".into(),
+            });
         },
         expect![[r#"
             user       go
@@ -1419,7 +1420,12 @@ fn a_full_context_is_compacted_before_the_step_and_a_failed_try_does_not_stop_th
             });
             b.calls(&["read"]);
             b.finish("c2_0");
-            b.happen(Event::CompactionFailed { trigger: Trigger::Ordinary, error: "no".into(), asked: None });
+            b.happen(Event::CompactionFailed {
+                trigger: Trigger::Ordinary,
+                why: None,
+                error: "no".into(),
+                asked: None,
+            });
             b.answer("done");
         },
         expect![[r#"
@@ -1451,6 +1457,7 @@ fn a_conversation_that_does_not_fit_is_compacted_and_asked_again_or_ends_there()
             b.fail(1, ModelErrorKind::WindowExceeded);
             b.happen(Event::CompactionFailed {
                 trigger: Trigger::Forced,
+                why: None,
                 error: "nothing left to drop".into(),
                 asked: None,
             });
@@ -1659,7 +1666,7 @@ fn what_we_cut_off_ourselves_counts_with_the_worst_it_can_have_cost() {
         prompt: None,
     };
     let (trigger, error) = (Trigger::Ordinary, "it was stopped".to_owned());
-    b.happen(Event::CompactionFailed { trigger, error, asked: Some(Box::new(asked)) });
+    b.happen(Event::CompactionFailed { trigger, why: None, error, asked: Some(Box::new(asked)) });
     assert_eq!(b.session.used(), most);
 }
 
@@ -1929,14 +1936,14 @@ fn one_of_each_event() -> Vec<Event> {
             note: None,
             asked: None,
         },
-        Event::CompactionFailed { trigger: Trigger::Forced, error: "x".into(), asked: None },
+        Event::CompactionFailed { trigger: Trigger::Forced, why: None, error: "x".into(), asked: None },
         Event::CancelRequested { by: Canceller::User },
         Event::DeadlinePassed {},
-        Event::BudgetShort { step: 1, detail: "it is short".into() },
+        Event::BudgetShort { step: 1, why: None, detail: "it is short".into() },
         Event::TitleGiven { title: "x".into(), by: TitledBy::User },
         Event::WorkspaceMoved { workspace: "/v".into() },
         Event::EventLost {},
-        Event::TurnEnded { turn: 1, end: TurnEnd::Completed, detail: None, spent: Spent::default() },
+        Event::TurnEnded { turn: 1, end: TurnEnd::Completed, why: None, detail: None, spent: Spent::default() },
     ]
 }
 
@@ -2019,7 +2026,7 @@ fn random_event(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
         }
         Job::Compact(found) if dice.bool() => {
             let trigger = dice.choice([found, Trigger::Forced]).expect("two");
-            Event::CompactionFailed { trigger, error: "e".into(), asked: None }
+            Event::CompactionFailed { trigger, why: None, error: "e".into(), asked: None }
         }
         Job::Compact(trigger) => Event::CompactionFinished {
             trigger,

@@ -342,7 +342,7 @@ impl Driver {
                 self.gates.is_compacting = true;
                 self.record_hooks(gated);
                 if let Some(error) = refused {
-                    self.record(Event::CompactionFailed { trigger, error, asked: None });
+                    self.record(Event::CompactionFailed { trigger, why: None, error, asked: None });
                 }
             }
             Hooked::Compacted(gated) => {
@@ -368,7 +368,7 @@ impl Driver {
         // Asked again, by whatever model, it is the same question; what was added to it once is there.
         let is_again = attempt > 1 || self.gates.call.as_ref().is_some_and(|let_go| let_go.step == step);
         let is_said = |note: &String| {
-            let is_it = |part: &Part| matches!(part, Part::Note { text } if text == note);
+            let is_it = |part: &Part| matches!(part, Part::Note { text, .. } if text == note);
             self.session.transcript().last().is_some_and(|last| last.parts.iter().any(is_it))
         };
         gated.notes.retain(|note| !is_again || !is_said(note));
@@ -468,7 +468,7 @@ impl Driver {
             match refused {
                 Some((hook, reason)) => speech.asker.refuse(EngineError::PromptRefused { hook, reason }),
                 None => {
-                    let notes = notes.into_iter().map(|text| Part::Note { text });
+                    let notes = notes.into_iter().map(Part::note);
                     speech.parts.splice(0..0, notes);
                     self.gates.accepted.push_back(speech);
                 }
@@ -497,8 +497,8 @@ impl Driver {
         }
         let policy = &self.settings.policy;
         let own = "it was stopped before hooks had let pass what was said; that is not on record".to_owned();
-        let why = policy.replies.words.ending(TurnEnd::Canceled, policy, Some(own)).unwrap_or_default();
-        let result = policy.replies.words.result(TurnEnd::Canceled, Some(&why), "");
+        let why = policy.replies.words.ending(TurnEnd::Canceled, None, policy, Some(own)).unwrap_or_default();
+        let result = policy.replies.words.result(TurnEnd::Canceled, None, Some(&why), "");
         for speech in self.gates.vetting.drain(..).filter(|_| !self.closing) {
             let report = Report::not_begun(TurnEnd::Canceled, why.clone());
             let report = Box::new(Report { result: result.clone(), ..report });

@@ -69,7 +69,7 @@ fn conversation(asked: &str, input: serde_json::Value, outcome: Outcome, answere
             prompt: None,
         },
         Event::StepFinished { step: 2 },
-        Event::TurnEnded { turn: 1, end: TurnEnd::Completed, detail: None, spent: Spent::default() },
+        Event::TurnEnded { turn: 1, end: TurnEnd::Completed, why: None, detail: None, spent: Spent::default() },
     ];
     (1..).zip(events).map(|(seq, event)| Record { seq, at_ms: seq * 1000, event }).collect()
 }
@@ -304,7 +304,7 @@ fn a_summary_that_was_paid_for_is_part_of_the_cost() {
         prompt: None,
     };
     let trigger = piton_core::event::Trigger::Asked;
-    let event = Event::CompactionFailed { trigger, error: "empty".to_owned(), asked: Some(Box::new(asked)) };
+    let event = Event::CompactionFailed { trigger, why: None, error: "empty".to_owned(), asked: Some(Box::new(asked)) };
     let last = records.last().unwrap();
     records.push(Record { seq: last.seq + 1, at_ms: last.at_ms, event });
     assert_eq!(Story::of(&records).session().cost_micros, Some(before + 70));

@@ -3,7 +3,7 @@
 
 use super::settings::HookEvent;
 use super::{HookContext, Unasked};
-use piton_core::call::{CallInput, Outcome};
+use piton_core::call::{CallInput, Outcome, Status};
 use piton_core::message::ToolCall;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -74,7 +74,7 @@ pub(super) fn tool_response(outcome: &Outcome) -> Value {
     match outcome.metadata.get("output_bytes") {
         Some(bytes) => {
             // What the model is told of a command that printed nothing is nothing that it printed.
-            let is_empty = *bytes == 0 && outcome.text == "(no output)";
+            let is_empty = outcome.status == Status::Ok && *bytes == 0 && outcome.metadata["left_behind"] == 0;
             response["stdout"] = json!(if is_empty { "" } else { &outcome.text });
             response["stderr"] = json!("");
             response["interrupted"] = json!(false);

@@ -47,7 +47,7 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
         Event::StepStarted { step, note, .. } => {
             writer.run("UPDATE session SET steps = ?", [step])?;
             if let Some(text) = note {
-                writer.message(Some(*step), "user", "finished", &[Part::Note { text: text.clone() }])?;
+                writer.message(Some(*step), "user", "finished", &[Part::note(text.clone())])?;
             }
         }
         Event::MessageFinished { step, attempt, reply, cost_micros, .. } => {

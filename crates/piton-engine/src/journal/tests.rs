@@ -258,7 +258,7 @@ fn eventful_session() -> Vec<Event> {
         Event::approval(Subject::GoOn(bash), Decision::Approve),
         Event::StepFinished { step: 1 },
         Event::CompactionStarted { trigger: Trigger::Ordinary, focus: None, lost: None },
-        Event::CompactionFailed { trigger: Trigger::Ordinary, error: "no answer".to_owned(), asked: None },
+        Event::CompactionFailed { trigger: Trigger::Ordinary, why: None, error: "no answer".to_owned(), asked: None },
         Event::CompactionStarted { trigger: Trigger::Forced, focus: None, lost: None },
         Event::CompactionFinished {
             trigger: Trigger::Forced,
@@ -296,10 +296,10 @@ fn eventful_session() -> Vec<Event> {
             sent_back: Some("check".to_owned()),
             stopped: None,
         },
-        Event::BudgetShort { step: 3, detail: "it is short".to_owned() },
+        Event::BudgetShort { step: 3, why: None, detail: "it is short".to_owned() },
         Event::CancelRequested { by: Canceller::User },
         Event::MessageCut { step: 3, parts: vec![Part::text("So ")], at_most: None },
-        Event::TurnEnded { turn: 1, end: TurnEnd::Canceled, detail: None, spent: Spent::default() },
+        Event::TurnEnded { turn: 1, end: TurnEnd::Canceled, why: None, detail: None, spent: Spent::default() },
         Event::TitleGiven {
             title: "Tests mended".to_owned(),
             by: TitledBy::Model { model: "small/model".to_owned(), usage, cost_micros: Some(7), at_most: None },

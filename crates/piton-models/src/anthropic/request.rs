@@ -149,7 +149,7 @@ impl Turn {
 
 fn user_block(part: &Part) -> Option<Value> {
     match part {
-        Part::Text { text, .. } | Part::Note { text } => text_block(text),
+        Part::Text { text, .. } | Part::Note { text, .. } => text_block(text),
         Part::Image { media_type, data } => Some(image_block(media_type, data)),
         Part::ToolResult { .. } | Part::Reasoning { .. } | Part::ToolCall(_) => None,
     }
@@ -186,7 +186,7 @@ fn assistant_block(part: &Part, ids: &WireIds) -> Option<Value> {
             }
             Some(block)
         }
-        Part::Note { text } => text_block(text),
+        Part::Note { text, .. } => text_block(text),
         Part::Reasoning { text, opaque } => thinking_block(text, opaque.as_ref()?),
         Part::ToolCall(call) => {
             let input = sent_input(&call.input);

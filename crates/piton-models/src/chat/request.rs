@@ -125,7 +125,7 @@ fn user<'p>(parts: impl IntoIterator<Item = &'p Part>) -> Option<Value> {
 
 fn user_block(part: &Part) -> Option<Value> {
     match part {
-        Part::Text { text, .. } | Part::Note { text } => {
+        Part::Text { text, .. } | Part::Note { text, .. } => {
             (!text.is_empty()).then(|| json!({ "type": "text", "text": text }))
         }
         Part::Image { media_type, data } => {

@@ -45,7 +45,7 @@ fn request(messages: Vec<Arc<Message>>) -> Request {
 fn conversation() -> Vec<Arc<Message>> {
     let echoed = Some(json!({ "field": "reasoning_content" }));
     vec![
-        message(Role::User, vec![Part::text("hi"), Part::Note { text: "go on".into() }]),
+        message(Role::User, vec![Part::text("hi"), Part::note("go on")]),
         message(
             Role::Assistant,
             vec![
@@ -339,7 +339,7 @@ fn servers_that_insist_on_reasoning_get_some_in_every_message() {
 
 #[test]
 fn openrouter_is_told_what_anthropic_shall_keep_and_other_models_are_left_alone() {
-    let note = Part::Note { text: "Working folder: /w".into() };
+    let note = Part::note("Working folder: /w");
     let result = |id: &str| Part::ToolResult { call: id.into(), tool: "read".into(), outcome: Outcome::ok(id) };
     let messages = vec![
         message(Role::User, vec![note, Part::text("hi")]),

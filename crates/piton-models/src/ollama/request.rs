@@ -87,7 +87,7 @@ fn user(message: &Message) -> Option<Value> {
     let mut images: Vec<&str> = Vec::new();
     for part in &message.parts {
         match part {
-            Part::Text { text, .. } | Part::Note { text } if !text.is_empty() => words.push(text),
+            Part::Text { text, .. } | Part::Note { text, .. } if !text.is_empty() => words.push(text),
             Part::Image { media_type: _, data } => images.push(data),
             Part::Text { .. }
             | Part::Note { .. }

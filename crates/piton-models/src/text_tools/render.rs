@@ -155,7 +155,7 @@ fn joined(parts: impl IntoIterator<Item = Part>) -> Vec<Part> {
     let mut all = Vec::new();
     for part in parts {
         match (all.last_mut(), part) {
-            (Some(Part::Text { text, .. }), Part::Text { text: more, .. } | Part::Note { text: more }) => {
+            (Some(Part::Text { text, .. }), Part::Text { text: more, .. } | Part::Note { text: more, .. }) => {
                 let _ = write!(text, "\n\n{more}");
             }
             (_, part) => all.push(part),

@@ -411,8 +411,8 @@ fn spoken(parts: &[Part]) -> Vec<Value> {
                 is_said = true;
                 all.push(without_list(text));
             }
-            (Part::Note { text }, Some(said)) => *said = format!("{said}\n\n{text}"),
-            (Part::Note { text }, None) => all.extend(text.split("\n\n").map(str::to_owned)),
+            (Part::Note { text, .. }, Some(said)) => *said = format!("{said}\n\n{text}"),
+            (Part::Note { text, .. }, None) => all.extend(text.split("\n\n").map(str::to_owned)),
             _ => {}
         }
     }

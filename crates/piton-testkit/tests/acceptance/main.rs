@@ -188,7 +188,7 @@ impl Ran {
     fn told(&self, request: usize) -> String {
         let last = self.requests[request].messages.last().unwrap();
         let texts = last.parts.iter().filter_map(|part| match part {
-            Part::Text { text, .. } | Part::Note { text } => Some(text.as_str()),
+            Part::Text { text, .. } | Part::Note { text, .. } => Some(text.as_str()),
             _ => None,
         });
         texts.collect::<Vec<_>>().join("\n\n")

@@ -79,7 +79,7 @@ fn settled(outcome: Outcome) -> Vec<Heard> {
 
 fn ended() -> Heard {
     let (end, detail, spent) = (TurnEnd::Completed, None, Spent::default());
-    Heard::Event(Event::TurnEnded { turn: 1, end, detail, spent })
+    Heard::Event(Event::TurnEnded { turn: 1, end, why: None, detail, spent })
 }
 
 #[test]

@@ -181,7 +181,7 @@ fn all_instructions_of_a_session_have_one_limit() {
 fn steps_are_counted_as_the_limit_counts_them() {
     let told = |policy: Policy| {
         let mut play = Play::new();
-        play.turn_starts(Policy { steps: StepPolicy { max: Some(12), ..StepPolicy::default() }, ..policy });
+        play.turn_starts(Policy { steps: StepPolicy { max: Some(12), ..policy.steps }, ..policy });
         let mut told = Vec::new();
         for _ in 0..9 {
             told.extend(play.notes.at_step(&play.session, StepKind::Ordinary, 0, None, None, &play.ledger).texts);

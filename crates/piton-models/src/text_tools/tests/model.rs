@@ -188,7 +188,7 @@ fn history() -> Vec<Message> {
             ],
         ),
         message(Role::Tool, vec![result("c1", Outcome::ok("A")), result("c2", Outcome::failed("not JSON"))]),
-        message(Role::User, vec![Part::Note { text: "Hurry.".into() }]),
+        message(Role::User, vec![Part::note("Hurry.")]),
         message(Role::Assistant, vec![Part::text("Done.")]),
     ]
 }
