@@ -9,6 +9,7 @@ mod conversation;
 pub mod crash;
 pub mod executor;
 pub mod fake_provider;
+pub mod files;
 pub mod scenarios;
 mod script;
 mod speech;
