@@ -395,11 +395,13 @@ impl Story {
         model: ModelBlock,
         changes: &mut Vec<Change>,
     ) {
-        let step = model.step;
-        if self.step.as_ref().is_none_or(|open| open.step != step || open.asking != Asking::Now) {
+        // An answer is to what is asked now; one that nobody asked for is told all the same.
+        if !self.is_asking() {
             self.rest(record, changes);
-            let attempt = model.attempt;
-            self.step = Some(OpenStep { step, tried: attempt, attempt, anchor: record.seq, asking: Asking::Now });
+            let (step, attempt) = (model.step, model.attempt);
+            let again = self.step.as_ref().filter(|open| open.step == step).map(|open| open.tried + 1);
+            let tried = again.unwrap_or(attempt);
+            self.step = Some(OpenStep { step, tried, attempt, anchor: record.seq, asking: Asking::Now });
         }
         let Some(open) = self.step.as_mut() else { return };
         open.asking = if matches!(model.state, ModelState::Failed { .. }) { Asking::Failed } else { Asking::Over };
@@ -414,6 +416,7 @@ impl Story {
         for (id, order, body) in shown {
             self.put(self.block_at(id, order, body, record), changes);
         }
+        let model = ModelBlock { step: open.step, ..model };
         self.put(self.block_at(open.model_id(), open.model_order(), Body::Model(Box::new(model)), record), changes);
     }
 
