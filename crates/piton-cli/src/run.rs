@@ -349,11 +349,11 @@ async fn watch(
                     return Ok(Watched::Quit(stop));
                 }
                 shown.stopping();
-                session.cancel();
+                drop(session.cancel());
             }
             (subject, decision) = questions.answer() => {
                 shown.line_was_ended();
-                session.answer(subject, decision)?;
+                drop(session.answer(subject, decision));
             }
             _ = tick.tick(), if !questions.is_open() => shown.tick(),
         }

@@ -24,6 +24,7 @@ pub mod preset;
 pub mod event;
 pub mod turn;
 pub mod branch;
+pub mod changes;
 pub mod client;
 mod batch;
 pub mod request;

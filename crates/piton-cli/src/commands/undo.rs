@@ -6,12 +6,13 @@ use crate::out::view;
 use crate::setup;
 use crate::surroundings::Surroundings;
 use anyhow::{Context, bail};
+use piton_core::client::{Plan, Scope};
 use piton_core::event::{Direction, Event, Record};
 use piton_core::ids::{Seq, SessionId};
 use piton_engine::engine::{Engine, Handle, Resumed};
 use piton_engine::journal;
-use piton_engine::rewind::{Plan, RewindError, Scope};
-use piton_tools::snapshot::{Change, Report, SnapshotError};
+use piton_engine::rewind::RewindError;
+use piton_tools::snapshot::{Change, Restored, SnapshotError};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -115,7 +116,7 @@ async fn take_back(session: &Handle, wish: &Wish, workspace: &Path) -> anyhow::R
     if session.resumed() == Resumed::MidTurn {
         anyhow::ensure!(!wish.dry_run, "its last turn was cut off; `piton run --continue` ends it, or an undo does");
         view::write_stderr("the last turn was cut off; it is ended first\n");
-        session.cancel();
+        drop(session.cancel());
         // What it ends with is on record, and that it has ended is all that counts here.
         drop(session.go_on().await);
     }
@@ -195,7 +196,7 @@ fn list(lines: impl Iterator<Item = String>) {
 }
 
 /// A line per change, or one for a folder with many.
-fn changes(reports: &[Report]) -> Vec<String> {
+fn changes(reports: &[Restored]) -> Vec<String> {
     let mut folders: BTreeMap<&OsStr, Vec<&Change>> = BTreeMap::new();
     for change in reports.iter().flat_map(|report| &report.changes) {
         folders.entry(change.path.iter().next().unwrap_or_default()).or_default().push(change);
@@ -218,7 +219,7 @@ fn clean_path(path: &Path) -> String {
 }
 
 /// Says what could not be done. Whether there was anything.
-fn problems(reports: &[Report], workspace: &Path) -> bool {
+fn problems(reports: &[Restored], workspace: &Path) -> bool {
     for failure in reports.iter().flat_map(|report| &report.failures) {
         view::write_stderr(&format!("{} stays as it is: {}\n", clean_path(&failure.path), failure.error));
     }

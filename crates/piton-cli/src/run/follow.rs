@@ -8,7 +8,7 @@ use crate::run::stops::{Stop, Stops, TICK};
 use crate::run::task::Task;
 use crate::surroundings::Surroundings;
 use anyhow::bail;
-use piton_core::client::{Published, Reply, Report, Request, When};
+use piton_core::client::{Prompt, Published, Refusal, Reply, Report, Request};
 use piton_core::event::{Event, Record};
 use piton_core::ids::{MessageId, SessionId};
 use piton_engine::control::{Awaited, Connection, Follower, Told};
@@ -158,7 +158,7 @@ pub(crate) async fn cancel(engine: &Engine, id: &SessionId) -> anyhow::Result<u8
                 view::write_stderr(&format!("nothing to stop: {id} is at rest\n"));
                 return Ok(0);
             }
-            Told::Reply(Reply::Refused { error, .. }) => bail!(error),
+            Told::Reply(Reply::Refused(Refusal { error, .. })) => bail!(error),
             Told::Reply(_) | Told::Published(_) => {}
         }
     }
@@ -181,7 +181,7 @@ pub(crate) async fn pause(engine: &Engine, id: &SessionId, paused: bool) -> anyh
     drop(writer.ask(&if paused { Request::Pause {} } else { Request::Continue {} }).await);
     while let Some(told) = writer.next().await {
         match told {
-            Told::Reply(Reply::Noted {}) => {
+            Told::Reply(Reply::State { .. }) => {
                 let (word, next) = match paused {
                     true => ("paused", format!("; go on with piton session continue {id}")),
                     false => ("going on", String::new()),
@@ -189,7 +189,7 @@ pub(crate) async fn pause(engine: &Engine, id: &SessionId, paused: bool) -> anyh
                 view::write_stdout(&format!("{word}: {id}{next}\n"));
                 return Ok(0);
             }
-            Told::Reply(Reply::Refused { error, .. }) => bail!(error),
+            Told::Reply(Reply::Refused(Refusal { error, .. })) => bail!(error),
             Told::Reply(_) | Told::Published(_) => {}
         }
     }
@@ -254,10 +254,9 @@ impl Watch<'_> {
                     self.say(&format!("{} is run by process {pid}{end}", self.id));
                 }
                 if let Some((message, task)) = self.prompt.clone().filter(|_| !self.awaited.is_heard()) {
-                    let delivery = When::Steer;
                     let Task { said: text, beside } = task;
-                    let prompt = Request::Prompt { text, beside, delivery, message: Some(message), wait: false };
-                    self.follower.ask(&prompt).await;
+                    let prompt = Prompt { text, beside, message: Some(message), ..Prompt::default() };
+                    self.follower.ask(&Request::Prompt(prompt)).await;
                 }
             }
             Reply::CaughtUp {} => {
@@ -265,12 +264,8 @@ impl Watch<'_> {
                     view.begin_midway();
                 }
             }
-            Reply::Refused { error, .. } => bail!(error),
-            Reply::Accepted { .. }
-            | Reply::Ended { .. }
-            | Reply::Noted {}
-            | Reply::Compacted { .. }
-            | Reply::AtRest {} => {}
+            Reply::Refused(Refusal { error, .. }) => bail!(error),
+            _ => {}
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use crate::run::input::Input;
 use crate::run::shown::{self, Shown};
 use crate::run::stops::{Stop, Stops, TICK};
 use anyhow::bail;
-use piton_core::client::{Published, Reply, Request};
+use piton_core::client::{Published, Refusal, Reply, Request};
 use piton_core::event::Event;
 use piton_core::ids::{MessageId, SessionId};
 use piton_engine::control::{Awaited, Follower, Told};
@@ -100,8 +100,8 @@ impl Relay<'_> {
     async fn pass_on(&mut self, mut request: Request) {
         self.has_begun = true;
         match &mut request {
-            Request::Prompt { message, .. } => {
-                let message = message.get_or_insert_with(new_message_id).clone();
+            Request::Prompt(prompt) => {
+                let message = prompt.message.get_or_insert_with(new_message_id).clone();
                 self.said.push((message, request.clone()));
             }
             _ => self.owed += 1,
@@ -146,7 +146,7 @@ impl Relay<'_> {
                     view.begin_midway();
                 }
             }
-            Reply::Refused { message, error } => {
+            Reply::Refused(Refusal { message, error }) => {
                 match message {
                     Some(refused) => self.said.retain(|(message, _)| *message != refused),
                     None => self.owed = self.owed.saturating_sub(1),
@@ -154,11 +154,13 @@ impl Relay<'_> {
                 self.code = report::EXIT_FAILED;
                 self.input.complain(self.shown, &error);
             }
-            // Of a prompt the records tell.
-            Reply::Accepted { .. } | Reply::Ended { message: Some(_), .. } => {}
-            Reply::Ended { message: None, .. } | Reply::Noted {} | Reply::Compacted { .. } | Reply::AtRest {} => {
+            Reply::NotOpen { .. } => {
                 self.owed = self.owed.saturating_sub(1);
+                self.input.complain(self.shown, "this question is not open");
             }
+            // Of a prompt the records tell.
+            Reply::Accepted(_) | Reply::Ended { message: Some(_), .. } => {}
+            _ => self.owed = self.owed.saturating_sub(1),
         }
     }
 

@@ -7,13 +7,12 @@ use crate::out::report;
 use crate::run::input::Input;
 use crate::run::shown::{self, Shown};
 use crate::run::stops::{Over, Stop, Stops, TICK};
-use crate::run::task::Task;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use piton_core::client::{Published, Report, Request, When};
+use piton_core::client::{Compact, Compacted, Prompt, Published, Report, Request};
 use piton_core::event::{Decision, Event, Subject};
-use piton_engine::compaction::{CompactError, Compacted, How};
-use piton_engine::engine::{EngineError, Handle, Resumed, new_message_id};
+use piton_engine::compaction::CompactError;
+use piton_engine::engine::{EngineError, Handle, Resumed};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
@@ -33,7 +32,7 @@ struct Steering<'a> {
     args: &'a RunArgs,
     asking: FuturesUnordered<Asking>,
     /// What summaries shall dwell on that are still to be made: between turns, in order.
-    rooms: VecDeque<Option<String>>,
+    rooms: VecDeque<Compact>,
     open: Vec<Subject>,
     input: Input,
     /// Whether we were told to stop.
@@ -79,10 +78,10 @@ impl Steering<'_> {
         let mut tick = tokio::time::interval(TICK);
         loop {
             if self.asking.is_empty()
-                && let Some(focus) = self.rooms.pop_front()
+                && let Some(compact) = self.rooms.pop_front()
             {
                 let session = self.session.clone();
-                self.ask(async move { Done::Room(session.compact(How::Ask { focus }).await) });
+                self.ask(async move { Done::Room(session.compact(compact).await) });
             }
             let is_quiet = self.asking.is_empty() && subscription.is_drained();
             let is_again = self.stopped.is_some_and(|stop| stop.is_again);
@@ -118,32 +117,33 @@ impl Steering<'_> {
         self.stopped = Some(stop);
         self.code = stop.code();
         self.rooms.clear();
-        self.session.cancel();
+        drop(self.session.cancel());
     }
 
     fn take(&mut self, request: Request) -> anyhow::Result<()> {
         match request {
-            Request::Prompt { text, beside, delivery, message, wait: _ } => {
-                if delivery == When::Interrupt {
-                    self.session.cancel();
-                }
-                let (session, message) = (self.session.clone(), message.unwrap_or_else(new_message_id));
-                let (parts, delivery) = (Task { said: text, beside }.parts(), delivery.delivery());
-                self.ask(async move { Done::Turn(session.say(message, parts, delivery).await) });
+            Request::Prompt(prompt) => {
+                let session = self.session.clone();
+                self.ask(async move {
+                    Done::Turn(match session.say(Prompt { wait: true, ..prompt }).await {
+                        Ok(said) => said.ended().await,
+                        Err(EngineError::NotBegun(report)) => Ok(*report),
+                        Err(error) => Err(error),
+                    })
+                });
             }
             Request::Answer { subject, decision } if self.open.contains(&subject) => {
-                self.session.answer(subject, decision)?;
+                drop(self.session.answer(subject, decision));
             }
             Request::Answer { .. } => self.complain("this question is not open"),
-            Request::Cancel {} => self.session.cancel(),
-            Request::Pause {} => self.session.pause(),
-            Request::Continue {} => self.session.unpause(),
-            Request::Compact { focus } => {
+            Request::Cancel {} => drop(self.session.cancel()),
+            Request::Pause {} => drop(self.session.pause()),
+            Request::Continue {} => drop(self.session.unpause()),
+            Request::Compact(compact) => {
                 self.has_begun = true;
-                self.rooms.push_back(focus);
+                self.rooms.push_back(compact);
             }
-            // Whoever reads standard input has refused it.
-            Request::Follow { .. } => {}
+            _ => self.complain("this cannot be asked for here"),
         }
         Ok(())
     }
@@ -175,9 +175,9 @@ impl Steering<'_> {
 
     /// Nobody is there any more who could answer, or go on after a pause.
     fn end_of_input(&mut self) -> anyhow::Result<()> {
-        self.session.unpause();
+        drop(self.session.unpause());
         for subject in &self.open {
-            self.session.answer(subject.clone(), Decision::Unattended)?;
+            drop(self.session.answer(subject.clone(), Decision::Unattended));
         }
         Ok(())
     }

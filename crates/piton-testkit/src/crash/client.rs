@@ -5,7 +5,7 @@ use super::machine::Machine;
 use super::model::Simulated;
 use super::scenario::Scenario;
 use super::tools::{self, Rule};
-use piton_core::client::{Published, Report};
+use piton_core::client::{Published, Report, Scope};
 use piton_core::event::{Decision, Direction, Event, Record, Subject};
 use piton_core::ids::{Seq, SessionId};
 use piton_core::message::Part;
@@ -14,7 +14,7 @@ use piton_core::turn::{self, Job};
 use piton_engine::bus::Subscription;
 use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed, Settings};
 use piton_engine::journal::{self, JournalError};
-use piton_engine::rewind::{RewindError, Scope};
+use piton_engine::rewind::RewindError;
 use piton_tools::snapshot;
 use std::collections::HashSet;
 use std::path::Path;
@@ -224,7 +224,7 @@ impl Visit<'_> {
             && !self.has_cancelled
         {
             self.has_cancelled = true;
-            self.session.cancel();
+            drop(self.session.cancel());
         }
         self.answer()
     }
@@ -235,7 +235,7 @@ impl Visit<'_> {
             let asks = |record: &&Record| matches!(&record.event, Event::ApprovalAsked { subject: s } if *s == subject);
             let Some(seq) = self.heard.iter().rev().find(asks).map(|record| record.seq) else { continue };
             if seq >= self.session.opened_at() && self.answered.insert(seq) {
-                self.session.answer(subject, Decision::Approve)?;
+                drop(self.session.answer(subject, Decision::Approve));
             }
         }
         Ok(())

@@ -149,7 +149,7 @@ fn s0_041_a_cancel_closes_the_connection() {
         let hearing = async {
             while let Ok(Some(published)) = heard.next().await {
                 if let piton_core::client::Published::Live(_) = published {
-                    return session.cancel();
+                    return drop(session.cancel());
                 }
             }
         };
