@@ -120,7 +120,7 @@ fn page() -> anyhow::Result<String> {
     while let Some(name) = open.get(at).cloned() {
         at += 1;
         match find(&name) {
-            Some(known) if told.insert(name) => text.push_str(&section(known, &mut open)),
+            Some(known) if told.insert(name.clone()) => text.push_str(&section(known, &mut open)),
             Some(_) => {}
             None => text = text.replace(&link(&name), &name),
         }
