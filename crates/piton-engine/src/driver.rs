@@ -38,26 +38,29 @@ use crate::hooks::{Gated, Hooks};
 use crate::inbox::{Asked, Asker, Askers, Requests};
 use crate::jobs::{self, Cut, Done, JobKey, Jobs, Said, Start};
 use crate::journal::{Journal, JournalError, SessionDir};
+use crate::judge::{self, Judged};
 use crate::partial;
 use crate::prompt::{self, Permit, Prompts};
 use crate::titles::Titling;
-use piton_core::call::{Outcome, Status, ToolSpec};
+use piton_core::budget::Short;
+use piton_core::call::{Outcome, Resume, Status};
 use piton_core::client::{Live, Published, Report, Request};
-use piton_core::event::{Canceller, Decision, Event, Moment, Record, Subject, Trigger, Verdict};
+use piton_core::event::{Answerer, Canceller, Event, Moment, Record, Subject, Trigger};
 use piton_core::hook::HookPoint;
 use piton_core::ids::CallId;
 use piton_core::message::{ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind};
-use piton_core::permission::Action;
+use piton_core::permission::{Action, Ask};
 use piton_core::policy::{HookPolicy, Policy};
+use piton_core::question::Decision;
 use piton_core::request::{self, Frame};
 use piton_core::turn::{Job, State};
 use piton_models::model::Model;
+use piton_tools::executor::{Executor, OutputSink};
 use piton_tools::ledger::FileLedger;
 use piton_tools::runner::Runners;
 use piton_tools::snapshot::Snapshot;
-use piton_tools::tool::{OutputSink, ToolContext};
-use serde_json::Value;
+use piton_tools::tool::ToolContext;
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -90,7 +93,7 @@ pub(crate) struct Driver {
     settings: Settings,
     frame: Frame,
     ledger: Arc<FileLedger>,
-    runners: Option<Arc<Runners>>,
+    executor: Arc<dyn Executor>,
     bus: Bus,
     requests: Requests,
     askers: Askers,
@@ -131,13 +134,13 @@ impl Driver {
         };
         let mut hooks = Hooks::new(&settings.hooks);
         let lost = hooked::inherit(&mut hooks, &session, &settings.env);
-        let runners = settings.runner.clone().map(|command| Runners::new(command, dir.calls(), settings.env.clone()));
+        let executor = Arc::new(Runners::new(settings.runner.clone(), dir.calls()));
         Self {
             gates: Gates::new(&session, offered.frame(&frame, session.step()), lost),
             hooks,
             is_paused: false,
             dir,
-            runners: runners.map(Arc::new),
+            executor,
             journal: Some(journal),
             session,
             settings,
@@ -300,7 +303,8 @@ impl Driver {
     /// Turns a job's end into the event it is.
     fn take(&mut self, done: Done) {
         let mut event = match done {
-            Done::Replied { attempt, reply, first_ms } => {
+            Done::Replied { attempt, mut reply, first_ms } => {
+                self.settings.tools.name_calls(&mut reply.parts);
                 let mut event = self.session.replied(attempt, *reply, None, self.world.now_ms(), self.world.roll());
                 if let Event::MessageFinished { first_ms: first, .. } = &mut event {
                     *first = first_ms;
@@ -321,6 +325,7 @@ impl Driver {
                 Event::CallSettled { call, outcome }
             }
             Done::Hooked(hooked) => return self.take_hooked(*hooked),
+            Done::Judged(events) => return events.into_iter().for_each(|event| self.record(event)),
             Done::Snapshot { moment, taken, took } => self.snapshot_taken(moment, taken, took),
             Done::Summarised(done) => self.summarised(done),
         };
@@ -440,7 +445,7 @@ impl Driver {
                 self.reply_cap = most;
                 None
             }
-            Permit::Short(detail) => Some(Event::BudgetShort { step, detail }),
+            Permit::Short(Short { why, detail }) => Some(Event::BudgetShort { step, why: Some(why), detail }),
         }
     }
 
@@ -461,7 +466,9 @@ impl Driver {
                 Some(Event::ModelSwitched { step: self.session.step(), model, reason, compact_at_tokens })
             }
             Job::JudgeCall(_) if self.hooks.want(HookPoint::BeforeTool) => None,
-            Job::JudgeCall(call) => Some(self.judge(&call, None)),
+            Job::JudgeCall(call) => {
+                self.judge(&self.settings.tools.understand(&call), judge::Hooked::default()).at_once().ok()
+            }
             Job::AskToEnd { .. } if self.hooks.want(HookPoint::Stop) => None,
             Job::AskToEnd { step } => Some(Gated::new(HookPoint::Stop).event(step)),
             Job::AskApproval(subject) if self.is_to_be_asked(&subject) => None,
@@ -486,41 +493,36 @@ impl Driver {
     /// The answer to a question that nobody need be asked: the rules have changed since it was put (the user said
     /// "always", or resumed with other flags), or nobody is there.
     fn answer_without_asking(&self, subject: Subject) -> Option<Event> {
-        let allows = |call: &Arc<ToolCall>| {
-            let ToolSpec { name, class, .. } = self.settings.tools.get(&call.name)?.spec();
-            Some(self.session.judge(&name, class) == Action::Allow)
+        let is_allowed = |id: &CallId| {
+            let (call, plan) = (self.session.open_call(id)?, self.session.plan(id)?);
+            let ask = Ask { tool: &call.name, accesses: &plan.accesses };
+            Some(self.session.judge(&ask).action == Action::Allow)
         };
-        let decision = match &subject {
-            Subject::Call(id)
-                if !self.session.is_asked_by_hook(id) && self.session.open_call(id).and_then(allows) == Some(true) =>
-            {
-                Decision::Approve
+        let (decision, by) = match &subject {
+            Subject::Call(id) if !self.session.is_asked_by_hook(id) && is_allowed(id) == Some(true) => {
+                (Decision::Approve, Answerer::Rules)
             }
-            _ if self.settings.attendance == Attendance::Unattended => Decision::Unattended,
+            _ if self.settings.attendance == Attendance::Unattended => (Decision::Unattended, Answerer::Nobody),
             Subject::Call(_) | Subject::GoOn(_) => return None,
         };
-        Some(Event::ApprovalGiven { subject, decision })
+        Some(Event::ApprovalGiven { subject, decision, by: Some(by) })
     }
 
-    /// What the rules say of a call, with this input in place of its own.
-    fn judge(&self, call: &ToolCall, changed: Option<&Value>) -> Event {
-        let Some(tool) = self.settings.tools.get(&call.name).filter(|_| !self.is_taken_away(&call.name)) else {
-            let names: Vec<String> = self.frame().tools.iter().map(|spec| spec.name.clone()).collect();
-            let text = format!("Tool {} not found. The tools are: {}.", call.name, names.join(", "));
-            let class = piton_core::call::ToolClass::Read;
-            return Event::CallRequested { call: call.id.clone(), input: None, class, verdict: Verdict::Refuse(text) };
-        };
-        let ToolSpec { name, class, .. } = tool.spec();
-        let verdict = match self.session.judge(&name, class) {
-            Action::Allow => Verdict::Allow,
-            // A person who says "always" to what cannot run has allowed more than was shown.
-            Action::Ask => match changed.or(call.input.value()).and_then(|input| tool.sure_to_fail(input)) {
-                None => Verdict::Ask,
-                Some(outcome) => Verdict::Refuse(outcome.text),
-            },
-            Action::Deny => Verdict::Deny(format!("The call was not run: a rule forbids {name} here.")),
-        };
-        Event::CallRequested { call: call.id.clone(), input: None, class, verdict }
+    /// An answer as it is recorded: an input that comes with it, in the tool's own field names.
+    fn approval(&self, subject: Subject, mut decision: Decision, by: Answerer) -> Event {
+        if let (Decision::ApproveChanged(input), Subject::Call(id)) = (&mut decision, &subject)
+            && let Some((_, tool)) = self.session.open_call(id).and_then(|call| self.settings.tools.find(&call.name))
+        {
+            *input = tool.canonical(input.take());
+        }
+        Event::ApprovalGiven { subject, decision, by: Some(by) }
+    }
+
+    /// What rules and hooks say of a call.
+    fn judge(&self, call: &ToolCall, hooked: judge::Hooked) -> Judged {
+        let (session, tools, frame) = (&self.session, &self.settings.tools, self.frame());
+        let is_taken_away = self.is_taken_away(&call.name);
+        judge::judge(call, hooked, &judge::Bench { session, tools, frame, is_taken_away })
     }
 
     fn start_missing(&mut self) {
@@ -546,11 +548,11 @@ impl Driver {
                 Job::RunTool(call) => self.start_tool(&call),
                 Job::Snapshot(moment) => self.jobs.take_snapshot(moment, self.settings.snapshots.clone()),
                 Job::Compact(_) => self.start_compaction(),
-                Job::StartTurn
-                | Job::SwitchModel { .. }
-                | Job::JudgeCall(_)
-                | Job::AskApproval(_)
-                | Job::AskToEnd { .. } => {}
+                Job::JudgeCall(call) => {
+                    let call = self.settings.tools.understand(&call);
+                    self.jobs.judge(call.id.clone(), self.judge(&call, judge::Hooked::default()));
+                }
+                Job::StartTurn | Job::SwitchModel { .. } | Job::AskApproval(_) | Job::AskToEnd { .. } => {}
             }
         }
     }
@@ -585,7 +587,7 @@ impl Driver {
             call: call.id.clone(),
             workspace: Path::new(self.session.workspace()).to_path_buf(),
             calls_dir: self.dir.calls(),
-            runners: self.runners.clone(),
+            executor: Arc::clone(&self.executor),
             output: self.output_sink(&call.id),
             cancel: CancellationToken::new(),
             files: self.ledger.clone(),
@@ -596,7 +598,8 @@ impl Driver {
             Start::Here
         } else {
             let before = self.session.snapshot().map(str::to_owned);
-            Start::Elsewhere { before: self.settings.snapshots.clone().zip(before) }
+            let resume = self.session.effects(&call.id).map_or(Resume::Never, |effects| effects.resume);
+            Start::Elsewhere { resume, before: self.settings.snapshots.clone().zip(before) }
         };
         let cut = self.session.policy().calls.output_cut;
         let hooks = self.hooks.want(HookPoint::AfterTool).then(|| (self.hooks.clone(), self.hook_context()));

@@ -9,7 +9,9 @@
 #![allow(clippy::result_large_err, reason = "an outcome is the answer of a call either way, and there is one per call")]
 
 pub mod tool;
+pub mod plan;
 pub mod input;
+pub mod typed;
 pub mod limits;
 pub mod ledger;
 mod paths;
@@ -23,6 +25,9 @@ mod search;
 pub mod grep;
 pub mod glob;
 pub mod bash;
+pub mod toolset;
 mod clean;
+pub mod spawn;
+pub mod executor;
 pub mod runner;
 pub mod snapshot;
