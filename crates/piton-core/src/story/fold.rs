@@ -428,8 +428,8 @@ impl Story {
                 self.running.retain(|running| running != call);
                 self.call_changed(call, record, changes, |call| call.settle(outcome.clone()));
             }
-            Event::ApprovalAsked { subject, .. } => {
-                let body = Body::Question { subject: subject.clone(), answer: None };
+            Event::ApprovalAsked { subject, question } => {
+                let body = Body::Question { subject: subject.clone(), question: question.clone(), answer: None };
                 self.add(BlockId::Question(subject.clone()), 0, body, record, changes);
             }
             Event::ApprovalGiven { subject, decision, .. } => {
