@@ -129,7 +129,7 @@ pub(crate) fn refused(error: &EngineError) -> Report {
 
 /// The last line of a run in which nobody said anything, for programs; the error is for people.
 pub(crate) fn nothing_said(shown: &Shown, session: Option<&str>) -> Failure {
-    let detail = "the task is empty: standard input ended, and nobody had said anything";
+    let detail = "the task is empty: standard input ended without a prompt";
     if let Shown::Json | Shown::StreamJson = shown {
         let result = json!({
             "type": "result", "session": session, "turn": 0, "end": null, "detail": detail,
