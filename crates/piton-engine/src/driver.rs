@@ -56,7 +56,9 @@ use piton_core::question::Decision;
 use piton_core::request::{self, Frame};
 use piton_core::turn::{Job, State};
 use piton_models::model::Model;
+use piton_tools::disk::Disk;
 use piton_tools::executor::{Executor, OutputSink};
+use piton_tools::files::Files;
 use piton_tools::ledger::FileLedger;
 use piton_tools::runner::Runners;
 use piton_tools::snapshot::Snapshot;
@@ -92,6 +94,7 @@ pub(crate) struct Driver {
     frame: Frame,
     ledger: Arc<FileLedger>,
     executor: Arc<dyn Executor>,
+    files: Arc<dyn Files>,
     bus: Bus,
     requests: Requests,
     askers: Askers,
@@ -129,6 +132,7 @@ impl Driver {
         };
         let mut hooks = Hooks::new(&settings.hooks);
         let lost = hooked::inherit(&mut hooks, &session, &settings.env);
+        let files = Arc::new(Disk::new(dir.calls()));
         let executor = Arc::new(Runners::new(settings.runner.clone(), dir.calls()));
         Self {
             gates: Gates::new(&session, &frame, lost),
@@ -136,6 +140,7 @@ impl Driver {
             is_paused: false,
             dir,
             executor,
+            files,
             journal: Some(journal),
             session,
             settings,
@@ -502,6 +507,7 @@ impl Driver {
         {
             *input = tool.canonical(input.take());
         }
+        let by = if decision == Decision::Unattended { Answerer::Nobody } else { by };
         Event::ApprovalGiven { subject, decision, by: Some(by) }
     }
 
@@ -514,7 +520,7 @@ impl Driver {
         };
         let call = tools.understand(call);
         let is_taken_away = self.is_taken_away(&call.name);
-        judge::judge(&call, hooked, &judge::Bench { session, tools, frame, is_taken_away })
+        judge::judge(&call, hooked, &judge::Bench { session, tools, files: &self.files, frame, is_taken_away })
     }
 
     fn start_missing(&mut self) {
@@ -577,7 +583,8 @@ impl Driver {
             executor: Arc::clone(&self.executor),
             output: self.output_sink(&call.id),
             cancel: CancellationToken::new(),
-            files: self.ledger.clone(),
+            ledger: self.ledger.clone(),
+            files: Arc::clone(&self.files),
             env: self.settings.env.clone(),
             limits: self.settings.tool_limits.clone(),
         };
