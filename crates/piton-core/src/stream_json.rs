@@ -23,6 +23,8 @@ pub fn line(published: &Published) -> Option<String> {
         Published::Recorded(record) => Some(record_line(record)),
         // Our own types always are JSON.
         Published::Live(live) => serde_json::to_string(&**live).ok(),
+        // What records and fragments tell in the end.
+        Published::Now(_) | Published::CaughtUp | Published::Missed { .. } => None,
     }
 }
 

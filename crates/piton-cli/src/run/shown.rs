@@ -48,19 +48,8 @@ impl Shown {
                 }
             }
             Self::StreamJson => {
-<<<<<<< HEAD
-                let line = match published {
-                    Published::Recorded(record) => serde_json::to_string(&**record),
-                    Published::Live(live) => serde_json::to_string(&**live),
-                    // What records and fragments tell in the end.
-                    _ => return,
-                };
-                // Our own types always are JSON.
-                view::write_stdout(&format!("{}\n", line.unwrap_or_default()));
-=======
                 let line = stream_json::line(published);
                 line.into_iter().for_each(|line| view::write_stdout(&format!("{line}\n")));
->>>>>>> main
             }
         }
     }
