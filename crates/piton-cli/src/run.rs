@@ -23,13 +23,13 @@ use crate::surroundings::Surroundings;
 use crate::upkeep::Upkeep;
 use anyhow::{Context, anyhow, bail};
 use piton_core::client::{Published, Report};
-use piton_core::event::{Delivery, Event, TurnEnd};
+use piton_core::event::{Delivery, Event, Record, TurnEnd};
 use piton_core::ids::{CallId, SessionId};
 use piton_core::message::Part;
 use piton_core::turn;
 use piton_engine::bus::Subscription;
 use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed};
-use piton_engine::journal::{self, JournalError, Summary};
+use piton_engine::store::{StoreError, Summary};
 use piton_tools::runner;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -124,7 +124,7 @@ impl Run<'_> {
                 return Ok(Over::with(code));
             }
             if let Said::Once(None) = &said {
-                self.must_have_work_left()?;
+                self.must_have_work_left().await?;
             }
             // Somebody was faster: then it is there that we speak.
             let Some(Open { session, attended, is_moved }) = self.open(&mut said, upkeep).await? else { continue };
@@ -141,9 +141,9 @@ impl Run<'_> {
     }
 
     /// Nobody wants to pay for a "go on" where nothing is left to go on with.
-    fn must_have_work_left(&self) -> anyhow::Result<()> {
+    async fn must_have_work_left(&self) -> anyhow::Result<()> {
         let Some(id) = &self.resumed else { return Ok(()) };
-        let records = journal::read_session(&self.engine.session_dir(id))?;
+        let records = self.engine.records(id).await?;
         let session = turn::State::fold(&records);
         let path = piton_core::branch::Path::of(&records);
         let ended =
@@ -186,7 +186,7 @@ impl Run<'_> {
     async fn open(&mut self, said: &mut Said, upkeep: &mut Upkeep<'_>) -> anyhow::Result<Option<Open>> {
         let (args, around) = (self.args, self.around);
         let WhatItHad { model, place, is_moved } = match &self.resumed {
-            Some(id) => what_it_had(self.engine, id, args, &self.workspace)?,
+            Some(id) => what_it_had(self.engine, id, args, &self.workspace).await?,
             None => WhatItHad { model: None, place: self.workspace.clone(), is_moved: false },
         };
         let mut settings = setup::settings(args, model.as_deref(), around, &place).await?;
@@ -203,11 +203,11 @@ impl Run<'_> {
         let attended = is_attended(args, around);
         settings.attendance = if attended { Attendance::Attended } else { Attendance::Unattended };
         let opened = match &self.resumed {
-            Some(id) => self.engine.resume_in(id, is_moved.then_some(&*place), settings),
-            None => self.engine.create(&self.workspace, settings),
+            Some(id) => self.engine.resume_in(id, is_moved.then_some(&*place), settings).await,
+            None => self.engine.create(&self.workspace, settings).await,
         };
         let session = match opened {
-            Err(EngineError::Journal(JournalError::Busy { .. })) if self.resumed.is_some() => return Ok(None),
+            Err(EngineError::Journal(StoreError::Busy { .. })) if self.resumed.is_some() => return Ok(None),
             opened => opened?,
         };
         upkeep.opened(&session, snapshots);
@@ -226,8 +226,8 @@ struct WhatItHad {
 
 /// What a session had. It stays in its folder as long as there is one: a folder that was named besides must be that.
 /// Where it is gone, the named one takes its place.
-fn what_it_had(engine: &Engine, id: &SessionId, args: &RunArgs, here: &Path) -> anyhow::Result<WhatItHad> {
-    let Summary { workspace, model, .. } = journal::summary(&engine.session_dir(id))?;
+async fn what_it_had(engine: &Engine, id: &SessionId, args: &RunArgs, here: &Path) -> anyhow::Result<WhatItHad> {
+    let Summary { workspace, model, .. } = engine.store().summary(id).await?;
     let place = PathBuf::from(&workspace);
     if place == here {
         return Ok(WhatItHad { model, place, is_moved: false });
@@ -269,7 +269,7 @@ async fn turn(
         Err(error @ EngineError::PromptRefused { .. }) => Ok(refused(&error)),
         result => result,
     };
-    let (id, dir, from) = (session.id().to_string(), session.dir().clone(), session.opened_at());
+    let (id, from) = (session.id().to_string(), session.opened_at());
     let exit_code = |report: &Report| match stopped_by_term {
         true => report::EXIT_TERMINATED,
         false => report::exit_code(report.end),
@@ -279,7 +279,7 @@ async fn turn(
         finish(&mut shown, report, &id, exit_code(report), args);
         if let Shown::Text(view) = &mut shown
             && view.has_missed_the_cache()
-            && let Some(line) = cost::miss_line(&dir, from)
+            && let Some(line) = cost::miss_line(&session, from).await
         {
             view.note(&format!("{line}. See piton session cost {id}"));
         }
@@ -325,7 +325,7 @@ async fn watch(
     tokio::pin!(asking);
     let mut tick = tokio::time::interval(TICK);
     let mut questions = Questions::new(attended, session.workspace().to_owned());
-    shown.resume(session)?;
+    shown.resume(session).await?;
     let mut report = None;
     loop {
         if subscription.is_drained()
@@ -428,12 +428,12 @@ impl Shown {
 
     /// Takes notice of what was before in a turn that was cut off, and says what is waited for: a command that was begun
     /// goes on beside us, and is never run again.
-    pub(crate) fn resume(&mut self, session: &Handle) -> anyhow::Result<()> {
+    pub(crate) async fn resume(&mut self, session: &Handle) -> anyhow::Result<()> {
         if session.resumed() == Resumed::AtRest {
             return Ok(());
         }
         let mut begun: Vec<CallId> = Vec::new();
-        journal::each(session.dir(), |record| {
+        let visit = &mut |record: &mut Record| {
             if let Self::Text(view) = self {
                 view.remember(&record.event);
             }
@@ -442,8 +442,10 @@ impl Shown {
                 Event::CallSettled { call, .. } => begun.retain(|begun| begun != call),
                 _ => {}
             }
-        })?;
-        for claim in begun.iter().filter_map(|call| runner::running(&session.dir().calls().join(call.as_str()))) {
+        };
+        session.store().each(session.id(), visit).await?;
+        let calls = session.store().scratch(session.id()).join("calls");
+        for claim in begun.iter().filter_map(|call| runner::running(&calls.join(call.as_str()))) {
             self.note(&format!(
                 "a command from before is still running (process {}); waiting for its end. Ctrl-C stops it",
                 claim.pid

@@ -14,8 +14,8 @@ pub(crate) use self::asking::{SharedBill, Summarised, Task, Told, stopped, summa
 
 use self::asking::{Asking, Try};
 use crate::engine::Settings;
-use crate::journal::JournalError;
 use crate::prompt::Weight;
+use crate::store::StoreError;
 use piton_core::call::Outcome;
 use piton_core::compact::{self, Compaction, Dropped, Family, Keep, Made, Output, Plan, WithoutSummary, of_message};
 use piton_core::event::{Asked, Event, Trigger};
@@ -94,7 +94,7 @@ pub enum CompactError {
     Failed(String),
     /// The journal could not be written; nothing more is done in the session. It can be resumed.
     #[error(transparent)]
-    Broken(Arc<JournalError>),
+    Broken(Arc<StoreError>),
     /// The driver is gone: the session was closed.
     #[error("the session is closed")]
     Closed,

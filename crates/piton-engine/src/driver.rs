@@ -36,18 +36,19 @@ use crate::control::Server;
 use crate::engine::{Attendance, EngineError, Settings};
 use crate::hooks::{Gated, Hooks};
 use crate::jobs::{self, Cut, Done, JobKey, Jobs, Said, Start};
-use crate::journal::{Journal, JournalError, SessionDir};
 use crate::partial;
 use crate::prompt::{self, Permit, Prompts};
 use crate::rewind::{self, Plan, RewindError, Rewound, Scope};
+use crate::store::{Log, Store, StoreError};
 use crate::titles::Titling;
+use async_trait::async_trait;
 use piton_core::call::{Outcome, Status, ToolSpec};
 use piton_core::client::{Live, Published, Report};
 use piton_core::event::{
     Canceller, Decision, Delivery, Direction, Event, Moment, Record, Rewind, Subject, Trigger, Verdict,
 };
 use piton_core::hook::HookPoint;
-use piton_core::ids::{CallId, MessageId};
+use piton_core::ids::{CallId, MessageId, Seq, SessionId};
 use piton_core::limits::Policy;
 use piton_core::message::{Part, ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind};
@@ -55,17 +56,23 @@ use piton_core::permission::Action;
 use piton_core::request::{self, Frame};
 use piton_core::turn::{Job, State};
 use piton_models::model::Model;
+use piton_tools::host::Host;
 use piton_tools::ledger::FileLedger;
 use piton_tools::runner::Runners;
 use piton_tools::snapshot::Snapshot;
 use piton_tools::tool::{OutputSink, ToolContext};
 use serde_json::Value;
 use std::collections::{HashSet, VecDeque};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
+
+/// In the session's scratch folder: claims, outputs and exit records of calls.
+const CALLS: &str = "calls";
+/// And the reply in the making.
+const PARTIAL: &str = "partial";
 
 /// Where a turn's end is told.
 pub(crate) type ReportTo = oneshot::Sender<Result<Report, EngineError>>;
@@ -125,11 +132,11 @@ impl Speaker {
 /// What a driver is made from.
 pub(crate) struct Setup {
     pub(crate) world: World,
-    pub(crate) dir: SessionDir,
-    pub(crate) journal: Journal,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) log: Box<dyn Log>,
     pub(crate) session: State,
-    /// What is staged in the journal already.
-    pub(crate) staged: Vec<Record>,
+    /// What is recorded already and not yet durable.
+    pub(crate) staged: Vec<Arc<Record>>,
     pub(crate) prompts: Prompts,
     pub(crate) notes: Notes,
     pub(crate) offered: Offered,
@@ -144,10 +151,12 @@ pub(crate) struct Setup {
 /// Drives one session.
 pub(crate) struct Driver {
     world: World,
-    dir: SessionDir,
-    /// Before the journal, so that it is shut before the lock is given up.
+    store: Arc<dyn Store>,
+    /// The folder of what belongs to the session only while it runs here.
+    scratch: PathBuf,
+    /// Before the log, so that it is shut before the lock is given up.
     door: Door,
-    journal: Option<Journal>,
+    log: Option<Box<dyn Log>>,
     session: State,
     settings: Settings,
     frame: Frame,
@@ -209,8 +218,8 @@ impl Driver {
     pub(crate) fn new(setup: Setup) -> Self {
         let Setup {
             world,
-            dir,
-            journal,
+            store,
+            log,
             session,
             staged,
             prompts,
@@ -222,6 +231,7 @@ impl Driver {
             inbox,
             commands,
         } = setup;
+        let scratch = store.scratch(session.id());
         let frame = Frame {
             system: settings.system.clone(),
             tools: prompt::offered(&settings),
@@ -230,15 +240,17 @@ impl Driver {
         };
         let mut hooks = Hooks::new(&settings.hooks);
         let lost = hooked::inherit(&mut hooks, &session, &settings.env);
-        let runners = settings.runner.clone().map(|command| Runners::new(command, dir.calls(), settings.env.clone()));
+        let runners =
+            settings.runner.clone().map(|command| Runners::new(command, scratch.join(CALLS), settings.env.clone()));
         Self {
             gates: Gates::new(&session, offered.frame(&frame, session.step()), lost),
             hooks,
             is_paused: false,
-            dir,
+            store,
+            scratch,
             door: Door::Shut(commands),
             runners: runners.map(Arc::new),
-            journal: Some(journal),
+            log: Some(log),
             session,
             settings,
             frame,
@@ -252,7 +264,7 @@ impl Driver {
             summary_bill: None,
             notes,
             reply_cap: None,
-            staged: staged.into_iter().map(Arc::new).collect(),
+            staged,
             started_here: HashSet::new(),
             waiting: Vec::new(),
             ended: Vec::new(),
@@ -277,7 +289,7 @@ impl Driver {
     }
 
     /// The journal cannot be written: nothing may act any more, since nothing more can be recorded.
-    fn break_off(&mut self, error: &Arc<JournalError>) {
+    fn break_off(&mut self, error: &Arc<StoreError>) {
         self.jobs.stop_all();
         self.titling = Titling::default();
         self.bus.live(Live::Broken { error: error.to_string() });
@@ -288,7 +300,7 @@ impl Driver {
         }
     }
 
-    async fn drive(&mut self) -> Result<(), Arc<JournalError>> {
+    async fn drive(&mut self) -> Result<(), Arc<StoreError>> {
         // Nothing moves before the first command, so that what it says can join what was cut off.
         let command = loop {
             match self.inbox.recv().await {
@@ -367,7 +379,7 @@ impl Driver {
             _ => None,
         });
         if let Some((step, attempt)) = asked {
-            let abandoned = partial::recover(&self.dir.partial(), step, attempt);
+            let abandoned = partial::recover(&self.scratch.join(PARTIAL), step, attempt);
             let error = ModelError::new(ModelErrorKind::Interrupted, "Piton was stopped while the model was asked");
             let mut event = self.session.failed(
                 attempt,
@@ -384,11 +396,11 @@ impl Driver {
     }
 
     /// Does what a command asked for that reads the journal and touches files.
-    async fn run_errand(&mut self) -> Result<(), Arc<JournalError>> {
+    async fn run_errand(&mut self) -> Result<(), Arc<StoreError>> {
         // Nobody may be listening any more, whatever comes of it.
         match self.errand.take() {
             Some(Command::PlanRewind { direction, turns, scope, reply }) => {
-                let records = self.records()?;
+                let records = self.records().await?;
                 let (session, snapshots) = (self.session.clone(), self.settings.snapshots.clone());
                 let plan = move || rewind::plan(&records, &session, snapshots.as_deref(), direction, turns, scope);
                 drop(reply.send(rewinding::blocking(plan).await));
@@ -407,8 +419,8 @@ impl Driver {
     }
 
     /// Every event that is durable.
-    fn records(&self) -> Result<Vec<Record>, JournalError> {
-        self.journal.as_ref().map_or(Ok(Vec::new()), |journal| journal.read(1, usize::MAX))
+    async fn records(&self) -> Result<Vec<Record>, StoreError> {
+        self.store.read(self.session.id(), 1, usize::MAX).await
     }
 
     async fn obey(&mut self, command: Command) {
@@ -521,12 +533,17 @@ impl Driver {
         self.learn_window();
     }
 
+    /// The position of the next event; `None` once the session was left.
+    fn next_seq(&self) -> Option<Seq> {
+        self.log.as_ref().map(|log| log.head() + self.staged.len() as Seq + 1)
+    }
+
     fn record(&mut self, event: Event) {
         if let Event::StepFinished { .. } = event {
             self.record_watched();
         }
-        let Some(journal) = &mut self.journal else { return };
-        let record = Arc::new(journal.stage(self.world.now_ms(), event));
+        let Some(seq) = self.next_seq() else { return };
+        let record = Arc::new(Record { seq, at_ms: self.world.now_ms(), event });
         if let Event::CallStarted { call } = &record.event {
             self.started_here.insert(call.clone());
         }
@@ -764,7 +781,7 @@ impl Driver {
         let name = model.name().split_once('/').map_or(model.name(), |(_, name)| name).to_owned();
         let mut request = request::build(&self.session, self.frame(), &name);
         request.max_output_tokens = self.reply_cap;
-        let said = Said::new(partial::Partial::new(step, attempt, Some(self.dir.partial())), self.bus.clone());
+        let said = Said::new(partial::Partial::new(step, attempt, Some(self.scratch.join(PARTIAL))), self.bus.clone());
         let said = if self.hooks.is_empty() { said } else { said.seen_by(&self.hooks, self.hook_context()) };
         self.jobs.call_model(step, attempt, model.stream(request), said);
     }
@@ -774,7 +791,8 @@ impl Driver {
         let context = ToolContext {
             call: call.id.clone(),
             workspace: Path::new(self.session.workspace()).to_path_buf(),
-            calls_dir: self.dir.calls(),
+            host: Arc::new(StoredSession { store: Arc::clone(&self.store), id: self.session.id().clone() }),
+            calls_dir: self.scratch.join(CALLS),
             runners: self.runners.clone(),
             output: self.output_sink(&call.id),
             cancel: CancellationToken::new(),
@@ -799,31 +817,17 @@ impl Driver {
     }
 
     /// Makes everything recorded durable, then tells the listeners.
-    async fn commit(&mut self) -> Result<(), JournalError> {
+    async fn commit(&mut self) -> Result<(), StoreError> {
         if self.staged.is_empty() {
             return Ok(());
         }
-        if self.settings.shares_runtime {
-            self.commit_elsewhere().await?;
-        } else if let Some(journal) = &mut self.journal {
-            journal.commit()?;
+        if let Some(log) = &mut self.log {
+            log.append(&self.staged).await?;
         }
         for record in self.staged.drain(..) {
             self.bus.publish(Published::Recorded(record));
         }
         Ok(())
-    }
-
-    /// On a thread that may block: a disk can take its time, and other sessions of this runtime must not wait with us.
-    async fn commit_elsewhere(&mut self) -> Result<(), JournalError> {
-        let Some(mut journal) = self.journal.take() else { return Ok(()) };
-        let work = tokio::task::spawn_blocking(move || {
-            let result = journal.commit();
-            (journal, result)
-        });
-        let (journal, result) = work.await.map_err(|panic| JournalError::from(std::io::Error::other(panic)))?;
-        self.journal = Some(journal);
-        result
     }
 
     /// Notes a turn's end for those who wait for it. Who spoke for a later turn goes on waiting, unless none will start.
@@ -861,7 +865,7 @@ impl Driver {
         if let Door::Shut(commands) = &self.door {
             self.door = Door::Open(Server::open(
                 self.session.id().clone(),
-                self.dir.clone(),
+                Arc::clone(&self.store),
                 self.bus.clone(),
                 commands.clone(),
             ));
@@ -884,12 +888,15 @@ impl Driver {
         if !self.hooks.is_empty() {
             self.say_goodbye().await;
         }
-        let Some(journal) = self.journal.take() else { return };
+        if let Some(seq) = self.next_seq().filter(|seq| *seq > 1) {
+            let event = Event::WriterClosed {};
+            self.staged.push(Arc::new(Record { seq, at_ms: self.world.now_ms(), event }));
+        }
         // Best effort: what was committed before is safe in any case.
-        let now_ms = self.world.now_ms();
-        let last = tokio::task::spawn_blocking(move || journal.close(now_ms)).await.unwrap_or_default();
-        for record in last {
-            self.bus.publish(Published::Recorded(Arc::new(record)));
+        if self.commit().await.is_ok()
+            && let Some(log) = self.log.take()
+        {
+            log.close().await;
         }
         // Only now, so that followers hear the last of it.
         drop(door);
@@ -899,14 +906,28 @@ impl Driver {
 /// Tells what came of an errand, and of a journal that failed on the way.
 fn told<T, E>(
     reply: oneshot::Sender<Result<T, E>>,
-    done: Result<Result<T, E>, JournalError>,
-    broken: fn(Arc<JournalError>) -> E,
-) -> Result<(), Arc<JournalError>> {
+    done: Result<Result<T, E>, StoreError>,
+    broken: fn(Arc<StoreError>) -> E,
+) -> Result<(), Arc<StoreError>> {
     let done = done.map_err(Arc::new);
     let failed = done.as_ref().err().map(Arc::clone);
     // Nobody may be listening any more.
     drop(reply.send(done.unwrap_or_else(|error| Err(broken(error)))));
     failed.map_or(Ok(()), Err)
+}
+
+/// What tools read of their session.
+#[derive(Debug)]
+struct StoredSession {
+    store: Arc<dyn Store>,
+    id: SessionId,
+}
+
+#[async_trait]
+impl Host for StoredSession {
+    async fn read(&self, from: Seq, max: usize) -> Result<Vec<Record>, String> {
+        self.store.read(&self.id, from, max).await.map_err(|error| error.to_string())
+    }
 }
 
 /// Of what is on record the log has the kind only.

@@ -9,7 +9,7 @@
 //! done again when the session is next opened: restoring is idempotent. Where that cannot be done, because its snapshots
 //! are gone, it is ended as it is ([`Event::RewindAbandoned`]): what is half done is told once, and not left pending.
 
-use crate::journal::JournalError;
+use crate::store::StoreError;
 use piton_core::branch::{self, Trees, TurnSpan};
 use piton_core::event::{Direction, Event, Record, Restore, Rewind, Touched};
 use piton_core::ids::{Seq, TimeMs};
@@ -96,10 +96,10 @@ pub enum RewindError {
     Abandoned(#[source] Box<RewindError>),
     /// The journal could not be read or written.
     #[error(transparent)]
-    Journal(#[from] JournalError),
+    Journal(#[from] StoreError),
     /// The journal could not be written; nothing more is done in the session. It can be resumed.
     #[error(transparent)]
-    Broken(Arc<JournalError>),
+    Broken(Arc<StoreError>),
     /// The driver is gone: the session was closed.
     #[error("the session is closed")]
     Closed,

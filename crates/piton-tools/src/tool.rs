@@ -7,6 +7,7 @@ use crate::bash::Bash;
 use crate::edit::Edit;
 use crate::glob::Glob;
 use crate::grep::Grep;
+use crate::host::Host;
 use crate::ledger::FileLedger;
 use crate::read::Read;
 use crate::runner::Runners;
@@ -61,6 +62,8 @@ pub struct ToolContext {
     pub call: CallId,
     /// The canonical working directory; relative paths are relative to it.
     pub workspace: PathBuf,
+    /// The session that the call is in.
+    pub host: Arc<dyn Host>,
     /// Where claims, outputs, intents and exit records of this session's calls lie.
     pub calls_dir: PathBuf,
     /// The session's runners. Without them, shell commands fail.

@@ -18,7 +18,7 @@ use piton_core::turn;
 use piton_engine::compaction::{CompactError, Compacted, How};
 use piton_engine::control::{Connection, Told};
 use piton_engine::engine::{Engine, EngineError, Handle, Resumed};
-use piton_engine::journal::{self, JournalError};
+use piton_engine::store::StoreError;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
@@ -36,7 +36,8 @@ pub(crate) async fn compact(args: CompactArgs, around: &Surroundings) -> anyhow:
     let engine = Engine::open(&around.data_dir);
     let id = sessions::meant(&engine, around, args.id.as_deref())?;
     if args.show {
-        let text = summary(&engine, &id)?.with_context(|| format!("{id} has no summary: it was never compacted"))?;
+        let text =
+            summary(&engine, &id).await?.with_context(|| format!("{id} has no summary: it was never compacted"))?;
         view::write_stdout(&format!("{}\n", view::clean(text.trim())));
         return Ok(0);
     }
@@ -73,8 +74,8 @@ pub(crate) async fn obey(
     make_room(engine, id, &wish, args, around, upkeep).await
 }
 
-fn summary(engine: &Engine, id: &SessionId) -> anyhow::Result<Option<String>> {
-    let records = journal::read_session(&engine.session_dir(id))?;
+async fn summary(engine: &Engine, id: &SessionId) -> anyhow::Result<Option<String>> {
+    let records = engine.records(id).await?;
     Ok(turn::State::fold(&records).room().summary().map(|(text, _)| text.to_owned()))
 }
 
@@ -95,7 +96,7 @@ async fn make_room(
     around: &Surroundings,
     upkeep: &mut Upkeep<'_>,
 ) -> anyhow::Result<u8> {
-    let had = journal::summary(&engine.session_dir(id))?;
+    let had = engine.store().summary(id).await?;
     let workspace = PathBuf::from(&had.workspace);
     let needs_model = wish.summary.is_none();
     // Who wants to see or change the text has to have the session.
@@ -109,9 +110,9 @@ async fn make_room(
             false => setup::upkeep_settings(had.model.as_deref().unwrap_or_default(), around, &workspace),
         };
         let snapshots = settings.snapshots.clone();
-        let session = match engine.resume(id, settings) {
+        let session = match engine.resume(id, settings).await {
             // Somebody was faster: then it is there that room is made.
-            Err(EngineError::Journal(JournalError::Busy { .. })) if may_be_elsewhere => continue,
+            Err(EngineError::Journal(StoreError::Busy { .. })) if may_be_elsewhere => continue,
             opened => opened?,
         };
         upkeep.opened(&session, snapshots);
@@ -123,7 +124,7 @@ async fn make_room(
 
 /// Has room made by the process that runs the session, if one does; the exit code then. Ctrl-C only stops the waiting.
 async fn where_it_runs(engine: &Engine, id: &SessionId, focus: Option<String>) -> anyhow::Result<Option<u8>> {
-    let Some(mut writer) = Connection::open(&engine.session_dir(id)).await? else { return Ok(None) };
+    let Some(mut writer) = Connection::open(&**engine.store(), id).await? else { return Ok(None) };
     // A writer that is gone is noticed below.
     drop(writer.ask(&Request::Compact { focus }).await);
     let (mut stops, mut process) = (Stops::listen()?, None);
@@ -142,7 +143,7 @@ async fn where_it_runs(engine: &Engine, id: &SessionId, focus: Option<String>) -
                 view::write_stderr(&format!("{id} is run by process {pid}: room is made there, under its rules\n"));
             }
             Some(Told::Reply(Reply::Compacted { upto_seq, tokens_before, tokens_after })) => {
-                let summary = summary(engine, id)?.unwrap_or_default();
+                let summary = summary(engine, id).await?.unwrap_or_default();
                 tell(&Compacted { summary, upto_seq, tokens_before, tokens_after });
                 return Ok(Some(0));
             }
@@ -176,16 +177,16 @@ async fn in_session(session: &Handle, wish: &Wish, around: &Surroundings) -> any
         }
     };
     let heard = heard(session, how).await;
-    undo::tell_given_up(session, session.opened_at());
+    undo::tell_given_up(session, session.opened_at()).await;
     let mut done = match heard {
         // What there is may still be changed.
-        Err(CompactError::Nothing) if wish.edit && current(session)?.is_some() => None,
+        Err(CompactError::Nothing) if wish.edit && current(session).await?.is_some() => None,
         done => Some(done.with_context(no_room)?),
     };
     if let Some(editor) = editor {
         let before = match &done {
             Some(done) => done.summary.clone(),
-            None => current(session)?.unwrap_or_default(),
+            None => current(session).await?.unwrap_or_default(),
         };
         let changed = change(session, &before, &editor, around).await;
         // What the model wrote is paid for, and the session goes on from it.
@@ -241,8 +242,8 @@ async fn heard(session: &Handle, how: How) -> Result<Compacted, CompactError> {
     }
 }
 
-fn current(session: &Handle) -> anyhow::Result<Option<String>> {
-    let records = journal::read_session(session.dir())?;
+async fn current(session: &Handle) -> anyhow::Result<Option<String>> {
+    let records = session.records().await?;
     Ok(turn::State::fold(&records).room().summary().map(|(text, _)| text.to_owned()))
 }
 

@@ -8,8 +8,7 @@ use piton_core::event::{Event, Record, TitledBy};
 use piton_core::ids::{Seq, SessionId};
 use piton_core::limits::dollars;
 use piton_core::message::Usage;
-use piton_engine::engine::Engine;
-use piton_engine::journal::{self, SessionDir};
+use piton_engine::engine::{Engine, Handle};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -87,8 +86,8 @@ struct Cache {
 }
 
 /// Prints what a session cost.
-pub(crate) fn cost(engine: &Engine, id: &SessionId, json: bool) -> anyhow::Result<()> {
-    let records = journal::read_session(&engine.session_dir(id))?;
+pub(crate) async fn cost(engine: &Engine, id: &SessionId, json: bool) -> anyhow::Result<()> {
+    let records = engine.records(id).await?;
     let bill = Bill::of(id, &records);
     let text = if json { format!("{}\n", serde_json::to_string(&bill)?) } else { bill.words() };
     view::write_stdout(&text);
@@ -96,13 +95,13 @@ pub(crate) fn cost(engine: &Engine, id: &SessionId, json: bool) -> anyhow::Resul
 }
 
 /// A line about what missing the cache cost since this position, if it is worth one.
-pub(crate) fn miss_line(dir: &SessionDir, from: Seq) -> Option<String> {
+pub(crate) async fn miss_line(session: &Handle, from: Seq) -> Option<String> {
     let (mut ledger, mut missed) = (ToldLedger::default(), Vec::new());
-    let read = journal::each(dir, |record| {
+    let visit = &mut |record: &mut Record| {
         let reading = ledger.apply(record);
         missed.extend(reading.filter(|reading: &Reading| reading.seq >= from && reading.miss.is_some()));
-    });
-    read.ok()?;
+    };
+    session.store().each(session.id(), visit).await.ok()?;
     let lost: u64 = missed.iter().filter_map(|reading| reading.lost_micros).sum();
     let worst = missed.iter().max_by_key(|reading| reading.lost_micros)?;
     let why = worst.miss.as_ref().map(why)?;

@@ -12,6 +12,7 @@ use piton_core::client::Report;
 use piton_core::event::TurnEnd;
 use piton_core::permission::Action;
 use piton_engine::engine::Engine;
+use piton_engine::journal::SessionDir;
 use piton_models::recorded::Recorded;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -41,8 +42,8 @@ pub(crate) async fn demo(args: DemoArgs, around: Surroundings) -> anyhow::Result
     let mut settings = setup::bare_settings(model, &around, &dir);
     settings.policy.permission.push("*", Action::Allow);
     let engine = Engine::open(&around.data_dir);
-    let session = engine.create(&dir, settings)?;
-    let journal = session.dir().journal_db();
+    let session = engine.create(&dir, settings).await?;
+    let journal = SessionDir::of(session.store(), session.id()).journal_db();
     let id = session.id().to_string();
     let report = crate::run::show_turn(session, TASK, &mut view).await?;
     view.summary(&report, &id);

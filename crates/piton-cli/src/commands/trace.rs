@@ -22,7 +22,6 @@ use piton_core::trace::{
 };
 use piton_engine::config::Config;
 use piton_engine::engine::Engine;
-use piton_engine::journal::{self, SessionDir};
 use piton_engine::otel::{self, Resource};
 use piton_models::http::{HttpOptions, post_json};
 
@@ -44,7 +43,7 @@ pub(crate) async fn trace(
     args: &TraceArgs,
     around: &Surroundings,
 ) -> anyhow::Result<u8> {
-    let records = journal::read_session(&engine.session_dir(id))?;
+    let records = engine.records(id).await?;
     match args.otlp.as_deref() {
         Some("-") => {
             let spans = otel::export(id, &records, 1, &resource(around)).context("there is no turn yet")?;
@@ -105,8 +104,8 @@ impl Collector {
 
     /// Sends the turns of a session that something happened in from this position on. What cannot be sent is still in the
     /// journal, and said.
-    pub(crate) async fn send_turns(&self, dir: &SessionDir, id: &SessionId, from: Seq) {
-        let spans = journal::read_session(dir).ok().and_then(|all| otel::export(id, &all, from, &self.resource));
+    pub(crate) async fn send_turns(&self, engine: &Engine, id: &SessionId, from: Seq) {
+        let spans = engine.records(id).await.ok().and_then(|all| otel::export(id, &all, from, &self.resource));
         let Some(spans) = spans else { return };
         if let Err(error) = self.send(spans.to_string()).await {
             view::write_stderr(&format!(

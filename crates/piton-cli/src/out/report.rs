@@ -11,8 +11,8 @@ use piton_engine::config::nearest;
 use piton_engine::control::ControlError;
 use piton_engine::engine::EngineError;
 use piton_engine::index::IndexError;
-use piton_engine::journal::JournalError;
 use piton_engine::shelf::ShelfError;
+use piton_engine::store::StoreError;
 use piton_models::provider::OpenError;
 use std::fmt;
 
@@ -161,7 +161,7 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     if let Some(ControlError::Unreachable { .. }) = error.downcast_ref() {
         return Some(IN_USE.to_owned());
     }
-    let journal = error.downcast_ref::<JournalError>().or_else(|| match error.downcast_ref::<EngineError>() {
+    let journal = error.downcast_ref::<StoreError>().or_else(|| match error.downcast_ref::<EngineError>() {
         Some(EngineError::Journal(error)) => Some(error),
         Some(EngineError::Broken(error)) => Some(error),
         _ => match error.downcast_ref::<ShelfError>() {
@@ -201,21 +201,21 @@ fn open_hint(error: &OpenError) -> Option<String> {
 /// What to do about a session that another process has.
 const IN_USE: &str = "Wait until it is done, stop it (`piton session cancel ID`), or work in a session of its own.";
 
-fn journal_hint(error: &JournalError) -> Option<String> {
+fn journal_hint(error: &StoreError) -> Option<String> {
     match error {
-        JournalError::Busy { .. } => Some(IN_USE.to_owned()),
-        JournalError::Newer { .. } => Some("Use that newer Piton for it; nothing was changed.".to_owned()),
-        JournalError::Damaged { .. } => Some(
+        StoreError::Busy { .. } => Some(IN_USE.to_owned()),
+        StoreError::Newer { .. } => Some("Use that newer Piton for it; nothing was changed.".to_owned()),
+        StoreError::Damaged { .. } => Some(
             "Other sessions are not affected. `piton session repair ID` makes a new one of what can be read."
                 .to_owned(),
         ),
-        JournalError::NoLocks { .. } => {
+        StoreError::NoLocks { .. } => {
             Some("Keep sessions on a disk of this machine, with PITON_DATA_DIR=DIR.".to_owned())
         }
-        JournalError::Full { .. } => Some("Free some space and go on with `piton run --continue`.".to_owned()),
-        JournalError::ReadOnly { .. } | JournalError::Io { .. } => {
+        StoreError::Full { .. } => Some("Free some space and go on with `piton run --continue`.".to_owned()),
+        StoreError::ReadOnly { .. } | StoreError::Io { .. } => {
             Some("Make sure it can be written, or keep sessions elsewhere with PITON_DATA_DIR=DIR.".to_owned())
         }
-        JournalError::Fenced { .. } | JournalError::NotFound { .. } => None,
+        StoreError::Fenced { .. } | StoreError::NotFound { .. } | StoreError::Taken { .. } => None,
     }
 }

@@ -2,21 +2,21 @@
 //! another thread and in pieces, and who does not take what was sent for a while is shown out. Nothing is lost by that:
 //! he comes back with the position he has got to.
 
-use super::address::Address;
+use super::address::{self, Address};
 use crate::bus::{Bus, Subscription};
 use crate::compaction::{CompactError, Compacted, How};
 use crate::driver::{Command, Speaker};
 use crate::engine::{EngineError, new_message_id};
-use crate::journal::{JournalError, Reader, SessionDir};
+use crate::store::{Store, StoreError};
 use futures_util::{FutureExt, StreamExt};
 use piton_core::client::{PROTOCOL, Published, Reply, Request, When};
-use piton_core::event::{Canceller, Delivery, Record};
+use piton_core::event::{Canceller, Delivery};
 use piton_core::ids::{MessageId, Seq, SessionId};
 use piton_core::message::Part;
 use serde::Serialize;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -48,7 +48,8 @@ pub(crate) struct Server {
 /// What the guests of one session share.
 struct Room {
     session: SessionId,
-    dir: SessionDir,
+    store: Arc<dyn Store>,
+    socket: PathBuf,
     bus: Bus,
     commands: mpsc::WeakUnboundedSender<Command>,
     over: CancellationToken,
@@ -59,12 +60,12 @@ impl Server {
     /// Where no socket can be made, the session goes on without.
     pub(crate) fn open(
         session: SessionId,
-        dir: SessionDir,
+        store: Arc<dyn Store>,
         bus: Bus,
         commands: mpsc::WeakUnboundedSender<Command>,
     ) -> Self {
-        let (socket, over) = (dir.control_sock(), CancellationToken::new());
-        let room = Arc::new(Room { session, dir, bus, commands, over: over.clone() });
+        let (socket, over) = (address::socket(&*store, &session), CancellationToken::new());
+        let room = Arc::new(Room { session, store, socket: socket.clone(), bus, commands, over: over.clone() });
         Self { accepting: tokio::spawn(accept(room)), socket, over }
     }
 
@@ -86,7 +87,7 @@ impl Drop for Server {
 }
 
 async fn accept(room: Arc<Room>) {
-    let Ok(listener) = listen(&room.dir) else { return };
+    let Ok(listener) = listen(&room.socket) else { return };
     loop {
         match listener.accept().await {
             Ok((stream, _)) => drop(tokio::spawn(receive(room.clone(), stream))),
@@ -95,8 +96,8 @@ async fn accept(room: Arc<Room>) {
     }
 }
 
-fn listen(dir: &SessionDir) -> io::Result<UnixListener> {
-    let address = Address::of(dir)?;
+fn listen(socket: &Path) -> io::Result<UnixListener> {
+    let address = Address::of(socket)?;
     // We have the lock: what lies there is a dead writer's.
     match std::fs::remove_file(address.path()) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -259,16 +260,16 @@ impl Guest {
 impl Following {
     /// The next lines there are to send; may be empty. Waits for ever where nobody follows. May be dropped half-way and
     /// called again: it moves on only with what it returns.
-    async fn next(&mut self, room: &Room) -> Result<String, JournalError> {
+    async fn next(&mut self, room: &Room) -> Result<String, StoreError> {
         match self {
             Self::Not => std::future::pending().await,
             Self::History(from) => {
-                let records = piece(room.dir.clone(), *from).await?;
+                let records = room.store.read(&room.session, *from, PIECE_RECORDS).await?;
                 let next = records.last().map_or(*from, |record| record.seq + 1);
                 let mut lines: String = records.iter().map(line).collect();
                 *self = if records.len() < PIECE_RECORDS {
                     lines.push_str(&line(&Reply::CaughtUp {}));
-                    Self::Live(Box::new(room.bus.subscribe(room.dir.clone(), next)))
+                    Self::Live(Box::new(room.bus.subscribe(Arc::clone(&room.store), room.session.clone(), next)))
                 } else {
                     Self::History(next)
                 };
@@ -295,12 +296,6 @@ impl Following {
             }
         }
     }
-}
-
-/// A piece of the journal, read on a thread that may block.
-async fn piece(dir: SessionDir, from: Seq) -> Result<Vec<Record>, JournalError> {
-    let work = tokio::task::spawn_blocking(move || Reader::open(&dir)?.read(from, PIECE_RECORDS));
-    work.await.map_err(|panic| JournalError::from(io::Error::other(panic)))?
 }
 
 fn end(message: Option<MessageId>, ended: Result<piton_core::client::Report, EngineError>) -> Reply {

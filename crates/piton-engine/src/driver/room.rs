@@ -3,7 +3,7 @@
 use super::{Command, Driver};
 use crate::compaction::{self, CompactError, Compacted, How, Next, SharedBill, Summarised, Task, Told};
 use crate::jobs::JobKey;
-use crate::journal::JournalError;
+use crate::store::StoreError;
 use piton_core::event::{Event, Trigger};
 use piton_core::turn::Job;
 use std::sync::Arc;
@@ -126,7 +126,7 @@ impl Driver {
     }
 
     /// Makes room between turns, because a person wants it.
-    pub(super) async fn compact_at_rest(&mut self, how: How) -> Result<Result<Compacted, CompactError>, JournalError> {
+    pub(super) async fn compact_at_rest(&mut self, how: How) -> Result<Result<Compacted, CompactError>, StoreError> {
         let is_empty = match &how {
             How::Write { summary } | How::Replace { summary } => summary.trim().is_empty(),
             How::Ask { .. } => false,
@@ -159,7 +159,7 @@ impl Driver {
     }
 
     /// The event that asking for a summary ends in.
-    async fn ask_at_rest(&mut self, focus: Option<String>) -> Result<Result<Event, CompactError>, JournalError> {
+    async fn ask_at_rest(&mut self, focus: Option<String>) -> Result<Result<Event, CompactError>, StoreError> {
         /// What is told where somebody wanted it so.
         const STOPPED: &str = "it was stopped";
         let model = Arc::clone(&self.settings.model);

@@ -12,7 +12,6 @@ use piton_engine::engine::Engine;
 use piton_engine::export::redact::Redactor;
 use piton_engine::export::story::Story;
 use piton_engine::export::{html, json, markdown};
-use piton_engine::{journal, shelf};
 use std::ffi::OsStr;
 use std::io::Read;
 use std::path::Path;
@@ -27,11 +26,15 @@ fn named(output: Option<&Path>) -> ExportFormat {
 }
 
 /// Writes a session as one file.
-pub(super) fn export(engine: &Engine, id: &SessionId, args: &ExportArgs, around: &Surroundings) -> anyhow::Result<()> {
-    let dir = engine.session_dir(id);
-    let mut records = journal::read_session(&dir)?;
+pub(super) async fn export(
+    engine: &Engine,
+    id: &SessionId,
+    args: &ExportArgs,
+    around: &Surroundings,
+) -> anyhow::Result<()> {
+    let mut records = engine.records(id).await?;
     anyhow::ensure!(!records.is_empty(), "{id} is empty: nothing ever happened in it");
-    let mut title = journal::summary(&dir)?.title;
+    let mut title = engine.store().summary(id).await?.title;
     let mut redacted = 0;
     if !args.no_redact {
         let mut redactor = Redactor::new(setup::secrets(&config::of_user(around)?, around)?);
@@ -59,7 +62,7 @@ pub(super) fn export(engine: &Engine, id: &SessionId, args: &ExportArgs, around:
 }
 
 /// Makes a session of an export.
-pub(super) fn import(engine: &Engine, file: &Path) -> anyhow::Result<()> {
+pub(super) async fn import(engine: &Engine, file: &Path) -> anyhow::Result<()> {
     let text = match file.to_str() {
         Some("-") => {
             let mut text = String::new();
@@ -70,8 +73,8 @@ pub(super) fn import(engine: &Engine, file: &Path) -> anyhow::Result<()> {
     };
     let records = json::read(&text).with_context(|| format!("{} cannot be taken in", file.display()))?;
     let events = view::plural(records.len() as u64, "event");
-    let id = shelf::take_in(engine, records)?;
-    let workspace = journal::summary(&engine.session_dir(&id))?.workspace;
+    let id = engine.take_in(records).await?;
+    let workspace = engine.store().summary(&id).await?.workspace;
     view::write_stdout(&format!("{id}\n"));
     view::write_stderr(&format!("taken in with {events}\n"));
     if !Path::new(&workspace).is_dir() {
