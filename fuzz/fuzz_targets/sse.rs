@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use piton_models::sse::{SseDecoder, SseEvent};
+use piton_http::sse::{SseDecoder, SseEvent};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&size, bytes)) = bytes.split_first() else { return };

@@ -11,8 +11,8 @@ mod room;
 
 use anyhow::Context;
 use piton_core::call::CallInput;
-use piton_core::limits::Policy;
 use piton_core::model::{ModelError, ModelErrorKind};
+use piton_core::policy::Policy;
 use piton_core::progress::{self, Seen};
 use piton_core::retry::{self, Failures};
 use piton_core::truncate::{self, Keep, OutputCut};
@@ -134,7 +134,7 @@ fn expect(case: &Value, got: &Value) -> Result<(), String> {
 
 /// Is the last of these calls one repetition too many? They come without results.
 fn doom_loop(case: &Value) -> Result<(), String> {
-    let rule = preset("opencode").no_progress;
+    let rule = preset("opencode").stuck;
     let calls = case["input"]["calls"].as_array().ok_or("no calls")?;
     let seen: Vec<Seen> = calls
         .iter()
@@ -147,7 +147,7 @@ fn doom_loop(case: &Value) -> Result<(), String> {
 }
 
 fn truncate_output(case: &Value) -> Result<(), String> {
-    let OutputCut::WholeLines { max_lines, max_bytes } = preset("opencode").output_cut else {
+    let OutputCut::WholeLines { max_lines, max_bytes } = preset("opencode").calls.output_cut else {
         return Err("the preset cuts in another way".to_owned());
     };
     let options = &case["input"]["options"];
@@ -179,7 +179,7 @@ fn retry_delay(case: &Value) -> Result<(), String> {
             errors::from_response(&Refusal { status: 429, headers: &headers, body: "" }, SystemTime::now())
         }
     };
-    let wait = retry::wait_ms(&preset("opencode").retry, &error, Failures::alike(error.kind, attempt), 0);
+    let wait = retry::wait_ms(&preset("opencode").retry.usual, &error, Failures::alike(error.kind, attempt), 0);
     // The reference adds a wait of less than nothing to the clock; ours is a number of milliseconds to wait.
     let expected = case["expected"].as_i64().map_or(Value::Null, |ms| json!(ms.max(0)));
     if json!(wait) == expected { Ok(()) } else { Err(format!("{wait:?}")) }

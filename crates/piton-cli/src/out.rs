@@ -1,4 +1,5 @@
-//! What people read on the terminal: `view` draws, `report` has the words and exit codes.
+//! What people read on the terminal: `print` writes, `view` draws a run, `report` has the words and exit codes.
 
+pub(crate) mod print;
 pub(crate) mod report;
 pub(crate) mod view;

@@ -5,53 +5,36 @@ pub(crate) mod command;
 pub(crate) mod follow;
 pub(crate) mod input;
 pub(crate) mod relay;
+pub(crate) mod shown;
 pub(crate) mod steer;
+pub(crate) mod stops;
 pub(crate) mod task;
 
 use crate::cli::{Format, InputFormat, RunArgs};
 use crate::commands::compact;
 use crate::commands::cost;
-use crate::commands::sessions;
+use crate::commands::sessions::{find, pick};
 use crate::out::report;
 use crate::out::view::{self, TextView};
 use crate::run::ask::Questions;
 use crate::run::follow::Joined;
 use crate::run::input::Input;
+use crate::run::shown::Shown;
+use crate::run::stops::{Over, Stop, Stops, TICK};
 use crate::run::task::Task;
 use crate::setup;
 use crate::surroundings::Surroundings;
 use crate::upkeep::Upkeep;
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use piton_core::client::{Published, Report};
-use piton_core::event::{Delivery, Event, Record, TurnEnd};
-use piton_core::ids::{CallId, SessionId};
+use piton_core::event::{Delivery, Event, TurnEnd};
+use piton_core::ids::SessionId;
 use piton_core::message::Part;
 use piton_core::turn;
 use piton_engine::bus::Subscription;
 use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed};
 use piton_engine::store::{StoreError, Summary};
-use piton_tools::runner;
-use serde_json::json;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-
-/// How often the waiting line moves.
-pub(crate) const TICK: Duration = Duration::from_millis(100);
-
-/// How the run is shown.
-pub(crate) enum Shown {
-    Text(TextView),
-    Json,
-    StreamJson,
-}
-
-/// The signals that mean "stop".
-pub(crate) struct Stops {
-    interrupt: Signal,
-    terminate: Signal,
-    hang_up: Signal,
-}
 
 /// Runs one turn, or what is said on standard input, and returns the exit code.
 pub(crate) async fn run(args: RunArgs, around: Surroundings) -> anyhow::Result<u8> {
@@ -74,13 +57,6 @@ pub(crate) async fn run(args: RunArgs, around: Surroundings) -> anyhow::Result<u
     }
     let stopped = Stops::listen()?.unless_stopped(upkeep.done()).await;
     Ok(Over::left(over?.code, stopped).code)
-}
-
-/// How a run ended.
-pub(crate) struct Over {
-    code: u8,
-    /// Whether a signal came while it was being left.
-    is_in_haste: bool,
 }
 
 /// A run that has not begun.
@@ -258,25 +234,27 @@ async fn turn(
     // What others have said here meanwhile, they see to themselves.
     session.leave_when_answered();
     let watched = watch(&session, prompt, subscription, &mut stops, &mut shown, attended).await;
-    let (result, stopped_by_term) = match watched {
-        Ok(watched) => watched,
+    let result = match watched {
+        Ok(Watched::Ended(result)) => result,
+        Ok(Watched::Quit(stop)) => return Ok(Over::at_once(stop)),
         Err(error) => {
             stops.unless_stopped(session.close()).await;
             return Err(error);
         }
     };
     let result = match result {
-        Err(error @ EngineError::PromptRefused { .. }) => Ok(refused(&error)),
+        Err(error @ EngineError::PromptRefused { .. }) => Ok(shown::refused(&error)),
         result => result,
     };
     let (id, from) = (session.id().to_string(), session.opened_at());
-    let exit_code = |report: &Report| match stopped_by_term {
+    let by_term = stops.by_term();
+    let exit_code = |report: &Report| match by_term {
         true => report::EXIT_TERMINATED,
         false => report::exit_code(report.end),
     };
     if let Ok(report) = &result {
         // Before the session is left, for that may wait a moment for its title. All of the turn is on record by now.
-        finish(&mut shown, report, &id, exit_code(report), args);
+        shown::finish(&mut shown, report, &id, exit_code(report), args);
         if let Shown::Text(view) = &mut shown
             && view.has_missed_the_cache()
             && let Some(line) = cost::miss_line(&session, from).await
@@ -289,21 +267,37 @@ async fn turn(
     Ok(Over::left(exit_code(&report), stopped))
 }
 
-/// Prompts a session, shows the turn in a view, and closes the session.
-pub(crate) async fn show_turn(session: Handle, task: &str, view: &mut TextView) -> anyhow::Result<Report> {
+/// Prompts a session, shows the turn in a view, and closes the session. The report, unless it was stopped twice.
+pub(crate) async fn show_turn(
+    session: Handle,
+    task: &str,
+    view: &mut TextView,
+) -> anyhow::Result<Result<Report, Stop>> {
     let subscription = session.subscribe(session.opened_at());
     let taken = std::mem::replace(view, TextView::new(false, false));
     let mut shown = Shown::Text(taken);
     let mut stops = Stops::listen()?;
     let watched = watch(&session, Some(Task::new(task)), subscription, &mut stops, &mut shown, false).await;
-    stops.unless_stopped(session.close()).await;
     if let Shown::Text(taken) = shown {
         *view = taken;
     }
-    Ok(watched?.0?)
+    let ended = match watched {
+        Ok(Watched::Quit(stop)) => return Ok(Err(stop)),
+        Ok(Watched::Ended(ended)) => Ok(ended),
+        Err(error) => Err(error),
+    };
+    stops.unless_stopped(session.close()).await;
+    Ok(Ok(ended??))
 }
 
-/// Everything that happens until the turn is over, and whether a SIGTERM ended it.
+/// What watching a turn ends with.
+enum Watched {
+    Ended(Result<Report, EngineError>),
+    /// Stopped for the second time: nothing is waited for.
+    Quit(Stop),
+}
+
+/// Everything that happens until the turn is over.
 async fn watch(
     session: &Handle,
     prompt: Option<Task>,
@@ -311,9 +305,7 @@ async fn watch(
     stops: &mut Stops,
     shown: &mut Shown,
     attended: bool,
-) -> anyhow::Result<(Result<Report, EngineError>, bool)> {
-    let mut cancelled = false;
-    let mut terminated = false;
+) -> anyhow::Result<Watched> {
     // What is said beyond that comes from another process.
     let mut own_words = prompt.iter().count();
     let asking = async {
@@ -331,7 +323,7 @@ async fn watch(
         if subscription.is_drained()
             && let Some(ended) = report.take()
         {
-            return Ok((ended, terminated));
+            return Ok(Watched::Ended(ended));
         }
         tokio::select! {
             biased;
@@ -347,23 +339,21 @@ async fn watch(
                         questions.show(view);
                     }
                 }
-                None => return Ok((report.unwrap_or(Err(EngineError::Closed)), terminated)),
+                None => return Ok(Watched::Ended(report.unwrap_or(Err(EngineError::Closed)))),
             },
             ended = &mut asking, if report.is_none() => report = Some(ended),
-            by_term = stops.next() => {
-                if cancelled {
-                    // The second time is meant: the tools were told to stop already.
+            stop = stops.next() => {
+                if stop.is_again {
+                    // The tools were told to stop already.
                     shown.clear();
-                    let code = if terminated || by_term { report::EXIT_TERMINATED } else { report::exit_code(TurnEnd::Canceled) };
-                    std::process::exit(i32::from(code));
+                    return Ok(Watched::Quit(stop));
                 }
-                (cancelled, terminated) = (true, by_term);
                 shown.stopping();
-                session.cancel();
+                drop(session.cancel());
             }
             (subject, decision) = questions.answer() => {
                 shown.line_was_ended();
-                session.answer(subject, decision)?;
+                drop(session.answer(subject, decision));
             }
             _ = tick.tick(), if !questions.is_open() => shown.tick(),
         }
@@ -375,198 +365,6 @@ fn spoken(published: &Published) -> Option<&[Part]> {
     let Published::Recorded(record) = published else { return None };
     let Event::UserSpoke { parts, .. } = &record.event else { return None };
     Some(parts)
-}
-
-impl Shown {
-    fn new(args: &RunArgs, around: &Surroundings) -> Self {
-        match args.format {
-            Format::Text => Self::Text(TextView::new(args.quiet, around.may_animate())),
-            Format::Json => Self::Json,
-            Format::StreamJson => Self::StreamJson,
-        }
-    }
-
-    pub(crate) fn show(&mut self, published: &Published) {
-        match self {
-            Self::Text(view) => view.show(published),
-            Self::Json => {
-                if let Published::Recorded(record) = published {
-                    view::given_up(&record.event).into_iter().for_each(|line| self.note(&line));
-                }
-            }
-            Self::StreamJson => {
-                let line = match published {
-                    Published::Recorded(record) => serde_json::to_string(&**record),
-                    Published::Live(live) => serde_json::to_string(&**live),
-                };
-                // Our own types always are JSON.
-                view::write_stdout(&format!("{}\n", line.unwrap_or_default()));
-            }
-        }
-    }
-
-    /// Shows what somebody said in the session from elsewhere; as JSON it is a record like any other.
-    pub(crate) fn user_said(&mut self, parts: &[Part]) {
-        if let Self::Text(view) = self {
-            view.user_said(parts);
-        }
-    }
-
-    pub(crate) fn tick(&mut self) {
-        if let Self::Text(view) = self {
-            view.tick();
-        }
-    }
-
-    /// A line for people, beside the answer.
-    pub(crate) fn note(&mut self, line: &str) {
-        match self {
-            Self::Text(view) => view.note(line),
-            Self::Json | Self::StreamJson => view::write_stderr(&format!("{line}\n")),
-        }
-    }
-
-    /// Takes notice of what was before in a turn that was cut off, and says what is waited for: a command that was begun
-    /// goes on beside us, and is never run again.
-    pub(crate) async fn resume(&mut self, session: &Handle) -> anyhow::Result<()> {
-        if session.resumed() == Resumed::AtRest {
-            return Ok(());
-        }
-        let mut begun: Vec<CallId> = Vec::new();
-        let visit = &mut |record: &mut Record| {
-            if let Self::Text(view) = self {
-                view.remember(&record.event);
-            }
-            match &record.event {
-                Event::CallStarted { call } => begun.push(call.clone()),
-                Event::CallSettled { call, .. } => begun.retain(|begun| begun != call),
-                _ => {}
-            }
-        };
-        session.store().each(session.id(), visit).await?;
-        let calls = session.store().scratch(session.id()).join("calls");
-        for claim in begun.iter().filter_map(|call| runner::running(&calls.join(call.as_str()))) {
-            self.note(&format!(
-                "a command from before is still running (process {}); waiting for its end. Ctrl-C stops it",
-                claim.pid
-            ));
-        }
-        Ok(())
-    }
-
-    fn clear(&mut self) {
-        if let Self::Text(view) = self {
-            view.clear();
-        }
-    }
-
-    fn line_was_ended(&mut self) {
-        if let Self::Text(view) = self {
-            view.line_was_ended();
-        }
-    }
-
-    fn stopping(&mut self) {
-        if let Self::Text(view) = self {
-            view.note("stopping… (once more to quit at once)");
-        }
-    }
-}
-
-impl Stops {
-    pub(crate) fn listen() -> anyhow::Result<Self> {
-        let on = |kind| signal(kind).context("cannot listen for signals");
-        Ok(Self {
-            interrupt: on(SignalKind::interrupt())?,
-            terminate: on(SignalKind::terminate())?,
-            hang_up: on(SignalKind::hangup())?,
-        })
-    }
-
-    /// The next one; whether it came from outside (SIGTERM, SIGHUP) rather than from the keyboard.
-    pub(crate) async fn next(&mut self) -> bool {
-        tokio::select! {
-            _ = self.interrupt.recv() => false,
-            _ = self.terminate.recv() => true,
-            _ = self.hang_up.recv() => true,
-        }
-    }
-
-    /// Does what is left to do when all is told and on record, until the first signal: nobody need wait for hooks, a
-    /// title or a collector then. Whether a signal came, and which, as [`Stops::next`] tells it.
-    pub(crate) async fn unless_stopped(&mut self, leaving: impl Future<Output = ()>) -> Option<bool> {
-        tokio::select! {
-            biased;
-            by_term = self.next() => Some(by_term),
-            () = leaving => None,
-        }
-    }
-}
-
-impl Over {
-    fn with(code: u8) -> Self {
-        Self { code, is_in_haste: false }
-    }
-
-    /// With what became of [`Stops::unless_stopped`].
-    pub(crate) fn left(code: u8, stopped: Option<bool>) -> Self {
-        let code = if stopped == Some(true) { report::EXIT_TERMINATED } else { code };
-        Self { code, is_in_haste: stopped.is_some() }
-    }
-}
-
-/// The report of a turn that did not begin, since a hook refused what was said.
-pub(crate) fn refused(error: &EngineError) -> Report {
-    Report::not_begun(TurnEnd::HookStopped, error.to_string())
-}
-
-/// The last line of a run in which nobody said anything, for programs; the error is for people.
-pub(crate) fn nothing_said(shown: &Shown, session: Option<&str>) -> anyhow::Error {
-    let detail = "the task is empty: standard input ended, and nobody had said anything";
-    if let Shown::Json | Shown::StreamJson = shown {
-        let result = json!({
-            "type": "result", "session": session, "turn": 0, "end": null, "detail": detail,
-            "exit_code": report::EXIT_FAILED, "text": "", "result": "",
-        });
-        view::write_stdout(&format!("{result}\n"));
-    }
-    anyhow!("{detail}. Say what to do, a line each:  {{\"do\":\"prompt\",\"text\":\"fix the failing test\"}}")
-}
-
-/// The last words, in the form asked for.
-pub(crate) fn finish(shown: &mut Shown, report: &Report, session: &str, code: u8, args: &RunArgs) {
-    match shown {
-        Shown::Text(view) => {
-            if args.quiet && !report.text.is_empty() {
-                view::write_stdout(&format!("{}\n", report.text.trim_end()));
-            }
-            view.summary(report, session);
-            if let Some(words) = report::ending(report, session) {
-                view.note(&words);
-            }
-        }
-        Shown::Json | Shown::StreamJson => {
-            let mut result = json!({
-                "type": "result",
-                "session": session,
-                "turn": report.turn,
-                "end": report.end,
-                "detail": report.detail,
-                "exit_code": code,
-                "text": report.text,
-                "result": report.result,
-                "changed_files": report.changed_files,
-                "spent": report.spent,
-            });
-            if !report.checks.is_empty() {
-                result["checks"] = json!(report.checks);
-            }
-            if let Some(structured) = &report.structured {
-                result["structured"] = (**structured).clone();
-            }
-            view::write_stdout(&format!("{result}\n"));
-        }
-    }
 }
 
 /// Whether a person sits there who can be asked.
@@ -586,8 +384,8 @@ pub(crate) fn resumed_id(
     around: &Surroundings,
 ) -> anyhow::Result<Option<SessionId>> {
     match args.resume.as_deref() {
-        Some("") => return Ok(Some(sessions::pick(engine, around, workspace)?)),
-        Some(name) => return Ok(Some(sessions::find(engine, around, name)?)),
+        Some("") => return Ok(Some(pick::pick(engine, around, workspace)?)),
+        Some(name) => return Ok(Some(find::find(engine, around, name)?)),
         None => {}
     }
     if !args.r#continue {

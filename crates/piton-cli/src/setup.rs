@@ -9,12 +9,12 @@ use crate::commands::config;
 use crate::out::view;
 use crate::surroundings::Surroundings;
 use anyhow::{Context, bail};
-use piton_core::limits::Policy;
 use piton_core::permission::{Action, Rule, Rules};
+use piton_core::policy::Policy;
 use piton_engine::config::{Config, Protocol, Server, milliseconds, preset};
 use piton_engine::context::{self, Instructions};
 use piton_engine::engine::{Attendance, Engine, Settings};
-use piton_models::http::{HttpOptions, Proxies, Roots};
+use piton_http::{HttpOptions, Proxies, Roots};
 use piton_models::model::{Model, Nobody};
 use piton_models::options::Options;
 use piton_models::provider::{self, OpenError, PROBE_MS, PROVIDERS, Provider, ProviderSpec};
@@ -60,8 +60,8 @@ pub(crate) async fn settings(
     }
     for provider in models.iter().map(|model| provider_of(&**model)) {
         let patience = config.retry_of(provider, &policy);
-        if patience != policy.retry {
-            policy.retry_of.insert(provider.to_owned(), patience);
+        if patience != policy.retry.usual {
+            policy.retry.of_provider.insert(provider.to_owned(), patience);
         }
     }
     let has_no_price = |model: &&Arc<dyn Model>| model.price().is_none();
@@ -217,7 +217,7 @@ pub(crate) fn policy(args: &RunArgs, config: &Config) -> anyhow::Result<Policy> 
             policy.permission.0.push(Rule::parse(rule, action)?);
         }
     }
-    policy.max_steps = args.max_steps.or(policy.max_steps);
+    policy.steps.max = args.max_steps.or(policy.steps.max);
     let budget = &mut policy.budget;
     budget.tokens = args.max_tokens.or(budget.tokens);
     if let Some(usd) = args.max_cost {

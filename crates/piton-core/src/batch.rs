@@ -15,8 +15,8 @@ use crate::call::{CallInput, Outcome, Status, ToolClass};
 use crate::event::{Decision, Event, Moment, Subject, Verdict};
 use crate::ids::CallId;
 use crate::message::{Part, ToolCall};
+use crate::policy::Words;
 use crate::turn::Job;
-use crate::words::Words;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -1,8 +1,21 @@
 //! What a model call may use at most, and whether a budget leaves room for it. Asked before each call, so that a budget
 //! is never overdrawn: what cannot be known beforehand counts as the worst it can be.
 
-use crate::limits::{Budget, MIN_REPLY_TOKENS, REPLY_TOKENS_NEAR_LIMIT, UNKNOWN_REPLY_TOKENS, dollars};
+use crate::limits::{MIN_REPLY_TOKENS, REPLY_TOKENS_NEAR_LIMIT, UNKNOWN_REPLY_TOKENS};
 use serde::{Deserialize, Serialize};
+
+/// What one turn may spend; `None` for no limit. A model call is made only if it fits at its worst; tool calls are run
+/// while anything is left.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Budget {
+    /// Input and output tokens, cache reads included.
+    pub tokens: Option<u64>,
+    /// Money, in millionths of a US dollar. A model without a known price is not asked.
+    pub cost_micros: Option<u64>,
+    /// Wall-clock time since the turn started, in milliseconds.
+    pub wall_clock_ms: Option<u64>,
+}
 
 /// An upper limit of what was or will be used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,6 +25,24 @@ pub struct Bound {
     /// Money, in millionths of a US dollar; `None` where the price is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
+}
+
+impl Budget {
+    /// Which part of the budget is used up, in words, or `None`. Time is watched by a timer of its own.
+    pub fn spent(&self, used: &Bound) -> Option<String> {
+        let Bound { tokens, cost_micros } = *used;
+        if let Some(most) = self.tokens.filter(|most| tokens >= *most) {
+            return Some(format!("{tokens} of {most} tokens used"));
+        }
+        let cost = cost_micros.unwrap_or(0);
+        let most = self.cost_micros.filter(|most| cost >= *most)?;
+        Some(format!("${} of ${} spent", dollars(cost), dollars(most)))
+    }
+}
+
+/// Millionths of a dollar as `1.2345`.
+pub fn dollars(micros: u64) -> String {
+    format!("{}.{:04}", micros / 1_000_000, micros % 1_000_000 / 100)
 }
 
 impl Bound {

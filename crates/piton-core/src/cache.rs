@@ -11,7 +11,8 @@
 use crate::event::{Event, Record, StepKind};
 use crate::ids::{Seq, TimeMs};
 use crate::message::Usage;
-use serde::{Deserialize, Serialize};
+use crate::prompt::{Prompt, Segment, SegmentKind};
+use serde::Serialize;
 
 /// Tokens that need not be read from a cache before it counts as a miss: providers keep whole blocks, up to this size,
 /// and estimates are rough.
@@ -19,49 +20,6 @@ pub const ROUGHNESS_TOKENS: u64 = 1_024;
 
 /// Tokens that providers add to a prompt of their own accord, such as instructions on how to call tools.
 const HIDDEN_TOKENS: u64 = 1_000;
-
-/// A piece of a request that is in the provider's cache as a whole or not at all. In JSON: kind, hash, bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "Written", try_from = "Written")]
-pub struct Segment {
-    /// What it is.
-    pub kind: SegmentKind,
-    /// Equal for equal content.
-    pub hash: u64,
-    /// The most tokens it can be: its bytes, for no token is less than a byte; a picture counts for what it may cost.
-    pub bytes: u64,
-}
-
-/// How a segment is written down.
-type Written = (SegmentKind, String, u64);
-
-/// What a segment is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SegmentKind {
-    /// The model, the system prompt and the tools.
-    Frame,
-    /// What a person said, or Piton in a person's place.
-    User,
-    /// What the model said.
-    Assistant,
-    /// Results of tools.
-    Tool,
-}
-
-/// What a request was made of, recorded with its reply.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Prompt {
-    /// How many segments it shares, from the front, with the request that was answered before.
-    pub kept: usize,
-    /// The segments behind these.
-    pub new: Vec<Segment>,
-    /// Tokens that the provider could read from its cache, by its own count of the request before.
-    pub predicted_tokens: u64,
-    /// What it cost that it did not, in millionths of a US dollar; 0 for no miss, `None` where the price is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lost_micros: Option<u64>,
-}
 
 /// The newest request that was answered, and what has happened since.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -245,20 +203,6 @@ fn weight(segments: &[Segment]) -> u64 {
 /// The part of these tokens that falls on `some` of `all`.
 fn portion(tokens: u64, some: u64, all: u64) -> u64 {
     if all == 0 { 0 } else { (tokens as f64 * some as f64 / all as f64) as u64 }
-}
-
-impl From<Segment> for Written {
-    fn from(segment: Segment) -> Self {
-        (segment.kind, format!("{:016x}", segment.hash), segment.bytes)
-    }
-}
-
-impl TryFrom<Written> for Segment {
-    type Error = std::num::ParseIntError;
-
-    fn try_from((kind, hash, bytes): Written) -> Result<Self, Self::Error> {
-        Ok(Self { kind, hash: u64::from_str_radix(&hash, 16)?, bytes })
-    }
 }
 
 #[cfg(test)]

@@ -7,13 +7,15 @@
 //!
 //! Plain data, which goes over a socket as it is. Nothing here knows who runs the session, and how it is reached.
 
-use crate::event::{Decision, Delivery, Event, Record, Spent, Subject, TurnEnd};
+use crate::changes::Restored;
+use crate::event::{Decision, Delivery, Direction, Event, Record, Rewind, Spent, Subject, TurnEnd};
 use crate::ids::{CallId, MessageId, Seq, SessionId};
 use crate::message::{Message, Part, Role};
 use crate::model::Delta;
 use crate::turn::{self, State};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The key of a structured answer in a turn's evidence.
@@ -23,52 +25,167 @@ pub const STRUCTURED: &str = "structured";
 pub const PROTOCOL: u32 = 1;
 
 /// What a client asks for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Request {
-    /// To hear everything from this position of the journal on.
-    Follow {
-        /// The first position; 1 is the beginning.
-        #[serde(default = "beginning")]
-        from: Seq,
-    },
-    /// To say something in the session.
-    Prompt {
-        /// What is said.
-        text: String,
-        /// What comes with it and is not searched for references: text that was piped in.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        beside: Option<String>,
-        /// When the model shall hear it.
-        #[serde(default)]
-        delivery: When,
-        /// The client's id for it. Who repeats one, because no answer came, is not heard twice.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        message: Option<MessageId>,
-        /// Whether to tell when the turn that answers it is over.
-        #[serde(default)]
-        wait: bool,
-    },
-    /// To stop the turn under way. Answered when it is over.
+    /// Say something in the session. Answered when it is durable, and again when its turn is over where that is wanted.
+    Prompt(Prompt),
+    /// Go on with a turn that was cut off. Answered when it is over.
+    GoOn {},
+    /// Stop the turn under way. Answered when it is over.
     Cancel {},
-    /// To finish the call that runs, and start nothing new.
+    /// Finish the call that runs, and start nothing new.
     Pause {},
-    /// To go on.
+    /// Go on after a pause.
     Continue {},
-    /// To make room in the context, between turns: a summary takes the place of all but the newest steps. Answered when
-    /// it is made.
-    Compact {
-        /// What the summary shall dwell on.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        focus: Option<String>,
-    },
-    /// To answer an open question. One that is no longer open stays as it was answered.
+    /// Make room in the context, between turns: a summary takes the place of all but the newest steps. Answered when it
+    /// is made.
+    Compact(Compact),
+    /// Answer an open question. The first durable answer counts.
     Answer {
         /// The question.
         subject: Subject,
         /// The answer.
         decision: Decision,
     },
+    /// Say what a rewind would do. Changes nothing.
+    Plan {
+        /// Whether turns are taken back or brought back.
+        direction: Direction,
+        /// How many.
+        turns: u32,
+        /// What of them.
+        scope: Scope,
+    },
+    /// Take turns back or bring them back, as planned.
+    Rewind {
+        /// The plan's rewind.
+        rewind: Rewind,
+    },
+}
+
+/// What a client sends over a connection.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+pub enum Line {
+    /// Tell everything from this position of the journal on.
+    Follow {
+        /// The first position; 1 is the beginning.
+        #[serde(default = "beginning")]
+        from: Seq,
+    },
+    /// Do something.
+    #[serde(untagged)]
+    Request(Request),
+}
+
+fn beginning() -> Seq {
+    1
+}
+
+/// Something said in a session.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Prompt {
+    /// A person's words, in which `@` refers to files.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// Text that comes with it and in which `@` refers to nothing: what was piped in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<String>,
+    /// What else comes with it, such as images.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
+    /// When the model shall hear it.
+    #[serde(default)]
+    pub delivery: When,
+    /// The client's id for it. A message that is repeated, because no answer came, is not heard twice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<MessageId>,
+    /// Whether to tell when the turn that answers it is over.
+    #[serde(default)]
+    pub wait: bool,
+}
+
+impl Prompt {
+    /// Words for the next step.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    /// The message that the model gets.
+    pub fn message_parts(&self) -> Vec<Part> {
+        let text = Some(&self.text).filter(|text| !text.is_empty());
+        text.into_iter().chain(&self.beside).map(Part::text).chain(self.parts.iter().cloned()).collect()
+    }
+}
+
+/// How room is made in the context.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Compact {
+    /// What the model's summary shall dwell on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub focus: Option<String>,
+    /// A text to take instead of asking the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// Whether that text takes the place of the whole summary there is, not only of the model's part of the next one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replace: bool,
+}
+
+impl Compact {
+    /// Ask the model for a summary, one that dwells on something where that is said.
+    pub fn about(focus: Option<String>) -> Self {
+        Self { focus, ..Self::default() }
+    }
+
+    /// Take this text for the model's part of it.
+    pub fn text(summary: impl Into<String>) -> Self {
+        Self { summary: Some(summary.into()), ..Self::default() }
+    }
+
+    /// Change the whole summary that there is.
+    pub fn replacing(summary: impl Into<String>) -> Self {
+        Self { replace: true, ..Self::text(summary) }
+    }
+}
+
+/// What is taken back: the words, the files, or both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// Conversation and files.
+    Both,
+    /// Files only; the model is told.
+    Files,
+    /// The conversation only; the files stay.
+    Chat,
+}
+
+/// What a rewind would do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The rewind itself, for [`Request::Rewind`].
+    pub rewind: Rewind,
+    /// What the user had said in each of the turns, the oldest first.
+    pub prompts: Vec<String>,
+    /// What was said and not taken up yet. It goes with them.
+    pub waiting: Vec<String>,
+    /// What would happen to files, in order.
+    pub files: Vec<Restored>,
+    /// Files of these that were changed while one of the turns lay cut off: by somebody else, or by a command that
+    /// outlived Piton.
+    pub doubtful: Vec<PathBuf>,
+}
+
+impl Plan {
+    /// Paths that somebody changed since, so that they are in neither of the two states. Ignored ones do not count: every
+    /// build changes them.
+    pub fn conflicts(&self) -> Vec<PathBuf> {
+        let conflicts = self.files.iter().flat_map(|files| &files.conflicts);
+        conflicts.filter(|conflict| !conflict.ignored).map(|conflict| conflict.path.clone()).collect()
+    }
 }
 
 /// When the model shall hear what is said.
@@ -94,9 +211,10 @@ impl When {
     }
 }
 
-/// What the writer says besides records and live fragments.
+/// What whoever runs the session answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Reply {
     /// The first line of every connection.
     Hello {
@@ -110,45 +228,88 @@ pub enum Reply {
     /// To a follower: what was there before is told, from here on it is told as it happens. Of a reply that was under
     /// way the beginning was missed; it comes again, whole, with its record.
     CaughtUp {},
-    /// A prompt is in the journal.
-    Accepted {
-        /// Which.
-        message: MessageId,
-    },
+    /// A prompt is durable.
+    Accepted(Accepted),
     /// The turn that was waited for, or cancelled, is over.
     Ended {
-        /// The prompt that it answers; none where it was cancelled.
+        /// The prompt that it answers; none where it was cancelled or gone on with.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<MessageId>,
         /// How it went.
         #[serde(flatten)]
         report: Report,
     },
-    /// An answer, a pause or its end was passed on.
-    Noted {},
-    /// Room was made in the context.
-    Compacted {
-        /// The last event that the summary stands for.
-        upto_seq: Seq,
-        /// Tokens of the context before, roughly.
-        tokens_before: u64,
-        /// Tokens of the context now, roughly.
-        tokens_after: u64,
+    /// Whether the session is paused now.
+    State {
+        /// Whether nothing new is started.
+        paused: bool,
     },
+    /// The answer counts.
+    Answered {
+        /// Its position in the journal.
+        seq: Seq,
+    },
+    /// The question is not open: this answer changes nothing.
+    NotOpen {
+        /// Which question.
+        subject: Subject,
+        /// The answer that counts, where one was given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        given: Option<Decision>,
+    },
+    /// Room was made in the context.
+    Compacted(Compacted),
+    /// What a rewind would do.
+    Planned(Plan),
+    /// A rewind is done.
+    Rewound(Rewound),
     /// There is no turn to stop, or to wait for.
     AtRest {},
     /// A request could not be understood or was refused, or nothing more can be done in this session.
-    Refused {
-        /// The prompt that was refused, where it was one.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        message: Option<MessageId>,
-        /// Why, in words.
-        error: String,
-    },
+    Refused(Refusal),
+}
+
+/// A prompt that is durable.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Accepted {
+    /// Which.
+    pub message: MessageId,
+    /// Its position in the journal.
+    pub seq: Seq,
+}
+
+/// Room that was made in the context.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compacted {
+    /// The whole summary, as the model reads it.
+    pub summary: String,
+    /// The last event that it stands for.
+    pub upto_seq: Seq,
+    /// Tokens of the context before, roughly.
+    pub tokens_before: u64,
+    /// Tokens of the context now, roughly.
+    pub tokens_after: u64,
+}
+
+/// What a rewind did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Rewound {
+    /// What happened to files, in order.
+    pub files: Vec<Restored>,
+}
+
+/// Why a request was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// The prompt that was refused, where it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<MessageId>,
+    /// Why, in words.
+    pub error: String,
 }
 
 /// Something a listener hears.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Published {
     /// An event that is durable in the journal.
     Recorded(Arc<Record>),
@@ -264,8 +425,8 @@ impl Report {
         let evidence = || session.evidence().iter().filter_map(|run| run.evidence.as_ref());
         let checks = evidence().filter_map(CheckRun::of).collect();
         let structured = evidence().find_map(|found| found.get(STRUCTURED)).cloned().map(Box::new);
-        let returned = session.policy().words.returned(&replies);
-        let result = session.policy().words.result(*end, detail.as_deref(), &returned);
+        let returned = session.policy().replies.words.returned(&replies);
+        let result = session.policy().replies.words.result(*end, detail.as_deref(), &returned);
         let (turn, end, detail, spent) = (*turn, *end, detail.clone(), *spent);
         let changed_files = session.changed_files();
         Some(Self { turn, end, detail, spent, text, changed_files, checks, structured, result })
@@ -323,10 +484,6 @@ fn last_replies(session: &State) -> Vec<String> {
     replies
 }
 
-fn beginning() -> Seq {
-    1
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -335,10 +492,11 @@ mod tests {
     #[test]
     fn a_request_needs_no_more_words_than_it_has_something_to_say() {
         let read = |value| serde_json::from_value::<Request>(value).unwrap();
-        assert_eq!(read(json!({"do": "follow"})), Request::Follow { from: 1 });
-        let prompt =
-            Request::Prompt { text: "hi".into(), beside: None, delivery: When::Steer, message: None, wait: false };
-        assert_eq!(read(json!({"do": "prompt", "text": "hi"})), prompt);
+        assert_eq!(read(json!({"do": "prompt", "text": "hi"})), Request::Prompt(Prompt::new("hi")));
+        assert_eq!(
+            read(json!({"do": "compact", "focus": "the API"})),
+            Request::Compact(Compact { focus: Some("the API".into()), ..Compact::default() })
+        );
         assert_eq!(read(json!({"do": "cancel"})), Request::Cancel {});
         let answer = json!({"do": "answer", "subject": {"call": "c1_0"}, "decision": "approve"});
         let subject = Subject::Call("c1_0".into());

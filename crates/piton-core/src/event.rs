@@ -4,13 +4,14 @@
 //! Fragments that stream by (text, reasoning, tool output) are not events: see [`crate::model::Delta`].
 
 use crate::budget::Bound;
-use crate::cache::Prompt;
 use crate::call::{Outcome, ToolClass};
 use crate::hook::{HookPoint, HookRun};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
-use crate::limits::{Policy, REWIND_PATHS};
+use crate::limits::REWIND_PATHS;
 use crate::message::{Part, Usage};
 use crate::model::{ModelError, Reply};
+use crate::policy::Policy;
+use crate::prompt::Prompt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -735,7 +736,9 @@ impl Event {
         match self {
             Self::CallRequested { verdict: Verdict::AskFirst(_), .. } => 3,
             // What a turn must still come to is not for a Piton to pass over that does not know of it.
-            Self::TurnStarted { policy, .. } | Self::TurnResumed { policy, .. } if !policy.demands.is_empty() => 3,
+            Self::TurnStarted { policy, .. } | Self::TurnResumed { policy, .. } if !policy.hooks.demands.is_empty() => {
+                3
+            }
             Self::ContextGiven { .. }
             | Self::HooksRan { .. }
             | Self::WindowLearned { .. }

@@ -130,12 +130,12 @@ fn is_once(times: &u32) -> bool {
 mod tests {
     use super::*;
     use crate::event::Event;
-    use crate::limits::Policy;
+    use crate::policy::{HookPolicy, Policy};
 
     #[test]
     fn a_turn_with_demands_is_not_for_a_piton_that_knows_of_none() {
         let resumed = |demands: Vec<Demand>| {
-            let policy = Box::new(Policy { demands, ..Policy::piton() });
+            let policy = Box::new(Policy { hooks: HookPolicy { demands, ..HookPolicy::default() }, ..Policy::piton() });
             Event::TurnResumed { model: "a/b".into(), fallbacks: vec![], policy }
         };
         assert_eq!(resumed(vec![]).since(), 1);

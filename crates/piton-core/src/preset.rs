@@ -11,15 +11,15 @@ mod piton;
 mod pulse;
 
 use crate::compact::Compaction;
-use crate::limits::{
+use crate::model::ModelErrorKind;
+use crate::policy::Words;
+use crate::policy::{
     CallsTaken, DenialsCounted, LastStep, OnEmpty, OnLength, OnUnknown, Policy, StepsCounted, ToolsBy,
 };
-use crate::model::ModelErrorKind;
 use crate::progress::NoProgress;
 use crate::reference::Style;
 use crate::retry::{BackoffBy, BeyondCap, Jitter, RetryOn};
 use crate::truncate::OutputCut;
-use crate::words::Words;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -142,14 +142,14 @@ impl Preset {
 
 impl Knob {
     fn turn(self, policy: &mut Policy) {
-        let retry = &mut policy.retry;
+        let retry = &mut policy.retry.usual;
         match self {
-            Self::MaxSteps(most) => policy.max_steps = most,
-            Self::StepsCounted(which) => policy.steps_counted = which,
-            Self::MaxReplies(most) => policy.max_replies = Some(most),
-            Self::LastStep(last) => policy.last_step = last,
-            Self::CallsTaken(which) => policy.calls_taken = which,
-            Self::ToolsBy(how) => policy.tools_by = how,
+            Self::MaxSteps(most) => policy.steps.max = most,
+            Self::StepsCounted(which) => policy.steps.counted = which,
+            Self::MaxReplies(most) => policy.steps.max_replies = Some(most),
+            Self::LastStep(last) => policy.steps.last = last,
+            Self::CallsTaken(which) => policy.calls.taken = which,
+            Self::ToolsBy(how) => policy.calls.tools_by = how,
             Self::RetriesPerCall(most) => retry.per_call = most,
             Self::FailuresPerTurn(most) => retry.per_turn = most,
             Self::FirstWaitMs(wait) => retry.first_ms = wait,
@@ -159,18 +159,18 @@ impl Knob {
             Self::ProviderWaitMs(most, beyond) => (retry.provider_cap_ms, retry.beyond_cap) = (most, beyond),
             Self::RetryStatuses(statuses) => retry.on = RetryOn::Statuses(statuses.to_vec()),
             Self::RetryKinds(kinds) => retry.on = RetryOn::Kinds(kinds.to_vec()),
-            Self::MaxCompactions(most) => policy.max_compactions = most,
-            Self::CompactOnError(does) => policy.compact_on_error = does,
-            Self::Compaction(rules) => policy.compaction = rules(),
-            Self::NoProgress(rule) => policy.no_progress = rule,
-            Self::OutputCut(cut) => policy.output_cut = cut,
-            Self::MaxDenials(most) => policy.max_denials_in_a_row = most,
-            Self::DenialsCounted(which) => policy.denials_counted = which,
-            Self::OnLength(what) => policy.on_length = what,
-            Self::OnUnknown(what) => policy.on_unknown = what,
-            Self::OnEmpty(what) => policy.on_empty = what,
-            Self::Words(words) => policy.words = words,
-            Self::References(style) => policy.references = style,
+            Self::MaxCompactions(most) => policy.compaction.max = most,
+            Self::CompactOnError(does) => policy.compaction.on_error = does,
+            Self::Compaction(rules) => policy.compaction.rules = rules(),
+            Self::NoProgress(rule) => policy.stuck = rule,
+            Self::OutputCut(cut) => policy.calls.output_cut = cut,
+            Self::MaxDenials(most) => policy.calls.max_denials = most,
+            Self::DenialsCounted(which) => policy.calls.denials_counted = which,
+            Self::OnLength(what) => policy.replies.on_length = what,
+            Self::OnUnknown(what) => policy.replies.on_unknown = what,
+            Self::OnEmpty(what) => policy.replies.on_empty = what,
+            Self::Words(words) => policy.replies.words = words,
+            Self::References(style) => policy.references.style = style,
         }
     }
 

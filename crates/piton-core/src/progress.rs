@@ -1,6 +1,7 @@
 //! Is the model going round in circles? The same call with the same input and the same result, again and again.
 
 use crate::call::{CallInput, Outcome, Status};
+use crate::limits::NO_PROGRESS_REPEATS;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -36,6 +37,12 @@ pub enum Compare {
     Input,
     /// Tool, input and what came of it: polling something that changes is progress.
     InputAndResult,
+}
+
+impl Default for NoProgress {
+    fn default() -> Self {
+        Self { repeats: NO_PROGRESS_REPEATS, compare: Compare::InputAndResult, then: Stuck::Ask }
+    }
 }
 
 /// What is remembered of one settled call. Equal values mean identical calls (64-bit hashes of them).

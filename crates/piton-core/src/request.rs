@@ -85,7 +85,7 @@ mod tests {
                 turn: 1,
                 model: "a/x".into(),
                 fallbacks: vec![],
-                policy: Box::new(crate::limits::Policy::piton()),
+                policy: Box::new(crate::policy::Policy::piton()),
                 compact_at_tokens: None,
             },
             Event::StepStarted { step: 1, kind: StepKind::Ordinary, note: Some("hm".into()) },

@@ -1,5 +1,6 @@
 //! Whether and when a failed model call is made again. Pure: the clock and the dice are handed in.
 
+use crate::limits;
 use crate::model::{ModelError, ModelErrorKind};
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +53,23 @@ pub enum BackoffBy {
     Call,
     /// All of the turn.
     Turn,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            first_ms: limits::RETRY_FIRST_MS,
+            cap_ms: limits::RETRY_CAP_MS,
+            cap_answered_ms: limits::RETRY_CAP_MS,
+            provider_cap_ms: limits::RETRY_PROVIDER_CAP_MS,
+            beyond_cap: BeyondCap::GiveUp,
+            per_call: Some(limits::RETRIES_PER_CALL),
+            per_turn: None,
+            jitter: Jitter::Full,
+            on: RetryOn::Any,
+            backoff_by: BackoffBy::Call,
+        }
+    }
 }
 
 impl RetryOn {
@@ -170,7 +188,7 @@ pub(crate) fn within(policy: &RetryPolicy, kind: ModelErrorKind, failures: Failu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::Policy;
+    use crate::policy::Policy;
 
     fn error(kind: ModelErrorKind, retry_after_ms: Option<u64>) -> ModelError {
         ModelError { retry_after_ms, ..ModelError::new(kind, "") }
@@ -185,7 +203,7 @@ mod tests {
 
     #[test]
     fn the_providers_word_wins_over_our_own_unless_it_is_absurd() {
-        let policy = Policy::piton().retry;
+        let policy = Policy::piton().retry.usual;
         let asked = |ms| {
             wait_ms(
                 &policy,
@@ -201,7 +219,7 @@ mod tests {
 
     #[test]
     fn the_provider_knows_best_whether_to_ask_again() {
-        let policy = Policy::piton().retry;
+        let policy = Policy::piton().retry.usual;
         let wait = |kind, should_retry| {
             let error = ModelError { should_retry, ..error(kind, None) };
             wait_ms(&policy, &error, Failures::alike(kind, 1), 1000)
@@ -213,7 +231,7 @@ mod tests {
 
     #[test]
     fn jitter_stays_between_a_tenth_and_the_whole_wait() {
-        let policy = Policy::piton().retry;
+        let policy = Policy::piton().retry.usual;
         let at = |dice| {
             wait_ms(&policy, &error(ModelErrorKind::Server, None), Failures::alike(ModelErrorKind::Server, 2), dice)
                 .expect("retryable")
@@ -230,7 +248,7 @@ mod tests {
 
     #[test]
     fn hopeless_errors_and_spent_limits_are_not_retried() {
-        let policy = Policy::piton().retry;
+        let policy = Policy::piton().retry.usual;
         assert_eq!(
             wait_ms(&policy, &error(ModelErrorKind::Auth, None), Failures::alike(ModelErrorKind::Auth, 1), 0),
             None

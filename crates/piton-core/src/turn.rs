@@ -45,10 +45,10 @@ use crate::event::{
 };
 use crate::hook::{HookPoint, HookRun};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
-use crate::limits::{OnEmpty, Policy};
 use crate::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
 use crate::model::{ModelError, ModelErrorKind, Reply};
 use crate::permission::Action;
+use crate::policy::{OnEmpty, Policy};
 use crate::retry;
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -465,7 +465,7 @@ impl State {
     ) -> Event {
         let step = self.work.steps;
         let ends_well = matches!(reply.finish, FinishReason::Stop | FinishReason::Other | FinishReason::ToolCalls);
-        let may_be_empty = self.work.turn.policy.on_empty == OnEmpty::Accept;
+        let may_be_empty = self.work.turn.policy.replies.on_empty == OnEmpty::Accept;
         if ends_well && !may_be_empty && !has_substance(&reply.parts) {
             let error = ModelError::new(ModelErrorKind::EmptyReply, "the model sent an empty answer");
             let mut event = self.failed(attempt, error, reply.usage, Vec::new(), now_ms, dice);
@@ -496,7 +496,7 @@ impl State {
     ) -> Event {
         let turn = &self.work.turn;
         let failures = turn.with_failure(attempt, error.kind);
-        let wait_ms = retry::wait_ms(turn.policy.retry_for(&turn.model), &error, failures, dice);
+        let wait_ms = retry::wait_ms(turn.policy.retry.of_model(&turn.model), &error, failures, dice);
         let retry_at_ms = wait_ms.map(|wait| now_ms.saturating_add(wait));
         Event::ModelFailed {
             step: self.work.steps,

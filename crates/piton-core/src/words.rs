@@ -1,21 +1,7 @@
 //! The sentences in which a turn's end is told. Three of the documents fix them to the letter; the others leave them to us.
 
 use crate::event::TurnEnd;
-use crate::limits::Policy;
-use serde::{Deserialize, Serialize};
-
-/// Whose sentences.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Words {
-    /// Our own: what happened, and with which number.
-    #[default]
-    Piton,
-    /// Neovate's (S0-030, S0-034, S0-036).
-    Neovate,
-    /// Pulse's, in both of its documents (S1-050…S1-060, S2-017…S2-023).
-    Pulse,
-}
+use crate::policy::{Policy, Words};
 
 /// What Neovate tells model and caller of a call that was refused.
 const NEOVATE_DENIED: &str = "Error: Tool execution was denied by user.";
@@ -48,7 +34,7 @@ impl Words {
         let said = match (self, end) {
             (Self::Neovate, TurnEnd::Canceled) => "Operation was canceled".to_owned(),
             (Self::Neovate, TurnEnd::MaxSteps) => {
-                format!("Maximum turns ({}) exceeded", policy.max_steps.unwrap_or_default())
+                format!("Maximum turns ({}) exceeded", policy.steps.max.unwrap_or_default())
             }
             (Self::Neovate, TurnEnd::ToolDenied) => NEOVATE_DENIED.to_owned(),
             (Self::Pulse, TurnEnd::Canceled | TurnEnd::NoProgress) => "Request aborted.".to_owned(),

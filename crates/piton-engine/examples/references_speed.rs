@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         std::fs::write(folder.join(format!("{number}.rs")), text)?;
     }
     let references = References {
-        sizes: piton_core::limits::ReferenceSizes::default(),
+        sizes: piton_core::reference::ReferenceSizes::default(),
         workspace,
         style: Style::Piton,
         window_tokens: Some(200_000),

@@ -5,14 +5,14 @@
 
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a measurement: its command line and its output")]
 
-use piton_core::cache::{Prompt, Segment, SegmentKind};
 use piton_core::call::{CallInput, Outcome, ToolClass};
 use piton_core::event::{Delivery, Event, Record, Spent, StepKind, TurnEnd, Verdict};
 use piton_core::ids::{CallId, MessageId, Seq, SessionId};
-use piton_core::limits::Policy;
 use piton_core::message::{FinishReason, Part, ToolCall, Usage};
 use piton_core::model::Reply;
 use piton_core::permission::Action;
+use piton_core::policy::{Policy, StepPolicy};
+use piton_core::prompt::{Prompt, Segment, SegmentKind};
 use piton_core::request::{self, Frame};
 use piton_core::turn::State;
 use piton_engine::engine::{Engine, Settings};
@@ -153,7 +153,7 @@ fn conversation(id: &SessionId, workspace: &str, steps: u32) -> Vec<Record> {
             turn: 1,
             model: "fake/model".to_owned(),
             fallbacks: vec![],
-            policy: Box::new(Policy { max_steps: None, ..Policy::piton() }),
+            policy: Box::new(Policy { steps: StepPolicy { max: None, ..StepPolicy::default() }, ..Policy::piton() }),
             compact_at_tokens: None,
         },
     ];

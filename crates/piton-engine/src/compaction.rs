@@ -13,15 +13,17 @@ mod tests;
 pub(crate) use self::asking::{SharedBill, Summarised, Task, Told, stopped, summarise};
 
 use self::asking::{Asking, Try};
+pub use crate::error::CompactError;
+
 use crate::engine::Settings;
 use crate::prompt::Weight;
-use crate::store::StoreError;
+use piton_core::budget::Budget;
 use piton_core::call::Outcome;
 use piton_core::compact::{self, Compaction, Dropped, Family, Keep, Made, Output, Plan, WithoutSummary, of_message};
 use piton_core::event::{Asked, Event, Trigger};
-use piton_core::ids::{CallId, Seq};
-use piton_core::limits::{Budget, Policy};
+use piton_core::ids::CallId;
 use piton_core::message::{Message, Part, Role};
+use piton_core::policy::Policy;
 use piton_core::request::{self, Frame};
 use piton_core::turn::State;
 use piton_models::model::Model;
@@ -40,65 +42,6 @@ const PRUNED_MOST_PERCENT: u64 = 80;
 const NEWEST_MOST_PERCENT: u64 = 50;
 /// Bytes of an output that stay in any case.
 const CLIPPED_LEAST_BYTES: u64 = 1_000;
-
-/// How a person makes room between turns.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum How {
-    /// Ask the model for a summary, one that dwells on something where that is said.
-    Ask {
-        /// What it shall dwell on.
-        focus: Option<String>,
-    },
-    /// Take this text for the model's part of it.
-    Write {
-        /// The text.
-        summary: String,
-    },
-    /// Change the whole summary that there is.
-    Replace {
-        /// The whole of it, as the model shall read it.
-        summary: String,
-    },
-}
-
-/// What came of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Compacted {
-    /// The whole summary, as the model reads it.
-    pub summary: String,
-    /// The last event that it stands for.
-    pub upto_seq: Seq,
-    /// Tokens of the context before, roughly.
-    pub tokens_before: u64,
-    /// Tokens of the context now, roughly.
-    pub tokens_after: u64,
-}
-
-/// Why no room was made.
-#[derive(Debug, thiserror::Error)]
-pub enum CompactError {
-    /// A turn is under way, or was cut off.
-    #[error("a turn is under way: room is made between turns, or by itself when the context is full")]
-    MidTurn,
-    /// There is nothing to sum up.
-    #[error("there is nothing to sum up: the conversation is as short as it can be")]
-    Nothing,
-    /// There is no summary to change.
-    #[error("the conversation has no summary yet that could be changed")]
-    NoSummary,
-    /// The text for it is empty.
-    #[error("the summary is empty; the conversation stays as it is")]
-    Empty,
-    /// The model made none.
-    #[error("no summary could be made, and the conversation stays as it is: {0}")]
-    Failed(String),
-    /// The journal could not be written; nothing more is done in the session. It can be resumed.
-    #[error(transparent)]
-    Broken(Arc<StoreError>),
-    /// The driver is gone: the session was closed.
-    #[error("the session is closed")]
-    Closed,
-}
 
 /// What is to be done about a full context.
 pub(crate) enum Next {
@@ -128,7 +71,7 @@ pub(crate) struct Sketch {
 /// The rules by which room is made: of the turn under way, or those that a new one would have.
 pub(crate) fn rules(session: &State, settings: &Settings) -> Compaction {
     let policy: &Policy = if session.is_in_turn() { session.policy() } else { &settings.policy };
-    policy.compaction.clone()
+    policy.compaction.rules.clone()
 }
 
 /// What system prompt and tools take, roughly.
@@ -411,7 +354,7 @@ fn asking(
         is_own_prefix: is_whole && is_own,
         weight: Weight::default(),
     });
-    let retry = measured.session.policy().retry_for(model.name()).clone();
+    let retry = measured.session.policy().retry.of_model(model.name()).clone();
     Asking { model: Arc::clone(model), tries: tries.collect(), retry }
 }
 

@@ -13,8 +13,8 @@ pub use mistake::{ConfigError, NoPreset, did_you_mean, nearest};
 
 use crate::hooks::HookTable;
 use piton_core::compact;
-use piton_core::limits::{CallsTaken, DenialsCounted, OnEmpty, OnLength, OnUnknown, Policy, StepsCounted};
 use piton_core::permission::Action;
+use piton_core::policy::{CallsTaken, DenialsCounted, OnEmpty, OnLength, OnUnknown, Policy, StepsCounted};
 use piton_core::preset::PRESETS;
 use piton_core::progress::Stuck;
 use piton_core::retry::{BackoffBy, RetryPolicy};
@@ -474,7 +474,7 @@ impl Config {
     /// The patience with a provider: what is said of it, else what is said of all, else what the table of providers knows,
     /// else that of `general`. A preset that somebody chose is not changed by the table.
     pub fn retry_of(&self, provider: &str, general: &Policy) -> RetryPolicy {
-        let mut policy = general.retry.clone();
+        let mut policy = general.retry.usual.clone();
         let known = provider::find(provider).filter(|_| general.preset == Policy::piton().preset);
         if let Some(patience) = known.and_then(|known| known.patience) {
             policy.per_call = Some(patience.times);
@@ -489,25 +489,25 @@ impl Config {
     /// Changes a policy to what the file says. `*` comes first, so that a tool's own rule wins.
     pub fn apply(&self, policy: &mut Policy) {
         let limits = &self.limits;
-        policy.max_steps = limits.max_steps.or(policy.max_steps);
+        policy.steps.max = limits.max_steps.or(policy.steps.max);
         policy.budget.tokens = limits.max_tokens.or(policy.budget.tokens);
         policy.budget.cost_micros = limits.max_cost.map(|usd| (usd * 1e6).round() as u64).or(policy.budget.cost_micros);
         policy.budget.wall_clock_ms = limits.max_time.map(|s| s.saturating_mul(1000)).or(policy.budget.wall_clock_ms);
-        policy.max_replies = limits.max_replies.or(policy.max_replies);
-        policy.max_calls_per_step = limits.max_calls.unwrap_or(policy.max_calls_per_step);
-        policy.no_progress.repeats = limits.max_repeats.unwrap_or(policy.no_progress.repeats);
+        policy.steps.max_replies = limits.max_replies.or(policy.steps.max_replies);
+        policy.calls.max_per_step = limits.max_calls.unwrap_or(policy.calls.max_per_step);
+        policy.stuck.repeats = limits.max_repeats.unwrap_or(policy.stuck.repeats);
         if let Some(most) = limits.max_denials {
-            policy.max_denials_in_a_row = Some(most).filter(|most| *most > 0);
+            policy.calls.max_denials = Some(most).filter(|most| *most > 0);
         }
-        policy.max_compactions = limits.max_compactions.unwrap_or(policy.max_compactions);
-        policy.max_turns = limits.max_turns.or(policy.max_turns);
+        policy.compaction.max = limits.max_compactions.unwrap_or(policy.compaction.max);
+        policy.steps.max_turns = limits.max_turns.or(policy.steps.max_turns);
         if let Some(max_chars) = limits.tool_output {
-            policy.output_cut = OutputCut::HeadTail { max_chars };
+            policy.calls.output_cut = OutputCut::HeadTail { max_chars };
         }
         self.context.apply(policy);
         self.forks.apply(policy);
-        self.compaction.apply(&mut policy.compaction);
-        self.retry.apply(&mut policy.retry);
+        self.compaction.apply(&mut policy.compaction.rules);
+        self.retry.apply(&mut policy.retry.usual);
         for (tool, action) in &self.permission {
             policy.permission.push(tool.clone(), *action);
         }
@@ -516,19 +516,19 @@ impl Config {
 
 impl Forks {
     fn apply(&self, policy: &mut Policy) {
-        policy.steps_counted = self.steps_counted.unwrap_or(policy.steps_counted);
-        policy.calls_taken = self.calls_taken.unwrap_or(policy.calls_taken);
-        policy.denials_counted = self.denials_counted.unwrap_or(policy.denials_counted);
-        policy.on_length = self.on_length.unwrap_or(policy.on_length);
-        policy.on_unknown = self.on_unknown.unwrap_or(policy.on_unknown);
-        policy.on_empty = self.on_empty.unwrap_or(policy.on_empty);
-        policy.no_progress.then = self.on_repeats.unwrap_or(policy.no_progress.then);
+        policy.steps.counted = self.steps_counted.unwrap_or(policy.steps.counted);
+        policy.calls.taken = self.calls_taken.unwrap_or(policy.calls.taken);
+        policy.calls.denials_counted = self.denials_counted.unwrap_or(policy.calls.denials_counted);
+        policy.replies.on_length = self.on_length.unwrap_or(policy.replies.on_length);
+        policy.replies.on_unknown = self.on_unknown.unwrap_or(policy.replies.on_unknown);
+        policy.replies.on_empty = self.on_empty.unwrap_or(policy.replies.on_empty);
+        policy.stuck.then = self.on_repeats.unwrap_or(policy.stuck.then);
     }
 }
 
 impl ContextTable {
     fn apply(&self, policy: &mut Policy) {
-        let sizes = &mut policy.reference_sizes;
+        let sizes = &mut policy.references.sizes;
         sizes.file_bytes = self.reference_bytes.unwrap_or(sizes.file_bytes);
         sizes.lines = self.reference_lines.unwrap_or(sizes.lines);
         sizes.line_chars = self.reference_line_chars.unwrap_or(sizes.line_chars);
@@ -593,7 +593,7 @@ mod tests {
         let config = config.expect("a valid file");
         let mut policy = Policy::piton();
         config.apply(&mut policy);
-        assert_eq!(policy.max_steps, Some(7));
+        assert_eq!(policy.steps.max, Some(7));
         let class = piton_core::call::ToolClass::Opaque;
         assert_eq!(policy.permission.judge("bash", class), Action::Allow);
         assert_eq!(policy.permission.judge("edit", class), Action::Deny);
@@ -608,9 +608,9 @@ mod tests {
         .expect("a valid file");
         let mut policy = preset(config.preset.as_deref()).expect("a preset");
         config.apply(&mut policy);
-        assert_eq!((policy.preset.as_str(), policy.max_steps), ("pulse", Some(500)));
-        assert_eq!((policy.max_denials_in_a_row, policy.no_progress.repeats), (None, 5));
-        assert_eq!((policy.on_length, policy.retry.per_turn), (OnLength::End, Some(7)));
+        assert_eq!((policy.preset.as_str(), policy.steps.max), ("pulse", Some(500)));
+        assert_eq!((policy.calls.max_denials, policy.stuck.repeats), (None, 5));
+        assert_eq!((policy.replies.on_length, policy.retry.usual.per_turn), (OnLength::End, Some(7)));
         let error = Config::parse("preset = \"plus\"").expect_err("no preset").to_string();
         assert!(error.contains("`plus`") && error.contains("piton, neovate, pulse"), "{error}");
     }
@@ -768,9 +768,9 @@ mod tests {
         .expect("valid");
         let mut policy = Policy::piton();
         config.apply(&mut policy);
-        assert_eq!((policy.max_compactions, policy.max_turns), (1, Some(7)));
-        assert_eq!(policy.output_cut, OutputCut::HeadTail { max_chars: 5000 });
-        let sizes = policy.reference_sizes;
+        assert_eq!((policy.compaction.max, policy.steps.max_turns), (1, Some(7)));
+        assert_eq!(policy.calls.output_cut, OutputCut::HeadTail { max_chars: 5000 });
+        let sizes = policy.references.sizes;
         assert_eq!((sizes.file_bytes, sizes.lines, sizes.line_chars), (1, 2, 3));
         let tools = config.tool_limits();
         assert_eq!((tools.output_chars, tools.bash_default_ms, tools.bash_max_ms), (5000, 9_000, 10_000));

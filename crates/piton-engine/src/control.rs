@@ -23,4 +23,4 @@ mod awaited;
 pub use awaited::Awaited;
 pub use client::{Connection, ControlError, Follower, Told};
 pub use server::REQUEST_BYTES;
-pub(crate) use server::Server;
+pub(crate) use server::{Door, Server};

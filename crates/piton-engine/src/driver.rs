@@ -18,6 +18,7 @@
 //!
 //! This module must not know: which provider, which tool, which front end.
 
+mod asked;
 mod given;
 mod hooked;
 mod rewinding;
@@ -26,33 +27,30 @@ mod spans;
 
 pub(crate) use self::hooked::{Hooked, Offered};
 
-use self::hooked::{Gates, Speech};
+use self::hooked::Gates;
 use self::spans::Spans;
 use crate::bus::Bus;
 use crate::clock::World;
-use crate::compaction::{self, CompactError, Compacted, How, SharedBill, Task};
+use crate::compaction::{self, SharedBill, Task};
 use crate::context::Notes;
-use crate::control::Server;
-use crate::engine::{Attendance, EngineError, Settings};
+use crate::engine::{Attendance, Settings};
 use crate::hooks::{Gated, Hooks};
+use crate::inbox::{Asked, Asker, Askers, Requests};
 use crate::jobs::{self, Cut, Done, JobKey, Jobs, Said, Start};
 use crate::partial;
 use crate::prompt::{self, Permit, Prompts};
-use crate::rewind::{self, Plan, RewindError, Rewound, Scope};
 use crate::store::{Log, Store, StoreError};
 use crate::titles::Titling;
 use async_trait::async_trait;
 use piton_core::call::{Outcome, Status, ToolSpec};
-use piton_core::client::{Live, Published, Report};
-use piton_core::event::{
-    Canceller, Decision, Delivery, Direction, Event, Moment, Record, Rewind, Subject, Trigger, Verdict,
-};
+use piton_core::client::{Live, Published, Report, Request};
+use piton_core::event::{Canceller, Decision, Event, Moment, Record, Subject, Trigger, Verdict};
 use piton_core::hook::HookPoint;
-use piton_core::ids::{CallId, MessageId, Seq, SessionId};
-use piton_core::limits::Policy;
-use piton_core::message::{Part, ToolCall, Usage};
+use piton_core::ids::{CallId, Seq, SessionId};
+use piton_core::message::{ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind};
 use piton_core::permission::Action;
+use piton_core::policy::{HookPolicy, Policy};
 use piton_core::request::{self, Frame};
 use piton_core::turn::{Job, State};
 use piton_models::model::Model;
@@ -62,72 +60,16 @@ use piton_tools::runner::Runners;
 use piton_tools::snapshot::Snapshot;
 use piton_tools::tool::{OutputSink, ToolContext};
 use serde_json::Value;
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 /// In the session's scratch folder: claims, outputs and exit records of calls.
 const CALLS: &str = "calls";
 /// And the reply in the making.
 const PARTIAL: &str = "partial";
-
-/// Where a turn's end is told.
-pub(crate) type ReportTo = oneshot::Sender<Result<Report, EngineError>>;
-
-/// What a handle asks of the driver.
-pub(crate) enum Command {
-    /// The user speaks; the report comes when the turn that answers is over.
-    Speak { message: MessageId, parts: Vec<Part>, delivery: Delivery, from: Speaker, report: ReportTo },
-    /// Go on with a turn that was cut off.
-    GoOn { report: ReportTo },
-    /// Stop the turn under way.
-    Cancel(Canceller),
-    /// Stop the turn under way, and tell when it is over.
-    Stop { report: ReportTo },
-    /// An answer to a question.
-    Answer(Subject, Decision),
-    /// Leave, without stopping anything, once every handle of this process has its answer.
-    LeaveWhenAnswered,
-    /// What would taking back turns, or bringing them back, do?
-    PlanRewind { direction: Direction, turns: u32, scope: Scope, reply: oneshot::Sender<Result<Plan, RewindError>> },
-    /// Take turns back, or bring them back.
-    Rewind { rewind: Rewind, reply: oneshot::Sender<Result<Rewound, RewindError>> },
-    /// Make room between turns.
-    Compact { how: How, reply: oneshot::Sender<Result<Compacted, CompactError>> },
-    /// Finish what runs and start nothing new, or go on.
-    Pause(bool),
-    /// Stop and leave.
-    Close,
-}
-
-impl Command {
-    /// Whether it wants what is under way to stop.
-    fn stops(&self) -> bool {
-        matches!(self, Self::Cancel(_) | Self::Stop { .. } | Self::Close)
-    }
-}
-
-/// Who speaks.
-pub(crate) enum Speaker {
-    /// A handle of this process.
-    Host,
-    /// Somebody at the control socket, who is told once, as soon as the words are durable.
-    Guest { accepted: Option<oneshot::Sender<()>> },
-}
-
-impl Speaker {
-    fn tell_durable(&mut self) {
-        if let Self::Guest { accepted } = self
-            && let Some(accepted) = accepted.take()
-        {
-            // Nobody may be listening any more.
-            let _ = accepted.send(());
-        }
-    }
-}
 
 /// What a driver is made from.
 pub(crate) struct Setup {
@@ -143,9 +85,7 @@ pub(crate) struct Setup {
     pub(crate) settings: Settings,
     pub(crate) ledger: Arc<FileLedger>,
     pub(crate) bus: Bus,
-    pub(crate) inbox: mpsc::UnboundedReceiver<Command>,
-    /// The other end of the inbox, for those at the control socket; it does not keep the driver.
-    pub(crate) commands: mpsc::WeakUnboundedSender<Command>,
+    pub(crate) requests: Requests,
 }
 
 /// Drives one session.
@@ -154,8 +94,6 @@ pub(crate) struct Driver {
     store: Arc<dyn Store>,
     /// The folder of what belongs to the session only while it runs here.
     scratch: PathBuf,
-    /// Before the log, so that it is shut before the lock is given up.
-    door: Door,
     log: Option<Box<dyn Log>>,
     session: State,
     settings: Settings,
@@ -163,7 +101,8 @@ pub(crate) struct Driver {
     ledger: Arc<FileLedger>,
     runners: Option<Arc<Runners>>,
     bus: Bus,
-    inbox: mpsc::UnboundedReceiver<Command>,
+    requests: Requests,
+    askers: Askers,
     jobs: Jobs,
     prompts: Prompts,
     /// A summary that is about to be asked for.
@@ -177,16 +116,8 @@ pub(crate) struct Driver {
     staged: Vec<Arc<Record>>,
     /// Calls whose start was recorded by this process: these are run, others are settled.
     started_here: HashSet<CallId>,
-    waiting: Vec<Waiter>,
-    /// Who is to be told of a turn's end as soon as it is durable.
-    ended: Vec<(Waiter, Report)>,
-    leaving_when_answered: bool,
     titling: Titling,
     closing: bool,
-    /// A command that takes its time; only while nothing else is under way.
-    errand: Option<Command>,
-    /// What was said while an errand was done: obeyed after it, before what is still in the inbox.
-    said_meanwhile: VecDeque<Command>,
     hooks: Hooks,
     gates: Gates,
     /// Nothing new is started.
@@ -197,40 +128,10 @@ pub(crate) struct Driver {
     spans: Spans,
 }
 
-/// Somebody who waits for a turn's end.
-struct Waiter {
-    message: Option<MessageId>,
-    from: Speaker,
-    report: ReportTo,
-}
-
-/// Where other processes come in.
-enum Door {
-    /// Not yet: nothing was asked of this session so far.
-    Shut(mpsc::WeakUnboundedSender<Command>),
-    /// Somebody may come in.
-    Open(Server),
-    /// The session is being left.
-    Left,
-}
-
 impl Driver {
     pub(crate) fn new(setup: Setup) -> Self {
-        let Setup {
-            world,
-            store,
-            log,
-            session,
-            staged,
-            prompts,
-            notes,
-            offered,
-            settings,
-            ledger,
-            bus,
-            inbox,
-            commands,
-        } = setup;
+        let Setup { world, store, log, session, staged, prompts, notes, offered, settings, ledger, bus, requests } =
+            setup;
         let scratch = store.scratch(session.id());
         let frame = Frame {
             system: settings.system.clone(),
@@ -248,7 +149,6 @@ impl Driver {
             is_paused: false,
             store,
             scratch,
-            door: Door::Shut(commands),
             runners: runners.map(Arc::new),
             log: Some(log),
             session,
@@ -256,7 +156,8 @@ impl Driver {
             frame,
             ledger,
             bus,
-            inbox,
+            requests,
+            askers: Askers::default(),
             jobs: Jobs::new(world.clone()),
             world,
             prompts,
@@ -266,26 +167,32 @@ impl Driver {
             reply_cap: None,
             staged,
             started_here: HashSet::new(),
-            waiting: Vec::new(),
-            ended: Vec::new(),
-            leaving_when_answered: false,
             titling: Titling::default(),
             closing: false,
-            errand: None,
-            said_meanwhile: VecDeque::new(),
             snapshot_took: Duration::MAX,
             spans: Spans::begin(),
         }
     }
 
     /// Drives until the session is closed or its journal cannot be written any more.
-    pub(crate) async fn run(mut self) {
+    pub(crate) async fn run(&mut self, first: (Request, Asker)) {
         self.spans = Spans::begin();
         self.staged.iter().for_each(|record| log(record));
-        if let Err(error) = self.drive().await {
+        if let Err(error) = self.drive(first).await {
             self.break_off(&error);
         }
-        self.leave().await;
+    }
+
+    /// Nothing moves before the first request, so that what it says can join what was cut off. `None` where the session
+    /// is left before anything was asked.
+    pub(crate) async fn first_request(&mut self) -> Option<(Request, Asker)> {
+        loop {
+            match self.requests.next().await? {
+                Asked::Close => return None,
+                Asked::LeaveWhenAnswered => self.askers.leave_when_answered(),
+                Asked::Request(request, asker) => return Some((request, asker)),
+            }
+        }
     }
 
     /// The journal cannot be written: nothing may act any more, since nothing more can be recorded.
@@ -293,34 +200,22 @@ impl Driver {
         self.jobs.stop_all();
         self.titling = Titling::default();
         self.bus.live(Live::Broken { error: error.to_string() });
-        let ended = self.ended.drain(..).map(|(waiter, _)| waiter);
-        for waiter in self.waiting.drain(..).chain(ended) {
-            // Nobody may be listening any more.
-            drop(waiter.report.send(Err(EngineError::Broken(Arc::clone(error)))));
-        }
+        self.askers.break_off(error);
     }
 
-    async fn drive(&mut self) -> Result<(), Arc<StoreError>> {
-        // Nothing moves before the first command, so that what it says can join what was cut off.
-        let command = loop {
-            match self.inbox.recv().await {
-                None | Some(Command::Close) => return Ok(()),
-                Some(Command::LeaveWhenAnswered) => self.leaving_when_answered = true,
-                Some(command) => break command,
-            }
-        };
+    async fn drive(&mut self, (request, asker): (Request, Asker)) -> Result<(), Arc<StoreError>> {
         self.finish_rewind().await?;
         self.recover();
-        if matches!(command, Command::GoOn { .. }) {
+        if matches!(request, Request::GoOn {}) {
             self.goes_on();
         }
-        self.obey(command).await;
+        self.obey(request, asker).await;
         loop {
             // All that was said so far, before anything acts on the half of it.
-            while let Some(command) = self.next_said() {
-                self.obey(command).await;
+            while let Some(asked) = self.requests.waiting() {
+                self.take_up(asked).await;
             }
-            if self.errand.is_none() {
+            if !self.requests.has_errand() {
                 self.hear_accepted().await;
             }
             self.drop_unwanted();
@@ -329,9 +224,8 @@ impl Driver {
             self.show_sights();
             let span = self.spans.now().clone();
             span.in_scope(|| self.start_missing());
-            self.open_door();
             self.answer_waiters();
-            if self.errand.is_some() {
+            if self.requests.has_errand() {
                 self.run_errand().await?;
                 // Somebody may have spoken meanwhile.
                 continue;
@@ -341,20 +235,11 @@ impl Driver {
             }
             tokio::select! {
                 // `None`: the last handle was dropped.
-                command = self.inbox.recv(), if !self.closing => self.obey(command.unwrap_or(Command::Close)).await,
+                asked = self.requests.next(), if !self.closing => self.take_up(asked.unwrap_or(Asked::Close)).await,
                 done = self.jobs.next() => self.take(done),
                 title = self.titling.next() => self.record(title),
             }
         }
-    }
-
-    /// What was said and is not obeyed yet. Behind an errand everything waits: it was asked for at rest, and what is said
-    /// after it must not begin a turn before it is done.
-    fn next_said(&mut self) -> Option<Command> {
-        if self.errand.is_some() {
-            return None;
-        }
-        self.said_meanwhile.pop_front().or_else(|| self.inbox.try_recv().ok())
     }
 
     /// Takes over what a killed process left: its turn goes on by our rules, and what only that process could have
@@ -395,72 +280,9 @@ impl Driver {
         }
     }
 
-    /// Does what a command asked for that reads the journal and touches files.
-    async fn run_errand(&mut self) -> Result<(), Arc<StoreError>> {
-        // Nobody may be listening any more, whatever comes of it.
-        match self.errand.take() {
-            Some(Command::PlanRewind { direction, turns, scope, reply }) => {
-                let records = self.records().await?;
-                let (session, snapshots) = (self.session.clone(), self.settings.snapshots.clone());
-                let plan = move || rewind::plan(&records, &session, snapshots.as_deref(), direction, turns, scope);
-                drop(reply.send(rewinding::blocking(plan).await));
-            }
-            Some(Command::Rewind { rewind, reply }) => {
-                let done = self.rewind(rewind).await;
-                return told(reply, done, RewindError::Broken);
-            }
-            Some(Command::Compact { how, reply }) => {
-                let done = self.compact_at_rest(how).await;
-                return told(reply, done, CompactError::Broken);
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
     /// Every event that is durable.
     async fn records(&self) -> Result<Vec<Record>, StoreError> {
         self.store.read(self.session.id(), 1, usize::MAX).await
-    }
-
-    async fn obey(&mut self, command: Command) {
-        match command {
-            Command::Speak { message, from, report, .. } if self.session.has_heard(&message) => {
-                self.wait_for_turn(Waiter { message: Some(message), from, report });
-            }
-            Command::Speak { message, parts, delivery, from, report } => {
-                self.speak(Speech { message, parts, delivery, from, report }).await;
-            }
-            Command::GoOn { report } => self.wait_for_turn(Waiter { message: None, from: Speaker::Host, report }),
-            Command::Cancel(by) => self.cancel(by).await,
-            Command::Stop { report } => {
-                self.cancel(Canceller::User).await;
-                self.wait_for_turn(Waiter { message: None, from: Speaker::Host, report });
-            }
-            Command::Answer(subject, decision) if self.is_open(&subject) => {
-                self.record(Event::ApprovalGiven { subject, decision });
-            }
-            Command::Answer(..) => {}
-            Command::LeaveWhenAnswered => self.leaving_when_answered = true,
-            Command::Pause(paused) => self.pause(paused),
-            // Nobody may be listening any more.
-            Command::PlanRewind { reply, .. } if !self.session.is_at_rest() => {
-                drop(reply.send(Err(RewindError::MidTurn)));
-            }
-            Command::Rewind { reply, .. } if !self.session.is_at_rest() => {
-                drop(reply.send(Err(RewindError::MidTurn)));
-            }
-            Command::Compact { reply, .. } if !self.session.is_at_rest() => {
-                drop(reply.send(Err(CompactError::MidTurn)));
-            }
-            command @ (Command::PlanRewind { .. } | Command::Rewind { .. } | Command::Compact { .. }) => {
-                self.errand = Some(command);
-            }
-            Command::Close => {
-                self.closing = true;
-                self.cancel(Canceller::User).await;
-            }
-        }
     }
 
     fn pause(&mut self, paused: bool) {
@@ -484,17 +306,6 @@ impl Driver {
         }
         if self.session.is_in_turn() {
             self.record(Event::CancelRequested { by });
-        }
-    }
-
-    /// Waits for the end of the turn that is under way or about to be.
-    fn wait_for_turn(&mut self, mut waiter: Waiter) {
-        if self.session.is_at_rest() {
-            waiter.from.tell_durable();
-            // Nobody may be listening any more.
-            drop(waiter.report.send(Err(EngineError::AtRest)));
-        } else {
-            self.waiting.push(waiter);
         }
     }
 
@@ -763,10 +574,9 @@ impl Driver {
 
     /// The rules of a turn that starts or goes on here.
     fn policy(&self) -> Policy {
-        let (snapshots, stop_hooks) = (self.settings.snapshots.is_some(), self.hooks.want(HookPoint::Stop));
-        let demands = self.hooks.demands();
-        let mut policy = Policy { snapshots, stop_hooks, demands, ..self.settings.policy.clone() };
-        policy.compaction.frame_tokens = compaction::frame_tokens(&self.frame, self.settings.model.name());
+        let hooks = HookPolicy { at_stop: self.hooks.want(HookPoint::Stop), demands: self.hooks.demands() };
+        let mut policy = Policy { snapshots: self.settings.snapshots.is_some(), hooks, ..self.settings.policy.clone() };
+        policy.compaction.rules.frame_tokens = compaction::frame_tokens(&self.frame, self.settings.model.name());
         policy
     }
 
@@ -806,7 +616,7 @@ impl Driver {
             let before = self.session.snapshot().map(str::to_owned);
             Start::Elsewhere { before: self.settings.snapshots.clone().zip(before) }
         };
-        let cut = self.session.policy().output_cut;
+        let cut = self.session.policy().calls.output_cut;
         let hooks = self.hooks.want(HookPoint::AfterTool).then(|| (self.hooks.clone(), self.hook_context()));
         self.jobs.run_tool(call.clone(), tool, context, cut, start, hooks);
     }
@@ -830,58 +640,13 @@ impl Driver {
         Ok(())
     }
 
-    /// Notes a turn's end for those who wait for it. Who spoke for a later turn goes on waiting, unless none will start.
-    fn turn_ended(&mut self, report: &Report) {
-        for waiter in std::mem::take(&mut self.waiting) {
-            if waiter.message.as_ref().is_none_or(|message| self.session.has_answered(message)) {
-                self.ended.push((waiter, report.clone()));
-            } else {
-                self.waiting.push(waiter);
-            }
-        }
-        if self.leaving_when_answered {
-            let is_host = |waiter: &Waiter| matches!(waiter.from, Speaker::Host);
-            self.closing |= !self.waiting.iter().any(is_host) && !self.is_vetting();
-        }
-    }
-
-    /// Tells them what is durable now: that they were heard, and how their turn ended.
-    fn answer_waiters(&mut self) {
-        for waiter in &mut self.waiting {
-            waiter.from.tell_durable();
-        }
-        if self.is_being_watched() {
-            return;
-        }
-        for (mut waiter, report) in self.ended.drain(..) {
-            waiter.from.tell_durable();
-            // Nobody may be listening any more.
-            drop(waiter.report.send(Ok(report)));
-        }
-    }
-
-    /// Lets other processes in from the first request on: who is here for less time need not be found.
-    fn open_door(&mut self) {
-        if let Door::Shut(commands) = &self.door {
-            self.door = Door::Open(Server::open(
-                self.session.id().clone(),
-                Arc::clone(&self.store),
-                self.bus.clone(),
-                commands.clone(),
-            ));
-        }
-    }
-
     fn is_open(&self, subject: &Subject) -> bool {
         self.session.wanted().contains(&Job::AskApproval(subject.clone()))
     }
 
-    async fn leave(mut self) {
-        self.waiting.clear();
-        let mut door = std::mem::replace(&mut self.door, Door::Left);
-        if let Door::Open(server) = &mut door {
-            server.shut().await;
-        }
+    /// Closes the journal in good order.
+    pub(crate) async fn leave(mut self) {
+        self.askers.leave();
         if let Some(title) = self.titling.last().await {
             self.record(title);
         }
@@ -898,22 +663,7 @@ impl Driver {
         {
             log.close().await;
         }
-        // Only now, so that followers hear the last of it.
-        drop(door);
     }
-}
-
-/// Tells what came of an errand, and of a journal that failed on the way.
-fn told<T, E>(
-    reply: oneshot::Sender<Result<T, E>>,
-    done: Result<Result<T, E>, StoreError>,
-    broken: fn(Arc<StoreError>) -> E,
-) -> Result<(), Arc<StoreError>> {
-    let done = done.map_err(Arc::new);
-    let failed = done.as_ref().err().map(Arc::clone);
-    // Nobody may be listening any more.
-    drop(reply.send(done.unwrap_or_else(|error| Err(broken(error)))));
-    failed.map_or(Ok(()), Err)
 }
 
 /// What tools read of their session.

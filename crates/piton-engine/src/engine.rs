@@ -1,26 +1,22 @@
-//! The door for whoever embeds Piton: open an engine, create or resume a session, prompt it, listen to it.
-//!
-//! A [`Handle`] is a handle on a driver task; it can be cloned and used from several places at once. The driver ends
-//! when the last handle is dropped or [`Handle::close`] is called, and leaves a journal that another process resumes.
+//! The door for whoever embeds Piton: open an engine, create or resume a session, and get a [`Handle`] on it.
 
-use crate::bus::{Bus, Subscription};
+use crate::bus::Bus;
 use crate::clock::World;
-use crate::compaction::{AfterCompaction, CompactError, Compacted, How};
+use crate::compaction::AfterCompaction;
 use crate::context::{self, Notes};
-use crate::driver::{Command, Driver, Offered, Setup, Speaker};
+use crate::control::{Door, Server};
+use crate::driver::{Driver, Offered, Setup};
 use crate::history::History;
 use crate::hooks::Hook;
+use crate::inbox::Inbox;
 use crate::index::{Index, IndexError};
 use crate::prompt::{self, Prompts};
-use crate::rewind::{Plan, RewindError, Rewound, Scope};
 use crate::store::sqlite::{SessionDir, SqliteStore};
 use crate::store::{self, Fold, Log, Opening, Store, StoreError};
 use piton_core::call::ToolSpec;
-use piton_core::client::Report;
-use piton_core::event::{Canceller, Decision, Delivery, Direction, Event, Record, Rewind, Subject};
-use piton_core::ids::{MessageId, Seq, SessionId};
-use piton_core::limits::Policy;
-use piton_core::message::Part;
+use piton_core::event::{Event, Record};
+use piton_core::ids::SessionId;
+use piton_core::policy::Policy;
 use piton_core::turn;
 use piton_models::model::Model;
 use piton_models::text_tools::{CallsRead, Mode};
@@ -32,9 +28,10 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinHandle;
 use tracing::Instrument;
+
+pub use crate::error::EngineError;
+pub use crate::handle::{Asking, Handle, Resumed, Said, new_message_id};
 
 /// Sessions under one data folder.
 #[derive(Debug, Clone)]
@@ -92,53 +89,6 @@ pub enum Attendance {
     Attended,
     /// Whatever would have to be asked is refused.
     Unattended,
-}
-
-/// A session that is open in this process.
-#[derive(Clone)]
-pub struct Handle {
-    id: SessionId,
-    store: Arc<dyn Store>,
-    bus: Bus,
-    commands: mpsc::UnboundedSender<Command>,
-    driver: Arc<tokio::sync::Mutex<Option<JoinHandle<()>>>>,
-    resumed: Resumed,
-    opened_at: Seq,
-    workspace: PathBuf,
-}
-
-/// What a resumed session was found to be in the middle of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Resumed {
-    /// Nothing: a new session, or one whose last turn had ended.
-    AtRest,
-    /// A turn that was cut off; it goes on with the next prompt or with [`Handle::go_on`].
-    MidTurn,
-}
-
-/// Why a session could not be opened or driven.
-#[derive(Debug, thiserror::Error)]
-pub enum EngineError {
-    /// The journal could not be read or written.
-    #[error(transparent)]
-    Journal(#[from] StoreError),
-    /// The journal could not be written while the session ran; nothing more is done in it. It can be resumed.
-    #[error(transparent)]
-    Broken(Arc<StoreError>),
-    /// The driver is gone: the session was closed.
-    #[error("the session is closed")]
-    Closed,
-    /// A hook refused what was said. It is not on record.
-    #[error("{}: {reason}", if hook.is_empty() { "the prompt was refused".to_owned() } else { format!("the hook {hook} refused the prompt") })]
-    PromptRefused {
-        /// Its name.
-        hook: String,
-        /// What it says.
-        reason: String,
-    },
-    /// There is no turn to go on with.
-    #[error("the session is at rest: there is no turn to go on with")]
-    AtRest,
 }
 
 impl Settings {
@@ -308,17 +258,19 @@ impl Engine {
         settings: Settings,
     ) -> Handle {
         let bus = Bus::new(log.head());
-        let (commands, inbox) = mpsc::unbounded_channel();
+        let (inbox, requests) = Inbox::new();
         let handle = Handle {
             id: session.id().clone(),
             store: Arc::clone(&self.store),
             bus: bus.clone(),
-            commands: commands.clone(),
+            inbox: inbox.clone(),
             driver: Arc::default(),
             resumed: if session.is_at_rest() { Resumed::AtRest } else { Resumed::MidTurn },
             opened_at: log.head().max(1),
             workspace: PathBuf::from(session.workspace()),
         };
+        let door =
+            Door { session: handle.id.clone(), store: Arc::clone(&self.store), bus: bus.clone(), inbox: inbox.weak() };
         let setup = Setup {
             world: self.world.clone(),
             store: Arc::clone(&self.store),
@@ -331,11 +283,10 @@ impl Engine {
             settings,
             ledger: Arc::new(memory.ledger),
             bus,
-            inbox,
-            commands: commands.downgrade(),
+            requests,
         };
         let span = tracing::info_span!(target: "piton", "session", id = handle.id.as_str());
-        let driver = tokio::spawn(Driver::new(setup).run().instrument(span));
+        let driver = tokio::spawn(run(Driver::new(setup), door).instrument(span));
         Handle { driver: Arc::new(tokio::sync::Mutex::new(Some(driver))), ..handle }
     }
 
@@ -344,138 +295,6 @@ impl Engine {
         let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_owned());
         Opening { pid: std::process::id(), boot_id, now_ms: self.world.now_ms(), shares_runtime }
     }
-}
-
-impl Handle {
-    /// The session's id.
-    pub fn id(&self) -> &SessionId {
-        &self.id
-    }
-
-    /// Where the session is kept.
-    pub fn store(&self) -> &Arc<dyn Store> {
-        &self.store
-    }
-
-    /// All durable events of the session.
-    pub async fn records(&self) -> Result<Vec<Record>, StoreError> {
-        self.store.read(&self.id, 1, usize::MAX).await
-    }
-
-    /// The folder it works in.
-    pub fn workspace(&self) -> &Path {
-        &self.workspace
-    }
-
-    /// The position of the first event since the session was opened here: 1 for a new one.
-    pub fn opened_at(&self) -> Seq {
-        self.opened_at
-    }
-
-    /// What a resumed session was found to be in the middle of.
-    pub fn resumed(&self) -> Resumed {
-        self.resumed
-    }
-
-    /// Says something and waits for the end of the turn that answers it. During a turn it steers that turn.
-    pub async fn prompt(&self, text: &str) -> Result<Report, EngineError> {
-        self.send(vec![Part::text(text)], Delivery::Steer).await
-    }
-
-    /// Says something and waits for the end of the turn that answers it.
-    pub async fn send(&self, parts: Vec<Part>, delivery: Delivery) -> Result<Report, EngineError> {
-        self.say(new_message_id(), parts, delivery).await
-    }
-
-    /// The same under an id of the caller's: who repeats one is not heard twice, and waits for the same turn.
-    pub async fn say(&self, message: MessageId, parts: Vec<Part>, delivery: Delivery) -> Result<Report, EngineError> {
-        let (report, waiting) = oneshot::channel();
-        self.command(Command::Speak { message, parts, delivery, from: Speaker::Host, report })?;
-        waiting.await.map_err(|_| EngineError::Closed)?
-    }
-
-    /// Goes on with a turn that was cut off, and waits for its end.
-    pub async fn go_on(&self) -> Result<Report, EngineError> {
-        let (report, waiting) = oneshot::channel();
-        self.command(Command::GoOn { report })?;
-        waiting.await.map_err(|_| EngineError::Closed)?
-    }
-
-    /// Stops the turn under way: the model's stream is closed, running tools are ended, the rest is answered.
-    pub fn cancel(&self) {
-        // A closed session has nothing left to cancel.
-        drop(self.commands.send(Command::Cancel(Canceller::User)));
-    }
-
-    /// Finishes the call that runs, and starts nothing new before [`Handle::unpause`]; a cancel, or the end of the
-    /// turn's time, ends that too. It is not on record: a session that is resumed is not paused.
-    pub fn pause(&self) {
-        // A closed session starts nothing.
-        drop(self.commands.send(Command::Pause(true)));
-    }
-
-    /// Goes on where [`Handle::pause`] held it.
-    pub fn unpause(&self) {
-        drop(self.commands.send(Command::Pause(false)));
-    }
-
-    /// What taking back the last `turns` turns would do; or with [`Direction::Redo`], bringing back what was taken back
-    /// last. Changes nothing.
-    pub async fn plan_rewind(&self, direction: Direction, turns: u32, scope: Scope) -> Result<Plan, RewindError> {
-        let (reply, waiting) = oneshot::channel();
-        let command = Command::PlanRewind { direction, turns, scope, reply };
-        self.commands.send(command).map_err(|_| RewindError::Closed)?;
-        waiting.await.map_err(|_| RewindError::Closed)?
-    }
-
-    /// Does what was planned. What somebody changed since stays as it is, unless `overwrite` is set in it.
-    pub async fn rewind(&self, rewind: Rewind) -> Result<Rewound, RewindError> {
-        let (reply, waiting) = oneshot::channel();
-        self.commands.send(Command::Rewind { rewind, reply }).map_err(|_| RewindError::Closed)?;
-        waiting.await.map_err(|_| RewindError::Closed)?
-    }
-
-    /// Makes room in the context between turns: a summary takes the place of all but the newest steps.
-    pub async fn compact(&self, how: How) -> Result<Compacted, CompactError> {
-        let (reply, waiting) = oneshot::channel();
-        self.commands.send(Command::Compact { how, reply }).map_err(|_| CompactError::Closed)?;
-        waiting.await.map_err(|_| CompactError::Closed)?
-    }
-
-    /// Answers an open question. An answer to a question that is no longer open changes nothing.
-    pub fn answer(&self, subject: Subject, decision: Decision) -> Result<(), EngineError> {
-        self.command(Command::Answer(subject, decision))
-    }
-
-    /// Listens, from this position of the journal on (1 is the beginning).
-    pub fn subscribe(&self, from_seq: Seq) -> Subscription {
-        self.bus.subscribe(Arc::clone(&self.store), self.id.clone(), from_seq)
-    }
-
-    /// Announces that this process leaves as soon as its own prompts are answered: no turn is begun then for what others
-    /// have said through the control socket. It stays queued for whoever opens the session next.
-    pub fn leave_when_answered(&self) {
-        // A closed session has been left.
-        drop(self.commands.send(Command::LeaveWhenAnswered));
-    }
-
-    /// Leaves the session in good order: stops what runs, closes the journal, updates the list of sessions.
-    pub async fn close(self) {
-        drop(self.commands.send(Command::Close));
-        if let Some(driver) = self.driver.lock().await.take() {
-            // A driver that panicked has already been reported by its panic.
-            drop(driver.await);
-        }
-    }
-
-    fn command(&self, command: Command) -> Result<(), EngineError> {
-        self.commands.send(command).map_err(|_| EngineError::Closed)
-    }
-}
-
-/// A new id for something that a user says.
-pub fn new_message_id() -> MessageId {
-    World::system().message_id()
 }
 
 /// What is kept of a session's events beside its state.
@@ -501,4 +320,14 @@ impl Fold for Memory {
             context::remember_files(&record.event, &self.ledger);
         }
     }
+}
+
+/// Runs a session, and lets other processes in from the first request on: a session that is over sooner need not be
+/// found. The door is shut before the journal's lock is given up, and those who follow hear the last of it.
+async fn run(mut driver: Driver, door: Door) {
+    let Some(first) = driver.first_request().await else { return driver.leave().await };
+    let mut server = Server::open(door);
+    driver.run(first).await;
+    server.shut().await;
+    driver.leave().await;
 }

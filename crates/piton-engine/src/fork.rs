@@ -106,9 +106,9 @@ mod tests {
     use crate::store::{self, Verdict};
     use piton_core::event::{Delivery, Direction, Rewind, Spent, StepKind, TitledBy, Trigger, TurnEnd};
     use piton_core::ids::MessageId;
-    use piton_core::limits::Policy;
     use piton_core::message::{FinishReason, Part, Usage};
     use piton_core::model::Reply;
+    use piton_core::policy::Policy;
     use piton_core::turn::State;
 
     /// A turn in which the model says one thing.

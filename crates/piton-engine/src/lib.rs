@@ -4,6 +4,9 @@
 //! Nothing here reads the environment or the home folder, and nothing prints. Modules in reading order.
 
 pub mod engine;
+mod error;
+mod handle;
+mod inbox;
 mod driver;
 mod jobs;
 pub mod clock;

@@ -3,12 +3,13 @@
 
 use crate::engine::Settings;
 use piton_core::budget::{Bound, Call, Leave, Rates};
-use piton_core::cache::{CacheLedger, Prompt, Segment, SegmentKind};
+use piton_core::cache::CacheLedger;
 use piton_core::call::ToolSpec;
 use piton_core::event::{Event, Record};
 use piton_core::message::{Message, Part, Role, Usage};
 use piton_core::model::Request;
 use piton_core::permission::Action;
+use piton_core::prompt::{Prompt, Segment, SegmentKind};
 use piton_core::request::Frame;
 use piton_core::turn::State;
 use piton_models::model::Model;

@@ -9,117 +9,22 @@
 //! done again when the session is next opened: restoring is idempotent. Where that cannot be done, because its snapshots
 //! are gone, it is ended as it is ([`Event::RewindAbandoned`]): what is half done is told once, and not left pending.
 
-use crate::store::StoreError;
+pub use crate::error::RewindError;
+
 use piton_core::branch::{self, Trees, TurnSpan};
+use piton_core::client::{Plan, Scope};
 use piton_core::event::{Direction, Event, Record, Restore, Rewind, Touched};
 use piton_core::ids::{Seq, TimeMs};
 use piton_core::turn::State;
-use piton_tools::snapshot::{Conflicts, NotAnId, Policy, Report, SnapshotError, Snapshots};
+use piton_tools::snapshot::{Conflicts, Policy, Restored, Snapshots};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// How long after the last that is known of a cut-off turn a change still counts as its own, in milliseconds: a call
 /// takes its time to begin, and a change to be seen.
 const SILENCE_GRACE_MS: TimeMs = 1_000;
 /// By how much the time that the system gives a file may lie before the clock's, in milliseconds, with room to spare.
 const CLOCK_STEP_MS: TimeMs = 20;
-
-/// What is taken back: the words, the files, or both.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
-    /// Conversation and files.
-    Both,
-    /// Files only; the model is told.
-    Files,
-    /// The conversation only; the files stay.
-    Chat,
-}
-
-/// What a rewind would do.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Plan {
-    /// The rewind itself, to be handed to [`crate::engine::Handle::rewind`].
-    pub rewind: Rewind,
-    /// What the user had said in each of the turns, the oldest first.
-    pub prompts: Vec<String>,
-    /// What was said and not taken up yet. It goes with them.
-    pub waiting: Vec<String>,
-    /// What would happen to files, in order.
-    pub files: Vec<Report>,
-    /// Files of these that were changed while one of the turns lay cut off: by somebody else, or by a command that
-    /// outlived Piton.
-    pub doubtful: Vec<PathBuf>,
-}
-
-/// What a rewind did.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Rewound {
-    /// What happened to files, in order.
-    pub files: Vec<Report>,
-}
-
-/// Why nothing was taken back. Nothing was changed then, but for [`RewindError::Abandoned`].
-#[derive(Debug, thiserror::Error)]
-pub enum RewindError {
-    /// A turn is under way.
-    #[error("a turn is under way; stop it first")]
-    MidTurn,
-    /// There are not so many turns.
-    #[error("{}", not_so_many(*.wanted, *.there))]
-    NotSoMany {
-        /// How many were wanted.
-        wanted: u32,
-        /// How many there are.
-        there: u32,
-    },
-    /// Nothing was taken back, or something was said since.
-    #[error("there is nothing to bring back: nothing was taken back since the last prompt")]
-    NothingToRedo,
-    /// A turn has no snapshot, or only half of them.
-    #[error("the files of turn {turn} cannot be brought back: no snapshot was made of them")]
-    NoSnapshot {
-        /// The turn.
-        turn: u32,
-    },
-    /// The journal names a snapshot in a way that none is named.
-    #[error(transparent)]
-    BadName(#[from] NotAnId),
-    /// The workspace has no store of snapshots here.
-    #[error("this Piton keeps no snapshots")]
-    NoStore,
-    /// The snapshots cannot be used.
-    #[error(transparent)]
-    Snapshot(#[from] SnapshotError),
-    /// It had begun. Files may be at one place or the other, and the journal has that it was given up.
-    #[error("it was begun and could not be finished")]
-    Abandoned(#[source] Box<RewindError>),
-    /// The journal could not be read or written.
-    #[error(transparent)]
-    Journal(#[from] StoreError),
-    /// The journal could not be written; nothing more is done in the session. It can be resumed.
-    #[error(transparent)]
-    Broken(Arc<StoreError>),
-    /// The driver is gone: the session was closed.
-    #[error("the session is closed")]
-    Closed,
-}
-
-fn not_so_many(wanted: u32, there: u32) -> String {
-    match there {
-        0 => "there is no turn to take back".to_owned(),
-        1 => format!("{wanted} turns cannot be taken back: there is one"),
-        _ => format!("{wanted} turns cannot be taken back: there are {there}"),
-    }
-}
-
-impl Plan {
-    /// Paths that somebody changed since, so that they are in neither of the two states. Ignored ones do not count: every
-    /// build changes them.
-    pub fn conflicts(&self) -> Vec<PathBuf> {
-        conflicts(&self.files).cloned().collect()
-    }
-}
 
 /// What taking back the last `turns` turns would do, or bringing back what was taken back last.
 pub(crate) fn plan(
@@ -157,7 +62,7 @@ pub(crate) fn plan(
 }
 
 /// What a rewind would do to the files: each leg of its way as those before it leave them.
-fn foresee(snapshots: &Snapshots, rewind: &Rewind) -> Result<Vec<Report>, RewindError> {
+fn foresee(snapshots: &Snapshots, rewind: &Rewind) -> Result<Vec<Restored>, RewindError> {
     let mut reports = restore(snapshots, rewind, true)?;
     // What the legs so far put in its place, and what somebody changed between them.
     let (mut placed, mut between) = (BTreeSet::new(), BTreeSet::new());
@@ -183,7 +88,7 @@ fn silences(records: &[Record], turns: u32) -> Vec<(TimeMs, TimeMs)> {
     cut_off.map(|pair| (pair[0].at_ms.saturating_add(SILENCE_GRACE_MS), pair[1].at_ms)).collect()
 }
 
-fn doubtful(snapshots: &Snapshots, files: &[Report], silences: &[(TimeMs, TimeMs)]) -> Vec<PathBuf> {
+fn doubtful(snapshots: &Snapshots, files: &[Restored], silences: &[(TimeMs, TimeMs)]) -> Vec<PathBuf> {
     let is_in_silence = |path: &PathBuf| {
         let ms = snapshots.changed_ms(path);
         ms.is_some_and(|ms| silences.iter().any(|(from, to)| *from < ms && ms.saturating_add(CLOCK_STEP_MS) < *to))
@@ -235,20 +140,20 @@ fn brought_back(records: &[Record], redo: &Rewind) -> Vec<String> {
 }
 
 /// Brings the files to where the rewind wants them. What somebody changed since stays, unless it is to be overwritten.
-pub(crate) fn restore(snapshots: &Snapshots, rewind: &Rewind, dry_run: bool) -> Result<Vec<Report>, RewindError> {
+pub(crate) fn restore(snapshots: &Snapshots, rewind: &Rewind, dry_run: bool) -> Result<Vec<Restored>, RewindError> {
     let conflicts = if rewind.overwrite { Conflicts::Overwrite } else { Conflicts::Skip };
     let policy = Policy { conflicts, dry_run };
     let one = |way: &Restore| Ok(snapshots.restore(way.from.parse()?, way.to.parse()?, policy)?);
     rewind.files.iter().map(one).collect()
 }
 
-fn conflicts(reports: &[Report]) -> impl Iterator<Item = &PathBuf> {
+fn conflicts(reports: &[Restored]) -> impl Iterator<Item = &PathBuf> {
     let all = reports.iter().flat_map(|report| &report.conflicts);
     all.filter(|conflict| !conflict.ignored).map(|conflict| &conflict.path)
 }
 
 /// The files that a rewind changes, by what a dry run of it says.
-pub(crate) fn touched(reports: &[Report]) -> Touched {
+pub(crate) fn touched(reports: &[Restored]) -> Touched {
     let changes = reports.iter().flat_map(|report| &report.changes);
     let paths: BTreeSet<String> = changes.map(|change| change.path.to_string_lossy().into_owned()).collect();
     Touched::of(paths.into_iter().collect())
@@ -267,7 +172,7 @@ pub(crate) fn in_words(error: &RewindError) -> String {
 }
 
 /// What was not brought to where it should be, as text.
-pub(crate) fn left(rewind: &Rewind, reports: &[Report]) -> Vec<String> {
+pub(crate) fn left(rewind: &Rewind, reports: &[Restored]) -> Vec<String> {
     let conflicts = conflicts(reports).filter(|_| !rewind.overwrite);
     let failures = reports.iter().flat_map(|report| &report.failures).map(|failure| &failure.path);
     let kept = reports.iter().flat_map(|report| &report.kept);

@@ -199,17 +199,17 @@ mod tests {
     use piton_core::event::{Delivery, StepKind, Subject, Verdict};
     use piton_core::hook::Demand;
     use piton_core::ids::{CallId, MessageId};
-    use piton_core::limits::Policy;
     use piton_core::message::{FinishReason, Part, ToolCall, Usage};
     use piton_core::model::Reply;
     use piton_core::permission::Action;
+    use piton_core::policy::{HookPolicy, Policy};
     use serde_json::json;
 
     /// A turn that was cut off elsewhere: with a check, and a call that somebody there approved for the whole session.
     fn cut_off() -> Vec<Record> {
         let call = CallId::from("c1_0");
         let check = Demand::Check { command: "touch ran".into(), timeout_ms: 1_000, rounds: 1 };
-        let policy = Policy { demands: vec![check], ..Policy::piton() };
+        let policy = Policy { hooks: HookPolicy { demands: vec![check], ..HookPolicy::default() }, ..Policy::piton() };
         let input = CallInput::Json(json!({"command": "touch ran"}));
         let asked = ToolCall { id: call.clone(), provider_id: None, name: "bash".into(), input, opaque: None };
         let reply = Reply {

@@ -4,23 +4,21 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use piton_core::cache::{CacheLedger, Miss, Reading};
-use piton_core::client;
-use piton_core::client::{Live, Published};
+use piton_core::client::{self, Compact, Live, Published, Scope};
 use piton_core::event::{Direction, Event, Record, Trigger, TurnEnd};
 use piton_core::hook::HookPoint;
 use piton_core::ids::CallId;
-use piton_core::limits::Policy;
 use piton_core::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use piton_core::permission::Action;
+use piton_core::policy::Policy;
 use piton_core::{call::CallInput, turn};
 use piton_engine::bus::Subscription;
-use piton_engine::compaction::{CompactError, How};
+use piton_engine::compaction::CompactError;
 use piton_engine::control::{Connection, Told};
 use piton_engine::engine::{Engine, Handle, Settings};
 use piton_engine::hooks::{Hook, HookContext, HookResult, ModelCall, ModelChange, Points};
 use piton_engine::journal;
-use piton_engine::rewind::Scope;
 use piton_engine::store::sqlite::SessionDir;
 use piton_models::model::{Model, ModelLimits, ModelStream, Price};
 use serde_json::{Value, json};
@@ -172,8 +170,8 @@ impl Home {
 fn settings(model: &Arc<Small>) -> Settings {
     let mut settings = Settings::new(model.clone());
     settings.policy.permission.push("*", Action::Allow);
-    settings.policy.no_progress.repeats = 1_000;
-    settings.policy.max_steps = None;
+    settings.policy.stuck.repeats = 1_000;
+    settings.policy.steps.max = None;
     settings
 }
 
@@ -391,20 +389,20 @@ fn prompts(session: &Handle) -> Vec<String> {
 async fn a_person_compacts_changes_the_summary_resumes_undoes_and_forks() {
     let home = Home::new();
     let (model, session) = small_talk(&home, "## Next step\nthe changelog").await;
-    let how = How::Ask { focus: Some("the changelog".into()) };
+    let how = Compact::about(Some("the changelog".into()));
     let done = session.compact(how).await.unwrap();
     assert!(done.summary.contains("never touch the schema") && done.summary.contains("## Next step"), "{done:?}");
     assert!(done.tokens_after < done.tokens_before, "{done:?}");
     let asked = model.requests().into_iter().rfind(is_for_summary).unwrap();
     let last = serde_json::to_string(&asked.messages.last().unwrap().parts).unwrap();
     assert!(last.contains("dwell on this: the changelog"), "{last}");
-    let done = session.compact(How::Ask { focus: None }).await.unwrap();
-    let again = session.compact(How::Ask { focus: None }).await;
+    let done = session.compact(Compact::about(None)).await.unwrap();
+    let again = session.compact(Compact::about(None)).await;
     assert!(matches!(again, Err(CompactError::Nothing)), "{again:?}");
-    let empty = session.compact(How::Replace { summary: " ".into() }).await;
+    let empty = session.compact(Compact::replacing(" ")).await;
     assert!(matches!(empty, Err(CompactError::Empty)), "{empty:?}");
     let changed = format!("{}\nAnd be quick about it.", done.summary);
-    session.compact(How::Replace { summary: changed.clone() }).await.unwrap();
+    session.compact(Compact::replacing(&changed)).await.unwrap();
     let id = session.id().clone();
     session.close().await;
 
@@ -432,7 +430,7 @@ async fn a_person_writes_the_summary_and_what_the_user_said_is_still_in_it() {
     let home = Home::new();
     let (model, session) = small_talk(&home, "not asked").await;
     let asked_before = model.requests().len();
-    let done = session.compact(How::Write { summary: "All went well.".into() }).await.unwrap();
+    let done = session.compact(Compact::text("All went well.")).await.unwrap();
     assert!(done.summary.contains("never touch the schema") && done.summary.contains("All went well."), "{done:?}");
     assert_eq!(model.requests().len(), asked_before, "nobody was asked");
     session.close().await;
@@ -451,7 +449,7 @@ async fn what_the_embedder_wants_told_anew_is_told_beside_the_summary() {
         Some("AGENTS.md says: no tabs".into())
     }));
     let session = home.engine().resume(&id, settings).await.unwrap();
-    session.compact(How::Ask { focus: None }).await.unwrap();
+    session.compact(Compact::about(None)).await.unwrap();
     let first = folded(&session).transcript().next().cloned().unwrap();
     let note = serde_json::to_string(&first.parts[1]).unwrap();
     assert!(note.contains("no tabs"), "{note}");
@@ -478,7 +476,7 @@ async fn a_model_that_writes_the_head_of_a_summary_itself_takes_nothing_away() {
     let home = Home::new();
     let head = "[This conversation was compacted. All of it.]\n\n## The task, in the user's own words\nnone\n## Decisions and why\nmine";
     let (_, session) = small_talk(&home, head).await;
-    let done = session.compact(How::Ask { focus: None }).await.unwrap();
+    let done = session.compact(Compact::about(None)).await.unwrap();
     assert!(
         done.summary.contains("never touch the schema") && done.summary.ends_with("## Decisions and why\nmine\n"),
         "{done:?}"
@@ -494,7 +492,7 @@ async fn words_that_come_while_a_summary_is_made_do_not_void_it() {
     let go = Arc::new(tokio::sync::Notify::new());
     *model.gate.lock().unwrap() = Some(go.clone());
     let mut heard = session.subscribe(u64::MAX);
-    let compacting = session.compact(How::Ask { focus: None });
+    let compacting = session.compact(Compact::about(None));
     let speaking = async {
         summary_asked(&mut heard).await;
         let speaking = session.prompt("and now?");
@@ -528,7 +526,7 @@ fn first(all: &[Record], is_it: impl Fn(&Event) -> bool) -> usize {
 async fn what_is_said_in_the_same_breath_waits_for_the_compaction() {
     let home = Home::new();
     let (_, session) = small_talk(&home, "## Next step\ngo on").await;
-    let (done, report) = tokio::join!(session.compact(How::Ask { focus: None }), session.prompt("and now?"));
+    let (done, report) = tokio::join!(session.compact(Compact::about(None)), session.prompt("and now?"));
     done.unwrap();
     assert_eq!(report.unwrap().end, TurnEnd::Completed);
     assert!(folded(&session).room().summary().is_some(), "it was made between turns");
@@ -555,7 +553,7 @@ async fn what_is_said_in_the_same_breath_waits_for_the_rewind() {
 async fn each_of_three_compactions_in_one_breath_is_answered() {
     let home = Home::new();
     let (_, session) = small_talk(&home, "## Next step\ngo on").await;
-    let ask = || session.compact(How::Ask { focus: None });
+    let ask = || session.compact(Compact::about(None));
     let (one, two, three) = tokio::join!(ask(), ask(), ask());
     assert!(one.is_ok() && two.is_ok(), "{one:?}, {two:?}");
     assert!(matches!(three, Err(CompactError::Nothing)), "{three:?}");
@@ -579,7 +577,7 @@ async fn who_stops_a_compaction_between_turns_is_told_that_nothing_else_runs() {
             }
         }
     };
-    let both = async { tokio::join!(session.compact(How::Ask { focus: None }), stopping) };
+    let both = async { tokio::join!(session.compact(Compact::about(None)), stopping) };
     let (done, told) = tokio::time::timeout(Duration::from_secs(60), both).await.expect("both are answered");
     assert!(matches!(done, Err(CompactError::Failed(why)) if why == "it was stopped"));
     assert!(matches!(told, client::Reply::AtRest {}), "{told:?}");
@@ -594,10 +592,10 @@ async fn a_cancel_stops_a_compaction_and_what_was_said_before_the_cancel() {
     let mut heard = session.subscribe(u64::MAX);
     let speaking = async {
         summary_asked(&mut heard).await;
-        tokio::join!(session.prompt("and now?"), async { session.cancel() }).0
+        tokio::join!(session.prompt("and now?"), async { drop(session.cancel().await) }).0
     };
     let asked_before = model.requests().len();
-    let (done, report) = tokio::join!(session.compact(How::Ask { focus: None }), speaking);
+    let (done, report) = tokio::join!(session.compact(Compact::about(None)), speaking);
     assert!(matches!(done, Err(CompactError::Failed(_))), "{done:?}");
     assert_eq!(report.unwrap().end, TurnEnd::Canceled);
     assert_eq!(model.requests().len(), asked_before + 1, "only the summary was asked for");
@@ -617,7 +615,7 @@ async fn no_try_for_a_summary_overdraws_the_budget() {
             false => read(request, at),
         });
         let mut settings = settings(&model);
-        (settings.policy.retry.first_ms, settings.policy.retry.cap_ms) = (1, 1);
+        (settings.policy.retry.usual.first_ms, settings.policy.retry.usual.cap_ms) = (1, 1);
         settings.policy.budget.tokens = most;
         let session = home.engine().create(&home.path(), settings).await.unwrap();
         let report = session.prompt("read on").await.unwrap();
@@ -801,7 +799,7 @@ async fn a_request_for_a_summary_asks_for_no_longer_reply_than_the_model_can_wri
     for prompt in ["one", "two", "three"] {
         session.prompt(prompt).await.unwrap();
     }
-    session.compact(How::Ask { focus: None }).await.unwrap();
+    session.compact(Compact::about(None)).await.unwrap();
     let asked = model.requests().into_iter().rfind(is_for_summary).unwrap();
     assert!(asked.max_output_tokens <= Some(4_000), "{:?}", asked.max_output_tokens);
     session.close().await;
@@ -838,7 +836,7 @@ async fn by_the_rules_of_pulse_a_summary_that_is_too_large_is_left_out() {
     });
     let mut settings = settings(&model);
     settings.policy = Policy { permission: settings.policy.permission.clone(), ..Policy::preset("pulse").unwrap() };
-    settings.policy.no_progress.repeats = 0;
+    settings.policy.stuck.repeats = 0;
     let session = home.engine().create(&home.path(), settings).await.unwrap();
     for turn in 0..12 {
         session.prompt(&format!("rule {turn}")).await.unwrap();
@@ -867,8 +865,8 @@ async fn who_goes_on_with_a_smaller_model_counts_by_its_window() {
         _ => Err(failure(ModelErrorKind::Overloaded)),
     });
     let mut patient = settings(&large);
-    patient.policy.retry.first_ms = 60_000;
-    patient.policy.retry.cap_ms = 60_000;
+    patient.policy.retry.usual.first_ms = 60_000;
+    patient.policy.retry.usual.cap_ms = 60_000;
     let session = home.engine().create(&home.path(), patient).await.unwrap();
     let id = session.id().clone();
     let prompt = session.prompt("read on");
@@ -930,7 +928,7 @@ async fn a_summary_that_is_cancelled_counts_with_the_worst_it_can_have_cost() {
             if let Some(Published::Live(live)) = heard.next().await.unwrap()
                 && matches!(&*live, Live::SummaryFailed { .. })
             {
-                session.cancel();
+                drop(session.cancel());
                 return;
             }
         }

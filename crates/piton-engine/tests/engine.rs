@@ -6,6 +6,7 @@
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use piton_core::call::{Outcome, ToolClass, ToolSpec};
+use piton_core::client::Scope;
 use piton_core::client::{Live, Published};
 use piton_core::event::{Decision, Delivery, Direction, Event, Moment, Record, Subject, Touched, TurnEnd};
 use piton_core::message::{Message, Part, Role};
@@ -14,7 +15,6 @@ use piton_core::permission::Action;
 use piton_engine::bus::Subscription;
 use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed, Settings};
 use piton_engine::journal;
-use piton_engine::rewind::Scope;
 use piton_engine::store::StoreError;
 use piton_engine::store::sqlite::SessionDir;
 use piton_models::model::{Model, ModelLimits, ModelStream, Price};
@@ -224,7 +224,7 @@ async fn cancelling_answers_what_runs_and_leaves_a_session_that_goes_on() {
         async move { session.prompt("go").await.unwrap() }
     });
     gate.began.notified().await;
-    session.cancel();
+    drop(session.cancel());
     assert_eq!(turn.await.unwrap().end, TurnEnd::Canceled);
     assert_eq!(session.prompt("go on").await.unwrap().text, "back again");
     session.close().await;
@@ -242,7 +242,7 @@ async fn a_paused_session_finishes_what_runs_and_starts_nothing_else() {
     });
     gate.began.notified().await;
     let mut events = session.subscribe(1);
-    session.pause();
+    drop(session.pause());
     gate.go.notify_one();
     loop {
         if let Some(Published::Recorded(record)) = events.next().await.unwrap()
@@ -257,11 +257,11 @@ async fn a_paused_session_finishes_what_runs_and_starts_nothing_else() {
     }
     assert!(events.is_drained() && !turn.is_finished());
     assert_eq!(gate.runs.load(Ordering::SeqCst), 1);
-    session.unpause();
+    drop(session.unpause());
     gate.began.notified().await;
     // A cancel needs no leave.
-    session.pause();
-    session.cancel();
+    drop(session.pause());
+    drop(session.cancel());
     assert_eq!(turn.await.unwrap().end, TurnEnd::Canceled);
     session.close().await;
 }
@@ -293,7 +293,7 @@ async fn a_person_is_asked_once_for_what_is_always_allowed() {
             && let Event::ApprovalAsked { subject } = &record.event
             && answered == 0
         {
-            session.answer(subject.clone(), Decision::ApproveForSession).unwrap();
+            drop(session.answer(subject.clone(), Decision::ApproveForSession));
             answered += 1;
         }
     }
@@ -345,8 +345,8 @@ async fn a_person_may_say_no_and_why() {
         }
     };
     // An answer to something else changes nothing.
-    session.answer(Subject::Call("c9_9".into()), Decision::Approve).unwrap();
-    session.answer(subject, Decision::Deny(Some("not on a Friday".into()))).unwrap();
+    drop(session.answer(Subject::Call("c9_9".into()), Decision::Approve));
+    drop(session.answer(subject, Decision::Deny(Some("not on a Friday".into()))));
     assert_eq!(turn.await.unwrap().end, TurnEnd::Completed);
     assert_eq!(gate.runs.load(Ordering::SeqCst), 0);
     let told = format!("{:?}", transcript(&session));
@@ -401,7 +401,7 @@ async fn a_tool_or_model_that_panics_does_not_take_the_session_with_it() {
     session.close().await;
 
     let mut settings = Settings::new(Arc::new(Bomb));
-    (settings.policy.retry.first_ms, settings.policy.retry.cap_ms) = (1, 1);
+    (settings.policy.retry.usual.first_ms, settings.policy.retry.usual.cap_ms) = (1, 1);
     let session = home.create(settings).await;
     assert_eq!(session.prompt("go").await.unwrap().end, TurnEnd::ApiError);
     session.close().await;
@@ -560,7 +560,7 @@ async fn closing_does_not_wait_for_what_was_said_too_late() {
     };
     let first = speak("go");
     gate.began.notified().await;
-    session.cancel();
+    drop(session.cancel());
     let late = speak("one more thing");
     tokio::task::yield_now().await;
     session.close().await;

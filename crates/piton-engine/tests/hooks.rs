@@ -593,7 +593,7 @@ async fn the_next_model_of_the_chain_is_asked_through_the_gate_as_well() {
     let mut settings = settings(&model, vec![names.clone()]);
     settings.model = Arc::new(Away);
     settings.fallbacks = vec![model.clone()];
-    settings.policy.retry.per_call = Some(0);
+    settings.policy.retry.usual.per_call = Some(0);
     let session = home.create(settings).await;
     let report = session.prompt("go").await.unwrap();
     assert_eq!((report.end, report.text.as_str()), (TurnEnd::Completed, "here I am"));
@@ -670,7 +670,7 @@ async fn cancelling_does_not_wait_for_a_hook() {
     let session = home.create(settings).await;
     let turn = saying(&session, "go");
     standing.here.notified().await;
-    session.cancel();
+    drop(session.cancel());
     assert_eq!(turn.await.unwrap().end, TurnEnd::Canceled);
     session.close().await;
 }
@@ -684,7 +684,7 @@ async fn cancelling_drops_the_hook_behind_a_call_and_keeps_what_came_of_the_call
         let session = home.create(settings(&model, vec![standing.clone()])).await;
         let turn = saying(&session, "go");
         standing.here.notified().await;
-        session.cancel();
+        drop(session.cancel());
         assert_eq!((turn.await.unwrap().end, model.asked().len()), (TurnEnd::Canceled, 1));
         standing.gone.notified().await;
         session.clone().close().await;
@@ -704,7 +704,7 @@ async fn cancelling_drops_the_hook_at_a_prompt_which_is_not_heard() {
     let session = home.create(settings(&model, vec![standing.clone()])).await;
     let turn = saying(&session, "wait");
     standing.here.notified().await;
-    session.cancel();
+    drop(session.cancel());
     let report = turn.await.unwrap();
     assert_eq!((report.turn, report.end), (0, TurnEnd::Canceled), "no turn began");
     standing.gone.notified().await;
@@ -724,7 +724,7 @@ async fn what_was_said_before_a_cancel_starts_nothing_after_it() {
     tool.here.notified().await;
     let second = saying(&session, "wait, and then this");
     prompt.here.notified().await;
-    session.cancel();
+    drop(session.cancel());
     assert_eq!(first.await.unwrap().end, TurnEnd::Canceled);
     assert_eq!(second.await.unwrap().end, TurnEnd::Canceled);
     assert_eq!(model.asked().len(), 1);
@@ -750,7 +750,7 @@ impl Hook for Hasty {
         if text == "second"
             && let Some(session) = self.0.lock().unwrap().take()
         {
-            session.cancel();
+            drop(session.cancel());
         }
         Ok(PromptChange::default())
     }
@@ -780,7 +780,7 @@ async fn a_cancel_while_hooks_look_at_a_prompt_ends_its_turn_before_anything_is_
     let model = Scripted::new(vec![says("never")]);
     let pass = |_: &str| Act::Prompt(PromptChange::default());
     let session = home.create(settings(&model, vec![Arc::new(at("looks", HookPoint::Prompt, pass))])).await;
-    let (report, ()) = tokio::join!(session.prompt("stop"), async { session.cancel() });
+    let (report, ()) = tokio::join!(session.prompt("stop"), async { drop(session.cancel().await) });
     assert_eq!((report.unwrap().end, model.asked().len()), (TurnEnd::Canceled, 0));
     let report = session.prompt("go").await.unwrap();
     assert_eq!((report.end, report.text.as_str()), (TurnEnd::Completed, "never"));

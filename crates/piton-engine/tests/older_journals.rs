@@ -7,9 +7,9 @@
 use piton_core::event::{Event, Record, TurnEnd};
 use piton_core::ids::SessionId;
 use piton_core::permission::Action;
+use piton_core::story::Story;
 use piton_core::turn;
 use piton_engine::engine::{Engine, Resumed, Settings};
-use piton_engine::export::story::Story;
 use piton_engine::export::{html, json, markdown};
 use piton_engine::journal;
 use piton_engine::store::Verdict;
@@ -95,8 +95,9 @@ async fn every_older_journal_is_exported_and_taken_in_again() {
     for (_, left, from) in journals() {
         let (_data, engine, id) = laid_out(&from);
         let records = journal::read_session(&engine.session_dir(&id)).unwrap();
-        let story = Story::of(&records, "An older one");
-        for text in [html::write(&story, &|at| at.to_string()), markdown::write(&story, &|at| at.to_string())] {
+        let (story, title) = (Story::of(&records), "An older one");
+        let when = |at: u64| at.to_string();
+        for text in [html::write(&story, title, &when), markdown::write(&story, title, &when)] {
             assert!(text.contains("An older one") && text.contains("cargo test"));
         }
         let text = json::write(&records, "An older one", 0).unwrap();

@@ -4,15 +4,15 @@
 //! Both are small enough to be here: a hash over a text that AWS describes, and one request. What they are made of
 //! (files, environment) is read by the caller.
 
-use crate::http::{self, Http};
+use crate::errors;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use piton_core::model::{ModelError, ModelErrorKind};
-use reqwest::Url;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use piton_http::error::address;
+use piton_http::{HeaderMap, HeaderName, HeaderValue, Http, Url};
 use ring::{digest, hmac, rand, signature};
-use rustls::pki_types::PrivatePkcs8KeyDer;
-use rustls::pki_types::pem::PemObject;
+use rustls_pki_types::PrivatePkcs8KeyDer;
+use rustls_pki_types::pem::PemObject;
 use serde::Deserialize;
 use serde_json::json;
 use std::fmt;
@@ -255,11 +255,11 @@ impl GoogleAccount {
         }
         let (uri, form) = self.demand(now)?;
         let url = Url::parse(uri).map_err(|_| refused(format!("{uri:?} is no address to get a token from")))?;
-        let answer = http.client(&url)?.post(url.clone()).body(form);
-        let answer = answer.header("content-type", "application/x-www-form-urlencoded").send();
-        let answer = Http::within(http.stall(), answer).await?.map_err(|error| http.network_error(&error, &url))?;
+        let content_type = HeaderValue::from_static("application/x-www-form-urlencoded");
+        let headers = HeaderMap::from_iter([(HeaderName::from_static("content-type"), content_type)]);
+        let answer = http.post(&url, headers, form.into_bytes()).await.map_err(errors::from_http)?;
         let status = answer.status();
-        let body = http.whole(answer, MAX_BYTES).await?;
+        let body = answer.whole(MAX_BYTES).await.map_err(errors::from_http)?;
         let Ok(token) = serde_json::from_slice::<Token>(&body) else {
             return Err(not_given(status.as_u16(), &body, &url));
         };
@@ -316,7 +316,7 @@ fn not_given(status: u16, body: &[u8], url: &Url) -> ModelError {
     let value: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
     let said = value["error_description"].as_str().or(value["error"].as_str()).unwrap_or("it sent no token");
     let kind = if status >= 500 || status == 429 { ModelErrorKind::Server } else { ModelErrorKind::Auth };
-    let message = format!("{} gave no token: {said} (HTTP {status})", http::address(url));
+    let message = format!("{} gave no token: {said} (HTTP {status})", address(url));
     ModelError { status: Some(status), ..ModelError::new(kind, message) }
 }
 

@@ -5,6 +5,7 @@
 //! status, the provider's name for the error. Whatever is asked of the message is asked of its lower-case form.
 
 use piton_core::model::{ModelError, ModelErrorKind};
+use piton_http::HttpError;
 use serde_json::Value;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -17,6 +18,22 @@ pub struct Refusal<'a> {
     pub headers: &'a [(&'a str, &'a str)],
     /// The body as it came.
     pub body: &'a str,
+}
+
+/// Why there is no answer to look at.
+pub fn from_http(error: HttpError) -> ModelError {
+    let kind = match error {
+        HttpError::Unusable(_) => ModelErrorKind::InvalidRequest,
+        HttpError::Unreachable(_) => ModelErrorKind::Network,
+        // The request may have arrived, and been worked on.
+        HttpError::CutOff(_) => ModelErrorKind::CutStream,
+        HttpError::Stalled(_) => ModelErrorKind::Stalled,
+    };
+    let words = match error {
+        HttpError::Unusable(words) | HttpError::Unreachable(words) | HttpError::CutOff(words) => words,
+        HttpError::Stalled(limit) => format!("the provider sent nothing for {} s", limit.as_secs_f64()),
+    };
+    ModelError::new(kind, words)
 }
 
 /// Why the provider answered like this. `now` is what an HTTP date in `retry-after` is measured from.

@@ -1,14 +1,13 @@
 //! How Piton talks to language models: a [`Model`] takes a request of the core and streams the core's events back.
 //!
 //! Five wire protocols (OpenAI's Chat Completions and Responses, Anthropic's Messages, Gemini, Ollama) are pure
-//! machines, bytes in and events out; one module moves the bytes. Nothing here decides anything about a turn: what a
+//! machines, bytes in and events out; `piton-http` moves the bytes. Nothing here decides anything about a turn: what a
 //! failure means is said by its kind, and whether to ask again is the loop's business. No environment, no files, no
 //! prints. Modules in reading order.
 
 pub mod model;
 pub mod chunks;
 pub mod documents;
-pub mod sse;
 pub mod wire;
 mod gaps;
 mod stop;
@@ -25,7 +24,6 @@ pub mod catalogue;
 pub mod options;
 pub mod errors;
 
-pub mod http;
 pub mod credentials;
 pub mod pass;
 mod secrets;

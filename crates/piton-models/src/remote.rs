@@ -12,7 +12,6 @@ use crate::chat::{self, Dialect};
 use crate::credentials::Outgoing;
 use crate::errors::{self, Refusal};
 use crate::gemini;
-use crate::http::{self, Http};
 use crate::model::{Model, ModelLimits, ModelStream, Price};
 use crate::ollama;
 use crate::options;
@@ -23,8 +22,8 @@ use crate::secrets::Secrets;
 use crate::window::Window;
 use crate::wire::{self, Body, Progress};
 use piton_core::model::{ModelError, ModelErrorKind, ModelEvent, Reply, Request};
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Response, Url};
+use piton_http::error::{address, redirected};
+use piton_http::{Answer, HeaderMap, HeaderName, HeaderValue, Http, Url};
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -224,7 +223,7 @@ enum Phase {
 
 /// An answer under way.
 struct Reading {
-    response: Box<Response>,
+    answer: Box<Answer>,
     body: Body,
     /// When the answer last said something: its keep-alives do not count.
     said_at: Instant,
@@ -259,33 +258,32 @@ impl Flow {
             options::keep_within(&mut body, cap);
         }
         let json = body.to_string().into_bytes();
-        let response = self.server.post(&url, json).await?;
+        let answer = self.server.post(&url, json).await?;
         if let Some(window) = self.window.take().filter(|window| window.is_to_be_asked()) {
             let (server, model) = (Arc::clone(&self.server), self.request.model.clone());
             tokio::spawn(async move { window.ask(&server, &model).await });
         }
         let body = Body::new(wire::protocol(self.wire.protocol()));
         let said_at = Instant::now();
-        Ok(Phase::Read(Reading { response: Box::new(response), body, said_at, finished_at: None }))
+        Ok(Phase::Read(Reading { answer: Box::new(answer), body, said_at, finished_at: None }))
     }
 
     /// Reads once. The end of the body, however it comes, is the end of the answer.
     async fn read(&mut self, mut reading: Reading) -> Result<Phase, ModelError> {
         let stall = self.server.http.stall();
         let patience = reading.finished_at.map_or(stall, |at| stall.min(AFTERTHOUGHT).saturating_sub(at.elapsed()));
-        let cut = match Http::within(patience, reading.response.chunk()).await {
-            Ok(Ok(Some(bytes))) => {
+        let cut = match reading.answer.chunk_within(patience).await {
+            Ok(Some(bytes)) => {
                 self.server.log("answer", &bytes);
                 self.hear(&mut reading, &bytes)?;
                 if reading.body.progress() != Progress::Complete {
                     return Ok(Phase::Read(reading));
                 }
-                drain(&mut reading.response).await;
+                reading.answer.drain().await;
                 None
             }
-            Ok(Ok(None)) => None,
-            Ok(Err(error)) => Some(http::read_error(&error, &self.server.url)),
-            Err(stalled) => Some(stalled),
+            Ok(None) => None,
+            Err(error) => Some(errors::from_http(error)),
         };
         let mut body = reading.body;
         if let Some(error) = cut.filter(|_| body.progress() == Progress::Speaking) {
@@ -348,18 +346,10 @@ const AFTERTHOUGHT: Duration = Duration::from_secs(5);
 /// The longest list of models there is, OpenRouter's, has a few megabytes.
 const MAX_DOCUMENT_BYTES: usize = 32 << 20;
 
-/// Reads to the end of the body, which is usually there already, so that the connection can be used again.
-async fn drain(response: &mut Response) {
-    /// Longer than this, a new connection is cheaper.
-    const PATIENCE: Duration = Duration::from_millis(20);
-    let rest = async { while let Ok(Some(_)) = response.chunk().await {} };
-    let _ = tokio::time::timeout(PATIENCE, rest).await;
-}
-
 impl Server {
     /// Asks, and waits for the headers of an answer. Anything but 200 is an error. Who is not let in asks once again if
     /// there is another key by now.
-    async fn post(&self, url: &Url, json: Vec<u8>) -> Result<Response, ModelError> {
+    async fn post(&self, url: &Url, json: Vec<u8>) -> Result<Answer, ModelError> {
         let again = self.passes.can_be_renewed().then(|| json.clone());
         let pass = self.passes.now();
         match (self.post_with(&pass, url, json).await, again) {
@@ -370,13 +360,10 @@ impl Server {
         }
     }
 
-    async fn post_with(&self, pass: &Pass, url: &Url, json: Vec<u8>) -> Result<Response, ModelError> {
-        let client = self.http.client(url)?;
+    async fn post_with(&self, pass: &Pass, url: &Url, json: Vec<u8>) -> Result<Answer, ModelError> {
         self.log(&format!("POST {url}"), &json);
-        let allowed = self.allowed(pass, Outgoing { method: "POST", url, body: &json }).await?;
-        let request = client.post(url.clone()).headers(self.headers(pass)?).headers(allowed).body(json);
-        let answer = Http::within(self.http.stall(), request.send()).await?;
-        self.accepted(answer.map_err(|error| self.http.network_error(&error, &self.url))?).await
+        let headers = self.headers(pass, Outgoing { method: "POST", url, body: &json }).await?;
+        self.accepted(self.http.post(url, headers, json).await.map_err(errors::from_http)?).await
     }
 
     /// Tells whoever debugs what goes over the wire, without keys.
@@ -391,47 +378,33 @@ impl Server {
 
     /// Asks for a JSON document, such as a list of models.
     pub(crate) async fn get(&self, url: &Url) -> Result<Vec<u8>, ModelError> {
-        let client = self.http.client(url)?;
-        let pass = self.passes.now();
-        let allowed = self.allowed(&pass, Outgoing { method: "GET", url, body: &[] }).await;
-        let request = client
-            .get(url.clone())
-            .headers(self.headers(&pass)?)
-            .headers(allowed.map_err(|error| self.without_secrets(error))?);
-        let answer = Http::within(self.http.stall(), request.send()).await?;
-        let response = self.accepted(answer.map_err(|error| self.http.network_error(&error, &self.url))?).await?;
-        self.http.whole(response, MAX_DOCUMENT_BYTES).await
+        let headers = self.headers(&self.passes.now(), Outgoing { method: "GET", url, body: &[] }).await;
+        let headers = headers.map_err(|error| self.without_secrets(error))?;
+        let answer = self.accepted(self.http.get(url, headers).await.map_err(errors::from_http)?).await?;
+        answer.whole(MAX_DOCUMENT_BYTES).await.map_err(errors::from_http)
     }
 
     /// The same where something has to be said first.
     pub(crate) async fn post_whole(&self, url: &Url, body: &Value) -> Result<Vec<u8>, ModelError> {
-        let response = self.post(url, body.to_string().into_bytes()).await?;
-        self.http.whole(response, MAX_DOCUMENT_BYTES).await
+        let answer = self.post(url, body.to_string().into_bytes()).await?;
+        answer.whole(MAX_DOCUMENT_BYTES).await.map_err(errors::from_http)
     }
 
-    /// The headers that credentials add. A key that was given goes before them.
-    async fn allowed(&self, pass: &Pass, request: Outgoing<'_>) -> Result<HeaderMap, ModelError> {
-        match &pass.credentials {
-            Some(credentials) if pass.key.is_none() => credentials.headers(request, &self.http).await,
-            Some(_) | None => Ok(HeaderMap::new()),
-        }
-    }
-
-    async fn accepted(&self, response: Response) -> Result<Response, ModelError> {
-        let status = response.status();
+    async fn accepted(&self, answer: Answer) -> Result<Answer, ModelError> {
+        let status = answer.status();
         tracing::debug!(target: "piton::requests", status = status.as_u16(), "answered");
         if status.is_success() {
-            return Ok(response);
+            return Ok(answer);
         }
-        let headers = response.headers().clone();
+        let headers = answer.headers().clone();
         let headers: Vec<(&str, &str)> =
             headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap_or_default())).collect();
         // Before anything is cut: half a key is not recognised any more.
-        let body = self.secrets().hide(&self.refusal_text(response).await);
+        let body = self.secrets().hide(&refusal_text(answer).await);
         self.log("refusal", body.as_bytes());
         let refusal = Refusal { status: status.as_u16(), headers: &headers, body: &body };
         let mut error = errors::from_response(&refusal, SystemTime::now());
-        error.message = format!("{}: {}", http::address(&self.url), error.message);
+        error.message = format!("{}: {}", address(&self.url), error.message);
         let refused = self.refused.learn(status.as_u16(), &body);
         if refused.is_some() {
             // What is sent next is another request, so there is nothing to wait for.
@@ -441,7 +414,7 @@ impl Server {
             _ if let Some(name) = refused => Some(format!("{name} is left out from now on")),
             ModelErrorKind::Auth => Some(self.key_said.clone()),
             _ if status.is_redirection() => headers.iter().find(|(name, _)| *name == "location").map(|(_, place)| {
-                format!("it points to {}, and redirects are not followed", http::place(&self.url, place))
+                format!("it points to {}, and redirects are not followed", redirected(&self.url, place))
             }),
             _ if errors::takes_no_tools(&body) => Some("it may do with --text-tools use_tool".to_owned()),
             _ => None,
@@ -450,20 +423,9 @@ impl Server {
         Err(self.without_secrets(error))
     }
 
-    /// What the server says about its refusal. That it is slow to say or breaks off changes nothing.
-    async fn refusal_text(&self, mut response: Response) -> String {
-        const MAX_BYTES: usize = 64 << 10;
-        let mut text = Vec::new();
-        while text.len() < MAX_BYTES {
-            match Http::within(self.http.stall(), response.chunk()).await {
-                Ok(Ok(Some(bytes))) => text.extend_from_slice(&bytes),
-                Ok(Ok(None) | Err(_)) | Err(_) => break,
-            }
-        }
-        String::from_utf8_lossy(&text).into_owned()
-    }
-
-    fn headers(&self, pass: &Pass) -> Result<HeaderMap, ModelError> {
+    /// Everything that goes with a request. A key that was given goes before the account's credentials, and theirs before
+    /// all other headers.
+    async fn headers(&self, pass: &Pass, request: Outgoing<'_>) -> Result<HeaderMap, ModelError> {
         let mut headers = HeaderMap::new();
         headers.insert("content-type", HeaderValue::from_static("application/json"));
         headers.insert("accept", HeaderValue::from_static("text/event-stream, application/json"));
@@ -485,6 +447,9 @@ impl Server {
             headers.insert(HeaderName::from_static(name), value);
         }
         headers.extend(self.headers.clone());
+        if let Some(credentials) = pass.credentials.as_ref().filter(|_| pass.key.is_none()) {
+            headers.extend(credentials.headers(request, &self.http).await?);
+        }
         Ok(headers)
     }
 
@@ -502,4 +467,15 @@ impl Server {
         self.url.query_pairs().for_each(|(_, value)| secrets.add_header(&value));
         secrets
     }
+}
+
+/// What the server says about its refusal. That it is slow to say or breaks off changes nothing.
+async fn refusal_text(mut answer: Answer) -> String {
+    const MAX_BYTES: usize = 64 << 10;
+    let mut text = Vec::new();
+    while text.len() < MAX_BYTES {
+        let Ok(Some(bytes)) = answer.chunk().await else { break };
+        text.extend_from_slice(&bytes);
+    }
+    String::from_utf8_lossy(&text).into_owned()
 }

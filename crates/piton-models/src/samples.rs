@@ -1,9 +1,9 @@
 //! Pieces of conversations for the tests of the request encoders.
 
-use crate::sse::SseEvent;
 use piton_core::call::{CallInput, Outcome, ToolClass, ToolSpec};
 use piton_core::message::{Message, Part, Role, ToolCall};
 use piton_core::model::Request;
+use piton_http::sse::SseEvent;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::sync::Arc;

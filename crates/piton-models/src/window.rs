@@ -5,7 +5,7 @@
 //! to be loaded, and what is loaded is what we asked for. So it is asked how much the model can read at most.
 
 use crate::remote::Server;
-use reqwest::Url;
+use piton_http::Url;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

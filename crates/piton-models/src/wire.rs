@@ -16,8 +16,8 @@ use crate::gemini::GeminiReply;
 use crate::ollama::OllamaReply;
 use crate::provider::WireProtocol;
 use crate::responses::ResponsesReply;
-use crate::sse::{SseDecoder, SseEvent};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, Reply};
+use piton_http::sse::{SseDecoder, SseEvent};
 use serde_json::Value;
 
 /// One protocol's answer in the making.

@@ -10,9 +10,9 @@ use piton_core::call::{CallInput, Outcome, ToolClass, ToolSpec};
 use piton_core::event::{Canceller, Delivery, Event, Given, GivenKind, Record, Verdict};
 use piton_core::hook::HookPoint;
 use piton_core::ids::MessageId;
-use piton_core::limits::Policy;
 use piton_core::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind, Reply, Request};
+use piton_core::policy::Policy;
 use piton_core::request::{self, Frame};
 use piton_core::turn::{Job, State};
 use piton_models::chat::Dialect;
@@ -218,9 +218,9 @@ impl Play {
         match job {
             Job::StartTurn => {
                 let mut policy = Policy::piton();
-                policy.max_steps = Some(self.dice.u32(2..12));
-                policy.no_progress.repeats = 0;
-                policy.stop_hooks = self.dice.bool();
+                policy.steps.max = Some(self.dice.u32(2..12));
+                policy.stuck.repeats = 0;
+                policy.hooks.at_stop = self.dice.bool();
                 let (turn, model) = (self.session.turn() + 1, "test/m".into());
                 self.happen(Event::TurnStarted {
                     turn,

@@ -109,7 +109,7 @@ impl Model for Script {
             None => {
                 let session = self.stop.get().cloned();
                 let stopped = stream::once(async move {
-                    session.iter().for_each(Handle::cancel);
+                    session.iter().for_each(|session| drop(session.cancel()));
                     std::future::pending().await
                 });
                 Box::pin(said.chain(stopped))
@@ -186,7 +186,7 @@ impl Tool for Prop {
 
     async fn run(&self, input: Value, _: &ToolContext) -> Outcome {
         if self.stops {
-            self.stop.get().iter().for_each(|session| session.cancel());
+            self.stop.get().iter().for_each(|session| drop(session.cancel()));
         }
         let text = self.says.clone().unwrap_or_else(|| input.to_string());
         Outcome::new(if self.fails { Status::Failed } else { Status::Ok }, text)
@@ -291,7 +291,7 @@ impl Play {
             return engine.create(workspace, self.settings.clone()).await;
         }
         let mut roomy = self.settings.clone();
-        roomy.policy.compaction.auto = false;
+        roomy.policy.compaction.rules.auto = false;
         let session = engine.create(workspace, roomy).await?;
         for prompt in &self.before {
             session.prompt(prompt).await?;
@@ -314,7 +314,7 @@ impl Play {
             let ended = async {
                 let stop = async {
                     if self.stop_at_once {
-                        session.cancel();
+                        drop(session.cancel());
                     }
                 };
                 tokio::join!(session.prompt(prompt), stop).0

@@ -30,9 +30,10 @@ mod compare;
 mod restore;
 mod prune;
 
-pub use object::{EntryKind, NotAnId, TreeId};
+pub use object::{NotAnId, TreeId};
+pub use piton_core::changes::{Change, ChangeKind, Conflict, EntryKind, Failure, Lines, Restored};
 pub use prune::Usage;
-pub use restore::{Conflict, Conflicts, Failure, Policy, Report};
+pub use restore::{Conflicts, Policy};
 
 use cache::Cache;
 use object::{Entry, ObjectKind, Oid, write_tree};
@@ -122,56 +123,6 @@ impl fmt::Display for NotCovered {
             Self::OtherFileSystem => f.write_str("on another file system"),
         }
     }
-}
-
-/// A path that two snapshots have differently.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
-    /// From the workspace.
-    pub path: PathBuf,
-    /// What happened.
-    pub kind: ChangeKind,
-    /// What is there now, or was before it was deleted.
-    pub what: EntryKind,
-    /// Of a text file; `None` for what is binary, large, damaged, or no file.
-    pub lines: Option<Lines>,
-}
-
-/// What happened to a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ChangeKind {
-    /// It was not there.
-    Created,
-    /// It is not there any more.
-    Deleted,
-    /// It has another content.
-    Modified,
-    /// The same content with other permissions.
-    Permissions,
-    /// It is something else now: a file became a link, a link a folder.
-    Replaced,
-}
-
-impl fmt::Display for ChangeKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Created => "created",
-            Self::Deleted => "deleted",
-            Self::Modified => "changed",
-            Self::Permissions => "permissions changed",
-            Self::Replaced => "replaced",
-        })
-    }
-}
-
-/// How many lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lines {
-    /// Lines that only the later content has.
-    pub added: usize,
-    /// Lines that only the earlier content has.
-    pub removed: usize,
 }
 
 /// Why there is no snapshot, or nothing to tell of one.
@@ -277,7 +228,7 @@ impl Snapshots {
 
     /// Brings the workspace from `from`, which it is expected to be in, to `to`. Touches only what the two have
     /// differently, and none of it that is in neither state. May be repeated when it was cut.
-    pub fn restore(&self, from: TreeId, to: TreeId, policy: Policy) -> Result<Report, SnapshotError> {
+    pub fn restore(&self, from: TreeId, to: TreeId, policy: Policy) -> Result<Restored, SnapshotError> {
         let store = self.hold(Hold::Read)?;
         restore::restore(&store, &self.workspace, from, to, policy)
     }

@@ -4,7 +4,7 @@
 
 use piton_tools::limits::{SNAPSHOT_FILE_BYTES, SNAPSHOT_IGNORED_ENTRIES};
 use piton_tools::snapshot::{
-    ChangeKind, Conflicts, EntryKind, NotCovered, Options, Policy, Report, Snapshot, SnapshotError, Snapshots, TreeId,
+    ChangeKind, Conflicts, EntryKind, NotCovered, Options, Policy, Restored, Snapshot, SnapshotError, Snapshots, TreeId,
 };
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -155,7 +155,7 @@ fn notices(snapshot: &Snapshot) -> Vec<String> {
     snapshot.notices.iter().map(|notice| format!("{}: {}", notice.path.display(), notice.why)).collect()
 }
 
-fn paths(report: &Report) -> Vec<String> {
+fn paths(report: &Restored) -> Vec<String> {
     report.changes.iter().map(|change| change.path.display().to_string()).collect()
 }
 
@@ -296,7 +296,7 @@ fn what_the_user_changed_since_is_not_overwritten() {
     fs::remove_file(place.path("deleted")).unwrap();
     place.chmod("chmodded", 0o600);
     let state = place.state();
-    let since = |report: &Report| {
+    let since = |report: &Restored| {
         let conflicts = report.conflicts.iter();
         conflicts.map(|conflict| format!("{} {:?}", conflict.path.display(), conflict.since)).collect::<Vec<_>>()
     };
@@ -360,7 +360,7 @@ fn a_restore_that_was_cut_is_repeated() {
     assert_eq!((report.changes.len(), report.conflicts.len()), (26, 0));
     assert_eq!(place.state(), state);
     let again = snapshots.restore(after, before, STOP).unwrap();
-    assert_eq!(again, Report::default());
+    assert_eq!(again, Restored::default());
 }
 
 #[test]

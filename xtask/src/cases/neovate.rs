@@ -2,10 +2,10 @@
 
 use super::{Judge, expect};
 use piton_core::call::CallInput;
-use piton_core::limits::Policy;
 use piton_core::message::{Part, Usage};
 use piton_core::model::{Delta, ModelEvent};
 use piton_core::oneline;
+use piton_core::policy::Policy;
 use piton_models::provider::WireProtocol;
 use piton_models::text_tools::{CallsRead, Dialect, Event, Mode, Options, ends_in_tag};
 use piton_models::wire::{self, Body};

@@ -21,7 +21,7 @@ pub(super) fn suite(name: &str) -> Option<Judge> {
 
 /// After which call the turn would end. What the document does not see, a note says, and then Piton may see it.
 fn doom_loop_seed(case: &Value) -> Result<(), String> {
-    let rule = preset("coder-mvp").no_progress;
+    let rule = preset("coder-mvp").stuck;
     let calls = case["input"]["calls"].as_array().ok_or("no calls")?;
     let mut seen = Vec::new();
     let mut ends_after = None;
@@ -42,7 +42,7 @@ fn doom_loop_seed(case: &Value) -> Result<(), String> {
 fn retry_tables(case: &Value) -> Result<(), String> {
     let input = &case["input"];
     let number = |key: &str| input[key].as_u64().and_then(|number| u32::try_from(number).ok());
-    let mut policy = preset(input["profile"].as_str().unwrap_or("pulse")).retry;
+    let mut policy = preset(input["profile"].as_str().unwrap_or("pulse")).retry.usual;
     let failures = number("errorCount").or_else(|| number("attempt")).ok_or("no count")?;
     if number("errorCount").is_some() {
         // The table is of waits alone; by the count the third error would be the last.
@@ -62,7 +62,7 @@ fn truncate_output(case: &Value) -> Result<(), String> {
     let times = input["times"].as_u64().and_then(|times| usize::try_from(times).ok()).unwrap_or(1);
     let piece = |key: &str| input[key].as_str().unwrap_or_default();
     let text = format!("{}{}{}", piece("prefix"), piece("repeat").repeat(times), piece("suffix"));
-    let cut = preset("pulse").output_cut;
+    let cut = preset("pulse").calls.output_cut;
     let OutputCut::HeadTail { max_chars } = cut else { return Err("the preset cuts in another way".to_owned()) };
     let total = text.chars().count();
     let Some(cut) = cut.cut(&text) else {

@@ -2,20 +2,20 @@
 //! may be changed.
 
 use crate::cli::{CompactArgs, RunArgs};
-use crate::commands::sessions;
+use crate::commands::sessions::find;
 use crate::commands::undo;
 use crate::editor::Editor;
 use crate::out::report;
 use crate::out::view::{self, thousands};
-use crate::run::Stops;
+use crate::run::stops::Stops;
 use crate::setup;
 use crate::surroundings::Surroundings;
 use crate::upkeep::Upkeep;
 use anyhow::{Context, bail};
-use piton_core::client::{Published, Reply, Request};
+use piton_core::client::{Compact, Compacted, Published, Refusal, Reply, Request};
 use piton_core::ids::SessionId;
 use piton_core::turn;
-use piton_engine::compaction::{CompactError, Compacted, How};
+use piton_engine::compaction::CompactError;
 use piton_engine::control::{Connection, Told};
 use piton_engine::engine::{Engine, EngineError, Handle, Resumed};
 use piton_engine::store::StoreError;
@@ -34,7 +34,7 @@ struct Wish {
 /// Obeys `piton session compact`.
 pub(crate) async fn compact(args: CompactArgs, around: &Surroundings) -> anyhow::Result<u8> {
     let engine = Engine::open(&around.data_dir);
-    let id = sessions::meant(&engine, around, args.id.as_deref())?;
+    let id = find::meant(&engine, around, args.id.as_deref())?;
     if args.show {
         let text =
             summary(&engine, &id).await?.with_context(|| format!("{id} has no summary: it was never compacted"))?;
@@ -126,13 +126,13 @@ async fn make_room(
 async fn where_it_runs(engine: &Engine, id: &SessionId, focus: Option<String>) -> anyhow::Result<Option<u8>> {
     let Some(mut writer) = Connection::open(&**engine.store(), id).await? else { return Ok(None) };
     // A writer that is gone is noticed below.
-    drop(writer.ask(&Request::Compact { focus }).await);
+    drop(writer.ask(&Request::Compact(Compact::about(focus))).await);
     let (mut stops, mut process) = (Stops::listen()?, None);
     loop {
         let told = tokio::select! {
             told = writer.next() => told,
-            by_term = stops.next() => {
-                let (words, code) = report::not_watching(id, by_term);
+            stop = stops.next() => {
+                let (words, code) = (report::not_watching(id), stop.code());
                 view::write_stderr(&format!("{words}\n"));
                 return Ok(Some(code));
             }
@@ -142,12 +142,11 @@ async fn where_it_runs(engine: &Engine, id: &SessionId, focus: Option<String>) -
                 process = Some(pid);
                 view::write_stderr(&format!("{id} is run by process {pid}: room is made there, under its rules\n"));
             }
-            Some(Told::Reply(Reply::Compacted { upto_seq, tokens_before, tokens_after })) => {
-                let summary = summary(engine, id).await?.unwrap_or_default();
-                tell(&Compacted { summary, upto_seq, tokens_before, tokens_after });
+            Some(Told::Reply(Reply::Compacted(done))) => {
+                tell(&done);
                 return Ok(Some(0));
             }
-            Some(Told::Reply(Reply::Refused { error, .. })) => bail!("no room was made in {id}: {error}"),
+            Some(Told::Reply(Reply::Refused(Refusal { error, .. }))) => bail!("no room was made in {id}: {error}"),
             Some(Told::Reply(_) | Told::Published(_)) => {}
             None => {
                 if let Some(pid) = process {
@@ -170,10 +169,10 @@ async fn in_session(session: &Handle, wish: &Wish, around: &Surroundings) -> any
     // Before anything is asked and paid for.
     let editor = wish.edit.then(|| editor(around)).transpose()?;
     let how = match &wish.summary {
-        Some(summary) => How::Write { summary: summary.clone() },
+        Some(summary) => Compact::text(summary),
         None => {
             view::write_stderr("asking for a summary…\n");
-            How::Ask { focus: wish.focus.clone() }
+            Compact::about(wish.focus.clone())
         }
     };
     let heard = heard(session, how).await;
@@ -213,7 +212,7 @@ async fn change(
     if after.trim() == before.trim() {
         return Ok(None);
     }
-    match session.compact(How::Replace { summary: after.trim().to_owned() }).await {
+    match session.compact(Compact::replacing(after.trim())).await {
         Ok(done) => Ok(Some(done)),
         Err(error) => Err(anyhow::Error::new(error).context(kept(file))),
     }
@@ -225,7 +224,7 @@ fn editor(around: &Surroundings) -> anyhow::Result<Editor> {
 }
 
 /// Makes room, and says what keeps the model's answer waiting.
-async fn heard(session: &Handle, how: How) -> Result<Compacted, CompactError> {
+async fn heard(session: &Handle, how: Compact) -> Result<Compacted, CompactError> {
     // What is recorded need not be heard.
     let mut heard = session.subscribe(u64::MAX);
     let done = session.compact(how);

@@ -6,9 +6,9 @@ use crate::commands::models;
 use crate::out::view::{self, thousands};
 use crate::setup;
 use crate::surroundings::Surroundings;
-use piton_core::limits::Policy;
 use piton_core::message::Part;
 use piton_core::model::Request;
+use piton_core::policy::Policy;
 use piton_core::tokens::Family;
 use piton_engine::config::Config;
 use piton_engine::context::{self, Instructions, References, instructions_note};
@@ -71,7 +71,7 @@ pub(crate) fn context(args: &ContextArgs, around: &Surroundings) -> anyhow::Resu
     }
     if let Some(prompt) = &args.prompt {
         pieces.push(weigh("prompt", "the prompt".to_owned(), None, None, prompt.clone()));
-        let (style, sizes) = (settings.policy.references, settings.policy.reference_sizes);
+        let (style, sizes) = (settings.policy.references.style, settings.policy.references.sizes);
         let (window_tokens, images) = (limits.window_tokens, limits.images);
         let references = References { workspace, style, sizes, window_tokens, images, family };
         let found = references.resolve(&[Part::text(prompt.clone())]);

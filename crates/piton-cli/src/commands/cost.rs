@@ -1,19 +1,17 @@
 //! `piton session cost`: what a session used and cost, step by step, and what the provider's cache did for it.
 
 use crate::out::report;
-use crate::out::view::{self, plural, thousands};
+use crate::out::view::{self, MISS_WORTH_TELLING_MICROS, plural, thousands};
 use piton_core::budget::Bound;
-use piton_core::cache::{CacheLedger, Miss, Reading, SegmentKind};
+use piton_core::budget::dollars;
+use piton_core::cache::{CacheLedger, Miss, Reading};
 use piton_core::event::{Event, Record, TitledBy};
 use piton_core::ids::{Seq, SessionId};
-use piton_core::limits::dollars;
 use piton_core::message::Usage;
+use piton_core::prompt::SegmentKind;
 use piton_engine::engine::{Engine, Handle};
 use serde::Serialize;
 use std::collections::BTreeSet;
-
-/// What a miss of the cache must cost in a run, in millionths of a dollar, for the run to tell of it: five cents.
-pub(crate) const MISS_WORTH_TELLING_MICROS: u64 = 50_000;
 
 /// What a session came to.
 #[derive(Debug, Default, Serialize)]

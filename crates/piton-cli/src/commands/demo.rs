@@ -4,6 +4,7 @@
 use crate::cli::DemoArgs;
 use crate::out::report;
 use crate::out::view::{self, TextView};
+use crate::run;
 use crate::setup;
 use crate::surroundings::Surroundings;
 use anyhow::Context;
@@ -45,7 +46,10 @@ pub(crate) async fn demo(args: DemoArgs, around: Surroundings) -> anyhow::Result
     let session = engine.create(&dir, settings).await?;
     let journal = SessionDir::of(session.store(), session.id()).journal_db();
     let id = session.id().to_string();
-    let report = crate::run::show_turn(session, TASK, &mut view).await?;
+    let report = match run::show_turn(session, TASK, &mut view).await? {
+        Ok(report) => report,
+        Err(stop) => return Ok(stop.code()),
+    };
     view.summary(&report, &id);
     if report.end != TurnEnd::Completed {
         return Ok(exit_code(&mut view, &report, &id, false));

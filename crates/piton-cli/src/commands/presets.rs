@@ -1,7 +1,7 @@
 //! `piton presets`: the loops that can be run, and their numbers.
 
 use crate::out::view;
-use piton_core::limits::Policy;
+use piton_core::policy::Policy;
 use piton_core::preset::{PRESETS, Preset};
 use piton_engine::config::NoPreset;
 use serde_json::{Value, json};

@@ -10,12 +10,11 @@ use anyhow::{Context, anyhow, bail};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use percent_encoding::percent_decode_str;
-use piton_core::cache::SegmentKind;
 use piton_core::event::{Canceller, Decision, StepKind, Trigger};
 use piton_core::hook::HookEnd;
 use piton_core::ids::{Seq, SessionId, TimeMs};
 use piton_core::message::Usage;
-use piton_core::model::ModelErrorKind;
+use piton_core::prompt::SegmentKind;
 use piton_core::trace::{
     self, AskResult, Asked, CallTrace, Cause, HookTrace, Input, Next, OutsideTrace, Refused, RoomTrace, StepTrace,
     SummaryAsked, TitleTrace, Trace,
@@ -23,7 +22,7 @@ use piton_core::trace::{
 use piton_engine::config::Config;
 use piton_engine::engine::Engine;
 use piton_engine::otel::{self, Resource};
-use piton_models::http::{HttpOptions, post_json};
+use piton_http::{HttpError, HttpOptions, post_json};
 
 /// How long a collector may take at the end of a run, in milliseconds. The answer is there already; nobody waits longer.
 const COLLECTOR_MS: u64 = 3_000;
@@ -116,9 +115,9 @@ impl Collector {
 
     async fn send(&self, spans: String) -> anyhow::Result<()> {
         let sent = post_json(&self.url, &self.headers, spans, &self.http).await;
-        sent.map_err(|error| match error.kind {
-            ModelErrorKind::Stalled => anyhow!("the collector sent nothing for {} s", COLLECTOR_MS / 1000),
-            _ => error.into(),
+        sent.map_err(|error| match error {
+            HttpError::Stalled(_) => anyhow!("the collector sent nothing for {} s", COLLECTOR_MS / 1000),
+            HttpError::Unusable(_) | HttpError::Unreachable(_) | HttpError::CutOff(_) => error.into(),
         })
     }
 }

@@ -1,16 +1,17 @@
 //! `piton undo` and `piton redo`: turns are taken back, words and files, and brought back.
 
 use crate::cli::{RedoArgs, UndoArgs};
-use crate::commands::sessions;
+use crate::commands::sessions::find;
 use crate::out::view;
 use crate::setup;
 use crate::surroundings::Surroundings;
 use anyhow::{Context, bail};
-use piton_core::event::Direction;
+use piton_core::client::{Plan, Scope};
+use piton_core::event::{Direction, Event, Record};
 use piton_core::ids::{Seq, SessionId};
 use piton_engine::engine::{Engine, Handle, Resumed};
-use piton_engine::rewind::{Plan, RewindError, Scope};
-use piton_tools::snapshot::{Change, Report, SnapshotError};
+use piton_engine::rewind::RewindError;
+use piton_tools::snapshot::{Change, Restored, SnapshotError};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -51,7 +52,7 @@ pub(crate) async fn redo(args: RedoArgs, around: &Surroundings) -> anyhow::Resul
 async fn rewind(session: Option<&str>, wish: &Wish, around: &Surroundings) -> anyhow::Result<u8> {
     let engine = Engine::open(&around.data_dir);
     let id = match session {
-        Some(session) => sessions::find(&engine, around, session)?,
+        Some(session) => find::find(&engine, around, session)?,
         None => newest_here(&engine, around)?,
     };
     let summary = engine.store().summary(&id).await?;
@@ -84,7 +85,9 @@ pub(crate) async fn tell_given_up(session: &Handle, from: Seq) -> Seq {
     let mut next = from;
     for record in records.iter().filter(|record| record.seq >= from) {
         next = record.seq + 1;
-        view::given_up(&record.event).into_iter().for_each(|line| view::write_stderr(&format!("{line}\n")));
+        if let Event::RewindAbandoned { rewind, error, touches } = &record.event {
+            view::write_stderr(&format!("{}\n", view::given_up(rewind, error, touches)));
+        }
     }
     next
 }
@@ -94,7 +97,11 @@ async fn finished_now(session: &Handle) -> Option<String> {
     // Who cannot read it hears of that from what comes next.
     let records = session.store().of_kinds(session.id(), &["rewind_finished"]).await.unwrap_or_default();
     let since = records.iter().filter(|record| record.seq >= session.opened_at());
-    since.filter_map(|record| view::finished_late(&record.event)).next_back()
+    let words = |record: &Record| match &record.event {
+        Event::RewindFinished { rewind, left, .. } => Some(view::finished_late(rewind, left.len())),
+        _ => None,
+    };
+    since.filter_map(words).next_back()
 }
 
 fn newest_here(engine: &Engine, around: &Surroundings) -> anyhow::Result<SessionId> {
@@ -108,7 +115,7 @@ async fn take_back(session: &Handle, wish: &Wish, workspace: &Path) -> anyhow::R
     if session.resumed() == Resumed::MidTurn {
         anyhow::ensure!(!wish.dry_run, "its last turn was cut off; `piton run --continue` ends it, or an undo does");
         view::write_stderr("the last turn was cut off; it is ended first\n");
-        session.cancel();
+        drop(session.cancel());
         // What it ends with is on record, and that it has ended is all that counts here.
         drop(session.go_on().await);
     }
@@ -188,7 +195,7 @@ fn list(lines: impl Iterator<Item = String>) {
 }
 
 /// A line per change, or one for a folder with many.
-fn changes(reports: &[Report]) -> Vec<String> {
+fn changes(reports: &[Restored]) -> Vec<String> {
     let mut folders: BTreeMap<&OsStr, Vec<&Change>> = BTreeMap::new();
     for change in reports.iter().flat_map(|report| &report.changes) {
         folders.entry(change.path.iter().next().unwrap_or_default()).or_default().push(change);
@@ -211,7 +218,7 @@ fn clean_path(path: &Path) -> String {
 }
 
 /// Says what could not be done. Whether there was anything.
-fn problems(reports: &[Report], workspace: &Path) -> bool {
+fn problems(reports: &[Restored], workspace: &Path) -> bool {
     for failure in reports.iter().flat_map(|report| &report.failures) {
         view::write_stderr(&format!("{} stays as it is: {}\n", clean_path(&failure.path), failure.error));
     }

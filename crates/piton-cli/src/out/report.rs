@@ -1,10 +1,10 @@
 //! Words for people: how a turn ended, what an error means and what to do next, and the exit code of each.
 
-use crate::out::view::{self, thousands};
+use crate::out::print::{clean, thousands, write_stderr};
+use piton_core::budget::dollars;
 use piton_core::client::Report;
 use piton_core::event::TurnEnd;
 use piton_core::ids::SessionId;
-use piton_core::limits::dollars;
 use piton_core::message;
 use piton_engine::config::layers::LayerError;
 use piton_engine::config::nearest;
@@ -53,10 +53,9 @@ pub(crate) fn exit_code(end: TurnEnd) -> u8 {
     }
 }
 
-/// What to say when only the watching of a session stops that another process runs, and the exit code.
-pub(crate) fn not_watching(session: &SessionId, by_term: bool) -> (String, u8) {
-    let words = format!("no longer watching; {session} goes on. Stop it with piton session cancel {session}");
-    (words, if by_term { EXIT_TERMINATED } else { exit_code(TurnEnd::Canceled) })
+/// What to say when only the watching of a session stops that another process runs.
+pub(crate) fn not_watching(session: &SessionId) -> String {
+    format!("no longer watching; {session} goes on. Stop it with piton session cancel {session}")
 }
 
 /// The word for a turn's end, as in the journal.
@@ -129,7 +128,7 @@ pub(crate) fn ending(report: &Report, session: &str) -> Option<String> {
         ),
         TurnEnd::HookStopped => ("A hook stopped it", "Go on with"),
     };
-    let detail = report.detail.as_deref().map(|detail| format!(": {}", view::clean(detail))).unwrap_or_default();
+    let detail = report.detail.as_deref().map(|detail| format!(": {}", clean(detail))).unwrap_or_default();
     let command = if next.ends_with("with") { format!(" piton run --resume {session} \"…\"") } else { String::new() };
     let next = next.replace("compact ID", &format!("compact {session}"));
     let what = what.trim_end_matches(if detail.is_empty() { "" } else { "." });
@@ -174,9 +173,9 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
 
 /// Prints an error the way every command does, and returns the exit code.
 pub(crate) fn failure(error: &anyhow::Error) -> u8 {
-    view::write_stderr(&format!("piton: {error:#}\n"));
+    write_stderr(&format!("piton: {error:#}\n"));
     if let Some(hint) = hint(error) {
-        view::write_stderr(&format!("{hint}\n"));
+        write_stderr(&format!("{hint}\n"));
     }
     let is_of_a_flag = error.downcast_ref::<LayerError>().is_some_and(LayerError::is_of_a_flag);
     if is_of_a_flag || error.is::<Usage>() { EXIT_USAGE } else { EXIT_FAILED }

@@ -1,23 +1,30 @@
 //! Draws a running turn: prose on standard output as it comes, one line per tool call on standard error, and on a
-//! terminal a line that shows what is being waited for.
+//! terminal a line that shows what is being waited for. It draws what changes in the [`Story`]; of fragments that are no
+//! part of that (silence, a pause) it says a word of its own.
 
 mod given;
+mod screen;
+#[cfg(test)]
+mod tests;
 
-use crate::commands::cost::MISS_WORTH_TELLING_MICROS;
+pub(crate) use crate::out::print::{
+    clean, cut, first_line, indent, output_was_lost, plural, shorten, thousands, width, write_stderr, write_stdout,
+};
+
 use crate::out::report;
 use anstyle::{AnsiColor, Style};
-use piton_core::call::{Outcome, Status};
+use piton_core::call::Status;
 use piton_core::client::{CheckRun, Live, Published, Report};
-use piton_core::event::{Direction, Event, Record, Subject, Trigger};
+use piton_core::event::{Direction, Record, Rewind, Subject, Touched, Trigger};
 use piton_core::hook::{HookEnd, HookRun};
-use piton_core::ids::CallId;
-use piton_core::message::{Part, ToolCall};
-use piton_core::model::Delta;
-use piton_engine::export::story;
-use std::collections::HashMap;
-use std::io::{IsTerminal, Write};
-use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use piton_core::message::Part;
+use piton_core::story::{
+    Block, Body, CallBlock, CallKind, CallStage, Change, CompactionBlock, CompactionEnd, Field, ModelBlock, ModelState,
+    RewindState, Story, WordsState,
+};
+use piton_engine::export::words;
+use screen::Screen;
+use std::io::IsTerminal;
 use std::time::Instant;
 
 const DIM: Style = Style::new().dimmed();
@@ -28,22 +35,21 @@ const YELLOW: Style = AnsiColor::Yellow.on_default();
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 /// Lines of a failed command's output that are shown.
 const TAIL_LINES: usize = 4;
-/// Characters of a call's input shown in its line.
-const GIST_CHARS: usize = 72;
+/// What a miss of the cache must cost in a run, in millionths of a dollar, for the run to tell of it: five cents.
+pub(crate) const MISS_WORTH_TELLING_MICROS: u64 = 50_000;
 
 /// The text view of one run.
 pub(crate) struct TextView {
     quiet: bool,
     animate: bool,
-    /// Whether the cursor stands behind prose that did not end its line.
-    mid_line: bool,
+    story: Box<Story>,
+    screen: Screen,
     /// Whether the last thing shown was a line beside the prose.
     after_aside: bool,
     /// Prose of the attempt that streams: nobody may read it twice when the attempt fails.
     shown_chars: usize,
-    calls: HashMap<CallId, ToolCall>,
-    /// Who is asked, once a turn has begun.
-    model: String,
+    /// Words of the reply that were not shown as they came.
+    unshown: String,
     /// Whether prose is shown as it comes; otherwise when its message is complete, so that nothing is shown in vain.
     streams: bool,
     /// Whether the beginning of the message that streams was missed.
@@ -54,8 +60,6 @@ pub(crate) struct TextView {
     /// Whether it was said in this step that a summary is asked for.
     told_of_summary: bool,
     spoke: bool,
-    /// Characters of what can be taken away again: the waiting line, or a prompt.
-    drawn: usize,
     /// Notices about undo that were shown.
     noticed: Vec<String>,
     frame: usize,
@@ -69,18 +73,17 @@ impl TextView {
         Self {
             quiet,
             animate: animate && !quiet,
-            mid_line: false,
+            story: Box::default(),
+            screen: Screen::default(),
             after_aside: false,
             shown_chars: 0,
-            calls: HashMap::new(),
-            model: String::new(),
+            unshown: String::new(),
             streams: std::io::stdout().is_terminal(),
             midway: false,
             waiting_for: None,
             untold: None,
             told_of_summary: false,
             spoke: false,
-            drawn: 0,
             noticed: Vec::new(),
             frame: 0,
             lost_micros: 0,
@@ -88,22 +91,15 @@ impl TextView {
     }
 
     /// Shows one thing that happened.
-    pub(crate) fn show(&mut self, published: &Published) {
-        match published {
-            Published::Live(live) => self.show_live(live),
-            Published::Recorded(record) => self.show_record(record),
-        }
+    pub(crate) fn hear(&mut self, published: &Published) {
+        self.draw(published);
+        self.screen.flush();
     }
 
     /// Takes notice of what happened before, without showing it.
-    pub(crate) fn remember(&mut self, event: &Event) {
-        match event {
-            Event::MessageFinished { reply, .. } => self.note_calls(&reply.parts),
-            Event::TurnStarted { model, .. }
-            | Event::TurnResumed { model, .. }
-            | Event::ModelSwitched { model, .. } => self.model.clone_from(model),
-            _ => {}
-        }
+    pub(crate) fn remember(&mut self, record: &Record) {
+        let changes = self.story.record(record);
+        self.forget_what_is_over(&changes);
     }
 
     /// What is shown begins in the middle of things: the message under way is shown when it is complete.
@@ -115,35 +111,40 @@ impl TextView {
     pub(crate) fn user_said(&mut self, parts: &[Part]) {
         let text = piton_core::message::prose(parts);
         self.aside(&format!("{BOLD}»{BOLD:#} {}", first_line(text.trim())));
+        self.screen.flush();
     }
 
     /// Moves the waiting line on. Called ten times a second on a terminal.
     pub(crate) fn tick(&mut self) {
         let Some((what, since)) = self.waiting_for.clone() else { return };
         let waited = since.elapsed();
-        if !self.animate || self.mid_line || waited.as_millis() < 300 {
+        if !self.animate || self.screen.is_mid_line() || waited.as_millis() < 300 {
             return;
         }
         self.frame = (self.frame + 1) % FRAMES.len();
-        let text = format!("{} {what} ({} s)", FRAMES[self.frame], waited.as_secs());
-        // It must fit on one line of the terminal as wide as it is now, or it could not be drawn over.
-        let text: String = text.chars().take(columns().saturating_sub(1)).collect();
-        let line = format!("\r\x1b[K{DIM}{text}{DIM:#}");
-        write_stderr(&line);
-        self.drawn = text.chars().count();
+        self.screen.wait(&format!("{} {what} ({} s)", FRAMES[self.frame], waited.as_secs()));
+        self.screen.flush();
     }
 
     /// The last line: what the turn came to.
     pub(crate) fn summary(&mut self, report: &Report, session: &str) {
-        self.clear();
-        self.end_line();
-        if self.quiet {
-            return;
+        self.screen.end_line();
+        if !self.quiet {
+            self.after_aside = true;
+            self.set_off();
+            let line = self.summed_up(report, session);
+            self.screen.line(&format!("{DIM}{line}{DIM:#}"));
         }
-        self.after_aside = true;
-        self.set_off();
+        self.screen.flush();
+    }
+
+    fn summed_up(&self, report: &Report, session: &str) -> String {
         let spent = &report.spent;
         let usage = &spent.usage;
+        if report.turn == 0 {
+            // A turn that did not begin: nobody was asked.
+            return format!("no model was asked · {session}");
+        }
         let cost = match (spent.cost_micros.unwrap_or(0), spent.unpriced_calls) {
             (0, 0) => String::new(),
             (_, unpriced) => format!(" · {}", report::cost(spent.cost_micros, unpriced)),
@@ -152,19 +153,14 @@ impl TextView {
             0 => String::new(),
             read => format!(" ({} cached)", thousands(read)),
         };
-        if report.turn == 0 {
-            // A turn that did not begin: nobody was asked.
-            return write_stderr(&format!("{DIM}no model was asked · {session}{DIM:#}\n"));
-        }
         let undo = if report.changed_files { " · take it back: piton undo" } else { "" };
-        let line = format!(
-            "{DIM}{} · {} · {}{cost} · {:.1} s · {session}{undo}{DIM:#}\n",
-            clean(&self.model),
+        format!(
+            "{} · {} · {}{cost} · {:.1} s · {session}{undo}",
+            clean(&self.story.session().model),
             plural(u64::from(spent.steps), "step"),
             report::tokens(usage, &cached, spent.steps > 0),
             spent.duration_ms as f64 / 1000.0,
-        );
-        write_stderr(&line);
+        )
     }
 
     /// Whether misses of the provider's cache cost enough to tell of it.
@@ -174,16 +170,14 @@ impl TextView {
 
     /// A line for people, beside the answer.
     pub(crate) fn note(&mut self, line: &str) {
-        self.clear();
-        self.end_line();
-        self.spoke = true;
-        write_stderr(&format!("{line}\n"));
+        self.tell(line);
+        self.screen.flush();
     }
 
     /// The call behind a question.
-    pub(crate) fn call(&self, subject: &Subject) -> Option<&ToolCall> {
+    pub(crate) fn call(&self, subject: &Subject) -> Option<&CallBlock> {
         let (Subject::Call(id) | Subject::GoOn(id)) = subject;
-        self.calls.get(id)
+        self.story.call(id)
     }
 
     /// Whether anything was shown since this was asked last.
@@ -193,42 +187,64 @@ impl TextView {
 
     /// Shows a prompt that whatever comes next may take away again.
     pub(crate) fn prompt(&mut self, text: &str) {
-        self.clear();
-        write_stderr(text);
-        (self.drawn, self.spoke) = (text.chars().count(), false);
+        self.screen.prompt(text);
+        self.spoke = false;
+        self.screen.flush();
     }
 
     /// Nothing has to be taken away: the user has ended the line.
     pub(crate) fn line_was_ended(&mut self) {
-        self.drawn = 0;
+        self.screen.line_was_ended();
     }
 
     /// Takes the waiting line or the prompt away, all rows of it.
     pub(crate) fn clear(&mut self) {
-        let drawn = std::mem::take(&mut self.drawn);
-        if drawn > 0 {
-            let above = (drawn - 1) / columns();
-            write_stderr(&format!("\r\x1b[K{}", "\x1b[A\x1b[K".repeat(above)));
+        self.screen.clear();
+        self.screen.flush();
+    }
+
+    fn draw(&mut self, published: &Published) {
+        if let Published::Live(live) = published {
+            self.show_live(live);
+        }
+        let changes = self.story.hear(published);
+        for change in &changes {
+            match change {
+                Change::Put(block) if !block.taken_back => self.show(block),
+                Change::Grow { id, field: Field::Text, text } if self.streams && !self.midway => {
+                    if let Some(Body::Words { .. }) = self.story.block(id).map(|block| &block.body) {
+                        self.prose(text);
+                    }
+                }
+                Change::Put(_) | Change::Grow { .. } | Change::Drop(_) => {}
+            }
+        }
+        self.forget_what_is_over(&changes);
+    }
+
+    /// What was drawn stays on the screen; nothing here looks back to it.
+    fn forget_what_is_over(&mut self, changes: &[Change]) {
+        let ends = |change: &Change| match change {
+            Change::Put(block) => matches!(block.body, Body::TurnEnd { .. } | Body::Rewind { .. }),
+            Change::Grow { .. } | Change::Drop(_) => false,
+        };
+        if changes.iter().any(ends) {
+            self.story.forget();
         }
     }
 
+    /// What keeps a reply waiting, and is on no record.
     fn show_live(&mut self, live: &Live) {
-        if let Live::ModelDelta { .. } = live {
-            self.tell_untold();
-        }
         match live {
-            Live::ModelDelta { delta: Delta::Text { text }, .. } if self.streams && !self.midway => self.prose(text),
-            Live::ModelDelta { delta: Delta::CallBegan { name, .. }, .. } => {
-                self.wait_for(format!("{} is writing a call of {name}", "the model"));
-            }
-            Live::ModelDelta { .. } | Live::ToolOutput { .. } => {}
+            Live::ModelDelta { .. } => self.tell_untold(),
+            Live::ToolOutput { .. } => {}
             Live::ModelSilent { .. } => self.told(live),
             Live::SummaryAsked { .. } => {
                 self.tell_untold();
                 if !std::mem::replace(&mut self.told_of_summary, true) {
                     self.aside(&format!("{DIM}asking for a summary…{DIM:#}"));
                 }
-                self.wait_for("asking for a summary".to_owned());
+                self.wait_for("asking for a summary");
             }
             // What comes next says whether that matters.
             Live::SummaryFailed { retry_ms: None, .. } => self.untold = trouble(live),
@@ -255,104 +271,119 @@ impl TextView {
         }
     }
 
-    fn show_record(&mut self, record: &Record) {
-        match &record.event {
-            Event::TurnStarted { model, .. } | Event::TurnResumed { model, .. } => {
-                self.model.clone_from(model);
-            }
-            Event::StepStarted { .. } => {
+    fn show(&mut self, block: &Block) {
+        match &block.body {
+            Body::Step { finished: false, .. } => {
                 (self.shown_chars, self.midway) = (0, false);
-                self.wait_for("waiting for the model".to_owned());
+                self.unshown.clear();
             }
-            Event::MessageFinished { reply, prompt, .. } => {
+            Body::Words { text, state: WordsState::Whole } => self.unshown.push_str(text),
+            Body::Model(model) => self.show_model(model),
+            Body::Call(call) => self.show_call(call),
+            Body::Given { items } => {
+                given::lines(items).iter().for_each(|line| self.aside(&format!("{DIM}{}{DIM:#}", clean(line))));
+            }
+            Body::Snapshot { notices, .. } => self.show_notices(notices),
+            Body::Hooks { runs, .. } => runs.iter().for_each(|run| self.hook_ran(run)),
+            Body::Switched { from, model, reason } => {
+                self.untold = None;
+                let line = clean(&format!("{from} gave no reply ({reason}); asking {model}"));
+                self.aside(&format!("{YELLOW}{line}{YELLOW:#}"));
+            }
+            Body::Rewind { rewind, state } => {
+                let line = match state {
+                    RewindState::Started => return,
+                    RewindState::Finished { left } => finished_late(rewind, left.len()),
+                    RewindState::Abandoned { error, touches } => given_up(rewind, error, touches),
+                };
+                self.aside(&format!("{YELLOW}{line}{YELLOW:#}"));
+            }
+            Body::Pruned { calls, to_bytes, tokens, .. } => {
+                let outputs = plural(*calls as u64, if to_bytes.is_some() { "output" } else { "old output" });
+                let did = if to_bytes.is_some() { "cut" } else { "cleared" };
+                self.made_room(&format!("{outputs} {did}"), *tokens);
+            }
+            Body::Compaction(room) => self.compacted(room),
+            Body::TurnEnd { .. } => self.waiting_for = None,
+            Body::Session(_)
+            | Body::User { .. }
+            | Body::Note { .. }
+            | Body::Turn { .. }
+            | Body::Step { .. }
+            | Body::Words { .. }
+            | Body::Thought { .. }
+            | Body::Question { .. }
+            | Body::Title { .. }
+            | Body::Moved { .. }
+            | Body::Lost { .. }
+            | Body::Stopping { .. } => {}
+        }
+    }
+
+    fn show_model(&mut self, model: &ModelBlock) {
+        match &model.state {
+            ModelState::Asked => self.wait_for("waiting for the model"),
+            ModelState::Replied { warnings, .. } => {
                 self.tell_untold();
                 self.told_of_summary = false;
-                self.lost_micros += prompt.as_ref().and_then(|prompt| prompt.lost_micros).unwrap_or(0);
-                self.finish_message(&reply.parts);
-                reply.warnings.iter().for_each(|warning| self.aside(&format!("{DIM}{}{DIM:#}", clean(warning))));
+                self.lost_micros += model.prompt.as_ref().and_then(|prompt| prompt.lost_micros).unwrap_or(0);
+                let unshown = std::mem::take(&mut self.unshown);
+                if self.shown_chars == 0 {
+                    // Nobody watches, or the provider does not stream.
+                    self.prose(&unshown);
+                }
+                self.screen.end_prose();
+                warnings.iter().for_each(|warning| self.aside(&format!("{DIM}{}{DIM:#}", clean(warning))));
             }
-            Event::ModelFailed { error, retry_at_ms: Some(at_ms), abandoned, attempt, .. } => {
-                let wait_ms = at_ms.saturating_sub(record.at_ms);
-                self.failed_attempt(&error.message, *attempt, wait_ms, abandoned);
+            ModelState::Failed { error, retry_at_ms: Some(at_ms), waited_to_ms: None } => {
+                let lost = if self.shown_chars == 0 { "" } else { " (the text above is abandoned)" };
+                let seconds = at_ms.saturating_sub(model.answered_ms) as f64 / 1000.0;
+                let why = clean(&error.message);
+                self.aside(&format!("{YELLOW}{why}{lost}; retry {} in {seconds:.1} s{YELLOW:#}", model.attempt));
+                self.shown_chars = 0;
+                self.wait_for("waiting to try again");
             }
-            Event::ModelFailed { .. } => self.shown_chars = 0,
-            Event::ModelSwitched { model, reason, .. } => {
-                self.untold = None;
-                let line = format!("{} gave no reply ({reason}); asking {model}", self.model);
-                self.aside(&format!("{YELLOW}{}{YELLOW:#}", clean(&line)));
-                self.model.clone_from(model);
-                self.wait_for("waiting for the model".to_owned());
-            }
-            Event::BackoffPassed { .. } => self.wait_for("waiting for the model".to_owned()),
-            Event::ContextGiven { items } => given::lines(items).iter().for_each(|line| {
-                self.aside(&format!("{DIM}{}{DIM:#}", clean(line)));
-            }),
-            Event::SnapshotTaken { notices, .. } => self.show_notices(notices),
-            Event::CallStarted { call } => {
-                let what = self.calls.get(call).map(|call| format!("{} {}", call.name, gist(call)));
-                what.into_iter().for_each(|what| self.wait_for(what));
-            }
-            Event::CallSettled { call, outcome } => self.settled(call, outcome),
-            Event::HooksRan { runs, .. } => runs.iter().for_each(|run| self.hook_ran(run)),
-            event @ (Event::RewindAbandoned { .. } | Event::RewindFinished { .. }) => {
-                let line = finished_late(event).or_else(|| given_up(event));
-                line.into_iter().for_each(|line| self.aside(&format!("{YELLOW}{line}{YELLOW:#}")));
-            }
-            Event::CompactionStarted { .. } => {
-                self.untold = None;
-                self.wait_for("making room in the context".to_owned());
-            }
-            event @ (Event::ContextPruned { .. }
-            | Event::CompactionFinished { .. }
-            | Event::CompactionFailed { .. }) => self.made_room(event),
-            Event::TurnEnded { .. } => self.waiting_for = None,
-            Event::SessionStarted { .. }
-            | Event::WriterOpened { .. }
-            | Event::WriterClosed {}
-            | Event::UserSpoke { .. }
-            | Event::MessageCut { .. }
-            | Event::CallRequested { .. }
-            | Event::ApprovalAsked { .. }
-            | Event::ApprovalGiven { .. }
-            | Event::StepFinished { .. }
-            | Event::WindowLearned { .. }
-            | Event::RewindStarted { .. }
-            | Event::CancelRequested { .. }
-            | Event::DeadlinePassed {}
-            | Event::BudgetShort { .. }
-            | Event::TitleGiven { .. }
-            | Event::WorkspaceMoved { .. }
-            | Event::EventLost {} => {}
+            ModelState::Failed { .. } => self.shown_chars = 0,
+            ModelState::Cut => {}
+        }
+    }
+
+    fn show_call(&mut self, call: &CallBlock) {
+        match &call.stage {
+            CallStage::Writing(_) => self.wait_for(&format!("the model is writing a call of {}", call.tool)),
+            CallStage::Ready => {}
+            CallStage::Running(_) => self.wait_for(&format!("{} {}", call.tool, gist(&call.about))),
+            CallStage::Settled(_) => self.settled(call),
         }
     }
 
     /// What came of making room.
-    fn made_room(&mut self, event: &Event) {
-        let (how, before, after) = match event {
-            Event::ContextPruned { calls, to_bytes, tokens_before, tokens_after, .. } => {
-                let outputs = plural(calls.len() as u64, if to_bytes.is_some() { "output" } else { "old output" });
-                let did = if to_bytes.is_some() { "cut" } else { "cleared" };
-                (format!("{outputs} {did}"), *tokens_before, *tokens_after)
+    fn compacted(&mut self, room: &CompactionBlock) {
+        match &room.end {
+            None => {
+                self.untold = None;
+                self.wait_for("making room in the context");
             }
-            Event::CompactionFinished { tokens_before, tokens_after, .. } => {
-                ("older messages summed up".to_owned(), *tokens_before, *tokens_after)
-            }
+            Some(CompactionEnd::Summary { tokens, .. }) => self.made_room("older messages summed up", *tokens),
+            // What was shortened has said so.
+            Some(CompactionEnd::Pruned) => {}
             // The turn ends with it, or another model is asked, and either says why.
-            Event::CompactionFailed { trigger: Trigger::Forced, .. } => {
+            Some(CompactionEnd::Failed { .. }) if room.trigger == Trigger::Forced => {
                 (self.untold, self.waiting_for) = (None, None);
-                return;
             }
-            Event::CompactionFailed { error, .. } => {
+            Some(CompactionEnd::Failed { error }) => {
                 let kept = "nothing is lost, and it goes on with the conversation as it is";
                 self.untold = Some(format!("no summary was made: {}; {kept}", clean(error)));
-                return self.wait_for("waiting for the model".to_owned());
+                self.wait_for("waiting for the model");
             }
-            _ => return,
-        };
+        }
+    }
+
+    fn made_room(&mut self, how: &str, (before, after): (u64, u64)) {
         self.tell_untold();
         let tokens = format!("about {} tokens instead of {}", thousands(after), thousands(before));
         self.aside(&format!("{DIM}made room in the context: {how}, {tokens}{DIM:#}"));
-        self.wait_for("waiting for the model".to_owned());
+        self.wait_for("waiting for the model");
     }
 
     /// Prose as it comes. Quiet runs show the last answer only, at its end.
@@ -360,39 +391,12 @@ impl TextView {
         if self.quiet || text.is_empty() {
             return;
         }
-        self.clear();
+        self.screen.clear();
         self.set_off();
         self.shown_chars += text.chars().count();
-        write_stdout(&clean(text));
+        self.screen.prose(&clean(text));
         self.spoke = true;
-        self.mid_line = !text.ends_with('\n');
         self.waiting_for = None;
-    }
-
-    fn finish_message(&mut self, parts: &[Part]) {
-        if self.shown_chars == 0 && !self.quiet {
-            // Nobody watches, or the provider does not stream.
-            self.prose(&piton_core::message::prose(parts));
-        }
-        self.end_line();
-        self.note_calls(parts);
-    }
-
-    fn note_calls(&mut self, parts: &[Part]) {
-        for part in parts {
-            if let Part::ToolCall(call) = part {
-                self.calls.insert(call.id.clone(), call.clone());
-            }
-        }
-    }
-
-    fn failed_attempt(&mut self, why: &str, attempt: u32, wait_ms: u64, abandoned: &[Part]) {
-        let lost = if abandoned.is_empty() || self.shown_chars == 0 { "" } else { " (the text above is abandoned)" };
-        self.shown_chars = 0;
-        let seconds = wait_ms as f64 / 1000.0;
-        let why = clean(why);
-        self.aside(&format!("{YELLOW}{why}{lost}; retry {attempt} in {seconds:.1} s{YELLOW:#}"));
-        self.wait_for("waiting to try again".to_owned());
     }
 
     /// A check with how it went, and of other hooks what went wrong, what they changed, and what they say.
@@ -436,23 +440,23 @@ impl TextView {
         self.noticed.extend(new);
     }
 
-    fn settled(&mut self, id: &CallId, outcome: &Outcome) {
-        let Some(call) = self.calls.get(id).cloned() else { return };
+    fn settled(&mut self, call: &CallBlock) {
+        let Some(outcome) = call.outcome() else { return };
         let (mark, style) = match outcome.status {
             Status::Ok => ('✓', GREEN),
             Status::Failed | Status::TimedOut | Status::Denied => ('✗', RED),
             Status::Cancelled | Status::Interrupted | Status::NotStarted => ('–', YELLOW),
         };
-        let title = outcome.title.strip_prefix(&call.name).unwrap_or(&outcome.title).trim();
-        let what = if title.is_empty() { gist(&call) } else { clean(title) };
+        let title = outcome.title.strip_prefix(&call.tool).unwrap_or(&outcome.title).trim();
+        let what = if title.is_empty() { gist(&call.about) } else { clean(title) };
         // A title says how it went.
         let why = match outcome.title.as_str() {
             "" if outcome.status != Status::Ok => format!(" {DIM}{}{DIM:#}", first_line(&outcome.text)),
             _ => String::new(),
         };
-        self.aside(&format!("{style}{mark}{style:#} {BOLD}{}{BOLD:#} {what}{why}", call.name));
+        self.aside(&format!("{style}{mark}{style:#} {BOLD}{}{BOLD:#} {what}{why}", call.tool));
         // What was not run has printed nothing.
-        if call.name == "bash" && outcome.status == Status::Failed && !outcome.title.is_empty() {
+        if call.kind == CallKind::Execute && outcome.status == Status::Failed && !outcome.title.is_empty() {
             self.tail(&outcome.text);
         }
     }
@@ -470,93 +474,57 @@ impl TextView {
     /// A line beside the prose.
     fn aside(&mut self, line: &str) {
         if !self.quiet {
-            self.note(line);
+            self.tell(line);
             self.after_aside = true;
         }
+    }
+
+    fn tell(&mut self, line: &str) {
+        self.screen.line(line);
+        self.spoke = true;
     }
 
     /// An empty line between such lines and prose, where somebody looks at both.
     fn set_off(&mut self) {
         if std::mem::take(&mut self.after_aside) && self.animate {
-            write_stderr("\n");
+            self.screen.line("");
         }
     }
 
-    fn wait_for(&mut self, what: String) {
-        self.waiting_for = Some((what, Instant::now()));
+    fn wait_for(&mut self, what: &str) {
+        self.waiting_for = Some((what.to_owned(), Instant::now()));
     }
-
-    fn end_line(&mut self) {
-        if std::mem::take(&mut self.mid_line) {
-            write_stdout("\n");
-        }
-    }
-}
-
-/// Columns of the terminal behind standard error.
-fn columns() -> usize {
-    const USUAL: usize = 80;
-    width(std::io::stderr()).unwrap_or(USUAL).max(2)
-}
-
-/// Columns of a terminal; `None` where it is none, or says nothing.
-pub(crate) fn width(terminal: impl AsFd) -> Option<usize> {
-    let columns = rustix::termios::tcgetwinsize(terminal).ok()?.ws_col;
-    Some(usize::from(columns)).filter(|columns| *columns > 0)
 }
 
 /// What a call is about, in one line.
-pub(crate) fn gist(call: &ToolCall) -> String {
-    shorten(&story::telling(call))
-}
-
-/// The first line, cut to what a line can hold.
-pub(crate) fn first_line(text: &str) -> String {
-    shorten(text.lines().next().unwrap_or_default())
-}
-
-fn shorten(text: &str) -> String {
-    let flat: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    cut(flat, GIST_CHARS)
-}
-
-/// A line in so many characters; one that is longer ends behind a word, if there is one in its last part.
-pub(crate) fn cut(line: String, most: usize) -> String {
-    if line.chars().count() <= most {
-        return line;
-    }
-    let kept: String = line.chars().take(most.saturating_sub(1)).collect();
-    let is_between = line.chars().nth(kept.chars().count()).is_some_and(char::is_whitespace);
-    let word = kept.rfind(char::is_whitespace).filter(|at| !is_between && *at > kept.len() * 2 / 3);
-    format!("{}…", kept[..word.unwrap_or(kept.len())].trim_end())
+pub(crate) fn gist(about: &str) -> String {
+    shorten(about)
 }
 
 /// What became of an undo that was cut off and cannot be finished, and what to do about it.
-pub(crate) fn given_up(event: &Event) -> Option<String> {
-    let Event::RewindAbandoned { rewind, error, touches } = event else { return None };
+pub(crate) fn given_up(rewind: &Rewind, error: &str, touches: &Touched) -> String {
     let again = match rewind.direction {
         Direction::Undo => {
             "`piton undo` tries again, once its snapshots can be used; `piton undo --chat-only` takes back the words alone"
         }
         Direction::Redo => "`piton redo` tries again, once its snapshots can be used",
     };
-    let what = story::not_rewound(rewind, error, touches);
-    Some(clean(&format!("{what}. Look at them, and put right by hand what is wrong; {again}")))
+    let what = words::not_rewound(rewind, error, touches);
+    clean(&format!("{what}. Look at them, and put right by hand what is wrong; {again}"))
 }
 
-/// That turns went back or came back before anything else, in words.
-pub(crate) fn finished_late(event: &Event) -> Option<String> {
-    let Event::RewindFinished { rewind, left, .. } = event else { return None };
+/// That turns went back or came back before anything else, in words; how many files were left as they are.
+pub(crate) fn finished_late(rewind: &Rewind, left: usize) -> String {
     let (what, done, opposite) = match rewind.direction {
         Direction::Undo => ("undo", "taken back", "redo"),
         Direction::Redo => ("redo", "brought back", "undo"),
     };
     let turns = plural(u64::from(rewind.turns), "turn");
-    let left = match left.len() {
+    let left = match left {
         0 => String::new(),
         some => format!(", but for {}", plural(some as u64, "file")),
     };
-    Some(format!("{turns} {done}{left}, by the {what} that was begun before; `piton {opposite}` reverses it"))
+    format!("{turns} {done}{left}, by the {what} that was begun before; `piton {opposite}` reverses it")
 }
 
 /// What keeps a model's answer waiting, in words.
@@ -575,58 +543,6 @@ pub(crate) fn trouble(live: &Live) -> Option<String> {
     })
 }
 
-/// Text from a model, a tool or a provider as it may be shown: nothing in it moves the cursor or changes a colour.
-pub(crate) fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' && c != '\t' { '�' } else { c }).collect()
-}
-
-/// `12345` as `12,345`.
-pub(crate) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// `1 step`, `2 steps`.
-pub(crate) fn plural(number: u64, word: &str) -> String {
-    let ending = if number == 1 { "" } else { "s" };
-    format!("{number} {word}{ending}")
-}
-
-/// Every line moved to the right.
-pub(crate) fn indent(text: &str) -> String {
-    text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
-}
-
-/// Whether standard output has refused something, other than by going away.
-static OUTPUT_WAS_LOST: AtomicBool = AtomicBool::new(false);
-
-/// Whether something that was said did not arrive: a full disk behind standard output.
-pub(crate) fn output_was_lost() -> bool {
-    OUTPUT_WAS_LOST.load(Ordering::Relaxed)
-}
-
-/// Writes to standard output at once. A reader that went away is no reason to stop the work.
-pub(crate) fn write_stdout(text: &str) {
-    let mut out = anstream::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => OUTPUT_WAS_LOST.store(true, Ordering::Relaxed),
-        Ok(()) | Err(_) => {}
-    }
-}
-
-/// Writes to standard error at once.
-pub(crate) fn write_stderr(text: &str) {
-    let mut err = anstream::stderr().lock();
-    drop(err.write_all(text.as_bytes()).and_then(|()| err.flush()));
-}
-
 /// A unified diff with its lines in colour.
 pub(crate) fn colour_diff(diff: &str) -> String {
     let colour = |line: &str| match line.as_bytes().first() {
@@ -636,18 +552,4 @@ pub(crate) fn colour_diff(diff: &str) -> String {
         _ => line.to_owned(),
     };
     diff.lines().map(colour).collect::<Vec<_>>().join("\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_that_is_too_long_ends_behind_a_word() {
-        let cut = |text: &str, most| cut(text.to_owned(), most);
-        assert_eq!(cut("fix the failing test", 20), "fix the failing test");
-        assert_eq!(cut("fix the failing test", 18), "fix the failing…");
-        assert_eq!(cut("fix the failing test", 16), "fix the failing…", "it ends there anyway");
-        assert_eq!(cut("see /a/path/without/any/end", 12), "see /a/path…", "no word ends near");
-    }
 }

@@ -146,13 +146,16 @@ fn read_lines() -> UnboundedReceiver<String> {
 /// What is asked about, and the line that asks.
 fn words(view: &TextView, subject: &Subject, workspace: &Path) -> (String, String) {
     match (subject, view.call(subject)) {
-        (Subject::Call(_), Some(call)) => {
+        (Subject::Call(_), Some(asked)) => {
+            let (id, name, input) = (asked.call.clone(), asked.tool.clone(), asked.input.clone());
+            let call = &ToolCall { id, provider_id: None, name, input, opaque: None };
             let prompt =
                 format!("[y]es, [a]lways {}, [n]o (or Enter), or what to do instead: ", view::first_line(&call.name));
             (format!("{BOLD}May it {}?{BOLD:#}\n{}", verb(call, workspace), view::indent(&preview(call))), prompt)
         }
         (Subject::GoOn(_), Some(call)) => {
-            let about = format!("{BOLD}It repeats {} {} with the same result.{BOLD:#}", call.name, view::gist(call));
+            let about =
+                format!("{BOLD}It repeats {} {} with the same result.{BOLD:#}", call.tool, view::gist(&call.about));
             (about, "Let it go on? [y]es, [n]o: ".to_owned())
         }
         (Subject::Call(id) | Subject::GoOn(id), None) => (format!("May {id} go on?"), "[y]es, [n]o: ".to_owned()),

@@ -3,11 +3,12 @@
 use crate::cli::{FollowFormat, RunArgs};
 use crate::out::report;
 use crate::out::view::{self, TextView};
+use crate::run::shown::{self, Shown};
+use crate::run::stops::{Stop, Stops, TICK};
 use crate::run::task::Task;
-use crate::run::{self, Shown, Stops, TICK};
 use crate::surroundings::Surroundings;
 use anyhow::bail;
-use piton_core::client::{Published, Reply, Report, Request, When};
+use piton_core::client::{Prompt, Published, Refusal, Reply, Report, Request};
 use piton_core::event::{Event, Record};
 use piton_core::ids::{MessageId, SessionId};
 use piton_engine::control::{Awaited, Connection, Follower, Told};
@@ -39,8 +40,8 @@ enum Heard {
     Ended(Report),
     /// Nobody runs the session any more, and all is shown.
     Left,
-    /// We were told to stop; whether by SIGTERM or SIGHUP.
-    Stopped { by_term: bool },
+    /// We were told to stop.
+    Stopped(Stop),
 }
 
 /// Says something in a session that somebody else runs, if somebody does, and shows the turn until it is answered;
@@ -65,10 +66,10 @@ pub(crate) async fn join(
     match watch.until_answered().await? {
         Heard::Ended(report) => {
             let code = report::exit_code(report.end);
-            run::finish(watch.shown, &report, id.as_str(), code, args);
+            shown::finish(watch.shown, &report, id.as_str(), code, args);
             Ok(Joined::Over(code))
         }
-        Heard::Stopped { by_term } => Ok(Joined::Over(watch.stopped(by_term))),
+        Heard::Stopped(stop) => Ok(Joined::Over(watch.stopped(stop))),
         Heard::Left => {
             let is_heard = watch.awaited.is_heard();
             if watch.awaited.session().is_in_turn() {
@@ -120,7 +121,7 @@ pub(crate) async fn follow(
     loop {
         match watch.until_answered().await? {
             Heard::Ended(report) => watch.show_end(&report),
-            Heard::Stopped { by_term } => return Ok(watch.stopped(by_term)),
+            Heard::Stopped(stop) => return Ok(watch.stopped(stop)),
             Heard::Left => break,
         }
     }
@@ -156,7 +157,7 @@ pub(crate) async fn cancel(engine: &Engine, id: &SessionId) -> anyhow::Result<u8
                 view::write_stderr(&format!("nothing to stop: {id} is at rest\n"));
                 return Ok(0);
             }
-            Told::Reply(Reply::Refused { error, .. }) => bail!(error),
+            Told::Reply(Reply::Refused(Refusal { error, .. })) => bail!(error),
             Told::Reply(_) | Told::Published(_) => {}
         }
     }
@@ -179,7 +180,7 @@ pub(crate) async fn pause(engine: &Engine, id: &SessionId, paused: bool) -> anyh
     drop(writer.ask(&if paused { Request::Pause {} } else { Request::Continue {} }).await);
     while let Some(told) = writer.next().await {
         match told {
-            Told::Reply(Reply::Noted {}) => {
+            Told::Reply(Reply::State { .. }) => {
                 let (word, next) = match paused {
                     true => ("paused", format!("; go on with piton session continue {id}")),
                     false => ("going on", String::new()),
@@ -187,7 +188,7 @@ pub(crate) async fn pause(engine: &Engine, id: &SessionId, paused: bool) -> anyh
                 view::write_stdout(&format!("{word}: {id}{next}\n"));
                 return Ok(0);
             }
-            Told::Reply(Reply::Refused { error, .. }) => bail!(error),
+            Told::Reply(Reply::Refused(Refusal { error, .. })) => bail!(error),
             Told::Reply(_) | Told::Published(_) => {}
         }
     }
@@ -203,7 +204,7 @@ impl Watch<'_> {
     /// Takes notice of what was before, without showing it.
     fn remember(&mut self, records: &[Record]) {
         if let Shown::Text(view) = self.shown {
-            records.iter().for_each(|record| view.remember(&record.event));
+            records.iter().for_each(|record| view.remember(record));
         }
     }
 
@@ -223,7 +224,7 @@ impl Watch<'_> {
                     }
                     Some(Told::Reply(reply)) => self.hear(reply).await?,
                 },
-                by_term = stops.next() => return Ok(Heard::Stopped { by_term }),
+                stop = stops.next() => return Ok(Heard::Stopped(stop)),
                 _ = tick.tick() => self.shown.tick(),
             }
         }
@@ -246,10 +247,9 @@ impl Watch<'_> {
                     self.say(&format!("{} is run by process {pid}{end}", self.id));
                 }
                 if let Some((message, task)) = self.prompt.clone().filter(|_| !self.awaited.is_heard()) {
-                    let delivery = When::Steer;
                     let Task { said: text, beside } = task;
-                    let prompt = Request::Prompt { text, beside, delivery, message: Some(message), wait: false };
-                    self.follower.ask(&prompt).await;
+                    let prompt = Prompt { text, beside, message: Some(message), ..Prompt::default() };
+                    self.follower.ask(&Request::Prompt(prompt)).await;
                 }
             }
             Reply::CaughtUp {} => {
@@ -257,12 +257,8 @@ impl Watch<'_> {
                     view.begin_midway();
                 }
             }
-            Reply::Refused { error, .. } => bail!(error),
-            Reply::Accepted { .. }
-            | Reply::Ended { .. }
-            | Reply::Noted {}
-            | Reply::Compacted { .. }
-            | Reply::AtRest {} => {}
+            Reply::Refused(Refusal { error, .. }) => bail!(error),
+            _ => {}
         }
         Ok(())
     }
@@ -278,8 +274,8 @@ impl Watch<'_> {
     }
 
     /// The last words when only the watching stops, and the exit code.
-    fn stopped(&mut self, by_term: bool) -> u8 {
-        let (words, code) = report::not_watching(self.id, by_term);
+    fn stopped(&mut self, stop: Stop) -> u8 {
+        let (words, code) = (report::not_watching(self.id), stop.code());
         self.say(&words);
         code
     }

@@ -6,9 +6,9 @@
 
 use crate::commands::compact;
 use crate::out::view;
+use crate::run::shown::{self, Shown};
 use crate::run::task::Task;
-use crate::run::{self, Shown};
-use piton_core::client::{Request, When};
+use piton_core::client::{Compact, Prompt, Request};
 use piton_engine::control::REQUEST_BYTES;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -34,8 +34,8 @@ impl Input {
     /// Starts to read.
     pub(crate) fn open(task: Option<Task>) -> Self {
         let first = task.map(|Task { said, beside }| match compact::typed(Some(&said)) {
-            Some(focus) => Request::Compact { focus },
-            None => Request::Prompt { text: said, beside, delivery: When::Steer, message: None, wait: false },
+            Some(focus) => Request::Compact(Compact::about(focus)),
+            None => Request::Prompt(Prompt { beside, ..Prompt::new(said) }),
         });
         Self { first: first.into_iter().collect(), lines: Some(read_lines()), line: 0, code: None }
     }
@@ -82,7 +82,7 @@ impl Input {
     pub(crate) async fn first_words(&mut self, shown: &Shown) -> anyhow::Result<()> {
         while let Some(asked) = self.next().await {
             match asked {
-                Ok(request @ Request::Prompt { .. }) => {
+                Ok(request @ Request::Prompt(_)) => {
                     self.put_back(vec![request]);
                     return Ok(());
                 }
@@ -90,7 +90,7 @@ impl Input {
                 Err(error) => self.complain(shown, &error),
             }
         }
-        Err(run::nothing_said(shown, None))
+        Err(shown::nothing_said(shown, None))
     }
 
     /// Says that the newest line could not be obeyed. It changes nothing.
@@ -117,7 +117,7 @@ fn parse(line: &[u8]) -> Result<Request, String> {
         match value["type"].as_str() {
             Some("user") => {
                 let text = content(&value["message"]["content"])?;
-                Request::Prompt { text, beside: None, delivery: When::Steer, message: None, wait: false }
+                Request::Prompt(Prompt::new(text))
             }
             Some("control_request") if value["request"]["subtype"] == "interrupt" => Request::Cancel {},
             _ => {
@@ -127,12 +127,13 @@ fn parse(line: &[u8]) -> Result<Request, String> {
         }
     };
     match &request {
-        Request::Prompt { text, .. } if text.trim().is_empty() => Err("it says nothing".to_owned()),
-        Request::Prompt { text, .. } => match compact::typed(Some(text)) {
-            Some(focus) => Ok(Request::Compact { focus }),
+        Request::Prompt(prompt) if prompt.text.trim().is_empty() && prompt.parts.is_empty() => {
+            Err("it says nothing".to_owned())
+        }
+        Request::Prompt(prompt) => match compact::typed(Some(&prompt.text)) {
+            Some(focus) => Ok(Request::Compact(Compact::about(focus))),
             None => Ok(request),
         },
-        Request::Follow { .. } => Err("what happens is told here without being asked for".to_owned()),
         _ => Ok(request),
     }
 }
@@ -199,14 +200,13 @@ fn read_line(input: &mut impl BufRead, most: usize) -> std::io::Result<Option<Op
 #[cfg(test)]
 mod tests {
     use super::*;
+    use piton_core::client::When;
     use piton_core::event::{Decision, Subject};
 
     #[test]
     fn a_line_is_ours_or_in_the_form_that_others_write() {
         let parse = |text: &str| parse(text.as_bytes());
-        let say = |text: &str, delivery| {
-            Ok(Request::Prompt { text: text.to_owned(), beside: None, delivery, message: None, wait: false })
-        };
+        let say = |text: &str, delivery| Ok(Request::Prompt(Prompt { delivery, ..Prompt::new(text) }));
         assert_eq!(parse(r#"{"do":"prompt","text":"a"}"#), say("a", When::Steer));
         assert_eq!(parse(r#"{"do":"prompt","text":"a","delivery":"interrupt"}"#), say("a", When::Interrupt));
         let theirs =
@@ -226,10 +226,13 @@ mod tests {
     fn the_words_are_those_of_the_control_socket() {
         let parse = |text: &str| parse(text.as_bytes());
         let full = r#"{"do":"prompt","text":"a","beside":"b","delivery":"follow_up","message":"m1","wait":true}"#;
-        assert!(matches!(parse(full), Ok(Request::Prompt { beside: Some(_), message: Some(_), wait: true, .. })));
+        assert!(matches!(
+            parse(full),
+            Ok(Request::Prompt(Prompt { beside: Some(_), message: Some(_), wait: true, .. }))
+        ));
         assert_eq!(parse(r#"{"do":"pause"}"#), Ok(Request::Pause {}));
         assert_eq!(parse(r#"{"do":"continue"}"#), Ok(Request::Continue {}));
-        let room = |focus: Option<&str>| Ok(Request::Compact { focus: focus.map(str::to_owned) });
+        let room = |focus: Option<&str>| Ok(Request::Compact(Compact::about(focus.map(str::to_owned))));
         assert_eq!(parse(r#"{"do":"compact"}"#), room(None));
         assert_eq!(parse(r#"{"do":"prompt","text":"/compact the API"}"#), room(Some("the API")));
         assert_eq!(parse(r#"{"type":"user","message":{"content":"/compact"}}"#), room(None));

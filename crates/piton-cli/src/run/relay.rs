@@ -6,9 +6,10 @@ use crate::out::report;
 use crate::out::view;
 use crate::run::follow::{Joined, adds_nothing, cut_off};
 use crate::run::input::Input;
-use crate::run::{self, Shown, Stops, TICK};
+use crate::run::shown::{self, Shown};
+use crate::run::stops::{Stop, Stops, TICK};
 use anyhow::bail;
-use piton_core::client::{Published, Reply, Request};
+use piton_core::client::{Published, Refusal, Reply, Request};
 use piton_core::event::Event;
 use piton_core::ids::{MessageId, SessionId};
 use piton_engine::control::{Awaited, Follower, Told};
@@ -49,7 +50,7 @@ pub(crate) async fn relay(
     adds_nothing(id, args)?;
     let records = engine.records(id).await?;
     if let Shown::Text(view) = shown {
-        records.iter().for_each(|record| view.remember(&record.event));
+        records.iter().for_each(|record| view.remember(record));
     }
     let awaited = Awaited::after(&records, None);
     let follower = Follower::new(Arc::clone(engine.store()), id.clone(), awaited.next_seq());
@@ -68,7 +69,7 @@ impl Relay<'_> {
                 return if self.has_begun {
                     Ok(Joined::Over(self.code))
                 } else {
-                    Err(run::nothing_said(self.shown, Some(self.id.as_str())))
+                    Err(shown::nothing_said(self.shown, Some(self.id.as_str())))
                 };
             }
             tokio::select! {
@@ -83,7 +84,7 @@ impl Relay<'_> {
                     Some(Err(error)) => self.input.complain(self.shown, &error),
                     None => {}
                 },
-                by_term = stops.next() => return Ok(Joined::Over(self.stopped(by_term))),
+                stop = stops.next() => return Ok(Joined::Over(self.stopped(stop))),
                 _ = tick.tick() => self.shown.tick(),
             }
         }
@@ -98,8 +99,8 @@ impl Relay<'_> {
     async fn pass_on(&mut self, mut request: Request) {
         self.has_begun = true;
         match &mut request {
-            Request::Prompt { message, .. } => {
-                let message = message.get_or_insert_with(new_message_id).clone();
+            Request::Prompt(prompt) => {
+                let message = prompt.message.get_or_insert_with(new_message_id).clone();
                 self.said.push((message, request.clone()));
             }
             _ => self.owed += 1,
@@ -118,7 +119,7 @@ impl Relay<'_> {
             self.said.retain(|(message, _)| !session.has_answered(message));
             // Who only watches has seen what there was to see.
             (self.has_begun, self.code) = (true, report::exit_code(report.end));
-            run::finish(self.shown, &report, self.id.as_str(), self.code, self.args);
+            shown::finish(self.shown, &report, self.id.as_str(), self.code, self.args);
         }
     }
 
@@ -144,7 +145,7 @@ impl Relay<'_> {
                     view.begin_midway();
                 }
             }
-            Reply::Refused { message, error } => {
+            Reply::Refused(Refusal { message, error }) => {
                 match message {
                     Some(refused) => self.said.retain(|(message, _)| *message != refused),
                     None => self.owed = self.owed.saturating_sub(1),
@@ -152,11 +153,13 @@ impl Relay<'_> {
                 self.code = report::EXIT_FAILED;
                 self.input.complain(self.shown, &error);
             }
-            // Of a prompt the records tell.
-            Reply::Accepted { .. } | Reply::Ended { message: Some(_), .. } => {}
-            Reply::Ended { message: None, .. } | Reply::Noted {} | Reply::Compacted { .. } | Reply::AtRest {} => {
+            Reply::NotOpen { .. } => {
                 self.owed = self.owed.saturating_sub(1);
+                self.input.complain(self.shown, "this question is not open");
             }
+            // Of a prompt the records tell.
+            Reply::Accepted(_) | Reply::Ended { message: Some(_), .. } => {}
+            _ => self.owed = self.owed.saturating_sub(1),
         }
     }
 
@@ -182,8 +185,8 @@ impl Relay<'_> {
     }
 
     /// The last words when only the watching stops, and the exit code.
-    fn stopped(&mut self, by_term: bool) -> u8 {
-        let (words, code) = report::not_watching(self.id, by_term);
+    fn stopped(&mut self, stop: Stop) -> u8 {
+        let (words, code) = (report::not_watching(self.id), stop.code());
         self.say(&words);
         code
     }

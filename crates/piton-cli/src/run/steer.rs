@@ -5,14 +5,14 @@ use crate::cli::RunArgs;
 use crate::commands::compact;
 use crate::out::report;
 use crate::run::input::Input;
-use crate::run::task::Task;
-use crate::run::{self, Over, Shown, Stops, TICK};
+use crate::run::shown::{self, Shown};
+use crate::run::stops::{Over, Stop, Stops, TICK};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use piton_core::client::{Published, Report, Request, When};
-use piton_core::event::{Decision, Event, Subject, TurnEnd};
-use piton_engine::compaction::{CompactError, Compacted, How};
-use piton_engine::engine::{EngineError, Handle, Resumed, new_message_id};
+use piton_core::client::{Compact, Compacted, Prompt, Published, Report, Request};
+use piton_core::event::{Decision, Event, Subject};
+use piton_engine::compaction::CompactError;
+use piton_engine::engine::{EngineError, Handle, Resumed};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
@@ -32,11 +32,11 @@ struct Steering<'a> {
     args: &'a RunArgs,
     asking: FuturesUnordered<Asking>,
     /// What summaries shall dwell on that are still to be made: between turns, in order.
-    rooms: VecDeque<Option<String>>,
+    rooms: VecDeque<Compact>,
     open: Vec<Subject>,
     input: Input,
-    /// Whether we were told to stop, and whether by SIGTERM or SIGHUP.
-    stopped: Option<bool>,
+    /// Whether we were told to stop.
+    stopped: Option<Stop>,
     /// Whether anything was asked for at all.
     has_begun: bool,
     /// The last turn whose result was shown, and the exit code so far.
@@ -58,11 +58,18 @@ pub(crate) async fn steer(session: Handle, input: Input, shown: Shown, args: &Ru
         steering.ask(async move { Done::Turn(session.go_on().await) });
     }
     let result = steering.until_over(&mut stops).await;
+    if let Some(stop) = steering.stopped.filter(|stop| stop.is_again) {
+        return Ok(Over::at_once(stop));
+    }
     let has_begun = steering.has_begun || steering.stopped.is_some();
     let id = steering.session.id().to_string();
     let stopped = stops.unless_stopped(steering.session.close()).await;
     result?;
-    if has_begun { Ok(Over::left(steering.code, stopped)) } else { Err(run::nothing_said(&steering.shown, Some(&id))) }
+    if has_begun {
+        Ok(Over::left(steering.code, stopped))
+    } else {
+        Err(shown::nothing_said(&steering.shown, Some(&id)))
+    }
 }
 
 impl Steering<'_> {
@@ -71,13 +78,14 @@ impl Steering<'_> {
         let mut tick = tokio::time::interval(TICK);
         loop {
             if self.asking.is_empty()
-                && let Some(focus) = self.rooms.pop_front()
+                && let Some(compact) = self.rooms.pop_front()
             {
                 let session = self.session.clone();
-                self.ask(async move { Done::Room(session.compact(How::Ask { focus }).await) });
+                self.ask(async move { Done::Room(session.compact(compact).await) });
             }
             let is_quiet = self.asking.is_empty() && subscription.is_drained();
-            if is_quiet && (self.input.is_over() || self.stopped.is_some()) {
+            let is_again = self.stopped.is_some_and(|stop| stop.is_again);
+            if is_again || is_quiet && (self.input.is_over() || self.stopped.is_some()) {
                 return Ok(());
             }
             tokio::select! {
@@ -98,47 +106,44 @@ impl Steering<'_> {
                     Some(Err(error)) => self.complain(&error),
                     None => self.end_of_input()?,
                 },
-                by_term = stops.next() => self.stop(by_term),
+                stop = stops.next() => self.stop(stop),
                 _ = tick.tick() => self.shown.tick(),
             }
         }
     }
 
     /// The first time, what runs is stopped; the second time is meant.
-    fn stop(&mut self, by_term: bool) {
-        let code = |by_term| if by_term { report::EXIT_TERMINATED } else { report::exit_code(TurnEnd::Canceled) };
-        if let Some(before) = self.stopped {
-            std::process::exit(i32::from(code(before || by_term)));
-        }
-        self.stopped = Some(by_term);
-        self.code = code(by_term);
+    fn stop(&mut self, stop: Stop) {
+        self.stopped = Some(stop);
+        self.code = stop.code();
         self.rooms.clear();
-        self.session.cancel();
+        drop(self.session.cancel());
     }
 
     fn take(&mut self, request: Request) -> anyhow::Result<()> {
         match request {
-            Request::Prompt { text, beside, delivery, message, wait: _ } => {
-                if delivery == When::Interrupt {
-                    self.session.cancel();
-                }
-                let (session, message) = (self.session.clone(), message.unwrap_or_else(new_message_id));
-                let (parts, delivery) = (Task { said: text, beside }.parts(), delivery.delivery());
-                self.ask(async move { Done::Turn(session.say(message, parts, delivery).await) });
+            Request::Prompt(prompt) => {
+                let session = self.session.clone();
+                self.ask(async move {
+                    Done::Turn(match session.say(Prompt { wait: true, ..prompt }).await {
+                        Ok(said) => said.ended().await,
+                        Err(EngineError::NotBegun(report)) => Ok(*report),
+                        Err(error) => Err(error),
+                    })
+                });
             }
             Request::Answer { subject, decision } if self.open.contains(&subject) => {
-                self.session.answer(subject, decision)?;
+                drop(self.session.answer(subject, decision));
             }
             Request::Answer { .. } => self.complain("this question is not open"),
-            Request::Cancel {} => self.session.cancel(),
-            Request::Pause {} => self.session.pause(),
-            Request::Continue {} => self.session.unpause(),
-            Request::Compact { focus } => {
+            Request::Cancel {} => drop(self.session.cancel()),
+            Request::Pause {} => drop(self.session.pause()),
+            Request::Continue {} => drop(self.session.unpause()),
+            Request::Compact(compact) => {
                 self.has_begun = true;
-                self.rooms.push_back(focus);
+                self.rooms.push_back(compact);
             }
-            // Whoever reads standard input has refused it.
-            Request::Follow { .. } => {}
+            _ => self.complain("this cannot be asked for here"),
         }
         Ok(())
     }
@@ -170,9 +175,9 @@ impl Steering<'_> {
 
     /// Nobody is there any more who could answer, or go on after a pause.
     fn end_of_input(&mut self) -> anyhow::Result<()> {
-        self.session.unpause();
+        drop(self.session.unpause());
         for subject in &self.open {
-            self.session.answer(subject.clone(), Decision::Unattended)?;
+            drop(self.session.answer(subject.clone(), Decision::Unattended));
         }
         Ok(())
     }
@@ -182,7 +187,7 @@ impl Steering<'_> {
         let id = self.session.id().to_string();
         let report = match ended {
             Err(EngineError::PromptRefused { hook, reason }) => {
-                run::refused(&EngineError::PromptRefused { hook, reason })
+                shown::refused(&EngineError::PromptRefused { hook, reason })
             }
             ended => ended?,
         };
@@ -190,10 +195,10 @@ impl Steering<'_> {
             return Ok(());
         }
         self.told = report.turn.max(self.told);
-        if self.stopped != Some(true) {
+        if !self.stopped.is_some_and(|stop| stop.by_term) {
             self.code = report::exit_code(report.end);
         }
-        run::finish(&mut self.shown, &report, &id, self.code, self.args);
+        shown::finish(&mut self.shown, &report, &id, self.code, self.args);
         Ok(())
     }
 

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::event::Trigger;
-use crate::limits::Policy;
 use crate::message::{FinishReason, Part};
 use crate::model::Reply;
+use crate::policy::Policy;
 use serde_json::json;
 
 /// A session of a model that bills what it is told to.

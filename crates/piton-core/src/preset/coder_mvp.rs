@@ -2,7 +2,7 @@
 //! cut.
 
 use super::{Knob, Preset, Setting};
-use crate::limits::OnLength;
+use crate::policy::OnLength;
 
 /// `options.maxSteps` where the caller says nothing, in model replies a turn.
 const MAX_STEPS: u32 = 25;

@@ -1,8 +1,8 @@
 //! etcode's loop (document S3).
 
 use super::{Knob, Preset, Setting};
-use crate::limits::{LastStep, OnEmpty, OnLength};
 use crate::model::ModelErrorKind;
+use crate::policy::{LastStep, OnEmpty, OnLength};
 use crate::progress::{Compare, NoProgress, Stuck};
 use crate::retry::{BeyondCap, Jitter};
 use crate::truncate::OutputCut;

@@ -2,10 +2,10 @@
 
 use super::{Knob, Preset, Setting};
 use crate::compact::Compaction;
-use crate::limits::{CallsTaken, LastStep, OnEmpty, OnLength, StepsCounted, ToolsBy};
+use crate::policy::Words;
+use crate::policy::{CallsTaken, LastStep, OnEmpty, OnLength, StepsCounted, ToolsBy};
 use crate::progress::{Compare, NoProgress, Stuck};
 use crate::reference::Style;
-use crate::words::Words;
 
 /// `maxTurns` where the caller says nothing, in model replies.
 const MAX_TURNS: u32 = 50;

@@ -2,7 +2,7 @@
 
 use super::{Knob, Preset, Setting};
 use crate::compact::Compaction;
-use crate::limits::{DenialsCounted, LastStep, OnEmpty, OnLength, OnUnknown};
+use crate::policy::{DenialsCounted, LastStep, OnEmpty, OnLength, OnUnknown};
 use crate::progress::{Compare, NoProgress, Stuck};
 use crate::retry::{BeyondCap, Jitter};
 use crate::truncate::OutputCut;

@@ -1,16 +1,16 @@
-//! The default. It is what [`Policy::piton`](crate::limits::Policy::piton) says, written down once more to be shown; a
+//! The default. It is what [`Policy::piton`](crate::policy::Policy::piton) says, written down once more to be shown; a
 //! test keeps the two the same.
 
 use super::{Knob, Preset, Setting};
 use crate::limits::{
-    CallsTaken, DenialsCounted, LastStep, MAX_COMPACTIONS, MAX_DENIALS_IN_A_ROW, MAX_STEPS, NO_PROGRESS_REPEATS,
-    OnEmpty, OnLength, OnUnknown, RETRIES_PER_CALL, RETRY_CAP_MS, RETRY_FIRST_MS, RETRY_PROVIDER_CAP_MS, StepsCounted,
-    TOOL_OUTPUT_CHARS, ToolsBy,
+    MAX_COMPACTIONS, MAX_DENIALS_IN_A_ROW, MAX_STEPS, NO_PROGRESS_REPEATS, RETRIES_PER_CALL, RETRY_CAP_MS,
+    RETRY_FIRST_MS, RETRY_PROVIDER_CAP_MS, TOOL_OUTPUT_CHARS,
 };
+use crate::policy::Words;
+use crate::policy::{CallsTaken, DenialsCounted, LastStep, OnEmpty, OnLength, OnUnknown, StepsCounted, ToolsBy};
 use crate::progress::{Compare, NoProgress, Stuck};
 use crate::retry::{BackoffBy, BeyondCap, Jitter};
 use crate::truncate::OutputCut;
-use crate::words::Words;
 
 /// Where its numbers come from: their reasons stand in [`crate::limits`].
 const OURS: &str = "ours";

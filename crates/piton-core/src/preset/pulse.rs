@@ -2,11 +2,11 @@
 
 use super::{Knob, Preset, Setting};
 use crate::compact::Compaction;
-use crate::limits::{LastStep, OnEmpty, OnLength};
+use crate::policy::Words;
+use crate::policy::{LastStep, OnEmpty, OnLength};
 use crate::progress::{Compare, NoProgress, Stuck};
 use crate::retry::{BackoffBy, BeyondCap, Jitter};
 use crate::truncate::OutputCut;
-use crate::words::Words;
 
 /// `MAX_STEPS`, in model replies a turn. The document leaves it open; this is the newest number.
 const MAX_STEPS: u32 = 500;

@@ -1,9 +1,38 @@
 //! What was read for a reference, as the model reads it.
 
 use super::LineRange;
-use crate::limits::ReferenceSizes;
+use crate::limits;
 use crate::tokens;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+/// How much of a file an `@` reference shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReferenceSizes {
+    /// The largest file, in bytes.
+    pub file_bytes: u64,
+    /// Lines of a file.
+    pub lines: usize,
+    /// Characters of a line.
+    pub line_chars: usize,
+}
+
+impl ReferenceSizes {
+    pub(crate) fn are_usual(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Default for ReferenceSizes {
+    fn default() -> Self {
+        Self {
+            file_bytes: limits::REFERENCE_FILE_BYTES,
+            lines: limits::REFERENCE_LINES,
+            line_chars: limits::REFERENCE_LINE_CHARS,
+        }
+    }
+}
 
 /// One file of the section.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! References: the grammar of each style, and what is shown of a file.
 
 use super::{Block, LineRange, Reference, Style, content, extract, files, tree};
-use crate::limits::ReferenceSizes;
+use crate::reference::ReferenceSizes;
 
 fn paths(text: &str, style: Style) -> Vec<String> {
     extract(text, style).into_iter().map(|reference| reference.path).collect()

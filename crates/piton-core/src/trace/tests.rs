@@ -4,9 +4,9 @@ use super::*;
 use crate::call::{CallInput, ToolClass};
 use crate::event::{Asked as ForSummary, Delivery, Event, Record, Spent, TitledBy, Verdict};
 use crate::hook::HookRun;
-use crate::limits::Policy;
 use crate::message::ToolCall;
 use crate::model::{ModelError, Reply};
+use crate::policy::Policy;
 use expect_test::{Expect, expect};
 use serde_json::json;
 
@@ -195,8 +195,8 @@ fn a_call_says_who_refused_it_and_a_failed_attempt_what_it_was_sent() {
     };
     let judged =
         |id: &str, verdict| Event::CallRequested { call: id.into(), input: None, class: ToolClass::Opaque, verdict };
-    let segment = crate::cache::Segment { kind: SegmentKind::User, hash: 0xab, bytes: 68 };
-    let prompt = crate::cache::Prompt { kept: 3, new: vec![segment], predicted_tokens: 0, lost_micros: None };
+    let segment = crate::prompt::Segment { kind: SegmentKind::User, hash: 0xab, bytes: 68 };
+    let prompt = crate::prompt::Prompt { kept: 3, new: vec![segment], predicted_tokens: 0, lost_micros: None };
     let failed = Event::ModelFailed {
         step: 2,
         attempt: 1,

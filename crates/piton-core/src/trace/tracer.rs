@@ -5,13 +5,14 @@ use super::{
     AskResult, Asked, CallTrace, Cause, HookTrace, Input, Next, OutsideTrace, Piece, Refused, RoomTrace, StepTrace,
     SummaryAsked, TitleTrace, Trace,
 };
-use crate::cache::{CacheLedger, Prompt, Reading, Segment};
+use crate::cache::{CacheLedger, Reading};
 use crate::event::{
     Asked as AskedForSummary, Canceller, Delivery, Event, Record, Subject, TitledBy, Trigger, TurnEnd, Verdict,
 };
 use crate::hook::{HookPoint, HookRun};
 use crate::ids::{CallId, TimeMs};
 use crate::message::{FinishReason, Usage};
+use crate::prompt::{Prompt, Segment};
 
 /// The trace of a whole journal.
 pub fn trace(records: &[Record]) -> Vec<Trace> {

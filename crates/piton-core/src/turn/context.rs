@@ -156,13 +156,13 @@ impl Work {
 
     /// What the conversation takes as it is.
     fn held_tokens(&self) -> u64 {
-        let frame = if self.context.is_counted { 0 } else { self.turn.policy.compaction.frame_tokens };
+        let frame = if self.context.is_counted { 0 } else { self.turn.policy.compaction.rules.frame_tokens };
         self.context.tokens.saturating_add(frame)
     }
 
     /// Whether room may be made in this turn, as often as it was made so far.
     pub(super) fn may_compact(&self) -> bool {
-        self.turn.policy.compaction.auto && self.turn.compactions < self.turn.policy.max_compactions
+        self.turn.policy.compaction.rules.auto && self.turn.compactions < self.turn.policy.compaction.max
     }
 
     /// Whether room is to be made before anything else, of our own accord.
@@ -179,7 +179,7 @@ impl Work {
     /// The end of a turn whose context is full where a person alone makes room. The documents of other loops send what
     /// they have, and let the provider judge.
     pub(super) fn full_by_hand(&self) -> Option<Ending> {
-        let rules = &self.turn.policy.compaction;
+        let rules = &self.turn.policy.compaction.rules;
         let is_by_hand = !rules.auto && matches!(rules.full, Full::Reserve { .. });
         let at = self.turn.compact_at_tokens.filter(|at| is_by_hand && self.used_tokens() >= *at)?;
         let used = self.used_tokens();
@@ -244,8 +244,8 @@ impl Work {
     }
 
     fn freed_too_little(&self, before: u64, after: u64) -> Option<String> {
-        let least = u64::from(self.turn.policy.compaction.least_freed_percent);
-        let is_early = self.turn.policy.compaction.full.is_early();
+        let least = u64::from(self.turn.policy.compaction.rules.least_freed_percent);
+        let is_early = self.turn.policy.compaction.rules.full.is_early();
         let is_full = !is_early && self.turn.compact_at_tokens.is_some_and(|at| after >= at);
         let freed = before.saturating_sub(after);
         let too_little = u128::from(freed) * 100 < u128::from(before) * u128::from(least);

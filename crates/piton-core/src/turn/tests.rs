@@ -2,11 +2,13 @@
 
 use super::*;
 use crate::branch;
+use crate::budget::Budget;
 use crate::call::{CallInput, ToolClass};
 use crate::event::{Canceller, Decision, Direction, Restore, TitledBy, Touched, Verdict};
 use crate::ids::MessageId;
-use crate::limits::{Budget, MAX_PAUSED_REPLIES};
+use crate::limits::MAX_PAUSED_REPLIES;
 use crate::permission::Action;
+use crate::policy::{HookPolicy, StepPolicy};
 use expect_test::{Expect, expect};
 use serde_json::json;
 use std::fmt::Write;
@@ -23,7 +25,7 @@ struct Bench {
 
 impl Bench {
     fn with(mut policy: Policy) -> Self {
-        policy.retry.jitter = crate::retry::Jitter::None;
+        policy.retry.usual.jitter = crate::retry::Jitter::None;
         let mut bench =
             Self { session: State::new(), log: Vec::new(), policy, compact_at: None, fallbacks: vec![], now_ms: 0 };
         bench.record(Event::SessionStarted {
@@ -271,7 +273,8 @@ fn asked(sent_back: Option<&str>, stopped: Option<&str>) -> Event {
 
 #[test]
 fn hooks_are_asked_before_a_turn_ends_and_may_send_the_model_back() {
-    let mut bench = Bench::with(Policy { stop_hooks: true, ..Policy::piton() });
+    let mut bench =
+        Bench::with(Policy { hooks: HookPolicy { at_stop: true, ..HookPolicy::default() }, ..Policy::piton() });
     bench.say("go");
     bench.answer("done");
     assert_eq!(bench.session.phase_name(), "checking");
@@ -595,7 +598,7 @@ fn an_empty_answer_is_asked_again_twice_and_then_an_error() {
 
 #[test]
 fn the_last_step_wraps_up_and_runs_no_tools() {
-    let policy = Policy { max_steps: Some(2), ..Policy::piton() };
+    let policy = Policy { steps: StepPolicy { max: Some(2), ..StepPolicy::default() }, ..Policy::piton() };
     check_with(
         policy,
         |b| {
@@ -839,7 +842,7 @@ fn an_unusable_answer_is_asked_again_however_often_the_provider_was_overloaded_b
 fn where_a_model_gives_no_reply_the_next_of_the_chain_is_asked_for_the_rest_of_the_turn() {
     check(
         |b| {
-            b.policy.retry.per_call = Some(1);
+            b.policy.retry.usual.per_call = Some(1);
             b.fallbacks = vec!["fake/second".into(), "fake/third".into()];
             b.say("go");
             b.fail(1, ModelErrorKind::Overloaded);
@@ -903,7 +906,7 @@ fn where_no_room_can_be_made_for_one_model_the_next_of_the_chain_is_asked() {
         "#]],
     );
     let mut by_hand = Policy::piton();
-    by_hand.compaction.auto = false;
+    by_hand.compaction.rules.auto = false;
     check_with(
         by_hand,
         |b| {
@@ -1492,7 +1495,7 @@ fn a_pruned_output_names_the_event_that_has_it_and_the_turn_goes_on() {
 #[test]
 fn without_automatic_compaction_a_conversation_that_does_not_fit_ends_the_turn() {
     let mut policy = Policy::piton();
-    policy.compaction.auto = false;
+    policy.compaction.rules.auto = false;
     check_with(
         policy,
         |b| {
@@ -1509,7 +1512,7 @@ fn without_automatic_compaction_a_conversation_that_does_not_fit_ends_the_turn()
 #[test]
 fn where_a_person_alone_makes_room_a_full_context_ends_the_turn_but_not_by_the_rules_of_other_loops() {
     let mut policy = Policy::piton();
-    policy.compaction.auto = false;
+    policy.compaction.rules.auto = false;
     let full = |b: &mut Bench| {
         b.compact_at = Some(100);
         b.say("go");
@@ -1528,7 +1531,7 @@ fn where_a_person_alone_makes_room_a_full_context_ends_the_turn_but_not_by_the_r
     );
     // S0-018: a long history, and no request for a summary.
     let mut policy = Policy::preset("neovate").expect("one of the presets");
-    policy.compaction.auto = false;
+    policy.compaction.rules.auto = false;
     let mut bench = Bench::with(policy);
     full(&mut bench);
     assert_eq!(bench.session.phase_name(), "calling_model");
@@ -1556,7 +1559,10 @@ fn cut_reply(text: &str) -> Reply {
 
 #[test]
 fn a_cut_reply_that_is_the_answer_is_checked_like_any_other() {
-    let mut bench = Bench::with(Policy { stop_hooks: true, ..Policy::preset("etcode").expect("one of the presets") });
+    let mut bench = Bench::with(Policy {
+        hooks: HookPolicy { at_stop: true, ..HookPolicy::default() },
+        ..Policy::preset("etcode").expect("one of the presets")
+    });
     bench.say("go");
     bench.reply(cut_reply("half of"));
     assert_eq!(bench.session.phase_name(), "checking");
@@ -1574,7 +1580,7 @@ fn a_cut_reply_that_is_the_answer_is_checked_like_any_other() {
 fn the_limits_hold_after_room_was_made() {
     for wrapped_up in [true, false] {
         let mut policy = Policy::piton();
-        policy.max_steps = Some(2);
+        policy.steps.max = Some(2);
         let mut b = Bench::with(policy);
         b.say("go");
         b.calls(&["read"]);
@@ -1584,7 +1590,10 @@ fn the_limits_hold_after_room_was_made() {
             b.happen(Event::TurnResumed {
                 model: "fake/model".into(),
                 fallbacks: vec![],
-                policy: Box::new(Policy { max_steps: Some(1), ..Policy::piton() }),
+                policy: Box::new(Policy {
+                    steps: StepPolicy { max: Some(1), ..StepPolicy::default() },
+                    ..Policy::piton()
+                }),
             });
         }
         b.happen(Event::WindowLearned { compact_at_tokens: 100 });
@@ -1593,7 +1602,7 @@ fn the_limits_hold_after_room_was_made() {
             matches!(b.log.last().map(|record| &record.event), Some(Event::TurnEnded { end: TurnEnd::MaxSteps, .. }));
         assert!(ended, "{}", b.show());
     }
-    let mut b = Bench::with(Policy { max_steps: Some(2), ..Policy::piton() });
+    let mut b = Bench::with(Policy { steps: StepPolicy { max: Some(2), ..StepPolicy::default() }, ..Policy::piton() });
     b.compact_at = Some(100);
     b.say("go");
     b.reply(cut_reply("half of "));
@@ -1734,7 +1743,7 @@ fn a_hook_stops_the_turn_under_its_own_name() {
 #[test]
 fn beyond_the_limit_of_turns_nothing_is_asked() {
     check_with(
-        Policy { max_turns: Some(0), ..Policy::piton() },
+        Policy { steps: StepPolicy { max_turns: Some(0), ..StepPolicy::default() }, ..Policy::piton() },
         |b| b.say("go"),
         &expect![[r#"
             user       go
@@ -1773,9 +1782,9 @@ fn one_of_each_phase() -> Vec<Bench> {
     ] {
         let mut b = allow();
         if wanted == "stuck" || wanted == "asking_to_go_on" {
-            b.policy.no_progress.repeats = 1;
+            b.policy.stuck.repeats = 1;
         }
-        b.policy.stop_hooks = wanted == "checking";
+        b.policy.hooks.at_stop = wanted == "checking";
         speak(&mut b);
         if steps >= 1 {
             let policy = Box::new(b.policy.clone());
@@ -2105,12 +2114,12 @@ fn one_hundred_thousand_random_orders_keep_every_invariant() {
     for seed in 0..100_000_u64 {
         let mut dice = fastrand::Rng::with_seed(seed);
         let mut policy = Policy::piton();
-        policy.max_steps = Some(dice.u32(1..6));
-        policy.max_calls_per_step = dice.usize(1..5);
-        policy.retry.per_call = Some(dice.u32(..3));
-        policy.no_progress.repeats = dice.u32(..4);
+        policy.steps.max = Some(dice.u32(1..6));
+        policy.calls.max_per_step = dice.usize(1..5);
+        policy.retry.usual.per_call = Some(dice.u32(..3));
+        policy.stuck.repeats = dice.u32(..4);
         policy.snapshots = dice.bool();
-        policy.stop_hooks = dice.bool();
+        policy.hooks.at_stop = dice.bool();
         policy.budget.tokens = dice.bool().then_some(250);
         policy.budget.wall_clock_ms = dice.bool().then_some(1_000);
         let mut bench = Bench::with(policy);

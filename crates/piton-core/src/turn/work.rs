@@ -13,12 +13,10 @@ use crate::event::{
 };
 use crate::hook::HookRun;
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
-use crate::limits::{
-    CallsTaken, DenialsCounted, LastStep, MAX_CUT_REPLIES, MAX_PAUSED_REPLIES, MAX_UNKNOWN_REPLIES, OnLength,
-    OnUnknown, Policy, StepsCounted,
-};
+use crate::limits::{MAX_CUT_REPLIES, MAX_PAUSED_REPLIES, MAX_UNKNOWN_REPLIES};
 use crate::message::{FinishReason, Message, Part, Role, Usage};
 use crate::model::{ModelError, ModelErrorKind, Reply};
+use crate::policy::{CallsTaken, DenialsCounted, LastStep, OnLength, OnUnknown, Policy, StepsCounted};
 use crate::progress::{self, Circle, Compare, NoProgress, Seen, Stuck};
 use crate::retry::{self, Failures};
 use std::collections::{HashSet, VecDeque};
@@ -203,7 +201,7 @@ impl Work {
         if let Some(first) = self.waiting.pop_front() {
             self.push(seq, first.message);
         }
-        match self.turn.policy.max_turns {
+        match self.turn.policy.steps.max_turns {
             Some(most) if self.turns > most => {
                 Phase::Ending(Ending::new(TurnEnd::MaxTurns, format!("the session's limit of {most} turns is reached")))
             }
@@ -226,17 +224,17 @@ impl Work {
         if let Some(detail) = turn.budget_spent() {
             return Err(Ending::new(TurnEnd::Budget, detail));
         }
-        let (limit, counted) = (turn.policy.max_steps, turn.counted_steps());
+        let (limit, counted) = (turn.policy.steps.max, turn.counted_steps());
         if let Some(most) = limit.filter(|most| counted >= *most) {
             return Err(Ending::new(TurnEnd::MaxSteps, format!("the limit of {most} steps is reached")));
         }
-        if let Some(most) = turn.policy.max_replies.filter(|most| turn.steps >= *most) {
+        if let Some(most) = turn.policy.steps.max_replies.filter(|most| turn.steps >= *most) {
             return Err(Ending::new(TurnEnd::MaxSteps, format!("the limit of {most} replies is reached")));
         }
         if let Some(ending) = self.full_by_hand() {
             return Err(ending);
         }
-        let is_last = limit == Some(counted + 1) && turn.policy.last_step == LastStep::WrapUp;
+        let is_last = limit == Some(counted + 1) && turn.policy.steps.last == LastStep::WrapUp;
         Ok(if is_last { StepKind::WrapUp } else { kind })
     }
 
@@ -284,9 +282,9 @@ impl Work {
     /// The model's reply; what is kept of it is taken out of it.
     pub(super) fn accept(&mut self, reply: &mut Reply, seq: Seq) -> Phase {
         self.turn.spent.steps += 1;
-        self.context.counted(&reply.usage, self.turn.policy.compaction.counts_replies());
+        self.context.counted(&reply.usage, self.turn.policy.compaction.rules.counts_replies());
         let mut parts = std::mem::take(&mut reply.parts);
-        if self.turn.policy.calls_taken == CallsTaken::First {
+        if self.turn.policy.calls.taken == CallsTaken::First {
             let first = parts.iter().position(|part| matches!(part, Part::ToolCall(_)));
             parts.truncate(first.map_or(parts.len(), |first| first + 1));
         }
@@ -308,7 +306,7 @@ impl Work {
             return Phase::StepOver(self.after_answer(reply));
         }
         let snapshot = if self.turn.policy.snapshots { Snapshot::Needed } else { Snapshot::NotNeeded };
-        let batch = Batch::new(calls, self.turn.policy.max_calls_per_step, snapshot, self.turn.policy.words);
+        let batch = Batch::new(calls, self.turn.policy.calls.max_per_step, snapshot, self.turn.policy.replies.words);
         let (batch, after) = self.open_batch(batch, reply);
         self.settle(batch, after, seq)
     }
@@ -319,7 +317,7 @@ impl Work {
             FinishReason::ContentFilter => After::End(filtered(reply)),
             FinishReason::Error => After::End(provider_error(reply)),
             FinishReason::Length => self.after_cut_reply(&reply.usage),
-            FinishReason::Other if self.turn.policy.on_unknown == OnUnknown::GoOn => self.after_unknown_reply(),
+            FinishReason::Other if self.turn.policy.replies.on_unknown == OnUnknown::GoOn => self.after_unknown_reply(),
             FinishReason::Paused => self.after_paused_reply(),
             FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other => match self.turn.kind {
                 StepKind::WrapUp => After::End(self.turn.out_of_steps()),
@@ -332,7 +330,7 @@ impl Work {
         if self.turn.kind == StepKind::WrapUp {
             return After::End(self.turn.out_of_steps());
         }
-        let on_length = self.turn.policy.on_length;
+        let on_length = self.turn.policy.replies.on_length;
         let is_by_window = match on_length {
             OnLength::GoOn | OnLength::End => self.is_full(),
             OnLength::Compact => self.is_cut_by_window(usage),
@@ -345,7 +343,7 @@ impl Work {
             return After::End(Ending::new(TurnEnd::ContextLimit, detail));
         }
         self.turn.cut_replies += 1;
-        if self.turn.policy.on_length == OnLength::End {
+        if self.turn.policy.replies.on_length == OnLength::End {
             return After::Answered;
         }
         if self.turn.cut_replies > MAX_CUT_REPLIES {
@@ -416,10 +414,10 @@ impl Work {
         self.turn.failures += u32::from(error.kind != ModelErrorKind::Interrupted);
         let failures = Failures { turn: self.turn.failures, ..failures };
         let policy = &self.turn.policy;
-        let patience = policy.retry_for(&self.turn.model);
+        let patience = policy.retry.of_model(&self.turn.model);
         let may_retry = patience.on.holds(error) && retry::within(patience, error.kind, failures);
-        let said = policy.words.model_error(&error.message, self.turn.failures, patience.per_turn);
-        let makes_room = policy.compact_on_error && self.may_compact();
+        let said = policy.replies.words.model_error(&error.message, self.turn.failures, patience.per_turn);
+        let makes_room = policy.compaction.on_error && self.may_compact();
         if error.kind == ModelErrorKind::WindowExceeded && makes_room {
             return Phase::RoomNeeded(Trigger::Forced, AfterRoom::AskAgain);
         }
@@ -463,7 +461,7 @@ impl Work {
         let turn = &mut self.turn;
         turn.spent.calls += results.ran;
         turn.rounds += 1;
-        let compare = turn.policy.no_progress.compare;
+        let compare = turn.policy.stuck.compare;
         let before = turn.recent.len();
         for (call, part) in results.calls.iter().zip(&results.parts) {
             let Part::ToolResult { outcome, .. } = part else { continue };
@@ -472,13 +470,13 @@ impl Work {
             if compare == Compare::Input || !turn.recent[before..].contains(&seen) {
                 turn.recent.push(seen);
             }
-            let counts = match turn.policy.denials_counted {
+            let counts = match turn.policy.calls.denials_counted {
                 DenialsCounted::All => outcome.status == Status::Denied,
                 DenialsCounted::Questions => outcome.status == Status::Denied && outcome.metadata["by"] != "rule",
             };
             turn.denials_in_a_row = if counts { turn.denials_in_a_row + 1 } else { 0 };
         }
-        let denied = turn.policy.max_denials_in_a_row.is_some_and(|most| turn.denials_in_a_row >= most);
+        let denied = turn.policy.calls.max_denials.is_some_and(|most| turn.denials_in_a_row >= most);
         self.push(seq, Message::new(Role::Tool, results.parts));
         Phase::StepOver(match after {
             After::GoOn if denied => {
@@ -499,13 +497,13 @@ impl Work {
                 Err(ending) => Phase::Ending(ending),
             },
             After::GoOn => match self.repeated_call() {
-                Some(_) if self.turn.policy.no_progress.then == Stuck::End => Phase::Ending(self.turn.stuck()),
+                Some(_) if self.turn.policy.stuck.then == Stuck::End => Phase::Ending(self.turn.stuck()),
                 Some(call) => Phase::Stuck(call),
                 None => self.next_step(StepKind::Ordinary),
             },
             After::Answered if self.has_steering() => self.next_step(StepKind::Ordinary),
             After::Answered => match self.turn.answered() {
-                Ending { end: TurnEnd::Completed, .. } if self.turn.policy.stop_hooks => Phase::Checking,
+                Ending { end: TurnEnd::Completed, .. } if self.turn.policy.hooks.at_stop => Phase::Checking,
                 ending => Phase::Ending(ending),
             },
         }
@@ -531,7 +529,7 @@ impl Work {
 
     /// The newest call, if it is one repetition too many.
     pub(super) fn repeated_call(&self) -> Option<CallId> {
-        progress::circle(self.turn.policy.no_progress, &self.turn.recent)?;
+        progress::circle(self.turn.policy.stuck, &self.turn.recent)?;
         self.transcript.last()?.message.parts.iter().rev().find_map(|part| match part {
             Part::ToolResult { call, .. } => Some(call.clone()),
             Part::Text { .. } | Part::Reasoning { .. } | Part::ToolCall(_) | Part::Note { .. } | Part::Image { .. } => {
@@ -595,7 +593,7 @@ impl Work {
         let mut spent = self.turn.spent;
         spent.duration_ms = now_ms.saturating_sub(self.turn.started_ms);
         let policy = &self.turn.policy;
-        let detail = policy.words.ending(ending.end, policy, ending.detail.clone());
+        let detail = policy.replies.words.ending(ending.end, policy, ending.detail.clone());
         Event::TurnEnded { turn: self.turns, end: ending.end, detail, spent }
     }
 
@@ -807,7 +805,7 @@ impl TurnWork {
 
     /// The replies that count for the limit.
     fn counted_steps(&self) -> u32 {
-        match self.policy.steps_counted {
+        match self.policy.steps.counted {
             StepsCounted::All => self.steps,
             StepsCounted::WithoutCalls => self.steps.saturating_sub(self.rounds),
         }
@@ -815,15 +813,15 @@ impl TurnWork {
 
     /// Steps until the nearer of the two limits; a step that turns out to be free does not count for the first.
     pub(super) fn steps_left(&self) -> Option<u32> {
-        let counted = self.policy.max_steps.map(|most| most.saturating_sub(self.counted_steps()));
-        let of_any_kind = self.policy.max_replies.map(|most| most.saturating_sub(self.steps));
+        let counted = self.policy.steps.max.map(|most| most.saturating_sub(self.counted_steps()));
+        let of_any_kind = self.policy.steps.max_replies.map(|most| most.saturating_sub(self.steps));
         counted.into_iter().chain(of_any_kind).min()
     }
 
     /// The end of a turn whose model goes round in circles.
     fn stuck(&self) -> Ending {
-        let NoProgress { repeats, compare, .. } = self.policy.no_progress;
-        let what = match (progress::circle(self.policy.no_progress, &self.recent), compare) {
+        let NoProgress { repeats, compare, .. } = self.policy.stuck;
+        let what = match (progress::circle(self.policy.stuck, &self.recent), compare) {
             (Some(Circle::Two), _) => "the same two calls by turns, with the same results,",
             (_, Compare::Input) => "the same call",
             (_, Compare::InputAndResult) => "the same call with the same result",
@@ -838,7 +836,7 @@ impl TurnWork {
     /// The end of a turn whose model has said its last word.
     pub(super) fn answered(&self) -> Ending {
         if self.unattended.is_empty() {
-            let is_cut = self.cut_replies > 0 && self.policy.on_length == OnLength::End;
+            let is_cut = self.cut_replies > 0 && self.policy.replies.on_length == OnLength::End;
             let detail = is_cut.then(|| "the reply was cut at the model's output limit".to_owned());
             return Ending { end: TurnEnd::Completed, detail };
         }

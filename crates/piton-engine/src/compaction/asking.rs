@@ -7,11 +7,11 @@ use crate::clock::World;
 use crate::jobs::SILENCE;
 use crate::prompt::{self, Weight};
 use futures_util::StreamExt;
+use piton_core::budget::Budget;
 use piton_core::budget::{Bound, Call, Leave};
 use piton_core::client::Live;
 use piton_core::compact;
 use piton_core::event::{Asked, Event, Trigger};
-use piton_core::limits::Budget;
 use piton_core::message::{FinishReason, Part, Usage, prose};
 use piton_core::model::{ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use piton_core::retry;
@@ -160,7 +160,7 @@ pub(crate) fn stopped(trigger: Trigger, error: String, bill: &SharedBill) -> Eve
 
 impl Summarised {
     /// The event that it ends in.
-    pub(crate) fn event(self, prompt: Option<Box<piton_core::cache::Prompt>>) -> Event {
+    pub(crate) fn event(self, prompt: Option<Box<piton_core::prompt::Prompt>>) -> Event {
         let asked = lock(&self.bill).asked().map(|asked| Box::new(Asked { prompt, ..asked }));
         match self.said {
             Ok(said) => self.sketch.finished(&said, asked),

@@ -4,11 +4,11 @@
 use super::mistake::{Mistake, NoPreset, Way, did_you_mean};
 use super::{Config, FORMAT, preset};
 use crate::engine::Settings;
-use piton_core::limits::Policy;
 use piton_core::permission::Rule;
+use piton_core::policy::Policy;
 use piton_core::retry::RetryPolicy;
+use piton_http::options::{is_address, is_proxy, unknown_proxy_scheme};
 use piton_models::catalogue::Rates;
-use piton_models::http::{is_address, is_proxy, unknown_proxy_scheme};
 use piton_models::options::Options;
 use piton_models::provider::{self, PROVIDERS, is_header};
 
@@ -240,8 +240,8 @@ impl Config {
     fn contradiction(&self) -> Option<Mistake> {
         let mut policy = preset(self.preset.as_deref()).unwrap_or_else(|_| Policy::piton());
         self.apply(&mut policy);
-        if self.retry.first_wait.is_some() && policy.retry.first_ms > policy.retry.cap_ms {
-            return Some(too_long(&["retry"], &policy.retry, &["retry"]));
+        if self.retry.first_wait.is_some() && policy.retry.usual.first_ms > policy.retry.usual.cap_ms {
+            return Some(too_long(&["retry"], &policy.retry.usual, &["retry"]));
         }
         for (name, server) in self.providers.iter().filter(|(_, server)| server.retry.first_wait.is_some()) {
             let retry = self.retry_of(name, &policy);

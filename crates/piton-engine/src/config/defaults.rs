@@ -2,9 +2,9 @@
 
 use crate::hooks::{CHECK_ROUNDS, CHECK_TIMEOUT};
 use piton_core::compact::{Full, Keep};
-use piton_core::limits::Policy;
+use piton_core::policy::Policy;
 use piton_core::truncate::OutputCut;
-use piton_models::http::HttpOptions;
+use piton_http::HttpOptions;
 use piton_tools::tool::ToolLimits;
 use serde::Serialize;
 use toml::{Table, Value};
@@ -32,18 +32,18 @@ type Entry = Option<(&'static str, Value)>;
 fn limits(policy: &Policy) -> Vec<Entry> {
     let whole = |key, most: Option<u32>| most.and_then(|most| number(key, most));
     let budget = &policy.budget;
-    let output = match policy.output_cut {
+    let output = match policy.calls.output_cut {
         OutputCut::HeadTail { max_chars } => number("tool_output", max_chars as u64),
         OutputCut::WholeLines { .. } => None,
     };
     vec![
-        whole("max_steps", policy.max_steps),
-        whole("max_replies", policy.max_replies),
-        whole("max_turns", policy.max_turns),
-        number("max_calls", policy.max_calls_per_step as u64),
-        number("max_denials", policy.max_denials_in_a_row.unwrap_or(0)),
-        number("max_repeats", policy.no_progress.repeats),
-        number("max_compactions", policy.max_compactions),
+        whole("max_steps", policy.steps.max),
+        whole("max_replies", policy.steps.max_replies),
+        whole("max_turns", policy.steps.max_turns),
+        number("max_calls", policy.calls.max_per_step as u64),
+        number("max_denials", policy.calls.max_denials.unwrap_or(0)),
+        number("max_repeats", policy.stuck.repeats),
+        number("max_compactions", policy.compaction.max),
         budget.tokens.and_then(|tokens| number("max_tokens", tokens)),
         budget.cost_micros.map(|micros| ("max_cost", Value::from(micros as f64 / 1e6))),
         budget.wall_clock_ms.and_then(|ms| number("max_time", ms / 1000)),
@@ -53,18 +53,18 @@ fn limits(policy: &Policy) -> Vec<Entry> {
 
 fn forks(policy: &Policy) -> Vec<Entry> {
     vec![
-        word("steps_counted", &policy.steps_counted),
-        word("calls_taken", &policy.calls_taken),
-        word("denials_counted", &policy.denials_counted),
-        word("on_length", &policy.on_length),
-        word("on_unknown", &policy.on_unknown),
-        word("on_empty", &policy.on_empty),
-        word("on_repeats", &policy.no_progress.then),
+        word("steps_counted", &policy.steps.counted),
+        word("calls_taken", &policy.calls.taken),
+        word("denials_counted", &policy.calls.denials_counted),
+        word("on_length", &policy.replies.on_length),
+        word("on_unknown", &policy.replies.on_unknown),
+        word("on_empty", &policy.replies.on_empty),
+        word("on_repeats", &policy.stuck.then),
     ]
 }
 
 fn retry(policy: &Policy) -> Vec<Entry> {
-    let retry = &policy.retry;
+    let retry = &policy.retry.usual;
     vec![
         retry.per_call.and_then(|times| number("times", times)),
         seconds("first_wait", retry.first_ms),
@@ -84,7 +84,7 @@ fn http() -> Vec<Entry> {
 }
 
 fn compaction(policy: &Policy) -> Vec<Entry> {
-    let rules = &policy.compaction;
+    let rules = &policy.compaction.rules;
     let reserve = match rules.full {
         Full::Reserve { tokens, .. } | Full::Reply { reserve_tokens: tokens, .. } => number("reserve", tokens),
         // A part of the window, which is no number of tokens.
@@ -103,7 +103,7 @@ fn tools() -> Vec<Entry> {
 }
 
 fn context(policy: &Policy) -> Vec<Entry> {
-    let sizes = &policy.reference_sizes;
+    let sizes = &policy.references.sizes;
     vec![
         Some(("instructions", Value::from(true))),
         number("reference_bytes", sizes.file_bytes),

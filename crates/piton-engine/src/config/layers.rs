@@ -10,7 +10,7 @@
 
 use super::mistake::{Mistake, Way, dotted, keys, line_of, nearest};
 use super::{Config, ConfigError, defaults};
-use piton_core::limits::Policy;
+use piton_core::policy::Policy;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -513,8 +513,8 @@ mod tests {
             let mut said = policy.clone();
             config.apply(&mut said);
             // What is said is the number alone; how much of a small window it may be is not.
-            said.compaction = policy.compaction.clone();
-            said.retry.cap_answered_ms = policy.retry.cap_answered_ms;
+            said.compaction.rules = policy.compaction.rules.clone();
+            said.retry.usual.cap_answered_ms = policy.retry.usual.cap_answered_ms;
             assert_eq!(said, policy, "{}", preset.name);
         }
     }

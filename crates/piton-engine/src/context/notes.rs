@@ -7,10 +7,12 @@
 use super::files;
 use super::instructions::{Instructions, Piece, instructions_note};
 use piton_core::branch;
+use piton_core::budget::dollars;
 use piton_core::event::{Event, Given, GivenKind, Record, StepKind};
 use piton_core::ids::TimeMs;
-use piton_core::limits::{BUDGET_NEARLY_SPENT_PERCENT, LastStep, STEPS_NEARLY_SPENT, dollars};
+use piton_core::limits::{BUDGET_NEARLY_SPENT_PERCENT, STEPS_NEARLY_SPENT};
 use piton_core::message::Part;
+use piton_core::policy::LastStep;
 use piton_core::tokens::estimate;
 use piton_core::turn::State;
 use piton_tools::ledger::FileLedger;
@@ -199,9 +201,9 @@ impl Notes {
     fn steps_near(&self, session: &State, addition: &mut Addition) {
         // The step that this is said with has not begun.
         let (policy, Some(left)) = (session.policy(), session.steps_left()) else { return };
-        let is_long = policy.max_steps.is_some_and(|most| most > 2 * STEPS_NEARLY_SPENT);
+        let is_long = policy.steps.max.is_some_and(|most| most > 2 * STEPS_NEARLY_SPENT);
         if is_long && left <= STEPS_NEARLY_SPENT && !self.told.contains(&GivenKind::StepsNear) {
-            let last = match policy.last_step {
+            let last = match policy.steps.last {
                 LastStep::WrapUp => " On the last one there are no tools.",
                 LastStep::Plain => "",
             };

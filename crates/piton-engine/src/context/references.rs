@@ -10,9 +10,10 @@ use globset::GlobBuilder;
 use ignore::{Walk, WalkBuilder};
 use piton_core::event::{Given, GivenKind};
 use piton_core::limits::{
-    IMAGE_BYTES, REFERENCE_FOLDER_PERCENT, REFERENCE_IMAGES, REFERENCE_PERCENT, ReferenceSizes, UNKNOWN_WINDOW_TOKENS,
+    IMAGE_BYTES, REFERENCE_FOLDER_PERCENT, REFERENCE_IMAGES, REFERENCE_PERCENT, UNKNOWN_WINDOW_TOKENS,
 };
 use piton_core::message::Part;
+use piton_core::reference::ReferenceSizes;
 use piton_core::reference::{self, Block, Reference, Style};
 use piton_core::tokens::Family;
 use piton_tools::ledger::hash_of;

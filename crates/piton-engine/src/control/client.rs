@@ -4,7 +4,7 @@
 use super::address::{self, Address};
 use crate::store::{Holder, Store, StoreError};
 use futures_util::StreamExt;
-use piton_core::client::{Live, Published, Reply, Request};
+use piton_core::client::{Line, Live, Published, Reply, Request};
 use piton_core::event::Record;
 use piton_core::ids::{Seq, SessionId};
 use serde_json::Value;
@@ -86,7 +86,11 @@ impl Connection {
 
     /// Asks for something; the answer is among what comes. A writer that is gone is found out by [`Connection::next`].
     pub async fn ask(&mut self, request: &Request) -> io::Result<()> {
-        let mut line = serde_json::to_vec(request)?;
+        self.send(&Line::Request(request.clone())).await
+    }
+
+    async fn send(&mut self, line: &Line) -> io::Result<()> {
+        let mut line = serde_json::to_vec(line)?;
         line.push(b'\n');
         self.out.write_all(&line).await
     }
@@ -185,10 +189,10 @@ impl Follower {
     }
 
     async fn connect(&mut self, until: Instant) -> Result<(), ControlError> {
-        let follow = Request::Follow { from: self.next_seq };
+        let follow = Line::Follow { from: self.next_seq };
         match Connection::open_until(&*self.store, &self.session, until).await? {
             Some(mut connection) => {
-                if connection.ask(&follow).await.is_ok() {
+                if connection.send(&follow).await.is_ok() {
                     self.link = Link::Connected(Box::new(connection));
                 }
             }

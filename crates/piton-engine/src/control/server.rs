@@ -4,15 +4,13 @@
 
 use super::address::{self, Address};
 use crate::bus::{Bus, Subscription};
-use crate::compaction::{CompactError, Compacted, How};
-use crate::driver::{Command, Speaker};
-use crate::engine::{EngineError, new_message_id};
+use crate::error::EngineError;
+use crate::handle::new_message_id;
+use crate::inbox::{Answer, Asked, Asker, WeakInbox};
 use crate::store::{Store, StoreError};
 use futures_util::{FutureExt, StreamExt};
-use piton_core::client::{PROTOCOL, Published, Reply, Request, When};
-use piton_core::event::{Canceller, Delivery};
+use piton_core::client::{Line, PROTOCOL, Published, Refusal, Reply, Request};
 use piton_core::ids::{MessageId, Seq, SessionId};
-use piton_core::message::Part;
 use serde::Serialize;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -22,7 +20,7 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::codec::{FramedRead, LinesCodec};
 use tokio_util::sync::CancellationToken;
@@ -45,27 +43,27 @@ pub(crate) struct Server {
     over: CancellationToken,
 }
 
+/// What clients at the socket get to of a session.
+pub(crate) struct Door {
+    pub(crate) session: SessionId,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) bus: Bus,
+    pub(crate) inbox: WeakInbox,
+}
+
 /// What the guests of one session share.
 struct Room {
-    session: SessionId,
-    store: Arc<dyn Store>,
+    door: Door,
     socket: PathBuf,
-    bus: Bus,
-    commands: mpsc::WeakUnboundedSender<Command>,
     over: CancellationToken,
 }
 
 impl Server {
     /// Opens the door from a task, at its next turn: whoever calls has more urgent things to do. Only for the writer.
     /// Where no socket can be made, the session goes on without.
-    pub(crate) fn open(
-        session: SessionId,
-        store: Arc<dyn Store>,
-        bus: Bus,
-        commands: mpsc::WeakUnboundedSender<Command>,
-    ) -> Self {
-        let (socket, over) = (address::socket(&*store, &session), CancellationToken::new());
-        let room = Arc::new(Room { session, store, socket: socket.clone(), bus, commands, over: over.clone() });
+    pub(crate) fn open(door: Door) -> Self {
+        let (socket, over) = (address::socket(&*door.store, &door.session), CancellationToken::new());
+        let room = Arc::new(Room { door, socket: socket.clone(), over: over.clone() });
         Self { accepting: tokio::spawn(accept(room)), socket, over }
     }
 
@@ -140,20 +138,20 @@ impl Guest {
         mut pending: mpsc::UnboundedReceiver<Reply>,
     ) -> io::Result<()> {
         let over = self.room.over.clone();
-        let (session, pid) = (self.room.session.clone(), std::process::id());
+        let (session, pid) = (self.room.door.session.clone(), std::process::id());
         self.tell(&Reply::Hello { protocol: PROTOCOL, session, pid }).await?;
         let mut listens_only = false;
         loop {
             tokio::select! {
                 request = requests.next(), if !listens_only => match request {
                     Some(Ok(request)) => self.hear(&request)?,
-                    Some(Err(error)) => return self.tell(&refused(error)).await,
+                    Some(Err(error)) => return self.tell(&refused(None, error)).await,
                     None => listens_only = true,
                 },
                 Some(reply) = pending.recv() => self.tell(&reply).await?,
-                lines = self.following.next(&self.room) => match lines {
+                lines = self.following.next(&self.room.door) => match lines {
                     Ok(lines) => self.send(&lines).await?,
-                    Err(error) => return self.tell(&refused(error)).await,
+                    Err(error) => return self.tell(&refused(None, error)).await,
                 },
                 () = over.cancelled() => break,
             }
@@ -161,7 +159,7 @@ impl Guest {
         while let Ok(reply) = pending.try_recv() {
             self.tell(&reply).await?;
         }
-        while let Some(Ok(lines)) = self.following.next(&self.room).now_or_never() {
+        while let Some(Ok(lines)) = self.following.next(&self.room.door).now_or_never() {
             self.send(&lines).await?;
         }
         Ok(())
@@ -170,81 +168,36 @@ impl Guest {
     /// Does what was asked; the answers come as they come. Fails when the session is being left.
     fn hear(&mut self, request: &str) -> io::Result<()> {
         match serde_json::from_str(request) {
-            Ok(Request::Follow { from }) => self.following = Following::History(from.max(1)),
-            Ok(Request::Prompt { text, beside, delivery, message, wait }) => {
-                let message = message.unwrap_or_else(new_message_id);
-                let parts = [Some(text), beside].into_iter().flatten().map(Part::text).collect();
-                if delivery == When::Interrupt {
-                    self.command(Command::Cancel(Canceller::User))?;
-                }
-                self.prompt(message, parts, delivery.delivery(), wait)?;
+            Ok(Line::Follow { from }) => self.following = Following::History(from.max(1)),
+            Ok(Line::Request(mut request)) => {
+                let message = match &mut request {
+                    Request::Prompt(prompt) => Some(prompt.message.get_or_insert_with(new_message_id).clone()),
+                    _ => None,
+                };
+                self.ask(request, message)?;
             }
-            Ok(Request::Cancel {}) => {
-                let (report, ended) = oneshot::channel();
-                self.command(Command::Stop { report })?;
-                self.reply_when(async move { Some(end(None, ended.await.ok()?)) });
-            }
-            Ok(Request::Pause {}) => {
-                self.command(Command::Pause(true))?;
-                self.reply(Reply::Noted {});
-            }
-            Ok(Request::Continue {}) => {
-                self.command(Command::Pause(false))?;
-                self.reply(Reply::Noted {});
-            }
-            Ok(Request::Answer { subject, decision }) => {
-                self.command(Command::Answer(subject, decision))?;
-                self.reply(Reply::Noted {});
-            }
-            Ok(Request::Compact { focus }) => {
-                let (reply, made) = oneshot::channel();
-                self.command(Command::Compact { how: How::Ask { focus }, reply })?;
-                self.reply_when(async move { Some(compacted(made.await.unwrap_or(Err(CompactError::Closed)))) });
-            }
-            Err(error) => self.reply(refused(format!("this request is not understood: {error}"))),
+            Err(error) => self.reply(refused(None, format!("this request is not understood: {error}"))),
         }
         Ok(())
     }
 
-    fn prompt(&self, message: MessageId, parts: Vec<Part>, delivery: Delivery, wait: bool) -> io::Result<()> {
-        let (accepted, durable) = oneshot::channel();
-        let (report, ended) = oneshot::channel();
-        let from = Speaker::Guest { accepted: Some(accepted) };
-        self.command(Command::Speak { message: message.clone(), parts, delivery, from, report })?;
+    fn ask(&self, request: Request, message: Option<MessageId>) -> io::Result<()> {
+        let (asker, mut answers) = Asker::remote();
+        let gone = |_| io::Error::from(io::ErrorKind::BrokenPipe);
+        self.room.door.inbox.put(Asked::Request(request, asker)).map_err(gone)?;
         let replies = self.replies.clone();
-        self.reply_when(async move {
-            if durable.await.is_err() {
-                // It was not taken: a hook refused it, it was stopped before one had let it pass, or the session was left.
-                return Some(match ended.await.ok()? {
-                    Ok(report) => Reply::Refused { message: Some(message), error: report.detail.unwrap_or_default() },
-                    refused => end(Some(message), refused),
-                });
+        tokio::spawn(async move {
+            while let Some(answer) = answers.recv().await {
+                // The client may have stopped listening.
+                drop(replies.send(reply(answer, message.clone())));
             }
-            // Nobody may be listening any more.
-            drop(replies.send(Reply::Accepted { message: message.clone() }));
-            if wait { Some(end(Some(message), ended.await.ok()?)) } else { None }
         });
         Ok(())
-    }
-
-    fn command(&self, command: Command) -> io::Result<()> {
-        let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
-        self.room.commands.upgrade().ok_or_else(gone)?.send(command).map_err(|_| gone())
     }
 
     fn reply(&self, reply: Reply) {
         // Nobody may be listening any more.
         drop(self.replies.send(reply));
-    }
-
-    fn reply_when(&self, reply: impl Future<Output = Option<Reply>> + Send + 'static) {
-        let replies = self.replies.clone();
-        tokio::spawn(async move {
-            if let Some(reply) = reply.await {
-                // Nobody may be listening any more.
-                drop(replies.send(reply));
-            }
-        });
     }
 
     async fn tell(&mut self, reply: &Reply) -> io::Result<()> {
@@ -260,7 +213,7 @@ impl Guest {
 impl Following {
     /// The next lines there are to send; may be empty. Waits for ever where nobody follows. May be dropped half-way and
     /// called again: it moves on only with what it returns.
-    async fn next(&mut self, room: &Room) -> Result<String, StoreError> {
+    async fn next(&mut self, room: &Door) -> Result<String, StoreError> {
         match self {
             Self::Not => std::future::pending().await,
             Self::History(from) => {
@@ -298,25 +251,17 @@ impl Following {
     }
 }
 
-fn end(message: Option<MessageId>, ended: Result<piton_core::client::Report, EngineError>) -> Reply {
-    match ended {
-        Ok(report) => Reply::Ended { message, report },
+/// An answer of the driver, as plain data.
+fn reply(answer: Answer, message: Option<MessageId>) -> Reply {
+    match answer {
+        Ok(reply) => reply,
         Err(EngineError::AtRest) => Reply::AtRest {},
-        Err(error) => Reply::Refused { message, error: error.to_string() },
+        Err(error) => refused(message, error),
     }
 }
 
-fn compacted(made: Result<Compacted, CompactError>) -> Reply {
-    match made {
-        Ok(Compacted { upto_seq, tokens_before, tokens_after, summary: _ }) => {
-            Reply::Compacted { upto_seq, tokens_before, tokens_after }
-        }
-        Err(error) => refused(error),
-    }
-}
-
-fn refused(error: impl std::fmt::Display) -> Reply {
-    Reply::Refused { message: None, error: error.to_string() }
+fn refused(message: Option<MessageId>, error: impl std::fmt::Display) -> Reply {
+    Reply::Refused(Refusal { message, error: error.to_string() })
 }
 
 /// A line of JSON. Our own types always are JSON.

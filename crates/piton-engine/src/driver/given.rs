@@ -74,8 +74,8 @@ impl Driver {
         let limits = self.settings.model.limits();
         References {
             workspace: PathBuf::from(self.session.workspace()),
-            style: self.settings.policy.references,
-            sizes: self.settings.policy.reference_sizes,
+            style: self.settings.policy.references.style,
+            sizes: self.settings.policy.references.sizes,
             window_tokens: limits.window_tokens,
             images: limits.images,
             family: Family::of(self.settings.model.name()),

@@ -4,12 +4,13 @@
 //! first the hook, then, when what it did is on record, the job. Hooks that only watch see what is durable, in order,
 //! and nothing new is started meanwhile.
 
-use super::{Driver, ReportTo, Speaker, Waiter};
+use super::Driver;
 use crate::engine::EngineError;
 use crate::hooks::{
     Check, Gated, Hook, HookContext, HookVerdict, Hooks, ModelAnswer, ModelCall, OutputSchema, Ran, SessionStart,
     Sight, StepDone, TurnDone, Unasked,
 };
+use crate::inbox::Asker;
 use crate::jobs::JobKey;
 use piton_core::call::{Outcome, Status, ToolClass};
 use piton_core::client::{Report, last_words};
@@ -57,8 +58,8 @@ pub(super) struct Speech {
     pub(super) message: MessageId,
     pub(super) parts: Vec<Part>,
     pub(super) delivery: Delivery,
-    pub(super) from: Speaker,
-    pub(super) report: ReportTo,
+    pub(super) wait: bool,
+    pub(super) asker: Asker,
 }
 
 /// What hooks left of the frame in a step.
@@ -157,7 +158,7 @@ pub(super) fn inherit(hooks: &mut Hooks, session: &State, env: &Arc<BTreeMap<OsS
         return None;
     }
     let (mut more, mut lost) = (Vec::<Arc<dyn Hook>>::new(), None);
-    for demand in &session.policy().demands {
+    for demand in &session.policy().hooks.demands {
         match demand {
             Demand::Check { command, timeout_ms, rounds } => {
                 let timeout = Some(Duration::from_millis(*timeout_ms));
@@ -454,7 +455,7 @@ impl Driver {
 
     /// Whether somebody of this process waits for his words to be heard.
     pub(super) fn is_vetting(&self) -> bool {
-        self.gates.vetting.iter().any(|speech| matches!(speech.from, Speaker::Host))
+        self.gates.vetting.iter().any(|speech| speech.asker.is_local())
     }
 
     fn vetted(&mut self, start: Option<Gated>, prompt: Option<(Gated, Option<(String, String)>)>) {
@@ -477,8 +478,7 @@ impl Driver {
         }
         if let Some(mut speech) = speech {
             match refused {
-                // Nobody may be listening any more.
-                Some((hook, reason)) => drop(speech.report.send(Err(EngineError::PromptRefused { hook, reason }))),
+                Some((hook, reason)) => speech.asker.refuse(EngineError::PromptRefused { hook, reason }),
                 None => {
                     let notes = notes.into_iter().map(|text| Part::Note { text });
                     speech.parts.splice(0..0, notes);
@@ -493,10 +493,11 @@ impl Driver {
 
     /// Puts what was said on record.
     async fn hear(&mut self, speech: Speech) {
-        let Speech { message, parts, delivery, from, report } = speech;
+        let Speech { message, parts, delivery, wait, asker } = speech;
         let parts = self.with_context(parts).await;
-        self.waiting.push(Waiter { message: Some(message.clone()), from, report });
-        self.record(Event::UserSpoke { message, parts, delivery });
+        self.record(Event::UserSpoke { message: message.clone(), parts, delivery });
+        let seq = self.staged.last().map_or(0, |record| record.seq);
+        self.askers.wait_for_answer(message, seq, wait, asker);
     }
 
     /// Drops the hooks that somebody waits for. What they have not let pass is not put on record: who said it is told, or
@@ -508,12 +509,12 @@ impl Driver {
         }
         let policy = &self.settings.policy;
         let own = "it was stopped before hooks had let pass what was said; that is not on record".to_owned();
-        let why = policy.words.ending(TurnEnd::Canceled, policy, Some(own)).unwrap_or_default();
-        let result = policy.words.result(TurnEnd::Canceled, Some(&why), "");
+        let why = policy.replies.words.ending(TurnEnd::Canceled, policy, Some(own)).unwrap_or_default();
+        let result = policy.replies.words.result(TurnEnd::Canceled, Some(&why), "");
         for speech in self.gates.vetting.drain(..).filter(|_| !self.closing) {
             let report = Report::not_begun(TurnEnd::Canceled, why.clone());
-            // Nobody may be listening any more.
-            drop(speech.report.send(Ok(Report { result: result.clone(), ..report })));
+            let report = Box::new(Report { result: result.clone(), ..report });
+            speech.asker.refuse(EngineError::NotBegun(report));
         }
     }
 

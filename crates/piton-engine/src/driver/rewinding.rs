@@ -2,11 +2,12 @@
 
 use super::Driver;
 use crate::context::Notes;
-use crate::rewind::{self, RewindError, Rewound};
+use crate::rewind::{self, RewindError};
 use crate::store::StoreError;
+use piton_core::client::Rewound;
 use piton_core::event::{Event, Restore, Rewind};
 use piton_core::turn::{Rewinding, State};
-use piton_tools::snapshot::Report;
+use piton_tools::snapshot::Restored;
 
 impl Driver {
     /// Does a rewind that was cut off, before anything else: files and words must not be at different places. One that
@@ -65,7 +66,7 @@ impl Driver {
     async fn rewound(
         &mut self,
         rewind: Rewind,
-        files: Vec<Report>,
+        files: Vec<Restored>,
         back: Option<Restore>,
     ) -> Result<Rewound, StoreError> {
         let left = rewind::left(&rewind, &files);

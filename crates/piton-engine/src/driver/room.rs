@@ -1,9 +1,10 @@
 //! The driver's part in making room: it starts what [`crate::compaction`] has prepared and records what came of it.
 
-use super::{Command, Driver};
-use crate::compaction::{self, CompactError, Compacted, How, Next, SharedBill, Summarised, Task, Told};
+use super::Driver;
+use crate::compaction::{self, CompactError, Next, SharedBill, Summarised, Task, Told};
 use crate::jobs::JobKey;
 use crate::store::StoreError;
+use piton_core::client::{Compact, Compacted};
 use piton_core::event::{Event, Trigger};
 use piton_core::turn::Job;
 use std::sync::Arc;
@@ -126,24 +127,23 @@ impl Driver {
     }
 
     /// Makes room between turns, because a person wants it.
-    pub(super) async fn compact_at_rest(&mut self, how: How) -> Result<Result<Compacted, CompactError>, StoreError> {
-        let is_empty = match &how {
-            How::Write { summary } | How::Replace { summary } => summary.trim().is_empty(),
-            How::Ask { .. } => false,
-        };
-        if is_empty {
+    pub(super) async fn compact_at_rest(
+        &mut self,
+        Compact { focus, summary, replace }: Compact,
+    ) -> Result<Result<Compacted, CompactError>, StoreError> {
+        if summary.as_ref().is_some_and(|summary| summary.trim().is_empty()) {
             return Ok(Err(CompactError::Empty));
         }
         // Nobody is obeyed before this is durable: what was paid for must not be lost to words that came meanwhile.
-        let event = match how {
-            How::Write { summary } => {
-                compaction::written(&self.session, self.frame(), &self.settings, &summary).ok_or(CompactError::Nothing)
-            }
-            How::Replace { summary } => {
+        let event = match summary {
+            Some(summary) if replace => {
                 let event = compaction::replaced(&self.session, self.frame(), &self.settings, &summary);
                 event.ok_or(CompactError::NoSummary)
             }
-            How::Ask { focus } => self.ask_at_rest(focus).await?,
+            Some(summary) => {
+                compaction::written(&self.session, self.frame(), &self.settings, &summary).ok_or(CompactError::Nothing)
+            }
+            None => self.ask_at_rest(focus).await?,
         };
         if let Ok(event) = &event {
             self.record(event.clone());
@@ -172,7 +172,8 @@ impl Driver {
         };
         if self.is_to_be_announced() {
             let (hooks, cx) = (self.hooks.clone(), self.hook_context());
-            let Some((gated, refused)) = self.unless_stopped(hooks.before_compaction(&cx, trigger)).await else {
+            let Some((gated, refused)) = self.requests.unless_stopped(hooks.before_compaction(&cx, trigger)).await
+            else {
                 return Ok(Err(CompactError::Failed(STOPPED.to_owned())));
             };
             let stopped = gated.stopped.clone();
@@ -184,32 +185,11 @@ impl Driver {
         self.record(Event::CompactionStarted { trigger, focus, lost: None });
         self.commit().await?;
         let asking = self.asking(trigger, *task);
-        let event = match self.unless_stopped(asking).await {
+        let event = match self.requests.unless_stopped(asking).await {
             Some(Some(done)) => self.summarised(Ok(Box::new(done))),
             Some(None) | None => self.summary_cut(STOPPED.to_owned()),
         };
         Ok(Ok(event))
-    }
-
-    /// Does something while nothing else is obeyed; `None` where somebody wants it stopped. Who does is answered with
-    /// everybody else, in order.
-    async fn unless_stopped<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
-        if self.said_meanwhile.iter().any(Command::stops) {
-            return None;
-        }
-        tokio::pin!(work);
-        loop {
-            tokio::select! {
-                done = &mut work => return Some(done),
-                command = self.inbox.recv() => {
-                    let is_stopped = command.as_ref().is_none_or(Command::stops);
-                    self.said_meanwhile.extend(command);
-                    if is_stopped {
-                        return None;
-                    }
-                }
-            }
-        }
     }
 
     /// Notes how much the model reads, where it became known only now.
@@ -232,6 +212,6 @@ impl Driver {
     pub(super) fn full_at(&self, name: &str) -> Option<u64> {
         let chain = std::iter::once(&self.settings.model).chain(&self.settings.fallbacks);
         let model = chain.into_iter().find(|model| model.name() == name)?;
-        compaction::full_at(&self.settings.policy.compaction, &**model)
+        compaction::full_at(&self.settings.policy.compaction.rules, &**model)
     }
 }

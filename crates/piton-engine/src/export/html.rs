@@ -3,28 +3,30 @@
 //! and that without raw HTML, without images, and with links to the web only.
 
 use super::When;
-use super::story::{AnswerState, Entry, Story, not_rewound, rewound, status, telling};
-use piton_core::call::{CallInput, Outcome, Status};
-use piton_core::limits;
-use piton_core::message::ToolCall;
+use super::words::{not_rewound, rewound, status};
+use piton_core::budget;
+use piton_core::call::{CallInput, Status};
+use piton_core::event::Direction;
+use piton_core::story::{Block, Body, CallBlock, CallKind, CompactionEnd, ModelState, RewindState, Story, WordsState};
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd};
 
 const STYLE: &str = include_str!("page.css");
 
-/// Writes a story down.
-pub fn write(story: &Story<'_>, when: When<'_>) -> String {
-    let title = if story.title.is_empty() { story.id.as_str() } else { &story.title };
-    let cost = story.cost_micros.map(|micros| format!("${}", limits::dollars(micros)));
-    let model = Some(story.model.clone()).filter(|model| !model.is_empty());
+/// Writes a story down; the title is the one in the list.
+pub fn write(story: &Story, title: &str, when: When<'_>) -> String {
+    let session = story.session();
+    let title = if title.is_empty() { session.id.as_str() } else { title };
+    let cost = session.cost_micros.map(|micros| format!("${}", budget::dollars(micros)));
+    let model = Some(session.model.clone()).filter(|model| !model.is_empty());
     let count = |number: u32, word: &str| format!("{number} {word}{}", if number == 1 { "" } else { "s" });
-    let turns = format!("{}, {}", count(story.turns, "turn"), count(story.steps, "step"));
-    let facts: String = [Some(when(story.started_ms)), model, Some(turns), cost]
+    let turns = format!("{}, {}", count(session.turns, "turn"), count(session.steps, "step"));
+    let facts: String = [Some(when(session.started_ms)), model, Some(turns), cost]
         .into_iter()
         .flatten()
         .map(|fact| format!("<span>{}</span>", escape(&fact)))
         .collect();
-    let body: String = story.entries.iter().map(|entry| told(entry, when)).collect();
-    let rest = if story.is_at_rest { "" } else { "<p class=\"aside\">Cut off here.</p>" };
+    let body: String = story.blocks().filter(|block| !block.taken_back).map(|block| drawn(block, when)).collect();
+    let rest = if session.busy { "<p class=\"aside\">Cut off here.</p>" } else { "" };
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -34,127 +36,136 @@ pub fn write(story: &Story<'_>, when: When<'_>) -> String {
          <code>{id}</code></p></header>\n<main>\n{body}{rest}</main>\n\
          <footer>A session of Piton</footer>\n</body>\n</html>\n",
         title = escape(title),
-        folder = escape(&story.workspace),
-        id = escape(story.id.as_str()),
+        folder = escape(&session.workspace),
+        id = escape(&session.id),
     )
 }
 
-fn told(entry: &Entry<'_>, when: When<'_>) -> String {
-    match entry {
-        Entry::Said { at_ms, text, images } => {
+fn drawn(block: &Block, when: When<'_>) -> String {
+    match &block.body {
+        Body::User { text, images, .. } => {
             let images =
                 if *images > 0 { format!("<p class=\"aside\">with {images} images</p>") } else { String::new() };
-            let text = escape(text.trim());
-            format!(
-                "<section class=\"you\"><h2>You <time>{}</time></h2><p>{text}</p>{images}</section>\n",
-                when(*at_ms)
-            )
+            let (at, text) = (when(block.at_ms), escape(text.trim()));
+            format!("<section class=\"you\"><h2>You <time>{at}</time></h2><p>{text}</p>{images}</section>\n")
         }
-        Entry::Noted { text } => {
-            format!(
-                "<details class=\"quiet\"><summary>Note to the model</summary><pre>{}</pre></details>\n",
-                escape(text)
-            )
-        }
-        Entry::Thought { text } => {
-            format!(
-                "<details class=\"quiet\"><summary>Thought</summary><div class=\"prose\">{}</div></details>\n",
-                prose(text)
-            )
-        }
-        Entry::Answered { at_ms, text, state } => {
+        Body::Note { text } => folded("Note to the model", &format!("<pre>{}</pre>", escape(text))),
+        Body::Thought { text, .. } => folded("Thought", &format!("<div class=\"prose\">{}</div>", prose(text))),
+        Body::Words { text, state } => {
             let (class, mark) = match state {
-                AnswerState::Whole => ("", ""),
-                AnswerState::Cut => (" cut", " · cut off"),
-                AnswerState::Abandoned => (" cut", " · abandoned"),
+                WordsState::Whole | WordsState::Streaming => ("", ""),
+                WordsState::Cut => (" cut", " · cut off"),
+                WordsState::Abandoned => (" cut", " · abandoned"),
             };
             format!(
                 "<section class=\"piton{class}\"><h2>Piton <time>{}{mark}</time></h2><div class=\"prose\">{}</div></section>\n",
-                when(*at_ms),
+                when(block.at_ms),
                 prose(text)
             )
         }
-        Entry::Called { call, outcome } => called(call, *outcome),
-        Entry::Failed { why } => format!("<p class=\"aside bad\">The model gave no reply: {}</p>\n", escape(why)),
-        Entry::Compacted { summary } => format!(
-            "<details class=\"quiet\"><summary>What was before, in short, as the model sees it</summary>\
-             <div class=\"prose\">{}</div></details>\n",
-            prose(summary)
-        ),
-        Entry::Pruned { calls } => {
-            format!("<p class=\"aside\">{calls} old outputs above were cleared from what the model reads.</p>\n")
+        Body::Call(call) => called(call),
+        Body::Model(model) => match &model.state {
+            ModelState::Failed { error, .. } => bad(&format!("The model gave no reply: {}", escape(&error.message))),
+            ModelState::Asked | ModelState::Replied { .. } | ModelState::Cut => String::new(),
+        },
+        Body::Compaction(room) => match &room.end {
+            Some(CompactionEnd::Summary { text, .. }) => folded(
+                "What was before, in short, as the model sees it",
+                &format!("<div class=\"prose\">{}</div>", prose(text)),
+            ),
+            Some(CompactionEnd::Pruned | CompactionEnd::Failed { .. }) | None => String::new(),
+        },
+        Body::Pruned { calls, .. } => {
+            aside(&format!("{calls} old outputs above were cleared from what the model reads."))
         }
-        Entry::Moved { workspace } => {
-            format!("<p class=\"aside\">From here on in <code>{}</code></p>\n", escape(workspace))
-        }
-        Entry::Rewound { rewind } => format!("<p class=\"aside\">Here {}.</p>\n", rewound(rewind)),
-        Entry::NotRewound { rewind, error, touches } => {
-            format!("<p class=\"aside bad\">Here {}.</p>\n", escape(&not_rewound(rewind, error, touches)))
-        }
-        Entry::Lost { events } => format!("<p class=\"aside bad\">{events} events were lost to damage here.</p>\n"),
-        Entry::TurnEnded { end, detail, spent } => {
+        Body::Moved { workspace } => aside(&format!("From here on in <code>{}</code>", escape(workspace))),
+        Body::Rewind { rewind, state } => match state {
+            RewindState::Finished { .. } if rewind.direction == Direction::Redo && rewind.to.is_some() => String::new(),
+            RewindState::Finished { .. } => aside(&format!("Here {}.", rewound(rewind))),
+            RewindState::Abandoned { error, touches } => {
+                bad(&format!("Here {}.", escape(&not_rewound(rewind, error, touches))))
+            }
+            RewindState::Started => String::new(),
+        },
+        Body::Lost { events } => bad(&format!("{events} events were lost to damage here.")),
+        Body::TurnEnd { end, detail, spent, .. } => {
             let word = serde_json::to_value(end).unwrap_or_default();
-            let detail = detail.map(|detail| format!(": {}", escape(detail))).unwrap_or_default();
+            let detail = detail.as_ref().map(|detail| format!(": {}", escape(detail))).unwrap_or_default();
             let seconds = spent.duration_ms as f64 / 1000.0;
-            let cost = spent.cost_micros.map(|micros| format!(" · ${}", limits::dollars(micros))).unwrap_or_default();
-            format!(
-                "<p class=\"turn-end\">{}{detail} · {seconds:.1} s{cost}</p>\n",
-                escape(word.as_str().unwrap_or_default())
-            )
+            let cost = spent.cost_micros.map(|micros| format!(" · ${}", budget::dollars(micros))).unwrap_or_default();
+            let word = escape(word.as_str().unwrap_or_default());
+            format!("<p class=\"turn-end\">{word}{detail} · {seconds:.1} s{cost}</p>\n")
         }
+        Body::Session(_)
+        | Body::Given { .. }
+        | Body::Turn { .. }
+        | Body::Step { .. }
+        | Body::Question { .. }
+        | Body::Snapshot { .. }
+        | Body::Hooks { .. }
+        | Body::Switched { .. }
+        | Body::Title { .. }
+        | Body::Stopping { .. } => String::new(),
     }
 }
 
-fn called(call: &ToolCall, outcome: Option<&Outcome>) -> String {
+fn folded(summary: &str, body: &str) -> String {
+    format!("<details class=\"quiet\"><summary>{summary}</summary>{body}</details>\n")
+}
+
+fn aside(text: &str) -> String {
+    format!("<p class=\"aside\">{text}</p>\n")
+}
+
+fn bad(text: &str) -> String {
+    format!("<p class=\"aside bad\">{text}</p>\n")
+}
+
+fn called(call: &CallBlock) -> String {
+    let outcome = call.outcome();
     let (class, mark) = match outcome.map(|outcome| outcome.status) {
         Some(Status::Ok) => ("ok", "✓"),
         Some(Status::Failed | Status::TimedOut | Status::Denied) => ("bad", "✗"),
         Some(Status::Cancelled | Status::Interrupted | Status::NotStarted) | None => ("odd", "–"),
     };
-    let about: String = telling(call).split_whitespace().collect::<Vec<_>>().join(" ").chars().take(160).collect();
+    let about: String = call.about.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(160).collect();
     let took = outcome.map(|outcome| outcome.duration_ms).filter(|ms| *ms >= 100);
     let took = took.map(|ms| format!(" · {:.1} s", ms as f64 / 1000.0)).unwrap_or_default();
-    let output = outcome.map(|outcome| outcome.text.trim_end()).filter(|text| !text.is_empty());
-    let output = output.map(|text| match call.name.as_str() {
-        "edit" => diff(text.lines()),
-        _ => format!("<pre>{}</pre>", escape(text)),
-    });
+    // The change that an edit answers with is drawn as one.
+    let text = outcome.map(|outcome| outcome.text.as_str()).unwrap_or_default();
+    let text = call.diff.as_deref().and_then(|change| text.strip_suffix(change)).unwrap_or(text).trim_end();
+    let output = if text.is_empty() { String::new() } else { format!("<pre>{}</pre>", escape(text)) };
+    let change = call.diff.as_deref().map(|change| diff(change.lines())).unwrap_or_default();
     format!(
         "<details class=\"tool {class}\"><summary><b class=\"mark\">{mark}</b> <b>{}</b> <code>{}</code>\
-         <span class=\"status\">{}{took}</span></summary>{}{}</details>\n",
-        escape(&call.name),
+         <span class=\"status\">{}{took}</span></summary>{}{change}{output}</details>\n",
+        escape(&call.tool),
         escape(&about),
         status(outcome),
         input(call),
-        output.unwrap_or_default(),
     )
 }
 
 /// What the call was given, in the form that tells most.
-fn input(call: &ToolCall) -> String {
+fn input(call: &CallBlock) -> String {
     let input = match &call.input {
         CallInput::Invalid { raw, .. } => return format!("<pre class=\"input\">{}</pre>", escape(raw)),
         CallInput::Json(input) => input,
     };
-    let text = |field: &str| input.get(field).and_then(|value| value.as_str());
-    match call.name.as_str() {
-        "bash" => text("command").map(|command| format!("<pre class=\"input\">$ {}</pre>", escape(command))),
-        "write" => text("content").map(|content| {
-            let added: Vec<String> = content.lines().map(|line| format!("+{line}")).collect();
-            diff(added.iter().map(String::as_str))
-        }),
-        // Its output is the change.
-        "edit" => Some(String::new()),
-        // All of it stands in the line above.
-        _ if input.as_object().is_some_and(|fields| fields.len() == 1) && telling(call).len() < 80 => {
-            Some(String::new())
+    let is_told = input.as_object().is_some_and(|fields| fields.len() == 1) && call.about.len() < 80;
+    match call.kind {
+        CallKind::Execute if input.get("command").is_some() => {
+            format!("<pre class=\"input\">$ {}</pre>", escape(&call.about))
         }
-        _ => None,
+        // The change says it all.
+        _ if call.diff.is_some() => String::new(),
+        // All of it stands in the line above.
+        _ if is_told => String::new(),
+        _ => {
+            let json = serde_json::to_string_pretty(input).unwrap_or_default();
+            format!("<pre class=\"input\">{}</pre>", escape(&json))
+        }
     }
-    .unwrap_or_else(|| {
-        let json = serde_json::to_string_pretty(input).unwrap_or_default();
-        format!("<pre class=\"input\">{}</pre>", escape(&json))
-    })
 }
 
 /// Lines of a unified diff, each in its colour.

@@ -1,64 +1,85 @@
 //! A story as Markdown, as people paste it into an issue or a note: what was said as it was said, tools folded away.
 
 use super::When;
-use super::story::{AnswerState, Entry, Story, not_rewound, rewound, status, telling};
-use piton_core::call::{CallInput, Outcome};
-use piton_core::limits;
-use piton_core::message::ToolCall;
+use super::words::{not_rewound, rewound, status};
+use piton_core::budget;
+use piton_core::call::CallInput;
+use piton_core::event::Direction;
+use piton_core::story::{Block, Body, CallBlock, CompactionEnd, ModelState, RewindState, Story, WordsState};
 use std::fmt::Write as _;
 
-/// Writes a story down.
-pub fn write(story: &Story<'_>, when: When<'_>) -> String {
-    let title = if story.title.is_empty() { story.id.as_str() } else { &story.title };
+/// Writes a story down; the title is the one in the list.
+pub fn write(story: &Story, title: &str, when: When<'_>) -> String {
+    let session = story.session();
+    let title = if title.is_empty() { session.id.as_str() } else { title };
     let mut text = format!("# {}\n\n", line(title));
-    let cost = story.cost_micros.map(|micros| format!(" · ${}", limits::dollars(micros))).unwrap_or_default();
-    let model = if story.model.is_empty() { String::new() } else { format!(" · {}", story.model) };
-    let steps = if story.steps == 1 { "1 step".to_owned() } else { format!("{} steps", story.steps) };
-    add(
-        &mut text,
-        &format!("{}{model} · {steps}{cost} · `{}`  \nFolder: `{}`", when(story.started_ms), story.id, story.workspace),
-    );
-    for entry in &story.entries {
-        add(&mut text, &told(entry));
-    }
+    let cost = session.cost_micros.map(|micros| format!(" · ${}", budget::dollars(micros))).unwrap_or_default();
+    let model = if session.model.is_empty() { String::new() } else { format!(" · {}", session.model) };
+    let steps = if session.steps == 1 { "1 step".to_owned() } else { format!("{} steps", session.steps) };
+    let (started, id) = (when(session.started_ms), &session.id);
+    add(&mut text, &format!("{started}{model} · {steps}{cost} · `{id}`  \nFolder: `{}`", session.workspace));
+    let blocks = story.blocks().filter(|block| !block.taken_back);
+    blocks.filter_map(|block| drawn(block)).for_each(|block| add(&mut text, &block));
     text
 }
 
-fn told(entry: &Entry<'_>) -> String {
-    match entry {
-        Entry::Said { text, images, .. } => {
+fn drawn(block: &Block) -> Option<String> {
+    Some(match &block.body {
+        Body::User { text, images, .. } => {
             let images = if *images > 0 { format!("\n\n*(with {images} images)*") } else { String::new() };
             format!("## You\n\n{}{images}", text.trim())
         }
-        Entry::Noted { text } => folded("Note to the model", &fenced("", text)),
-        Entry::Thought { text } => folded("Thought", text.trim()),
-        Entry::Answered { text, state, .. } => {
+        Body::Note { text } => folded("Note to the model", &fenced("", text)),
+        Body::Thought { text, .. } => folded("Thought", text.trim()),
+        Body::Words { text, state } => {
             let mark = match state {
-                AnswerState::Whole => "",
-                AnswerState::Cut => " (cut off)",
-                AnswerState::Abandoned => " (abandoned)",
+                WordsState::Whole | WordsState::Streaming => "",
+                WordsState::Cut => " (cut off)",
+                WordsState::Abandoned => " (abandoned)",
             };
             format!("## Piton{mark}\n\n{}", text.trim())
         }
-        Entry::Called { call, outcome } => called(call, *outcome),
-        Entry::Failed { why } => format!("> The model gave no reply: {}", line(why)),
-        Entry::Compacted { summary } => folded("What was before, in short, as the model sees it", summary.trim()),
-        Entry::Pruned { calls } => format!("> {calls} old outputs above were cleared from what the model reads."),
-        Entry::Moved { workspace } => format!("> From here on in `{workspace}`."),
-        Entry::Rewound { rewind } => format!("> Here {}.", rewound(rewind)),
-        Entry::NotRewound { rewind, error, touches } => {
-            format!("> Here {}.", line(&not_rewound(rewind, error, touches)))
-        }
-        Entry::Lost { events } => format!("> {events} events were lost to damage here."),
-        Entry::TurnEnded { end, detail, .. } => {
+        Body::Call(call) => called(call),
+        Body::Model(model) => match &model.state {
+            ModelState::Failed { error, .. } => format!("> The model gave no reply: {}", line(&error.message)),
+            ModelState::Asked | ModelState::Replied { .. } | ModelState::Cut => return None,
+        },
+        Body::Compaction(room) => match &room.end {
+            Some(CompactionEnd::Summary { text, .. }) => {
+                folded("What was before, in short, as the model sees it", text.trim())
+            }
+            Some(CompactionEnd::Pruned | CompactionEnd::Failed { .. }) | None => return None,
+        },
+        Body::Pruned { calls, .. } => format!("> {calls} old outputs above were cleared from what the model reads."),
+        Body::Moved { workspace } => format!("> From here on in `{workspace}`."),
+        Body::Rewind { rewind, state } => match state {
+            RewindState::Finished { .. } if rewind.direction == Direction::Redo && rewind.to.is_some() => return None,
+            RewindState::Finished { .. } => format!("> Here {}.", rewound(rewind)),
+            RewindState::Abandoned { error, touches } => {
+                format!("> Here {}.", line(&not_rewound(rewind, error, touches)))
+            }
+            RewindState::Started => return None,
+        },
+        Body::Lost { events } => format!("> {events} events were lost to damage here."),
+        Body::TurnEnd { end, detail, .. } => {
             let end = serde_json::to_value(end).unwrap_or_default();
-            let detail = detail.map(|detail| format!(": {}", line(detail))).unwrap_or_default();
+            let detail = detail.as_ref().map(|detail| format!(": {}", line(detail))).unwrap_or_default();
             format!("*{}{detail}*\n\n---", end.as_str().unwrap_or_default())
         }
-    }
+        Body::Session(_)
+        | Body::Given { .. }
+        | Body::Turn { .. }
+        | Body::Step { .. }
+        | Body::Question { .. }
+        | Body::Snapshot { .. }
+        | Body::Hooks { .. }
+        | Body::Switched { .. }
+        | Body::Title { .. }
+        | Body::Stopping { .. } => return None,
+    })
 }
 
-fn called(call: &ToolCall, outcome: Option<&Outcome>) -> String {
+fn called(call: &CallBlock) -> String {
     let input = match &call.input {
         CallInput::Json(input) => match input.get("command").and_then(|command| command.as_str()) {
             Some(command) => fenced("sh", command),
@@ -66,12 +87,13 @@ fn called(call: &ToolCall, outcome: Option<&Outcome>) -> String {
         },
         CallInput::Invalid { raw, .. } => fenced("", raw),
     };
-    let output = outcome.map(|outcome| outcome.text.as_str()).unwrap_or_default();
-    let language = if call.name == "edit" { "diff" } else { "" };
+    let output = call.outcome().map(|outcome| outcome.text.as_str()).unwrap_or_default();
+    let is_change = call.diff.as_deref().is_some_and(|change| output.ends_with(change));
+    let language = if is_change { "diff" } else { "" };
     let output = if output.trim().is_empty() { String::new() } else { format!("\n\n{}", fenced(language, output)) };
-    let about = line(&telling(call));
-    let about: String = about.chars().take(100).collect();
-    let summary = format!("<b>{}</b> <code>{}</code> — {}", escape(&call.name), escape(&about), status(outcome));
+    let about: String = line(&call.about).chars().take(100).collect();
+    let outcome = status(call.outcome());
+    let summary = format!("<b>{}</b> <code>{}</code> — {outcome}", escape(&call.tool), escape(&about));
     format!("<details><summary>{summary}</summary>\n\n{input}{output}\n\n</details>")
 }
 

@@ -2,14 +2,14 @@
 //! page holds nothing but what we put into it.
 
 use super::redact::Redactor;
-use super::story::{Entry, Story};
 use super::{html, json, markdown};
 use piton_core::call::{CallInput, Outcome, Status, ToolClass};
 use piton_core::event::{Delivery, Direction, Event, Record, Rewind, Spent, StepKind, TurnEnd, Verdict};
 use piton_core::ids::{CallId, MessageId, SessionId};
-use piton_core::limits::Policy;
 use piton_core::message::{FinishReason, Part, ToolCall, Usage};
 use piton_core::model::Reply;
+use piton_core::policy::Policy;
+use piton_core::story::{Body, RewindState, Story};
 
 /// A turn in which the user asked this, and the model answered that after a call with this input and outcome.
 fn conversation(asked: &str, input: serde_json::Value, outcome: Outcome, answered: &str) -> Vec<Record> {
@@ -89,10 +89,12 @@ fn a_turn_that_was_taken_back_is_not_told_but_paid_for() {
     let rewind = Rewind { direction: Direction::Undo, turns: 1, to: Some(2), files: vec![], overwrite: false };
     let seq = records.len() as u64 + 1;
     records.push(Record { seq, at_ms: 9, event: Event::RewindFinished { rewind, left: vec![], back: None } });
-    let story = Story::of(&records, "");
-    assert!(matches!(story.entries[..], [Entry::Rewound { .. }]), "{:?}", story.entries);
-    assert!(story.cost_micros.is_some());
-    let page = html::write(&story, &|_| String::new());
+    let story = Story::of(&records);
+    let left: Vec<&Body> = story.blocks().filter(|block| !block.taken_back).map(|block| &block.body).collect();
+    let finished = |state: &RewindState| matches!(state, RewindState::Finished { .. });
+    assert!(matches!(left[..], [Body::Session(_), Body::Rewind { state, .. }] if finished(state)), "{left:?}");
+    assert!(story.session().cost_micros.is_some());
+    let page = html::write(&story, "", &|_| String::new());
     assert!(page.contains("the last turn was taken back") && !page.contains("bad idea"), "{page}");
 }
 
@@ -212,7 +214,7 @@ fn a_page_holds_no_markup_of_others() {
         "{evil}\n\n[click](javascript:alert(1)) ![track](https://evil.example/x.png) [fine](https://ok.example)\n\n```\n{evil}\n```"
     );
     let records = conversation(evil, serde_json::json!({"command": evil}), Outcome::failed(evil), &answer);
-    let page = html::write(&Story::of(&records, evil), &utc);
+    let page = html::write(&Story::of(&records), evil, &utc);
     for forbidden in ["<script", "<img", "javascript:", "evil.example", "onerror=alert(1)>"] {
         assert!(!page.contains(forbidden), "{forbidden}");
     }
@@ -224,7 +226,7 @@ fn a_page_holds_no_markup_of_others() {
 fn a_page_shows_edits_as_diffs_and_tools_folded() {
     let diff = "edited a.rs (+1 −1)\n@@ -1 +1 @@\n-old\n+new";
     let input = serde_json::json!({"path": "a.rs", "old_string": "old", "new_string": "new"});
-    let page = html::write(&Story::of(&conversation("go", input, Outcome::ok(diff), "done"), "t"), &utc);
+    let page = html::write(&Story::of(&conversation("go", input, Outcome::ok(diff), "done")), "t", &utc);
     for piece in
         ["<span class=\"del\">-old\n</span>", "<span class=\"add\">+new\n</span>", "<details class=\"tool ok\">"]
     {
@@ -239,7 +241,7 @@ fn a_page_shows_edits_as_diffs_and_tools_folded() {
 fn markdown_reads_as_it_was_said() {
     let records =
         conversation("build it", serde_json::json!({"command": "make"}), Outcome::ok("a ``` fence"), "It **builds**.");
-    let text = markdown::write(&Story::of(&records, "Build"), &utc);
+    let text = markdown::write(&Story::of(&records), "Build", &utc);
     expect_test::expect![[r#"
         # Build
 
@@ -279,20 +281,20 @@ fn a_story_pairs_calls_with_outcomes_and_counts_what_was_lost() {
     let mut records =
         conversation("go", serde_json::json!({"command": "make"}), Outcome::new(Status::TimedOut, ""), "x");
     let cut: Vec<Record> = records.drain(..7).collect();
-    let story = Story::of(&cut, "");
-    assert!(matches!(story.entries.last(), Some(Entry::Called { outcome: None, .. })));
-    assert!(!story.is_at_rest);
+    let story = Story::of(&cut);
+    assert!(story.call(&CallId::from("c1_0")).expect("it was called").outcome().is_none());
+    assert!(story.session().busy);
     let lost = [8, 9].map(|seq| Record { seq, at_ms: 0, event: Event::EventLost {} });
     let repaired: Vec<Record> = cut.into_iter().chain(lost).collect();
-    let story = Story::of(&repaired, "");
-    assert!(matches!(story.entries.last(), Some(Entry::Lost { events: 2 })));
-    assert!(story.is_at_rest);
+    let story = Story::of(&repaired);
+    assert!(matches!(story.blocks().next_back().map(|last| &last.body), Some(Body::Lost { events: 2 })));
+    assert!(!story.session().busy);
 }
 
 #[test]
 fn a_summary_that_was_paid_for_is_part_of_the_cost() {
     let mut records = conversation("do", serde_json::json!({"command": "ls"}), Outcome::ok("a"), "done");
-    let before = Story::of(&records, "t").cost_micros.unwrap_or_default();
+    let before = Story::of(&records).session().cost_micros.unwrap_or_default();
     let asked = piton_core::event::Asked {
         model: "fake/model".to_owned(),
         attempts: 1,
@@ -305,5 +307,5 @@ fn a_summary_that_was_paid_for_is_part_of_the_cost() {
     let event = Event::CompactionFailed { trigger, error: "empty".to_owned(), asked: Some(Box::new(asked)) };
     let last = records.last().unwrap();
     records.push(Record { seq: last.seq + 1, at_ms: last.at_ms, event });
-    assert_eq!(Story::of(&records, "t").cost_micros, Some(before + 70));
+    assert_eq!(Story::of(&records).session().cost_micros, Some(before + 70));
 }

@@ -3,10 +3,10 @@
 
 use crate::draft::Draft;
 use crate::errors;
-use crate::sse::SseEvent;
 use crate::wire::{EventError, Progress, Protocol, count_at, cut_stream, event_json, text_at};
 use piton_core::message::{FinishReason, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, Reply};
+use piton_http::sse::SseEvent;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 

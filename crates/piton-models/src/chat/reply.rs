@@ -5,11 +5,11 @@ use super::quick;
 use super::request::{DETAILS_FIELD, ECHOED_FIELD};
 use crate::draft::Draft;
 use crate::errors;
-use crate::sse::SseEvent;
 use crate::stop::Stop;
 use crate::wire::{EventError, Progress, Protocol, arguments, count_at, cut_stream, event_json, text_at};
 use piton_core::message::{FinishReason, Usage};
 use piton_core::model::{Delta, ModelError, Reply};
+use piton_http::sse::SseEvent;
 use serde_json::{Map, Value, json};
 
 /// An answer in the making.

@@ -4,11 +4,11 @@
 
 use crate::draft::Draft;
 use crate::errors;
-use crate::sse::SseEvent;
 use crate::stop::Stop;
 use crate::wire::{EventError, Progress, Protocol, arguments, count_at, cut_stream, event_json, lost_call, text_at};
 use piton_core::message::{FinishReason, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, Reply};
+use piton_http::sse::SseEvent;
 use serde_json::{Map, Value, json};
 
 /// An answer in the making.

@@ -2,10 +2,10 @@
 
 use crate::draft::Draft;
 use crate::errors;
-use crate::sse::SseEvent;
 use crate::wire::{EventError, Progress, Protocol, arguments, count_at, cut_stream, event_json, lost_call, text_at};
 use piton_core::message::{FinishReason, Usage};
 use piton_core::model::{Delta, ModelError, Reply};
+use piton_http::sse::SseEvent;
 use serde_json::Value;
 
 /// The field of a message that holds reasoning, there and back.

@@ -6,10 +6,10 @@
 use super::request::{ANNOTATIONS, CUSTOM};
 use crate::draft::Draft;
 use crate::errors;
-use crate::sse::SseEvent;
 use crate::wire::{EventError, Progress, Protocol, arguments, count_at, cut_stream, event_json, text_at};
 use piton_core::message::{FinishReason, Usage};
 use piton_core::model::{Delta, ModelError, Reply};
+use piton_http::sse::SseEvent;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 
 use super::{Calls, Dialect, FoundTools, Notation, Options, Showing, Speech, TextTools, detect};
 use crate::model::Model;
-use piton_core::limits::{CallsTaken, Policy, ToolsBy};
+use piton_core::policy::{CallsTaken, Policy, ToolsBy};
 use serde::Deserialize;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -112,11 +112,11 @@ impl Mode {
 
     /// What the rules of a turn ask for, where they do: a preset may speak in text whatever the model can.
     pub fn of_policy(policy: &Policy) -> Option<Self> {
-        let calls = match policy.calls_taken {
+        let calls = match policy.calls.taken {
             CallsTaken::All => Calls::All,
             CallsTaken::First => Calls::FirstOnly,
         };
-        match policy.tools_by {
+        match policy.calls.tools_by {
             ToolsBy::Model => None,
             ToolsBy::Text => {
                 let approach = Approach::Taught(Speech::UseTool);

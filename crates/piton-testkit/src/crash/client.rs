@@ -5,7 +5,7 @@ use super::machine::Machine;
 use super::model::Simulated;
 use super::scenario::Scenario;
 use super::tools::{self, Rule};
-use piton_core::client::{Published, Report};
+use piton_core::client::{Published, Report, Scope};
 use piton_core::event::{Decision, Direction, Event, Record, Subject};
 use piton_core::ids::{Seq, SessionId};
 use piton_core::message::Part;
@@ -13,7 +13,7 @@ use piton_core::permission::Action;
 use piton_core::turn::{self, Job};
 use piton_engine::bus::Subscription;
 use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed, Settings};
-use piton_engine::rewind::{RewindError, Scope};
+use piton_engine::rewind::RewindError;
 use piton_engine::store::StoreError;
 use piton_tools::snapshot;
 use std::collections::HashSet;
@@ -115,8 +115,8 @@ impl Stage<'_> {
         settings.tools = tools::tools(self.machine, self.rule);
         settings.attendance = Attendance::Attended;
         settings.shares_runtime = false;
-        settings.policy.retry.first_ms = 1;
-        settings.policy.compaction.least_freed_percent = 0;
+        settings.policy.retry.usual.first_ms = 1;
+        settings.policy.compaction.rules.least_freed_percent = 0;
         if self.scenario.undoes {
             let options = snapshot::Options { git: None, left_out: Vec::new() };
             let store = Engine::open(self.machine.root()).snapshots(self.workspace, options);
@@ -224,7 +224,7 @@ impl Visit<'_> {
             && !self.has_cancelled
         {
             self.has_cancelled = true;
-            self.session.cancel();
+            drop(self.session.cancel());
         }
         self.answer()
     }
@@ -235,7 +235,7 @@ impl Visit<'_> {
             let asks = |record: &&Record| matches!(&record.event, Event::ApprovalAsked { subject: s } if *s == subject);
             let Some(seq) = self.heard.iter().rev().find(asks).map(|record| record.seq) else { continue };
             if seq >= self.session.opened_at() && self.answered.insert(seq) {
-                self.session.answer(subject, Decision::Approve)?;
+                drop(self.session.answer(subject, Decision::Approve));
             }
         }
         Ok(())

@@ -100,7 +100,7 @@ fn play(input: &Value) -> Result<(Played, Vec<Request>), String> {
         settings.policy.permission.push(denied.as_str().unwrap_or_default(), Action::Ask);
     }
     if let Some(most) = input["maxTurns"].as_u64() {
-        settings.policy.max_steps = u32::try_from(most).ok();
+        settings.policy.steps.max = u32::try_from(most).ok();
     }
     let contexts: Vec<&str> =
         input["llmsContexts"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();

@@ -12,7 +12,7 @@ use piton_core::permission::Action;
 use piton_core::template;
 use piton_engine::context::Instructions;
 use piton_engine::engine::{Attendance, Settings};
-use piton_models::http::HttpOptions;
+use piton_http::HttpOptions;
 use piton_models::provider::{self, ProviderSpec};
 use piton_tools::tool::{Tool, ToolContext, ToolSet};
 use serde_json::{Value, json};
@@ -144,7 +144,7 @@ fn play(input: &Value) -> Result<(Played, Vec<String>, TempWorkspace), String> {
     settings.attendance = Attendance::Unattended;
     settings.policy.permission.push("*", Action::Allow);
     // So that nobody waits for long; how long it would be is another table's.
-    settings.policy.retry.first_ms = 10;
+    settings.policy.retry.usual.first_ms = 10;
     for (tool, rule) in input["config"]["permission"].as_object().into_iter().flatten() {
         let action = match rule.as_str() {
             Some("deny") => Action::Deny,
@@ -154,10 +154,10 @@ fn play(input: &Value) -> Result<(Played, Vec<String>, TempWorkspace), String> {
         settings.policy.permission.push(tool.clone(), action);
     }
     if input["config"]["experimental"]["continue_loop_on_deny"] == true {
-        settings.policy.max_denials_in_a_row = None;
+        settings.policy.calls.max_denials = None;
     }
     if let Some(steps) = input["config"]["agent"]["build"]["steps"].as_u64() {
-        settings.policy.max_steps = u32::try_from(steps).ok();
+        settings.policy.steps.max = u32::try_from(steps).ok();
     }
     settings.tools = ToolSet::builtin().with(Arc::new(Shell));
     settings.instructions = Some(Instructions::default());

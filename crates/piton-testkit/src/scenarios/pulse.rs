@@ -85,10 +85,10 @@ fn play(input: &Value) -> Result<(Played, usize), String> {
     let mut settings = Settings::by_preset("pulse", script.clone()).ok_or("no preset")?;
     settings.policy.permission.push("*", Action::Allow);
     // What the suite was run with.
-    settings.policy.compaction.full = Full::From { share: 0.75, window_tokens: 4_000 };
+    settings.policy.compaction.rules.full = Full::From { share: 0.75, window_tokens: 4_000 };
     settings.system = "".into();
     if let Some(most) = input["maxSteps"].as_u64() {
-        settings.policy.max_steps = u32::try_from(most).ok();
+        settings.policy.steps.max = u32::try_from(most).ok();
     }
     let prop = Arc::new(Prop { name: "read".to_owned(), ..Prop::default() });
     settings.tools = ToolSet::empty().with(prop.clone());

@@ -25,7 +25,7 @@ fn pulse(times: usize) -> Lab {
 /// S0-018: with compaction switched off, no summary is asked for, however long the conversation is.
 #[test]
 fn s0_018_compaction_can_be_switched_off() {
-    let ran = neovate().change(|settings| settings.policy.compaction.auto = false).run();
+    let ran = neovate().change(|settings| settings.policy.compaction.rules.auto = false).run();
     assert_eq!((ran.end(), ran.requests.len(), ran.summaries.len()), (TurnEnd::Completed, 2, 0));
     assert!(!ran.kinds().iter().any(|kind| kind.starts_with("compaction")));
     assert_eq!(neovate().run().summaries.len(), 1, "where it is on, one is");
@@ -154,7 +154,7 @@ fn s1_053_a_full_window_makes_room_or_ends_with_the_sentence() {
     let ran = Lab { lines: vec![lab.lines[0].clone(), again], ..lab }.run();
     assert_eq!((ran.end(), ran.report().result.as_str()), (TurnEnd::ContextLimit, "Context limit reached."));
     assert!((1..=2).contains(&ran.summaries.len()) && ran.requests.len() <= 4, "{}", ran.requests.len());
-    let ran = cut("part", 100_000).change(|settings| settings.policy.max_steps = Some(1)).run();
+    let ran = cut("part", 100_000).change(|settings| settings.policy.steps.max = Some(1)).run();
     assert_eq!(
         (ran.end(), ran.summaries.len()),
         (TurnEnd::MaxSteps, 0),

@@ -75,7 +75,7 @@ fn s0_014_paths_are_relative_to_the_folder_of_the_session() {
 #[test]
 fn s0_017_the_default_is_fifty() {
     let settings = Settings::by_preset("neovate", Script::new(vec![])).unwrap();
-    assert_eq!(settings.policy.max_steps, Some(50));
+    assert_eq!(settings.policy.steps.max, Some(50));
 }
 
 /// S0-034 S0-060 S0-057 S0-033: a refusal is the call's result, and ends the run.
@@ -149,7 +149,7 @@ fn s0_041_a_cancel_closes_the_connection() {
         let hearing = async {
             while let Ok(Some(published)) = heard.next().await {
                 if let piton_core::client::Published::Live(_) = published {
-                    return session.cancel();
+                    return drop(session.cancel());
                 }
             }
         };
@@ -164,7 +164,7 @@ fn s0_041_a_cancel_closes_the_connection() {
 fn s0_043_rounds_of_tools_are_free() {
     let mut lines: Vec<Line> = (0..60).map(|_| says(&use_tool("echo", &json!({"same": true})))).collect();
     lines.push(says("end"));
-    let ran = Lab::new("neovate", lines).change(|settings| settings.policy.max_steps = Some(1)).run();
+    let ran = Lab::new("neovate", lines).change(|settings| settings.policy.steps.max = Some(1)).run();
     assert_eq!((ran.end(), ran.report().result.as_str(), ran.requests.len()), (TurnEnd::Completed, "end", 61));
 }
 

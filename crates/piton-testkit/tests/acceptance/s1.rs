@@ -25,7 +25,7 @@ fn s1_013_success_does_not_reset_the_count() {
 /// S1-011 S1-051 S1-052 S2-019: at the limit of steps the run ends with the document's sentence, or the text so far.
 #[test]
 fn s1_052_at_the_limit_of_steps_the_sentence_or_the_text_is_returned() {
-    let limit = |settings: &mut Settings| settings.policy.max_steps = Some(3);
+    let limit = |settings: &mut Settings| settings.policy.steps.max = Some(3);
     let ran = Lab::new("pulse", rounds(9)).change(limit).run();
     assert_eq!((ran.end(), ran.requests.len(), ran.outcomes().len()), (TurnEnd::MaxSteps, 3, 3));
     assert_eq!(ran.report().result, "Max steps reached, task may be incomplete.");
@@ -38,7 +38,7 @@ fn s1_052_at_the_limit_of_steps_the_sentence_or_the_text_is_returned() {
 /// S1-011: near the limit the model is told so, and nothing of tools that it keeps to the end.
 #[test]
 fn s1_011_near_the_limit_the_model_is_told() {
-    let ran = Lab::new("pulse", rounds(20)).change(|settings| settings.policy.max_steps = Some(12)).run();
+    let ran = Lab::new("pulse", rounds(20)).change(|settings| settings.policy.steps.max = Some(12)).run();
     assert_eq!((ran.requests.len(), ran.outcomes().len()), (12, 12), "the last step has its tools");
     assert_eq!(ran.told(7), "5 steps of this turn are left, this one included.");
 }
@@ -126,7 +126,7 @@ fn s1_073_steps_of_a_turn_and_turns_of_a_session_have_limits_of_their_own() {
     let lines = vec![says("one"), says("two"), says("three")];
     let ran = Lab::new("pulse", lines)
         .prompts(&["a", "b", "c"])
-        .change(|settings| (settings.policy.max_steps, settings.policy.max_turns) = (Some(1), Some(2)))
+        .change(|settings| (settings.policy.steps.max, settings.policy.steps.max_turns) = (Some(1), Some(2)))
         .run();
     assert_eq!((ran.end(), ran.requests.len()), (TurnEnd::MaxTurns, 2));
 }

@@ -18,7 +18,7 @@ fn s2_003_an_endless_run_stops_after_25_steps() {
 /// S2-004 S2-012 S2-050: the number of steps is an option of the run.
 #[test]
 fn s2_004_the_number_of_steps_is_an_option() {
-    let ran = Lab::new("coder-mvp", rounds(99)).change(|settings| settings.policy.max_steps = Some(3)).run();
+    let ran = Lab::new("coder-mvp", rounds(99)).change(|settings| settings.policy.steps.max = Some(3)).run();
     assert_eq!(ran.requests.len(), 3);
 }
 

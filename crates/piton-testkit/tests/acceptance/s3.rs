@@ -19,7 +19,7 @@ fn s3_012_a_round_goes_in_this_order() {
 /// S3-021: the limit of steps is a hard stop.
 #[test]
 fn s3_021_the_limit_is_a_hard_stop() {
-    let ran = Lab::new("etcode", rounds(9)).change(|settings| settings.policy.max_steps = Some(2)).run();
+    let ran = Lab::new("etcode", rounds(9)).change(|settings| settings.policy.steps.max = Some(2)).run();
     assert_eq!((ran.end(), ran.requests.len(), ran.outcomes().len()), (TurnEnd::MaxSteps, 2, 2));
 }
 

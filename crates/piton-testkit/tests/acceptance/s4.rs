@@ -10,7 +10,7 @@ use piton_tools::tool::{Tool, ToolContext};
 fn s4_006_steps_begin_anew_with_each_prompt() {
     let ran = Lab::new("opencode", vec![says("one"), says("two")])
         .prompts(&["a", "b"])
-        .change(|settings| settings.policy.max_steps = Some(2))
+        .change(|settings| settings.policy.steps.max = Some(2))
         .run();
     assert_eq!((ran.end(), ran.requests.len()), (TurnEnd::Completed, 2));
 }
@@ -47,7 +47,7 @@ fn s4_051_without_a_limit_it_goes_on_and_with_one_it_stops() {
     let mut lines = rounds(60);
     lines.push(says("done"));
     assert_eq!(Lab::new("opencode", lines).run().requests.len(), 61);
-    let ran = Lab::new("opencode", rounds(9)).change(|settings| settings.policy.max_steps = Some(2)).run();
+    let ran = Lab::new("opencode", rounds(9)).change(|settings| settings.policy.steps.max = Some(2)).run();
     assert_eq!((ran.end(), ran.requests.len()), (TurnEnd::MaxSteps, 2));
     assert!(!ran.requests[1].may_call && ran.words(1).contains("last step"));
 }
@@ -130,7 +130,7 @@ fn s4_052_the_model_is_reminded_before_a_step() {
     lines.extend(rounds(12));
     let ran = Lab::new("opencode", lines)
         .tools(ToolSet::builtin().with(Arc::new(Meddle)))
-        .change(|settings| settings.policy.max_steps = Some(12))
+        .change(|settings| settings.policy.steps.max = Some(12))
         .run();
     let first_with = |text: &str| (0..ran.requests.len()).find(|at| ran.words(*at).contains(text));
     let (changed, few) = ("have changed on the disk since you last saw them", "5 steps of this turn are left");

@@ -4,8 +4,9 @@
 //! set, and a file that changed just before it was looked at is left out, so that a second change within the clock's
 //! tick is not overlooked. The cache is a cache: where it is damaged or gone, everything is read again.
 
+use super::EntryKind;
 use super::SnapshotError;
-use super::object::{EntryKind, Oid, TreeId};
+use super::object::{Oid, TreeId};
 use super::scan::{Folder, Stamp};
 use super::store::{Store, store_error};
 use std::collections::HashMap;

@@ -1,7 +1,8 @@
 //! What differs between two snapshots. Folders with the same object are not even opened, so this takes as long as there
 //! are differences.
 
-use super::object::{EntryKind, Node, ObjectKind, Oid, TreeId};
+use super::EntryKind;
+use super::object::{Node, ObjectKind, Oid, TreeId};
 use super::scan::join;
 use super::store::Store;
 use super::{Change, ChangeKind, Lines, SnapshotError, path_of};

@@ -5,6 +5,7 @@
 //! snapshot does not cover is there too, as the entry git uses for a submodule, so that "not covered" is never taken
 //! for "not there".
 
+use super::EntryKind;
 use serde::{Deserialize, Serialize};
 use sha1::{Digest as _, Sha1};
 use std::cmp::Ordering;
@@ -113,20 +114,6 @@ impl ObjectKind {
         };
         format!("{word} {size}\0")
     }
-}
-
-/// What a name in a folder stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EntryKind {
-    /// A regular file.
-    File,
-    /// A symbolic link.
-    Link,
-    /// A folder.
-    Folder,
-    /// Something that the snapshot does not cover: it may be there or not.
-    NotCovered,
 }
 
 /// Something with a name in a folder, without its name.

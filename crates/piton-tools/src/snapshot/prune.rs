@@ -1,7 +1,8 @@
 //! What a store keeps: the snapshots it is told to, the last one (the cache is about it), and those that others have
 //! taken and perhaps not told anybody of yet.
 
-use super::object::{EntryKind, ObjectKind, Oid, TreeId};
+use super::EntryKind;
+use super::object::{ObjectKind, Oid, TreeId};
 use super::pack::PackIndex;
 use super::store::{Store, store_error};
 use super::{Cache, SnapshotError};

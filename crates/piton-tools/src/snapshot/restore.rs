@@ -13,24 +13,24 @@
 //! failure is reported and stops no other. Every path is walked folder by folder without following a link, so whatever
 //! is put in its way meanwhile, nothing outside of the workspace is touched.
 
+use super::EntryKind;
 use super::compare::{Comparison, Difference};
 use super::ignored;
-use super::object::{EntryKind, Node, ObjectKind, Oid, TreeId};
+use super::object::{Node, ObjectKind, Oid, TreeId};
 use super::scan::{Stamp, in_parallel, read_file_in, split};
 use super::store::Store;
-use super::{Change, ChangeKind, SnapshotError, path_of};
+use super::{ChangeKind, Conflict, Failure, Restored, SnapshotError, path_of};
 use crate::limits::SNAPSHOT_FILE_BYTES;
 use rustix::fs::{
     AtFlags, FileType, Gid, Mode, OFlags, Uid, chmod, fchmod, fchown, mkdirat, open, openat, readlinkat, renameat,
     statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// They wait for the disk, which makes many files durable in one go as well as a single one.
@@ -56,41 +56,6 @@ pub enum Conflicts {
     Overwrite,
 }
 
-/// What was done, or would be.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Report {
-    /// What was changed, as seen from the state before the restore. Sorted by path, like the others.
-    pub changes: Vec<Change>,
-    /// What the user changed since, whether it was overwritten or not.
-    pub conflicts: Vec<Conflict>,
-    /// What could not be done.
-    pub failures: Vec<Failure>,
-    /// Folders that were to go and stayed, because something else is in them.
-    pub kept: Vec<PathBuf>,
-    /// What was left alone because one of the snapshots does not cover it.
-    pub not_covered: Vec<PathBuf>,
-}
-
-/// A path that is not as it was expected.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Conflict {
-    /// From the workspace.
-    pub path: PathBuf,
-    /// What was done to it since.
-    pub since: ChangeKind,
-    /// Whether it is ignored: the output of a build, mostly, which nobody would call their work.
-    pub ignored: bool,
-}
-
-/// A path that could not be restored.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failure {
-    /// From the workspace.
-    pub path: PathBuf,
-    /// Why, in the system's words.
-    pub error: String,
-}
-
 /// A difference that is to be made, and what is there now.
 struct Step<'d> {
     difference: &'d Difference,
@@ -100,7 +65,7 @@ struct Step<'d> {
 struct Restore<'r> {
     store: &'r Store,
     root: OwnedFd,
-    report: Report,
+    report: Restored,
     failed: BTreeSet<Vec<u8>>,
 }
 
@@ -110,13 +75,13 @@ pub(super) fn restore(
     from: TreeId,
     to: TreeId,
     policy: Policy,
-) -> Result<Report, SnapshotError> {
+) -> Result<Restored, SnapshotError> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = open(workspace, flags, Mode::empty());
     let root = root.map_err(|_| SnapshotError::WorkspaceGone(workspace.to_owned()))?;
     let comparison = Comparison::of(store, from, to)?;
     let not_covered = comparison.not_covered.iter().map(|path| path_of(path)).collect();
-    let report = Report { not_covered, ..Report::default() };
+    let report = Restored { not_covered, ..Restored::default() };
     let mut restore = Restore { store, root, report, failed: BTreeSet::new() };
     let steps = restore.plan(workspace, &comparison.differences, policy.conflicts);
     let is_stopping = |conflict: &Conflict| !conflict.ignored;

@@ -9,9 +9,10 @@
 //! Nothing here follows a symbolic link, waits for a pipe or leaves the file system. `.git` is left out wherever it is,
 //! so a repository within the workspace is covered like any folder, without its history.
 
+use super::EntryKind;
 use super::cache::Cache;
 use super::ignored::{Budget, Rules};
-use super::object::{EntryKind, Node, ObjectKind, Oid, PERMISSIONS};
+use super::object::{Node, ObjectKind, Oid, PERMISSIONS};
 use super::seed::Seed;
 use super::store::Store;
 use super::{NotCovered, Notice, SnapshotError, path_of};

@@ -8,9 +8,9 @@ use crate::setup;
 use crate::surroundings::Surroundings;
 use anyhow::Context;
 use piton_core::ids::SessionId;
+use piton_core::story::Story;
 use piton_engine::engine::Engine;
 use piton_engine::export::redact::Redactor;
-use piton_engine::export::story::Story;
 use piton_engine::export::{html, json, markdown};
 use std::ffi::OsStr;
 use std::io::Read;
@@ -44,8 +44,8 @@ pub(super) async fn export(
     }
     let text = match args.format.unwrap_or_else(|| named(args.output.as_deref())) {
         ExportFormat::Json => json::write(&records, &title, redacted)?,
-        ExportFormat::Md => markdown::write(&Story::of(&records, &title), &said::when),
-        ExportFormat::Html => html::write(&Story::of(&records, &title), &said::when),
+        ExportFormat::Md => markdown::write(&Story::of(&records), &title, &said::when),
+        ExportFormat::Html => html::write(&Story::of(&records), &title, &said::when),
     };
     match &args.output {
         Some(path) => {

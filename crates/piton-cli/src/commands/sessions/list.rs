@@ -6,7 +6,7 @@ use crate::out::report;
 use crate::out::view;
 use crate::surroundings::Surroundings;
 use jiff::Zoned;
-use piton_core::limits;
+use piton_core::budget;
 use piton_engine::engine::Engine;
 use piton_engine::index::{Index, Query};
 use piton_engine::store::Summary;
@@ -79,7 +79,7 @@ fn told(session: &Summary, project: Option<&Path>, endless: &str, columns: Optio
     let when = said::when(session.updated_ms);
     let turns = view::plural(u64::from(session.turns), "turn");
     let least = if session.unpriced_calls > 0 { "≥" } else { "" };
-    let cost = session.cost_micros.map(|micros| format!("{least}${}", limits::dollars(micros))).unwrap_or_default();
+    let cost = session.cost_micros.map(|micros| format!("{least}${}", budget::dollars(micros))).unwrap_or_default();
     let end = session.last_end.map_or(endless.to_owned(), report::word);
     let workspace = Path::new(&session.workspace);
     let folder = match project {

@@ -1,5 +1,6 @@
 //! `piton session verify` and `repair`.
 
+use super::find;
 use crate::out::report;
 use crate::out::view;
 use piton_core::ids::{Seq, SessionId};
@@ -40,7 +41,7 @@ pub(super) async fn verify(engine: &Engine, id: &SessionId) -> anyhow::Result<u8
 
 /// Makes a new session of what can be read of this one.
 pub(super) async fn repair(engine: &Engine, id: &SessionId) -> anyhow::Result<()> {
-    super::must_be_closed(engine, id).await?;
+    find::must_be_closed(engine, id).await?;
     let repaired = engine.repair(id).await?;
     let salvage = &repaired.salvage;
     let total = salvage.records.len();

@@ -2,11 +2,11 @@
 
 use crate::out::report;
 use crate::out::view;
-use piton_core::call::Outcome;
+use piton_core::event::Direction;
 use piton_core::ids::SessionId;
-use piton_core::message::ToolCall;
+use piton_core::story::{Body, CallBlock, CompactionEnd, ModelState, RewindState, Story, WordsState};
 use piton_engine::engine::Engine;
-use piton_engine::export::story::{AnswerState, Entry, Story, not_rewound, rewound, status};
+use piton_engine::export::words::{not_rewound, rewound, status};
 
 /// Lines of a tool's output that are shown; of a longer one, the beginning and the end.
 const SHOWN_LINES: usize = 8;
@@ -24,78 +24,104 @@ pub(super) async fn show(engine: &Engine, id: &SessionId, full: bool, json: bool
         return Ok(());
     }
     let title = engine.store().summary(id).await.map(|summary| summary.title).unwrap_or_default();
-    let story = Story::of(&records, &title);
-    let mut text = format!("{id}  {}  {}\n", view::clean(&story.workspace), view::clean(&story.model));
+    let story = Story::of(&records);
+    let session = story.session();
+    let mut text = format!("{id}  {}  {}\n", view::clean(&session.workspace), view::clean(&session.model));
     if !title.is_empty() {
         text.push_str(&format!("{}\n", view::first_line(&title)));
     }
-    story.entries.iter().for_each(|entry| text.push_str(&told(entry, full)));
-    let state = if story.is_at_rest { "" } else { " — cut off; `piton run --resume` goes on with it" };
+    let blocks = story.blocks().filter(|block| !block.taken_back);
+    blocks.for_each(|block| text.push_str(&drawn(&block.body, full)));
+    let state = if session.busy { " — cut off; `piton run --resume` goes on with it" } else { "" };
     text.push_str(&format!("{}{state}\n", view::plural(records.len() as u64, "event")));
     view::write_stdout(&text);
     Ok(())
 }
 
-fn told(entry: &Entry<'_>, full: bool) -> String {
-    match entry {
-        Entry::Said { text, images, .. } => {
+fn drawn(body: &Body, full: bool) -> String {
+    match body {
+        Body::User { text, images, .. } => {
             let images =
                 if *images > 0 { format!(" <{}>", view::plural(*images as u64, "image")) } else { String::new() };
             format!("\nyou: {}{images}\n", view::clean(text.trim()))
         }
-        Entry::Noted { text } if !full && text.lines().count() > SHOWN_LINES => {
+        Body::Note { text } if !full && text.lines().count() > SHOWN_LINES => {
             let first: Vec<&str> = text.lines().take(SHOWN_LINES / 2).collect();
             let more = view::plural((text.lines().count() - first.len()) as u64, "more line");
             format!("\n[{}\n… {more} (--full shows them)]\n", view::clean(first.join("\n").trim()))
         }
-        Entry::Noted { text } => format!("\n[{}]\n", view::clean(text.trim())),
-        Entry::Thought { text } if full => format!("\n(thought: {})\n", view::clean(text.trim())),
-        Entry::Thought { .. } => String::new(),
-        Entry::Answered { text, state, .. } => {
+        Body::Note { text } => format!("\n[{}]\n", view::clean(text.trim())),
+        Body::Thought { text, .. } if full => format!("\n(thought: {})\n", view::clean(text.trim())),
+        Body::Words { text, state } => {
             let mark = match state {
-                AnswerState::Whole => "",
-                AnswerState::Cut => " (cut off)",
-                AnswerState::Abandoned => " (abandoned)",
+                WordsState::Whole | WordsState::Streaming => "",
+                WordsState::Cut => " (cut off)",
+                WordsState::Abandoned => " (abandoned)",
             };
             format!("\npiton{mark}: {}\n", view::clean(text.trim()))
         }
-        Entry::Called { call, outcome } => called(call, *outcome, full),
-        Entry::Failed { why } => format!("  ! the model gave no reply: {}\n", view::first_line(why)),
-        Entry::Compacted { summary } => {
-            let lines: Vec<&str> = summary.trim().lines().collect();
-            let most = if full { lines.len() } else { SUMMARY_LINES };
-            let shown = lines.iter().take(most).map(|line| format!("    │ {}\n", view::clean(line)));
-            let gap = match lines.len().saturating_sub(most) {
-                0 => String::new(),
-                more => format!("    │ … {} (--full shows them)\n", view::plural(more as u64, "more line")),
-            };
-            format!("\n[the model knows what was before by this summary]\n{}{gap}", shown.collect::<String>())
-        }
-        Entry::Pruned { calls } => {
+        Body::Call(call) => called(call, full),
+        Body::Model(model) => match &model.state {
+            ModelState::Failed { error, .. } => {
+                format!("  ! the model gave no reply: {}\n", view::first_line(&error.message))
+            }
+            ModelState::Asked | ModelState::Replied { .. } | ModelState::Cut => String::new(),
+        },
+        Body::Compaction(room) => match &room.end {
+            Some(CompactionEnd::Summary { text, .. }) => summary(text, full),
+            Some(CompactionEnd::Pruned | CompactionEnd::Failed { .. }) | None => String::new(),
+        },
+        Body::Pruned { calls, .. } => {
             let outputs = view::plural(*calls as u64, "old output");
             format!("\n[{outputs} above cleared from what the model reads, to make room]\n")
         }
-        Entry::Moved { workspace } => format!("\n[from here on in {}]\n", view::clean(workspace)),
-        Entry::Rewound { rewind } => format!("\n[{}]\n", rewound(rewind)),
-        Entry::NotRewound { rewind, error, touches } => {
-            format!("\n[{}]\n", view::clean(&not_rewound(rewind, error, touches)))
-        }
-        Entry::Lost { events } => format!("\n[{} lost to damage here]\n", view::plural(*events as u64, "event")),
-        Entry::TurnEnded { end, detail, spent } => {
-            let detail = detail.map(|detail| format!(" ({})", view::first_line(detail))).unwrap_or_default();
+        Body::Moved { workspace } => format!("\n[from here on in {}]\n", view::clean(workspace)),
+        Body::Rewind { rewind, state } => match state {
+            RewindState::Finished { .. } if rewind.direction == Direction::Redo && rewind.to.is_some() => String::new(),
+            RewindState::Finished { .. } => format!("\n[{}]\n", rewound(rewind)),
+            RewindState::Abandoned { error, touches } => {
+                format!("\n[{}]\n", view::clean(&not_rewound(rewind, error, touches)))
+            }
+            RewindState::Started => String::new(),
+        },
+        Body::Lost { events } => format!("\n[{} lost to damage here]\n", view::plural(*events as u64, "event")),
+        Body::TurnEnd { end, detail, spent, .. } => {
+            let detail = detail.as_ref().map(|detail| format!(" ({})", view::first_line(detail))).unwrap_or_default();
             let steps = view::plural(u64::from(spent.steps), "step");
             format!("\n— {}{detail}, {steps}\n", report::word(*end))
         }
+        Body::Thought { .. }
+        | Body::Session(_)
+        | Body::Given { .. }
+        | Body::Turn { .. }
+        | Body::Step { .. }
+        | Body::Question { .. }
+        | Body::Snapshot { .. }
+        | Body::Hooks { .. }
+        | Body::Switched { .. }
+        | Body::Title { .. }
+        | Body::Stopping { .. } => String::new(),
     }
 }
 
-fn called(call: &ToolCall, outcome: Option<&Outcome>, full: bool) -> String {
-    let asked = if full { view::clean(&piton_engine::export::story::telling(call)) } else { view::gist(call) };
-    let mut text = format!("  → {} {asked}\n", view::first_line(&call.name));
-    let Some(outcome) = outcome else { return text + "  ← not known\n" };
-    let title = view::first_line(outcome.title.strip_prefix(&call.name).unwrap_or(&outcome.title).trim());
+fn summary(text: &str, full: bool) -> String {
+    let lines: Vec<&str> = text.trim().lines().collect();
+    let most = if full { lines.len() } else { SUMMARY_LINES };
+    let shown = lines.iter().take(most).map(|line| format!("    │ {}\n", view::clean(line)));
+    let gap = match lines.len().saturating_sub(most) {
+        0 => String::new(),
+        more => format!("    │ … {} (--full shows them)\n", view::plural(more as u64, "more line")),
+    };
+    format!("\n[the model knows what was before by this summary]\n{}{gap}", shown.collect::<String>())
+}
+
+fn called(call: &CallBlock, full: bool) -> String {
+    let asked = if full { view::clean(&call.about) } else { view::gist(&call.about) };
+    let mut text = format!("  → {} {asked}\n", view::first_line(&call.tool));
+    let Some(outcome) = call.outcome() else { return text + "  ← not known\n" };
+    let title = view::first_line(outcome.title.strip_prefix(&call.tool).unwrap_or(&outcome.title).trim());
     let title = if title.is_empty() { title } else { format!(": {title}") };
-    text.push_str(&format!("  ← {} {}{title}\n", view::first_line(&call.name), status(Some(outcome))));
+    text.push_str(&format!("  ← {} {}{title}\n", view::first_line(&call.tool), status(Some(outcome))));
     let lines: Vec<&str> = outcome.text.trim_end().lines().collect();
     let shown: Vec<String> = match lines.len() {
         many if many > SHOWN_LINES && !full => {

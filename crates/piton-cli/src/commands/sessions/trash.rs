@@ -1,6 +1,6 @@
 //! `piton session rm`, `restore`, `trash` and `prune`: what is thrown away lies in the trash until that is emptied.
 
-use super::{list, said};
+use super::{find, list, said};
 use crate::cli::PruneArgs;
 use crate::out::view;
 use crate::surroundings::Surroundings;
@@ -18,7 +18,7 @@ const RECENT: &str = "1d";
 /// Moves sessions to the trash.
 pub(super) async fn remove(engine: &Engine, ids: &[SessionId]) -> anyhow::Result<()> {
     for id in ids {
-        super::must_be_closed(engine, id).await?;
+        find::must_be_closed(engine, id).await?;
         shelf::throw_away(engine, id)?;
         view::write_stderr(&format!("{id} is in the trash; `piton session restore {id}` brings it back\n"));
     }
@@ -57,7 +57,7 @@ pub(super) fn restore(engine: &Engine, name: &str, around: &Surroundings) -> any
     let here = around.workspace(None).unwrap_or_default();
     let id = index.named(name, &here).map_err(|error| match error {
         IndexError::NoSuch { .. } => anyhow::anyhow!("`{name}` is not in the trash; `piton session trash` lists it"),
-        error => super::with_candidates(&index, error),
+        error => find::with_candidates(&index, error),
     })?;
     shelf::bring_back(engine, &id)?;
     view::write_stderr(&format!("{id} is back\n"));

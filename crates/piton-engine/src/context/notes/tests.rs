@@ -2,12 +2,13 @@
 
 use super::{Addition, Notes};
 use crate::context::Instructions;
+use piton_core::budget::Budget;
 use piton_core::call::{CallInput, Outcome, ToolClass};
 use piton_core::event::{Event, Given, GivenKind, Record, StepKind, Trigger, Verdict};
 use piton_core::ids::CallId;
-use piton_core::limits::{Budget, LastStep, Policy, StepsCounted};
 use piton_core::message::{FinishReason, Part, ToolCall, Usage};
 use piton_core::model::Reply;
+use piton_core::policy::{LastStep, Policy, StepPolicy, StepsCounted};
 use piton_core::turn::State;
 use piton_tools::ledger::{FileLedger, hash_of};
 use serde_json::json;
@@ -143,7 +144,7 @@ fn budget_and_steps_are_said_once_a_turn() {
     let mut play = Play::new();
     let policy = || {
         let budget = Budget { wall_clock_ms: Some(10_000), ..Budget::default() };
-        Policy { max_steps: Some(12), budget, ..Policy::piton() }
+        Policy { steps: StepPolicy { max: Some(12), ..StepPolicy::default() }, budget, ..Policy::piton() }
     };
     play.turn_starts(policy());
     assert_eq!(play.step(StepKind::Ordinary, 7_999), [""; 0]);
@@ -180,7 +181,7 @@ fn all_instructions_of_a_session_have_one_limit() {
 fn steps_are_counted_as_the_limit_counts_them() {
     let told = |policy: Policy| {
         let mut play = Play::new();
-        play.turn_starts(Policy { max_steps: Some(12), ..policy });
+        play.turn_starts(Policy { steps: StepPolicy { max: Some(12), ..StepPolicy::default() }, ..policy });
         let mut told = Vec::new();
         for _ in 0..9 {
             told.extend(play.notes.at_step(&play.session, StepKind::Ordinary, 0, None, None, &play.ledger).texts);
@@ -191,8 +192,14 @@ fn steps_are_counted_as_the_limit_counts_them() {
     let says = "5 steps of this turn are left, this one included.";
     let last = "On the last one there are no tools.";
     assert_eq!(told(Policy::piton()), [format!("{says} {last}")]);
-    assert_eq!(told(Policy { last_step: LastStep::Plain, ..Policy::piton() }), [says]);
-    let free = Policy { steps_counted: StepsCounted::WithoutCalls, ..Policy::piton() };
+    assert_eq!(
+        told(Policy { steps: StepPolicy { last: LastStep::Plain, ..StepPolicy::default() }, ..Policy::piton() }),
+        [says]
+    );
+    let free = Policy {
+        steps: StepPolicy { counted: StepsCounted::WithoutCalls, ..StepPolicy::default() },
+        ..Policy::piton()
+    };
     assert_eq!(told(free), [""; 0], "rounds of tools do not count there");
 }
 

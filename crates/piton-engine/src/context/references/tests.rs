@@ -21,7 +21,7 @@ impl Place {
         let root = folder.path().canonicalize().expect("a path").join("w");
         fs::create_dir(&root).expect("a folder");
         let references = References {
-            sizes: piton_core::limits::ReferenceSizes::default(),
+            sizes: piton_core::reference::ReferenceSizes::default(),
             workspace: root.clone(),
             style: Style::Piton,
             window_tokens: None,

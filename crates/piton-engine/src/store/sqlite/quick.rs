@@ -6,12 +6,12 @@
 //! serde's own way, and a test holds both to the same result.
 
 use piton_core::budget::Bound;
-use piton_core::cache::Prompt;
 use piton_core::call::{CallInput, Outcome, ToolClass};
 use piton_core::event::{Event, StepKind, Verdict};
 use piton_core::ids::CallId;
 use piton_core::message::{FinishReason, Part, ToolCall, Usage};
 use piton_core::model::Reply;
+use piton_core::prompt::Prompt;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;

@@ -13,7 +13,6 @@ use super::schema::{MIGRATIONS, Migration};
 use super::*;
 use crate::store::{Activity, Flaw, Fold, Kept};
 use piton_core::budget::Bound;
-use piton_core::cache::{Prompt, Segment, SegmentKind};
 use piton_core::call::{CallInput, Outcome, ToolClass};
 use piton_core::event::Event;
 use piton_core::event::{
@@ -21,9 +20,10 @@ use piton_core::event::{
     TurnEnd, Verdict as Ruling,
 };
 use piton_core::ids::{CallId, MessageId, SessionId, TimeMs};
-use piton_core::limits::Policy;
 use piton_core::message::{FinishReason, Part, ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind, Reply};
+use piton_core::policy::Policy;
+use piton_core::prompt::{Prompt, Segment, SegmentKind};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use serde_json::{Value, json};

@@ -1,0 +1,101 @@
+//! Printing, and text as it may be printed: nothing else in this crate writes to standard output or standard error.
+
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Characters of a line that says what something is about.
+const GIST_CHARS: usize = 72;
+
+/// Columns of a terminal; `None` where it is none, or says nothing.
+pub(crate) fn width(terminal: impl AsFd) -> Option<usize> {
+    let columns = rustix::termios::tcgetwinsize(terminal).ok()?.ws_col;
+    Some(usize::from(columns)).filter(|columns| *columns > 0)
+}
+
+/// The first line, cut to what a line can hold.
+pub(crate) fn first_line(text: &str) -> String {
+    shorten(text.lines().next().unwrap_or_default())
+}
+
+pub(crate) fn shorten(text: &str) -> String {
+    let flat: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    cut(flat, GIST_CHARS)
+}
+
+/// A line in so many characters; one that is longer ends behind a word, if there is one in its last part.
+pub(crate) fn cut(line: String, most: usize) -> String {
+    if line.chars().count() <= most {
+        return line;
+    }
+    let kept: String = line.chars().take(most.saturating_sub(1)).collect();
+    let is_between = line.chars().nth(kept.chars().count()).is_some_and(char::is_whitespace);
+    let word = kept.rfind(char::is_whitespace).filter(|at| !is_between && *at > kept.len() * 2 / 3);
+    format!("{}…", kept[..word.unwrap_or(kept.len())].trim_end())
+}
+
+/// Text from a model, a tool or a provider as it may be shown: nothing in it moves the cursor or changes a colour.
+pub(crate) fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' && c != '\t' { '�' } else { c }).collect()
+}
+
+/// `12345` as `12,345`.
+pub(crate) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 step`, `2 steps`.
+pub(crate) fn plural(number: u64, word: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{number} {word}{ending}")
+}
+
+/// Every line moved to the right.
+pub(crate) fn indent(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether standard output has refused something, other than by going away.
+static OUTPUT_WAS_LOST: AtomicBool = AtomicBool::new(false);
+
+/// Whether something that was said did not arrive: a full disk behind standard output.
+pub(crate) fn output_was_lost() -> bool {
+    OUTPUT_WAS_LOST.load(Ordering::Relaxed)
+}
+
+/// Writes to standard output at once. A reader that went away is no reason to stop the work.
+pub(crate) fn write_stdout(text: &str) {
+    let mut out = anstream::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => OUTPUT_WAS_LOST.store(true, Ordering::Relaxed),
+        Ok(()) | Err(_) => {}
+    }
+}
+
+/// Writes to standard error at once.
+pub(crate) fn write_stderr(text: &str) {
+    let mut err = anstream::stderr().lock();
+    drop(err.write_all(text.as_bytes()).and_then(|()| err.flush()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_is_too_long_ends_behind_a_word() {
+        let cut = |text: &str, most| cut(text.to_owned(), most);
+        assert_eq!(cut("fix the failing test", 20), "fix the failing test");
+        assert_eq!(cut("fix the failing test", 18), "fix the failing…");
+        assert_eq!(cut("fix the failing test", 16), "fix the failing…", "it ends there anyway");
+        assert_eq!(cut("see /a/path/without/any/end", 12), "see /a/path…", "no word ends near");
+    }
+}

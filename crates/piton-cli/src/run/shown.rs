@@ -1,0 +1,175 @@
+//! How a run is shown: as prose, as one object at its end, or event by event.
+
+use crate::cli::{Format, RunArgs};
+use crate::out::report;
+use crate::out::view::{self, TextView};
+use crate::surroundings::Surroundings;
+use anyhow::anyhow;
+use piton_core::client::{Published, Report};
+use piton_core::event::{Event, Record, TurnEnd};
+use piton_core::ids::CallId;
+use piton_core::message::Part;
+use piton_engine::engine::{EngineError, Handle, Resumed};
+use piton_tools::runner;
+use serde_json::json;
+
+/// How the run is shown.
+pub(crate) enum Shown {
+    Text(TextView),
+    Json,
+    StreamJson,
+}
+
+impl Shown {
+    pub(crate) fn new(args: &RunArgs, around: &Surroundings) -> Self {
+        match args.format {
+            Format::Text => Self::Text(TextView::new(args.quiet, around.may_animate())),
+            Format::Json => Self::Json,
+            Format::StreamJson => Self::StreamJson,
+        }
+    }
+
+    pub(crate) fn show(&mut self, published: &Published) {
+        match self {
+            Self::Text(view) => view.hear(published),
+            Self::Json => {
+                if let Published::Recorded(record) = published
+                    && let Event::RewindAbandoned { rewind, error, touches } = &record.event
+                {
+                    self.note(&view::given_up(rewind, error, touches));
+                }
+            }
+            Self::StreamJson => {
+                let line = match published {
+                    Published::Recorded(record) => serde_json::to_string(&**record),
+                    Published::Live(live) => serde_json::to_string(&**live),
+                };
+                // Our own types always are JSON.
+                view::write_stdout(&format!("{}\n", line.unwrap_or_default()));
+            }
+        }
+    }
+
+    /// Shows what somebody said in the session from elsewhere; as JSON it is a record like any other.
+    pub(crate) fn user_said(&mut self, parts: &[Part]) {
+        if let Self::Text(view) = self {
+            view.user_said(parts);
+        }
+    }
+
+    pub(crate) fn tick(&mut self) {
+        if let Self::Text(view) = self {
+            view.tick();
+        }
+    }
+
+    /// A line for people, beside the answer.
+    pub(crate) fn note(&mut self, line: &str) {
+        match self {
+            Self::Text(view) => view.note(line),
+            Self::Json | Self::StreamJson => view::write_stderr(&format!("{line}\n")),
+        }
+    }
+
+    /// Takes notice of what was before in a turn that was cut off, and says what is waited for: a command that was begun
+    /// goes on beside us, and is never run again.
+    pub(crate) async fn resume(&mut self, session: &Handle) -> anyhow::Result<()> {
+        if session.resumed() == Resumed::AtRest {
+            return Ok(());
+        }
+        let mut begun: Vec<CallId> = Vec::new();
+        let visit = &mut |record: &mut Record| {
+            if let Self::Text(view) = self
+                && record.seq < session.opened_at()
+            {
+                view.remember(record);
+            }
+            match &record.event {
+                Event::CallStarted { call } => begun.push(call.clone()),
+                Event::CallSettled { call, .. } => begun.retain(|begun| begun != call),
+                _ => {}
+            }
+        };
+        session.store().each(session.id(), visit).await?;
+        let calls = session.store().scratch(session.id()).join("calls");
+        for claim in begun.iter().filter_map(|call| runner::running(&calls.join(call.as_str()))) {
+            self.note(&format!(
+                "a command from before is still running (process {}); waiting for its end. Ctrl-C stops it",
+                claim.pid
+            ));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn clear(&mut self) {
+        if let Self::Text(view) = self {
+            view.clear();
+        }
+    }
+
+    pub(crate) fn line_was_ended(&mut self) {
+        if let Self::Text(view) = self {
+            view.line_was_ended();
+        }
+    }
+
+    pub(crate) fn stopping(&mut self) {
+        if let Self::Text(view) = self {
+            view.note("stopping… (once more to quit at once)");
+        }
+    }
+}
+
+/// The report of a turn that did not begin, since a hook refused what was said.
+pub(crate) fn refused(error: &EngineError) -> Report {
+    Report::not_begun(TurnEnd::HookStopped, error.to_string())
+}
+
+/// The last line of a run in which nobody said anything, for programs; the error is for people.
+pub(crate) fn nothing_said(shown: &Shown, session: Option<&str>) -> anyhow::Error {
+    let detail = "the task is empty: standard input ended, and nobody had said anything";
+    if let Shown::Json | Shown::StreamJson = shown {
+        let result = json!({
+            "type": "result", "session": session, "turn": 0, "end": null, "detail": detail,
+            "exit_code": report::EXIT_FAILED, "text": "", "result": "",
+        });
+        view::write_stdout(&format!("{result}\n"));
+    }
+    anyhow!("{detail}. Say what to do, a line each:  {{\"do\":\"prompt\",\"text\":\"fix the failing test\"}}")
+}
+
+/// The last words, in the form asked for.
+pub(crate) fn finish(shown: &mut Shown, report: &Report, session: &str, code: u8, args: &RunArgs) {
+    match shown {
+        Shown::Text(view) => {
+            if args.quiet && !report.text.is_empty() {
+                view::write_stdout(&format!("{}\n", report.text.trim_end()));
+            }
+            view.summary(report, session);
+            if let Some(words) = report::ending(report, session) {
+                view.note(&words);
+            }
+        }
+        Shown::Json | Shown::StreamJson => {
+            let mut result = json!({
+                "type": "result",
+                "session": session,
+                "turn": report.turn,
+                "end": report.end,
+                "detail": report.detail,
+                "exit_code": code,
+                "text": report.text,
+                "result": report.result,
+                "changed_files": report.changed_files,
+                "spent": report.spent,
+            });
+            if !report.checks.is_empty() {
+                result["checks"] = json!(report.checks);
+            }
+            if let Some(structured) = &report.structured {
+                result["structured"] = (**structured).clone();
+            }
+            view::write_stdout(&format!("{result}\n"));
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! The rules of one turn, as data: what it may use, when it ends, what follows a reply that is cut, empty or repeated.
+//!
+//! A [`Policy`] is recorded in the event that starts a turn, so a resumed turn decides as the first run would have. In
+//! Rust the rules are grouped by what they are about; in JSON they are one flat object, as journals have always had them.
+//! The defaults are the `piton` preset; [`crate::preset`] has the others, and [`crate::limits`] the reasons of the numbers.
+//!
+//! This module must not know: events, the machine, where a value was configured.
+
+use crate::budget::Budget;
+use crate::compact::Compaction;
+use crate::hook::Demand;
+use crate::limits;
+use crate::permission::Rules;
+use crate::progress::NoProgress;
+use crate::reference::{ReferenceSizes, Style};
+use crate::retry::RetryPolicy;
+use crate::truncate::OutputCut;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The rules of one turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Policy {
+    /// The preset that these rules started from.
+    pub preset: String,
+    /// How many steps and turns there may be.
+    #[serde(flatten)]
+    pub steps: StepPolicy,
+    /// Which tool calls are run, and what the model reads of them.
+    #[serde(flatten)]
+    pub calls: CallPolicy,
+    /// What follows a reply that did not end as it should.
+    #[serde(flatten)]
+    pub replies: ReplyPolicy,
+    /// How often a failed model call is made again.
+    #[serde(flatten)]
+    pub retry: RetryPolicies,
+    /// When and how the context is compacted.
+    #[serde(flatten)]
+    pub compaction: CompactionPolicy,
+    /// When repetition counts as no progress.
+    #[serde(rename = "no_progress")]
+    pub stuck: NoProgress,
+    /// What one turn may spend.
+    pub budget: Budget,
+    /// What may run without asking.
+    pub permission: Rules,
+    /// Whether a snapshot of the workspace is taken before each step that may change it, so that the turn can be undone.
+    #[serde(default)]
+    pub snapshots: bool,
+    /// What hooks decide about the turn's end.
+    #[serde(flatten)]
+    pub hooks: HookPolicy,
+    /// How `@` references are read.
+    #[serde(flatten)]
+    pub references: ReferencePolicy,
+}
+
+/// How many steps and turns there may be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StepPolicy {
+    /// Model replies in one turn; `None`: no limit.
+    #[serde(rename = "max_steps")]
+    pub max: Option<u32>,
+    /// Which replies count as steps.
+    #[serde(rename = "steps_counted")]
+    pub counted: StepsCounted,
+    /// Model replies of any kind in one turn, for the case that `max` does not count them all; `None`: no limit.
+    pub max_replies: Option<u32>,
+    /// What the last allowed step is like.
+    #[serde(rename = "last_step")]
+    pub last: LastStep,
+    /// Turns in one session; `None`: no limit.
+    pub max_turns: Option<u32>,
+}
+
+/// Which tool calls are run, and what the model reads of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CallPolicy {
+    /// Tool calls in one reply that are run.
+    #[serde(rename = "max_calls_per_step")]
+    pub max_per_step: usize,
+    /// Which calls of a reply are run.
+    #[serde(rename = "calls_taken")]
+    pub taken: CallsTaken,
+    /// How tools are offered to the model, unless the configuration names a way for that model.
+    pub tools_by: ToolsBy,
+    /// How a tool's output is cut to what the model reads.
+    pub output_cut: OutputCut,
+    /// Refused calls in a row that end the turn; `None`: refusals never end it.
+    #[serde(rename = "max_denials_in_a_row")]
+    pub max_denials: Option<u32>,
+    /// Which refusals count.
+    pub denials_counted: DenialsCounted,
+}
+
+/// What follows a reply that did not end as it should.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReplyPolicy {
+    /// What follows a reply that was cut at the model's output limit.
+    pub on_length: OnLength,
+    /// What follows a reply that ended for an unknown reason.
+    pub on_unknown: OnUnknown,
+    /// What follows an empty reply.
+    pub on_empty: OnEmpty,
+    /// The sentences that tell people how the turn ended.
+    pub words: Words,
+}
+
+/// How often a failed model call is made again.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RetryPolicies {
+    /// With any provider that has no rules of its own.
+    #[serde(rename = "retry")]
+    pub usual: RetryPolicy,
+    /// With single providers, by name.
+    #[serde(rename = "retry_of", skip_serializing_if = "BTreeMap::is_empty")]
+    pub of_provider: BTreeMap<String, RetryPolicy>,
+}
+
+/// When and how the context is compacted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CompactionPolicy {
+    /// Compactions in one turn.
+    #[serde(rename = "max_compactions")]
+    pub max: u32,
+    /// Whether the context is compacted when the provider says that it does not fit. Otherwise that ends the turn.
+    #[serde(rename = "compact_on_error")]
+    pub on_error: bool,
+    /// When the context counts as full, what is kept and what is summed up.
+    #[serde(rename = "compaction")]
+    pub rules: Compaction,
+}
+
+/// What hooks decide about the turn's end.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HookPolicy {
+    /// Whether hooks are asked before a turn ends `completed`. They may send the model back to work.
+    #[serde(rename = "stop_hooks", skip_serializing_if = "std::ops::Not::not")]
+    pub at_stop: bool,
+    /// What must hold before a turn ends `completed`, whichever process continues it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub demands: Vec<Demand>,
+}
+
+/// How `@` references are read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReferencePolicy {
+    /// Whose grammar and layout.
+    #[serde(rename = "references")]
+    pub style: Style,
+    /// How much of a file a reference shows.
+    #[serde(rename = "reference_sizes", skip_serializing_if = "ReferenceSizes::are_usual")]
+    pub sizes: ReferenceSizes,
+}
+
+/// What the last allowed step is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LastStep {
+    /// The model is told to wrap up and is offered no tools.
+    WrapUp,
+    /// Like any other step; the turn ends after it.
+    Plain,
+}
+
+/// Which replies count as steps.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepsCounted {
+    /// Every reply.
+    #[default]
+    All,
+    /// Replies without tool calls: rounds of tools are free.
+    WithoutCalls,
+}
+
+/// Which calls of a reply are run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallsTaken {
+    /// All of them.
+    #[default]
+    All,
+    /// The first; everything the model wrote after it is dropped.
+    First,
+}
+
+/// How tools are offered to the model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolsBy {
+    /// Natively, if the model supports tool calls.
+    #[default]
+    Model,
+    /// As `<use_tool>` in plain text, whether or not the model supports tool calls.
+    Text,
+}
+
+/// Which refusals count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DenialsCounted {
+    /// All of them.
+    #[default]
+    All,
+    /// Refused questions, answered or not. A call that a rule forbids is an error that the model reads.
+    Questions,
+}
+
+/// What follows a reply that was cut at the model's output limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnLength {
+    /// The model is asked to continue, at most [`limits::MAX_CUT_REPLIES`] times in a row.
+    #[default]
+    GoOn,
+    /// The reply is the answer, marked as cut.
+    End,
+    /// If the prompt takes most of what the model can read ([`crate::compact::cut_at`]), the window is full: the context
+    /// is compacted, and if that frees nothing the reply is the answer. Otherwise the reply was only long, and the model
+    /// is asked to continue.
+    Compact,
+}
+
+/// What follows a reply that ended for an unknown reason.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnUnknown {
+    /// The reply is the answer.
+    #[default]
+    End,
+    /// The model is asked to continue, at most [`limits::MAX_UNKNOWN_REPLIES`] times in a row.
+    GoOn,
+}
+
+/// What follows an empty reply.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnEmpty {
+    /// The model is asked again, a bounded number of times.
+    #[default]
+    AskAgain,
+    /// The empty reply is the answer.
+    Accept,
+}
+
+/// Whose sentences tell people how a turn ended ([`crate::words`]).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Words {
+    /// Piton's: what happened, and with which number.
+    #[default]
+    Piton,
+    /// Neovate's (S0-030, S0-034, S0-036).
+    Neovate,
+    /// Pulse's, from both of its documents (S1-050…S1-060, S2-017…S2-023).
+    Pulse,
+}
+
+impl Policy {
+    /// The default preset.
+    pub fn piton() -> Self {
+        Self {
+            preset: "piton".to_owned(),
+            steps: StepPolicy::default(),
+            calls: CallPolicy::default(),
+            replies: ReplyPolicy::default(),
+            retry: RetryPolicies::default(),
+            compaction: CompactionPolicy::default(),
+            stuck: NoProgress::default(),
+            budget: Budget::default(),
+            permission: Rules::default(),
+            snapshots: false,
+            hooks: HookPolicy::default(),
+            references: ReferencePolicy::default(),
+        }
+    }
+}
+
+impl Default for StepPolicy {
+    fn default() -> Self {
+        let (max, last) = (Some(limits::MAX_STEPS), LastStep::WrapUp);
+        Self { max, counted: StepsCounted::All, max_replies: None, last, max_turns: None }
+    }
+}
+
+impl Default for CallPolicy {
+    fn default() -> Self {
+        Self {
+            max_per_step: limits::MAX_CALLS_PER_STEP,
+            taken: CallsTaken::All,
+            tools_by: ToolsBy::Model,
+            output_cut: OutputCut::HeadTail { max_chars: limits::TOOL_OUTPUT_CHARS },
+            max_denials: Some(limits::MAX_DENIALS_IN_A_ROW),
+            denials_counted: DenialsCounted::All,
+        }
+    }
+}
+
+impl Default for CompactionPolicy {
+    fn default() -> Self {
+        Self { max: limits::MAX_COMPACTIONS, on_error: true, rules: Compaction::piton() }
+    }
+}
+
+impl RetryPolicies {
+    /// The rules for the provider of a model (`provider/model`).
+    pub fn of_model(&self, model: &str) -> &RetryPolicy {
+        let provider = model.split('/').next().unwrap_or_default();
+        self.of_provider.get(provider).unwrap_or(&self.usual)
+    }
+}

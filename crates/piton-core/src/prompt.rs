@@ -1,0 +1,61 @@
+//! What a request to the model was made of: segments with their hashes and sizes, recorded with the reply. The cache
+//! ledger ([`crate::cache`]) folds these records.
+
+use serde::{Deserialize, Serialize};
+
+/// A piece of a request that is in the provider's cache as a whole or not at all. In JSON: kind, hash, bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "Written", try_from = "Written")]
+pub struct Segment {
+    /// What it is.
+    pub kind: SegmentKind,
+    /// Equal for equal content.
+    pub hash: u64,
+    /// The most tokens it can be: its bytes, for no token is less than a byte; a picture counts for what it may cost.
+    pub bytes: u64,
+}
+
+/// How a segment is written down.
+type Written = (SegmentKind, String, u64);
+
+/// What a segment is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SegmentKind {
+    /// The model, the system prompt and the tools.
+    Frame,
+    /// What a person said, or Piton in a person's place.
+    User,
+    /// What the model said.
+    Assistant,
+    /// Results of tools.
+    Tool,
+}
+
+/// What a request was made of, recorded with its reply.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prompt {
+    /// How many segments it shares, from the front, with the request that was answered before.
+    pub kept: usize,
+    /// The segments behind these.
+    pub new: Vec<Segment>,
+    /// Tokens that the provider could read from its cache, by its own count of the request before.
+    pub predicted_tokens: u64,
+    /// What it cost that it did not, in millionths of a US dollar; 0 for no miss, `None` where the price is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_micros: Option<u64>,
+}
+
+impl From<Segment> for Written {
+    fn from(segment: Segment) -> Self {
+        (segment.kind, format!("{:016x}", segment.hash), segment.bytes)
+    }
+}
+
+impl TryFrom<Written> for Segment {
+    type Error = std::num::ParseIntError;
+
+    fn try_from((kind, hash, bytes): Written) -> Result<Self, Self::Error> {
+        Ok(Self { kind, hash: u64::from_str_radix(&hash, 16)?, bytes })
+    }
+}

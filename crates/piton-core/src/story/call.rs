@@ -1,0 +1,78 @@
+//! What a call is about, read off its name and its input: the one place that knows tools by name, for journals in which
+//! nothing better is recorded.
+
+use super::block::{CallBlock, CallKind, CallStage};
+use crate::call::{CallInput, Outcome, Status};
+use crate::ids::CallId;
+use crate::message::ToolCall;
+use serde_json::Value;
+
+/// The fields that name a file, in the spellings of models.
+const PATHS: [&str; 4] = ["path", "filePath", "file_path", "file"];
+
+impl CallBlock {
+    /// A call as the model made it.
+    pub(super) fn of(call: &ToolCall) -> Self {
+        let mut block = Self::writing(call.id.clone(), &call.name);
+        block.stage = CallStage::Ready;
+        block.takes(call.input.clone());
+        block
+    }
+
+    /// A call whose arguments are still being written.
+    pub(super) fn writing(call: CallId, tool: &str) -> Self {
+        Self {
+            call,
+            tool: tool.to_owned(),
+            kind: kind(tool),
+            about: String::new(),
+            places: Vec::new(),
+            diff: None,
+            input: CallInput::Json(Value::Null),
+            verdict: None,
+            started_ms: None,
+            stage: CallStage::Writing(String::new()),
+        }
+    }
+
+    /// The input it runs with.
+    pub(super) fn takes(&mut self, input: CallInput) {
+        self.about = about(&input);
+        let path = input.value().and_then(|input| PATHS.iter().find_map(|name| input.get(name)?.as_str()));
+        self.places = path.map(str::to_owned).into_iter().collect();
+        let content =
+            input.value().filter(|_| self.kind == CallKind::Edit).and_then(|input| input.get("content")?.as_str());
+        self.diff = content.map(|content| content.lines().map(|line| format!("+{line}\n")).collect());
+        self.input = input;
+    }
+
+    /// What came of it.
+    pub(super) fn settle(&mut self, outcome: Outcome) {
+        if let Some(input) = outcome.changed_input().filter(|input| self.input.value() != Some(input)) {
+            self.takes(CallInput::Json(input.clone()));
+        }
+        // An edit answers with its title, and the change below.
+        let change = outcome.text.split_once('\n').map(|(_, change)| change).filter(|change| change.starts_with("@@"));
+        if let Some(change) = change.filter(|_| self.kind == CallKind::Edit && outcome.status == Status::Ok) {
+            self.diff = Some(change.to_owned());
+        }
+        self.stage = CallStage::Settled(outcome);
+    }
+}
+
+/// The command, the path, the pattern, or all of the input.
+fn about(input: &CallInput) -> String {
+    let CallInput::Json(input) = input else { return "(broken arguments)".to_owned() };
+    let telling = ["command"].into_iter().chain(PATHS).chain(["pattern"]);
+    telling.filter_map(|name| input.get(name)?.as_str()).next().map_or_else(|| input.to_string(), str::to_owned)
+}
+
+fn kind(tool: &str) -> CallKind {
+    match tool.to_lowercase().as_str() {
+        "read" | "view" | "history" => CallKind::Read,
+        "glob" | "grep" | "list" | "ls" => CallKind::Search,
+        "edit" | "write" | "patch" | "apply_patch" | "multi_edit" => CallKind::Edit,
+        "bash" | "shell" => CallKind::Execute,
+        _ => CallKind::Other,
+    }
+}

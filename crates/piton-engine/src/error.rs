@@ -1,0 +1,153 @@
+//! Why a session could not be opened, or a request not be obeyed.
+
+use crate::store::StoreError;
+use piton_core::client::Report;
+use piton_core::event::{Decision, Subject};
+use piton_tools::snapshot::{NotAnId, SnapshotError};
+use std::sync::Arc;
+
+/// Why a session could not be opened or driven.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The journal could not be read or written.
+    #[error(transparent)]
+    Journal(#[from] StoreError),
+    /// The journal could not be written while the session ran; nothing more is done in it. It can be resumed.
+    #[error(transparent)]
+    Broken(Arc<StoreError>),
+    /// The driver is gone: the session was closed.
+    #[error("the session is closed")]
+    Closed,
+    /// A hook refused what was said. It is not on record.
+    #[error("{}: {reason}", if hook.is_empty() { "the prompt was refused".to_owned() } else { format!("the hook {hook} refused the prompt") })]
+    PromptRefused {
+        /// Its name.
+        hook: String,
+        /// What it says.
+        reason: String,
+    },
+    /// There is no turn to go on with.
+    #[error("the session is at rest: there is no turn to go on with")]
+    AtRest,
+    /// The prompt was cancelled before hooks accepted it. Nothing was recorded.
+    #[error("{}", .0.detail.as_deref().unwrap_or("the prompt was cancelled before hooks accepted it; nothing was recorded"))]
+    NotBegun(Box<Report>),
+    /// The question is not open: it was never asked, or has its answer.
+    #[error("this question is not open")]
+    NotOpen {
+        /// Which question.
+        subject: Subject,
+        /// The answer that counts, where one was given.
+        given: Option<Decision>,
+    },
+    /// This session does not know such a request.
+    #[error("the session does not know this request: {0}")]
+    Unknown(String),
+    /// No turn was taken back or brought back.
+    #[error(transparent)]
+    Rewind(#[from] RewindError),
+    /// No room was made.
+    #[error(transparent)]
+    Compact(#[from] CompactError),
+}
+
+/// Why no room was made.
+#[derive(Debug, thiserror::Error)]
+pub enum CompactError {
+    /// A turn is under way, or was cut off.
+    #[error("a turn is under way: room is made between turns, or by itself when the context is full")]
+    MidTurn,
+    /// There is nothing to sum up.
+    #[error("there is nothing to sum up: the conversation is as short as it can be")]
+    Nothing,
+    /// There is no summary to change.
+    #[error("the conversation has no summary yet that could be changed")]
+    NoSummary,
+    /// The text for it is empty.
+    #[error("the summary is empty; the conversation stays as it is")]
+    Empty,
+    /// The model made none.
+    #[error("no summary could be made, and the conversation stays as it is: {0}")]
+    Failed(String),
+    /// The journal could not be written; nothing more is done in the session. It can be resumed.
+    #[error(transparent)]
+    Broken(Arc<StoreError>),
+    /// The driver is gone: the session was closed.
+    #[error("the session is closed")]
+    Closed,
+}
+
+/// Why nothing was taken back. Nothing was changed then, but for [`RewindError::Abandoned`].
+#[derive(Debug, thiserror::Error)]
+pub enum RewindError {
+    /// A turn is under way.
+    #[error("a turn is under way; stop it first")]
+    MidTurn,
+    /// There are not so many turns.
+    #[error("{}", not_so_many(*.wanted, *.there))]
+    NotSoMany {
+        /// How many were wanted.
+        wanted: u32,
+        /// How many there are.
+        there: u32,
+    },
+    /// Nothing was taken back, or something was said since.
+    #[error("there is nothing to bring back: nothing was taken back since the last prompt")]
+    NothingToRedo,
+    /// A turn has no snapshot, or only half of them.
+    #[error("the files of turn {turn} cannot be brought back: no snapshot was made of them")]
+    NoSnapshot {
+        /// The turn.
+        turn: u32,
+    },
+    /// The journal names a snapshot in a way that none is named.
+    #[error(transparent)]
+    BadName(#[from] NotAnId),
+    /// The workspace has no store of snapshots here.
+    #[error("this Piton keeps no snapshots")]
+    NoStore,
+    /// The snapshots cannot be used.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// It had begun. Files may be at one place or the other, and the journal has that it was given up.
+    #[error("it was begun and could not be finished")]
+    Abandoned(#[source] Box<RewindError>),
+    /// The journal could not be read or written.
+    #[error(transparent)]
+    Journal(#[from] StoreError),
+    /// The journal could not be written; nothing more is done in the session. It can be resumed.
+    #[error(transparent)]
+    Broken(Arc<StoreError>),
+    /// The driver is gone: the session was closed.
+    #[error("the session is closed")]
+    Closed,
+}
+
+fn not_so_many(wanted: u32, there: u32) -> String {
+    match there {
+        0 => "there is no turn to take back".to_owned(),
+        1 => format!("{wanted} turns cannot be taken back: there is one"),
+        _ => format!("{wanted} turns cannot be taken back: there are {there}"),
+    }
+}
+
+impl From<EngineError> for CompactError {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Compact(error) => error,
+            EngineError::Broken(error) => Self::Broken(error),
+            _ => Self::Closed,
+        }
+    }
+}
+
+impl From<EngineError> for RewindError {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Rewind(error) => error,
+            EngineError::Broken(error) => Self::Broken(error),
+            _ => Self::Closed,
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! A session as its clients hold it: everything that can be asked of it, and all that it tells.
+//!
+//! A [`Handle`] can be cloned and used from several places at once. Every verb is a [`Request`]: it is under way as soon
+//! as the method is called, and the future that comes back brings only the answer. The driver ends when the last handle
+//! is dropped or [`Handle::close`] is called, and leaves a journal that another process resumes.
+
+use crate::bus::{Bus, Subscription};
+use crate::clock::World;
+use crate::error::{CompactError, EngineError, RewindError};
+use crate::inbox::{Answer, Asked, Asker, Inbox};
+use crate::store::{Store, StoreError};
+use piton_core::client::{Accepted, Compact, Compacted, Plan, Prompt, Reply, Report, Request, Rewound, Scope, When};
+use piton_core::event::{Decision, Delivery, Direction, Record, Rewind, Subject};
+use piton_core::ids::{MessageId, Seq, SessionId};
+use piton_core::message::Part;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::JoinHandle;
+
+/// A session that is open in this process.
+#[derive(Clone)]
+pub struct Handle {
+    pub(crate) id: SessionId,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) bus: Bus,
+    pub(crate) inbox: Inbox,
+    pub(crate) driver: Arc<tokio::sync::Mutex<Option<JoinHandle<()>>>>,
+    pub(crate) resumed: Resumed,
+    pub(crate) opened_at: Seq,
+    pub(crate) workspace: PathBuf,
+}
+
+/// What a resumed session was found to be in the middle of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resumed {
+    /// Nothing: a new session, or one whose last turn had ended.
+    AtRest,
+    /// A turn that was cut off; it goes on with the next prompt or with [`Handle::go_on`].
+    MidTurn,
+}
+
+/// A request that is under way, whether or not anybody waits for its answers.
+pub struct Asking(UnboundedReceiver<Answer>);
+
+/// A prompt that is durable.
+pub struct Said {
+    /// Where it is on record.
+    pub accepted: Accepted,
+    asking: Asking,
+}
+
+impl Asking {
+    /// The next answer. A prompt has two: [`Reply::Accepted`], and [`Reply::Ended`] where that was wanted.
+    pub async fn next(&mut self) -> Result<Reply, EngineError> {
+        self.0.recv().await.unwrap_or(Err(EngineError::Closed))
+    }
+}
+
+impl Said {
+    /// How the turn that answers it ended.
+    pub async fn ended(mut self) -> Result<Report, EngineError> {
+        ended(self.asking.next().await?)
+    }
+}
+
+impl Handle {
+    /// The session's id.
+    pub fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// Where the session is kept.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// All durable events of the session.
+    pub async fn records(&self) -> Result<Vec<Record>, StoreError> {
+        self.store.read(&self.id, 1, usize::MAX).await
+    }
+
+    /// The folder it works in.
+    pub fn workspace(&self) -> &Path {
+        &self.workspace
+    }
+
+    /// The position of the first event since the session was opened here: 1 for a new one.
+    pub fn opened_at(&self) -> Seq {
+        self.opened_at
+    }
+
+    /// What a resumed session was found to be in the middle of.
+    pub fn resumed(&self) -> Resumed {
+        self.resumed
+    }
+
+    /// Asks for something. It is under way from here on; the answers arrive in what comes back.
+    pub fn ask(&self, request: Request) -> Asking {
+        let (asker, answers) = Asker::local();
+        // Where the session is closed, nobody answers.
+        drop(self.inbox.put(Asked::Request(request, asker)));
+        Asking(answers)
+    }
+
+    /// Says something and waits for the end of the turn that answers it. During a turn it steers that turn.
+    pub async fn prompt(&self, text: &str) -> Result<Report, EngineError> {
+        self.send(vec![Part::text(text)], Delivery::Steer).await
+    }
+
+    /// Says something and waits for the end of the turn that answers it.
+    pub async fn send(&self, parts: Vec<Part>, delivery: Delivery) -> Result<Report, EngineError> {
+        let delivery = match delivery {
+            Delivery::Steer => When::Steer,
+            Delivery::FollowUp => When::FollowUp,
+        };
+        match self.say(Prompt { parts, delivery, wait: true, ..Prompt::default() }).await {
+            Ok(said) => said.ended().await,
+            Err(EngineError::NotBegun(report)) => Ok(*report),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Says something, and returns when it is durable. Under an id of the caller's, a prompt that is repeated is not
+    /// heard twice, and waits for the same turn.
+    pub async fn say(&self, prompt: Prompt) -> Result<Said, EngineError> {
+        let mut asking = self.ask(Request::Prompt(prompt));
+        match asking.next().await? {
+            Reply::Accepted(accepted) => Ok(Said { accepted, asking }),
+            _ => Err(EngineError::Closed),
+        }
+    }
+
+    /// Goes on with a turn that was cut off, and waits for its end.
+    pub async fn go_on(&self) -> Result<Report, EngineError> {
+        ended(self.ask(Request::GoOn {}).next().await?)
+    }
+
+    /// Stops the turn under way: the model's stream is closed, running tools are ended, the rest is answered. Brings the
+    /// report of the turn; `None` where the session was at rest.
+    pub fn cancel(&self) -> impl Future<Output = Result<Option<Report>, EngineError>> + Send + use<> {
+        let mut asking = self.ask(Request::Cancel {});
+        async move {
+            match asking.next().await {
+                Err(EngineError::AtRest) => Ok(None),
+                reply => ended(reply?).map(Some),
+            }
+        }
+    }
+
+    /// Finishes the call that runs, and starts nothing new before [`Handle::unpause`]; a cancel, or the end of the
+    /// turn's time, ends that too. It is not on record: a session that is resumed is not paused. Brings whether the
+    /// session is paused now.
+    pub fn pause(&self) -> impl Future<Output = Result<bool, EngineError>> + Send + use<> {
+        state(self.ask(Request::Pause {}))
+    }
+
+    /// Goes on where [`Handle::pause`] held it.
+    pub fn unpause(&self) -> impl Future<Output = Result<bool, EngineError>> + Send + use<> {
+        state(self.ask(Request::Continue {}))
+    }
+
+    /// What taking back the last `turns` turns would do; or with [`Direction::Redo`], bringing back what was taken back
+    /// last. Changes nothing.
+    pub async fn plan_rewind(&self, direction: Direction, turns: u32, scope: Scope) -> Result<Plan, RewindError> {
+        match self.ask(Request::Plan { direction, turns, scope }).next().await {
+            Ok(Reply::Planned(plan)) => Ok(plan),
+            other => Err(other.err().unwrap_or(EngineError::Closed).into()),
+        }
+    }
+
+    /// Does what was planned. What somebody changed since stays as it is, unless `overwrite` is set in it.
+    pub async fn rewind(&self, rewind: Rewind) -> Result<Rewound, RewindError> {
+        match self.ask(Request::Rewind { rewind }).next().await {
+            Ok(Reply::Rewound(rewound)) => Ok(rewound),
+            other => Err(other.err().unwrap_or(EngineError::Closed).into()),
+        }
+    }
+
+    /// Makes room in the context between turns: a summary takes the place of all but the newest steps.
+    pub async fn compact(&self, compact: Compact) -> Result<Compacted, CompactError> {
+        match self.ask(Request::Compact(compact)).next().await {
+            Ok(Reply::Compacted(compacted)) => Ok(compacted),
+            other => Err(other.err().unwrap_or(EngineError::Closed).into()),
+        }
+    }
+
+    /// Answers an open question, and brings the position of the answer in the journal. Where the question is not open,
+    /// the error names the answer that counts.
+    pub fn answer(
+        &self,
+        subject: Subject,
+        decision: Decision,
+    ) -> impl Future<Output = Result<Seq, EngineError>> + Send + use<> {
+        let mut asking = self.ask(Request::Answer { subject, decision });
+        async move {
+            match asking.next().await? {
+                Reply::Answered { seq } => Ok(seq),
+                Reply::NotOpen { subject, given } => Err(EngineError::NotOpen { subject, given }),
+                _ => Err(EngineError::Closed),
+            }
+        }
+    }
+
+    /// Listens, from this position of the journal on (1 is the beginning).
+    pub fn subscribe(&self, from_seq: Seq) -> Subscription {
+        self.bus.subscribe(Arc::clone(&self.store), self.id.clone(), from_seq)
+    }
+
+    /// Announces that this process leaves as soon as its own prompts are answered: no turn is begun then for what others
+    /// have said through the control socket. It stays queued for whoever opens the session next.
+    pub fn leave_when_answered(&self) {
+        // A closed session has been left.
+        drop(self.inbox.put(Asked::LeaveWhenAnswered));
+    }
+
+    /// Leaves the session in good order: stops what runs, closes the journal, updates the list of sessions.
+    pub async fn close(self) {
+        drop(self.inbox.put(Asked::Close));
+        if let Some(driver) = self.driver.lock().await.take() {
+            // A driver that panicked has already been reported by its panic.
+            drop(driver.await);
+        }
+    }
+}
+
+/// The report that is the answer.
+fn ended(reply: Reply) -> Result<Report, EngineError> {
+    match reply {
+        Reply::Ended { report, .. } => Ok(report),
+        Reply::AtRest {} => Err(EngineError::AtRest),
+        _ => Err(EngineError::Closed),
+    }
+}
+
+async fn state(mut asking: Asking) -> Result<bool, EngineError> {
+    match asking.next().await? {
+        Reply::State { paused } => Ok(paused),
+        _ => Err(EngineError::Closed),
+    }
+}
+
+/// A new id for something that a user says.
+pub fn new_message_id() -> MessageId {
+    World::system().message_id()
+}

@@ -1,0 +1,256 @@
+//! The way into a driver: what clients ask, who asked it, and who waits for the end of a turn.
+//!
+//! ```text
+//!   handles, doors ── Inbox ──► Requests ──► driver
+//!                 ◄── answers ── Asker ◄──────┘
+//! ```
+//!
+//! This module must not know: what the driver does with a request, and whether a client sits in this process.
+
+use crate::error::EngineError;
+use crate::store::StoreError;
+use piton_core::client::{Accepted, Reply, Report, Request};
+use piton_core::ids::{MessageId, Seq};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+
+/// What the driver answers.
+pub(crate) type Answer = Result<Reply, EngineError>;
+
+/// What lies in a driver's inbox.
+pub(crate) enum Asked {
+    /// A client wants something.
+    Request(Request, Asker),
+    /// Leave, without stopping anything, once every client of this process has its answer.
+    LeaveWhenAnswered,
+    /// Stop what runs, and leave.
+    Close,
+}
+
+impl Asked {
+    /// Whether it wants what is under way to stop.
+    fn stops(&self) -> bool {
+        matches!(self, Self::Request(Request::Cancel {}, _) | Self::Close)
+    }
+}
+
+/// A client that asked for something. The driver answers a prompt twice: when it is durable, and when its turn is over.
+#[derive(Debug)]
+pub(crate) struct Asker {
+    is_local: bool,
+    answers: UnboundedSender<Answer>,
+}
+
+impl Asker {
+    /// A client in this process, and where its answers arrive.
+    pub(crate) fn local() -> (Self, UnboundedReceiver<Answer>) {
+        let (answers, arriving) = mpsc::unbounded_channel();
+        (Self { is_local: true, answers }, arriving)
+    }
+
+    /// A client in another process. The driver does not stay for it.
+    pub(crate) fn remote() -> (Self, UnboundedReceiver<Answer>) {
+        let (asker, arriving) = Self::local();
+        (Self { is_local: false, ..asker }, arriving)
+    }
+
+    pub(crate) fn is_local(&self) -> bool {
+        self.is_local
+    }
+
+    pub(crate) fn tell(&self, reply: Reply) {
+        self.answer(Ok(reply));
+    }
+
+    pub(crate) fn refuse(&self, error: impl Into<EngineError>) {
+        self.answer(Err(error.into()));
+    }
+
+    pub(crate) fn answer(&self, answer: Answer) {
+        // The client may have stopped listening.
+        drop(self.answers.send(answer));
+    }
+}
+
+/// The clients' end of the inbox.
+#[derive(Debug, Clone)]
+pub(crate) struct Inbox(UnboundedSender<Asked>);
+
+/// The same for clients that do not keep the driver.
+#[derive(Debug, Clone)]
+pub(crate) struct WeakInbox(mpsc::WeakUnboundedSender<Asked>);
+
+impl Inbox {
+    /// An inbox, and the driver's end of it.
+    pub(crate) fn new() -> (Self, Requests) {
+        let (sender, asked) = mpsc::unbounded_channel();
+        (Self(sender), Requests { asked, put_off: VecDeque::new(), errand: None })
+    }
+
+    pub(crate) fn put(&self, asked: Asked) -> Result<(), EngineError> {
+        self.0.send(asked).map_err(|_| EngineError::Closed)
+    }
+
+    pub(crate) fn weak(&self) -> WeakInbox {
+        WeakInbox(self.0.downgrade())
+    }
+}
+
+impl WeakInbox {
+    pub(crate) fn put(&self, asked: Asked) -> Result<(), EngineError> {
+        self.0.upgrade().map(Inbox).ok_or(EngineError::Closed)?.put(asked)
+    }
+}
+
+/// The driver's end of the inbox.
+pub(crate) struct Requests {
+    asked: UnboundedReceiver<Asked>,
+    /// What was asked during an errand: done after it, before what is still in the inbox.
+    put_off: VecDeque<Asked>,
+    /// A request that takes its time and needs the session at rest. Requests behind it wait, for they must not begin a
+    /// turn before it is done.
+    errand: Option<(Request, Asker)>,
+}
+
+impl Requests {
+    /// What is asked next; `None` when every client is gone.
+    pub(crate) async fn next(&mut self) -> Option<Asked> {
+        self.asked.recv().await
+    }
+
+    /// What has been asked already and can be done now.
+    pub(crate) fn waiting(&mut self) -> Option<Asked> {
+        if self.errand.is_some() {
+            return None;
+        }
+        self.put_off.pop_front().or_else(|| self.asked.try_recv().ok())
+    }
+
+    pub(crate) fn set_errand(&mut self, request: Request, asker: Asker) {
+        self.errand = Some((request, asker));
+    }
+
+    pub(crate) fn has_errand(&self) -> bool {
+        self.errand.is_some()
+    }
+
+    pub(crate) fn take_errand(&mut self) -> Option<(Request, Asker)> {
+        self.errand.take()
+    }
+
+    /// Does something while all that is asked is put off; `None` where a client wants it stopped, which is answered in
+    /// its order.
+    pub(crate) async fn unless_stopped<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
+        if self.put_off.iter().any(Asked::stops) {
+            return None;
+        }
+        tokio::pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return Some(done),
+                asked = self.asked.recv() => {
+                    let is_stopped = asked.as_ref().is_none_or(Asked::stops);
+                    self.put_off.extend(asked);
+                    if is_stopped {
+                        return None;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Everybody who waits for an answer about a prompt or a turn.
+#[derive(Default)]
+pub(crate) struct Askers {
+    waiting: Vec<Waiter>,
+    /// Whose turn has ended, to be told as soon as that is durable.
+    ended: Vec<(Waiter, Report)>,
+    /// Answers that count once what they tell of is durable.
+    owed: Vec<(Asker, Reply)>,
+    is_leaving: bool,
+}
+
+/// A client that waits for the end of a turn.
+struct Waiter {
+    /// The prompt that the turn must have answered; `None`: any turn will do.
+    message: Option<MessageId>,
+    /// Where its prompt is in the journal, until it has been told.
+    accepted: Option<Seq>,
+    /// Whether it wants to hear of the turn's end.
+    wants_end: bool,
+    asker: Asker,
+}
+
+impl Waiter {
+    fn tell_accepted(&mut self) {
+        if let (Some(message), Some(seq)) = (&self.message, self.accepted.take()) {
+            self.asker.tell(Reply::Accepted(Accepted { message: message.clone(), seq }));
+        }
+    }
+}
+
+impl Askers {
+    /// Waits for the end of the turn that is under way or about to be.
+    pub(crate) fn wait_for_turn(&mut self, asker: Asker) {
+        self.waiting.push(Waiter { message: None, accepted: None, wants_end: true, asker });
+    }
+
+    /// Waits for a prompt to be durable, and for the end of the turn that answers it where that is wanted.
+    pub(crate) fn wait_for_answer(&mut self, message: MessageId, seq: Seq, wants_end: bool, asker: Asker) {
+        self.waiting.push(Waiter { message: Some(message), accepted: Some(seq), wants_end, asker });
+    }
+
+    /// Answers as soon as everything recorded so far is durable.
+    pub(crate) fn tell_when_durable(&mut self, asker: Asker, reply: Reply) {
+        self.owed.push((asker, reply));
+    }
+
+    /// From here on the driver leaves as soon as no client of this process waits.
+    pub(crate) fn leave_when_answered(&mut self) {
+        self.is_leaving = true;
+    }
+
+    /// Whether the driver is to leave.
+    pub(crate) fn may_leave(&self) -> bool {
+        self.is_leaving && !self.waiting.iter().any(|waiter| waiter.asker.is_local() && waiter.wants_end)
+    }
+
+    /// Notes a turn's end for those who wait for it. Who spoke for a later turn goes on waiting.
+    pub(crate) fn turn_ended(&mut self, report: &Report, has_answered: impl Fn(&MessageId) -> bool) {
+        let is_over = |waiter: &mut Waiter| waiter.message.as_ref().is_none_or(&has_answered);
+        self.ended.extend(self.waiting.extract_if(.., is_over).map(|waiter| (waiter, report.clone())));
+    }
+
+    /// Tells what is durable now.
+    pub(crate) fn tell_durable(&mut self) {
+        self.owed.drain(..).for_each(|(asker, reply)| asker.tell(reply));
+        self.waiting.iter_mut().for_each(Waiter::tell_accepted);
+        self.waiting.retain(|waiter| waiter.wants_end || waiter.accepted.is_some());
+    }
+
+    /// Tells whose turn has ended durably.
+    pub(crate) fn tell_ended(&mut self) {
+        for (mut waiter, report) in self.ended.drain(..) {
+            waiter.tell_accepted();
+            if waiter.wants_end {
+                waiter.asker.tell(Reply::Ended { message: waiter.message, report });
+            }
+        }
+    }
+
+    /// Tells everybody that nothing more can be recorded.
+    pub(crate) fn break_off(&mut self, error: &Arc<StoreError>) {
+        let ended = self.ended.drain(..).map(|(waiter, _)| waiter.asker);
+        let owed = self.owed.drain(..).map(|(asker, _)| asker);
+        for asker in self.waiting.drain(..).map(|waiter| waiter.asker).chain(ended).chain(owed) {
+            asker.refuse(EngineError::Broken(Arc::clone(error)));
+        }
+    }
+
+    /// The session is being left: who still waits hears that from the closed channel.
+    pub(crate) fn leave(&mut self) {
+        self.waiting.clear();
+    }
+}

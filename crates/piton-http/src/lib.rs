@@ -1,0 +1,17 @@
+//! HTTP for whatever in Piton talks over the network: model providers, the trace collector, later MCP and `web_fetch`.
+//!
+//! It knows addresses, proxies, certificates, silence and server-sent events; it knows no provider, no key and no model.
+//! Nothing here retries, and nothing reads the environment. Modules in reading order.
+
+pub mod options;
+pub mod http;
+mod tls;
+pub mod error;
+pub mod sse;
+
+pub use error::HttpError;
+pub use http::{Answer, Http, fetch, post_json};
+pub use options::{HttpOptions, Proxies};
+pub use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+pub use reqwest::{StatusCode, Url};
+pub use tls::Roots;
