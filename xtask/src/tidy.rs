@@ -103,6 +103,11 @@ fn function_length(name: &str, text: &str, faults: &mut Vec<String>) {
     let lines: Vec<&str> = text.lines().collect();
     for (start, line) in lines.iter().enumerate() {
         let Some(function) = function_name(line) else { continue };
+        // A trait's function without a body ends with its signature.
+        let signature = lines[start..].iter().find(|line| line.ends_with(['{', ';', '}']));
+        if signature.is_some_and(|end| end.ends_with(';')) {
+            continue;
+        }
         let indent = &line[..line.len() - line.trim_start().len()];
         let end = lines[start..].iter().position(|line| *line == format!("{indent}}}"));
         let length = end.map_or(1, |end| end + 1);

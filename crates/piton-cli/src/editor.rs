@@ -2,13 +2,15 @@
 
 use crate::surroundings::Surroundings;
 use anyhow::{Context, bail};
+use piton_tools::spawn::{Confinement, Env, Group, Spawn, Streams};
+use std::ffi::OsStr;
 use std::path::Path;
-use std::process::Command;
 
 /// An editor that is there.
 pub(crate) struct Editor {
     /// As `$EDITOR` says it, with words of its own where it has some.
     command: String,
+    env: Env,
 }
 
 impl Editor {
@@ -24,7 +26,7 @@ impl Editor {
         let is_there =
             if program.contains('/') { Path::new(program).is_file() } else { around.find_program(program).is_some() };
         anyhow::ensure!(!is_plain || is_there, "the editor `{command}` is not there; name another one in $EDITOR");
-        Ok(Self { command: command.to_owned() })
+        Ok(Self { command: command.to_owned(), env: Env::new(around.vars.clone()) })
     }
 
     /// That one, or else `vi` where there is a terminal for it.
@@ -32,7 +34,7 @@ impl Editor {
         let has_terminal = around.stdin_is_terminal && around.stdout_is_terminal;
         match Self::named(around) {
             Err(_) if has_terminal && around.var("VISUAL").or(around.var("EDITOR")).is_none() => {
-                Ok(Self { command: "vi".to_owned() })
+                Ok(Self { command: "vi".to_owned(), env: Env::new(around.vars.clone()) })
             }
             named => named,
         }
@@ -42,7 +44,10 @@ impl Editor {
     pub(crate) fn open(&self, file: &Path) -> anyhow::Result<()> {
         let editor = &self.command;
         // It may be a command with words of its own (`code --wait`), so a shell starts it.
-        let status = Command::new("sh").args(["-c", &format!("{editor} \"$1\""), "sh"]).arg(file).status();
+        let script = format!("{editor} \"$1\"");
+        let argv = ["sh", "-c", &script, "sh"].map(OsStr::new).into_iter().chain([file.as_os_str()]);
+        let spawn = Spawn::new(argv, &self.env, ".", Confinement::User);
+        let status = spawn.start(Group::Ours, Streams::inherited()).and_then(|mut editor| editor.wait());
         let status = status.with_context(|| format!("cannot start the editor `{editor}`; name one in $EDITOR"))?;
         anyhow::ensure!(status.success(), "the editor `{editor}` ended with {status}");
         Ok(())

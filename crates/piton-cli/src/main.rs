@@ -18,16 +18,18 @@ use crate::commands::{auth, config, context, demo, doctor, models, presets, sess
 use crate::out::{report, view};
 use crate::surroundings::Surroundings;
 use clap::{CommandFactory, Parser};
+use piton_tools::spawn::Env;
 use std::path::Path;
 use std::process::ExitCode;
 
-#[expect(clippy::disallowed_methods, reason = "this is the one place that reads argv")]
+#[expect(clippy::disallowed_methods, reason = "this is the one place that reads argv, and a runner's environment")]
 fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
     // Decided before anything else is parsed or read: a shell command of the agent waits for this.
     if args.next().is_some_and(|first| first == "runner") {
         let Some(calls_dir) = args.next() else { return ExitCode::from(report::EXIT_USAGE) };
-        let code = piton_tools::runner::runner_main(Path::new(&calls_dir), std::io::stdin());
+        let env = Env::new(std::env::vars_os().collect());
+        let code = piton_tools::runner::runner_main(Path::new(&calls_dir), &env, std::io::stdin());
         return ExitCode::from(u8::try_from(code).unwrap_or(report::EXIT_FAILED));
     }
     // Keys are in our environment and memory: no command of ours, nor anything else of this user, may look there.

@@ -316,7 +316,7 @@ async fn watch(
     };
     tokio::pin!(asking);
     let mut tick = tokio::time::interval(TICK);
-    let mut questions = Questions::new(attended, session.workspace().to_owned());
+    let mut questions = Questions::new(attended);
     shown.resume(session).await?;
     let mut report = None;
     loop {

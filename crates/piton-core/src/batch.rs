@@ -8,14 +8,16 @@
 //! ```
 //!
 //! Every call is settled by one event of its own, whether a tool ran or not: a step is over when each has its outcome,
-//! in the order of the calls. Calls run side by side, except that one that writes files waits for those before it and holds up those
-//! after it: a model that edits and then tests in one breath means that order.
+//! in the order of the calls. Calls run side by side as their [`Effects`] let them: one that writes files waits for those
+//! before it and holds up those after it, since a model that edits and then tests in one breath means that order.
 
-use crate::call::{CallInput, Outcome, Status, ToolClass};
-use crate::event::{Decision, Event, Moment, Subject, Verdict};
+use crate::call::{CallInput, Effects, Outcome, Planned, Status};
+use crate::event::{Author, Event, Moment, Subject, Verdict};
 use crate::ids::CallId;
 use crate::message::{Part, ToolCall};
+use crate::permission::Rules;
 use crate::policy::Words;
+use crate::question::{Block, Decision, Question};
 use crate::turn::Job;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -42,6 +44,10 @@ struct Entry {
     call: Arc<ToolCall>,
     /// The call as the model made it, where a hook or a person changed its input.
     made: Option<Arc<ToolCall>>,
+    /// What its tool says of it, once it was judged.
+    plan: Option<Box<Planned>>,
+    /// The rules that an "always" adds, once a person was asked.
+    grants: Option<Rules>,
     state: CallState,
 }
 
@@ -51,15 +57,15 @@ enum CallState {
     /// Hooks and rules have not seen it yet.
     New,
     /// A person must be asked.
-    MustAsk(ToolClass, AskedBy),
+    MustAsk(Effects, AskedBy),
     /// A person is being asked.
-    Asking(ToolClass, AskedBy),
+    Asking(Effects, AskedBy),
     /// It may run as soon as its turn comes.
-    Ready(ToolClass, AllowedBy),
+    Ready(Effects, AllowedBy),
     /// It has begun; only an outcome ends this.
-    Running(ToolClass),
+    Running(Effects),
     /// It has begun and shall stop.
-    Stopping(ToolClass),
+    Stopping(Effects),
     /// It will not run: this is its answer, not yet on record.
     Answered(Outcome),
     /// It has its result. `ran` tells whether a tool was involved.
@@ -88,6 +94,8 @@ enum AllowedBy {
 pub(crate) struct Results {
     /// One result per call, in order.
     pub(crate) parts: Vec<Part>,
+    /// The last call in a few words.
+    pub(crate) last: String,
     /// The calls, in order.
     pub(crate) calls: Vec<Arc<ToolCall>>,
     /// How many calls a tool really ran.
@@ -108,7 +116,7 @@ impl Batch {
                 ))),
                 CallInput::Json(_) => CallState::New,
             };
-            Entry { call, made: None, state }
+            Entry { call, made: None, plan: None, grants: None, state }
         });
         Self { calls: calls.collect(), snapshot, words }
     }
@@ -120,7 +128,7 @@ impl Batch {
                 CallState::New | CallState::MustAsk(..) | CallState::Asking(..) | CallState::Ready(..) => {
                     CallState::Answered(unrun.clone())
                 }
-                CallState::Running(class) | CallState::Stopping(class) => CallState::Stopping(class),
+                CallState::Running(effects) | CallState::Stopping(effects) => CallState::Stopping(effects),
                 done @ (CallState::Answered(_) | CallState::Settled { .. }) => done,
             };
         }
@@ -161,21 +169,27 @@ impl Batch {
     pub(crate) fn apply(mut self, event: &mut Event) -> Self {
         match event {
             Event::SnapshotTaken { .. } => self.snapshot = Snapshot::NotNeeded,
-            Event::CallRequested { call, input, class, verdict } => {
-                self.change(call, |entry| entry.request(input.as_ref(), *class, verdict));
+            Event::CallRequested { call, input, author, effects, verdict, plan } => {
+                self.change(call, |entry| {
+                    if entry.state == CallState::New {
+                        entry.plan = plan.take();
+                        entry.request(input.as_ref(), *author, *effects, verdict);
+                    }
+                });
             }
-            Event::ApprovalAsked { subject: Subject::Call(call) } => self.change(call, |entry| {
-                if let CallState::MustAsk(class, by) = entry.state {
-                    entry.state = CallState::Asking(class, by);
+            Event::ApprovalAsked { subject: Subject::Call(call), question } => self.change(call, |entry| {
+                if let CallState::MustAsk(effects, by) = entry.state {
+                    entry.grants = question.as_ref().map(|question| question.grants(&Decision::ApproveForSession));
+                    entry.state = CallState::Asking(effects, by);
                 }
             }),
-            Event::ApprovalGiven { subject: Subject::Call(call), decision } => {
+            Event::ApprovalGiven { subject: Subject::Call(call), decision, .. } => {
                 let words = self.words;
                 self.change(call, |entry| entry.decide(decision, words));
             }
             Event::CallStarted { call } => self.change(call, |entry| {
-                if let CallState::Ready(class, _) = entry.state {
-                    entry.state = CallState::Running(class);
+                if let CallState::Ready(effects, _) = entry.state {
+                    entry.state = CallState::Running(effects);
                 }
             }),
             Event::CallSettled { call, outcome } => self.change(call, |entry| {
@@ -195,8 +209,9 @@ impl Batch {
         if !self.calls.iter().all(|entry| matches!(entry.state, CallState::Settled { .. })) {
             return Err(self);
         }
-        let mut results = Results { parts: Vec::new(), calls: Vec::new(), ran: 0 };
-        for Entry { call, made, state } in self.calls {
+        let last = self.calls.last().map(Entry::in_words).unwrap_or_default();
+        let mut results = Results { parts: Vec::new(), last, calls: Vec::new(), ran: 0 };
+        for Entry { call, made, state, .. } in self.calls {
             let CallState::Settled { mut outcome, ran } = state else { continue };
             if let CallInput::Json(input) = &call.input
                 && made.is_some()
@@ -204,7 +219,8 @@ impl Batch {
                 outcome.note_input(input.clone());
             }
             results.ran += u32::from(ran);
-            results.parts.push(Part::ToolResult { call: call.id.clone(), tool: call.name.clone(), outcome });
+            let tool = call.spelling().to_owned();
+            results.parts.push(Part::ToolResult { call: call.id.clone(), tool, outcome });
             results.calls.push(call);
         }
         Ok(results)
@@ -213,8 +229,11 @@ impl Batch {
     /// What should be recorded next, without anything from outside.
     pub(crate) fn due(&self) -> Option<Event> {
         self.calls.iter().enumerate().find_map(|(position, entry)| match &entry.state {
-            CallState::MustAsk(..) => Some(Event::ApprovalAsked { subject: Subject::Call(entry.call.id.clone()) }),
-            CallState::Ready(class, _) if self.is_free(position, *class) && !self.waits_for_snapshot(*class) => {
+            CallState::MustAsk(..) => Some(Event::ApprovalAsked {
+                subject: Subject::Call(entry.call.id.clone()),
+                question: Some(Box::new(entry.question())),
+            }),
+            CallState::Ready(effects, _) if self.is_free(position, *effects) && !self.waits_for_snapshot(*effects) => {
                 Some(Event::CallStarted { call: entry.call.id.clone() })
             }
             CallState::Answered(outcome) => {
@@ -240,7 +259,7 @@ impl Batch {
         };
         let mut jobs: Vec<Job> = self.calls.iter().filter_map(job).collect();
         let waits = |(position, entry): (usize, &Entry)| match entry.state {
-            CallState::Ready(class, _) => self.waits_for_snapshot(class) && self.is_free(position, class),
+            CallState::Ready(effects, _) => self.waits_for_snapshot(effects) && self.is_free(position, effects),
             _ => false,
         };
         if self.calls.iter().enumerate().any(waits) {
@@ -252,6 +271,28 @@ impl Batch {
     /// The call with this id.
     pub(crate) fn call(&self, id: &CallId) -> Option<&Arc<ToolCall>> {
         self.calls.iter().map(|entry| &entry.call).find(|call| call.id == *id)
+    }
+
+    /// What is on record of the call with this id, once it was judged and until it is answered.
+    pub(crate) fn effects(&self, id: &CallId) -> Option<Effects> {
+        match self.calls.iter().find(|entry| entry.call.id == *id)?.state {
+            CallState::MustAsk(effects, _)
+            | CallState::Asking(effects, _)
+            | CallState::Ready(effects, _)
+            | CallState::Running(effects)
+            | CallState::Stopping(effects) => Some(effects),
+            CallState::New | CallState::Answered(_) | CallState::Settled { .. } => None,
+        }
+    }
+
+    /// The rules that an "always" to the call with this id adds, where the question says so.
+    pub(crate) fn offered_grants(&self, id: &CallId) -> Option<&Rules> {
+        self.calls.iter().find(|entry| entry.call.id == *id)?.grants.as_ref()
+    }
+
+    /// What its tool says of the call with this id, once it was judged.
+    pub(crate) fn plan(&self, id: &CallId) -> Option<&Planned> {
+        self.calls.iter().find(|entry| entry.call.id == *id)?.plan.as_deref()
     }
 
     /// Whether a hook wants a person to be asked about this call, whatever the rules say.
@@ -268,12 +309,12 @@ impl Batch {
         }
     }
 
-    fn waits_for_snapshot(&self, class: ToolClass) -> bool {
-        self.snapshot == Snapshot::Needed && class != ToolClass::Read
+    fn waits_for_snapshot(&self, effects: Effects) -> bool {
+        self.snapshot == Snapshot::Needed && effects.need_snapshot()
     }
 
     /// Whether nothing before this call holds it up.
-    fn is_free(&self, position: usize, class: ToolClass) -> bool {
+    fn is_free(&self, position: usize, effects: Effects) -> bool {
         self.calls[..position].iter().all(|earlier| match earlier.state {
             CallState::Answered(_) | CallState::Settled { .. } => true,
             CallState::New => false,
@@ -281,26 +322,40 @@ impl Batch {
             | CallState::Asking(other, _)
             | CallState::Ready(other, _)
             | CallState::Running(other)
-            | CallState::Stopping(other) => class != ToolClass::Write && other != ToolClass::Write,
+            | CallState::Stopping(other) => effects.beside.may_run_with(other.beside),
         })
     }
 }
 
 impl Entry {
-    fn request(&mut self, input: Option<&Value>, class: ToolClass, verdict: &Verdict) {
-        if self.state != CallState::New {
-            return;
-        }
-        if let Some(input) = input {
-            self.change_input(input);
+    fn request(&mut self, input: Option<&Value>, author: Author, effects: Effects, verdict: &Verdict) {
+        match (input, author) {
+            (Some(input), Author::Hook) => self.change_input(input),
+            // The model's own, in the tool's field names.
+            (Some(input), Author::Model) if self.call.input.value() != Some(input) => {
+                Arc::make_mut(&mut self.call).input = CallInput::Json(input.clone());
+            }
+            (_, Author::Model) | (None, Author::Hook) => {}
         }
         self.state = match verdict {
-            Verdict::Allow => CallState::Ready(class, AllowedBy::Rule),
-            Verdict::Ask => CallState::MustAsk(class, AskedBy::Rule),
-            Verdict::AskFirst(_) => CallState::MustAsk(class, AskedBy::Hook),
+            Verdict::Allow => CallState::Ready(effects, AllowedBy::Rule),
+            Verdict::Ask => CallState::MustAsk(effects, AskedBy::Rule),
+            Verdict::AskFirst(_) => CallState::MustAsk(effects, AskedBy::Hook),
             Verdict::Deny(text) => CallState::Answered(denied(text, "rule")),
             Verdict::Refuse(text) => CallState::Answered(Outcome::failed(text)),
         };
+    }
+
+    /// The call in a few words: `bash cargo test`.
+    fn in_words(&self) -> String {
+        let title = self.plan.as_ref().map(|plan| plan.title.as_str()).unwrap_or_default();
+        format!("{} {title}", self.call.name).trim_end().to_owned()
+    }
+
+    /// What is asked where nobody has worded it: in a journal that was cut off before version 4.
+    fn question(&self) -> Question {
+        let json = self.call.input.value().map(Value::to_string).unwrap_or_default();
+        Question::may_run(format!("Use {}?", self.call.name), vec![Block::Json { json }], "", Rules::default())
     }
 
     fn change_input(&mut self, input: &Value) {
@@ -309,12 +364,12 @@ impl Entry {
     }
 
     fn decide(&mut self, decision: &Decision, words: Words) {
-        let CallState::Asking(class, _) = self.state else { return };
+        let CallState::Asking(effects, _) = self.state else { return };
         self.state = match decision {
-            Decision::Approve | Decision::ApproveForSession => CallState::Ready(class, AllowedBy::Person),
+            Decision::Approve | Decision::ApproveForSession => CallState::Ready(effects, AllowedBy::Person),
             Decision::ApproveChanged(input) if input.is_object() => {
                 self.change_input(input);
-                CallState::Ready(class, AllowedBy::Person)
+                CallState::Ready(effects, AllowedBy::Person)
             }
             Decision::ApproveChanged(_) => CallState::Answered(Outcome::failed(
                 "The call was not run: what the user has made of its arguments is no JSON object.",
@@ -349,10 +404,18 @@ mod tests {
     fn asked(verdict: Verdict) -> Batch {
         let id = CallId::from("c1_0");
         let input = CallInput::Json(json!({"command": "real"}));
-        let call = ToolCall { id: id.clone(), provider_id: None, name: "bash".into(), input, opaque: None };
-        let wrapped = Some(json!({"command": "echo wrapped; real"}));
-        let requested = Event::CallRequested { call: id.clone(), input: wrapped, class: ToolClass::Opaque, verdict };
-        [requested, Event::ApprovalAsked { subject: Subject::Call(id) }]
+        let call =
+            ToolCall { id: id.clone(), provider_id: None, name: "bash".into(), spelling: None, input, opaque: None };
+        let wrapped = json!({"command": "echo wrapped; real"});
+        let requested = Event::CallRequested {
+            call: id.clone(),
+            input: Some(wrapped),
+            author: Author::Hook,
+            effects: Effects::OPAQUE,
+            verdict,
+            plan: None,
+        };
+        [requested, Event::ApprovalAsked { subject: Subject::Call(id), question: None }]
             .iter_mut()
             .fold(Batch::new(vec![Arc::new(call)], 8, Snapshot::NotNeeded, Words::Piton), Batch::apply)
     }
@@ -370,7 +433,7 @@ mod tests {
         assert!(matches!(again.wanted()[..], [Job::JudgeCall(_)]));
         let decision = Decision::Approve;
         let subject = Subject::Call(CallId::from("c1_0"));
-        let approved = batch.apply(&mut Event::ApprovalGiven { subject, decision }).judge_again();
+        let approved = batch.apply(&mut Event::approval(subject, decision)).judge_again();
         assert_eq!(input(&approved), "echo wrapped; real", "what a person has seen and allowed is what runs");
     }
 

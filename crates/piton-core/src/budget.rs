@@ -1,6 +1,7 @@
 //! What a model call may use at most, and whether a budget leaves room for it. Asked before each call, so that a budget
 //! is never overdrawn: what cannot be known beforehand counts as the worst it can be.
 
+use crate::ending::Why;
 use crate::limits::{MIN_REPLY_TOKENS, REPLY_TOKENS_NEAR_LIMIT, UNKNOWN_REPLY_TOKENS};
 use serde::{Deserialize, Serialize};
 
@@ -29,14 +30,14 @@ pub struct Bound {
 
 impl Budget {
     /// Which part of the budget is used up, in words, or `None`. Time is watched by a timer of its own.
-    pub fn spent(&self, used: &Bound) -> Option<String> {
+    pub fn spent(&self, used: &Bound) -> Option<Short> {
         let Bound { tokens, cost_micros } = *used;
         if let Some(most) = self.tokens.filter(|most| tokens >= *most) {
-            return Some(format!("{tokens} of {most} tokens used"));
+            return Some(Short::new(Why::Tokens, format!("{tokens} of {most} tokens used")));
         }
         let cost = cost_micros.unwrap_or(0);
         let most = self.cost_micros.filter(|most| cost >= *most)?;
-        Some(format!("${} of ${} spent", dollars(cost), dollars(most)))
+        Some(Short::new(Why::Cost, format!("${} of ${} spent", dollars(cost), dollars(most))))
     }
 }
 
@@ -84,8 +85,23 @@ pub enum Leave {
     Free,
     /// It fits if its reply has no more tokens than these.
     Capped(u32),
-    /// Not even a short reply fits. Says what would have been needed.
-    Short(String),
+    /// Not even a short reply fits.
+    Short(Short),
+}
+
+/// A budget that is used up, or that leaves too little.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Short {
+    /// Which one.
+    pub why: Why,
+    /// What was used or would have been needed, for people.
+    pub detail: String,
+}
+
+impl Short {
+    fn new(why: Why, detail: impl Into<String>) -> Self {
+        Self { why, detail: detail.into() }
+    }
 }
 
 impl Call<'_> {
@@ -111,29 +127,35 @@ impl Call<'_> {
             room = left.saturating_sub(self.input_tokens);
             if room < u64::from(shortest) {
                 let need = self.at_most(shortest).tokens;
-                return Leave::Short(format!(
-                    "the next call can need {need} tokens ({} in, and {shortest} for a short reply), and {left} of {most} \
+                return Leave::Short(Short::new(
+                    Why::Tokens,
+                    format!(
+                        "the next call can need {need} tokens ({} in, and {shortest} for a short reply), and {left} of {most} \
                      are left",
-                    self.input_tokens
+                        self.input_tokens
+                    ),
                 ));
             }
         }
         if let Some(most) = budget.cost_micros {
             let Some(rates) = self.rates else {
-                return Leave::Short(format!(
-                    "the price of {} is not known, so no call of it can be kept below it",
-                    self.model
+                return Leave::Short(Short::new(
+                    Why::NoPrice,
+                    format!("the price of {} is not known, so no call of it can be kept below it", self.model),
                 ));
             };
             let left = most.saturating_sub(used.cost_micros.unwrap_or(0));
             let need = self.at_most(shortest).cost_micros.unwrap_or(u64::MAX);
             if need > left {
-                return Leave::Short(format!(
-                    "the next call can cost ${} ({} tokens in, and {shortest} for a short reply), and ${} of ${} is left",
-                    dollars(need),
-                    self.input_tokens,
-                    dollars(left),
-                    dollars(most)
+                return Leave::Short(Short::new(
+                    Why::Cost,
+                    format!(
+                        "the next call can cost ${} ({} tokens in, and {shortest} for a short reply), and ${} of ${} is left",
+                        dollars(need),
+                        self.input_tokens,
+                        dollars(left),
+                        dollars(most)
+                    ),
                 ));
             }
             let left = left as f64 - self.input_tokens as f64 * rates.input;
@@ -181,13 +203,17 @@ mod tests {
     #[test]
     fn where_no_useful_reply_fits_the_call_is_not_made_and_what_it_needs_is_said() {
         let used = Bound { tokens: 0, cost_micros: Some(70_000) };
-        let Leave::Short(words) = call(10_000, Some(32_000)).leave(&money(100_000), &used) else { panic!("it fits") };
+        let Leave::Short(Short { detail: words, .. }) = call(10_000, Some(32_000)).leave(&money(100_000), &used) else {
+            panic!("it fits")
+        };
         assert_eq!(
             words,
             "the next call can cost $0.0525 (10000 tokens in, and 1000 for a short reply), and $0.0300 of $0.1000 is left"
         );
         let tokens = Budget { tokens: Some(10_500), ..Budget::default() };
-        let Leave::Short(words) = call(10_000, None).leave(&tokens, &Bound::default()) else { panic!("it fits") };
+        let Leave::Short(Short { detail: words, .. }) = call(10_000, None).leave(&tokens, &Bound::default()) else {
+            panic!("it fits")
+        };
         assert_eq!(
             words,
             "the next call can need 11000 tokens (10000 in, and 1000 for a short reply), and 10500 of 10500 are left"

@@ -12,20 +12,172 @@ pub struct ToolSpec {
     pub description: String,
     /// JSON Schema of the input, an object schema.
     pub schema: Value,
-    /// What may be done with a call that was cut off.
-    pub class: ToolClass,
+    /// What a call of it may do, to the world and to other calls.
+    pub effects: Effects,
 }
 
-/// What a call of this tool does to the world, hence what resuming may do with one that had begun.
+/// What a call may do, recorded with the call ([`crate::event::Event::CallRequested`]) and read only from there. Each
+/// field answers one question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "RecordedEffects")]
+pub struct Effects {
+    /// What resuming does with a call that had begun.
+    pub resume: Resume,
+    /// What may run at the same time.
+    pub beside: Beside,
+    /// What it may change: decides whether the workspace needs a snapshot first.
+    pub touches: Touches,
+}
+
+/// What resuming does with a call that had begun and whose end nobody saw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ToolClass {
-    /// Reads only: run again freely; runs beside anything but writes.
+pub enum Resume {
+    /// Runs it again: it changes nothing.
+    Rerun,
+    /// Asks the tool, which checks whether the change was made and makes it if not.
+    Verify,
+    /// Asks the tool, which repeats the request under the same idempotency key.
+    Keyed,
+    /// Asks the tool, which collects the outcome of what outlived the process.
+    Reattach,
+    /// Settles it as interrupted.
+    Never,
+}
+
+/// Which other calls of a step may run at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Beside {
+    /// Every other call.
+    Any,
+    /// Every other call but those that run alone.
+    NoWrites,
+    /// None but those that run beside any: it waits for the calls before it and holds up the calls after it.
+    Alone,
+}
+
+/// What a call may change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Touches {
+    /// Nothing.
+    Nothing,
+    /// The session's own state.
+    Session,
+    /// Files of the workspace.
+    Workspace,
+    /// Anything, the workspace included.
+    World,
+}
+
+impl Effects {
+    /// Only reads.
+    pub const READ: Self = Self { resume: Resume::Rerun, beside: Beside::NoWrites, touches: Touches::Nothing };
+    /// Writes files, and can tell afterwards whether it did (by a hash).
+    pub const WRITE: Self = Self { resume: Resume::Verify, beside: Beside::Alone, touches: Touches::Workspace };
+    /// May do anything, like a shell.
+    pub const OPAQUE: Self = Self { resume: Resume::Reattach, beside: Beside::NoWrites, touches: Touches::World };
+
+    /// Whether a snapshot of the workspace has to come first.
+    pub fn need_snapshot(self) -> bool {
+        self.touches >= Touches::Workspace
+    }
+}
+
+impl Beside {
+    /// Whether the two may run at the same time.
+    pub fn may_run_with(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Any, _) | (_, Self::Any) | (Self::NoWrites, Self::NoWrites) => true,
+            (Self::Alone, _) | (_, Self::Alone) => false,
+        }
+    }
+}
+
+/// Effects as journals hold them; those before version 4 hold one word for all three.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum RecordedEffects {
+    Class(Class),
+    Effects { resume: Resume, beside: Beside, touches: Touches },
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Class {
     Read,
-    /// Writes what can be checked afterwards (a file by its hash): done exactly once. Runs alone.
     Write,
-    /// Anything else (a shell): never run a second time. Runs beside other calls, but not beside writes.
     Opaque,
+}
+
+impl From<RecordedEffects> for Effects {
+    fn from(recorded: RecordedEffects) -> Self {
+        match recorded {
+            RecordedEffects::Class(Class::Read) => Self::READ,
+            RecordedEffects::Class(Class::Write) => Self::WRITE,
+            RecordedEffects::Class(Class::Opaque) => Self::OPAQUE,
+            RecordedEffects::Effects { resume, beside, touches } => Self { resume, beside, touches },
+        }
+    }
+}
+
+/// What a tool says of a call before it runs: how people see it, and what it will access.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Planned {
+    /// What kind of thing the call does.
+    pub kind: Kind,
+    /// What it is about: the command, the path, the pattern.
+    pub title: String,
+    /// What it will access.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accesses: Vec<Access>,
+}
+
+/// What kind of thing a call does, for whoever draws it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Reads a file.
+    Read,
+    /// Changes a file; the output shows the change.
+    Edit,
+    /// Looks for files or text.
+    Search,
+    /// Runs a command; the output is what it printed.
+    Execute,
+    /// Reads from the network.
+    Fetch,
+    /// Anything else.
+    Other,
+}
+
+/// One thing that a call will access. Paths are absolute.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// Reads a file, or a folder and what is below it.
+    Read(String),
+    /// Writes a file.
+    Write(String),
+    /// Runs a shell script.
+    Run(String),
+    /// Talks to a host.
+    Reach(String),
+    /// Starts a subagent.
+    Spawn,
+    /// Uses a tool that says no more about what it accesses.
+    Use(String),
+}
+
+impl Access {
+    /// The file or folder, where it is one.
+    pub fn path(&self) -> Option<&str> {
+        match self {
+            Self::Read(path) | Self::Write(path) => Some(path),
+            Self::Run(_) | Self::Reach(_) | Self::Spawn | Self::Use(_) => None,
+        }
+    }
 }
 
 /// The arguments of a call, parsed once at the edge.

@@ -8,11 +8,13 @@
 //! Plain data, which goes over a socket as it is. Nothing here knows who runs the session, and how it is reached.
 
 use crate::changes::Restored;
-use crate::event::{Decision, Delivery, Direction, Event, Record, Rewind, Spent, Subject, TurnEnd};
+use crate::ending::{TurnEnd, Why};
+use crate::event::{Delivery, Direction, Event, Record, Rewind, Spent, Subject};
 use crate::ids::{CallId, MessageId, Seq, SessionId};
-use crate::message::{Message, Part, Role};
+use crate::message::{Message, NoteKind, Part, Role};
 use crate::model::Delta;
-use crate::turn::{self, State};
+use crate::question::Decision;
+use crate::turn::State;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -379,9 +381,12 @@ pub enum Live {
 pub struct Report {
     /// Counts the session's turns from 1; 0 where none began: hooks had not let pass what was said.
     pub turn: u32,
-    /// Why it ended.
+    /// How it ended.
     pub end: TurnEnd,
-    /// More words about why.
+    /// Which limit or fault it was, where the end does not say enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<Why>,
+    /// More words about why, for people.
     pub detail: Option<String>,
     /// What it used.
     pub spent: Spent,
@@ -407,6 +412,7 @@ impl Report {
         Self {
             turn: 0,
             end,
+            why: None,
             detail: Some(why.into()),
             spent: Spent::default(),
             text: String::new(),
@@ -419,17 +425,17 @@ impl Report {
 
     /// The report of the turn that just ended, where this is the event that ended it; the session has applied it.
     pub fn of(session: &State, event: &Event) -> Option<Self> {
-        let Event::TurnEnded { turn, end, detail, spent } = event else { return None };
+        let Event::TurnEnded { turn, end, why, detail, spent } = event else { return None };
         let replies = last_replies(session);
         let text = replies.concat();
         let evidence = || session.evidence().iter().filter_map(|run| run.evidence.as_ref());
         let checks = evidence().filter_map(CheckRun::of).collect();
         let structured = evidence().find_map(|found| found.get(STRUCTURED)).cloned().map(Box::new);
         let returned = session.policy().replies.words.returned(&replies);
-        let result = session.policy().replies.words.result(*end, detail.as_deref(), &returned);
-        let (turn, end, detail, spent) = (*turn, *end, detail.clone(), *spent);
+        let result = session.policy().replies.words.result(*end, *why, detail.as_deref(), &returned);
+        let (turn, end, why, detail, spent) = (*turn, *end, *why, detail.clone(), *spent);
         let changed_files = session.changed_files();
-        Some(Self { turn, end, detail, spent, text, changed_files, checks, structured, result })
+        Some(Self { turn, end, why, detail, spent, text, changed_files, checks, structured, result })
     }
 }
 
@@ -467,7 +473,7 @@ fn last_replies(session: &State) -> Vec<String> {
     let messages: Vec<&Arc<Message>> = session.transcript().collect();
     let mut backwards = messages.iter().rev().skip_while(|message| message.role == Role::Tool).peekable();
     let goes_on = |message: &Message| {
-        message.parts.iter().any(|part| matches!(part, Part::Note { text } if [turn::CONTINUE_NOTE, turn::UNKNOWN_NOTE].iter().any(|note| text.contains(note))))
+        message.parts.iter().any(|part| matches!(part, Part::Note { kind: NoteKind::Continue, .. }))
     };
     let mut replies = Vec::new();
     while let Some(reply) = backwards.next_if(|message| message.role == Role::Assistant) {

@@ -4,7 +4,8 @@
 //! Fragments that stream by (text, reasoning, tool output) are not events: see [`crate::model::Delta`].
 
 use crate::budget::Bound;
-use crate::call::{Outcome, ToolClass};
+use crate::call::{Effects, Outcome, Planned};
+pub use crate::ending::{TurnEnd, Why};
 use crate::hook::{HookPoint, HookRun};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::limits::REWIND_PATHS;
@@ -12,13 +13,14 @@ use crate::message::{Part, Usage};
 use crate::model::{ModelError, Reply};
 use crate::policy::Policy;
 use crate::prompt::Prompt;
+use crate::question::{Decision, Question};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The version of this vocabulary. It rises when an older Piton could misread a newer event; a reader upgrades older
 /// events as it reads them and refuses newer ones. Beside every event stands the version that it needs
 /// ([`Event::since`]), so that an older Piton goes on reading sessions in which nothing newer has happened.
-pub const SCHEMA_VERSION: u32 = 3;
+pub const SCHEMA_VERSION: u32 = 4;
 
 /// An event in its place.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -186,22 +188,33 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_most: Option<Bound>,
     },
-    /// A call passed the hooks and the permission rules.
+    /// A call passed the hooks and the permission rules. What it says of the call holds: nobody looks it up elsewhere.
     CallRequested {
         /// Which call.
         call: CallId,
-        /// The input as a hook changed it; absent when it did not.
+        /// The input it will run with, in the tool's own field names. Journals before version 4 have it only where a
+        /// hook changed it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         input: Option<Value>,
-        /// What the tool does to the world; decides what may run beside it and what resuming may do with it.
-        class: ToolClass,
+        /// Who wrote that input.
+        #[serde(default = "Author::of_older_inputs")]
+        author: Author,
+        /// What it may do; decides what may run beside it and what resuming may do with it.
+        #[serde(alias = "class")]
+        effects: Effects,
         /// What may be done with it.
         verdict: Verdict,
+        /// What the tool says of it; absent where there is no such tool, or it cannot read the input.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        plan: Option<Box<Planned>>,
     },
     /// A question to a person is open.
     ApprovalAsked {
         /// What it is about.
         subject: Subject,
+        /// The question as people see it. Absent in journals before version 4.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        question: Option<Box<Question>>,
     },
     /// The question was answered. Durable before anything acts on it.
     ApprovalGiven {
@@ -209,6 +222,9 @@ pub enum Event {
         subject: Subject,
         /// The answer.
         decision: Decision,
+        /// Who answered. Absent in journals before version 4.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Answerer>,
     },
     /// The workspace was put down as it is, so that it can be brought back.
     SnapshotTaken {
@@ -321,7 +337,10 @@ pub enum Event {
     CompactionFailed {
         /// Why it was wanted.
         trigger: Trigger,
-        /// What went wrong, in words.
+        /// What was in the way, if code has to know. Absent in sessions of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<Why>,
+        /// What went wrong, for people.
         error: String,
         /// Who was asked for it, if anybody was.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -371,7 +390,10 @@ pub enum Event {
     BudgetShort {
         /// The step it would have belonged to.
         step: u32,
-        /// What would have been needed, and what is left.
+        /// Which budget is short. Absent in sessions of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<Why>,
+        /// What would have been needed, and what is left, for people.
         detail: String,
     },
     /// The session has another title from here on.
@@ -393,8 +415,11 @@ pub enum Event {
     TurnEnded {
         /// Which turn.
         turn: u32,
-        /// Why it ended.
+        /// How it ended.
         end: TurnEnd,
+        /// Which limit or fault it was. Absent where the end says enough, and in sessions of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<Why>,
         /// More words about why, for people.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         detail: Option<String>,
@@ -546,20 +571,35 @@ pub enum Subject {
     GoOn(CallId),
 }
 
-/// A person's answer, or the answer in the place of one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Who wrote the input of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Decision {
-    /// Yes, this once.
-    Approve,
-    /// Yes, and do not ask again for this tool in this session.
-    ApproveForSession,
-    /// Yes, this once and with this input, a whole JSON object, in the place of the model's.
-    ApproveChanged(Value),
-    /// No; the words, if any, reach the model.
-    Deny(Option<String>),
-    /// Nobody is there to be asked.
-    Unattended,
+pub enum Author {
+    /// The model.
+    Model,
+    /// A hook, in the place of the model's.
+    Hook,
+}
+
+impl Author {
+    /// Journals before version 4 have an input only where a hook wrote it.
+    pub fn of_older_inputs() -> Self {
+        Self::Hook
+    }
+}
+
+/// Who answered a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answerer {
+    /// A person, at whatever client.
+    User,
+    /// A hook, in the place of a person.
+    Hook,
+    /// The rules, which allow by now what they asked about before.
+    Rules,
+    /// Nobody was there to be asked.
+    Nobody,
 }
 
 /// Why a compaction is wanted.
@@ -678,34 +718,6 @@ pub enum Canceller {
     Hook(String),
 }
 
-/// Why a turn ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TurnEnd {
-    /// The model answered and wanted nothing more.
-    Completed,
-    /// It was cancelled.
-    Canceled,
-    /// Calls were refused: several in a row, or some that nobody was there to approve.
-    ToolDenied,
-    /// The limit of steps was reached.
-    MaxSteps,
-    /// The limit of turns was reached; nothing was asked.
-    MaxTurns,
-    /// Tokens, money or time are used up.
-    Budget,
-    /// The model repeated itself.
-    NoProgress,
-    /// The conversation, or the reply, does not fit the model.
-    ContextLimit,
-    /// The provider's filter cut the reply or refused the prompt.
-    ContentFilter,
-    /// The provider gave no reply.
-    ApiError,
-    /// A hook stopped it.
-    HookStopped,
-}
-
 /// What a turn used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
@@ -731,10 +743,20 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl Event {
+    /// A call that was judged with the input the model wrote, by no tool's plan.
+    pub fn requested(call: CallId, effects: Effects, verdict: Verdict) -> Self {
+        Self::CallRequested { call, input: None, author: Author::Model, effects, verdict, plan: None }
+    }
+
+    /// An answer to a question, by whomever.
+    pub fn approval(subject: Subject, decision: Decision) -> Self {
+        Self::ApprovalGiven { subject, decision, by: None }
+    }
+
     /// The first version of the vocabulary that knows this event.
     pub fn since(&self) -> u32 {
         match self {
-            Self::CallRequested { verdict: Verdict::AskFirst(_), .. } => 3,
+            Self::CallRequested { .. } => 4,
             // What a turn must still come to is not for a Piton to pass over that does not know of it.
             Self::TurnStarted { policy, .. } | Self::TurnResumed { policy, .. } if !policy.hooks.demands.is_empty() => {
                 3

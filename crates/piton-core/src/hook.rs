@@ -67,6 +67,17 @@ pub enum Demand {
     },
 }
 
+/// What a hook says of a call. The later, the stricter.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HookVerdict {
+    /// Nobody need be asked. A rule that forbids the call still does.
+    Allow,
+    /// A person is to be asked, whatever the rules say; the text tells the person why, and may be empty.
+    Ask(String),
+    /// It is not run; the text tells the model why.
+    Refuse(String),
+}
+
 /// One hook's part in it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HookRun {

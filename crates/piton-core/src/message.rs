@@ -69,6 +69,9 @@ pub enum Part {
     },
     /// Words of Piton's own, shown to the model and marked as such to people (wrap up, go on, …).
     Note {
+        /// What the note is for.
+        #[serde(default, skip_serializing_if = "NoteKind::is_plain")]
+        kind: NoteKind,
         /// The note as the model reads it.
         text: String,
     },
@@ -81,6 +84,26 @@ pub enum Part {
     },
 }
 
+/// What a note of Piton's is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoteKind {
+    /// Something that the model should know.
+    #[default]
+    Plain,
+    /// The reply before was cut: the model is asked to continue it.
+    Continue,
+    /// The summary that stands for older messages.
+    Summary,
+}
+
+impl NoteKind {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+    fn is_plain(&self) -> bool {
+        *self == Self::Plain
+    }
+}
+
 /// A tool call as the model made it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
@@ -89,13 +112,31 @@ pub struct ToolCall {
     /// The provider's id, echoed back to it. Not trusted to be unique.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<String>,
-    /// The tool's name as the model wrote it.
+    /// The tool's name: ours, once the reply was taken and where there is such a tool.
     pub name: String,
+    /// The name as the model wrote it, where that is another: what the model and its provider read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spelling: Option<String>,
     /// The arguments.
     pub input: CallInput,
     /// The provider's own attachment (Gemini's thought signature), replayed unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opaque: Option<Value>,
+}
+
+impl ToolCall {
+    /// The tool's name as the model wrote it.
+    pub fn spelling(&self) -> &str {
+        self.spelling.as_deref().unwrap_or(&self.name)
+    }
+
+    /// Calls the tool by its own name and keeps the model's spelling of it.
+    pub fn rename(&mut self, name: &str) {
+        if self.name != name {
+            let written = std::mem::replace(&mut self.name, name.to_owned());
+            self.spelling.get_or_insert(written);
+        }
+    }
 }
 
 /// Tokens of one model call, as the provider counted them. Unknown counts are 0.
@@ -205,6 +246,11 @@ pub fn prose(parts: &[Part]) -> String {
 }
 
 impl Part {
+    /// A note that the model should know.
+    pub fn note(text: impl Into<String>) -> Self {
+        Self::Note { kind: NoteKind::Plain, text: text.into() }
+    }
+
     /// A text part.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into(), opaque: None }

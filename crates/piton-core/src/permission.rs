@@ -1,9 +1,9 @@
-//! May this call run? A pure function of the rules and the call; tools do not ask.
+//! May this call run? A pure function of the rules and of what the call will access; tools do not ask.
 //!
-//! This slice knows rules per tool. Rules that look into a command or a path, and the sandbox behind them, belong
-//! here too and nowhere else.
+//! Rules name a tool. Rules that look into a command, a path or a host belong here too and nowhere else: a judgement
+//! sees them already ([`Ask::accesses`]).
 
-use crate::call::ToolClass;
+use crate::call::Access;
 use serde::{Deserialize, Serialize};
 
 /// What to do with a call.
@@ -32,6 +32,26 @@ pub struct Rule {
 #[serde(transparent)]
 pub struct Rules(pub Vec<Rule>);
 
+/// A call that wants to run.
+#[derive(Debug, Clone, Copy)]
+pub struct Ask<'a> {
+    /// The tool's name, ours and not the model's spelling.
+    pub tool: &'a str,
+    /// What the call will access.
+    pub accesses: &'a [Access],
+}
+
+/// What the rules say of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judgement {
+    /// What to do.
+    pub action: Action,
+    /// The rule that says so; `None` where none matched.
+    pub rule: Option<Rule>,
+    /// The rules that "always" would add.
+    pub remember: Rules,
+}
+
 /// Why a text is not a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a permission rule: expected a tool name such as `bash`, or `*` for every tool")]
@@ -43,10 +63,32 @@ impl Rules {
         self.0.push(Rule { tool: tool.into(), action });
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// What these rules say of a call.
-    pub fn judge(&self, tool: &str, class: ToolClass) -> Action {
-        let said = self.0.iter().rev().find(|rule| rule.tool == "*" || rule.tool == tool);
-        said.map_or(default_action(class), |rule| rule.action)
+    pub fn judge(&self, ask: &Ask<'_>) -> Judgement {
+        let rule = self.of(ask.tool).cloned();
+        let action = rule.as_ref().map_or(default_action(ask.accesses), |rule| rule.action);
+        let allowed = Rule { tool: ask.tool.to_owned(), action: Action::Allow };
+        Judgement { action, rule, remember: Self(vec![allowed]) }
+    }
+
+    /// The judgement of the rule that allows this call, if one does.
+    pub fn allows(&self, ask: &Ask<'_>) -> Option<Judgement> {
+        Some(self.judge(ask)).filter(|judged| judged.rule.is_some() && judged.action == Action::Allow)
+    }
+
+    /// Whether these rules forbid a tool, whatever its calls would access.
+    pub fn forbid(&self, tool: &str) -> bool {
+        self.of(tool).is_some_and(|rule| rule.action == Action::Deny)
+    }
+
+    /// The rule that counts for this tool.
+    fn of(&self, tool: &str) -> Option<&Rule> {
+        self.0.iter().rev().find(|rule| rule.tool == "*" || rule.tool == tool)
     }
 }
 
@@ -59,23 +101,37 @@ impl Rule {
     }
 }
 
-fn default_action(class: ToolClass) -> Action {
-    match class {
-        ToolClass::Read => Action::Allow,
-        ToolClass::Write | ToolClass::Opaque => Action::Ask,
-    }
+fn default_action(accesses: &[Access]) -> Action {
+    let reads = |access: &Access| matches!(access, Access::Read(_));
+    if accesses.iter().all(reads) { Action::Allow } else { Action::Ask }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn action(rules: &Rules, tool: &str, access: Access) -> Action {
+        rules.judge(&Ask { tool, accesses: &[access] }).action
+    }
+
+    fn reading(rules: &Rules) -> Action {
+        action(rules, "read", Access::Read("/w/a".into()))
+    }
+
+    fn editing(rules: &Rules) -> Action {
+        action(rules, "edit", Access::Write("/w/a".into()))
+    }
+
+    fn running(rules: &Rules) -> Action {
+        action(rules, "bash", Access::Run("make".into()))
+    }
+
     #[test]
     fn without_rules_reading_is_allowed_and_the_rest_is_asked() {
         let rules = Rules::default();
-        assert_eq!(rules.judge("read", ToolClass::Read), Action::Allow);
-        assert_eq!(rules.judge("edit", ToolClass::Write), Action::Ask);
-        assert_eq!(rules.judge("bash", ToolClass::Opaque), Action::Ask);
+        assert_eq!((reading(&rules), editing(&rules), running(&rules)), (Action::Allow, Action::Ask, Action::Ask));
+        assert_eq!(action(&rules, "fetch", Access::Reach("example.com".into())), Action::Ask);
+        assert_eq!(rules.judge(&Ask { tool: "todo", accesses: &[] }).action, Action::Allow);
     }
 
     #[test]
@@ -83,10 +139,21 @@ mod tests {
         let mut rules = Rules::default();
         rules.push("*", Action::Allow);
         rules.push("bash", Action::Deny);
-        assert_eq!(rules.judge("edit", ToolClass::Write), Action::Allow);
-        assert_eq!(rules.judge("bash", ToolClass::Opaque), Action::Deny);
+        assert_eq!((editing(&rules), running(&rules)), (Action::Allow, Action::Deny));
+        assert!(rules.forbid("bash") && !rules.forbid("edit"));
         rules.push("*", Action::Ask);
-        assert_eq!(rules.judge("read", ToolClass::Read), Action::Ask);
+        assert_eq!(reading(&rules), Action::Ask);
+        assert!(!rules.forbid("bash"));
+    }
+
+    #[test]
+    fn always_would_allow_the_tool() {
+        let mut rules = Rules::default();
+        let ask = Ask { tool: "bash", accesses: &[Access::Run("make".into())] };
+        let judged = rules.judge(&ask);
+        assert_eq!((judged.action, judged.rule), (Action::Ask, None));
+        rules.0.extend(judged.remember.0);
+        assert_eq!(rules.judge(&ask).action, Action::Allow);
     }
 
     #[test]

@@ -32,8 +32,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 pub use block::{
-    Block, BlockId, Body, CallBlock, CallKind, CallStage, CompactionBlock, CompactionEnd, LostTry, ModelBlock,
-    ModelState, Order, RewindState, SessionBlock, WordsState,
+    Block, BlockId, Body, CallBlock, CallStage, CompactionBlock, CompactionEnd, LostTry, ModelBlock, ModelState, Order,
+    RewindState, SessionBlock, WordsState,
 };
 
 /// A session as blocks.

@@ -92,7 +92,7 @@ impl Family {
         let opaque =
             |value: &Option<serde_json::Value>| value.as_ref().map_or(0, |value| value.to_string().len() as u64 / 4);
         match part {
-            Part::Text { text, .. } | Part::Note { text } => self.estimate(text),
+            Part::Text { text, .. } | Part::Note { text, .. } => self.estimate(text),
             Part::Reasoning { text, opaque: attached } => self.estimate(text).max(opaque(attached)),
             Part::ToolCall(call) => {
                 let input = match &call.input {

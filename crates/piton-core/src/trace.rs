@@ -11,12 +11,13 @@ mod tracer;
 
 use crate::cache::Reading;
 use crate::call::Status;
-use crate::event::{Canceller, Decision, StepKind, Trigger, TurnEnd};
+use crate::event::{Canceller, StepKind, Trigger, TurnEnd};
 use crate::hook::{HookEnd, HookPoint};
 use crate::ids::{CallId, Seq, TimeMs};
 use crate::message::{FinishReason, Part, Usage};
 use crate::model::ModelErrorKind;
 use crate::prompt::SegmentKind;
+use crate::question::Decision;
 use serde::Serialize;
 pub use tracer::trace;
 

@@ -33,13 +33,14 @@ mod work;
 
 use self::context::Context;
 pub use self::context::{Entry, Room};
-pub use self::work::{CONTINUE_NOTE, Rewinding, UNKNOWN_NOTE};
+pub use self::work::Rewinding;
 
 use self::work::{After, AfterRoom, Ending, TurnWork, Work, canceled, has_substance, short};
 use crate::batch::Batch;
 use crate::branch::Path;
 use crate::budget::Bound;
-use crate::call::{CallInput, Outcome, Status, ToolClass};
+use crate::call::{CallInput, Effects, Outcome, Planned, Status};
+use crate::ending::Why;
 use crate::event::{
     Delivery, Direction, Event, Moment, Origin, Record, Rewind, Spent, StepKind, Subject, Trigger, TurnEnd,
 };
@@ -47,7 +48,7 @@ use crate::hook::{HookPoint, HookRun};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
 use crate::model::{ModelError, ModelErrorKind, Reply};
-use crate::permission::Action;
+use crate::permission::{Action, Ask, Judgement, Rules};
 use crate::policy::{OnEmpty, Policy};
 use crate::retry;
 use std::collections::{HashSet, VecDeque};
@@ -157,7 +158,7 @@ impl State {
             heard: HashSet::new(),
             waiting: VecDeque::new(),
             notes: Vec::new(),
-            granted: Vec::new(),
+            granted: Rules::default(),
             turns: 0,
             steps: 0,
             undone: Vec::new(),
@@ -216,7 +217,10 @@ impl State {
             Phase::NextStep(kind) => Some(work.step_started(*kind)),
             Phase::RunningTools(batch, _) => batch.due(),
             Phase::StepOver(_) => Some(Event::StepFinished { step: work.steps }),
-            Phase::Stuck(call) => Some(Event::ApprovalAsked { subject: Subject::GoOn(call.clone()) }),
+            Phase::Stuck(call) => Some(Event::ApprovalAsked {
+                subject: Subject::GoOn(call.clone()),
+                question: Some(Box::new(work.turn.may_go_on())),
+            }),
             Phase::RoomNeeded(trigger, _) => {
                 Some(Event::CompactionStarted { trigger: *trigger, focus: None, lost: None })
             }
@@ -433,10 +437,11 @@ impl State {
 
     /// What the rules of the turn and what the user has granted since say of a call. A grant answers a question; it does
     /// not lift a ban.
-    pub fn judge(&self, tool: &str, class: ToolClass) -> Action {
-        match self.work.turn.policy.permission.judge(tool, class) {
-            Action::Ask if self.work.granted.iter().any(|granted| granted == tool) => Action::Allow,
-            action => action,
+    pub fn judge(&self, ask: &Ask<'_>) -> Judgement {
+        let judged = self.work.turn.policy.permission.judge(ask);
+        match judged.action {
+            Action::Ask => self.work.granted.allows(ask).unwrap_or(judged),
+            Action::Allow | Action::Deny => judged,
         }
     }
 
@@ -444,6 +449,22 @@ impl State {
     pub fn open_call(&self, id: &CallId) -> Option<&Arc<ToolCall>> {
         match &self.phase {
             Phase::RunningTools(batch, _) => batch.call(id),
+            _ => None,
+        }
+    }
+
+    /// What this open call may do, once it was judged.
+    pub fn effects(&self, id: &CallId) -> Option<Effects> {
+        match &self.phase {
+            Phase::RunningTools(batch, _) => batch.effects(id),
+            _ => None,
+        }
+    }
+
+    /// What its tool says of this open call, once it was judged.
+    pub fn plan(&self, id: &CallId) -> Option<&Planned> {
+        match &self.phase {
+            Phase::RunningTools(batch, _) => batch.plan(id),
             _ => None,
         }
     }
@@ -573,7 +594,7 @@ impl Phase {
                 work.turn.pay(event);
                 work.answered(attempt, event, record.seq, record.at_ms)
             }
-            (CallingModel { .. }, Event::BudgetShort { detail, .. }) => Ending(short(detail)),
+            (CallingModel { .. }, Event::BudgetShort { why, detail, .. }) => Ending(short(*why, detail)),
             (BackingOff { attempt, .. }, Event::BackoffPassed { .. }) => work.ask_again(attempt),
             (GivenUp { then, .. }, Event::ModelSwitched { model, compact_at_tokens, .. }) => {
                 work.switched(model, *compact_at_tokens, then)
@@ -588,7 +609,7 @@ impl Phase {
                 | Event::CallSettled { .. }),
             ) => {
                 work.remember_grant(&batch, event);
-                work.context.note_result(event, record.seq);
+                work.note_call(event, record.seq);
                 if let Event::SnapshotTaken { tree, .. } = event {
                     (work.turn.unsealed, work.turn.snapshot) = (true, tree.clone());
                     work.turn.first_snapshot.get_or_insert_with(|| tree.clone());
@@ -597,8 +618,8 @@ impl Phase {
             }
             (phase, event @ Event::HooksRan { .. }) => phase.hooked(work, event, record.seq),
             (StepOver(after), Event::StepFinished { .. }) => work.after_step(after),
-            (Stuck(call), Event::ApprovalAsked { subject: Subject::GoOn(_) }) => AskingToGoOn(call),
-            (AskingToGoOn(_), Event::ApprovalGiven { subject: Subject::GoOn(_), decision }) => work.go_on(decision),
+            (Stuck(call), Event::ApprovalAsked { subject: Subject::GoOn(_), .. }) => AskingToGoOn(call),
+            (AskingToGoOn(_), Event::ApprovalGiven { subject: Subject::GoOn(_), decision, .. }) => work.go_on(decision),
             (RoomNeeded(trigger, then), Event::CompactionStarted { .. }) => Compacting(trigger, then),
             (Compacting(trigger, then), event) if event.is_about_room() => work.make_room(trigger, then, event),
             (phase @ (Phase::Idle | Phase::Held | Due), event @ Event::CompactionFinished { .. }) => {
@@ -742,6 +763,7 @@ impl Phase {
     fn out_of_time(work: &Work) -> self::Ending {
         let most_ms = work.turn.policy.budget.wall_clock_ms.unwrap_or_default();
         self::Ending::new(TurnEnd::Budget, format!("the time budget of {} s is used up", most_ms / 1000))
+            .because(Why::Time)
     }
 }
 /// Whether a conversation is one that every provider accepts: each call answered exactly once, in order, right after

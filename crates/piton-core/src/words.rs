@@ -1,14 +1,10 @@
 //! The sentences in which a turn's end is told. Three of the documents fix them to the letter; the others leave them to us.
 
-use crate::event::TurnEnd;
+use crate::ending::{TurnEnd, Why};
 use crate::policy::{Policy, Words};
 
 /// What Neovate tells model and caller of a call that was refused.
 const NEOVATE_DENIED: &str = "Error: Tool execution was denied by user.";
-/// How Pulse begins what it says of an error that is not tried again.
-const PULSE_ERROR: &str = "Error: ";
-/// How Pulse begins what it says when the errors of the run are too many.
-const PULSE_FAILED: &str = "Failed after ";
 
 impl Words {
     /// A model that gave no reply: the provider's words, the failures of the turn so far, and how many there may be.
@@ -16,8 +12,8 @@ impl Words {
     pub fn model_error(self, said: &str, failures: u32, most: Option<u32>) -> String {
         match (self, most) {
             (Self::Piton | Self::Neovate, _) => said.to_owned(),
-            (Self::Pulse, Some(most)) if failures >= most => format!("{PULSE_FAILED}{failures} errors: {said}"),
-            (Self::Pulse, _) => format!("{PULSE_ERROR}{said}"),
+            (Self::Pulse, Some(most)) if failures >= most => format!("Failed after {failures} errors: {said}"),
+            (Self::Pulse, _) => format!("Error: {said}"),
         }
     }
 
@@ -30,7 +26,8 @@ impl Words {
     }
 
     /// Why a turn ended: the words for its end, where the document fixes them, else our own.
-    pub fn ending(self, end: TurnEnd, policy: &Policy, own: Option<String>) -> Option<String> {
+    pub fn ending(self, end: TurnEnd, why: Option<Why>, policy: &Policy, own: Option<String>) -> Option<String> {
+        let is_model_error = why == Some(Why::ModelError);
         let said = match (self, end) {
             (Self::Neovate, TurnEnd::Canceled) => "Operation was canceled".to_owned(),
             (Self::Neovate, TurnEnd::MaxSteps) => {
@@ -40,12 +37,8 @@ impl Words {
             (Self::Pulse, TurnEnd::Canceled | TurnEnd::NoProgress) => "Request aborted.".to_owned(),
             (Self::Pulse, TurnEnd::MaxSteps) => "Max steps reached, task may be incomplete.".to_owned(),
             (Self::Pulse, TurnEnd::ContentFilter) => "Content filtered.".to_owned(),
-            (Self::Pulse, TurnEnd::ContextLimit) if !own.as_deref().is_some_and(is_pulse_error) => {
-                "Context limit reached.".to_owned()
-            }
-            (Self::Pulse, TurnEnd::ApiError) if !own.as_deref().is_some_and(is_pulse_error) => {
-                "Task failed.".to_owned()
-            }
+            (Self::Pulse, TurnEnd::ContextLimit) if !is_model_error => "Context limit reached.".to_owned(),
+            (Self::Pulse, TurnEnd::ApiError) if !is_model_error => "Task failed.".to_owned(),
             (Self::Pulse, TurnEnd::Completed) if own.is_some() => "Context limit reached.".to_owned(),
             _ => return own,
         };
@@ -62,12 +55,12 @@ impl Words {
     }
 
     /// What the loop of the document returns: the model's last words, or the sentence that stands for them.
-    pub fn result(self, end: TurnEnd, detail: Option<&str>, text: &str) -> String {
+    pub fn result(self, end: TurnEnd, why: Option<Why>, detail: Option<&str>, text: &str) -> String {
         let detail = detail.unwrap_or_default();
         let by_text = match (self, end) {
             (Self::Piton, _) | (Self::Neovate, TurnEnd::Completed) => return text.to_owned(),
             (Self::Neovate, _) | (Self::Pulse, TurnEnd::Canceled | TurnEnd::NoProgress) => return detail.to_owned(),
-            (Self::Pulse, TurnEnd::ApiError | TurnEnd::ContextLimit) => !is_pulse_error(detail),
+            (Self::Pulse, TurnEnd::ApiError | TurnEnd::ContextLimit) => why != Some(Why::ModelError),
             (Self::Pulse, _) => true,
         };
         match (by_text && !text.is_empty(), detail) {
@@ -76,8 +69,4 @@ impl Words {
             (false, detail) => detail.to_owned(),
         }
     }
-}
-
-fn is_pulse_error(said: &str) -> bool {
-    said.starts_with(PULSE_ERROR) || said.starts_with(PULSE_FAILED)
 }

@@ -5,13 +5,14 @@
 //! ```
 
 use async_trait::async_trait;
-use piton_core::call::{Outcome, ToolClass, ToolSpec};
+use piton_core::call::{Effects, Outcome, ToolSpec};
 use piton_core::client::Published;
 use piton_core::event::Event;
 use piton_engine::engine::{Engine, Settings};
 use piton_models::recorded::Recorded;
 use piton_tools::input::{parse_input, schema_of};
-use piton_tools::tool::{Tool, ToolContext, ToolSet};
+use piton_tools::tool::{Tool, ToolContext};
+use piton_tools::toolset::ToolSet;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -36,7 +37,7 @@ impl Tool for WordCount {
             description: "Counts the words of a file.".to_owned(),
             schema: schema_of::<Input>(),
             // It only reads: it needs no approval, and may be run again after a crash.
-            class: ToolClass::Read,
+            effects: Effects::READ,
         }
     }
 

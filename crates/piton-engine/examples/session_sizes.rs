@@ -5,7 +5,7 @@
 
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a measurement: its command line and its output")]
 
-use piton_core::call::{CallInput, Outcome, ToolClass};
+use piton_core::call::{CallInput, Effects, Outcome};
 use piton_core::event::{Delivery, Event, Record, Spent, StepKind, TurnEnd, Verdict};
 use piton_core::ids::{CallId, MessageId, Seq, SessionId};
 use piton_core::message::{FinishReason, Part, ToolCall, Usage};
@@ -161,7 +161,7 @@ fn conversation(id: &SessionId, workspace: &str, steps: u32) -> Vec<Record> {
         events.extend(one_step(step));
     }
     let end = TurnEnd::Completed;
-    events.push(Event::TurnEnded { turn: 1, end, detail: None, spent: Spent::default() });
+    events.push(Event::TurnEnded { turn: 1, end, why: None, detail: None, spent: Spent::default() });
     (1..).zip(events).map(|(seq, event): (Seq, Event)| Record { seq, at_ms: seq * 10, event }).collect()
 }
 
@@ -176,6 +176,7 @@ fn one_step(step: u32) -> [Event; 6] {
             id: call.clone(),
             provider_id: Some(format!("call_{step:024}")),
             name: "read".to_owned(),
+            spelling: None,
             input,
             opaque: None,
         }),
@@ -208,7 +209,7 @@ fn one_step(step: u32) -> [Event; 6] {
             at_most: None,
             prompt: Some(Box::new(prompt)),
         },
-        Event::CallRequested { call: call.clone(), input: None, class: ToolClass::Read, verdict: Verdict::Allow },
+        Event::requested(call.clone(), Effects::READ, Verdict::Allow),
         Event::CallStarted { call: call.clone() },
         Event::CallSettled { call, outcome: outcome.with(metadata) },
         Event::StepFinished { step },

@@ -3,10 +3,10 @@
 //! Every listener has its own place in one bounded ring. A slow one does not hold up the loop: it loses fragments, and
 //! reads the recorded events it missed from the journal. So recorded events are never lost, fragments may be.
 
-use crate::store::{Store, StoreError};
+use crate::store::{StoreError, Stored};
 use piton_core::client::{Live, Published};
 use piton_core::event::Record;
-use piton_core::ids::{Seq, SessionId};
+use piton_core::ids::Seq;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,8 +28,7 @@ pub struct Bus {
 /// One listener's place.
 pub struct Subscription {
     ring: broadcast::Receiver<Published>,
-    store: Arc<dyn Store>,
-    session: SessionId,
+    stored: Stored,
     next_seq: Seq,
     backlog: VecDeque<Record>,
     must_catch_up: bool,
@@ -56,12 +55,12 @@ impl Bus {
     }
 
     /// Listens from this position of the journal on: what is recorded already comes first.
-    pub(crate) fn subscribe(&self, store: Arc<dyn Store>, session: SessionId, from_seq: Seq) -> Subscription {
+    pub(crate) fn subscribe(&self, stored: Stored, from_seq: Seq) -> Subscription {
         let next_seq = from_seq.max(1);
         // First the ring, then what was told before: a record between them is in both.
         let ring = self.ring.subscribe();
         let must_catch_up = self.told.load(Ordering::SeqCst) >= next_seq;
-        Subscription { ring, store, session, next_seq, backlog: VecDeque::new(), must_catch_up }
+        Subscription { ring, stored, next_seq, backlog: VecDeque::new(), must_catch_up }
     }
 }
 
@@ -80,7 +79,7 @@ impl Subscription {
                 return Ok(Some(Published::Recorded(Arc::new(record))));
             }
             if self.must_catch_up {
-                let page = self.store.read(&self.session, self.next_seq, PAGE_RECORDS).await?;
+                let page = self.stored.read(self.next_seq, PAGE_RECORDS).await?;
                 self.must_catch_up = page.len() == PAGE_RECORDS;
                 self.backlog = page.into();
                 continue;

@@ -339,7 +339,7 @@ fn asking(
     let longest = measured.rules.summary(limits.window_tokens.unwrap_or(measured.room));
     let longest = limits.max_output_tokens.map_or(longest, |most| longest.min(most));
     whole.max_output_tokens = Some(longest);
-    let last = Part::Note { text: compact::instruction(focus) };
+    let last = Part::note(compact::instruction(focus));
     let taken = measured.scaled(measured.frame) + u64::from(longest);
     // By our own count, as the sizes are.
     let own = |tokens: u64| (tokens as f64 / measured.scale) as u64;

@@ -584,6 +584,8 @@ pub fn milliseconds(seconds: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use piton_core::call::Access;
+    use piton_core::permission::Ask;
 
     #[test]
     fn a_file_says_only_what_it_wants_to_change() {
@@ -594,9 +596,11 @@ mod tests {
         let mut policy = Policy::piton();
         config.apply(&mut policy);
         assert_eq!(policy.steps.max, Some(7));
-        let class = piton_core::call::ToolClass::Opaque;
-        assert_eq!(policy.permission.judge("bash", class), Action::Allow);
-        assert_eq!(policy.permission.judge("edit", class), Action::Deny);
+        let action = |tool| {
+            let accesses = [Access::Use("it".to_owned())];
+            policy.permission.judge(&Ask { tool, accesses: &accesses }).action
+        };
+        assert_eq!((action("bash"), action("edit")), (Action::Allow, Action::Deny));
     }
 
     #[test]

@@ -37,29 +37,32 @@ use crate::engine::{Attendance, Settings};
 use crate::hooks::{Gated, Hooks};
 use crate::inbox::{Asked, Asker, Askers, Requests};
 use crate::jobs::{self, Cut, Done, JobKey, Jobs, Said, Start};
+use crate::judge::{self, Judged};
 use crate::partial;
 use crate::prompt::{self, Permit, Prompts};
-use crate::store::{Log, Store, StoreError};
+use crate::store::{Log, StoreError, Stored};
 use crate::titles::Titling;
 use async_trait::async_trait;
-use piton_core::call::{Outcome, Status, ToolSpec};
+use piton_core::budget::Short;
+use piton_core::call::{Outcome, Resume, Status};
 use piton_core::client::{Live, Published, Report, Request};
-use piton_core::event::{Canceller, Decision, Event, Moment, Record, Subject, Trigger, Verdict};
+use piton_core::event::{Answerer, Canceller, Event, Moment, Record, Subject, Trigger};
 use piton_core::hook::HookPoint;
 use piton_core::ids::{CallId, Seq, SessionId};
 use piton_core::message::{ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind};
-use piton_core::permission::Action;
+use piton_core::permission::{Action, Ask};
 use piton_core::policy::{HookPolicy, Policy};
+use piton_core::question::Decision;
 use piton_core::request::{self, Frame};
 use piton_core::turn::{Job, State};
 use piton_models::model::Model;
+use piton_tools::executor::{Executor, OutputSink};
 use piton_tools::host::Host;
 use piton_tools::ledger::FileLedger;
 use piton_tools::runner::Runners;
 use piton_tools::snapshot::Snapshot;
-use piton_tools::tool::{OutputSink, ToolContext};
-use serde_json::Value;
+use piton_tools::tool::ToolContext;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -74,7 +77,7 @@ const PARTIAL: &str = "partial";
 /// What a driver is made from.
 pub(crate) struct Setup {
     pub(crate) world: World,
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) stored: Stored,
     pub(crate) log: Box<dyn Log>,
     pub(crate) session: State,
     /// What is recorded already and not yet durable.
@@ -91,7 +94,7 @@ pub(crate) struct Setup {
 /// Drives one session.
 pub(crate) struct Driver {
     world: World,
-    store: Arc<dyn Store>,
+    stored: Stored,
     /// The folder of what belongs to the session only while it runs here.
     scratch: PathBuf,
     log: Option<Box<dyn Log>>,
@@ -99,7 +102,7 @@ pub(crate) struct Driver {
     settings: Settings,
     frame: Frame,
     ledger: Arc<FileLedger>,
-    runners: Option<Arc<Runners>>,
+    executor: Arc<dyn Executor>,
     bus: Bus,
     requests: Requests,
     askers: Askers,
@@ -130,9 +133,9 @@ pub(crate) struct Driver {
 
 impl Driver {
     pub(crate) fn new(setup: Setup) -> Self {
-        let Setup { world, store, log, session, staged, prompts, notes, offered, settings, ledger, bus, requests } =
+        let Setup { world, stored, log, session, staged, prompts, notes, offered, settings, ledger, bus, requests } =
             setup;
-        let scratch = store.scratch(session.id());
+        let scratch = stored.scratch();
         let frame = Frame {
             system: settings.system.clone(),
             tools: prompt::offered(&settings),
@@ -141,15 +144,14 @@ impl Driver {
         };
         let mut hooks = Hooks::new(&settings.hooks);
         let lost = hooked::inherit(&mut hooks, &session, &settings.env);
-        let runners =
-            settings.runner.clone().map(|command| Runners::new(command, scratch.join(CALLS), settings.env.clone()));
+        let executor = Arc::new(Runners::new(settings.runner.clone(), scratch.join(CALLS)));
         Self {
             gates: Gates::new(&session, offered.frame(&frame, session.step()), lost),
             hooks,
             is_paused: false,
-            store,
+            stored,
             scratch,
-            runners: runners.map(Arc::new),
+            executor,
             log: Some(log),
             session,
             settings,
@@ -282,7 +284,7 @@ impl Driver {
 
     /// Every event that is durable.
     async fn records(&self) -> Result<Vec<Record>, StoreError> {
-        self.store.read(self.session.id(), 1, usize::MAX).await
+        self.stored.records().await
     }
 
     fn pause(&mut self, paused: bool) {
@@ -312,7 +314,8 @@ impl Driver {
     /// Turns a job's end into the event it is.
     fn take(&mut self, done: Done) {
         let mut event = match done {
-            Done::Replied { attempt, reply, first_ms } => {
+            Done::Replied { attempt, mut reply, first_ms } => {
+                self.settings.tools.name_calls(&mut reply.parts);
                 let mut event = self.session.replied(attempt, *reply, None, self.world.now_ms(), self.world.roll());
                 if let Event::MessageFinished { first_ms: first, .. } = &mut event {
                     *first = first_ms;
@@ -333,6 +336,7 @@ impl Driver {
                 Event::CallSettled { call, outcome }
             }
             Done::Hooked(hooked) => return self.take_hooked(*hooked),
+            Done::Judged(events) => return events.into_iter().for_each(|event| self.record(event)),
             Done::Snapshot { moment, taken, took } => self.snapshot_taken(moment, taken, took),
             Done::Summarised(done) => self.summarised(done),
         };
@@ -457,7 +461,7 @@ impl Driver {
                 self.reply_cap = most;
                 None
             }
-            Permit::Short(detail) => Some(Event::BudgetShort { step, detail }),
+            Permit::Short(Short { why, detail }) => Some(Event::BudgetShort { step, why: Some(why), detail }),
         }
     }
 
@@ -478,7 +482,9 @@ impl Driver {
                 Some(Event::ModelSwitched { step: self.session.step(), model, reason, compact_at_tokens })
             }
             Job::JudgeCall(_) if self.hooks.want(HookPoint::BeforeTool) => None,
-            Job::JudgeCall(call) => Some(self.judge(&call, None)),
+            Job::JudgeCall(call) => {
+                self.judge(&self.settings.tools.understand(&call), judge::Hooked::default()).at_once().ok()
+            }
             Job::AskToEnd { .. } if self.hooks.want(HookPoint::Stop) => None,
             Job::AskToEnd { step } => Some(Gated::new(HookPoint::Stop).event(step)),
             Job::AskApproval(subject) if self.is_to_be_asked(&subject) => None,
@@ -503,41 +509,36 @@ impl Driver {
     /// The answer to a question that nobody need be asked: the rules have changed since it was put (the user said
     /// "always", or resumed with other flags), or nobody is there.
     fn answer_without_asking(&self, subject: Subject) -> Option<Event> {
-        let allows = |call: &Arc<ToolCall>| {
-            let ToolSpec { name, class, .. } = self.settings.tools.get(&call.name)?.spec();
-            Some(self.session.judge(&name, class) == Action::Allow)
+        let is_allowed = |id: &CallId| {
+            let (call, plan) = (self.session.open_call(id)?, self.session.plan(id)?);
+            let ask = Ask { tool: &call.name, accesses: &plan.accesses };
+            Some(self.session.judge(&ask).action == Action::Allow)
         };
-        let decision = match &subject {
-            Subject::Call(id)
-                if !self.session.is_asked_by_hook(id) && self.session.open_call(id).and_then(allows) == Some(true) =>
-            {
-                Decision::Approve
+        let (decision, by) = match &subject {
+            Subject::Call(id) if !self.session.is_asked_by_hook(id) && is_allowed(id) == Some(true) => {
+                (Decision::Approve, Answerer::Rules)
             }
-            _ if self.settings.attendance == Attendance::Unattended => Decision::Unattended,
+            _ if self.settings.attendance == Attendance::Unattended => (Decision::Unattended, Answerer::Nobody),
             Subject::Call(_) | Subject::GoOn(_) => return None,
         };
-        Some(Event::ApprovalGiven { subject, decision })
+        Some(Event::ApprovalGiven { subject, decision, by: Some(by) })
     }
 
-    /// What the rules say of a call, with this input in place of its own.
-    fn judge(&self, call: &ToolCall, changed: Option<&Value>) -> Event {
-        let Some(tool) = self.settings.tools.get(&call.name).filter(|_| !self.is_taken_away(&call.name)) else {
-            let names: Vec<String> = self.frame().tools.iter().map(|spec| spec.name.clone()).collect();
-            let text = format!("Tool {} not found. The tools are: {}.", call.name, names.join(", "));
-            let class = piton_core::call::ToolClass::Read;
-            return Event::CallRequested { call: call.id.clone(), input: None, class, verdict: Verdict::Refuse(text) };
-        };
-        let ToolSpec { name, class, .. } = tool.spec();
-        let verdict = match self.session.judge(&name, class) {
-            Action::Allow => Verdict::Allow,
-            // A person who says "always" to what cannot run has allowed more than was shown.
-            Action::Ask => match changed.or(call.input.value()).and_then(|input| tool.sure_to_fail(input)) {
-                None => Verdict::Ask,
-                Some(outcome) => Verdict::Refuse(outcome.text),
-            },
-            Action::Deny => Verdict::Deny(format!("The call was not run: a rule forbids {name} here.")),
-        };
-        Event::CallRequested { call: call.id.clone(), input: None, class, verdict }
+    /// An answer as it is recorded: an input that comes with it, in the tool's own field names.
+    fn approval(&self, subject: Subject, mut decision: Decision, by: Answerer) -> Event {
+        if let (Decision::ApproveChanged(input), Subject::Call(id)) = (&mut decision, &subject)
+            && let Some((_, tool)) = self.session.open_call(id).and_then(|call| self.settings.tools.find(&call.name))
+        {
+            *input = tool.canonical(input.take());
+        }
+        Event::ApprovalGiven { subject, decision, by: Some(by) }
+    }
+
+    /// What rules and hooks say of a call.
+    fn judge(&self, call: &ToolCall, hooked: judge::Hooked) -> Judged {
+        let (session, tools, frame) = (&self.session, &self.settings.tools, self.frame());
+        let is_taken_away = self.is_taken_away(&call.name);
+        judge::judge(call, hooked, &judge::Bench { session, tools, frame, is_taken_away })
     }
 
     fn start_missing(&mut self) {
@@ -563,11 +564,11 @@ impl Driver {
                 Job::RunTool(call) => self.start_tool(&call),
                 Job::Snapshot(moment) => self.jobs.take_snapshot(moment, self.settings.snapshots.clone()),
                 Job::Compact(_) => self.start_compaction(),
-                Job::StartTurn
-                | Job::SwitchModel { .. }
-                | Job::JudgeCall(_)
-                | Job::AskApproval(_)
-                | Job::AskToEnd { .. } => {}
+                Job::JudgeCall(call) => {
+                    let call = self.settings.tools.understand(&call);
+                    self.jobs.judge(call.id.clone(), self.judge(&call, judge::Hooked::default()));
+                }
+                Job::StartTurn | Job::SwitchModel { .. } | Job::AskApproval(_) | Job::AskToEnd { .. } => {}
             }
         }
     }
@@ -601,9 +602,9 @@ impl Driver {
         let context = ToolContext {
             call: call.id.clone(),
             workspace: Path::new(self.session.workspace()).to_path_buf(),
-            host: Arc::new(StoredSession { store: Arc::clone(&self.store), id: self.session.id().clone() }),
+            host: Arc::new(self.stored.clone()),
             calls_dir: self.scratch.join(CALLS),
-            runners: self.runners.clone(),
+            executor: Arc::clone(&self.executor),
             output: self.output_sink(&call.id),
             cancel: CancellationToken::new(),
             files: self.ledger.clone(),
@@ -614,7 +615,8 @@ impl Driver {
             Start::Here
         } else {
             let before = self.session.snapshot().map(str::to_owned);
-            Start::Elsewhere { before: self.settings.snapshots.clone().zip(before) }
+            let resume = self.session.effects(&call.id).map_or(Resume::Never, |effects| effects.resume);
+            Start::Elsewhere { resume, before: self.settings.snapshots.clone().zip(before) }
         };
         let cut = self.session.policy().calls.output_cut;
         let hooks = self.hooks.want(HookPoint::AfterTool).then(|| (self.hooks.clone(), self.hook_context()));
@@ -666,17 +668,10 @@ impl Driver {
     }
 }
 
-/// What tools read of their session.
-#[derive(Debug)]
-struct StoredSession {
-    store: Arc<dyn Store>,
-    id: SessionId,
-}
-
 #[async_trait]
-impl Host for StoredSession {
+impl Host for Stored {
     async fn read(&self, from: Seq, max: usize) -> Result<Vec<Record>, String> {
-        self.store.read(&self.id, from, max).await.map_err(|error| error.to_string())
+        Stored::read(self, from, max).await.map_err(|error| error.to_string())
     }
 }
 

@@ -12,7 +12,7 @@ use crate::inbox::Inbox;
 use crate::index::{Index, IndexError};
 use crate::prompt::{self, Prompts};
 use crate::store::sqlite::{SessionDir, SqliteStore};
-use crate::store::{self, Fold, Log, Opening, Store, StoreError};
+use crate::store::{self, Fold, Log, Opening, Store, StoreError, Stored};
 use piton_core::call::ToolSpec;
 use piton_core::event::{Event, Record};
 use piton_core::ids::SessionId;
@@ -23,7 +23,8 @@ use piton_models::text_tools::{CallsRead, Mode};
 use piton_tools::ledger::FileLedger;
 use piton_tools::runner::RunnerCommand;
 use piton_tools::snapshot::{self, SnapshotError, Snapshots};
-use piton_tools::tool::{ToolLimits, ToolSet};
+use piton_tools::tool::ToolLimits;
+use piton_tools::toolset::ToolSet;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -221,7 +222,7 @@ impl Engine {
         let mut prompts = Prompts::default();
         staged.iter().for_each(|record| prompts.hear(record));
         let memory = Memory { prompts, ..Memory::default() };
-        Ok(self.drive(log, session, staged, memory, settings))
+        Ok(self.drive(&id, log, session, staged, memory, settings))
     }
 
     /// Opens a session again. What was under way goes on with the next prompt, or with [`Handle::go_on`].
@@ -245,23 +246,24 @@ impl Engine {
             Record { seq: log.head() + 1, at_ms: self.world.now_ms(), event }
         });
         moved.iter().for_each(|record| session.apply(record));
-        Ok(self.drive(log, session, moved.into_iter().collect(), memory, settings))
+        Ok(self.drive(id, log, session, moved.into_iter().collect(), memory, settings))
     }
 
     /// Starts the driver of an open session.
     fn drive(
         &self,
+        id: &SessionId,
         log: Box<dyn Log>,
         session: turn::State,
         staged: Vec<Record>,
         memory: Memory,
         settings: Settings,
     ) -> Handle {
+        let stored = Stored::new(Arc::clone(&self.store), id.clone());
         let bus = Bus::new(log.head());
         let (inbox, requests) = Inbox::new();
         let handle = Handle {
-            id: session.id().clone(),
-            store: Arc::clone(&self.store),
+            stored: stored.clone(),
             bus: bus.clone(),
             inbox: inbox.clone(),
             driver: Arc::default(),
@@ -269,11 +271,10 @@ impl Engine {
             opened_at: log.head().max(1),
             workspace: PathBuf::from(session.workspace()),
         };
-        let door =
-            Door { session: handle.id.clone(), store: Arc::clone(&self.store), bus: bus.clone(), inbox: inbox.weak() };
+        let door = Door { stored: stored.clone(), bus: bus.clone(), inbox: inbox.weak() };
         let setup = Setup {
             world: self.world.clone(),
-            store: Arc::clone(&self.store),
+            stored,
             log,
             session,
             staged: staged.into_iter().map(Arc::new).collect(),
@@ -285,7 +286,7 @@ impl Engine {
             bus,
             requests,
         };
-        let span = tracing::info_span!(target: "piton", "session", id = handle.id.as_str());
+        let span = tracing::info_span!(target: "piton", "session", id = handle.id().as_str());
         let driver = tokio::spawn(run(Driver::new(setup), door).instrument(span));
         Handle { driver: Arc::new(tokio::sync::Mutex::new(Some(driver))), ..handle }
     }

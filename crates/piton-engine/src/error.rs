@@ -2,7 +2,8 @@
 
 use crate::store::StoreError;
 use piton_core::client::Report;
-use piton_core::event::{Decision, Subject};
+use piton_core::event::Subject;
+use piton_core::question::Decision;
 use piton_tools::snapshot::{NotAnId, SnapshotError};
 use std::sync::Arc;
 

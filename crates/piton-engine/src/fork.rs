@@ -142,7 +142,13 @@ mod tests {
                 first_ms: None,
             },
             Event::StepFinished { step },
-            Event::TurnEnded { turn: number, end: TurnEnd::Completed, detail: None, spent: Spent::default() },
+            Event::TurnEnded {
+                turn: number,
+                end: TurnEnd::Completed,
+                why: None,
+                detail: None,
+                spent: Spent::default(),
+            },
         ]
     }
 

@@ -3,15 +3,15 @@
 
 use async_trait::async_trait;
 use piton_core::branch::Path;
-use piton_core::call::{CallInput, Outcome, ToolClass, ToolSpec};
+use piton_core::call::{CallInput, Effects, Kind, Outcome, Planned};
 use piton_core::event::{Event, Record};
 use piton_core::ids::{CallId, Seq};
 use piton_core::message::{Part, ToolCall, prose};
-use piton_tools::input::{parse_input, schema_of};
-use piton_tools::tool::{Tool, ToolContext};
+use piton_tools::plan::{Draft, Look, Plan};
+use piton_tools::tool::ToolContext;
+use piton_tools::typed::TypedTool;
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 /// The tool.
@@ -27,8 +27,9 @@ const SHOWN_BYTES: usize = 240;
 /// Bytes of an event that are read at once.
 const READ_BYTES: usize = 24_000;
 
-#[derive(Debug, Deserialize, JsonSchema)]
-struct Input {
+/// What the model sends.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Input {
     /// Words to find; all of them must be in an event
     query: Option<String>,
     /// An event to read in full, by its number
@@ -38,26 +39,21 @@ struct Input {
 }
 
 #[async_trait]
-impl Tool for History {
-    fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            name: NAME.to_owned(),
-            description: "Finds and reads earlier parts of this conversation, also those that a summary stands for."
-                .to_owned(),
-            schema: schema_of::<Input>(),
-            class: ToolClass::Read,
-        }
+impl TypedTool for History {
+    type Input = Input;
+    const NAME: &'static str = NAME;
+    const DESCRIPTION: &'static str =
+        "Finds and reads earlier parts of this conversation, also those that a summary stands for.";
+    const EFFECTS: Effects = Effects::READ;
+
+    fn planned(&self, input: Input, _: &Look) -> Result<Plan, Outcome> {
+        let title = input.query.or_else(|| input.seq.map(|seq| format!("event {seq}"))).unwrap_or_default();
+        let planned = Planned { kind: Kind::Search, title, accesses: Vec::new() };
+        let question = Draft::new(|| ("Look into the session's own history?".to_owned(), Vec::new()));
+        Ok(Plan { planned, question })
     }
 
-    fn sure_to_fail(&self, input: &Value) -> Option<Outcome> {
-        parse_input::<Input>(NAME, input).err()
-    }
-
-    async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {
-        let input: Input = match parse_input(NAME, &input) {
-            Ok(input) => input,
-            Err(outcome) => return outcome,
-        };
+    async fn act(&self, input: Input, cx: &ToolContext) -> Outcome {
         let records = match cx.host.read(1, usize::MAX).await {
             Ok(records) => records,
             Err(error) => return Outcome::failed(format!("history: {error}")),
@@ -197,7 +193,7 @@ impl<'a> Past<'a> {
 /// What was said, and what Piton put beside it: files that the words refer to, instructions, reminders.
 fn with_notes(parts: &[Part]) -> String {
     let notes = parts.iter().filter_map(|part| match part {
-        Part::Note { text } => Some(text.as_str()),
+        Part::Note { text, .. } => Some(text.as_str()),
         _ => None,
     });
     let words = prose(parts);

@@ -32,11 +32,13 @@ pub use settings::{HookTable, Matcher, ReadHooks, SettingsError};
 
 use async_trait::async_trait;
 use piton_core::call::{Outcome, ToolSpec};
-use piton_core::event::{Decision, Spent, Subject, Trigger, TurnEnd};
+use piton_core::event::{Spent, Subject, Trigger, TurnEnd};
+pub use piton_core::hook::HookVerdict;
 use piton_core::hook::{Demand, HookPoint};
 use piton_core::ids::{SessionId, TimeMs};
 use piton_core::message::{Message, ToolCall, Usage};
 use piton_core::model::{ModelError, Reply};
+use piton_core::question::Decision;
 use serde_json::Value;
 use std::fmt;
 use std::path::PathBuf;
@@ -346,17 +348,6 @@ pub struct CallChange {
     pub verdict: Option<HookVerdict>,
     /// What else.
     pub words: Words,
-}
-
-/// What a hook says of a call. The later, the stricter.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum HookVerdict {
-    /// Nobody need be asked. A rule that forbids the call still does.
-    Allow,
-    /// A person is to be asked, whatever the rules say; the text tells the person why, and may be empty.
-    Ask(String),
-    /// It is not run; the text tells the model why.
-    Refuse(String),
 }
 
 /// What a hook does to an outcome.

@@ -5,11 +5,12 @@ use crate::clock::World;
 use crate::compaction::Summarised;
 use crate::driver::Hooked;
 use crate::hooks::{Gated, HookContext, Hooks, Ran, Sight};
+use crate::judge::Judged;
 use crate::partial::Partial;
 use futures_util::StreamExt;
-use piton_core::call::{Outcome, Status};
+use piton_core::call::{Outcome, Resume, Status};
 use piton_core::client::Live;
-use piton_core::event::{Moment, Subject};
+use piton_core::event::{Event, Moment, Subject};
 use piton_core::hook::HookPoint;
 use piton_core::ids::{CallId, TimeMs};
 use piton_core::message::{Part, ToolCall};
@@ -18,7 +19,7 @@ use piton_core::truncate::OutputCut;
 use piton_core::turn::Job;
 use piton_models::model::ModelStream;
 use piton_tools::snapshot::{Snapshot, Snapshots};
-use piton_tools::tool::{Tool, ToolContext};
+use piton_tools::tool::{Tool, ToolContext, interrupted};
 use serde_json::json;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -108,6 +109,8 @@ pub(crate) enum Done {
     Settled { call: CallId, outcome: Outcome, hooked: Option<Box<Gated>> },
     /// Hooks have run.
     Hooked(Box<Hooked>),
+    /// A call was judged, and the question about it is worded.
+    Judged(Vec<Event>),
 }
 
 /// A call of a model that was cut off.
@@ -247,6 +250,12 @@ impl Jobs {
         self.running.push(Running { key, handle, said: None, cancel: None });
     }
 
+    /// Words the question about a call that was judged.
+    pub(crate) fn judge(&mut self, call: CallId, judged: Judged) {
+        let handle = self.tasks.spawn(async move { Done::Judged(judged.ask().await) });
+        self.running.push(Running { key: JobKey::Judge(call), handle, said: None, cancel: None });
+    }
+
     /// Waits until a point in time.
     pub(crate) fn wait(&mut self, step: u32, until_ms: TimeMs) {
         let world = self.world.clone();
@@ -333,8 +342,8 @@ pub(crate) fn snapshot(moment: Moment, store: Option<&Snapshots>) -> Done {
 pub(crate) enum Start {
     /// This process: it is run.
     Here,
-    /// Another one: it is settled. What it may have changed shows beside the workspace before it.
-    Elsewhere { before: Option<(Arc<Snapshots>, String)> },
+    /// Another one: it is settled as its effects say. What it may have changed shows beside the workspace before it.
+    Elsewhere { resume: Resume, before: Option<(Arc<Snapshots>, String)> },
 }
 
 /// Listens to a model until it has replied or failed.
@@ -411,10 +420,13 @@ async fn run(call: &ToolCall, tool: Arc<dyn Tool>, context: &ToolContext, cut: O
         piton_core::call::CallInput::Invalid { .. } => serde_json::Value::Null,
     };
     let mut outcome = match &start {
-        Start::Here => tool.run(input, context).await,
-        Start::Elsewhere { .. } => tool.settle(input, context).await,
+        Start::Here | Start::Elsewhere { resume: Resume::Rerun, .. } => tool.run(input, context).await,
+        Start::Elsewhere { resume: Resume::Verify | Resume::Keyed | Resume::Reattach, .. } => {
+            tool.settle(input, context).await
+        }
+        Start::Elsewhere { resume: Resume::Never, .. } => interrupted(),
     };
-    if let (Status::Interrupted, Start::Elsewhere { before: Some((store, tree)) }) = (outcome.status, start) {
+    if let (Status::Interrupted, Start::Elsewhere { before: Some((store, tree)), .. }) = (outcome.status, start) {
         let changed = tokio::task::spawn_blocking(move || changed_since(&store, &tree)).await;
         outcome.text.push_str(&changed.unwrap_or_default());
     }

@@ -10,6 +10,7 @@ mod inbox;
 mod driver;
 mod jobs;
 pub mod clock;
+mod judge;
 pub mod hooks;
 mod prompt;
 pub mod compaction;

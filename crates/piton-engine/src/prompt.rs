@@ -2,13 +2,12 @@
 //! this follow the cache ledger's entry of the request and the most it can cost.
 
 use crate::engine::Settings;
-use piton_core::budget::{Bound, Call, Leave, Rates};
+use piton_core::budget::{Bound, Call, Leave, Rates, Short};
 use piton_core::cache::CacheLedger;
 use piton_core::call::ToolSpec;
 use piton_core::event::{Event, Record};
 use piton_core::message::{Message, Part, Role, Usage};
 use piton_core::model::Request;
-use piton_core::permission::Action;
 use piton_core::prompt::{Prompt, Segment, SegmentKind};
 use piton_core::request::Frame;
 use piton_core::turn::State;
@@ -51,14 +50,14 @@ pub(crate) enum Permit {
     /// It may be made, with a reply of so many tokens, where that is limited.
     Granted(Option<u32>),
     /// It may not be made. Says why.
-    Short(String),
+    Short(Short),
 }
 
 /// The tools that the model is told of: what the rules forbid in any case is not offered.
 pub(crate) fn offered(settings: &Settings) -> Arc<[ToolSpec]> {
     let specs = settings.tools.specs();
     let rules = &settings.policy.permission;
-    let is_offered = |spec: &&ToolSpec| rules.judge(&spec.name, spec.class) != Action::Deny;
+    let is_offered = |spec: &&ToolSpec| !rules.forbid(&spec.name);
     if specs.iter().all(|spec| is_offered(&spec)) { specs } else { specs.iter().filter(is_offered).cloned().collect() }
 }
 
@@ -82,7 +81,7 @@ impl Prompts {
         let (output, permit) = match call.leave(&session.policy().budget, &session.used()) {
             Leave::Free => (call.longest_reply(), Permit::Granted(frame.max_output_tokens)),
             Leave::Capped(most) => (most, Permit::Granted(Some(most))),
-            Leave::Short(detail) => return Permit::Short(detail),
+            Leave::Short(short) => return Permit::Short(short),
         };
         self.call = Some(Asked { segments, at_most: call.at_most(output) });
         permit

@@ -11,8 +11,9 @@ use crate::engine::Engine;
 use crate::index::{Index, IndexError};
 use crate::journal::{self, SessionDir};
 use crate::store::{Salvage, StoreError};
-use piton_core::event::{Decision, Event, Origin, Record, TitledBy};
+use piton_core::event::{Event, Origin, Record, TitledBy};
 use piton_core::ids::{Seq, SessionId};
+use piton_core::question::Decision;
 use piton_core::turn::State;
 use std::fs;
 use std::io;
@@ -195,13 +196,13 @@ fn failed(act: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ShelfErro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use piton_core::call::{CallInput, ToolClass};
+    use piton_core::call::{Access, CallInput, Effects};
     use piton_core::event::{Delivery, StepKind, Subject, Verdict};
     use piton_core::hook::Demand;
     use piton_core::ids::{CallId, MessageId};
     use piton_core::message::{FinishReason, Part, ToolCall, Usage};
     use piton_core::model::Reply;
-    use piton_core::permission::Action;
+    use piton_core::permission::{Action, Ask};
     use piton_core::policy::{HookPolicy, Policy};
     use serde_json::json;
 
@@ -211,7 +212,8 @@ mod tests {
         let check = Demand::Check { command: "touch ran".into(), timeout_ms: 1_000, rounds: 1 };
         let policy = Policy { hooks: HookPolicy { demands: vec![check], ..HookPolicy::default() }, ..Policy::piton() };
         let input = CallInput::Json(json!({"command": "touch ran"}));
-        let asked = ToolCall { id: call.clone(), provider_id: None, name: "bash".into(), input, opaque: None };
+        let asked =
+            ToolCall { id: call.clone(), provider_id: None, name: "bash".into(), spelling: None, input, opaque: None };
         let reply = Reply {
             parts: vec![Part::ToolCall(asked)],
             finish: FinishReason::ToolCalls,
@@ -250,9 +252,9 @@ mod tests {
                 prompt: None,
                 first_ms: None,
             },
-            Event::CallRequested { call, input: None, class: ToolClass::Opaque, verdict: Verdict::Ask },
-            Event::ApprovalAsked { subject: subject.clone() },
-            Event::ApprovalGiven { subject, decision: Decision::ApproveForSession },
+            Event::requested(call, Effects::OPAQUE, Verdict::Ask),
+            Event::ApprovalAsked { subject: subject.clone(), question: None },
+            Event::approval(subject, Decision::ApproveForSession),
         ];
         (1..).zip(events).map(|(seq, event)| Record { seq, at_ms: seq, event }).collect()
     }
@@ -262,11 +264,13 @@ mod tests {
         let data = tempfile::tempdir().expect("a folder");
         let engine = Engine::open(data.path());
         let there = State::fold(&cut_off());
-        assert_eq!((there.is_in_turn(), there.judge("bash", ToolClass::Opaque)), (true, Action::Allow));
+        let accesses = [Access::Run("make".to_owned())];
+        let bash = Ask { tool: "bash", accesses: &accesses };
+        assert_eq!((there.is_in_turn(), there.judge(&bash).action), (true, Action::Allow));
 
         let id = engine.take_in(cut_off()).await.expect("a sound session");
         let here = State::fold(&engine.records(&id).await.expect("its journal"));
         assert_eq!((here.is_in_turn(), here.wanted()), (false, vec![]), "neither its call nor its check runs");
-        assert_eq!(here.judge("bash", ToolClass::Opaque), Action::Ask);
+        assert_eq!(here.judge(&bash).action, Action::Ask);
     }
 }

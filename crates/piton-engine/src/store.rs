@@ -93,6 +93,45 @@ pub trait Log: Debug + Send + Sync {
     async fn close(self: Box<Self>);
 }
 
+/// One session in its store, by the id that the store knows it by.
+#[derive(Debug, Clone)]
+pub struct Stored {
+    store: Arc<dyn Store>,
+    id: SessionId,
+}
+
+impl Stored {
+    /// That session; whether it exists is not looked at.
+    pub fn new(store: Arc<dyn Store>, id: SessionId) -> Self {
+        Self { store, id }
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// Its store.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// [`Store::read`].
+    pub async fn read(&self, from: Seq, max: usize) -> Result<Vec<Record>, StoreError> {
+        self.store.read(&self.id, from, max).await
+    }
+
+    /// All durable events.
+    pub async fn records(&self) -> Result<Vec<Record>, StoreError> {
+        self.read(1, usize::MAX).await
+    }
+
+    /// [`Store::scratch`].
+    pub fn scratch(&self) -> PathBuf {
+        self.store.scratch(&self.id)
+    }
+}
+
 /// Who opens a session, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opening {

@@ -125,12 +125,19 @@ impl Model for Small {
 
 fn call(name: &str, input: &Value) -> Part {
     let input = CallInput::from_value(input.clone());
-    Part::ToolCall(ToolCall { id: CallId::from("x"), provider_id: None, name: name.into(), input, opaque: None })
+    Part::ToolCall(ToolCall {
+        id: CallId::from("x"),
+        provider_id: None,
+        name: name.into(),
+        spelling: None,
+        input,
+        opaque: None,
+    })
 }
 
 fn is_for_summary(request: &Request) -> bool {
     let last = request.messages.last().unwrap();
-    last.parts.iter().any(|part| matches!(part, Part::Note { text } if text.contains("Write the summary")))
+    last.parts.iter().any(|part| matches!(part, Part::Note { text, .. } if text.contains("Write the summary")))
 }
 
 fn last_prompt(request: &Request) -> String {
@@ -409,7 +416,7 @@ async fn a_person_compacts_changes_the_summary_resumes_undoes_and_forks() {
     let session = home.engine().resume(&id, settings(&model)).await.unwrap();
     session.prompt("go on").await.unwrap();
     let sent = model.requests().pop().unwrap();
-    assert!(matches!(&sent.messages[0].parts[0], Part::Note { text } if *text == changed));
+    assert!(matches!(&sent.messages[0].parts[0], Part::Note { text, .. } if *text == changed));
     let plan = session.plan_rewind(Direction::Undo, 1, Scope::Chat).await.unwrap();
     session.rewind(plan.rewind).await.unwrap();
     assert_eq!(folded(&session).room().summary().map(|(text, _)| text.to_owned()), Some(changed), "it came before");
@@ -904,7 +911,7 @@ async fn history_reads_what_was_put_beside_the_words_too() {
     let home = Home::new();
     let model = Small::new(32_000, reader(1));
     let session = home.create(&model).await;
-    let note = Part::Note { text: "<file>src/lost.rs says quaternion</file>".into() };
+    let note = Part::note("<file>src/lost.rs says quaternion</file>");
     session.send(vec![Part::text("look at it"), note], piton_core::event::Delivery::Steer).await.unwrap();
     let told = found(&session, "quaternion").await;
     assert!(told.contains("src/lost.rs says quaternion"), "{told}");

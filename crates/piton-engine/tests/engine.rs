@@ -5,13 +5,14 @@
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
-use piton_core::call::{Outcome, ToolClass, ToolSpec};
+use piton_core::call::{Effects, Outcome, ToolSpec};
 use piton_core::client::Scope;
 use piton_core::client::{Live, Published};
-use piton_core::event::{Decision, Delivery, Direction, Event, Moment, Record, Subject, Touched, TurnEnd};
+use piton_core::event::{Delivery, Direction, Event, Moment, Record, Subject, Touched, TurnEnd};
 use piton_core::message::{Message, Part, Role};
 use piton_core::model::{ModelEvent, Reply, Request};
 use piton_core::permission::Action;
+use piton_core::question::Decision;
 use piton_engine::bus::Subscription;
 use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed, Settings};
 use piton_engine::journal;
@@ -19,7 +20,8 @@ use piton_engine::store::StoreError;
 use piton_engine::store::sqlite::SessionDir;
 use piton_models::model::{Model, ModelLimits, ModelStream, Price};
 use piton_models::recorded::Recorded;
-use piton_tools::tool::{Tool, ToolContext, ToolSet};
+use piton_tools::tool::{Tool, ToolContext};
+use piton_tools::toolset::ToolSet;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -73,7 +75,7 @@ struct Gate {
 impl Tool for Gate {
     fn spec(&self) -> ToolSpec {
         let schema = json!({"type": "object", "properties": {}});
-        ToolSpec { name: "gate".into(), description: "Waits.".into(), schema, class: ToolClass::Opaque }
+        ToolSpec { name: "gate".into(), description: "Waits.".into(), schema, effects: Effects::OPAQUE }
     }
 
     async fn run(&self, _input: Value, cx: &ToolContext) -> Outcome {
@@ -290,7 +292,7 @@ async fn a_person_is_asked_once_for_what_is_always_allowed() {
             continue;
         };
         if let Published::Recorded(record) = published
-            && let Event::ApprovalAsked { subject } = &record.event
+            && let Event::ApprovalAsked { subject, .. } = &record.event
             && answered == 0
         {
             drop(session.answer(subject.clone(), Decision::ApproveForSession));
@@ -339,7 +341,7 @@ async fn a_person_may_say_no_and_why() {
     });
     let subject = loop {
         if let Some(Published::Recorded(record)) = events.next().await.unwrap()
-            && let Event::ApprovalAsked { subject } = &record.event
+            && let Event::ApprovalAsked { subject, .. } = &record.event
         {
             break subject.clone();
         }
@@ -364,7 +366,7 @@ impl Tool for Bomb {
             name: "bomb".into(),
             description: "Panics.".into(),
             schema: json!({"type": "object"}),
-            class: ToolClass::Read,
+            effects: Effects::READ,
         }
     }
 
@@ -417,7 +419,7 @@ async fn a_long_outcome_of_any_tool_is_cut_for_the_model_and_kept_whole_in_a_fil
                 name: "flood".into(),
                 description: "Talks.".into(),
                 schema: json!({"type": "object"}),
-                class: ToolClass::Read,
+                effects: Effects::READ,
             }
         }
         async fn run(&self, _input: Value, _cx: &ToolContext) -> Outcome {

@@ -7,11 +7,12 @@ use expect_test::expect;
 use futures_util::StreamExt;
 use piton_core::call::{Outcome, Status};
 use piton_core::client::Report;
-use piton_core::event::{Decision, Event, Record, Subject, TurnEnd};
+use piton_core::event::{Event, Record, Subject, TurnEnd};
 use piton_core::hook::{HookEnd, HookPoint, HookRun};
 use piton_core::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use piton_core::permission::Action;
+use piton_core::question::Decision;
 use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Settings};
 use piton_engine::hooks::{
     CallChange, Hook, HookContext, HookError, HookResult, HookVerdict, ModelAnswer, ModelCall, ModelChange,
@@ -102,7 +103,14 @@ fn says(text: &str) -> Vec<Part> {
 
 fn calls(name: &str, input: &Value) -> Vec<Part> {
     let input = piton_core::call::CallInput::from_value(input.clone());
-    vec![Part::ToolCall(ToolCall { id: "".into(), provider_id: None, name: name.into(), input, opaque: None })]
+    vec![Part::ToolCall(ToolCall {
+        id: "".into(),
+        provider_id: None,
+        name: name.into(),
+        spelling: None,
+        input,
+        opaque: None,
+    })]
 }
 
 fn reads(path: &str) -> Vec<Part> {
@@ -133,7 +141,7 @@ fn folded(session: &Handle) -> Vec<String> {
     let session = piton_core::turn::State::fold(&journal_of(session));
     let words = |part: &Part| match part {
         Part::ToolResult { outcome, .. } => Some(format!("result: {}", outcome.text.trim())),
-        Part::Note { text } => Some(format!("note: {text}")),
+        Part::Note { text, .. } => Some(format!("note: {text}")),
         Part::Text { text, .. } => Some(text.clone()),
         Part::ToolCall(call) => Some(format!("call: {} {}", call.name, json!(call.input))),
         _ => None,

@@ -260,6 +260,7 @@ fn wrapped_call(entry: &Value) -> Option<Part> {
         id: CallId(String::new()),
         provider_id: None,
         name: name.strip_prefix("functions.").unwrap_or(name).to_owned(),
+        spelling: None,
         input: CallInput::from_value(entry.get("parameters").cloned().unwrap_or_default()),
         opaque: None,
     }))
@@ -279,6 +280,7 @@ impl Piece {
                 Some(Part::ToolCall(ToolCall {
                     id: CallId(String::new()),
                     provider_id: call.id,
+                    spelling: None,
                     input: if call.is_doubtful { input.doubtful() } else { input },
                     name: call.name,
                     opaque: call.opaque,

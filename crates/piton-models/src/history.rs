@@ -141,7 +141,7 @@ impl Answer<'_> {
 /// Reasoning alone cannot.
 pub(crate) fn speaks(message: &Message) -> bool {
     message.parts.iter().any(|part| match part {
-        Part::Text { text, .. } | Part::Note { text } => !text.trim().is_empty(),
+        Part::Text { text, .. } | Part::Note { text, .. } => !text.trim().is_empty(),
         Part::ToolCall(_) | Part::ToolResult { .. } | Part::Image { .. } => true,
         Part::Reasoning { text: _, opaque } => opaque.as_ref().is_some_and(|opaque| opaque.get("block").is_some()),
     })
@@ -157,7 +157,7 @@ pub(crate) fn mark_cached(block: &mut Value) {
 pub(crate) fn context_end(request: &Request) -> Option<usize> {
     let first = request.messages.first().filter(|message| message.role == Role::User)?;
     let is_sent =
-        |part: &&Part| !matches!(part, Part::Text { text, .. } | Part::Note { text } if text.trim().is_empty());
+        |part: &&Part| !matches!(part, Part::Text { text, .. } | Part::Note { text, .. } if text.trim().is_empty());
     let sent = first.parts.iter().filter(is_sent);
     let notes = sent.clone().take_while(|part| matches!(part, Part::Note { .. })).count();
     let blocks = if notes > 0 { notes } else { sent.count() };

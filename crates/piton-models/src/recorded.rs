@@ -279,6 +279,7 @@ impl Call {
             id: CallId(String::new()),
             provider_id: self.id.clone(),
             name: self.name.clone(),
+            spelling: None,
             input,
             opaque: None,
         }
@@ -289,7 +290,7 @@ impl Call {
             CallInput::Json(value) => (Some(value.clone()), None),
             CallInput::Invalid { raw, error: _ } => (None, Some(raw.clone())),
         };
-        Self { name: call.name.clone(), input, raw, id: call.provider_id.clone() }
+        Self { name: call.spelling().to_owned(), input, raw, id: call.provider_id.clone() }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Pieces of conversations for the tests of the request encoders.
 
-use piton_core::call::{CallInput, Outcome, ToolClass, ToolSpec};
+use piton_core::call::{CallInput, Effects, Outcome, ToolSpec};
 use piton_core::message::{Message, Part, Role, ToolCall};
 use piton_core::model::Request;
 use piton_http::sse::SseEvent;
@@ -17,6 +17,7 @@ pub(crate) fn call(id: &str, provider_id: Option<&str>, opaque: Option<Value>) -
         id: id.into(),
         provider_id: provider_id.map(ToOwned::to_owned),
         name: "read".into(),
+        spelling: None,
         input: CallInput::parse("{\"path\":\"a\"}"),
         opaque,
     })
@@ -40,11 +41,12 @@ pub(crate) fn conversation() -> Vec<Arc<Message>> {
         id: "c1_1".into(),
         provider_id: Some("x".into()),
         name: "grep".into(),
+        spelling: None,
         input: CallInput::parse("{\"a"),
         opaque: None,
     });
     vec![
-        message(Role::User, vec![Part::text("hi"), image(), Part::Note { text: "go on".into() }]),
+        message(Role::User, vec![Part::text("hi"), image(), Part::note("go on")]),
         message(Role::Assistant, vec![Part::text("let me see"), call("c1_0", Some("x"), None), broken]),
         message(Role::Tool, vec![result("c1_0", Outcome::ok("A")), image(), result("c1_1", Outcome::failed("no"))]),
         message(Role::Assistant, vec![Part::Reasoning { text: "lost".into(), opaque: None }]),
@@ -57,7 +59,7 @@ pub(crate) fn request(model: &str, messages: Vec<Arc<Message>>) -> Request {
         name: "read".into(),
         description: "d".into(),
         schema: json!({ "type": "object" }),
-        class: ToolClass::Read,
+        effects: Effects::READ,
     };
     Request {
         session: "ses_1".into(),

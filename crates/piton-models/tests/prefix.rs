@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use futures_util::stream;
-use piton_core::call::{CallInput, Outcome, ToolClass, ToolSpec};
+use piton_core::call::{CallInput, Effects, Outcome, ToolSpec};
 use piton_core::event::{Canceller, Delivery, Event, Given, GivenKind, Record, Verdict};
 use piton_core::hook::HookPoint;
 use piton_core::ids::MessageId;
@@ -72,7 +72,7 @@ fn what_must_not_happen_is_noticed() {
             request.tools = tools.into();
         }),
         ("a reminder that is put into the history and taken out again", |_, request| {
-            let reminder = Part::Note { text: "Remember the plan.".into() };
+            let reminder = Part::note("Remember the plan.");
             let last = request.messages.len() - 1;
             request.messages.insert(last, Arc::new(Message::new(Role::User, vec![reminder])));
         }),
@@ -242,12 +242,7 @@ impl Play {
             Job::JudgeCall(call) => {
                 let verdict =
                     if self.dice.u8(..8) == 0 { Verdict::Deny("A rule forbids it.".into()) } else { Verdict::Allow };
-                self.happen(Event::CallRequested {
-                    call: call.id.clone(),
-                    input: None,
-                    class: ToolClass::Read,
-                    verdict,
-                });
+                self.happen(Event::requested(call.id.clone(), Effects::READ, verdict));
             }
             Job::RunTool(call) | Job::StopTool(call) => {
                 let text = ["", "a line\n", "{\"json\": \"\\u00e9\"}"][self.dice.usize(..3)];
@@ -297,10 +292,10 @@ impl Play {
         let message = MessageId(format!("m{}", self.log.len()));
         let mut parts = vec![Part::text(["go", "and \"now\"?", "héllo"][self.dice.usize(..3)])];
         if self.log.len() == 1 {
-            parts.insert(0, Part::Note { text: "Working folder: /w".into() });
+            parts.insert(0, Part::note("Working folder: /w"));
         }
         if self.dice.u8(..4) == 0 {
-            parts.push(Part::Note { text: "<files>…</files>".into() });
+            parts.push(Part::note("<files>…</files>"));
         }
         if self.dice.u8(..4) == 0 {
             parts.push(Part::Image { media_type: "image/png".into(), data: "QUJD".into() });
@@ -336,7 +331,7 @@ impl Play {
                 name: name.into(),
                 description: format!("The {name} tool."),
                 schema: json!({ "type": "object", "properties": { "path": { "type": "string" } } }),
-                class: ToolClass::Read,
+                effects: Effects::READ,
             });
             let frame = Frame { system: "Be brief.".into(), tools: specs.into(), max_output_tokens: Some(100 + step) };
             self.asked.push(request::build(&self.session, &frame, "anthropic/m"));
@@ -368,7 +363,7 @@ impl Play {
             let input = ["{\"path\":\"a\"}", "", "{\"a"][self.dice.usize(..3)];
             let provider_id = provider_id.map(str::to_owned);
             let (input, opaque) = (CallInput::parse(input), self.attachment());
-            parts.push(Part::ToolCall(ToolCall { id: "".into(), provider_id, name, input, opaque }));
+            parts.push(Part::ToolCall(ToolCall { id: "".into(), provider_id, name, spelling: None, input, opaque }));
         }
         let finish = [FinishReason::Stop, FinishReason::ToolCalls, FinishReason::Length][self.dice.usize(..3)];
         Reply { parts, finish, finish_raw: None, usage: Usage::default(), response_id: None, warnings: Vec::new() }

@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 #![allow(clippy::needless_pass_by_value, reason = "`json!(…)` reads better at the call than `&json!(…)`")]
 
-use piton_core::call::{CallInput, Outcome, ToolClass, ToolSpec};
+use piton_core::call::{CallInput, Effects, Outcome, ToolSpec};
 use piton_core::message::{FinishReason, Message, Part, Role, ToolCall, prose};
 use piton_core::model::{ModelError, ModelErrorKind as Kind, Reply, Request};
 use piton_models::chat::Dialect;
@@ -129,6 +129,7 @@ fn call(provider_id: &str) -> Part {
         id: String::new().as_str().into(),
         provider_id: Some(provider_id.into()),
         name: "read".into(),
+        spelling: None,
         input: CallInput::parse("{}"),
         opaque: None,
     })
@@ -520,7 +521,7 @@ fn quirk_35_a_call_that_the_provider_could_not_read_is_a_failure() {
 #[test]
 fn quirk_36_schemas_are_sent_where_plain_json_schema_is_understood() {
     let schema = json!({ "type": "object", "additionalProperties": false, "properties": { "x": { "type": ["string", "null"] } } });
-    let spec = ToolSpec { name: "now".into(), description: "d".into(), schema: schema.clone(), class: ToolClass::Read };
+    let spec = ToolSpec { name: "now".into(), description: "d".into(), schema: schema.clone(), effects: Effects::READ };
     let body = gemini::encode(&Request { tools: Arc::new([spec]), ..request(Vec::new()) });
     let declared = &body["tools"][0]["functionDeclarations"][0];
     assert_eq!((&declared["parametersJsonSchema"], declared.get("parameters")), (&schema, None));

@@ -8,11 +8,12 @@ pub mod pulse;
 use crate::clock::RuntimeClock;
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
-use piton_core::call::{Outcome, Status, ToolClass, ToolSpec};
+use piton_core::call::{Effects, Outcome, Status, ToolSpec};
 use piton_core::client::{Live, Published, Report};
-use piton_core::event::{Decision, Event, Record, Subject};
+use piton_core::event::{Event, Record};
 use piton_core::message::{FinishReason, Message, Part, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, ModelEvent, Reply, Request};
+use piton_core::question::Decision;
 use piton_core::{compact, turn};
 use piton_engine::clock::{SystemDice, World};
 use piton_engine::engine::{Engine, EngineError, Handle, Settings};
@@ -73,7 +74,7 @@ impl Script {
 
 fn is_for_summary(request: &Request) -> bool {
     let asks = |part: &Part| match part {
-        Part::Note { text } | Part::Text { text, .. } => text.contains(compact::INSTRUCTION),
+        Part::Note { text, .. } | Part::Text { text, .. } => text.contains(compact::INSTRUCTION),
         _ => false,
     };
     request.messages.last().is_some_and(|last| last.parts.iter().any(asks))
@@ -181,7 +182,7 @@ pub struct Prop {
 impl Tool for Prop {
     fn spec(&self) -> ToolSpec {
         let schema = json!({"type": "object", "properties": {}});
-        ToolSpec { name: self.name.clone(), description: "A prop.".into(), schema, class: ToolClass::Opaque }
+        ToolSpec { name: self.name.clone(), description: "A prop.".into(), schema, effects: Effects::OPAQUE }
     }
 
     async fn run(&self, input: Value, _: &ToolContext) -> Outcome {
@@ -340,7 +341,7 @@ impl Play {
 
     fn answer(&self, session: &Handle, published: &Published) {
         let Published::Recorded(record) = published else { return };
-        let Event::ApprovalAsked { subject: subject @ (Subject::Call(_) | Subject::GoOn(_)) } = &record.event else {
+        let Event::ApprovalAsked { subject, .. } = &record.event else {
             return;
         };
         // A session that is gone needs no answer.

@@ -1,7 +1,7 @@
 //! What a snapshot costs in a repository of 50,000 files: prints a line for each measurement, its name and the numbers
 //! of all rounds. `cargo xtask bench snapshot` runs it in a release build.
 
-#![allow(clippy::print_stdout, reason = "a measurement's output")]
+#![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a measurement: its git and its output")]
 
 use piton_tools::snapshot::{Conflicts, Options, Policy, Snapshots, TreeId};
 use std::error::Error;

@@ -1,23 +1,27 @@
-//! `bash`: runs a shell command, at most once, under a runner. What a shell does nobody can check, so a call that had
-//! begun is never repeated (see [`crate::runner`]).
+//! `bash`: runs a shell command, at most once, wherever the session runs its commands. What a shell does nobody can
+//! check, so a call that had begun is never repeated (see [`crate::executor`]).
 
-use crate::input::{lenient, parse_input, schema_of};
-use crate::runner::{self, RunSpec};
-use crate::tool::{Tool, ToolContext};
+mod report;
+
+use crate::executor::{ExecutorError, ExitRecord, Order, Watch};
+use crate::input::lenient;
+use crate::plan::{Draft, Look, Plan};
+use crate::spawn::{Confinement, Spawn};
+use crate::tool::{ToolContext, cancelled};
+use crate::typed::TypedTool;
 use async_trait::async_trait;
-use piton_core::call::{Outcome, ToolClass, ToolSpec};
+use piton_core::call::{Access, Effects, Kind, Outcome};
+use piton_core::question::Block;
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 
 /// The tool.
 #[derive(Debug, Clone, Copy)]
 pub struct Bash;
 
-const NAME: &str = "bash";
-
-#[derive(Deserialize, JsonSchema)]
-struct Input {
+/// What the model sends.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Input {
     /// The command line or script
     command: String,
     /// Milliseconds; default 120000, at most 600000
@@ -26,57 +30,67 @@ struct Input {
 }
 
 impl Input {
-    fn read(input: &Value) -> Result<Self, Outcome> {
-        let input: Self = parse_input(NAME, input)?;
-        if input.command.trim().is_empty() {
+    fn check(&self) -> Result<(), Outcome> {
+        if self.command.trim().is_empty() {
             return Err(Outcome::failed("bash: field `command` is empty"));
         }
-        if input.command.contains('\0') {
+        if self.command.contains('\0') {
             return Err(Outcome::failed("bash: field `command` holds a NUL character, which no command can"));
         }
-        Ok(input)
+        Ok(())
     }
 }
 
 #[async_trait]
-impl Tool for Bash {
-    fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            name: NAME.to_owned(),
-            description:
-                "Runs a shell command in the workspace and returns its output (stdout and stderr together) and \
-                          exit code. Each call is a new shell: no state is kept, stdin is empty. Long output is cut in \
-                          the middle; the whole is kept in a file. Background processes are ended when the command \
-                          ends. Prefer read, grep, glob, edit and write for files."
-                    .to_owned(),
-            schema: schema_of::<Input>(),
-            class: ToolClass::Opaque,
+impl TypedTool for Bash {
+    type Input = Input;
+    const NAME: &'static str = "bash";
+    const DESCRIPTION: &'static str = "Runs a shell command in the workspace and returns its output (stdout and stderr together) and exit code. Each \
+         call is a new shell: no state is kept, stdin is empty. Long output is cut in the middle; the whole is kept in a \
+         file. Background processes are ended when the command ends. Prefer read, grep, glob, edit and write for files.";
+    const EFFECTS: Effects = Effects::OPAQUE;
+
+    fn planned(&self, input: Input, _: &Look) -> Result<Plan, Outcome> {
+        input.check()?;
+        let command = input.command;
+        let shown = Block::Command { command: command.clone() };
+        let question = Draft::new(|| ("Run this command?".to_owned(), vec![shown]));
+        Ok(Plan::new(Kind::Execute, command.clone(), Access::Run(command), question))
+    }
+
+    async fn act(&self, input: Input, cx: &ToolContext) -> Outcome {
+        if let Err(outcome) = input.check() {
+            return outcome;
         }
-    }
-
-    fn sure_to_fail(&self, input: &Value) -> Option<Outcome> {
-        Input::read(input).err()
-    }
-
-    async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {
-        let input = match Input::read(&input) {
-            Ok(input) => input,
-            Err(outcome) => return outcome,
-        };
         let asked_ms = input.timeout.filter(|ms| *ms > 0).unwrap_or(cx.limits.bash_default_ms);
-        let spec = RunSpec {
-            call: cx.call.clone(),
-            argv: vec!["bash".to_owned(), "-c".to_owned(), input.command.clone()],
-            cwd: cx.workspace.clone(),
+        if cx.cancel.is_cancelled() {
+            return cancelled();
+        }
+        let order = Order {
+            spawn: Spawn::new(["bash", "-c", &input.command], &cx.env, &cx.workspace, Confinement::Model),
             timeout_ms: asked_ms.min(cx.limits.bash_max_ms),
             spool_bytes: cx.limits.spool_bytes,
         };
-        runner::launch(&spec, &input.command, cx).await
+        let ended = cx.executor.run(&cx.call, &order, &watch(cx)).await;
+        report(ended, &input.command, cx).await
     }
 
-    async fn settle(&self, input: Value, cx: &ToolContext) -> Outcome {
-        // A call whose input cannot be read never started a runner: the files say so, whatever the words.
-        let command = parse_input::<Input>(NAME, &input).map(|input| input.command).unwrap_or_default();
-        runner::settle(&command, cx).await
+    async fn resume(&self, input: Input, cx: &ToolContext) -> Outcome {
+        let ended = cx.executor.settle(&cx.call, &watch(cx)).await;
+        report(ended, &input.command, cx).await
+    }
+}
+
+fn watch(cx: &ToolContext) -> Watch {
+    Watch { output: cx.output.clone(), stop: cx.cancel.clone() }
+}
+
+async fn report(ended: Result<ExitRecord, ExecutorError>, command: &str, cx: &ToolContext) -> Outcome {
+    match ended {
+        Ok(record) => {
+            let output = cx.executor.output(&cx.call, cx.limits.output_chars).await;
+            report::outcome(&record, &output, command, cx.cancel.is_cancelled())
+        }
+        Err(error) => Outcome::failed(format!("bash: {error}")),
     }
 }

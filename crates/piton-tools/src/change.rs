@@ -5,12 +5,13 @@
 //! After a crash the file's own hash tells whether the change happened.
 
 use crate::atomic;
-use crate::diff::{Diff, diff};
+use crate::diff::{Diff, diff, unified};
 use crate::ledger::{Seen, hash_of};
 use crate::limits::TRACKED_BYTES;
 use crate::paths;
 use crate::tool::ToolContext;
 use piton_core::call::Outcome;
+use piton_core::question::Block;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::fs::{self, File};
@@ -50,7 +51,7 @@ struct Intent {
 }
 
 impl Now {
-    fn content(&self) -> &[u8] {
+    pub(crate) fn content(&self) -> &[u8] {
         match self {
             Self::Absent => &[],
             Self::File { content, .. } => content,
@@ -66,11 +67,11 @@ impl Now {
 }
 
 /// Finds the file a model means. Refuses what is not a plain file of a reasonable size.
-pub(crate) fn target(tool: &str, raw: &str, cx: &ToolContext) -> Result<Target, Outcome> {
-    let path = paths::resolve(tool, raw, cx)?;
-    let failed = |error: io::Error| Outcome::failed(format!("{tool}: {}: {error}", paths::shown(&path, cx)));
+pub(crate) fn target(tool: &str, raw: &str, workspace: &Path) -> Result<Target, Outcome> {
+    let path = paths::resolve(tool, raw, workspace)?;
+    let failed = |error: io::Error| Outcome::failed(format!("{tool}: {}: {error}", paths::shown(&path, workspace)));
     let real = paths::real(&path).map_err(failed)?;
-    let shown = paths::shown(&real, cx);
+    let shown = paths::shown(&real, workspace);
     let now = match fs::metadata(&real) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Now::Absent,
         Err(error) => return Err(failed(error)),
@@ -109,7 +110,7 @@ pub(crate) fn check_seen(tool: &str, target: &Target, cx: &ToolContext) -> Resul
         Seen::Changed { before: Some(before) } => {
             let diff = diff(&before, content);
             // Now it knows, unless not all of it was shown.
-            let next = match diff.text.contains("more lines of diff") || diff.text.contains('…') {
+            let next = match diff.is_cut {
                 true => "Read it again, then",
                 false => {
                     cx.files.note(&target.path, hash, Some(content));
@@ -123,6 +124,11 @@ pub(crate) fn check_seen(tool: &str, target: &Target, cx: &ToolContext) -> Resul
         }
     };
     Err(Outcome::failed(refused))
+}
+
+/// The change that would be made, for a person to judge.
+pub(crate) fn preview(target: &Target, content: &[u8]) -> Block {
+    Block::Diff { path: target.shown.clone(), unified: unified(target.now.content(), content) }
 }
 
 /// Makes the change.
@@ -150,7 +156,7 @@ pub(crate) fn apply(tool: &str, target: &Target, content: &[u8], cx: &ToolContex
 pub(crate) fn settled(tool: &str, cx: &ToolContext) -> Option<Outcome> {
     // An intent that is missing or cut short was never durable, and the change comes after that.
     let intent: Intent = serde_json::from_slice(&fs::read(intent_path(cx)).ok()?).ok()?;
-    let shown = paths::shown(&intent.path, cx);
+    let shown = paths::shown(&intent.path, &cx.workspace);
     let now = match fs::metadata(&intent.path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Now::Absent),
         Ok(meta) if meta.is_file() => read_now(&intent.path),

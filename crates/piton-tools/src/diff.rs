@@ -12,6 +12,8 @@ pub(crate) struct Diff {
     pub(crate) added: usize,
     /// Lines removed.
     pub(crate) removed: usize,
+    /// Whether lines, or the ends of long lines, were left out.
+    pub(crate) is_cut: bool,
 }
 
 /// Compares two contents, line by line.
@@ -19,11 +21,17 @@ pub(crate) fn diff(before: &[u8], after: &[u8]) -> Diff {
     let (before, after) = (String::from_utf8_lossy(before), String::from_utf8_lossy(after));
     let input = InternedInput::new(&*before, &*after);
     let diff = compared(&input);
-    let mut config = UnifiedDiffConfig::default();
-    config.context_len(2);
-    let unified = diff.unified_diff(&BasicLineDiffPrinter(&input.interner), config, &input).to_string();
+    let unified = printed(&diff, &input);
     let (added, removed) = (diff.count_additions() as usize, diff.count_removals() as usize);
-    Diff { text: shorten(&unified), added, removed }
+    let (text, is_cut) = shorten(&unified);
+    Diff { text, added, removed, is_cut }
+}
+
+/// All of a unified diff without file names, as it is.
+pub(crate) fn unified(before: &[u8], after: &[u8]) -> String {
+    let (before, after) = (String::from_utf8_lossy(before), String::from_utf8_lossy(after));
+    let input = InternedInput::new(&*before, &*after);
+    printed(&compared(&input), &input)
 }
 
 /// Lines added and lines removed.
@@ -46,6 +54,12 @@ pub(crate) fn likeness(a: &str, b: &str) -> f32 {
     2.0 * (before - diff.count_removals() as f32) / (before + after)
 }
 
+fn printed(diff: &imara_diff::Diff, input: &InternedInput<&str>) -> String {
+    let mut config = UnifiedDiffConfig::default();
+    config.context_len(2);
+    diff.unified_diff(&BasicLineDiffPrinter(&input.interner), config, input).to_string()
+}
+
 fn compared(input: &InternedInput<&str>) -> imara_diff::Diff {
     let mut diff = imara_diff::Diff::compute(Algorithm::Histogram, input);
     diff.postprocess_lines(input);
@@ -53,23 +67,24 @@ fn compared(input: &InternedInput<&str>) -> imara_diff::Diff {
 }
 
 /// Lines end in plain newlines, are not endless, and not too many.
-fn shorten(unified: &str) -> String {
+fn shorten(unified: &str) -> (String, bool) {
     /// A line of a minified file would be all one sees.
     const LINE_CHARS: usize = 300;
     let total = unified.lines().count();
-    let mut text = String::new();
+    let (mut text, mut is_cut) = (String::new(), total > DIFF_LINES);
     for line in unified.lines().take(DIFF_LINES) {
         let visible = line.chars().filter(|char| *char == '\t' || !char.is_control());
         text.extend(visible.take(LINE_CHARS));
         if line.chars().count() > LINE_CHARS {
             text.push('…');
+            is_cut = true;
         }
         text.push('\n');
     }
     if total > DIFF_LINES {
         text.push_str(&format!("… {} more lines of diff\n", total - DIFF_LINES));
     }
-    text
+    (text, is_cut)
 }
 
 #[cfg(test)]

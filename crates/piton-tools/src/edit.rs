@@ -2,14 +2,17 @@
 //! stays byte for byte as it is: line endings, a byte order mark, characters that are not UTF-8.
 
 use crate::change::{self, Now, Target};
-use crate::input::{lenient, parse_input, schema_of};
-use crate::tool::{Tool, ToolContext, blocking};
+use crate::input::lenient;
+use crate::plan::{Draft, Look, Plan};
+use crate::tool::{ToolContext, blocking};
+use crate::typed::TypedTool;
 use async_trait::async_trait;
 use memchr::memmem;
-use piton_core::call::{Outcome, ToolClass, ToolSpec};
+use piton_core::call::{Effects, Kind, Outcome};
+use piton_core::question::Block;
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// The tool.
 #[derive(Debug, Clone, Copy)]
@@ -17,8 +20,9 @@ pub struct Edit;
 
 const NAME: &str = "edit";
 
-#[derive(Deserialize, JsonSchema)]
-struct Input {
+/// What the model sends.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Input {
     /// The file
     #[serde(alias = "filePath", alias = "file_path")]
     path: String,
@@ -34,43 +38,62 @@ struct Input {
 }
 
 #[async_trait]
-impl Tool for Edit {
-    fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            name: NAME.to_owned(),
-            description:
-                "Replaces an exact piece of text in a file that was read before. old_string must occur exactly \
-                          once, whitespace included: add lines around it, or set replace_all."
-                    .to_owned(),
-            schema: schema_of::<Input>(),
-            class: ToolClass::Write,
+impl TypedTool for Edit {
+    type Input = Input;
+    const NAME: &'static str = NAME;
+    const DESCRIPTION: &'static str = "Replaces an exact piece of text in a file that was read before. old_string must occur exactly \
+         once, whitespace included: add lines around it, or set replace_all.";
+    const EFFECTS: Effects = Effects::WRITE;
+
+    fn planned(&self, input: Input, look: &Look) -> Result<Plan, Outcome> {
+        if input.old_string == input.new_string {
+            return Err(same_strings());
         }
+        let (access, title, workspace) = (look.write(&input.path), look.shown(&input.path), look.workspace.clone());
+        let about = format!("Edit {title}?");
+        let question = Draft::new(move || (about, vec![preview(&input, &workspace)]));
+        Ok(Plan::new(Kind::Edit, title, access, question))
     }
 
-    fn sure_to_fail(&self, input: &Value) -> Option<Outcome> {
-        parse_input::<Input>(NAME, input).err()
+    async fn act(&self, input: Input, cx: &ToolContext) -> Outcome {
+        blocking(cx, move |cx| edit(&input, cx).unwrap_or_else(|refused| refused)).await
     }
 
-    async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {
-        match parse_input(NAME, &input) {
-            Ok(input) => blocking(cx, move |cx| edit(&input, cx).unwrap_or_else(|refused| refused)).await,
-            Err(outcome) => outcome,
-        }
-    }
-
-    async fn settle(&self, input: Value, cx: &ToolContext) -> Outcome {
+    async fn resume(&self, input: Input, cx: &ToolContext) -> Outcome {
         match change::settled(NAME, cx) {
             Some(outcome) => outcome,
-            None => self.run(input, cx).await,
+            None => self.act(input, cx).await,
+        }
+    }
+}
+
+fn same_strings() -> Outcome {
+    Outcome::failed("edit: old_string and new_string are the same; nothing to do")
+}
+
+/// The change as it would be now; where it does not fit the file, the two texts.
+fn preview(input: &Input, workspace: &Path) -> Block {
+    let target = change::target(NAME, &input.path, workspace);
+    let fits = |target: &Target| match &target.now {
+        Now::Absent => input.old_string.is_empty().then(|| input.new_string.clone().into_bytes()),
+        Now::File { content, .. } if !input.old_string.is_empty() => Some(replaced(content, input, target).ok()?.0),
+        Now::File { .. } => None,
+    };
+    match target.ok().and_then(|target| Some((fits(&target)?, target))) {
+        Some((content, target)) => change::preview(&target, &content),
+        None => {
+            let lines = |mark: char, text: &str| text.lines().map(|line| format!("{mark}{line}\n")).collect::<String>();
+            let unified = lines('-', &input.old_string) + &lines('+', &input.new_string);
+            Block::Diff { path: input.path.clone(), unified }
         }
     }
 }
 
 fn edit(input: &Input, cx: &ToolContext) -> Result<Outcome, Outcome> {
     if input.old_string == input.new_string {
-        return Err(Outcome::failed("edit: old_string and new_string are the same; nothing to do"));
+        return Err(same_strings());
     }
-    let target = change::target(NAME, &input.path, cx)?;
+    let target = change::target(NAME, &input.path, &cx.workspace)?;
     let (content, count) = match &target.now {
         Now::Absent if input.old_string.is_empty() => (input.new_string.as_bytes().to_vec(), 0),
         Now::Absent => {

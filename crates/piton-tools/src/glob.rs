@@ -1,16 +1,17 @@
 //! `glob`: finds files by name, the newest first.
 
-use crate::input::{parse_input, schema_of};
 use crate::limits::GLOB_PATHS;
 use crate::paths;
+use crate::plan::{Look, Plan};
 use crate::search::{self, PathPattern};
-use crate::tool::{Tool, ToolContext, blocking, cancelled};
+use crate::tool::{ToolContext, blocking, cancelled};
+use crate::typed::TypedTool;
 use async_trait::async_trait;
 use ignore::WalkState;
-use piton_core::call::{Outcome, ToolClass, ToolSpec};
+use piton_core::call::{Effects, Outcome};
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::path::{Path, PathBuf};
@@ -23,8 +24,9 @@ pub struct Glob;
 
 const NAME: &str = "glob";
 
-#[derive(Deserialize, JsonSchema)]
-struct Input {
+/// What the model sends.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Input {
     /// For example `**/*.rs` or `src/*.{ts,tsx}`
     pattern: String,
     /// Folder to search; default the workspace
@@ -32,25 +34,18 @@ struct Input {
 }
 
 #[async_trait]
-impl Tool for Glob {
-    fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            name: NAME.to_owned(),
-            description: "Finds files by name pattern, newest first. Files ignored by git are left out.".to_owned(),
-            schema: schema_of::<Input>(),
-            class: ToolClass::Read,
-        }
+impl TypedTool for Glob {
+    type Input = Input;
+    const NAME: &'static str = NAME;
+    const DESCRIPTION: &'static str = "Finds files by name pattern, newest first. Files ignored by git are left out.";
+    const EFFECTS: Effects = Effects::READ;
+
+    fn planned(&self, input: Input, look: &Look) -> Result<Plan, Outcome> {
+        Ok(search::plan("Look for these files?", input.pattern, input.path.as_deref(), look))
     }
 
-    fn sure_to_fail(&self, input: &Value) -> Option<Outcome> {
-        parse_input::<Input>(NAME, input).err()
-    }
-
-    async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {
-        match parse_input(NAME, &input) {
-            Ok(input) => blocking(cx, move |cx| glob(&input, cx).unwrap_or_else(|refused| refused)).await,
-            Err(outcome) => outcome,
-        }
+    async fn act(&self, input: Input, cx: &ToolContext) -> Outcome {
+        blocking(cx, move |cx| glob(&input, cx).unwrap_or_else(|refused| refused)).await
     }
 }
 
@@ -84,11 +79,14 @@ fn glob(input: &Input, cx: &ToolContext) -> Result<Outcome, Outcome> {
         format!("glob {} ({total} {})", paths::clean_name(&input.pattern), if total == 1 { "file" } else { "files" });
     let metadata = json!({"files": total});
     if total == 0 {
-        let text = format!("No file below {} matches. Files ignored by git are not searched.", paths::shown(&root, cx));
+        let text = format!(
+            "No file below {} matches. Files ignored by git are not searched.",
+            paths::shown(&root, &cx.workspace)
+        );
         return Ok(Outcome::ok(text).titled(title).with(metadata));
     }
     let shown = newest.kept.into_sorted_vec();
-    let mut lines: Vec<String> = shown.iter().map(|(_, path)| paths::shown(path, cx)).collect();
+    let mut lines: Vec<String> = shown.iter().map(|(_, path)| paths::shown(path, &cx.workspace)).collect();
     if total > lines.len() {
         lines.push(format!("({} more files; narrow the pattern or the path)", total - lines.len()));
     }

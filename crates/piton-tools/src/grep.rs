@@ -1,19 +1,21 @@
 //! `grep`: searches the content of files by regular expression, with ripgrep's engine.
 
-use crate::input::{lenient, parse_input, schema_of};
+use crate::input::lenient;
 use crate::limits::{GREP_LINE_CHARS, GREP_MATCHES, GREP_MAX_CONTEXT};
 use crate::paths;
+use crate::plan::{Look, Plan};
 use crate::search::{self, PathPattern};
-use crate::tool::{Tool, ToolContext, blocking, cancelled};
+use crate::tool::{ToolContext, blocking, cancelled};
+use crate::typed::TypedTool;
 use async_trait::async_trait;
 use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 use ignore::WalkState;
-use piton_core::call::{Outcome, ToolClass, ToolSpec};
+use piton_core::call::{Effects, Outcome};
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,8 +28,9 @@ pub struct Grep;
 
 const NAME: &str = "grep";
 
-#[derive(Deserialize, JsonSchema)]
-struct Input {
+/// What the model sends.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Input {
     /// Regular expression (Rust syntax), matched line by line
     pattern: String,
     /// Folder or file to search; default the workspace
@@ -43,27 +46,19 @@ struct Input {
 }
 
 #[async_trait]
-impl Tool for Grep {
-    fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            name: NAME.to_owned(),
-            description: "Searches file contents and returns `path:line:text`, sorted by path. Binary files and files \
-                          ignored by git are left out."
-                .to_owned(),
-            schema: schema_of::<Input>(),
-            class: ToolClass::Read,
-        }
+impl TypedTool for Grep {
+    type Input = Input;
+    const NAME: &'static str = NAME;
+    const DESCRIPTION: &'static str = "Searches file contents and returns `path:line:text`, sorted by path. Binary files and files \
+         ignored by git are left out.";
+    const EFFECTS: Effects = Effects::READ;
+
+    fn planned(&self, input: Input, look: &Look) -> Result<Plan, Outcome> {
+        Ok(search::plan("Search for this?", input.pattern, input.path.as_deref(), look))
     }
 
-    fn sure_to_fail(&self, input: &Value) -> Option<Outcome> {
-        parse_input::<Input>(NAME, input).err()
-    }
-
-    async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {
-        match parse_input(NAME, &input) {
-            Ok(input) => blocking(cx, move |cx| grep(&input, cx).unwrap_or_else(|refused| refused)).await,
-            Err(outcome) => outcome,
-        }
+    async fn act(&self, input: Input, cx: &ToolContext) -> Outcome {
+        blocking(cx, move |cx| grep(&input, cx).unwrap_or_else(|refused| refused)).await
     }
 }
 
@@ -126,7 +121,7 @@ fn grep(input: &Input, cx: &ToolContext) -> Result<Outcome, Outcome> {
     let text = match hits.total {
         0 => format!(
             "No match below {}. Binary files and files ignored by git are not searched.",
-            paths::shown(&root, cx)
+            paths::shown(&root, &cx.workspace)
         ),
         _ => listing(&hits, context > 0, cx),
     };
@@ -224,7 +219,7 @@ fn listing(hits: &AllHits, with_context: bool, cx: &ToolContext) -> String {
     let mut lines = Vec::new();
     let mut left = GREP_MATCHES;
     for (path, file) in &hits.files {
-        let path = paths::shown(path, cx);
+        let path = paths::shown(path, &cx.workspace);
         let mut last = None;
         for line in &file.lines {
             if line.mark == ':' && left == 0 {

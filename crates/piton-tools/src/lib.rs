@@ -10,7 +10,9 @@
 
 pub mod tool;
 pub mod host;
+pub mod plan;
 pub mod input;
+pub mod typed;
 pub mod limits;
 pub mod ledger;
 mod paths;
@@ -24,6 +26,9 @@ mod search;
 pub mod grep;
 pub mod glob;
 pub mod bash;
+pub mod toolset;
 mod clean;
+pub mod spawn;
+pub mod executor;
 pub mod runner;
 pub mod snapshot;

@@ -1,24 +1,23 @@
 //! From the path a model wrote to the file that is meant.
 
-use crate::tool::ToolContext;
 use piton_core::call::Outcome;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
 /// The absolute path of what the model wrote; relative paths begin at the workspace.
-pub(crate) fn resolve(tool: &str, raw: &str, cx: &ToolContext) -> Result<PathBuf, Outcome> {
+pub(crate) fn resolve(tool: &str, raw: &str, workspace: &Path) -> Result<PathBuf, Outcome> {
     if raw.trim().is_empty() {
         return Err(Outcome::failed(format!("{tool}: field `path` is empty")));
     }
     if raw.contains('\0') {
         return Err(Outcome::failed(format!("{tool}: field `path` holds a NUL character, which no path can")));
     }
-    Ok(cx.workspace.join(raw))
+    Ok(workspace.join(raw))
 }
 
 /// The path for people and models: relative where it lies in the workspace.
-pub(crate) fn shown(path: &Path, cx: &ToolContext) -> String {
-    let path = match path.strip_prefix(&cx.workspace) {
+pub(crate) fn shown(path: &Path, workspace: &Path) -> String {
+    let path = match path.strip_prefix(workspace) {
         Ok(inside) if inside.as_os_str().is_empty() => Path::new("."),
         Ok(inside) => inside,
         Err(_) => path,

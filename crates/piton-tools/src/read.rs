@@ -6,16 +6,18 @@
 mod sniff;
 mod window;
 
-use crate::input::{lenient, parse_input, schema_of};
+use crate::input::lenient;
 use crate::limits::{LISTED_ENTRIES, READ_LINES, REMEMBERED_FILE_BYTES, TRACKED_BYTES};
 use crate::paths;
-use crate::tool::{Tool, ToolContext, blocking, cancelled};
+use crate::plan::{Draft, Look, Plan};
+use crate::tool::{ToolContext, blocking, cancelled};
+use crate::typed::TypedTool;
 use async_trait::async_trait;
-use piton_core::call::{Outcome, ToolClass, ToolSpec};
+use piton_core::call::{Effects, Kind, Outcome};
 use rustix::fs::{Mode, OFlags};
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -29,8 +31,9 @@ pub struct Read;
 
 const NAME: &str = "read";
 
-#[derive(Deserialize, JsonSchema)]
-struct Input {
+/// What the model sends.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Input {
     /// File or directory
     #[serde(alias = "filePath", alias = "file_path")]
     path: String,
@@ -43,56 +46,51 @@ struct Input {
 }
 
 #[async_trait]
-impl Tool for Read {
-    fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            name: NAME.to_owned(),
-            description: "Reads a text file as `N: text` lines, or lists a directory. Long files come in parts: go on \
-                          with offset."
-                .to_owned(),
-            schema: schema_of::<Input>(),
-            class: ToolClass::Read,
-        }
+impl TypedTool for Read {
+    type Input = Input;
+    const NAME: &'static str = NAME;
+    const DESCRIPTION: &'static str = "Reads a text file as `N: text` lines, or lists a directory. Long files come in parts: go on \
+         with offset.";
+    const EFFECTS: Effects = Effects::READ;
+
+    fn planned(&self, input: Input, look: &Look) -> Result<Plan, Outcome> {
+        let title = look.shown(&input.path);
+        let about = format!("Read {title}?");
+        Ok(Plan::new(Kind::Read, title, look.read(&input.path), Draft::new(|| (about, Vec::new()))))
     }
 
-    fn sure_to_fail(&self, input: &Value) -> Option<Outcome> {
-        parse_input::<Input>(NAME, input).err()
-    }
-
-    async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {
-        match parse_input(NAME, &input) {
-            Ok(input) => blocking(cx, move |cx| read(&input, cx).unwrap_or_else(|refused| refused)).await,
-            Err(outcome) => outcome,
-        }
+    async fn act(&self, input: Input, cx: &ToolContext) -> Outcome {
+        blocking(cx, move |cx| read(&input, cx).unwrap_or_else(|refused| refused)).await
     }
 }
 
 fn read(input: &Input, cx: &ToolContext) -> Result<Outcome, Outcome> {
-    let path = paths::resolve(NAME, &input.path, cx)?;
+    let path = paths::resolve(NAME, &input.path, &cx.workspace)?;
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => Outcome::failed(not_found(&path, cx)),
-        _ => Outcome::failed(format!("read: {}: {error}", paths::shown(&path, cx))),
+        _ => Outcome::failed(format!("read: {}: {error}", paths::shown(&path, &cx.workspace))),
     };
     let path = &path.canonicalize().map_err(failed)?;
-    let failed = |error: io::Error| Outcome::failed(format!("read: {}: {error}", paths::shown(path, cx)));
+    let failed = |error: io::Error| Outcome::failed(format!("read: {}: {error}", paths::shown(path, &cx.workspace)));
     let meta = fs::metadata(path).map_err(failed)?;
     if meta.is_dir() {
         return list(path, cx).map_err(failed);
     }
     if !meta.is_file() {
-        let text = format!("read: {} is not a regular file (a device, pipe or socket)", paths::shown(path, cx));
+        let text =
+            format!("read: {} is not a regular file (a device, pipe or socket)", paths::shown(path, &cx.workspace));
         return Err(Outcome::failed(text));
     }
     read_file(path, input, cx).map_err(failed)?
 }
 
 fn not_found(path: &Path, cx: &ToolContext) -> String {
-    let shown = paths::shown(path, cx);
+    let shown = paths::shown(path, &cx.workspace);
     let similar = paths::similar_names(path);
-    let similar: Vec<String> = similar.iter().map(|name| paths::shown(Path::new(name), cx)).collect();
+    let similar: Vec<String> = similar.iter().map(|name| paths::shown(Path::new(name), &cx.workspace)).collect();
     match path.parent() {
         Some(folder) if !folder.exists() => {
-            format!("read: {shown} does not exist; neither does the directory {}", paths::shown(folder, cx))
+            format!("read: {shown} does not exist; neither does the directory {}", paths::shown(folder, &cx.workspace))
         }
         Some(_) | None if similar.is_empty() => format!("read: {shown} does not exist"),
         Some(_) | None => format!("read: {shown} does not exist. Did you mean {}?", similar.join(" or ")),
@@ -109,7 +107,7 @@ fn list(path: &Path, cx: &ToolContext) -> io::Result<Outcome> {
     }
     names.sort();
     let total = names.len();
-    let shown = paths::shown(path, cx);
+    let shown = paths::shown(path, &cx.workspace);
     let mut text = format!("{shown} is a directory with {total} entries:\n");
     names.truncate(LISTED_ENTRIES);
     text.push_str(&names.join("\n"));
@@ -146,7 +144,7 @@ fn read_file(path: &Path, input: &Input, cx: &ToolContext) -> io::Result<Result<
         Scanned::Binary(kind) => {
             let size = if size < 1024 { format!("{size} bytes") } else { format!("{} KB", size / 1024) };
             let kind = kind.map_or(String::new(), |kind| format!(", looks like {kind}"));
-            let shown = paths::shown(path, cx);
+            let shown = paths::shown(path, &cx.workspace);
             Ok(Outcome::ok(format!("{shown} is a binary file, {size}{kind}. Its content cannot be shown."))
                 .titled(format!("read {shown} (binary)")))
         }
@@ -206,7 +204,7 @@ fn scan(mut file: File, size: u64, mut window: Window, cx: &ToolContext) -> io::
 }
 
 fn shown(path: &Path, first: usize, scan: &Scan, cx: &ToolContext) -> Result<Outcome, Outcome> {
-    let name = paths::shown(path, cx);
+    let name = paths::shown(path, &cx.workspace);
     let View { text, lines, seen_lines, is_lossy } = &scan.view;
     let (lines, total) = (*lines, *seen_lines);
     if lines == 0 && first > 1 {

@@ -18,7 +18,7 @@
 //! ```
 //!
 //! The runner outlives a killed writer, so a twenty-minute build survives the agent and its real result is collected
-//! by [`settle_once`]: an exit record is the result; a claim that is locked is a runner at work; a claim that is free
+//! by [`Executor::settle`](crate::executor::Executor::settle): an exit record is the result; a claim that is locked is a runner at work; a claim that is free
 //! without an exit record is a runner that died, so the remains are killed and the call is *interrupted*; and where
 //! there is no claim, the settler takes it, so that a runner still on its way can never start: *not started*. A settler
 //! writes its finding as an exit record too, so every later look finds the same.
@@ -31,17 +31,18 @@ mod act;
 mod files;
 mod launch;
 mod processes;
-mod report;
+mod output;
 mod settle;
 mod spool;
 mod work;
 
 pub use act::Act;
-pub use files::{Claim, ClaimedBy, End, ExitRecord};
-pub use launch::{Runners, launch};
-pub use settle::{Settled, running, settle, settle_once};
+pub use files::{Claim, ClaimedBy};
+pub use launch::Runners;
+pub use settle::{Settled, running, settle_once};
 pub use work::runner_main;
 
+use crate::spawn::Confinement;
 use piton_core::ids::CallId;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -65,8 +66,15 @@ pub struct RunSpec {
     pub argv: Vec<String>,
     /// Where it runs.
     pub cwd: PathBuf,
+    /// How it is confined. An older Piton, whose binary was replaced while it ran, does not say.
+    #[serde(default = "of_the_model")]
+    pub confinement: Confinement,
     /// How long it may run, in milliseconds.
     pub timeout_ms: u64,
     /// Bytes of its output kept from the beginning.
     pub spool_bytes: u64,
+}
+
+fn of_the_model() -> Confinement {
+    Confinement::Model
 }

@@ -2,20 +2,30 @@
 //! is not. What a person's global git configuration ignores does not count: it would need the environment.
 
 use crate::paths;
+use crate::plan::{Draft, Look, Plan};
 use crate::tool::ToolContext;
 use globset::{GlobBuilder, GlobMatcher};
 use ignore::{WalkBuilder, WalkParallel};
-use piton_core::call::Outcome;
+use piton_core::call::{Kind, Outcome};
+use piton_core::question::Block;
 use std::path::{Path, PathBuf};
 
 /// Where to search: the workspace, or what the model named.
 pub(crate) fn root(tool: &str, raw: Option<&str>, cx: &ToolContext) -> Result<PathBuf, Outcome> {
     let root = match raw.filter(|raw| !raw.trim().is_empty()) {
-        Some(raw) => paths::resolve(tool, raw, cx)?,
+        Some(raw) => paths::resolve(tool, raw, &cx.workspace)?,
         None => cx.workspace.clone(),
     };
     // Without `.` and `..` in it, so that what is found reads well.
-    root.canonicalize().map_err(|error| Outcome::failed(format!("{tool}: {}: {error}", paths::shown(&root, cx))))
+    root.canonicalize()
+        .map_err(|error| Outcome::failed(format!("{tool}: {}: {error}", paths::shown(&root, &cx.workspace))))
+}
+
+/// The plan of a search for a pattern.
+pub(crate) fn plan(question: &'static str, pattern: String, raw: Option<&str>, look: &Look) -> Plan {
+    let root = raw.filter(|raw| !raw.trim().is_empty()).unwrap_or(".");
+    let shown = Block::Text { text: format!("{pattern} in {}", look.shown(root)) };
+    Plan::new(Kind::Search, pattern, look.read(root), Draft::new(|| (question.to_owned(), vec![shown])))
 }
 
 /// Everything below `root` that is not ignored.

@@ -1,13 +1,16 @@
 //! `write`: puts a whole file in place, new or instead of one the model has read.
 
 use crate::change::{self, Now};
-use crate::input::{parse_input, schema_of};
-use crate::tool::{Tool, ToolContext, blocking};
+use crate::plan::{Draft, Look, Plan};
+use crate::tool::{ToolContext, blocking};
+use crate::typed::TypedTool;
 use async_trait::async_trait;
-use piton_core::call::{Outcome, ToolClass, ToolSpec};
+use piton_core::call::{Effects, Kind, Outcome};
+use piton_core::question::Block;
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::path::Path;
 
 /// The tool.
 #[derive(Debug, Clone, Copy)]
@@ -15,8 +18,9 @@ pub struct Write;
 
 const NAME: &str = "write";
 
-#[derive(Deserialize, JsonSchema)]
-struct Input {
+/// What the model sends.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Input {
     /// The file
     #[serde(alias = "filePath", alias = "file_path")]
     path: String,
@@ -25,39 +29,55 @@ struct Input {
 }
 
 #[async_trait]
-impl Tool for Write {
-    fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            name: NAME.to_owned(),
-            description: "Writes a whole file and creates missing folders. A file that exists must have been read \
-                          before; to change part of it, use edit."
-                .to_owned(),
-            schema: schema_of::<Input>(),
-            class: ToolClass::Write,
-        }
+impl TypedTool for Write {
+    type Input = Input;
+    const NAME: &'static str = NAME;
+    const DESCRIPTION: &'static str = "Writes a whole file and creates missing folders. A file that exists must have been read \
+         before; to change part of it, use edit.";
+    const EFFECTS: Effects = Effects::WRITE;
+
+    fn planned(&self, input: Input, look: &Look) -> Result<Plan, Outcome> {
+        let (access, title, workspace) = (look.write(&input.path), look.shown(&input.path), look.workspace.clone());
+        let question = Draft::new(move || preview(&input, &workspace));
+        Ok(Plan::new(Kind::Edit, title, access, question))
     }
 
-    fn sure_to_fail(&self, input: &Value) -> Option<Outcome> {
-        parse_input::<Input>(NAME, input).err()
+    async fn act(&self, input: Input, cx: &ToolContext) -> Outcome {
+        blocking(cx, move |cx| write(&input, cx).unwrap_or_else(|refused| refused)).await
     }
 
-    async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {
-        match parse_input(NAME, &input) {
-            Ok(input) => blocking(cx, move |cx| write(&input, cx).unwrap_or_else(|refused| refused)).await,
-            Err(outcome) => outcome,
-        }
-    }
-
-    async fn settle(&self, input: Value, cx: &ToolContext) -> Outcome {
+    async fn resume(&self, input: Input, cx: &ToolContext) -> Outcome {
         match change::settled(NAME, cx) {
             Some(outcome) => outcome,
-            None => self.run(input, cx).await,
+            None => self.act(input, cx).await,
+        }
+    }
+}
+
+/// The question, and the change as it would be now.
+fn preview(input: &Input, workspace: &Path) -> (String, Vec<Block>) {
+    let lines = |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().count();
+    let new = input.content.as_bytes();
+    match change::target(NAME, &input.path, workspace) {
+        Ok(target) => {
+            let title = match &target.now {
+                Now::Absent => format!("Create {}?", target.shown),
+                Now::File { content, .. } => {
+                    format!("Overwrite {} ({} → {} lines)?", target.shown, lines(content), lines(new))
+                }
+            };
+            (title, vec![change::preview(&target, new)])
+        }
+        Err(refused) => {
+            let unified = input.content.lines().map(|line| format!("+{line}\n")).collect();
+            let diff = Block::Diff { path: input.path.clone(), unified };
+            (format!("Write {}?", input.path), vec![Block::Text { text: refused.text }, diff])
         }
     }
 }
 
 fn write(input: &Input, cx: &ToolContext) -> Result<Outcome, Outcome> {
-    let target = change::target(NAME, &input.path, cx)?;
+    let target = change::target(NAME, &input.path, &cx.workspace)?;
     let content = input.content.as_bytes();
     if let Now::File { content: now, hash } = &target.now
         && now == content

@@ -1,12 +1,13 @@
 //! The runner's promises, with real processes: at most once, nothing left behind, and a truthful answer whoever dies.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::disallowed_methods, reason = "tests start programs by themselves")]
 
 mod support;
 
 use piton_core::call::Status;
-use piton_tools::runner::{End, Settled, settle_once};
-use piton_tools::tool::OutputSink;
+use piton_tools::executor::{End, OutputSink};
+use piton_tools::runner::{Settled, settle_once};
 use serde_json::json;
 use std::os::unix::process::ExitStatusExt as _;
 use std::sync::{Arc, Mutex};
@@ -45,9 +46,10 @@ async fn a_failing_command_says_how_it_failed() {
 #[tokio::test]
 async fn the_environment_is_the_given_one_and_stdin_is_empty() {
     let mut place = Place::new();
-    let mut env = (*place.cx.env).clone();
-    env.insert("GREETING".into(), "hello".into());
-    place.cx.runners = Some(place.runners(env));
+    // A runner with the other environment is at hand by now, and must not be taken.
+    place.bash("true").await;
+    place.cx.call = "c2_0".into();
+    Arc::make_mut(&mut place.cx.env).insert("GREETING".into(), "hello".into());
     let outcome = place.bash("cat; echo $GREETING; env | grep -c ^CARGO").await;
     assert_eq!(outcome.text, "hello\n0\nexit code 1");
 }
@@ -55,7 +57,7 @@ async fn the_environment_is_the_given_one_and_stdin_is_empty() {
 #[tokio::test]
 async fn without_a_runner_nothing_runs() {
     let mut place = Place::new();
-    place.cx.runners = None;
+    place.set_runner(None);
     let outcome = place.bash("touch ran").await;
     assert_eq!(outcome.status, Status::Failed);
     assert!(outcome.text.contains("no runner configured"));
@@ -523,7 +525,7 @@ async fn a_runner_is_kept_at_hand_and_goes_away_with_its_session() {
     place.cx.call = "c2_0".into();
     place.bash("true").await;
     wait_until("that one was taken", || ready(&place).len() == 1 && ready(&place) != waiting);
-    place.cx.runners = None;
+    place.set_runner(None);
     wait_until("nothing is left of it", || ready(&place).is_empty());
 }
 

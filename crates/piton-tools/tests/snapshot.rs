@@ -1,6 +1,7 @@
 //! Snapshots of real folders and real repositories: what is covered comes back byte for byte, and nothing else is touched.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::disallowed_methods, reason = "tests start programs by themselves")]
 
 use piton_tools::limits::{SNAPSHOT_FILE_BYTES, SNAPSHOT_IGNORED_ENTRIES};
 use piton_tools::snapshot::{

@@ -1,11 +1,12 @@
 //! The tools that look at files and change them, in a temporary workspace.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::disallowed_methods, reason = "tests start programs by themselves")]
 
 mod support;
 
 use piton_core::call::Status;
-use piton_tools::tool::ToolSet;
+use piton_tools::toolset::ToolSet;
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;

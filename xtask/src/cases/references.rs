@@ -70,7 +70,7 @@ fn appended(input: &Value, style: Style) -> anyhow::Result<Value> {
         .parts
         .into_iter()
         .filter_map(|part| match part {
-            Part::Note { text } => Some(text),
+            Part::Note { text, .. } => Some(text),
             _ => None,
         })
         .collect();

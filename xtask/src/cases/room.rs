@@ -315,14 +315,14 @@ impl Told {
     }
 
     fn end(&mut self, end: TurnEnd) {
-        self.record(Event::TurnEnded { turn: self.turns, end, detail: None, spent: Spent::default() });
+        self.record(Event::TurnEnded { turn: self.turns, end, why: None, detail: None, spent: Spent::default() });
         self.in_turn = false;
     }
 
     /// The messages of the case that the model sees, in its order.
     fn seen(&self) -> Vec<String> {
         let said = |message: &Message| match message.parts.first() {
-            Some(Part::Note { text }) => text.clone(),
+            Some(Part::Note { text, .. }) => text.clone(),
             _ => message.prose(),
         };
         let session = State::fold(&self.records);

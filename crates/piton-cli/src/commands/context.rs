@@ -78,7 +78,7 @@ pub(crate) fn context(args: &ContextArgs, around: &Surroundings) -> anyhow::Resu
         let notices: Vec<String> = found.items.iter().filter_map(|item| item.notice.clone()).collect();
         for part in &found.parts {
             let text = match part {
-                Part::Note { text } => text.clone(),
+                Part::Note { text, .. } => text.clone(),
                 _ => String::new(),
             };
             let name = match text.as_str() {

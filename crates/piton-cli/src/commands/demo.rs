@@ -15,8 +15,9 @@ use piton_core::permission::Action;
 use piton_engine::engine::Engine;
 use piton_engine::journal::SessionDir;
 use piton_models::recorded::Recorded;
+use piton_tools::spawn::{Confinement, Env, Group, Spawn, Streams};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Output};
 use std::sync::Arc;
 
 const CASSETTE: &str = include_str!("../../demo/cassette.jsonl");
@@ -54,7 +55,7 @@ pub(crate) async fn demo(args: DemoArgs, around: Surroundings) -> anyhow::Result
     if report.end != TurnEnd::Completed {
         return Ok(exit_code(&mut view, &report, &id, false));
     }
-    let green = show_result(&mut view, &dir)?;
+    let green = show_result(&mut view, &dir, &around)?;
     view.note(&format!("The journal:  {}", journal.display()));
     view.note(&format!("Read it with: piton session show {id}"));
     view.note(&format!("Take it back: cd {} && piton undo --session {id}", dir.display()));
@@ -65,7 +66,7 @@ pub(crate) async fn demo(args: DemoArgs, around: Surroundings) -> anyhow::Result
 
 /// Fails where cargo cannot be run: the recording would say that it had fixed tests that nobody ran.
 fn needs_cargo(around: &Surroundings) -> anyhow::Result<()> {
-    let missing = match Command::new("cargo").arg("--version").current_dir(&around.temp_dir).output() {
+    let missing = match cargo(&["--version"], &around.temp_dir, around) {
         Ok(said) if said.status.success() => return Ok(()),
         Ok(said) => first_error(&said.stderr).unwrap_or_else(|| said.status.to_string()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => "it is not installed, or not in PATH".to_owned(),
@@ -75,6 +76,12 @@ fn needs_cargo(around: &Surroundings) -> anyhow::Result<()> {
         "the demo needs cargo, to run the tests of a sample project in Rust, and cargo cannot be run: {missing}. Nothing \
          was done. Install Rust (https://rustup.rs), or go to work on code of yours: piton run \"fix the failing test\""
     );
+}
+
+fn cargo(words: &[&str], dir: &Path, around: &Surroundings) -> std::io::Result<Output> {
+    let env = Env::new(around.vars.clone());
+    let spawn = Spawn::new(["cargo"].iter().chain(words), &env, dir, Confinement::Model);
+    spawn.start(Group::Ours, Streams::caught()).and_then(Child::wait_with_output)
 }
 
 /// The line of what cargo said that says why.
@@ -106,7 +113,7 @@ fn unpack(said: Option<PathBuf>, around: &Surroundings) -> anyhow::Result<PathBu
 }
 
 /// The diff that was made, and the tests once more, run by the demo itself. Whether they pass.
-fn show_result(view: &mut TextView, dir: &Path) -> anyhow::Result<bool> {
+fn show_result(view: &mut TextView, dir: &Path, around: &Surroundings) -> anyhow::Result<bool> {
     view.note("\nWhat changed:\n");
     for (name, before) in PROJECT {
         let after = std::fs::read_to_string(dir.join(name)).unwrap_or_default();
@@ -119,7 +126,7 @@ fn show_result(view: &mut TextView, dir: &Path) -> anyhow::Result<bool> {
             view.note(&view::colour_diff(&format!("--- {name}\n+++ {name}\n{diff}")));
         }
     }
-    let tests = Command::new("cargo").args(["test", "--offline", "--quiet"]).current_dir(dir).output();
+    let tests = cargo(&["test", "--offline", "--quiet"], dir, around);
     let tests = tests.context("cannot run cargo to test the sample project; the demo needs Rust")?;
     let said = String::from_utf8_lossy(&tests.stdout);
     let count = |word: &str| {

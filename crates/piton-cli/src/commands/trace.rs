@@ -10,11 +10,12 @@ use anyhow::{Context, anyhow, bail};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use percent_encoding::percent_decode_str;
-use piton_core::event::{Canceller, Decision, StepKind, Trigger};
+use piton_core::event::{Canceller, StepKind, Trigger};
 use piton_core::hook::HookEnd;
 use piton_core::ids::{Seq, SessionId, TimeMs};
 use piton_core::message::Usage;
 use piton_core::prompt::SegmentKind;
+use piton_core::question::Decision;
 use piton_core::trace::{
     self, AskResult, Asked, CallTrace, Cause, HookTrace, Input, Next, OutsideTrace, Refused, RoomTrace, StepTrace,
     SummaryAsked, TitleTrace, Trace,

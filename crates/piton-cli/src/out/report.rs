@@ -3,7 +3,7 @@
 use crate::out::print::{clean, thousands, write_stderr};
 use piton_core::budget::dollars;
 use piton_core::client::Report;
-use piton_core::event::TurnEnd;
+use piton_core::event::{TurnEnd, Why};
 use piton_core::ids::SessionId;
 use piton_core::message;
 use piton_engine::config::layers::LayerError;
@@ -93,7 +93,6 @@ pub(crate) fn tokens(usage: &message::Usage, of_these: &str, replied: bool) -> S
 
 /// What to tell a person about a turn that did not complete: what happened, and what to do. `None` if all is well.
 pub(crate) fn ending(report: &Report, session: &str) -> Option<String> {
-    let is_about = |word: &str| report.detail.as_deref().is_some_and(|detail| detail.contains(word));
     let (what, next) = match report.end {
         TurnEnd::Completed => return None,
         TurnEnd::Canceled => ("Stopped.", "Go on with"),
@@ -101,18 +100,18 @@ pub(crate) fn ending(report: &Report, session: &str) -> Option<String> {
             "Not finished: some calls were not allowed",
             "Allow more with --allow TOOL or --yes (what is denied stays denied), and go on with",
         ),
-        TurnEnd::MaxSteps if is_about("replies") => {
+        TurnEnd::MaxSteps if report.why == Some(Why::Replies) => {
             ("Not finished", "Give it more with --set limits.max_replies=N, and go on with")
         }
         TurnEnd::MaxSteps => ("Not finished", "Give it more with --max-steps N, and go on with"),
         TurnEnd::MaxTurns => ("Not started", "Start a new session, or raise the limit with --set limits.max_turns=N"),
-        TurnEnd::Budget => ("Not finished: the budget does not allow more", more_budget(report.detail.as_deref())),
+        TurnEnd::Budget => ("Not finished: the budget does not allow more", more_budget(report.why)),
         TurnEnd::NoProgress => ("Stopped, since it was going round in circles", "Tell it what to do differently with"),
-        TurnEnd::ContextLimit if is_about("output limit") => {
+        TurnEnd::ContextLimit if report.why == Some(Why::OutputLimit) => {
             ("Not finished", "Allow longer replies with --max-output N, and go on with")
         }
         // To sum it up by hand would help no more.
-        TurnEnd::ContextLimit if is_about("nothing is left to sum up") => (
+        TurnEnd::ContextLimit if report.why == Some(Why::NothingToSumUp) => (
             "The model's window is full",
             "Everything is kept. Name a model with a larger window with --model, and go on with",
         ),
@@ -136,13 +135,12 @@ pub(crate) fn ending(report: &Report, session: &str) -> Option<String> {
 }
 
 /// The flag that gives a turn more of what ran out.
-fn more_budget(detail: Option<&str>) -> &'static str {
-    let detail = detail.unwrap_or_default();
-    match () {
-        () if detail.contains("time budget") => "Give it more with --max-time SECONDS, and go on with",
-        () if detail.contains('$') => "Give it more with --max-cost USD, and go on with",
-        () if detail.contains("tokens") => "Give it more with --max-tokens N, and go on with",
-        () => "Give it more with --max-tokens, --max-cost or --max-time, and go on with",
+fn more_budget(why: Option<Why>) -> &'static str {
+    match why {
+        Some(Why::Time) => "Give it more with --max-time SECONDS, and go on with",
+        Some(Why::Cost) => "Give it more with --max-cost USD, and go on with",
+        Some(Why::Tokens) => "Give it more with --max-tokens N, and go on with",
+        _ => "Give it more with --max-tokens, --max-cost or --max-time, and go on with",
     }
 }
 

@@ -13,13 +13,13 @@ pub(crate) use crate::out::print::{
 
 use crate::out::report;
 use anstyle::{AnsiColor, Style};
-use piton_core::call::Status;
+use piton_core::call::{Kind, Status};
 use piton_core::client::{CheckRun, Live, Published, Report};
-use piton_core::event::{Direction, Record, Rewind, Subject, Touched, Trigger};
+use piton_core::event::{Direction, Record, Rewind, Touched, Trigger};
 use piton_core::hook::{HookEnd, HookRun};
 use piton_core::message::Part;
 use piton_core::story::{
-    Block, Body, CallBlock, CallKind, CallStage, Change, CompactionBlock, CompactionEnd, Field, ModelBlock, ModelState,
+    Block, Body, CallBlock, CallStage, Change, CompactionBlock, CompactionEnd, Field, ModelBlock, ModelState,
     RewindState, Story, WordsState,
 };
 use piton_engine::export::words;
@@ -172,12 +172,6 @@ impl TextView {
     pub(crate) fn note(&mut self, line: &str) {
         self.tell(line);
         self.screen.flush();
-    }
-
-    /// The call behind a question.
-    pub(crate) fn call(&self, subject: &Subject) -> Option<&CallBlock> {
-        let (Subject::Call(id) | Subject::GoOn(id)) = subject;
-        self.story.call(id)
     }
 
     /// Whether anything was shown since this was asked last.
@@ -456,7 +450,7 @@ impl TextView {
         };
         self.aside(&format!("{style}{mark}{style:#} {BOLD}{}{BOLD:#} {what}{why}", call.tool));
         // What was not run has printed nothing.
-        if call.kind == CallKind::Execute && outcome.status == Status::Failed && !outcome.title.is_empty() {
+        if call.kind == Kind::Execute && outcome.status == Status::Failed && !outcome.title.is_empty() {
             self.tail(&outcome.text);
         }
     }

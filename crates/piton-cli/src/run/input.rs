@@ -201,7 +201,8 @@ fn read_line(input: &mut impl BufRead, most: usize) -> std::io::Result<Option<Op
 mod tests {
     use super::*;
     use piton_core::client::When;
-    use piton_core::event::{Decision, Subject};
+    use piton_core::event::Subject;
+    use piton_core::question::Decision;
 
     #[test]
     fn a_line_is_ours_or_in_the_form_that_others_write() {

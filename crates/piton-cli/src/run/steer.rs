@@ -10,7 +10,8 @@ use crate::run::stops::{Over, Stop, Stops, TICK};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use piton_core::client::{Compact, Compacted, Prompt, Published, Report, Request};
-use piton_core::event::{Decision, Event, Subject};
+use piton_core::event::{Event, Subject};
+use piton_core::question::Decision;
 use piton_engine::compaction::CompactError;
 use piton_engine::engine::{EngineError, Handle, Resumed};
 use std::collections::VecDeque;
@@ -160,7 +161,7 @@ impl Steering<'_> {
     fn hear(&mut self, published: &Published) -> anyhow::Result<()> {
         let Published::Recorded(record) = published else { return Ok(()) };
         match &record.event {
-            Event::ApprovalAsked { subject } => {
+            Event::ApprovalAsked { subject, .. } => {
                 self.open.push(subject.clone());
                 if self.input.is_over() {
                     self.end_of_input()?;

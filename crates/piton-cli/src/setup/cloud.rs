@@ -11,7 +11,6 @@ use piton_models::provider::WireProtocol;
 use piton_models::provider::{Provider, ProviderSpec};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
 /// Completes the spec of a provider that lives in a cloud: credentials where there is no key, and the address.
 pub(crate) fn complete(spec: &mut ProviderSpec, provider: &Provider, around: &Surroundings) -> anyhow::Result<()> {
@@ -130,10 +129,7 @@ fn read_sections(text: &str, sections: &mut BTreeMap<String, BTreeMap<String, St
 
 /// The keys that a `credential_process` prints.
 fn printed_keys(command: &str, around: &Surroundings) -> anyhow::Result<AwsKeys> {
-    let mut program = Command::new("sh");
-    program.args(["-c", command]).stdin(Stdio::null()).stderr(Stdio::inherit());
-    program.env_clear().envs(tool_environment(&around.vars, &Config::default()));
-    let output = keys::output_within(KEY_COMMAND_LIMIT, &mut program);
+    let output = keys::printed_by(command, tool_environment(&around.vars, &Config::default()));
     let output = output.context("cannot run the credential_process of AWS")?.with_context(|| {
         let seconds = KEY_COMMAND_LIMIT.as_secs();
         format!("the credential_process of AWS did not end within {seconds} s, and was stopped")

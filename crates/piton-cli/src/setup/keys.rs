@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use piton_engine::config::Config;
 use piton_models::pass::{Pass, Renewal};
 use piton_models::provider;
-use rustix::process::{Pid, Signal, kill_process};
+use piton_tools::spawn::{self, Confinement, Env, Group, Spawn, Streams};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -18,7 +18,7 @@ use std::fmt;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Output, Stdio};
 use std::time::Duration;
 
 /// Where a key is.
@@ -235,16 +235,15 @@ fn has_keyring(around: &Surroundings) -> bool {
     around.find_program(KEYRING).is_some()
 }
 
-fn keyring(action: &[&str], name: &str, around: &Surroundings) -> Command {
-    let mut command = Command::new(KEYRING);
-    command.args(action).args(["service", "piton", "provider", name]);
-    command.env_clear().envs(tool_environment(&around.vars, &Config::default())).stdin(Stdio::null());
-    command
+fn keyring(action: &[&str], name: &str, around: &Surroundings) -> Spawn {
+    let argv = [KEYRING].into_iter().chain(action.iter().copied()).chain(["service", "piton", "provider", name]);
+    let env = Env::new(tool_environment(&around.vars, &Config::default()));
+    Spawn::new(argv, &env, ".", Confinement::User)
 }
 
 fn from_keyring(name: &str, around: &Surroundings) -> anyhow::Result<String> {
     let again = || format!("piton auth login {name} keeps it anew");
-    let output = keyring(&["lookup"], name, around).output().context("cannot ask the keyring").with_context(again)?;
+    let output = asked(&keyring(&["lookup"], name, around)).with_context(again)?;
     let key = String::from_utf8(output.stdout.clone()).unwrap_or_default().trim().to_owned();
     let is_there = output.status.success() && !key.is_empty();
     anyhow::ensure!(is_there, "the keyring does not give the key of {name}{}; {}", words(&output), again());
@@ -254,8 +253,8 @@ fn from_keyring(name: &str, around: &Surroundings) -> anyhow::Result<String> {
 /// Whether the keyring took it: without a session of a desktop there is the program but no keyring behind it.
 fn to_keyring(name: &str, key: &str, around: &Surroundings) -> anyhow::Result<bool> {
     let label = format!("Piton: {name}");
-    let mut command = keyring(&["store", "--label", &label], name, around);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let streams = Streams { stdin: Stdio::piped(), stdout: Stdio::null(), stderr: Stdio::null() };
+    let mut child = keyring(&["store", "--label", &label], name, around).start(Group::Ours, streams)?;
     if let Some(mut stdin) = child.stdin.take() {
         // A program that does not listen says so by its status.
         let _ = stdin.write_all(key.as_bytes());
@@ -264,9 +263,14 @@ fn to_keyring(name: &str, key: &str, around: &Surroundings) -> anyhow::Result<bo
 }
 
 fn clear_keyring(name: &str, around: &Surroundings) -> anyhow::Result<()> {
-    let output = keyring(&["clear"], name, around).output().context("cannot ask the keyring")?;
+    let output = asked(&keyring(&["clear"], name, around))?;
     anyhow::ensure!(output.status.success(), "the keyring did not remove the key of {name}{}", words(&output));
     Ok(())
+}
+
+fn asked(keyring: &Spawn) -> anyhow::Result<Output> {
+    let child = keyring.start(Group::Ours, Streams::caught());
+    child.and_then(Child::wait_with_output).context("cannot ask the keyring")
 }
 
 fn words(output: &Output) -> String {
@@ -277,46 +281,21 @@ fn words(output: &Output) -> String {
 /// How long a command may look for a key: some ask their owner for a password first.
 pub(crate) const KEY_COMMAND_LIMIT: Duration = Duration::from_secs(60);
 
-/// What a program prints; `None` if it had to be stopped. It stays in our process group, since it may have to ask for a
-/// password on the terminal.
-pub(crate) fn output_within(limit: Duration, program: &mut Command) -> std::io::Result<Option<Output>> {
-    let child = program.stdout(Stdio::piped()).spawn()?;
-    let process = Pid::from_child(&child);
-    let (told, heard) = std::sync::mpsc::channel();
-    std::thread::spawn(move || told.send(child.wait_with_output()));
-    if let Ok(output) = heard.recv_timeout(limit) {
-        return output.map(Some);
-    }
-    // An error means that it is gone after all.
-    let _ = kill_process(process, Signal::KILL);
-    Ok(None)
+/// What a command of the configuration prints; `None` if it had to be stopped. It stays in our process group, since it may
+/// have to ask for a password on the terminal.
+pub(crate) fn printed_by(command: &str, env: BTreeMap<OsString, OsString>) -> std::io::Result<Option<Output>> {
+    let spawn = Spawn::shell(command, &Env::new(env), ".", Confinement::User);
+    let child = spawn.start(Group::Ours, Streams { stderr: Stdio::inherit(), ..Streams::caught() })?;
+    spawn::output_within(KEY_COMMAND_LIMIT, child)
 }
 
 /// The key that a command prints. Other providers' keys are none of its business.
 fn printed_key(name: &str, command: &str, env: BTreeMap<OsString, OsString>) -> anyhow::Result<String> {
-    let mut program = Command::new("sh");
-    program.args(["-c", command]).env_clear().envs(env).stdin(Stdio::null()).stderr(Stdio::inherit());
-    let output = output_within(KEY_COMMAND_LIMIT, &mut program);
-    let output = output.with_context(|| format!("cannot run the key_command of {name}"))?;
+    let output = printed_by(command, env).with_context(|| format!("cannot run the key_command of {name}"))?;
     let output = output.with_context(|| {
         format!("the key_command of {name} did not end within {} s, and was stopped", KEY_COMMAND_LIMIT.as_secs())
     })?;
     anyhow::ensure!(output.status.success(), "the key_command of {name} failed ({})", output.status);
     let key = String::from_utf8(output.stdout).ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
     key.with_context(|| format!("the key_command of {name} printed no key"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_command_that_never_ends_is_stopped() {
-        let mut slow = Command::new("sh");
-        slow.args(["-c", "exec sleep 60"]);
-        assert!(output_within(Duration::from_millis(200), &mut slow).unwrap().is_none());
-        let mut quick = Command::new("sh");
-        quick.args(["-c", "echo key"]);
-        assert_eq!(output_within(KEY_COMMAND_LIMIT, &mut quick).unwrap().unwrap().stdout, b"key\n");
-    }
 }

@@ -274,13 +274,64 @@ fn at_a_terminal_the_hooks_reason_stands_beside_its_question() {
         let mut terminal = stage.terminal(&["run", "--yes", "--model", "openai-chat/m", "go"]);
         until("the question is on the screen", || terminal.screen().contains("[y]es, [a]lways bash"));
         let screen = terminal.screen();
-        assert!(screen.contains("May it run this?") && screen.contains("touch ran"), "{screen}");
+        assert!(screen.contains("Run this command?") && screen.contains("touch ran"), "{screen}");
         assert!(screen.find(told) < screen.find("[y]es") && screen.contains(told), "{screen}");
         assert!(!stage.workspace.has("ran"), "nothing runs before the answer");
         terminal.type_line("y");
         assert_eq!(terminal.end(), 0, "{}", terminal.screen());
         assert!(stage.workspace.has("ran"));
     }
+}
+
+#[test]
+fn a_person_is_shown_the_input_that_a_hook_made_and_that_input_runs() {
+    let call = json!([{"tools": [{"name": "bash", "args": {"command": "echo harmless"}}]}, {"text": "Done."}]);
+    let changes = r#"echo '{"hookSpecificOutput":{"permissionDecision":"ask","updatedInput":{"command":"echo CHANGED > proof"}}}'"#;
+    let stage = Stage::new(call).with_config(&config("PreToolUse", changes));
+    let mut terminal = stage.terminal(&["run", "--yes", "--model", "openai-chat/m", "go"]);
+    until("the question is on the screen", || terminal.screen().contains("[y]es, [a]lways bash"));
+    let screen = terminal.screen();
+    assert!(screen.contains("echo CHANGED > proof") && !screen.contains("harmless"), "{screen}");
+    terminal.type_line("y");
+    assert_eq!(terminal.end(), 0, "{}", terminal.screen());
+    assert_eq!(stage.workspace.read("proof"), "CHANGED\n");
+    let journal = stage.journal();
+    let of = |kind: &str| journal.iter().find(|event| event["type"] == kind).unwrap().clone();
+    let (requested, asked) = (of("call_requested"), of("approval_asked"));
+    assert_eq!(requested["input"], json!({"command": "echo CHANGED > proof"}));
+    assert_eq!(asked["question"]["body"][0], json!({"type": "command", "command": "echo CHANGED > proof"}));
+}
+
+#[test]
+fn a_guard_sees_a_tool_however_the_model_spells_it_and_its_fields() {
+    for (matcher, name) in [("Bash", "BASH"), ("bash", "Bash"), ("Bash", "bash")] {
+        let call = json!([{"tools": [{"name": name, "args": {"command": "touch ran"}}]}, {"text": "Pity."}]);
+        let guard = format!("[[hooks.PreToolUse]]\nmatcher = \"{matcher}\"\nrequired = true\ncommand = \"exit 2\"\n");
+        let stage = Stage::new(call).with_config(&guard);
+        let ran = stage.run(&["go"]).expect_code(0);
+        assert_eq!(ran.outcomes()[0]["status"], "failed", "{matcher} {name}");
+        assert!(!stage.workspace.has("ran"), "{matcher} {name}");
+        let sent = stage.provider.requests()[1].body["messages"].to_string();
+        assert!(sent.contains(&format!("\"name\":\"{name}\"")), "the model reads what it wrote: {sent}");
+    }
+    let call = json!([{"tools": [{"name": "Write", "args": {"filePath": ".env", "content": "x"}}]}, {"text": "Pity."}]);
+    let guard = r#"case "$(cat)" in *'"file_path":"'*'.env"'*) exit 2;; esac"#;
+    let stage = Stage::new(call).with_config(&config("PreToolUse", guard));
+    stage.run(&["go"]).expect_code(0);
+    assert!(!stage.workspace.has(".env"));
+}
+
+#[test]
+fn always_holds_however_the_model_spells_the_tool() {
+    let call = |name: &str, command: &str| json!({"tools": [{"name": name, "args": {"command": command}}]});
+    let stage = Stage::new(json!([call("Bash", "touch one"), call("Bash", "touch two"), {"text": "Done."}]));
+    let mut terminal = stage.terminal(&["run", "--model", "openai-chat/m", "go"]);
+    until("the question is on the screen", || terminal.screen().contains("[y]es, [a]lways bash"));
+    terminal.type_line("a");
+    assert_eq!(terminal.end(), 0, "{}", terminal.screen());
+    assert!(stage.workspace.has("one") && stage.workspace.has("two"));
+    let asked = stage.journal().into_iter().filter(|event| event["type"] == "approval_asked").count();
+    assert_eq!(asked, 1);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The `piton` binary from the outside: real processes, a real socket, a real shell, a real disk.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
-#![allow(clippy::disallowed_methods, reason = "tests hand the binary an environment of their own")]
+#![allow(clippy::disallowed_methods, reason = "tests start the binary, in an environment of their own")]
 
 mod auth;
 mod bad_input;

@@ -127,6 +127,7 @@ fn what_the_model_has_not_answered_to_is_not_summed_up() {
             id: id.into(),
             provider_id: None,
             name: "read".into(),
+            spelling: None,
             input,
             opaque: None,
         })

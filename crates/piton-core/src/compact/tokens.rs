@@ -33,7 +33,7 @@ fn of_part(family: Family, part: &Part) -> u64 {
         Part::Text { text, opaque } | Part::Reasoning { text, opaque } => {
             family.of_bytes(text.len()) + opaque.as_ref().map_or(0, |value| of_value(family, value))
         }
-        Part::Note { text } => family.of_bytes(text.len()),
+        Part::Note { text, .. } => family.of_bytes(text.len()),
         Part::ToolCall(call) => match &call.input {
             CallInput::Json(value) => family.of_bytes(call.name.len()) + of_value(family, value),
             CallInput::Invalid { raw, .. } => family.of_bytes(raw.len()),

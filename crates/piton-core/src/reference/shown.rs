@@ -45,6 +45,8 @@ pub struct Block {
     pub content: String,
     /// Whether that is all of it, as it is.
     pub is_whole: bool,
+    /// Whether fewer lines are shown than were asked for: the file is longer than the limit, or ends before the range.
+    pub is_short: bool,
 }
 
 impl Block {
@@ -104,7 +106,8 @@ pub fn content(path: &str, text: &str, range: Option<LineRange>, most_tokens: u6
         None => format!("Complete file ({total} lines)"),
     };
     let is_whole = range.is_none() && last == total && !is_cut;
-    Block { path: path.to_owned(), metadata, content, is_whole }
+    let is_short = range.map_or(last < total, |_| start > total);
+    Block { path: path.to_owned(), metadata, content, is_whole, is_short }
 }
 
 /// A file of so many bytes whose text is not shown: it is too large, or no text.
@@ -115,7 +118,7 @@ pub fn unread(path: &str, size: u64, sizes: &ReferenceSizes) -> Block {
     } else {
         (format!("Binary file: {size} bytes (skipped)"), "// Binary file, not shown")
     };
-    Block { path: path.to_owned(), metadata, content: content.to_owned(), is_whole: false }
+    Block { path: path.to_owned(), metadata, content: content.to_owned(), is_whole: false, is_short: false }
 }
 
 /// Paths as a list that fits a page: each of them, or where there are too many, how many lie in each folder.

@@ -2,16 +2,17 @@
 
 use crate::budget::Bound;
 use crate::cache::Reading;
-use crate::call::{CallInput, Outcome};
+use crate::call::{CallInput, Kind, Outcome};
 use crate::event::{
-    Asked, Canceller, Decision, Delivery, Given, Moment, Rewind, Spent, StepKind, Subject, TitledBy, Touched, Trigger,
-    TurnEnd, Verdict,
+    Asked, Canceller, Delivery, Given, Moment, Rewind, Spent, StepKind, Subject, TitledBy, Touched, Trigger, TurnEnd,
+    Verdict,
 };
 use crate::hook::{HookPoint, HookRun};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::message::{FinishReason, Usage};
 use crate::model::ModelError;
 use crate::prompt::Prompt;
+use crate::question::Decision;
 use std::fmt;
 
 /// Where the parts of a reply begin among the blocks of the record that led to it.
@@ -363,7 +364,7 @@ pub struct CallBlock {
     /// The tool.
     pub tool: String,
     /// What kind of thing it does.
-    pub kind: CallKind,
+    pub kind: Kind,
     /// What it is about: the command, the path, the pattern, or all of its input.
     pub about: String,
     /// The files it names.
@@ -378,21 +379,6 @@ pub struct CallBlock {
     pub started_ms: Option<TimeMs>,
     /// How far it is.
     pub stage: CallStage,
-}
-
-/// What a call does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CallKind {
-    /// It reads.
-    Read,
-    /// It searches.
-    Search,
-    /// It changes files.
-    Edit,
-    /// It runs a command.
-    Execute,
-    /// Anything else.
-    Other,
 }
 
 /// How far a call is.

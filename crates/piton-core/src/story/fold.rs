@@ -195,7 +195,7 @@ impl Story {
             Event::CancelRequested { by } => {
                 self.mark_at(0, Body::Stopping { by: by.clone() }, record, changes);
             }
-            Event::TurnEnded { turn, end, detail, spent } => {
+            Event::TurnEnded { turn, end, detail, spent, .. } => {
                 self.rest(record, changes);
                 (self.step, self.in_turn) = (None, false);
                 let (end, detail, spent) = (*end, detail.clone(), *spent);
@@ -420,12 +420,15 @@ impl Story {
     /// Calls, the questions about them, and the snapshots before them.
     fn of_calls(&mut self, record: &Record, since_ms: u64, changes: &mut Vec<Change>) {
         match &record.event {
-            Event::CallRequested { call, input, verdict, .. } => self.call_changed(call, record, changes, |call| {
-                call.verdict = Some(verdict.clone());
-                if let Some(input) = input {
-                    call.takes(CallInput::Json(input.clone()));
-                }
-            }),
+            Event::CallRequested { call, input, verdict, plan, .. } => {
+                self.call_changed(call, record, changes, |call| {
+                    call.verdict = Some(verdict.clone());
+                    if let Some(input) = input {
+                        call.takes(CallInput::Json(input.clone()));
+                    }
+                    plan.iter().for_each(|plan| call.plans(plan));
+                })
+            }
             Event::CallStarted { call } => {
                 self.running.push(call.clone());
                 self.call_changed(call, record, changes, |call| {
@@ -498,7 +501,7 @@ impl Story {
                 let end = CompactionEnd::Summary { text: summary.clone(), tokens: (*tokens_before, *tokens_after) };
                 self.compacted(record, *trigger, end, asked.clone(), reading, changes);
             }
-            Event::CompactionFailed { trigger, error, asked } => {
+            Event::CompactionFailed { trigger, error, asked, .. } => {
                 let end = CompactionEnd::Failed { error: error.clone() };
                 self.compacted(record, *trigger, end, asked.clone(), reading, changes);
             }

@@ -1,15 +1,16 @@
 //! The story as specifications: what happened in, a line for each block out; and what holds whatever happens.
 
 use super::*;
-use crate::call::{CallInput, Outcome, ToolClass};
+use crate::call::{CallInput, Effects, Outcome};
 use crate::client::Live;
 use crate::event::{
-    Asked as ForSummary, Canceller, Decision, Direction, Event, Rewind, Spent, StepKind, Subject, Trigger, TurnEnd,
+    Asked as ForSummary, Author, Canceller, Direction, Event, Rewind, Spent, StepKind, Subject, Trigger, TurnEnd,
     Verdict,
 };
 use crate::message::{FinishReason, Part, ToolCall, Usage};
 use crate::model::{Delta, ModelError, ModelErrorKind, Reply};
 use crate::policy::Policy;
+use crate::question::Decision;
 use expect_test::{Expect, expect};
 use serde_json::json;
 
@@ -104,11 +105,25 @@ fn failed(step: u32, attempt: u32, said: &str, retry_at_ms: Option<TimeMs>) -> E
 
 fn calls(id: &str, command: &str) -> Part {
     let input = CallInput::Json(json!({"command": command}));
-    Part::ToolCall(ToolCall { id: id.into(), provider_id: None, name: "bash".into(), input, opaque: None })
+    Part::ToolCall(ToolCall {
+        id: id.into(),
+        provider_id: None,
+        name: "bash".into(),
+        spelling: None,
+        input,
+        opaque: None,
+    })
 }
 
 fn requested(call: &str, input: Option<serde_json::Value>) -> Event {
-    Event::CallRequested { call: call.into(), input, class: ToolClass::Opaque, verdict: Verdict::Ask }
+    Event::CallRequested {
+        call: call.into(),
+        input,
+        author: Author::Hook,
+        effects: Effects::OPAQUE,
+        verdict: Verdict::Ask,
+        plan: None,
+    }
 }
 
 fn settled(call: &str) -> Event {
@@ -116,7 +131,7 @@ fn settled(call: &str) -> Event {
 }
 
 fn ended(turn: u32, end: TurnEnd) -> Event {
-    Event::TurnEnded { turn, end, detail: None, spent: Spent::default() }
+    Event::TurnEnded { turn, end, why: None, detail: None, spent: Spent::default() }
 }
 
 fn rewound(direction: Direction, to: Seq) -> Event {
@@ -145,8 +160,8 @@ fn a_turn_is_told_in_the_order_in_which_things_began() {
             user("later", Delivery::FollowUp),
             reply(1, 1, vec![Part::text("I look."), calls("c1_0", "ls")]),
             requested("c1_0", Some(json!({"command": "ls -a"}))),
-            Event::ApprovalAsked { subject: question.clone() },
-            Event::ApprovalGiven { subject: question, decision: Decision::Approve },
+            Event::ApprovalAsked { subject: question.clone(), question: None },
+            Event::approval(question, Decision::Approve),
             Event::CallStarted { call: "c1_0".into() },
             settled("c1_0"),
             Event::StepFinished { step: 1 },
@@ -387,8 +402,8 @@ fn any_event(dice: &mut fastrand::Rng) -> Event {
         11 => Event::ModelSwitched { step: step_now, model: "p/x".into(), reason: "r".into(), compact_at_tokens: None },
         12 => Event::MessageCut { step: step_now, parts: vec![Part::text("cut")], at_most: None },
         13 => requested(&call, dice.bool().then(|| json!({"command": "changed"}))),
-        14 => Event::ApprovalAsked { subject },
-        15 => Event::ApprovalGiven { subject, decision: Decision::Approve },
+        14 => Event::ApprovalAsked { subject, question: None },
+        15 => Event::approval(subject, Decision::Approve),
         16 => Event::CallStarted { call: call.as_str().into() },
         17 => settled(&call),
         18 if dice.bool() => Event::CompactionStarted { trigger, focus: None, lost: None },

@@ -1,7 +1,7 @@
 //! The trace as specifications: what happened in, a line for each record out.
 
 use super::*;
-use crate::call::{CallInput, ToolClass};
+use crate::call::{CallInput, Effects};
 use crate::event::{Asked as ForSummary, Delivery, Event, Record, Spent, TitledBy, Verdict};
 use crate::hook::HookRun;
 use crate::message::ToolCall;
@@ -67,7 +67,7 @@ fn said(text: &str) -> Vec<Part> {
 }
 
 fn ended(end: TurnEnd) -> Event {
-    Event::TurnEnded { turn: 1, end, detail: None, spent: Spent::default() }
+    Event::TurnEnded { turn: 1, end, why: None, detail: None, spent: Spent::default() }
 }
 
 fn hooks(point: HookPoint, hook: &str, call: Option<&str>, sent_back: Option<&str>) -> Event {
@@ -98,6 +98,7 @@ fn a_step_says_why_the_next_one_follows() {
         id: "c1_0".into(),
         provider_id: None,
         name: "bash".into(),
+        spelling: None,
         input: CallInput::Json(json!({})),
         opaque: None,
     };
@@ -138,7 +139,8 @@ fn a_step_says_why_the_next_one_follows() {
 
 #[test]
 fn summaries_hooks_outside_of_steps_and_titles_have_records_of_their_own() {
-    let failed = Event::CompactionFailed { trigger: Trigger::Ordinary, error: "empty".into(), asked: asked() };
+    let failed =
+        Event::CompactionFailed { trigger: Trigger::Ordinary, why: None, error: "empty".into(), asked: asked() };
     let by = TitledBy::Model { model: "p/small".into(), usage: Usage::default(), cost_micros: None, at_most: None };
     check(
         vec![
@@ -191,10 +193,9 @@ fn a_turn_without_a_step_says_why_it_was_over() {
 fn a_call_says_who_refused_it_and_a_failed_attempt_what_it_was_sent() {
     let call = |id: &str| {
         let (id, input) = (id.into(), CallInput::Json(json!({})));
-        Part::ToolCall(ToolCall { id, provider_id: None, name: "bash".into(), input, opaque: None })
+        Part::ToolCall(ToolCall { id, provider_id: None, name: "bash".into(), spelling: None, input, opaque: None })
     };
-    let judged =
-        |id: &str, verdict| Event::CallRequested { call: id.into(), input: None, class: ToolClass::Opaque, verdict };
+    let judged = |id: &str, verdict| Event::requested(id.into(), Effects::OPAQUE, verdict);
     let segment = crate::prompt::Segment { kind: SegmentKind::User, hash: 0xab, bytes: 68 };
     let prompt = crate::prompt::Prompt { kept: 3, new: vec![segment], predicted_tokens: 0, lost_micros: None };
     let failed = Event::ModelFailed {

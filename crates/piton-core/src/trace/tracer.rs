@@ -345,8 +345,8 @@ impl Tracer {
                 // It is asked for when the event before is on record, whichever that is.
                 *step.snapshot_ms.get_or_insert(0) += at_ms.saturating_sub(step.ended_ms);
             }
-            Event::ApprovalAsked { subject } => self.questions.push((subject.clone(), at_ms)),
-            Event::ApprovalGiven { subject, decision } => {
+            Event::ApprovalAsked { subject, .. } => self.questions.push((subject.clone(), at_ms)),
+            Event::ApprovalGiven { subject, decision, .. } => {
                 let asked = self.questions.iter().find(|(about, _)| about == subject).map(|(_, at_ms)| *at_ms);
                 if let (Subject::Call(call), Some(asked_ms)) = (subject, asked)
                     && let Some(call) = step.call(call)

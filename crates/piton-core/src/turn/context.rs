@@ -3,11 +3,11 @@
 
 use super::Phase;
 use super::work::{AfterRoom, Ending, Work, short};
-use crate::call::CallInput;
+use crate::call::{Access, Kind};
 use crate::compact::{Dropped, Family, FileUse, Full, clip, cut_at, of_message, stub};
 use crate::event::{Delivery, Event, Trigger, TurnEnd};
 use crate::ids::{CallId, MessageId, Seq};
-use crate::message::{Message, Part, Role, Usage};
+use crate::message::{Message, NoteKind, Part, Role, Usage};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -33,6 +33,8 @@ pub(super) struct Context {
     words: Vec<Entry>,
     /// Files of calls that are not in the transcript any more.
     files: BTreeMap<String, FileUse>,
+    /// Files of calls that are still in it.
+    touched: HashMap<CallId, Touched>,
     /// Where what the user said is recorded.
     spoken: HashMap<MessageId, Seq>,
     /// Where each result is recorded.
@@ -41,6 +43,13 @@ pub(super) struct Context {
     pruned: HashSet<CallId>,
     /// Calls of whose outputs only beginning and end are left.
     clipped: HashSet<CallId>,
+}
+
+/// The files that a call reads or changes.
+#[derive(Debug, Clone, PartialEq)]
+struct Touched {
+    paths: Vec<String>,
+    changed: bool,
 }
 
 impl Context {
@@ -57,12 +66,6 @@ impl Context {
         }
     }
 
-    pub(super) fn note_result(&mut self, event: &Event, seq: Seq) {
-        if let Event::CallSettled { call, .. } = event {
-            self.results.insert(call.clone(), seq);
-        }
-    }
-
     pub(super) fn note_words(&mut self, message: &MessageId, seq: Seq) {
         self.spoken.entry(message.clone()).or_insert(seq);
     }
@@ -74,8 +77,10 @@ impl Context {
                 let seq = entry.message.id.as_ref().and_then(|id| self.spoken.get(id)).copied().unwrap_or(entry.seq);
                 self.words.push(Entry { seq, message: Arc::clone(&entry.message) });
             }
-            for (path, used) in files_of(entry) {
-                note_file(&mut self.files, path, used);
+            for Touched { paths, changed } in entry.message.calls().filter_map(|call| self.touched.get(&call.id)) {
+                for path in paths {
+                    note_file(&mut self.files, path, FileUse { seq: entry.seq, changed: *changed });
+                }
             }
         }
     }
@@ -107,7 +112,7 @@ impl<'a> Room<'a> {
         let upto = self.work.context.summed_up_to;
         let first = self.work.transcript.first().filter(|entry| upto > 0 && entry.seq == upto)?;
         match first.message.parts.first() {
-            Some(Part::Note { text }) => Some((text, upto)),
+            Some(Part::Note { kind: NoteKind::Summary, text }) => Some((text, upto)),
             _ => None,
         }
     }
@@ -134,6 +139,7 @@ impl<'a> Room<'a> {
             words: self.work.context.words.clone(),
             files: self.work.context.files.clone(),
             spoken: self.work.context.spoken.clone(),
+            touched: self.work.context.touched.clone(),
             ..Context::default()
         };
         all.remember(going);
@@ -146,6 +152,31 @@ impl<'a> Room<'a> {
 }
 
 impl Work {
+    /// Notes which files a call is about, and where its result is recorded.
+    pub(super) fn note_call(&mut self, event: &Event, seq: Seq) {
+        match event {
+            Event::CallRequested { call, plan: Some(plan), .. } if matches!(plan.kind, Kind::Read | Kind::Edit) => {
+                let paths = plan.accesses.iter().filter_map(Access::path).map(|path| self.shown(path)).collect();
+                self.context.touched.insert(call.clone(), Touched { paths, changed: plan.kind == Kind::Edit });
+            }
+            Event::CallSettled { call, outcome } => {
+                self.context.results.insert(call.clone(), seq);
+                // Journals before version 4 name the file in what came of the call.
+                if let Some(path) = outcome.metadata["path"].as_str() {
+                    let (paths, changed) = (vec![self.shown(path)], outcome.metadata.get("after").is_some());
+                    self.context.touched.entry(call.clone()).or_insert(Touched { paths, changed });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A path relative to the workspace, where it lies in it.
+    fn shown(&self, path: &str) -> String {
+        let inside = path.strip_prefix(&self.workspace).and_then(|rest| rest.strip_prefix('/'));
+        inside.unwrap_or(path).to_owned()
+    }
+
     /// What the next request takes. A follow-up is for another turn.
     pub(super) fn used_tokens(&self) -> u64 {
         let family = self.turn.family;
@@ -230,15 +261,15 @@ impl Work {
                     None => self.resume_with_room(then),
                 }
             }
-            Event::CompactionFailed { error, trigger: found, .. } => {
+            Event::CompactionFailed { why, error, trigger: found, .. } => {
                 self.turn.compactions += 1;
                 // That there is no way without it may be found out on the way.
                 match trigger == Trigger::Forced || *found == Trigger::Forced {
-                    true => self.end_or_switch(Ending::new(TurnEnd::ContextLimit, error), then),
+                    true => self.end_or_switch(Ending { why: *why, ..Ending::new(TurnEnd::ContextLimit, error) }, then),
                     false => self.resume_with_room(then),
                 }
             }
-            Event::BudgetShort { detail, .. } => Phase::Ending(short(detail)),
+            Event::BudgetShort { why, detail, .. } => Phase::Ending(short(*why, detail)),
             _ => Phase::Compacting(trigger, then),
         }
     }
@@ -259,8 +290,8 @@ impl Work {
         let Event::CompactionFinished { upto_seq, summary, tokens_after, note, .. } = event else { return };
         let after = self.transcript.iter().position(|entry| entry.seq > *upto_seq).unwrap_or(self.transcript.len());
         let kept = self.transcript[after..].iter().take_while(|entry| entry.message.role == Role::Tool).count() + after;
-        let mut parts = vec![Part::Note { text: summary.clone() }];
-        parts.extend(note.clone().map(|text| Part::Note { text }));
+        let mut parts = vec![Part::Note { kind: NoteKind::Summary, text: summary.clone() }];
+        parts.extend(note.clone().map(Part::note));
         let message = Arc::new(Message::new(Role::User, parts));
         let going: Vec<Entry> = self.transcript.splice(..kept, [Entry { seq: *upto_seq, message }]).collect();
         self.context.remember(&going);
@@ -269,6 +300,7 @@ impl Work {
         let calls: HashSet<&CallId> =
             self.transcript.iter().flat_map(|entry| entry.message.calls()).map(|call| &call.id).collect();
         self.context.results.retain(|call, _| calls.contains(call));
+        self.context.touched.retain(|call, _| calls.contains(call));
         self.context.pruned.retain(|call| calls.contains(call));
         self.context.clipped.retain(|call| calls.contains(call));
     }
@@ -301,17 +333,6 @@ impl Work {
 /// Whether a person said it.
 fn is_of_user(message: &Message) -> bool {
     message.role == Role::User && message.id.is_some() && !message.prose().trim().is_empty()
-}
-
-/// The files that the calls of a message name.
-fn files_of(entry: &Entry) -> impl Iterator<Item = (&str, FileUse)> {
-    entry.message.calls().filter_map(|call| {
-        let CallInput::Json(input) = &call.input else { return None };
-        let path = ["path", "file_path", "file"].iter().find_map(|key| input.get(key)?.as_str())?;
-        let changed = matches!(call.name.as_str(), "edit" | "write" | "patch" | "apply_patch" | "multi_edit");
-        let only_looks_around = matches!(call.name.as_str(), "glob" | "grep" | "list" | "ls");
-        (!only_looks_around).then_some((path, FileUse { seq: entry.seq, changed }))
-    })
 }
 
 fn note_file(files: &mut BTreeMap<String, FileUse>, path: &str, used: FileUse) {

@@ -3,12 +3,13 @@
 use super::*;
 use crate::branch;
 use crate::budget::Budget;
-use crate::call::{CallInput, ToolClass};
-use crate::event::{Canceller, Decision, Direction, Restore, TitledBy, Touched, Verdict};
+use crate::call::{Access, CallInput, Effects};
+use crate::event::{Author, Canceller, Direction, Restore, TitledBy, Touched, Verdict};
 use crate::ids::MessageId;
 use crate::limits::MAX_PAUSED_REPLIES;
 use crate::permission::Action;
 use crate::policy::{HookPolicy, StepPolicy};
+use crate::question::Decision;
 use expect_test::{Expect, expect};
 use serde_json::json;
 use std::fmt::Write;
@@ -100,13 +101,13 @@ impl Bench {
     fn judge(&mut self) {
         for job in self.session.wanted() {
             if let Job::JudgeCall(call) = job {
-                let class = class_of(&call.name);
-                let verdict = match self.session.judge(&call.name, class) {
+                let effects = effects_of(&call.name);
+                let verdict = match action(&self.session, &call.name) {
                     Action::Allow => Verdict::Allow,
                     Action::Ask => Verdict::Ask,
                     Action::Deny => Verdict::Deny("a rule forbids it".into()),
                 };
-                self.happen(Event::CallRequested { call: call.id.clone(), input: None, class, verdict });
+                self.happen(Event::requested(call.id.clone(), effects, verdict));
             }
         }
     }
@@ -130,7 +131,7 @@ impl Bench {
     }
 
     fn approve(&mut self, subject: Subject, decision: Decision) {
-        self.happen(Event::ApprovalGiven { subject, decision });
+        self.happen(Event::approval(subject, decision));
     }
 
     fn wanted(&self) -> String {
@@ -187,16 +188,26 @@ fn call_with(tool: &str, input: serde_json::Value) -> Part {
         id: CallId::from(""),
         provider_id: None,
         name: tool.into(),
+        spelling: None,
         input: CallInput::from_value(input),
         opaque: None,
     })
 }
 
-fn class_of(tool: &str) -> ToolClass {
+/// What the rules say of a call of a tool.
+fn action(session: &State, tool: &str) -> Action {
+    let access = match effects_of(tool) {
+        Effects::READ => Access::Read("/w/a".into()),
+        _ => Access::Use(tool.into()),
+    };
+    session.judge(&Ask { tool, accesses: &[access] }).action
+}
+
+fn effects_of(tool: &str) -> Effects {
     match tool {
-        "read" | "grep" => ToolClass::Read,
-        "edit" => ToolClass::Write,
-        _ => ToolClass::Opaque,
+        "read" | "grep" => Effects::READ,
+        "edit" => Effects::WRITE,
+        _ => Effects::OPAQUE,
     }
 }
 
@@ -206,7 +217,7 @@ fn show_message(text: &mut String, message: &Message) {
     for part in &message.parts {
         match part {
             Part::Text { text, .. } => words.push(text.clone()),
-            Part::Note { text } => words.push(format!("[{}…]", text.split_at(20).0)),
+            Part::Note { text, .. } => words.push(format!("[{}…]", text.split_at(20).0)),
             Part::ToolCall(call) => words.push(format!("{}#{}", call.name, call.id)),
             Part::ToolResult { call, outcome, .. } => {
                 let status = serde_json::to_value(outcome.status).expect("a status is JSON");
@@ -282,7 +293,7 @@ fn hooks_are_asked_before_a_turn_ends_and_may_send_the_model_back() {
     bench.happen(asked(Some("ci"), None));
     assert_eq!((bench.session.phase_name(), bench.session.times_sent_back("ci")), ("calling_model", 1));
     let last = bench.session.transcript().last().expect("a note").parts.clone();
-    assert_eq!(last, [Part::Note { text: "not yet".into() }]);
+    assert_eq!(last, [Part::note("not yet")]);
     bench.answer("done now");
     bench.happen(asked(None, None));
     assert_eq!(bench.session.phase_name(), "idle");
@@ -316,10 +327,7 @@ fn what_hooks_tell_the_model_waits_until_every_call_is_answered() {
     bench.finish("c1_1");
     let messages: Vec<_> = bench.session.transcript().map(|message| (**message).clone()).collect();
     assert_eq!(malformed(&messages), None);
-    assert_eq!(
-        messages.last().map(|last| last.parts.clone()),
-        Some(vec![Part::Note { text: "mind the style".into() }])
-    );
+    assert_eq!(messages.last().map(|last| last.parts.clone()), Some(vec![Part::note("mind the style")]));
 }
 
 #[test]
@@ -629,6 +637,7 @@ fn broken_arguments_are_answered_and_never_run() {
                 id: CallId::from(""),
                 provider_id: None,
                 name: "read".into(),
+                spelling: None,
                 input: CallInput::parse("{\"path\": "),
                 opaque: None,
             });
@@ -870,7 +879,7 @@ fn where_a_model_gives_no_reply_the_next_of_the_chain_is_asked_for_the_rest_of_t
 
 #[test]
 fn where_no_room_can_be_made_for_one_model_the_next_of_the_chain_is_asked() {
-    let no_room = |trigger| Event::CompactionFailed { trigger, error: "nothing left".into(), asked: None };
+    let no_room = |trigger| Event::CompactionFailed { trigger, why: None, error: "nothing left".into(), asked: None };
     check(
         |b| {
             b.fallbacks = vec!["fake/second".into(), "fake/third".into()];
@@ -1126,11 +1135,11 @@ fn always_answers_questions_and_lifts_no_ban() {
     b.say("go");
     b.calls(&["bash"]);
     b.approve(Subject::Call(CallId::from("c1_0")), Decision::ApproveForSession);
-    assert_eq!(b.session.judge("bash", ToolClass::Opaque), Action::Allow);
+    assert_eq!(action(&b.session, "bash"), Action::Allow);
     let mut policy = b.policy.clone();
     policy.permission.push("bash", Action::Deny);
     b.happen(Event::TurnResumed { model: "fake/model".into(), fallbacks: vec![], policy: Box::new(policy) });
-    assert_eq!(b.session.judge("bash", ToolClass::Opaque), Action::Deny);
+    assert_eq!(action(&b.session, "bash"), Action::Deny);
 }
 
 #[test]
@@ -1191,7 +1200,11 @@ fn a_call_that_the_budget_may_not_cover_is_not_made() {
             b.calls(&["read"]);
             b.finish("c1_0");
             assert_eq!(b.wanted(), "call_model(2, 1)");
-            b.happen(Event::BudgetShort { step: 2, detail: "the next call can cost $1, and $0.5 is left".into() });
+            b.happen(Event::BudgetShort {
+                step: 2,
+                why: None,
+                detail: "the next call can cost $1, and $0.5 is left".into(),
+            });
         },
         expect![[r#"
             user       go
@@ -1407,7 +1420,12 @@ fn a_full_context_is_compacted_before_the_step_and_a_failed_try_does_not_stop_th
             });
             b.calls(&["read"]);
             b.finish("c2_0");
-            b.happen(Event::CompactionFailed { trigger: Trigger::Ordinary, error: "no".into(), asked: None });
+            b.happen(Event::CompactionFailed {
+                trigger: Trigger::Ordinary,
+                why: None,
+                error: "no".into(),
+                asked: None,
+            });
             b.answer("done");
         },
         expect![[r#"
@@ -1439,6 +1457,7 @@ fn a_conversation_that_does_not_fit_is_compacted_and_asked_again_or_ends_there()
             b.fail(1, ModelErrorKind::WindowExceeded);
             b.happen(Event::CompactionFailed {
                 trigger: Trigger::Forced,
+                why: None,
                 error: "nothing left to drop".into(),
                 asked: None,
             });
@@ -1647,7 +1666,7 @@ fn what_we_cut_off_ourselves_counts_with_the_worst_it_can_have_cost() {
         prompt: None,
     };
     let (trigger, error) = (Trigger::Ordinary, "it was stopped".to_owned());
-    b.happen(Event::CompactionFailed { trigger, error, asked: Some(Box::new(asked)) });
+    b.happen(Event::CompactionFailed { trigger, why: None, error, asked: Some(Box::new(asked)) });
     assert_eq!(b.session.used(), most);
 }
 
@@ -1815,16 +1834,11 @@ fn one_of_each_phase() -> Vec<Bench> {
             "stuck" | "asking_to_go_on" => {
                 b.record(b.session.replied(1, reply(vec![call("read")], FinishReason::ToolCalls), None, 0, 0));
                 let id = CallId::from("c1_0");
-                b.record(Event::CallRequested {
-                    call: id.clone(),
-                    input: None,
-                    class: ToolClass::Read,
-                    verdict: Verdict::Refuse("no".into()),
-                });
+                b.record(Event::requested(id.clone(), Effects::READ, Verdict::Refuse("no".into())));
                 b.record(Event::CallSettled { call: id.clone(), outcome: Outcome::failed("no") });
                 b.record(Event::StepFinished { step: 1 });
                 if wanted == "asking_to_go_on" {
-                    b.record(Event::ApprovalAsked { subject: Subject::GoOn(id) });
+                    b.record(Event::ApprovalAsked { subject: Subject::GoOn(id), question: None });
                 }
             }
             "room_needed" | "compacting" => {
@@ -1890,16 +1904,11 @@ fn one_of_each_event() -> Vec<Event> {
         Event::ModelSwitched { step: 1, model: "m2".into(), reason: "x".into(), compact_at_tokens: None },
         Event::BackoffPassed { step: 1 },
         Event::MessageCut { step: 1, parts: vec![Part::text("x")], at_most: None },
-        Event::CallRequested {
-            call: call_id.clone(),
-            input: None,
-            class: ToolClass::Read,
-            verdict: Verdict::Deny("x".into()),
-        },
-        Event::ApprovalAsked { subject: Subject::Call(call_id.clone()) },
-        Event::ApprovalAsked { subject: Subject::GoOn(call_id.clone()) },
-        Event::ApprovalGiven { subject: Subject::Call(call_id.clone()), decision: Decision::Approve },
-        Event::ApprovalGiven { subject: Subject::GoOn(call_id.clone()), decision: Decision::Approve },
+        Event::requested(call_id.clone(), Effects::READ, Verdict::Deny("x".into())),
+        Event::ApprovalAsked { subject: Subject::Call(call_id.clone()), question: None },
+        Event::ApprovalAsked { subject: Subject::GoOn(call_id.clone()), question: None },
+        Event::approval(Subject::Call(call_id.clone()), Decision::Approve),
+        Event::approval(Subject::GoOn(call_id.clone()), Decision::Approve),
         snapshot(Moment::Before),
         Event::RewindStarted { rewind: files_only(Direction::Undo), was: "w".into(), touches: Touched::default() },
         Event::RewindFinished { rewind: files_only(Direction::Undo), left: vec![], back: None },
@@ -1927,14 +1936,14 @@ fn one_of_each_event() -> Vec<Event> {
             note: None,
             asked: None,
         },
-        Event::CompactionFailed { trigger: Trigger::Forced, error: "x".into(), asked: None },
+        Event::CompactionFailed { trigger: Trigger::Forced, why: None, error: "x".into(), asked: None },
         Event::CancelRequested { by: Canceller::User },
         Event::DeadlinePassed {},
-        Event::BudgetShort { step: 1, detail: "it is short".into() },
+        Event::BudgetShort { step: 1, why: None, detail: "it is short".into() },
         Event::TitleGiven { title: "x".into(), by: TitledBy::User },
         Event::WorkspaceMoved { workspace: "/v".into() },
         Event::EventLost {},
-        Event::TurnEnded { turn: 1, end: TurnEnd::Completed, detail: None, spent: Spent::default() },
+        Event::TurnEnded { turn: 1, end: TurnEnd::Completed, why: None, detail: None, spent: Spent::default() },
     ]
 }
 
@@ -1946,7 +1955,7 @@ fn the_transition_table() {
         writeln!(table, "{from}").expect("a string");
         for event in one_of_each_event() {
             let kind = match &event {
-                Event::ApprovalAsked { subject: Subject::GoOn(_) } => "approval_asked(go_on)",
+                Event::ApprovalAsked { subject: Subject::GoOn(_), .. } => "approval_asked(go_on)",
                 Event::ApprovalGiven { subject: Subject::GoOn(_), .. } => "approval_given(go_on)",
                 Event::HooksRan { sent_back: Some(_), .. } => "hooks_ran(sent_back)",
                 other => other.kind(),
@@ -1987,7 +1996,9 @@ fn random_event(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
         Job::JudgeCall(call) => Event::CallRequested {
             call: call.id.clone(),
             input: dice.bool().then(|| json!({"changed": true})),
-            class: dice.choice([ToolClass::Read, ToolClass::Write, ToolClass::Opaque]).expect("three"),
+            author: dice.choice([Author::Model, Author::Hook]).expect("two"),
+            effects: dice.choice([Effects::READ, Effects::WRITE, Effects::OPAQUE]).expect("three"),
+            plan: None,
             verdict: dice
                 .choice([
                     Verdict::Allow,
@@ -1998,12 +2009,10 @@ fn random_event(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
                 ])
                 .expect("four"),
         },
-        Job::AskApproval(subject) => Event::ApprovalGiven {
-            subject,
-            decision: dice
-                .choice([Decision::Approve, Decision::ApproveForSession, Decision::Deny(None), Decision::Unattended])
-                .expect("four"),
-        },
+        Job::AskApproval(subject) => {
+            let answers = [Decision::Approve, Decision::ApproveForSession, Decision::Deny(None), Decision::Unattended];
+            Event::approval(subject, dice.choice(answers).expect("four"))
+        }
         Job::RunTool(call) | Job::StopTool(call) => {
             Event::CallSettled { call: call.id.clone(), outcome: Outcome::ok(format!("{}", dice.u8(..2))) }
         }
@@ -2017,7 +2026,7 @@ fn random_event(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
         }
         Job::Compact(found) if dice.bool() => {
             let trigger = dice.choice([found, Trigger::Forced]).expect("two");
-            Event::CompactionFailed { trigger, error: "e".into(), asked: None }
+            Event::CompactionFailed { trigger, why: None, error: "e".into(), asked: None }
         }
         Job::Compact(trigger) => Event::CompactionFinished {
             trigger,
@@ -2082,6 +2091,7 @@ fn random_reply(bench: &Bench, attempt: u32, dice: &mut fastrand::Rng) -> Event 
                 id: CallId::from("dup"),
                 provider_id: Some("same".into()),
                 name: "read".into(),
+                spelling: None,
                 input: CallInput::parse("{"),
                 opaque: None,
             }),

@@ -4,30 +4,34 @@
 use super::Phase;
 use super::context::{Context, Entry};
 use crate::batch::{Batch, Snapshot};
-use crate::budget::Bound;
+use crate::budget::{Bound, Short};
 use crate::call::{Outcome, Status};
 use crate::compact::Family;
+use crate::ending::Why;
 use crate::event::{
-    Canceller, Decision, Delivery, Direction, Event, Origin, Record, Restore, Rewind, Spent, StepKind, Subject,
-    Touched, Trigger, TurnEnd,
+    Canceller, Delivery, Direction, Event, Origin, Record, Restore, Rewind, Spent, StepKind, Subject, Touched, Trigger,
+    TurnEnd,
 };
 use crate::hook::HookRun;
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::limits::{MAX_CUT_REPLIES, MAX_PAUSED_REPLIES, MAX_UNKNOWN_REPLIES};
-use crate::message::{FinishReason, Message, Part, Role, Usage};
+use crate::message::{FinishReason, Message, NoteKind, Part, Role, Usage};
 use crate::model::{ModelError, ModelErrorKind, Reply};
+use crate::permission::{Action, Rules};
 use crate::policy::{CallsTaken, DenialsCounted, LastStep, OnLength, OnUnknown, Policy, StepsCounted};
 use crate::progress::{self, Circle, Compare, NoProgress, Seen, Stuck};
+use crate::question::Decision;
+use crate::question::{Block, Choice, Question};
 use crate::retry::{self, Failures};
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 /// What the model is told when its reply ended for a reason that nobody knows.
-pub const UNKNOWN_NOTE: &str =
+const UNKNOWN_NOTE: &str =
     "Your last reply ended for no reason that could be understood. Go on if anything is left to do; if not, say so.";
 
 /// What the model is told when its reply was cut at the output limit.
-pub const CONTINUE_NOTE: &str =
+const CONTINUE_NOTE: &str =
     "Your last reply was cut at the output limit. Go on exactly where it stopped; do not repeat it.";
 
 /// What follows a step.
@@ -58,6 +62,7 @@ pub(super) enum AfterRoom {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Ending {
     pub(super) end: TurnEnd,
+    pub(super) why: Option<Why>,
     pub(super) detail: Option<String>,
 }
 
@@ -76,8 +81,8 @@ pub(super) struct Work {
     pub(super) waiting: VecDeque<Waiting>,
     /// What hooks tell the model at the next step's beginning.
     pub(super) notes: Vec<String>,
-    /// Tools the user approved for the whole session.
-    pub(super) granted: Vec<String>,
+    /// What the user has allowed for the whole session.
+    pub(super) granted: Rules,
     pub(super) turns: u32,
     pub(super) steps: u32,
     /// What was taken back and can be brought back, the newest last. A new turn ends that.
@@ -121,6 +126,8 @@ pub(super) struct TurnWork {
     /// Tools that were refused because nobody was there to approve them.
     pub(super) unattended: Vec<String>,
     pub(super) recent: Vec<Seen>,
+    /// The last call that was settled, in a few words.
+    pub(super) last_call: String,
     /// The hooks that have sent the model back to work, once for each time.
     pub(super) sent_back: Vec<String>,
     /// What the hooks found that were asked last whether the turn may end.
@@ -221,15 +228,19 @@ impl Work {
     /// What kind of step the limits leave, or the end that they lead to.
     fn limited(&self, kind: StepKind) -> Result<StepKind, Ending> {
         let turn = &self.turn;
-        if let Some(detail) = turn.budget_spent() {
-            return Err(Ending::new(TurnEnd::Budget, detail));
+        if let Some(short) = turn.budget_spent() {
+            return Err(Ending::short(short));
         }
         let (limit, counted) = (turn.policy.steps.max, turn.counted_steps());
         if let Some(most) = limit.filter(|most| counted >= *most) {
-            return Err(Ending::new(TurnEnd::MaxSteps, format!("the limit of {most} steps is reached")));
+            return Err(
+                Ending::new(TurnEnd::MaxSteps, format!("the limit of {most} steps is reached")).because(Why::Steps)
+            );
         }
         if let Some(most) = turn.policy.steps.max_replies.filter(|most| turn.steps >= *most) {
-            return Err(Ending::new(TurnEnd::MaxSteps, format!("the limit of {most} replies is reached")));
+            return Err(
+                Ending::new(TurnEnd::MaxSteps, format!("the limit of {most} replies is reached")).because(Why::Replies)
+            );
         }
         if let Some(ending) = self.full_by_hand() {
             return Err(ending);
@@ -264,8 +275,8 @@ impl Work {
         }
         self.push_notes(seq);
         if let Some(text) = note {
-            let parts = vec![Part::Note { text: text.to_owned() }];
-            self.push(seq, Message::new(Role::User, parts));
+            let kind = if kind == StepKind::Continue { NoteKind::Continue } else { NoteKind::Plain };
+            self.push(seq, Message::new(Role::User, vec![Part::Note { kind, text: text.to_owned() }]));
         }
         Phase::CallingModel { attempt: 1 }
     }
@@ -348,7 +359,7 @@ impl Work {
         }
         if self.turn.cut_replies > MAX_CUT_REPLIES {
             let detail = "the model's replies were cut at its output limit again and again";
-            return After::End(Ending::new(TurnEnd::ContextLimit, detail));
+            return After::End(Ending::new(TurnEnd::ContextLimit, detail).because(Why::OutputLimit));
         }
         After::Continue
     }
@@ -378,6 +389,7 @@ impl Work {
             let unrun = Outcome::new(Status::Cancelled, format!("The call was not run: {why}."));
             (batch.stop(&unrun), After::End(ending))
         };
+        let spent = self.turn.budget_spent();
         match reply.finish {
             FinishReason::ContentFilter => {
                 not_run(batch, "the reply was cut by the provider's filter", filtered(reply))
@@ -386,9 +398,8 @@ impl Work {
             _ if self.turn.kind == StepKind::WrapUp => {
                 not_run(batch, "this was the last step of the turn", self.turn.out_of_steps())
             }
-            _ if self.turn.budget_spent().is_some() => {
-                let detail = self.turn.budget_spent().unwrap_or_default();
-                not_run(batch, "the budget is used up", Ending::new(TurnEnd::Budget, detail))
+            _ if spent.is_some() => {
+                not_run(batch, "the budget is used up", spent.map_or_else(|| self.turn.out_of_steps(), Ending::short))
             }
             FinishReason::Length => {
                 let text = "The call was not run: your reply was cut at the output limit before the call was complete. \
@@ -423,21 +434,20 @@ impl Work {
         }
         match (retry_at.filter(|_| may_retry), error.kind) {
             (Some(until_ms), _) => Phase::BackingOff { attempt: attempt + 1, since_ms: at_ms, until_ms },
-            (None, ModelErrorKind::WindowExceeded) => {
-                self.end_or_switch(Ending::new(TurnEnd::ContextLimit, said), AfterRoom::AskAgain)
-            }
+            (None, ModelErrorKind::WindowExceeded) => self
+                .end_or_switch(Ending::new(TurnEnd::ContextLimit, said).because(Why::ModelError), AfterRoom::AskAgain),
             (None, ModelErrorKind::ContentFilter) => Phase::Ending(Ending::new(TurnEnd::ContentFilter, said)),
             (None, kind) if kind.is_of_provider() && !self.turn.fallbacks.is_empty() => {
                 Phase::GivenUp { reason: error.message.clone(), then: AfterRoom::AskAgain }
             }
-            (None, _) => Phase::Ending(Ending::new(TurnEnd::ApiError, said)),
+            (None, _) => Phase::Ending(Ending::new(TurnEnd::ApiError, said).because(Why::ModelError)),
         }
     }
 
     /// Ends the turn; but where only the model's window is too small, the next of the chain may read more.
     pub(super) fn end_or_switch(&self, ending: Ending, then: AfterRoom) -> Phase {
         match ending {
-            Ending { end: TurnEnd::ContextLimit, detail: Some(reason) } if !self.turn.fallbacks.is_empty() => {
+            Ending { end: TurnEnd::ContextLimit, detail: Some(reason), .. } if !self.turn.fallbacks.is_empty() => {
                 Phase::GivenUp { reason, then }
             }
             ending => Phase::Ending(ending),
@@ -461,6 +471,7 @@ impl Work {
         let turn = &mut self.turn;
         turn.spent.calls += results.ran;
         turn.rounds += 1;
+        turn.last_call = results.last;
         let compare = turn.policy.stuck.compare;
         let before = turn.recent.len();
         for (call, part) in results.calls.iter().zip(&results.parts) {
@@ -521,7 +532,7 @@ impl Work {
 
     /// What hooks tell the model, as a message of its own.
     pub(super) fn push_notes(&mut self, seq: Seq) {
-        let notes: Vec<Part> = self.notes.drain(..).map(|text| Part::Note { text }).collect();
+        let notes: Vec<Part> = self.notes.drain(..).map(Part::note).collect();
         if !notes.is_empty() {
             self.push(seq, Message::new(Role::User, notes));
         }
@@ -550,12 +561,14 @@ impl Work {
     }
 
     pub(super) fn remember_grant(&mut self, batch: &Batch, event: &Event) {
-        let Event::ApprovalGiven { subject: Subject::Call(id), decision } = event else { return };
+        let Event::ApprovalGiven { subject: Subject::Call(id), decision, .. } = event else { return };
         let Some(call) = batch.call(id) else { return };
         match decision {
-            Decision::ApproveForSession => {
-                self.granted.push(call.name.clone());
-            }
+            Decision::ApproveForSession => match batch.offered_grants(id) {
+                Some(grants) => self.granted.0.extend(grants.0.iter().cloned()),
+                // Journals before version 4 leave unsaid what that grants.
+                None => self.granted.push(&call.name, Action::Allow),
+            },
             Decision::Unattended => {
                 if !self.turn.unattended.contains(&call.name) {
                     self.turn.unattended.push(call.name.clone());
@@ -593,8 +606,8 @@ impl Work {
         let mut spent = self.turn.spent;
         spent.duration_ms = now_ms.saturating_sub(self.turn.started_ms);
         let policy = &self.turn.policy;
-        let detail = policy.replies.words.ending(ending.end, policy, ending.detail.clone());
-        Event::TurnEnded { turn: self.turns, end: ending.end, detail, spent }
+        let detail = policy.replies.words.ending(ending.end, ending.why, policy, ending.detail.clone());
+        Event::TurnEnded { turn: self.turns, end: ending.end, why: ending.why, detail, spent }
     }
 
     pub(super) fn end_turn(&mut self, end: TurnEnd) -> Phase {
@@ -670,7 +683,7 @@ impl Work {
             self.is_new_here |= self.waiting.drain(..).any(|waiting| waiting.is_first_here);
         }
         if !text.is_empty() {
-            self.push(seq, Message::new(Role::User, vec![Part::Note { text }]));
+            self.push(seq, Message::new(Role::User, vec![Part::note(text)]));
         }
         if self.waiting.is_empty() { Phase::Idle } else { Phase::Held }
     }
@@ -686,7 +699,7 @@ impl Work {
             "The user wanted to {wanted} the last {turns}, and that was cut off ({error}). Some files that they changed \
              may be as they were before, others not: look at a file again before you rely on it."
         );
-        self.push(seq, Message::new(Role::User, vec![Part::Note { text }]));
+        self.push(seq, Message::new(Role::User, vec![Part::note(text)]));
         phase
     }
 
@@ -757,6 +770,7 @@ impl TurnWork {
             denials_in_a_row: 0,
             unattended: Vec::new(),
             recent: Vec::new(),
+            last_call: String::new(),
             sent_back: Vec::new(),
             evidence: Vec::new(),
             snapshot: None,
@@ -799,7 +813,7 @@ impl TurnWork {
         used
     }
 
-    pub(super) fn budget_spent(&self) -> Option<String> {
+    pub(super) fn budget_spent(&self) -> Option<Short> {
         self.policy.budget.spent(&self.used())
     }
 
@@ -818,6 +832,14 @@ impl TurnWork {
         counted.into_iter().chain(of_any_kind).min()
     }
 
+    /// Whether a model that goes round in circles may go on.
+    pub(super) fn may_go_on(&self) -> Question {
+        let title = "The model repeats itself. Let it go on?";
+        let body = vec![Block::Text { text: format!("{}: the same result each time", self.last_call) }];
+        let choices = vec![Choice::new("yes", Decision::Approve), Choice::new("no", Decision::Deny(None))];
+        Question::new(title, body, choices)
+    }
+
     /// The end of a turn whose model goes round in circles.
     fn stuck(&self) -> Ending {
         let NoProgress { repeats, compare, .. } = self.policy.stuck;
@@ -830,7 +852,7 @@ impl TurnWork {
     }
 
     pub(super) fn out_of_steps(&self) -> Ending {
-        Ending::new(TurnEnd::MaxSteps, format!("the limit on steps, {}, is reached", self.steps))
+        Ending::new(TurnEnd::MaxSteps, format!("the limit on steps, {}, is reached", self.steps)).because(Why::Steps)
     }
 
     /// The end of a turn whose model has said its last word.
@@ -838,7 +860,7 @@ impl TurnWork {
         if self.unattended.is_empty() {
             let is_cut = self.cut_replies > 0 && self.policy.replies.on_length == OnLength::End;
             let detail = is_cut.then(|| "the reply was cut at the model's output limit".to_owned());
-            return Ending { end: TurnEnd::Completed, detail };
+            return Ending { end: TurnEnd::Completed, why: is_cut.then_some(Why::OutputLimit), detail };
         }
         let tools = self.unattended.join(", ");
         Ending::new(
@@ -850,17 +872,25 @@ impl TurnWork {
 
 impl Ending {
     pub(super) fn new(end: TurnEnd, detail: impl Into<String>) -> Self {
-        Self { end, detail: Some(detail.into()) }
+        Self { end, why: None, detail: Some(detail.into()) }
+    }
+
+    pub(super) fn because(self, why: Why) -> Self {
+        Self { why: Some(why), ..self }
+    }
+
+    pub(super) fn short(short: Short) -> Self {
+        Self { end: TurnEnd::Budget, why: Some(short.why), detail: Some(short.detail) }
     }
 }
 
-pub(super) fn short(detail: &str) -> Ending {
-    Ending::new(TurnEnd::Budget, detail)
+pub(super) fn short(why: Option<Why>, detail: &str) -> Ending {
+    Ending { why, ..Ending::new(TurnEnd::Budget, detail) }
 }
 
 pub(super) fn canceled(by: &Canceller) -> Ending {
     match by {
-        Canceller::User => Ending { end: TurnEnd::Canceled, detail: None },
+        Canceller::User => Ending { end: TurnEnd::Canceled, why: None, detail: None },
         Canceller::Hook(reason) => Ending::new(TurnEnd::HookStopped, reason.clone()),
     }
 }

@@ -7,8 +7,7 @@ use crate::clock::World;
 use crate::jobs::SILENCE;
 use crate::prompt::{self, Weight};
 use futures_util::StreamExt;
-use piton_core::budget::Budget;
-use piton_core::budget::{Bound, Call, Leave};
+use piton_core::budget::{Bound, Budget, Call, Leave, Short};
 use piton_core::client::Live;
 use piton_core::compact;
 use piton_core::event::{Asked, Event, Trigger};
@@ -88,7 +87,7 @@ struct Refused {
 
 impl Task {
     /// What the first request that may be made can use at most; why none may be made, where the budget covers none.
-    pub(crate) fn weigh(&self) -> Result<Bound, String> {
+    pub(crate) fn weigh(&self) -> Result<Bound, Short> {
         let mut weighed = Ok(Bound::default());
         for Asking { model, tries, .. } in &self.askings {
             let Some(first) = tries.first() else { continue };
@@ -103,7 +102,7 @@ impl Task {
 
 impl Try {
     /// What it can use at most, and how long its reply may be.
-    fn permit(&self, model: &dyn Model, budget: &Budget, used: &Bound) -> Result<(Bound, Option<u32>), String> {
+    fn permit(&self, model: &dyn Model, budget: &Budget, used: &Bound) -> Result<(Bound, Option<u32>), Short> {
         let asked_for = self.request.max_output_tokens;
         let call = Call {
             model: model.name(),
@@ -114,7 +113,7 @@ impl Try {
         match call.leave(budget, used) {
             Leave::Free => Ok((call.at_most(call.longest_reply()), asked_for)),
             Leave::Capped(most) => Ok((call.at_most(most), Some(most))),
-            Leave::Short(detail) => Err(detail),
+            Leave::Short(short) => Err(short),
         }
     }
 }
@@ -155,7 +154,7 @@ impl Bill {
 
 /// The event of an asking that came to no end: it was stopped, or broke.
 pub(crate) fn stopped(trigger: Trigger, error: String, bill: &SharedBill) -> Event {
-    Event::CompactionFailed { trigger, error, asked: lock(bill).asked().map(Box::new) }
+    Event::CompactionFailed { trigger, why: None, error, asked: lock(bill).asked().map(Box::new) }
 }
 
 impl Summarised {
@@ -164,7 +163,7 @@ impl Summarised {
         let asked = lock(&self.bill).asked().map(|asked| Box::new(Asked { prompt, ..asked }));
         match self.said {
             Ok(said) => self.sketch.finished(&said, asked),
-            Err(error) => Event::CompactionFailed { trigger: self.sketch.trigger, error, asked },
+            Err(error) => Event::CompactionFailed { trigger: self.sketch.trigger, why: None, error, asked },
         }
     }
 
@@ -263,7 +262,7 @@ impl Limits {
         let mut bill = lock(&self.bill);
         let mut used = self.used;
         used.add(&bill.used());
-        let (at_most, most) = now.permit(model, &self.budget, &used)?;
+        let (at_most, most) = now.permit(model, &self.budget, &used).map_err(|short| short.detail)?;
         model.name().clone_into(&mut bill.model);
         (bill.attempts, bill.under_way) = (bill.attempts + 1, Some(at_most));
         self.told.bus.live(Live::SummaryAsked { model: model.name().to_owned(), attempt });

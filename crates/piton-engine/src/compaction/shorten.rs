@@ -51,7 +51,7 @@ fn clipped(message: &Arc<Message>) -> Arc<Message> {
     let is_long = |part: &Part| match part {
         Part::ToolResult { outcome, .. } => outcome.text.len() > OUTPUT_BYTES,
         Part::Image { .. } => true,
-        Part::Text { text, .. } | Part::Note { text } => text.len() > TEXT_BYTES,
+        Part::Text { text, .. } | Part::Note { text, .. } => text.len() > TEXT_BYTES,
         Part::ToolCall(call) => matches!(&call.input, CallInput::Json(input) if has_long_text(input)),
         Part::Reasoning { .. } => false,
     };
@@ -62,7 +62,7 @@ fn clipped(message: &Arc<Message>) -> Arc<Message> {
     for part in &mut message.parts {
         match part {
             Part::ToolResult { outcome, .. } => cut(&mut outcome.text, OUTPUT_BYTES),
-            Part::Text { text, .. } | Part::Note { text } => cut(text, TEXT_BYTES),
+            Part::Text { text, .. } | Part::Note { text, .. } => cut(text, TEXT_BYTES),
             Part::ToolCall(call) => {
                 if let CallInput::Json(input) = &mut call.input {
                     cut_texts(input);
@@ -120,7 +120,7 @@ fn without_middle(messages: &[Arc<Message>], family: Family, most: u64) -> Vec<A
         }
     }
     let gap = format!("[{} messages are left out here; this is not all of the conversation.]", from - 1);
-    let gap = Arc::new(Message::new(Role::User, vec![Part::Note { text: gap }]));
+    let gap = Arc::new(Message::new(Role::User, vec![Part::note(gap)]));
     // The first is the user's, or the summary of before: nobody answers to it.
     let first = messages.iter().take(1).filter(|first| first.role == Role::User).cloned();
     first.chain([gap]).chain(messages[from..].iter().cloned()).collect()

@@ -15,7 +15,8 @@ fn conversation(steps: usize, bytes: usize) -> Request {
     for step in 0..steps {
         let id = CallId(format!("c{step}"));
         let input = CallInput::Json(json!({"path": "a"}));
-        let call = ToolCall { id: id.clone(), provider_id: None, name: "read".into(), input, opaque: None };
+        let call =
+            ToolCall { id: id.clone(), provider_id: None, name: "read".into(), spelling: None, input, opaque: None };
         messages.push(Message::new(Role::Assistant, vec![Part::ToolCall(call)]));
         let outcome = Outcome::ok("ä".repeat(bytes / 2));
         messages.push(Message::new(Role::Tool, vec![Part::ToolResult { call: id, tool: "read".into(), outcome }]));
@@ -34,7 +35,7 @@ fn conversation(steps: usize, bytes: usize) -> Request {
 #[test]
 fn a_shortened_conversation_is_well_formed_and_begins_with_the_task() {
     let whole = conversation(40, 5_001);
-    let last = Part::Note { text: "sum it up".into() };
+    let last = Part::note("sum it up");
     let room = shorten::Room { family: Family::Open, used: 60_000, most: None };
     let of = |room: &shorten::Room, is_too_long| -> Vec<Request> {
         shorten::requests(&whole, &last, room, is_too_long).into_iter().map(|(request, _)| request).collect()
@@ -57,11 +58,18 @@ fn what_cannot_fit_is_not_sent_and_long_texts_are_cut_until_it_does() {
     let mut whole = conversation(3, 100);
     whole.messages[0] = Arc::new(Message::user("m".into(), "word ".repeat(1_000_000)));
     let write = CallInput::Json(json!({"path": "a", "content": "x".repeat(500_000)}));
-    let call = ToolCall { id: "w".into(), provider_id: None, name: "write".into(), input: write, opaque: None };
+    let call = ToolCall {
+        id: "w".into(),
+        provider_id: None,
+        name: "write".into(),
+        spelling: None,
+        input: write,
+        opaque: None,
+    };
     whole.messages.push(Arc::new(Message::new(Role::Assistant, vec![Part::ToolCall(call)])));
     let result = Part::ToolResult { call: "w".into(), tool: "write".into(), outcome: Outcome::ok("done") };
     whole.messages.push(Arc::new(Message::new(Role::Tool, vec![result])));
-    let last = Part::Note { text: "sum it up".into() };
+    let last = Part::note("sum it up");
     let room = |most| shorten::Room { family: Family::Open, used: 1_500_000, most: Some(most) };
     let requests = shorten::requests(&whole, &last, &room(13_000), false);
     assert!(!requests.is_empty() && requests.iter().all(|(_, is_whole)| !is_whole));

@@ -264,7 +264,7 @@ impl Addition {
 
     /// What the model reads, as parts of a message.
     pub(crate) fn parts(&self) -> impl Iterator<Item = Part> + use<'_> {
-        self.texts.iter().map(|text| Part::Note { text: text.clone() })
+        self.texts.iter().map(|text| Part::note(text.clone()))
     }
 
     /// What the model reads, behind a note that stands there already.

@@ -393,9 +393,9 @@ impl Desk<'_> {
     }
 
     fn done(self) -> Resolved {
-        let mut parts: Vec<Part> = reference::files(&self.blocks).map(|text| Part::Note { text }).into_iter().collect();
+        let mut parts: Vec<Part> = reference::files(&self.blocks).map(Part::note).into_iter().collect();
         if !self.remarks.is_empty() {
-            parts.push(Part::Note { text: format!("[{}]", self.remarks.join("\n")) });
+            parts.push(Part::note(format!("[{}]", self.remarks.join("\n"))));
         }
         parts.extend(self.images);
         Resolved { parts, items: self.items }
@@ -437,9 +437,7 @@ fn load(
     let block = reference::content(shown, &text, lines, room.saturating_sub(around), sizes);
     let hidden = block.content.chars().filter(|char| piton_core::hidden::is_hidden(*char)).count();
     let notice = match hidden {
-        0 if block.metadata.starts_with("Showing") || block.metadata.contains("beyond the end") => {
-            Some(format!("@{shown}: {}", block.metadata))
-        }
+        0 if block.is_short => Some(format!("@{shown}: {}", block.metadata)),
         0 => None,
         _ => Some(format!("@{shown} holds {hidden} hidden characters")),
     };

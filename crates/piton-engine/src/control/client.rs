@@ -2,7 +2,7 @@
 //! outlives connections.
 
 use super::address::{self, Address};
-use crate::store::{Holder, Store, StoreError};
+use crate::store::{Holder, Store, StoreError, Stored};
 use futures_util::StreamExt;
 use piton_core::client::{Line, Live, Published, Reply, Request};
 use piton_core::event::Record;
@@ -122,8 +122,7 @@ fn told(line: &str) -> Option<Told> {
 /// Follows a session from writer to writer, and where there is none to its end in the journal. Every record comes once
 /// and in order, whatever happens to the processes.
 pub struct Follower {
-    store: Arc<dyn Store>,
-    session: SessionId,
+    stored: Stored,
     next_seq: Seq,
     link: Link,
     backlog: VecDeque<Record>,
@@ -147,7 +146,12 @@ impl Link {
 impl Follower {
     /// Follows from this position on (1 is the beginning). Nothing is read or connected yet.
     pub fn new(store: Arc<dyn Store>, session: SessionId, from: Seq) -> Self {
-        Self { store, session, next_seq: from.max(1), link: Link::lost(), backlog: VecDeque::new() }
+        Self {
+            stored: Stored::new(store, session),
+            next_seq: from.max(1),
+            link: Link::lost(),
+            backlog: VecDeque::new(),
+        }
     }
 
     /// What there is to hear next; `None` when all is told and nobody runs the session. At each writer the first thing
@@ -190,14 +194,14 @@ impl Follower {
 
     async fn connect(&mut self, until: Instant) -> Result<(), ControlError> {
         let follow = Line::Follow { from: self.next_seq };
-        match Connection::open_until(&*self.store, &self.session, until).await? {
+        match Connection::open_until(&**self.stored.store(), self.stored.id(), until).await? {
             Some(mut connection) => {
                 if connection.send(&follow).await.is_ok() {
                     self.link = Link::Connected(Box::new(connection));
                 }
             }
             None => {
-                self.backlog = self.store.read(&self.session, self.next_seq, usize::MAX).await?.into();
+                self.backlog = self.stored.read(self.next_seq, usize::MAX).await?.into();
                 self.link = Link::Alone;
             }
         }

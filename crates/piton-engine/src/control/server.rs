@@ -7,7 +7,7 @@ use crate::bus::{Bus, Subscription};
 use crate::error::EngineError;
 use crate::handle::new_message_id;
 use crate::inbox::{Answer, Asked, Asker, WeakInbox};
-use crate::store::{Store, StoreError};
+use crate::store::{StoreError, Stored};
 use futures_util::{FutureExt, StreamExt};
 use piton_core::client::{Line, PROTOCOL, Published, Refusal, Reply, Request};
 use piton_core::ids::{MessageId, Seq, SessionId};
@@ -45,8 +45,7 @@ pub(crate) struct Server {
 
 /// What clients at the socket get to of a session.
 pub(crate) struct Door {
-    pub(crate) session: SessionId,
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) stored: Stored,
     pub(crate) bus: Bus,
     pub(crate) inbox: WeakInbox,
 }
@@ -62,7 +61,7 @@ impl Server {
     /// Opens the door from a task, at its next turn: whoever calls has more urgent things to do. Only for the writer.
     /// Where no socket can be made, the session goes on without.
     pub(crate) fn open(door: Door) -> Self {
-        let (socket, over) = (address::socket(&*door.store, &door.session), CancellationToken::new());
+        let (socket, over) = (address::socket(&**door.stored.store(), door.stored.id()), CancellationToken::new());
         let room = Arc::new(Room { door, socket: socket.clone(), over: over.clone() });
         Self { accepting: tokio::spawn(accept(room)), socket, over }
     }
@@ -138,7 +137,7 @@ impl Guest {
         mut pending: mpsc::UnboundedReceiver<Reply>,
     ) -> io::Result<()> {
         let over = self.room.over.clone();
-        let (session, pid) = (self.room.door.session.clone(), std::process::id());
+        let (session, pid) = (self.room.door.stored.id().clone(), std::process::id());
         self.tell(&Reply::Hello { protocol: PROTOCOL, session, pid }).await?;
         let mut listens_only = false;
         loop {
@@ -217,12 +216,12 @@ impl Following {
         match self {
             Self::Not => std::future::pending().await,
             Self::History(from) => {
-                let records = room.store.read(&room.session, *from, PIECE_RECORDS).await?;
+                let records = room.stored.read(*from, PIECE_RECORDS).await?;
                 let next = records.last().map_or(*from, |record| record.seq + 1);
                 let mut lines: String = records.iter().map(line).collect();
                 *self = if records.len() < PIECE_RECORDS {
                     lines.push_str(&line(&Reply::CaughtUp {}));
-                    Self::Live(Box::new(room.bus.subscribe(Arc::clone(&room.store), room.session.clone(), next)))
+                    Self::Live(Box::new(room.bus.subscribe(room.stored.clone(), next)))
                 } else {
                     Self::History(next)
                 };

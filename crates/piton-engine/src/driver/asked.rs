@@ -7,8 +7,9 @@ use crate::inbox::{Asked, Asker};
 use crate::rewind;
 use crate::store::StoreError;
 use piton_core::client::{Prompt, Reply, Report, Request, When};
-use piton_core::event::{Canceller, Decision, Event, Subject};
+use piton_core::event::{Answerer, Canceller, Event, Subject};
 use piton_core::ids::{MessageId, Seq};
+use piton_core::question::Decision;
 use std::sync::Arc;
 
 impl Driver {
@@ -85,12 +86,13 @@ impl Driver {
         if !self.is_open(&subject) {
             let records = self.records().await.unwrap_or_default();
             let given = records.iter().rev().find_map(|record| match &record.event {
-                Event::ApprovalGiven { subject: about, decision } if *about == subject => Some(decision.clone()),
+                Event::ApprovalGiven { subject: about, decision, .. } if *about == subject => Some(decision.clone()),
                 _ => None,
             });
             return asker.tell(Reply::NotOpen { subject, given });
         }
-        self.record(Event::ApprovalGiven { subject, decision });
+        let event = self.approval(subject, decision, Answerer::User);
+        self.record(event);
         let seq = self.staged.last().map_or(0, |record| record.seq);
         self.askers.tell_when_durable(asker, Reply::Answered { seq });
     }

@@ -12,15 +12,18 @@ use crate::hooks::{
 };
 use crate::inbox::Asker;
 use crate::jobs::JobKey;
-use piton_core::call::{Outcome, Status, ToolClass};
+use crate::judge;
+use piton_core::call::{Outcome, Status, Touches};
 use piton_core::client::{Report, last_words};
-use piton_core::event::{Decision, Delivery, Event, Record, Subject, Trigger, TurnEnd, Verdict};
+use piton_core::event::{Answerer, Delivery, Event, Record, Subject, Trigger, TurnEnd};
 use piton_core::hook::{Demand, HookPoint};
 use piton_core::ids::{CallId, MessageId, TimeMs};
 use piton_core::message::{Message, Part, Role, ToolCall, prose};
-use piton_core::permission::Action;
+use piton_core::permission::{Action, Ask};
+use piton_core::question::Decision;
 use piton_core::request::Frame;
 use piton_core::turn::{Job, State};
+use piton_tools::plan::accesses;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ffi::OsString;
@@ -193,11 +196,11 @@ impl Driver {
 
     fn unasked(&self) -> Unasked {
         let rules = &self.settings.policy.permission;
-        let asks = |class| {
-            let mut tools = self.frame.tools.iter().filter(|tool| tool.class == class);
-            tools.any(|tool| rules.judge(&tool.name, class) == Action::Ask)
+        let asks = |touches| {
+            let mut tools = self.frame.tools.iter().filter(|tool| tool.effects.touches == touches);
+            tools.any(|tool| rules.judge(&Ask { tool: &tool.name, accesses: &accesses(tool) }).action == Action::Ask)
         };
-        match (asks(ToolClass::Write), asks(ToolClass::Opaque)) {
+        match (asks(Touches::Workspace), asks(Touches::World)) {
             (true, _) => Unasked::Nothing,
             (false, true) => Unasked::Edits,
             (false, false) => Unasked::Everything,
@@ -249,7 +252,7 @@ impl Driver {
                 });
             }
             Job::JudgeCall(call) if hooks.want(HookPoint::BeforeTool) => {
-                let call = Arc::clone(call);
+                let call = Arc::new(self.settings.tools.understand(call));
                 self.jobs.hook(key, async move {
                     let (gated, input, verdict) = hooks.before_tool(&cx, &call).await;
                     Hooked::Judged { call, gated, input, verdict }
@@ -314,14 +317,17 @@ impl Driver {
                 if is_stopped {
                     return;
                 }
-                let event = self.judged(&call, input, verdict);
-                self.record(event);
+                match self.judge(&call, judge::Hooked { input, verdict }).at_once() {
+                    Ok(event) => self.record(event),
+                    Err(judged) => self.jobs.judge(call.id.clone(), judged),
+                }
             }
             Hooked::Asked { subject, gated, decision } => {
                 self.gates.asked.insert(subject.clone());
                 self.record_hooks(gated);
                 if let Some(decision) = decision.filter(|_| self.is_open(&subject)) {
-                    self.record(Event::ApprovalGiven { subject, decision });
+                    let event = self.approval(subject, decision, Answerer::Hook);
+                    self.record(event);
                 }
             }
             Hooked::Answered { call, gated, outcome } => {
@@ -336,7 +342,7 @@ impl Driver {
                 self.gates.is_compacting = true;
                 self.record_hooks(gated);
                 if let Some(error) = refused {
-                    self.record(Event::CompactionFailed { trigger, error, asked: None });
+                    self.record(Event::CompactionFailed { trigger, why: None, error, asked: None });
                 }
             }
             Hooked::Compacted(gated) => {
@@ -362,7 +368,7 @@ impl Driver {
         // Asked again, by whatever model, it is the same question; what was added to it once is there.
         let is_again = attempt > 1 || self.gates.call.as_ref().is_some_and(|let_go| let_go.step == step);
         let is_said = |note: &String| {
-            let is_it = |part: &Part| matches!(part, Part::Note { text } if text == note);
+            let is_it = |part: &Part| matches!(part, Part::Note { text, .. } if text == note);
             self.session.transcript().last().is_some_and(|last| last.parts.iter().any(is_it))
         };
         gated.notes.retain(|note| !is_again || !is_said(note));
@@ -384,24 +390,6 @@ impl Driver {
         let max_output_tokens = self.frame.max_output_tokens;
         let frame = Frame { system, tools, max_output_tokens };
         self.gates.call = Some(LetGo { step, attempt: Some(attempt), frame });
-    }
-
-    /// What the rules say of a call as hooks left it, and what hooks say.
-    fn judged(&self, call: &ToolCall, input: Option<Value>, said: Option<HookVerdict>) -> Event {
-        let mut event = self.judge(call, input.as_ref());
-        if let Event::CallRequested { input: changed, verdict, .. } = &mut event {
-            *changed = input;
-            *verdict = match (std::mem::replace(verdict, Verdict::Ask), said) {
-                (refused @ (Verdict::Deny(_) | Verdict::Refuse(_)), _) => refused,
-                (_, Some(HookVerdict::Refuse(reason))) => {
-                    Verdict::Refuse(format!("The call was not run: a hook refused it. {reason}"))
-                }
-                (_, Some(HookVerdict::Ask(reason))) => Verdict::AskFirst(reason),
-                (_, Some(HookVerdict::Allow)) => Verdict::Allow,
-                (verdict, None) => verdict,
-            };
-        }
-        event
     }
 
     /// Lets hooks see the outcome of a call that no tool ran; the event as they leave it, once they have.
@@ -480,7 +468,7 @@ impl Driver {
             match refused {
                 Some((hook, reason)) => speech.asker.refuse(EngineError::PromptRefused { hook, reason }),
                 None => {
-                    let notes = notes.into_iter().map(|text| Part::Note { text });
+                    let notes = notes.into_iter().map(Part::note);
                     speech.parts.splice(0..0, notes);
                     self.gates.accepted.push_back(speech);
                 }
@@ -509,8 +497,8 @@ impl Driver {
         }
         let policy = &self.settings.policy;
         let own = "it was stopped before hooks had let pass what was said; that is not on record".to_owned();
-        let why = policy.replies.words.ending(TurnEnd::Canceled, policy, Some(own)).unwrap_or_default();
-        let result = policy.replies.words.result(TurnEnd::Canceled, Some(&why), "");
+        let why = policy.replies.words.ending(TurnEnd::Canceled, None, policy, Some(own)).unwrap_or_default();
+        let result = policy.replies.words.result(TurnEnd::Canceled, None, Some(&why), "");
         for speech in self.gates.vetting.drain(..).filter(|_| !self.closing) {
             let report = Report::not_begun(TurnEnd::Canceled, why.clone());
             let report = Box::new(Report { result: result.clone(), ..report });

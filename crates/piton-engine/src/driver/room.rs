@@ -4,8 +4,9 @@ use super::Driver;
 use crate::compaction::{self, CompactError, Next, SharedBill, Summarised, Task, Told};
 use crate::jobs::JobKey;
 use crate::store::StoreError;
+use piton_core::budget::Short;
 use piton_core::client::{Compact, Compacted};
-use piton_core::event::{Event, Trigger};
+use piton_core::event::{Event, Trigger, Why};
 use piton_core::turn::Job;
 use std::sync::Arc;
 
@@ -25,15 +26,16 @@ impl Driver {
         match compaction::next(&self.session, self.frame(), &self.settings, &model, trigger, None) {
             Next::Record(event) => Some(*event),
             Next::Cannot(why) => {
-                let error = match why {
-                    CompactError::Nothing => {
-                        "the newest step alone fills the window, and nothing is left to sum up".to_owned()
-                    }
-                    CompactError::Failed(why) => why,
-                    other => other.to_string(),
+                let (why, error) = match why {
+                    CompactError::Nothing => (
+                        Some(Why::NothingToSumUp),
+                        "the newest step alone fills the window, and nothing is left to sum up".to_owned(),
+                    ),
+                    CompactError::Failed(error) => (None, error),
+                    other => (None, other.to_string()),
                 };
                 let trigger = if self.another_may_read_more() { Trigger::Forced } else { trigger };
-                Some(Event::CompactionFailed { trigger, error, asked: None })
+                Some(Event::CompactionFailed { trigger, why, error, asked: None })
             }
             Next::Ask(task) => {
                 let task = self.weighed(task);
@@ -42,7 +44,9 @@ impl Driver {
                         self.compaction = Some(task);
                         None
                     }
-                    Err(detail) => Some(Event::BudgetShort { step: self.session.step(), detail }),
+                    Err(Short { why, detail }) => {
+                        Some(Event::BudgetShort { step: self.session.step(), why: Some(why), detail })
+                    }
                 }
             }
         }

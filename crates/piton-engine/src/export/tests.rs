@@ -3,7 +3,7 @@
 
 use super::redact::Redactor;
 use super::{html, json, markdown};
-use piton_core::call::{CallInput, Outcome, Status, ToolClass};
+use piton_core::call::{CallInput, Effects, Outcome, Status};
 use piton_core::event::{Delivery, Direction, Event, Record, Rewind, Spent, StepKind, TurnEnd, Verdict};
 use piton_core::ids::{CallId, MessageId, SessionId};
 use piton_core::message::{FinishReason, Part, ToolCall, Usage};
@@ -24,7 +24,7 @@ fn conversation(asked: &str, input: serde_json::Value, outcome: Outcome, answere
         warnings: vec![],
     };
     let (id, name, input) = (call.clone(), tool.to_owned(), CallInput::Json(input));
-    let calls = vec![Part::ToolCall(ToolCall { id, provider_id: None, name, input, opaque: None })];
+    let calls = vec![Part::ToolCall(ToolCall { id, provider_id: None, name, spelling: None, input, opaque: None })];
     let events = vec![
         Event::SessionStarted {
             session: SessionId::from("ses_1"),
@@ -54,7 +54,7 @@ fn conversation(asked: &str, input: serde_json::Value, outcome: Outcome, answere
             at_most: None,
             prompt: None,
         },
-        Event::CallRequested { call: call.clone(), input: None, class: ToolClass::Opaque, verdict: Verdict::Allow },
+        Event::requested(call.clone(), Effects::OPAQUE, Verdict::Allow),
         Event::CallStarted { call: call.clone() },
         Event::CallSettled { call, outcome },
         Event::StepFinished { step: 1 },
@@ -69,7 +69,7 @@ fn conversation(asked: &str, input: serde_json::Value, outcome: Outcome, answere
             prompt: None,
         },
         Event::StepFinished { step: 2 },
-        Event::TurnEnded { turn: 1, end: TurnEnd::Completed, detail: None, spent: Spent::default() },
+        Event::TurnEnded { turn: 1, end: TurnEnd::Completed, why: None, detail: None, spent: Spent::default() },
     ];
     (1..).zip(events).map(|(seq, event)| Record { seq, at_ms: seq * 1000, event }).collect()
 }
@@ -304,7 +304,7 @@ fn a_summary_that_was_paid_for_is_part_of_the_cost() {
         prompt: None,
     };
     let trigger = piton_core::event::Trigger::Asked;
-    let event = Event::CompactionFailed { trigger, error: "empty".to_owned(), asked: Some(Box::new(asked)) };
+    let event = Event::CompactionFailed { trigger, why: None, error: "empty".to_owned(), asked: Some(Box::new(asked)) };
     let last = records.last().unwrap();
     records.push(Record { seq: last.seq + 1, at_ms: last.at_ms, event });
     assert_eq!(Story::of(&records).session().cost_micros, Some(before + 70));

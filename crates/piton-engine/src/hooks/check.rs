@@ -1,18 +1,13 @@
 //! A check: a command that must pass before a turn may end `completed`. Where it fails, the model gets the end of its
 //! output and goes on, a few times; then the turn ends `hook_stopped`.
 
-use super::command::{Group, Keep, Tail};
 use super::{Hook, HookContext, HookError, HookResult, Points, Stop, StopChange, Words};
 use async_trait::async_trait;
 use piton_core::client::CheckRun;
 use piton_core::hook::{Demand, HookPoint};
+use piton_tools::spawn::{Confinement, Env, Keep, Spawn};
 use serde_json::json;
-use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::process::Stdio;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::process::Command;
 
 /// Characters at the end of a failing check's output that the model reads.
 const TAIL_CHARS: usize = 4_000;
@@ -26,14 +21,14 @@ pub const TIMEOUT: Duration = Duration::from_secs(600);
 pub struct Check {
     name: String,
     command: String,
-    env: Arc<BTreeMap<OsString, OsString>>,
+    env: Env,
     timeout: Duration,
     rounds: usize,
 }
 
 impl Check {
     /// A check by a command for `sh`, with this environment and nothing else in it.
-    pub fn new(command: &str, env: Arc<BTreeMap<OsString, OsString>>) -> Self {
+    pub fn new(command: &str, env: Env) -> Self {
         let name = format!("check `{command}`");
         Self { name, command: command.to_owned(), env, timeout: TIMEOUT, rounds: ROUNDS }
     }
@@ -47,20 +42,15 @@ impl Check {
     async fn run(&self, cx: &HookContext, round: usize) -> HookResult<CheckRun> {
         let began = Instant::now();
         // One pipe for both, so that their lines stay in order.
-        let mut command = Command::new("sh");
-        command.arg("-c").arg(format!("exec 2>&1\n{}", self.command)).current_dir(&cx.workspace);
-        command.env_clear().envs(self.env.iter()).stdin(Stdio::null()).stdout(Stdio::piped());
-        command.stderr(Stdio::null()).process_group(0).kill_on_drop(true);
-        let mut child = command.spawn().map_err(|error| HookError(format!("it cannot be started: {error}")))?;
-        let group = Group::of(&child);
-        let output = Tail::read(child.stdout.take(), Keep::Last);
-        let status = tokio::time::timeout(self.timeout, child.wait()).await;
-        drop(group);
+        let script = format!("exec 2>&1\n{}", self.command);
+        let running = Spawn::shell(&script, &self.env, &cx.workspace, Confinement::Model).run(None, Keep::Last);
+        let mut running = running.map_err(|error| HookError(format!("it cannot be started: {error}")))?;
+        let status = tokio::time::timeout(self.timeout, running.wait()).await;
         let code = match status {
             Ok(status) => status?.code(),
             Err(_) => None,
         };
-        let text = output.text().await;
+        let (text, _) = running.output().await;
         let mut output = tail(&text);
         if began.elapsed() >= self.timeout {
             output.push_str(&format!("\n[it was stopped after {} s]", self.timeout.as_secs_f64()));

@@ -9,24 +9,14 @@ use super::{
 };
 use async_trait::async_trait;
 use piton_core::call::Outcome;
-use piton_core::event::{Decision, Subject, Trigger, TurnEnd};
+use piton_core::event::{Subject, Trigger, TurnEnd};
 use piton_core::message::{Message, ToolCall};
-use rustix::process::{Pid, Signal, kill_process_group};
+use piton_core::question::Decision;
+use piton_tools::spawn::{Confinement, Env, Keep, Spawn};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::Path;
-use std::process::Stdio;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::Command;
-
-/// Bytes of what a command writes that are read; the rest is thrown away.
-const MOST_BYTES: u64 = 1 << 20;
-/// How long a command's output is awaited when it has ended: something it started may hold the pipe for ever.
-const AFTER_ITS_END: Duration = Duration::from_millis(200);
 
 /// One command of the configuration.
 #[derive(Debug, Clone)]
@@ -64,7 +54,7 @@ impl Handler {
 pub struct CommandHook {
     handler: Handler,
     name: String,
-    env: Arc<BTreeMap<OsString, OsString>>,
+    env: Env,
     has_run: AtomicBool,
 }
 
@@ -80,7 +70,7 @@ enum Said {
 
 impl CommandHook {
     /// A hook that runs this command with this environment and nothing else in it.
-    pub fn new(handler: Handler, env: Arc<BTreeMap<OsString, OsString>>) -> Self {
+    pub fn new(handler: Handler, env: Env) -> Self {
         Self { name: handler.summary(), handler, env, has_run: AtomicBool::new(false) }
     }
 
@@ -104,22 +94,13 @@ impl CommandHook {
         ended.said().map(Some)
     }
 
-    fn command(&self, workspace: &Path) -> Command {
-        let mut command = match &self.handler.args {
-            Some(args) => {
-                let mut command = Command::new(&self.handler.command);
-                command.args(args);
-                command
-            }
-            None => {
-                let mut command = Command::new("sh");
-                command.arg("-c").arg(&self.handler.command);
-                command
-            }
+    fn command(&self, workspace: &Path) -> Spawn {
+        let command = &self.handler.command;
+        let spawn = match &self.handler.args {
+            Some(args) => Spawn::new([command].into_iter().chain(args), &self.env, workspace, Confinement::User),
+            None => Spawn::shell(command, &self.env, workspace, Confinement::User),
         };
-        command.current_dir(workspace).env_clear().envs(self.env.iter());
-        command.env("CLAUDE_PROJECT_DIR", workspace).env("PITON_PROJECT_DIR", workspace);
-        command
+        spawn.with("CLAUDE_PROJECT_DIR", workspace).with("PITON_PROJECT_DIR", workspace)
     }
 
     /// The same about a tool's call.
@@ -158,100 +139,21 @@ fn holds(condition: &str, names: &[&str], input: &Value) -> bool {
     (tool == "*" || names.contains(&tool)) && (about == "*" || is_about())
 }
 
-/// A process group that is killed when nobody waits for it any more.
-pub(super) struct Group(Option<Pid>);
-
-impl Group {
-    pub(super) fn of(child: &tokio::process::Child) -> Self {
-        Self(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)))
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if let Some(group) = self.0 {
-            // Gone is as good.
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-    }
-}
-
 /// How a command ended.
-pub(super) struct Ended {
+struct Ended {
     /// `None`: by a signal.
-    pub(super) code: Option<i32>,
-    pub(super) stdout: String,
-    pub(super) stderr: String,
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
 }
 
-/// Runs a command in a process group of its own, which does not outlive this.
-async fn run(mut command: Command, input: String) -> HookResult<Ended> {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).kill_on_drop(true);
-    let mut child = command.spawn().map_err(|error| HookError(format!("it cannot be started: {error}")))?;
-    let _group = Group::of(&child);
-    let (stdin, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let feed = async move {
-        if let Some(mut stdin) = stdin {
-            // Who does not want to know need not read it.
-            drop(stdin.write_all(input.as_bytes()).await);
-            drop(stdin.write_all(b"\n").await);
-        }
-    };
-    let feeding = tokio::spawn(feed);
-    let (out, err) = (Tail::read(out, Keep::First), Tail::read(err, Keep::First));
-    let status = child.wait().await;
-    feeding.abort();
-    let status = status?;
-    let (stdout, stderr) = (out.text().await, err.text().await);
+/// Runs a command, and ends whatever it leaves behind.
+async fn run(command: Spawn, input: String) -> HookResult<Ended> {
+    let running = command.run(Some(input + "\n"), Keep::First);
+    let mut running = running.map_err(|error| HookError(format!("it cannot be started: {error}")))?;
+    let status = running.wait().await?;
+    let (stdout, stderr) = running.output().await;
     Ok(Ended { code: status.code(), stdout, stderr })
-}
-
-/// Which end of a long output matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keep {
-    First,
-    Last,
-}
-
-/// What a command writes, as it writes it.
-pub(super) struct Tail {
-    bytes: Arc<std::sync::Mutex<Vec<u8>>>,
-    reading: tokio::task::JoinHandle<()>,
-}
-
-impl Tail {
-    pub(super) fn read(pipe: Option<impl AsyncRead + Unpin + Send + 'static>, keep: Keep) -> Self {
-        let bytes = Arc::new(std::sync::Mutex::new(Vec::new()));
-        let kept = Arc::clone(&bytes);
-        let most = usize::try_from(MOST_BYTES).unwrap_or(usize::MAX);
-        let reading = tokio::spawn(async move {
-            let Some(mut pipe) = pipe else { return };
-            let mut piece = vec![0; 64 << 10];
-            while let Ok(read @ 1..) = pipe.read(&mut piece).await {
-                let mut kept = kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                kept.extend_from_slice(&piece[..read]);
-                match keep {
-                    Keep::First => kept.truncate(most),
-                    Keep::Last if kept.len() > 2 * most => {
-                        let surplus = kept.len() - most;
-                        kept.drain(..surplus);
-                    }
-                    Keep::Last => {}
-                }
-            }
-        });
-        Self { bytes, reading }
-    }
-
-    /// All of it, once the command has ended.
-    pub(super) async fn text(self) -> String {
-        let mut reading = self.reading;
-        if tokio::time::timeout(AFTER_ITS_END, &mut reading).await.is_err() {
-            reading.abort();
-        }
-        let bytes = self.bytes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
 }
 
 impl Ended {
@@ -417,7 +319,7 @@ impl Hook for CommandHook {
         let event = if outcome.status.is_error() { HookEvent::PostToolUseFailure } else { HookEvent::PostToolUse };
         let more = match event {
             HookEvent::PostToolUse => {
-                json!({"tool_response": wire::tool_response(call, outcome), "duration_ms": outcome.duration_ms})
+                json!({"tool_response": wire::tool_response(outcome), "duration_ms": outcome.duration_ms})
             }
             _ => json!({"error": outcome.text, "duration_ms": outcome.duration_ms}),
         };

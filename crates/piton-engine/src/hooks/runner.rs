@@ -6,10 +6,11 @@ use super::{
     OutcomeChange, Points, PromptChange, SessionStart, StepDone, Stop, StopChange, TurnDone, Words,
 };
 use piton_core::call::{CallInput, Outcome};
-use piton_core::event::{Decision, Event, Subject, Trigger};
+use piton_core::event::{Event, Subject, Trigger};
 use piton_core::hook::{Demand, HookEnd, HookPoint, HookRun};
 use piton_core::ids::CallId;
 use piton_core::message::{Message, ToolCall};
+use piton_core::question::Decision;
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

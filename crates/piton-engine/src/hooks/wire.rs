@@ -3,75 +3,83 @@
 
 use super::settings::HookEvent;
 use super::{HookContext, Unasked};
-use piton_core::call::{CallInput, Outcome};
+use piton_core::call::{CallInput, Outcome, Status};
 use piton_core::message::ToolCall;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// Characters of one text that a hook gives us; what is longer is cut.
 const MOST_CHARS: usize = 10_000;
 
-/// Our tools and what they are called there.
-const TOOLS: [(&str, &str); 9] = [
-    ("bash", "Bash"),
-    ("edit", "Edit"),
-    ("glob", "Glob"),
-    ("grep", "Grep"),
-    ("read", "Read"),
-    ("write", "Write"),
-    ("task", "Agent"),
-    ("web_fetch", "WebFetch"),
-    ("web_search", "WebSearch"),
+/// One of our tools and its fields, and what they are called there.
+struct Known {
+    ours: &'static str,
+    theirs: &'static str,
+    fields: &'static [(&'static str, &'static str)],
+}
+
+const FILE: &[(&str, &str)] = &[("path", FILE_PATH)];
+/// The field that has absolute paths there.
+const FILE_PATH: &str = "file_path";
+
+/// The tools that both have, or are known there by name.
+const TOOLS: [Known; 9] = [
+    Known { ours: "bash", theirs: "Bash", fields: &[] },
+    Known { ours: "edit", theirs: "Edit", fields: FILE },
+    Known { ours: "glob", theirs: "Glob", fields: &[] },
+    Known { ours: "grep", theirs: "Grep", fields: &[("ignore_case", "-i")] },
+    Known { ours: "read", theirs: "Read", fields: FILE },
+    Known { ours: "write", theirs: "Write", fields: FILE },
+    Known { ours: "task", theirs: "Agent", fields: &[] },
+    Known { ours: "web_fetch", theirs: "WebFetch", fields: &[] },
+    Known { ours: "web_search", theirs: "WebSearch", fields: &[] },
 ];
+
+fn known(ours: &str) -> Option<&'static Known> {
+    TOOLS.iter().find(|tool| tool.ours == ours)
+}
 
 /// What a tool is called there.
 pub(super) fn tool_name(ours: &str) -> &str {
-    TOOLS.iter().find(|(name, _)| *name == ours).map_or(ours, |(_, theirs)| theirs)
+    known(ours).map_or(ours, |tool| tool.theirs)
 }
 
 /// A call's input as scripts expect it: paths absolute, under `file_path`.
 pub(super) fn tool_input(call: &ToolCall, cx: &HookContext) -> Value {
     let CallInput::Json(Value::Object(input)) = &call.input else { return json!({}) };
-    let has_file = ["read", "write", "edit"].contains(&call.name.as_str());
-    let mut theirs = Map::new();
-    for (key, value) in input {
-        match (key.as_str(), value.as_str()) {
-            ("path" | "filePath" | "file_path", Some(path)) if has_file => {
-                theirs.insert("file_path".to_owned(), json!(cx.workspace.join(path)));
-            }
-            ("ignore_case" | "ignoreCase", _) if call.name == "grep" => {
-                drop(theirs.insert("-i".to_owned(), value.clone()));
-            }
-            _ => drop(theirs.insert(key.clone(), value.clone())),
-        }
-    }
-    Value::Object(theirs)
+    let fields = known(&call.name).map_or(&[] as &[_], |tool| tool.fields);
+    let theirs = input.iter().map(|(key, value)| {
+        let name = fields.iter().find(|(ours, _)| ours == key).map_or(key.as_str(), |(_, theirs)| theirs);
+        let value = match value.as_str().filter(|_| name == FILE_PATH) {
+            Some(path) => json!(cx.workspace.join(path)),
+            None => value.clone(),
+        };
+        (name.to_owned(), value)
+    });
+    Value::Object(theirs.collect())
 }
 
-/// An input that a script gave back, as our tool wants it.
+/// An input that a script gave back, in our tool's field names.
 pub(super) fn own_input(tool: &str, theirs: Value) -> Value {
     let Value::Object(theirs) = theirs else { return theirs };
-    let has_file = ["read", "write", "edit"].contains(&tool);
-    let ours = theirs.into_iter().map(|(key, value)| match key.as_str() {
-        "file_path" if has_file => ("path".to_owned(), value),
-        "-i" if tool == "grep" => ("ignore_case".to_owned(), value),
-        _ => (key, value),
-    });
-    Value::Object(ours.collect())
+    let fields = known(tool).map_or(&[] as &[_], |tool| tool.fields);
+    let own =
+        |key: String| fields.iter().find(|(_, theirs)| *theirs == key).map_or(key, |(ours, _)| (*ours).to_owned());
+    Value::Object(theirs.into_iter().map(|(key, value)| (own(key), value)).collect())
 }
 
 /// A call's outcome as scripts expect it.
-pub(super) fn tool_response(call: &ToolCall, outcome: &Outcome) -> Value {
+pub(super) fn tool_response(outcome: &Outcome) -> Value {
     let mut response = json!({"success": !outcome.status.is_error(), "status": outcome.status});
-    match call.name.as_str() {
-        "bash" => {
+    match outcome.metadata.get("output_bytes") {
+        Some(bytes) => {
             // What the model is told of a command that printed nothing is nothing that it printed.
-            let is_empty = outcome.metadata["output_bytes"] == 0 && outcome.text == "(no output)";
+            let is_empty = outcome.status == Status::Ok && *bytes == 0 && outcome.metadata["left_behind"] == 0;
             response["stdout"] = json!(if is_empty { "" } else { &outcome.text });
             response["stderr"] = json!("");
             response["interrupted"] = json!(false);
         }
-        _ => response["content"] = json!(outcome.text),
+        None => response["content"] = json!(outcome.text),
     }
     if let Some(path) = outcome.metadata.get("path") {
         response["filePath"] = path.clone();

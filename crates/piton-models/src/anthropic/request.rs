@@ -149,7 +149,7 @@ impl Turn {
 
 fn user_block(part: &Part) -> Option<Value> {
     match part {
-        Part::Text { text, .. } | Part::Note { text } => text_block(text),
+        Part::Text { text, .. } | Part::Note { text, .. } => text_block(text),
         Part::Image { media_type, data } => Some(image_block(media_type, data)),
         Part::ToolResult { .. } | Part::Reasoning { .. } | Part::ToolCall(_) => None,
     }
@@ -186,11 +186,13 @@ fn assistant_block(part: &Part, ids: &WireIds) -> Option<Value> {
             }
             Some(block)
         }
-        Part::Note { text } => text_block(text),
+        Part::Note { text, .. } => text_block(text),
         Part::Reasoning { text, opaque } => thinking_block(text, opaque.as_ref()?),
         Part::ToolCall(call) => {
             let input = sent_input(&call.input);
-            Some(json!({ "type": "tool_use", "id": ids.get(&call.id), "name": sent_name(&call.name), "input": input }))
+            Some(
+                json!({ "type": "tool_use", "id": ids.get(&call.id), "name": sent_name(call.spelling()), "input": input }),
+            )
         }
         Part::ToolResult { .. } | Part::Image { .. } => None,
     }

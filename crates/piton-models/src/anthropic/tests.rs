@@ -4,7 +4,7 @@ use super::*;
 use crate::samples::event as sse;
 use crate::wire::Protocol;
 use expect_test::expect;
-use piton_core::call::{CallInput, Outcome, ToolClass, ToolSpec};
+use piton_core::call::{CallInput, Effects, Outcome, ToolSpec};
 use piton_core::message::{Message, Part, Role, ToolCall};
 use piton_core::model::Request;
 use serde_json::{Value, json};
@@ -20,6 +20,7 @@ fn call(id: &str, provider_id: &str, raw: &str) -> Part {
         id: id.into(),
         provider_id: Some(provider_id.into()),
         name: "read".into(),
+        spelling: None,
         input: CallInput::parse(raw),
         opaque: None,
     })
@@ -45,7 +46,7 @@ fn conversation() -> Vec<Arc<Message>> {
     vec![
         message(Role::User, vec![Part::text("hi")]),
         message(Role::Assistant, vec![unsigned.clone()]),
-        message(Role::User, vec![Part::Note { text: "go on".into() }]),
+        message(Role::User, vec![Part::note("go on")]),
         message(Role::Assistant, vec![signed, hidden, unsigned, call("c1_0", "a:b", "{"), call("c1_1", "t1", "")]),
         message(Role::Tool, vec![result("c1_0", Outcome::failed("bad")), result("c1_1", Outcome::ok(" "))]),
         message(Role::User, vec![Part::text("more"), Part::text("  ")]),
@@ -81,7 +82,7 @@ fn neighbours_are_merged_results_come_first_and_reasoning_needs_its_signature() 
 
 #[test]
 fn the_cache_is_marked_behind_tools_and_system_behind_the_context_and_on_the_newest_two_messages() {
-    let note = Part::Note { text: "Working folder: /w".into() };
+    let note = Part::note("Working folder: /w");
     let mut messages = vec![message(Role::User, vec![note, Part::text("hi")])];
     for step in ["c1_0", "c2_0", "c3_0"] {
         messages.push(message(Role::Assistant, vec![call(step, step, "")]));
@@ -92,7 +93,7 @@ fn the_cache_is_marked_behind_tools_and_system_behind_the_context_and_on_the_new
         name: name.into(),
         description: "d".into(),
         schema: json!({ "type": "object" }),
-        class: ToolClass::Read,
+        effects: Effects::READ,
     };
     let mut request = Request { tools: Arc::new([spec("a"), spec("b")]), system: "sys".into(), ..request(messages) };
     assert_eq!(

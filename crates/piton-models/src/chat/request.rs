@@ -125,7 +125,7 @@ fn user<'p>(parts: impl IntoIterator<Item = &'p Part>) -> Option<Value> {
 
 fn user_block(part: &Part) -> Option<Value> {
     match part {
-        Part::Text { text, .. } | Part::Note { text } => {
+        Part::Text { text, .. } | Part::Note { text, .. } => {
             (!text.is_empty()).then(|| json!({ "type": "text", "text": text }))
         }
         Part::Image { media_type, data } => {
@@ -169,7 +169,7 @@ pub(super) const ECHOED_FIELD: &str = "reasoning_content";
 pub(super) const DETAILS_FIELD: &str = "reasoning_details";
 
 fn tool_call(call: &ToolCall, ids: &WireIds) -> Value {
-    let function = json!({ "name": sent_name(&call.name), "arguments": sent_input(&call.input).to_string() });
+    let function = json!({ "name": sent_name(call.spelling()), "arguments": sent_input(&call.input).to_string() });
     let mut body = json!({ "id": ids.get(&call.id), "type": "function", "function": function });
     if let Some(extra) = call.opaque.as_ref().and_then(|opaque| opaque.get("extra_content")) {
         body["extra_content"] = extra.clone();

@@ -4,7 +4,7 @@ use super::*;
 use crate::samples::event;
 use crate::wire::{Progress, Protocol};
 use expect_test::{Expect, expect};
-use piton_core::call::{CallInput, Outcome, ToolClass, ToolSpec};
+use piton_core::call::{CallInput, Effects, Outcome, ToolSpec};
 use piton_core::message::{FinishReason, Message, Part, Role, ToolCall, prose};
 use piton_core::model::{ModelErrorKind, Request};
 use serde_json::{Value, json};
@@ -20,6 +20,7 @@ fn call(id: &str, provider_id: Option<&str>) -> Part {
         id: id.into(),
         provider_id: provider_id.map(ToOwned::to_owned),
         name: "read".into(),
+        spelling: None,
         input: CallInput::parse("{\"path\":\"a\"}"),
         opaque: None,
     })
@@ -44,7 +45,7 @@ fn request(messages: Vec<Arc<Message>>) -> Request {
 fn conversation() -> Vec<Arc<Message>> {
     let echoed = Some(json!({ "field": "reasoning_content" }));
     vec![
-        message(Role::User, vec![Part::text("hi"), Part::Note { text: "go on".into() }]),
+        message(Role::User, vec![Part::text("hi"), Part::note("go on")]),
         message(
             Role::Assistant,
             vec![
@@ -108,7 +109,7 @@ fn tools_are_functions() {
         name: "read".into(),
         description: "Reads.".into(),
         schema: json!({ "type": "object" }),
-        class: ToolClass::Read,
+        effects: Effects::READ,
     }]);
     let function = json!({ "name": "read", "description": "Reads.", "parameters": { "type": "object" } });
     let body = encode(&request, Dialect::Compatible);
@@ -338,7 +339,7 @@ fn servers_that_insist_on_reasoning_get_some_in_every_message() {
 
 #[test]
 fn openrouter_is_told_what_anthropic_shall_keep_and_other_models_are_left_alone() {
-    let note = Part::Note { text: "Working folder: /w".into() };
+    let note = Part::note("Working folder: /w");
     let result = |id: &str| Part::ToolResult { call: id.into(), tool: "read".into(), outcome: Outcome::ok(id) };
     let messages = vec![
         message(Role::User, vec![note, Part::text("hi")]),

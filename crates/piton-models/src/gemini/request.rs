@@ -97,7 +97,7 @@ fn image(media_type: &str, data: &str) -> Value {
 
 fn user_part(part: &Part) -> Option<Value> {
     match part {
-        Part::Text { text, .. } | Part::Note { text } => (!text.is_empty()).then(|| json!({ "text": text })),
+        Part::Text { text, .. } | Part::Note { text, .. } => (!text.is_empty()).then(|| json!({ "text": text })),
         Part::Image { media_type, data } => Some(image(media_type, data)),
         Part::Reasoning { .. } | Part::ToolCall(_) | Part::ToolResult { .. } => None,
     }
@@ -110,7 +110,7 @@ fn model_parts(message: &Message, ids: &GivenIds<'_>, generation: Gemini) -> Vec
     for part in &message.parts {
         match part {
             Part::Text { text, opaque } => parts.extend(text_part(text, signature(opaque.as_ref()))),
-            Part::Note { text } => parts.extend(text_part(text, None)),
+            Part::Note { text, .. } => parts.extend(text_part(text, None)),
             Part::Reasoning { text: _, opaque } => parts.extend(opaque.as_ref().and_then(replayed)),
             Part::ToolCall(call) => parts.push(function_call(call, ids, std::mem::take(&mut needs_stand_in))),
             Part::ToolResult { .. } | Part::Image { .. } => {}
@@ -142,7 +142,7 @@ fn replayed(opaque: &Value) -> Option<Value> {
 const STAND_IN: &str = "skip_thought_signature_validator";
 
 fn function_call(call: &ToolCall, ids: &GivenIds<'_>, needs_stand_in: bool) -> Value {
-    let mut function = json!({ "name": sent_name(&call.name), "args": sent_input(&call.input) });
+    let mut function = json!({ "name": sent_name(call.spelling()), "args": sent_input(&call.input) });
     if let Some(id) = ids.get(&call.id) {
         function["id"] = id.into();
     }

@@ -87,7 +87,7 @@ fn user(message: &Message) -> Option<Value> {
     let mut images: Vec<&str> = Vec::new();
     for part in &message.parts {
         match part {
-            Part::Text { text, .. } | Part::Note { text } if !text.is_empty() => words.push(text),
+            Part::Text { text, .. } | Part::Note { text, .. } if !text.is_empty() => words.push(text),
             Part::Image { media_type: _, data } => images.push(data),
             Part::Text { .. }
             | Part::Note { .. }
@@ -112,7 +112,7 @@ fn assistant(message: &Message, ids: &WireIds) -> Value {
     let calls: Vec<Value> = message
         .calls()
         .map(|call| {
-            let function = json!({ "name": sent_name(&call.name), "arguments": sent_input(&call.input) });
+            let function = json!({ "name": sent_name(call.spelling()), "arguments": sent_input(&call.input) });
             json!({ "id": ids.get(&call.id), "function": function })
         })
         .collect();

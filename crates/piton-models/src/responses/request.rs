@@ -77,7 +77,7 @@ fn user(message: &Message) -> Option<Value> {
 
 fn user_block(part: &Part) -> Option<Value> {
     match part {
-        Part::Text { text, .. } | Part::Note { text } => (!text.is_empty()).then(|| input_text(text)),
+        Part::Text { text, .. } | Part::Note { text, .. } => (!text.is_empty()).then(|| input_text(text)),
         Part::Image { media_type, data } => Some(input_image(media_type, data)),
         Part::Reasoning { .. } | Part::ToolCall(_) | Part::ToolResult { .. } => None,
     }
@@ -96,7 +96,7 @@ fn assistant(message: &Message, ids: &WireIds) -> Vec<Value> {
     for part in &message.parts {
         match part {
             Part::Text { text, opaque } if !text.is_empty() => items.push(said(text, opaque.as_ref())),
-            Part::Note { text } if !text.is_empty() => items.push(said(text, None)),
+            Part::Note { text, .. } if !text.is_empty() => items.push(said(text, None)),
             Part::Reasoning { text: _, opaque: Some(opaque) } => items.extend(opaque.get("item").map(unnamed)),
             Part::ToolCall(call) => items.push(tool_call(call, ids)),
             Part::Text { .. }
@@ -147,11 +147,11 @@ fn tool_call(call: &ToolCall, ids: &WireIds) -> Value {
     let call_id = ids.get(&call.id);
     match &call.input {
         CallInput::Json(input) if is_custom(call) => {
-            json!({ "type": "custom_tool_call", "call_id": call_id, "name": sent_name(&call.name), "input": text_at(input, CUSTOM).unwrap_or_default() })
+            json!({ "type": "custom_tool_call", "call_id": call_id, "name": sent_name(call.spelling()), "input": text_at(input, CUSTOM).unwrap_or_default() })
         }
         CallInput::Json(_) | CallInput::Invalid { .. } => {
             let arguments = sent_input(&call.input).to_string();
-            json!({ "type": "function_call", "call_id": call_id, "name": sent_name(&call.name), "arguments": arguments })
+            json!({ "type": "function_call", "call_id": call_id, "name": sent_name(call.spelling()), "arguments": arguments })
         }
     }
 }

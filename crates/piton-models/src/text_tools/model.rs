@@ -217,7 +217,14 @@ fn extend(parts: &mut Vec<Part>, events: Vec<Event>, is_parsed: bool) {
             (_, Event::Call(TextCall { id, name, input })) => {
                 // The loop gives it its id.
                 let id_of_ours = CallId(String::new());
-                parts.push(Part::ToolCall(ToolCall { id: id_of_ours, provider_id: id, name, input, opaque: None }));
+                parts.push(Part::ToolCall(ToolCall {
+                    id: id_of_ours,
+                    provider_id: id,
+                    name,
+                    spelling: None,
+                    input,
+                    opaque: None,
+                }));
             }
         }
     }

@@ -129,7 +129,7 @@ impl Speech {
         for part in &message.parts {
             match part {
                 Part::ToolCall(call) => {
-                    let text = self.call(&call.name, &sent_input(&call.input));
+                    let text = self.call(call.spelling(), &sent_input(&call.input));
                     match parts.last_mut() {
                         Some(Part::Text { text: before, .. }) => {
                             let gap = if before.ends_with(char::is_whitespace) { "" } else { "\n" };
@@ -155,7 +155,7 @@ fn joined(parts: impl IntoIterator<Item = Part>) -> Vec<Part> {
     let mut all = Vec::new();
     for part in parts {
         match (all.last_mut(), part) {
-            (Some(Part::Text { text, .. }), Part::Text { text: more, .. } | Part::Note { text: more }) => {
+            (Some(Part::Text { text, .. }), Part::Text { text: more, .. } | Part::Note { text: more, .. }) => {
                 let _ = write!(text, "\n\n{more}");
             }
             (_, part) => all.push(part),
@@ -169,7 +169,7 @@ fn described(tool: &ToolSpec) -> String {
 }
 
 fn signature(tool: &ToolSpec) -> String {
-    let ToolSpec { name, description, schema, class: _ } = tool;
+    let ToolSpec { name, description, schema, effects: _ } = tool;
     json!({"type": "function", "function": {"name": name, "description": description, "parameters": schema}})
         .to_string()
 }

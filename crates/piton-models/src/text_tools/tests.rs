@@ -9,7 +9,7 @@ mod use_tool;
 
 use super::{Decoder, Dialect, Event, Options};
 use expect_test::Expect;
-use piton_core::call::{CallInput, ToolClass, ToolSpec};
+use piton_core::call::{CallInput, Effects, ToolSpec};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn tools() -> Arc<[ToolSpec]> {
         name: name.to_owned(),
         description: String::new(),
         schema: json!({"type": "object", "properties": properties}),
-        class: ToolClass::Read,
+        effects: Effects::READ,
     };
     let text = json!({"type": "string"});
     Arc::from([

@@ -12,7 +12,7 @@
 
 use super::client::{Stage, times_said};
 use super::model::USAGE;
-use piton_core::call::{Outcome, Status, ToolClass};
+use piton_core::call::{Effects, Outcome, Status};
 use piton_core::event::{Event, Record, Subject};
 use piton_core::ids::CallId;
 use piton_core::message::{Message, ToolCall, Usage};
@@ -267,7 +267,7 @@ fn outcomes<'r>(records: &'r [Record], id: &'r CallId) -> impl Iterator<Item = &
 
 /// The outcomes of the opaque calls, for the table.
 pub(super) fn statuses(records: &[Record]) -> Vec<Status> {
-    let opaque = |record: &Record, id: &CallId| matches!(&record.event, Event::CallRequested { call, class: ToolClass::Opaque, .. } if call == id);
+    let opaque = |record: &Record, id: &CallId| matches!(&record.event, Event::CallRequested { call, effects, .. } if call == id && *effects == Effects::OPAQUE);
     records
         .iter()
         .filter_map(|record| match &record.event {

@@ -6,10 +6,11 @@ use super::model::Simulated;
 use super::scenario::Scenario;
 use super::tools::{self, Rule};
 use piton_core::client::{Published, Report, Scope};
-use piton_core::event::{Decision, Direction, Event, Record, Subject};
+use piton_core::event::{Direction, Event, Record, Subject};
 use piton_core::ids::{Seq, SessionId};
 use piton_core::message::Part;
 use piton_core::permission::Action;
+use piton_core::question::Decision;
 use piton_core::turn::{self, Job};
 use piton_engine::bus::Subscription;
 use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed, Settings};
@@ -232,7 +233,8 @@ impl Visit<'_> {
     fn answer(&mut self) -> Result<(), EngineError> {
         for job in self.fold.wanted() {
             let Job::AskApproval(subject @ Subject::Call(_)) = job else { continue };
-            let asks = |record: &&Record| matches!(&record.event, Event::ApprovalAsked { subject: s } if *s == subject);
+            let asks =
+                |record: &&Record| matches!(&record.event, Event::ApprovalAsked { subject: s, .. } if *s == subject);
             let Some(seq) = self.heard.iter().rev().find(asks).map(|record| record.seq) else { continue };
             if seq >= self.session.opened_at() && self.answered.insert(seq) {
                 drop(self.session.answer(subject, Decision::Approve));

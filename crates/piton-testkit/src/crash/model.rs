@@ -82,7 +82,7 @@ fn summed_up(messages: &[Arc<Message>]) -> usize {
 
 fn notes(message: &Message) -> impl Iterator<Item = &str> {
     message.parts.iter().filter_map(|part| match part {
-        Part::Note { text } => Some(text.as_str()),
+        Part::Note { text, .. } => Some(text.as_str()),
         _ => None,
     })
 }
@@ -93,6 +93,7 @@ fn done(answer: &Answer) -> ModelEvent {
             id: CallId::from(""),
             provider_id: None,
             name: (*name).to_owned(),
+            spelling: None,
             input: CallInput::Json(input.clone()),
             opaque: None,
         })

@@ -136,6 +136,7 @@ struct Scene<'s> {
 }
 
 impl Scene<'_> {
+    #[expect(clippy::disallowed_methods, reason = "the harness starts Piton itself")]
     /// Starts the task, or goes on with it where there is one on record.
     fn start(&self) -> Child {
         let mut command = Command::new(&self.program.piton);

@@ -3,9 +3,12 @@
 
 use super::machine::Machine;
 use async_trait::async_trait;
-use piton_core::call::{Outcome, Status, ToolClass, ToolSpec};
-use piton_tools::runner::{self, Act, Claim, End, ExitRecord};
-use piton_tools::tool::{Tool, ToolContext, ToolSet};
+use piton_core::call::{Effects, Outcome, Status, ToolSpec};
+use piton_tools::executor::{End, ExitRecord, Watch};
+use piton_tools::plan::{Look, Plan};
+use piton_tools::runner::{Act, Claim};
+use piton_tools::tool::{Tool, ToolContext};
+use piton_tools::toolset::ToolSet;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -131,7 +134,7 @@ struct Acting {
 impl Tool for Acting {
     fn spec(&self) -> ToolSpec {
         let schema = json!({"type": "object", "properties": {"line": {"type": "string"}, "wait": {"type": "boolean"}}});
-        ToolSpec { name: "act".into(), description: "Leaves a line.".into(), schema, class: ToolClass::Opaque }
+        ToolSpec { name: "act".into(), description: "Leaves a line.".into(), schema, effects: Effects::OPAQUE }
     }
 
     async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {
@@ -170,10 +173,28 @@ impl Tool for Acting {
 
     async fn settle(&self, input: Value, cx: &ToolContext) -> Outcome {
         match self.rule {
-            Rule::Kept | Rule::NoClaim => runner::settle("act", cx).await,
+            Rule::Kept | Rule::NoClaim => {
+                let watch = Watch { output: cx.output.clone(), stop: cx.cancel.clone() };
+                cx.executor
+                    .settle(&cx.call, &watch)
+                    .await
+                    .map_or_else(|error| Outcome::failed(error.to_string()), |record| told(record.status))
+            }
             Rule::RunAgain => self.run(input, cx).await,
         }
     }
+}
+
+/// What the end of an act says.
+fn told(end: End) -> Outcome {
+    let status = match end {
+        End::Exited => Status::Ok,
+        End::Cancelled => Status::Cancelled,
+        End::Interrupted => Status::Interrupted,
+        End::NotStarted => Status::NotStarted,
+        End::Signaled | End::SpawnFailed | End::TimedOut => Status::Failed,
+    };
+    Outcome::new(status, "settled")
 }
 
 /// A tool of the product with a point before and after it.
@@ -186,6 +207,14 @@ struct Pointed {
 impl Tool for Pointed {
     fn spec(&self) -> ToolSpec {
         self.inner.spec()
+    }
+
+    fn canonical(&self, input: Value) -> Value {
+        self.inner.canonical(input)
+    }
+
+    fn plan(&self, input: &Value, look: &Look) -> Result<Plan, Outcome> {
+        self.inner.plan(input, look)
     }
 
     async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {

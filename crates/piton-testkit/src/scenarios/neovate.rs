@@ -6,14 +6,15 @@ use crate::TempWorkspace;
 use async_trait::async_trait;
 use piton_core::call::{CallInput, Outcome};
 use piton_core::client::{Live, Published};
-use piton_core::event::{Decision, Event, Subject, TurnEnd, Verdict};
+use piton_core::event::{Author, Event, Subject, TurnEnd, Verdict};
 use piton_core::hook::HookPoint;
 use piton_core::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
 use piton_core::model::{Delta, Reply, Request};
 use piton_core::permission::Action;
+use piton_core::question::Decision;
 use piton_engine::engine::{Attendance, Settings};
 use piton_engine::hooks::{CallChange, Hook, HookContext, HookResult, OutcomeChange, Points};
-use piton_tools::tool::ToolSet;
+use piton_tools::toolset::ToolSet;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -219,7 +220,7 @@ fn beaten(expected: &Value, played: &Played) -> Result<(), String> {
     for message in played.transcript() {
         for part in &message.parts {
             match part {
-                Part::ToolCall(ToolCall { input: CallInput::Invalid { .. }, .. }) => refused = true,
+                Part::ToolCall(ToolCall { spelling: None, input: CallInput::Invalid { .. }, .. }) => refused = true,
                 Part::ToolCall(call) => return Err(format!("{} was run with {:?}", call.name, call.input)),
                 _ => {}
             }
@@ -317,10 +318,10 @@ fn callbacks(played: &Played, want: &[Value]) -> Vec<Value> {
                     }));
                     replied(reply, &kept, &mut back);
                 }
-                Event::CallRequested { call, verdict, input: changed, .. } => {
+                Event::CallRequested { call, verdict, author, input: changed, .. } => {
                     let Some(call) = calls.get_mut(call) else { continue };
                     back.push(json!(["onToolUse", call.name, input(call)]));
-                    if let Some(changed) = changed {
+                    if let Some(changed) = changed.as_ref().filter(|_| *author == Author::Hook) {
                         call.input = CallInput::Json(changed.clone());
                     }
                     if !matches!(verdict, Verdict::Ask) {
@@ -328,7 +329,7 @@ fn callbacks(played: &Played, want: &[Value]) -> Vec<Value> {
                         back.push(json!(["onToolApprove", call.name, approved]));
                     }
                 }
-                Event::ApprovalGiven { subject: Subject::Call(call), decision } => {
+                Event::ApprovalGiven { subject: Subject::Call(call), decision, .. } => {
                     approved = matches!(decision, Decision::Approve | Decision::ApproveForSession);
                     back.push(json!(["onToolApprove", calls[call].name, approved]));
                 }
@@ -410,8 +411,8 @@ fn spoken(parts: &[Part]) -> Vec<Value> {
                 is_said = true;
                 all.push(without_list(text));
             }
-            (Part::Note { text }, Some(said)) => *said = format!("{said}\n\n{text}"),
-            (Part::Note { text }, None) => all.extend(text.split("\n\n").map(str::to_owned)),
+            (Part::Note { text, .. }, Some(said)) => *said = format!("{said}\n\n{text}"),
+            (Part::Note { text, .. }, None) => all.extend(text.split("\n\n").map(str::to_owned)),
             _ => {}
         }
     }

@@ -4,17 +4,19 @@
 use super::{Play, Played, WAITS};
 use crate::{FakeProvider, TempWorkspace};
 use async_trait::async_trait;
-use piton_core::call::{Outcome, Status, ToolClass, ToolSpec};
+use piton_core::call::{Effects, Outcome, Status, ToolSpec};
 use piton_core::client::Published;
-use piton_core::event::{Decision, Event, TurnEnd};
+use piton_core::event::{Event, TurnEnd};
 use piton_core::message::{FinishReason, Part};
 use piton_core::permission::Action;
+use piton_core::question::Decision;
 use piton_core::template;
 use piton_engine::context::Instructions;
 use piton_engine::engine::{Attendance, Settings};
 use piton_http::HttpOptions;
 use piton_models::provider::{self, ProviderSpec};
-use piton_tools::tool::{Tool, ToolContext, ToolSet};
+use piton_tools::tool::{Tool, ToolContext};
+use piton_tools::toolset::ToolSet;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -193,9 +195,10 @@ struct Shell;
 impl Tool for Shell {
     fn spec(&self) -> ToolSpec {
         let schema = json!({"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]});
-        ToolSpec { name: "bash".into(), description: "Runs a command.".into(), schema, class: ToolClass::Opaque }
+        ToolSpec { name: "bash".into(), description: "Runs a command.".into(), schema, effects: Effects::OPAQUE }
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the shell of a scenario")]
     async fn run(&self, input: Value, context: &ToolContext) -> Outcome {
         let command = input["command"].as_str().unwrap_or_default();
         let run = std::process::Command::new("sh").args(["-c", command]).current_dir(&context.workspace).output();

@@ -6,13 +6,14 @@ use crate::TempWorkspace;
 use piton_core::call::CallInput;
 use piton_core::client::{Live, Published};
 use piton_core::compact::Full;
-use piton_core::event::{Decision, Event, Trigger};
+use piton_core::event::{Event, Trigger};
 use piton_core::ids::CallId;
 use piton_core::message::{FinishReason, Part, ToolCall, Usage};
 use piton_core::model::{Delta, Reply};
 use piton_core::permission::Action;
+use piton_core::question::Decision;
 use piton_engine::engine::Settings;
-use piton_tools::tool::ToolSet;
+use piton_tools::toolset::ToolSet;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -167,6 +168,7 @@ fn call(number: usize) -> Part {
         id: CallId(String::new()),
         provider_id: None,
         name: "read".to_owned(),
+        spelling: None,
         input: CallInput::Json(json!({ "number": number })),
         opaque: None,
     })

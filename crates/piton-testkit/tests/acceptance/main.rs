@@ -14,16 +14,17 @@ mod s4;
 
 use piton_core::call::{CallInput, Outcome};
 use piton_core::client::Report;
-use piton_core::event::{Decision, Event, Record, TurnEnd};
+use piton_core::event::{Event, Record, TurnEnd};
 use piton_core::ids::CallId;
 use piton_core::message::{FinishReason, Message, Part, ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind, Reply, Request};
 use piton_core::permission::Action;
+use piton_core::question::Decision;
 use piton_engine::engine::{Attendance, Settings};
 use piton_engine::hooks::Hook;
 use piton_testkit::TempWorkspace;
 use piton_testkit::scenarios::{Line, Play, Played, Prop, Script, refusal};
-use piton_tools::tool::ToolSet;
+use piton_tools::toolset::ToolSet;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -187,7 +188,7 @@ impl Ran {
     fn told(&self, request: usize) -> String {
         let last = self.requests[request].messages.last().unwrap();
         let texts = last.parts.iter().filter_map(|part| match part {
-            Part::Text { text, .. } | Part::Note { text } => Some(text.as_str()),
+            Part::Text { text, .. } | Part::Note { text, .. } => Some(text.as_str()),
             _ => None,
         });
         texts.collect::<Vec<_>>().join("\n\n")
@@ -235,6 +236,7 @@ fn calls(text: &str, calls: &[(&str, Value)]) -> Line {
             id: CallId(String::new()),
             provider_id: None,
             name: (*name).to_owned(),
+            spelling: None,
             input: CallInput::from_value(input.clone()),
             opaque: None,
         })

@@ -94,7 +94,7 @@ fn s1_022_tools_and_prompt_are_made_ready_after_it() {
 }
 
 fn is_summary(part: &Part) -> bool {
-    matches!(part, Part::Note { text } if text.starts_with(MARK))
+    matches!(part, Part::Note { text, .. } if text.starts_with(MARK))
 }
 
 /// S1-024: what stands for the older messages is handed out, and is what the next call begins with.
@@ -106,7 +106,7 @@ fn s1_024_what_stands_for_older_messages_is_handed_out() {
     let Some(Event::CompactionFinished { summary, .. }) = ran.compactions().pop() else { panic!("none") };
     assert_eq!(told, std::slice::from_ref(&summary));
     let sent = ran.requests.last().unwrap().messages[0].clone();
-    assert_eq!(sent.parts[0], Part::Note { text: summary });
+    assert_eq!(sent.parts[0], Part::note(summary));
 }
 
 /// S1-045: a compaction is told with its reason, what it stands for, and what it freed.

@@ -120,7 +120,7 @@ fn s3_030_messages_go_to_the_model_in_their_roles() {
 /// What stands in front of the first message of a request.
 fn opening(ran: &Ran, request: usize) -> Vec<String> {
     let notes = ran.requests[request].messages[0].parts.iter().map_while(|part| match part {
-        Part::Note { text } => Some(text.clone()),
+        Part::Note { text, .. } => Some(text.clone()),
         _ => None,
     });
     notes.collect()

@@ -2,7 +2,7 @@
 
 use super::*;
 use async_trait::async_trait;
-use piton_core::call::{Status, ToolClass, ToolSpec};
+use piton_core::call::{Effects, Status, ToolSpec};
 use piton_tools::tool::{Tool, ToolContext};
 
 /// S4-006: steps are counted from nothing for each prompt.
@@ -113,7 +113,7 @@ struct Meddle;
 impl Tool for Meddle {
     fn spec(&self) -> ToolSpec {
         let schema = json!({"type": "object", "properties": {}});
-        ToolSpec { name: "meddle".into(), description: "Meddles.".into(), schema, class: ToolClass::Opaque }
+        ToolSpec { name: "meddle".into(), description: "Meddles.".into(), schema, effects: Effects::OPAQUE }
     }
 
     async fn run(&self, _: Value, context: &ToolContext) -> Outcome {

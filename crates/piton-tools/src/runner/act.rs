@@ -8,7 +8,8 @@
 //!   Act::ended ──▶ the exit record; who dies before it leaves an interrupted call
 //! ```
 
-use super::files::{CallFiles, Claim, ClaimedBy, Durably, ExitRecord, HeldClaim};
+use super::files::{CallFiles, Claim, ClaimedBy, Durably, HeldClaim};
+use crate::executor::ExitRecord;
 use std::io;
 use std::path::Path;
 

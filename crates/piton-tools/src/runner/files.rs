@@ -1,5 +1,6 @@
 //! The files of one call, `<base>.claim`, `<base>.out` and `<base>.exit`, and who may write them when.
 
+use crate::executor::ExitRecord;
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -8,70 +9,6 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-
-/// How a call ended, in the words of whoever saw it end.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ExitRecord {
-    /// How it ended.
-    pub status: End,
-    /// The exit code, if the command exited.
-    #[serde(default)]
-    pub code: Option<i32>,
-    /// The signal that ended it, if one did.
-    #[serde(default)]
-    pub signal: Option<i32>,
-    /// How long it ran, in milliseconds; for an interrupted one, until its last sign of life.
-    #[serde(default)]
-    pub duration_ms: u64,
-    /// Bytes it wrote, those not kept included.
-    #[serde(default)]
-    pub output_bytes: u64,
-    /// Bytes of it that should be in the output file.
-    #[serde(default)]
-    pub kept_bytes: u64,
-    /// Processes that were still there when the command ended by itself, and were killed.
-    #[serde(default)]
-    pub left_behind: u32,
-    /// What went wrong besides: why it could not be started, why output is missing, why it was interrupted.
-    #[serde(default)]
-    pub error: Option<String>,
-}
-
-/// The ways a call ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum End {
-    /// The command exited by itself.
-    Exited,
-    /// A signal ended it that the runner did not send.
-    Signaled,
-    /// Its time was up.
-    TimedOut,
-    /// The runner was asked to stop it.
-    Cancelled,
-    /// It could not be started.
-    SpawnFailed,
-    /// Its runner died: what the command did is not known. Written by a settler.
-    Interrupted,
-    /// It never ran and never will. Written by a settler.
-    NotStarted,
-}
-
-impl ExitRecord {
-    /// A record of this end and nothing else.
-    pub fn of(status: End) -> Self {
-        Self {
-            status,
-            code: None,
-            signal: None,
-            duration_ms: 0,
-            output_bytes: 0,
-            kept_bytes: 0,
-            left_behind: 0,
-            error: None,
-        }
-    }
-}
 
 /// What a claim says about whoever took it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

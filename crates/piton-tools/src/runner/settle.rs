@@ -1,16 +1,16 @@
 //! What came of a call whose runner somebody else started, or whose runner just ended: the exit record and the claim
 //! tell, and where they do not, the settler decides and writes its decision down.
 
-use super::files::{CallFiles, Claim, ClaimState, ClaimedBy, Durably, End, Exit, ExitRecord, HeldClaim};
+use super::files::{CallFiles, Claim, ClaimState, ClaimedBy, Durably, Exit, HeldClaim};
+use super::output::Tail;
 use super::processes::{is_of_another_boot, kill_remains, signal_runner};
-use super::report::{self, Tail};
+use crate::executor::{End, ExitRecord};
 use crate::limits::{ATTACHED_EVERY, RUNNER_GRACE, STOPPING_EVERY};
-use crate::tool::ToolContext;
-use piton_core::call::Outcome;
 use rustix::process::Signal;
 use std::io;
 use std::path::Path;
 use std::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 /// What one look at a call finds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,60 +84,30 @@ fn interrupted(files: &CallFiles, exit: &Exit, claim: Option<&Claim>) -> ExitRec
     }
 }
 
-/// Finds the outcome of the context's call. Waits for a runner that is at work, passing on its output, and stops it
-/// when the call is cancelled. `command` is only for the words.
-pub async fn settle(command: &str, cx: &ToolContext) -> Outcome {
-    let files = CallFiles::new(&cx.calls_dir.join(cx.call.as_str()));
-    if let Err(error) = std::fs::create_dir_all(&cx.calls_dir) {
-        return Outcome::failed(format!("bash: {} cannot be created: {error}", cx.calls_dir.display()));
-    }
-    let tail = Tail::new(&files, &cx.output);
-    settle_from(&files, tail, command, cx).await
-}
-
-/// The same, going on from output that was already passed on.
-pub(super) async fn settle_from(files: &CallFiles, mut tail: Tail, command: &str, cx: &ToolContext) -> Outcome {
+/// Finds what came of a call, going on from output that was already passed on. Waits for a runner that is at work, and
+/// stops it when it is to stop.
+pub(super) async fn settle_from(files: &CallFiles, mut tail: Tail, stop: &CancellationToken) -> io::Result<ExitRecord> {
     // The usual end of a call of our own, at once: there is nothing to sync, kill or wait for.
     if let Ok(Exit::Recorded(record)) = files.read_exit() {
         tail.follow();
-        return report::outcome(&record, files, command, cx);
+        return Ok(record);
     }
     let mut stopping = Stopping::No;
     loop {
-        match look(files, cx, command).await {
-            Ok(Look::Over(outcome)) => {
-                tail.follow();
-                return *outcome;
-            }
-            Ok(Look::Running(claim)) => {
-                tail.follow();
-                stopping = stopping.next(cx.cancel.is_cancelled(), claim.as_ref());
-            }
-            Err(error) => return Outcome::failed(format!("bash: what came of this call cannot be read: {error}")),
+        // On a thread that may block: it may sync and kill.
+        let base = files.base().to_owned();
+        let look = tokio::task::spawn_blocking(move || settle_once(&base)).await.map_err(io::Error::other)?;
+        tail.follow();
+        match look? {
+            Settled::Over(record) => return Ok(record),
+            Settled::Running(claim) => stopping = stopping.next(stop.is_cancelled(), claim.as_ref()),
         }
-        let is_cancelled = cx.cancel.is_cancelled();
+        let is_cancelled = stop.is_cancelled();
         tokio::select! {
             () = tokio::time::sleep(if is_cancelled { STOPPING_EVERY } else { ATTACHED_EVERY }) => {}
-            () = cx.cancel.cancelled(), if !is_cancelled => {}
+            () = stop.cancelled(), if !is_cancelled => {}
         }
     }
-}
-
-enum Look {
-    Over(Box<Outcome>),
-    Running(Option<Claim>),
-}
-
-/// One look, on a thread that may block: it may sync and kill.
-async fn look(files: &CallFiles, cx: &ToolContext, command: &str) -> io::Result<Look> {
-    let (files, cx, command) = (files.clone(), cx.clone(), command.to_owned());
-    let work = move || {
-        Ok(match settle_once(files.base())? {
-            Settled::Over(record) => Look::Over(Box::new(report::outcome(&record, &files, &command, &cx))),
-            Settled::Running(claim) => Look::Running(claim),
-        })
-    };
-    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
 }
 
 /// How far we are in stopping somebody else's runner.

@@ -5,10 +5,12 @@
 //! what came of it.
 
 use super::RunSpec;
-use super::files::{CallFiles, Durably, End, ExitRecord, HeldClaim, ReadyClaim};
+use super::files::{CallFiles, Durably, HeldClaim, ReadyClaim};
 use super::processes::{MARK, descendants, kill, mark, this_process};
 use super::spool::Spool;
+use crate::executor::{End, ExitRecord};
 use crate::limits::{CANCEL_GRACE, DRAIN_QUIET, DRAIN_TIME, STOP_GRACE, SWEEP_TIME};
+use crate::spawn::{Env, Group, Spawn, Streams};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
@@ -20,9 +22,8 @@ use rustix::process::{
 use std::collections::HashSet;
 use std::io::{self, Read, Write as _};
 use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// The call ran and its end is recorded.
@@ -36,10 +37,10 @@ const NOT_RECORDED: i32 = 3;
 /// Bytes read from the pipe at once: as many as it holds.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Waits for a call on `stdin` ([`RunSpec`] as JSON) and runs it; its files lie in `calls_dir`. The whole life of a runner
-/// process; the answer is its exit code. Its stdout says how the call ended ([`ExitRecord`] as JSON) and is closed then.
+/// Waits for a call on `stdin` ([`RunSpec`] as JSON) and runs it with this environment; its files lie in `calls_dir`. The
+/// whole life of a runner process; the answer is its exit code. Its stdout says how the call ended ([`ExitRecord`] as JSON) and is closed then.
 /// Call it first thing in `main`, before any thread is started.
-pub fn runner_main(calls_dir: &Path, stdin: impl Read) -> i32 {
+pub fn runner_main(calls_dir: &Path, env: &Env, stdin: impl Read) -> i32 {
     // A session of its own, so that the terminal's signals do not reach it. Fails only if it already leads one.
     let _ = setsid();
     // Whoever loses its parent becomes our child, daemons included: so that nothing escapes.
@@ -57,7 +58,7 @@ pub fn runner_main(calls_dir: &Path, stdin: impl Read) -> i32 {
         Ok(None) => return NOT_OURS,
         Err(_) => return NOT_BEGUN,
     };
-    let record = run(&spec, &files, &held, stop);
+    let record = run(&spec, env, &files, &held, stop);
     // Who was told records it in the journal at once. Only where nobody listens is ours the one record that lasts.
     let durably = if announce(&record) { Durably::No } else { Durably::Yes };
     match files.write_exit(&record, &held, durably) {
@@ -93,9 +94,9 @@ fn stop_signal() -> io::Result<OwnedFd> {
     Ok(reader)
 }
 
-fn run(spec: &RunSpec, files: &CallFiles, held: &HeldClaim, stop: OwnedFd) -> ExitRecord {
+fn run(spec: &RunSpec, env: &Env, files: &CallFiles, held: &HeldClaim, stop: OwnedFd) -> ExitRecord {
     let started = Instant::now();
-    let mut watch = match Watch::begin(spec, files, stop) {
+    let mut watch = match Watch::begin(spec, env, files, stop) {
         Ok(watch) => watch,
         Err(error) => return ExitRecord { error: Some(error.to_string()), ..ExitRecord::of(End::SpawnFailed) },
     };
@@ -129,22 +130,23 @@ fn run(spec: &RunSpec, files: &CallFiles, held: &HeldClaim, stop: OwnedFd) -> Ex
 }
 
 /// Starts the command in a process group of its own, with nothing to read and one pipe to write to.
-fn spawn(spec: &RunSpec, files: &CallFiles, output: &OwnedFd) -> io::Result<Pid> {
-    let Some((program, arguments)) = spec.argv.split_first() else {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no command"));
-    };
+fn spawn(spec: &RunSpec, env: &Env, files: &CallFiles, output: &OwnedFd) -> io::Result<Pid> {
     if !spec.cwd.is_dir() {
         let text = format!("the working directory {} is gone", spec.cwd.display());
         return Err(io::Error::new(io::ErrorKind::NotFound, text));
     }
-    let start = |program: &str| {
-        let mut command = Command::new(program);
-        command.args(arguments).current_dir(&spec.cwd).process_group(0).env(MARK, mark(files.base()));
-        command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output.try_clone()?);
-        command.spawn()
+    let mut spawn = Spawn::new(&spec.argv, env, &spec.cwd, spec.confinement).with(MARK, mark(files.base()));
+    let start = |spawn: &Spawn| {
+        let (stdout, stderr) = (output.try_clone()?.into(), output.try_clone()?.into());
+        spawn.start(Group::Own, Streams { stdin: Stdio::null(), stdout, stderr })
     };
-    let child = match start(program) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound && program == "bash" => start("sh"),
+    let child = match start(&spawn) {
+        Err(error)
+            if error.kind() == io::ErrorKind::NotFound && spec.argv.first().is_some_and(|name| name == "bash") =>
+        {
+            spawn.argv[0] = "sh".into();
+            start(&spawn)
+        }
         other => other,
     }?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
@@ -173,11 +175,11 @@ enum Heard {
 }
 
 impl Watch {
-    fn begin(spec: &RunSpec, files: &CallFiles, stop: OwnedFd) -> io::Result<Self> {
+    fn begin(spec: &RunSpec, env: &Env, files: &CallFiles, stop: OwnedFd) -> io::Result<Self> {
         let (output, writer) = pipe_with(PipeFlags::CLOEXEC)?;
         fcntl_setfl(&output, OFlags::NONBLOCK)?;
         let spool = Spool::create(&files.out(), spec.spool_bytes);
-        let shell = spawn(spec, files, &writer)?;
+        let shell = spawn(spec, env, files, &writer)?;
         // Only the command writes now, so that its end is the pipe's.
         drop(writer);
         let shell_ended = pidfd_open(shell, PidfdFlags::empty()).inspect_err(|_| {

@@ -3,9 +3,11 @@
 
 use super::object::{ObjectKind, Oid};
 use crate::limits::SNAPSHOT_OBJECT_BYTES;
+use crate::spawn::{Confinement, Env, Group, Spawn, Streams};
+use std::ffi::OsStr;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 /// A running `git cat-file --batch`; ended when it is dropped.
 #[derive(Debug)]
@@ -17,21 +19,17 @@ pub(super) struct CatFile {
 
 impl CatFile {
     pub(super) fn start(git: &Path, store: &Path) -> io::Result<Self> {
-        let mut process = Command::new(git)
-            .args(["--no-pager", "--no-replace-objects", "cat-file", "--batch"])
-            .env_clear()
-            .env("GIT_DIR", store)
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .env("GIT_NO_LAZY_FETCH", "1")
-            .env("GIT_OPTIONAL_LOCKS", "0")
-            .env("GIT_TERMINAL_PROMPT", "0")
-            .env("LC_ALL", "C")
-            .current_dir(store)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()?;
+        let argv = ["--no-pager", "--no-replace-objects", "cat-file", "--batch"].map(OsStr::new);
+        let spawn = Spawn::new([git.as_os_str()].into_iter().chain(argv), &Env::default(), store, Confinement::User)
+            .with("GIT_DIR", store)
+            .with("GIT_CONFIG_NOSYSTEM", "1")
+            .with("GIT_CONFIG_GLOBAL", "/dev/null")
+            .with("GIT_NO_LAZY_FETCH", "1")
+            .with("GIT_OPTIONAL_LOCKS", "0")
+            .with("GIT_TERMINAL_PROMPT", "0")
+            .with("LC_ALL", "C");
+        let streams = Streams { stdin: Stdio::piped(), stdout: Stdio::piped(), stderr: Stdio::null() };
+        let mut process = spawn.start(Group::Ours, streams)?;
         let (questions, answers) = (process.stdin.take(), process.stdout.take());
         match questions.zip(answers) {
             Some((questions, answers)) => Ok(Self { process, questions, answers: BufReader::new(answers) }),

@@ -4,9 +4,12 @@
 
 use piton_core::call::Outcome;
 use piton_core::ids::CallId;
+use piton_tools::executor::{Executor, OutputSink};
 use piton_tools::ledger::FileLedger;
 use piton_tools::runner::{RunSpec, RunnerCommand, Runners};
-use piton_tools::tool::{OutputSink, ToolContext, ToolLimits, ToolSet};
+use piton_tools::spawn::Confinement;
+use piton_tools::tool::{ToolContext, ToolLimits};
+use piton_tools::toolset::ToolSet;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -48,23 +51,20 @@ impl Place {
             call: CallId::from("c1_0"),
             workspace: root.join("workspace"),
             host: Arc::new(NoSession),
-            runners: None,
+            executor: runners(Some(runner_program()), &calls_dir),
             calls_dir,
             output: OutputSink::none(),
             cancel: CancellationToken::new(),
             files: Arc::new(FileLedger::default()),
-            env: env.clone(),
+            env,
             limits: ToolLimits::default(),
         };
-        let mut place = Self { cx, _folder: folder };
-        place.cx.runners = Some(place.runners(env.as_ref().clone()));
-        place
+        Self { cx, _folder: folder }
     }
 
-    /// Runners whose commands have this environment.
-    pub(crate) fn runners(&self, env: BTreeMap<OsString, OsString>) -> Arc<Runners> {
-        let command = RunnerCommand { program: runner_program(), args: Vec::new() };
-        Arc::new(Runners::new(command, self.cx.calls_dir.clone(), Arc::new(env)))
+    /// Runners of this program, which start anew.
+    pub(crate) fn set_runner(&mut self, program: Option<PathBuf>) {
+        self.cx.executor = runners(program, &self.cx.calls_dir);
     }
 
     /// Runs a new call of a built-in tool.
@@ -128,12 +128,18 @@ impl Place {
             call: self.cx.call.clone(),
             argv: vec!["bash".into(), "-c".into(), command.into()],
             cwd: self.cx.workspace.clone(),
+            confinement: Confinement::Model,
             timeout_ms: 60_000,
             spool_bytes: 1 << 20,
         };
         runner.stdin.take().unwrap().write_all(&serde_json::to_vec(&spec).unwrap()).unwrap();
         runner
     }
+}
+
+fn runners(program: Option<PathBuf>, calls_dir: &Path) -> Arc<dyn Executor> {
+    let command = program.map(|program| RunnerCommand { program, args: Vec::new() });
+    Arc::new(Runners::new(command, calls_dir.to_path_buf()))
 }
 
 pub(crate) fn runner_program() -> PathBuf {

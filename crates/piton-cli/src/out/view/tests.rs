@@ -3,7 +3,7 @@
 use super::screen::Piece;
 use super::*;
 use expect_test::{Expect, expect};
-use piton_core::call::{CallInput, Outcome, ToolClass};
+use piton_core::call::{CallInput, Effects, Outcome};
 use piton_core::event::{Delivery, Event, Given, GivenKind, Spent, StepKind, TurnEnd, Verdict};
 use piton_core::message::{FinishReason, ToolCall, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, Reply};
@@ -63,13 +63,13 @@ fn reply(step: u32, parts: Vec<Part>, warnings: Vec<String>) -> Heard {
 
 fn calls(tool: &str, input: serde_json::Value) -> Part {
     let (id, name, input) = ("c1_0".into(), tool.to_owned(), CallInput::Json(input));
-    Part::ToolCall(ToolCall { id, provider_id: None, name, input, opaque: None })
+    Part::ToolCall(ToolCall { id, provider_id: None, name, spelling: None, input, opaque: None })
 }
 
 fn settled(outcome: Outcome) -> Vec<Heard> {
-    let (call, class, verdict) = ("c1_0".into(), ToolClass::Opaque, Verdict::Allow);
+    let (call, effects, verdict) = ("c1_0".into(), Effects::OPAQUE, Verdict::Allow);
     [
-        Event::CallRequested { call, input: None, class, verdict },
+        Event::requested(call, effects, verdict),
         Event::CallStarted { call: "c1_0".into() },
         Event::CallSettled { call: "c1_0".into(), outcome },
     ]
@@ -79,7 +79,7 @@ fn settled(outcome: Outcome) -> Vec<Heard> {
 
 fn ended() -> Heard {
     let (end, detail, spent) = (TurnEnd::Completed, None, Spent::default());
-    Heard::Event(Event::TurnEnded { turn: 1, end, detail, spent })
+    Heard::Event(Event::TurnEnded { turn: 1, end, why: None, detail, spent })
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::{Addition, Notes};
 use crate::context::Instructions;
 use piton_core::budget::Budget;
-use piton_core::call::{CallInput, Outcome, ToolClass};
+use piton_core::call::{CallInput, Effects, Outcome};
 use piton_core::event::{Event, Given, GivenKind, Record, StepKind, Trigger, Verdict};
 use piton_core::ids::CallId;
 use piton_core::message::{FinishReason, Part, ToolCall, Usage};
@@ -66,7 +66,8 @@ impl Play {
     fn calls_a_tool(&mut self) {
         let step = self.session.step();
         let input = CallInput::Json(json!({"path": step}));
-        let call = ToolCall { id: "".into(), provider_id: None, name: "read".into(), input, opaque: None };
+        let call =
+            ToolCall { id: "".into(), provider_id: None, name: "read".into(), spelling: None, input, opaque: None };
         let reply = Reply {
             parts: vec![Part::ToolCall(call)],
             finish: FinishReason::ToolCalls,
@@ -77,8 +78,7 @@ impl Play {
         };
         self.happens(self.session.replied(1, reply, None, 0, 0));
         let call = CallId(format!("c{step}_0"));
-        let (class, verdict) = (ToolClass::Read, Verdict::Refuse("no".into()));
-        self.happens(Event::CallRequested { call: call.clone(), input: None, class, verdict });
+        self.happens(Event::requested(call.clone(), Effects::READ, Verdict::Refuse("no".into())));
         self.happens(Event::CallSettled { call, outcome: Outcome::failed("no") });
         self.happens(Event::StepFinished { step });
     }
@@ -181,7 +181,7 @@ fn all_instructions_of_a_session_have_one_limit() {
 fn steps_are_counted_as_the_limit_counts_them() {
     let told = |policy: Policy| {
         let mut play = Play::new();
-        play.turn_starts(Policy { steps: StepPolicy { max: Some(12), ..StepPolicy::default() }, ..policy });
+        play.turn_starts(Policy { steps: StepPolicy { max: Some(12), ..policy.steps }, ..policy });
         let mut told = Vec::new();
         for _ in 0..9 {
             told.extend(play.notes.at_step(&play.session, StepKind::Ordinary, 0, None, None, &play.ledger).texts);

@@ -51,12 +51,12 @@ impl Place {
         let mut told = Vec::new();
         for part in self.resolve(text).parts {
             match part {
-                Part::Note { text } if text.starts_with("<files>") => {
+                Part::Note { text, .. } if text.starts_with("<files>") => {
                     let paths = between(&text, "<path>", "</path>");
                     let amounts = between(&text, "<metadata>", "</metadata>");
                     told.extend(paths.iter().zip(amounts).map(|(path, amount)| format!("{path}: {amount}")));
                 }
-                Part::Note { text } => told.push(text),
+                Part::Note { text, .. } => told.push(text),
                 Part::Image { media_type, .. } => told.push(media_type),
                 other => panic!("{other:?}"),
             }
@@ -101,7 +101,7 @@ fn words_stay_words_and_a_path_that_is_wrong_is_said_to_be() {
     let notices: Vec<String> = missing.items.iter().filter_map(|item| item.notice.clone()).collect();
     let why = "there is no such file or folder in the workspace";
     assert_eq!(notices, [format!("@src/b.rs: {why}"), format!("@notes.md: {why}")]);
-    assert_eq!(missing.parts, [Part::Note { text: format!("[{}]", notices.join("\n")) }]);
+    assert_eq!(missing.parts, [Part::note(format!("[{}]", notices.join("\n")))]);
     let piped = [Part::text("look"), Part::text("<stdin>@src/a.rs</stdin>")];
     assert_eq!(place.references.resolve(&piped), Resolved::default(), "only what the person wrote");
 }

@@ -6,9 +6,10 @@ use super::error::Fault;
 use super::rows::{self, INLINE_BYTES};
 use crate::store::summary::{chain, shorten};
 use piton_core::call::Outcome;
-use piton_core::event::{Asked, Decision, Event, Origin, Record, Subject, TitledBy};
+use piton_core::event::{Asked, Event, Origin, Record, Subject, TitledBy};
 use piton_core::ids::{CallId, Seq, SessionId, TimeMs};
 use piton_core::message::{Part, Usage, prose};
+use piton_core::question::Decision;
 use rusqlite::{Connection, OptionalExtension, ToSql, Transaction, params};
 use serde::Serialize;
 use std::path::Path;
@@ -44,7 +45,7 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
         Event::StepStarted { step, note, .. } => {
             writer.run("UPDATE session SET steps = ?", [step])?;
             if let Some(text) = note {
-                writer.message(Some(*step), "user", "finished", &[Part::Note { text: text.clone() }])?;
+                writer.message(Some(*step), "user", "finished", &[Part::note(text.clone())])?;
             }
         }
         Event::MessageFinished { step, attempt, reply, cost_micros, .. } => {
@@ -60,8 +61,8 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
             }
         }
         Event::MessageCut { step, parts, at_most } => writer.cut(*step, parts, at_most.is_some())?,
-        Event::ApprovalAsked { subject: Subject::Call(call) } => writer.call(call, "awaiting_approval")?,
-        Event::ApprovalGiven { subject: Subject::Call(call), decision } => {
+        Event::ApprovalAsked { subject: Subject::Call(call), .. } => writer.call(call, "awaiting_approval")?,
+        Event::ApprovalGiven { subject: Subject::Call(call), decision, .. } => {
             writer.call(call, state_after(decision))?;
         }
         Event::CallStarted { call } => writer.call(call, "running")?,
@@ -78,7 +79,7 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
         | Event::RewindAbandoned { .. }
         | Event::BackoffPassed { .. }
         | Event::CallRequested { .. }
-        | Event::ApprovalAsked { subject: Subject::GoOn(_) }
+        | Event::ApprovalAsked { subject: Subject::GoOn(_), .. }
         | Event::ApprovalGiven { subject: Subject::GoOn(_), .. }
         | Event::HooksRan { .. }
         | Event::StepFinished { .. }

@@ -6,8 +6,8 @@
 //! serde's own way, and a test holds both to the same result.
 
 use piton_core::budget::Bound;
-use piton_core::call::{CallInput, Outcome, ToolClass};
-use piton_core::event::{Event, StepKind, Verdict};
+use piton_core::call::{CallInput, Effects, Outcome, Planned};
+use piton_core::event::{Author, Event, StepKind, Verdict};
 use piton_core::ids::CallId;
 use piton_core::message::{FinishReason, Part, ToolCall, Usage};
 use piton_core::model::Reply;
@@ -53,8 +53,13 @@ struct CallRequested {
     call: CallId,
     #[serde(default)]
     input: Option<Value>,
-    class: ToolClass,
+    #[serde(default = "Author::of_older_inputs")]
+    author: Author,
+    #[serde(alias = "class")]
+    effects: Effects,
     verdict: Verdict,
+    #[serde(default)]
+    plan: Option<Box<Planned>>,
 }
 
 #[derive(Deserialize)]
@@ -107,6 +112,7 @@ struct QuickPart {
     id: Option<CallId>,
     provider_id: Option<String>,
     name: Option<String>,
+    spelling: Option<String>,
     input: Option<CallInput>,
 }
 
@@ -139,8 +145,8 @@ fn quickly(kind: &str, body: &str) -> Option<Event> {
             Event::MessageFinished { step, attempt, reply: reply.whole()?, cost_micros, at_most, prompt, first_ms }
         }
         "call_requested" => {
-            let CallRequested { call, input, class, verdict, .. } = serde_json::from_str(body).ok()?;
-            Event::CallRequested { call, input, class, verdict }
+            let CallRequested { call, input, author, effects, verdict, plan, .. } = serde_json::from_str(body).ok()?;
+            Event::CallRequested { call, input, author, effects, verdict, plan }
         }
         "call_started" => {
             let CallStarted { call, .. } = serde_json::from_str(body).ok()?;
@@ -169,12 +175,12 @@ impl QuickReply {
 impl QuickPart {
     /// `None` where a field is missing, or one of another type is there.
     fn whole(self) -> Option<Part> {
-        let Self { r#type, text, opaque, id, provider_id, name, input } = self;
+        let Self { r#type, text, opaque, id, provider_id, name, spelling, input } = self;
         match (r#type, text, id, name, input, provider_id) {
             (PartType::Text, Some(text), None, None, None, None) => Some(Part::Text { text, opaque }),
             (PartType::Reasoning, Some(text), None, None, None, None) => Some(Part::Reasoning { text, opaque }),
             (PartType::ToolCall, None, Some(id), Some(name), Some(input), provider_id) => {
-                Some(Part::ToolCall(ToolCall { id, provider_id, name, input, opaque }))
+                Some(Part::ToolCall(ToolCall { id, provider_id, name, spelling, input, opaque }))
             }
             _ => None,
         }

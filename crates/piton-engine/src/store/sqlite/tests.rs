@@ -13,17 +13,19 @@ use super::schema::{MIGRATIONS, Migration};
 use super::*;
 use crate::store::{Activity, Flaw, Fold, Kept};
 use piton_core::budget::Bound;
-use piton_core::call::{CallInput, Outcome, ToolClass};
+use piton_core::call::{Access, CallInput, Effects, Kind, Outcome, Planned};
 use piton_core::event::Event;
 use piton_core::event::{
-    Canceller, Decision, Delivery, Direction, Given, GivenKind, Rewind, Spent, StepKind, Subject, TitledBy, Trigger,
+    Author, Canceller, Delivery, Direction, Given, GivenKind, Rewind, Spent, StepKind, Subject, TitledBy, Trigger,
     TurnEnd, Verdict as Ruling,
 };
 use piton_core::ids::{CallId, MessageId, SessionId, TimeMs};
 use piton_core::message::{FinishReason, Part, ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind, Reply};
+use piton_core::permission::{Action, Rules};
 use piton_core::policy::Policy;
 use piton_core::prompt::{Prompt, Segment, SegmentKind};
+use piton_core::question::{Block, Decision, Question};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use serde_json::{Value, json};
@@ -176,7 +178,7 @@ fn small_session() -> Vec<Event> {
 
 fn call(id: &str, name: &str, input: Value) -> Part {
     let (id, name, input) = (CallId::from(id), name.to_owned(), CallInput::Json(input));
-    Part::ToolCall(ToolCall { id, provider_id: Some("toolu_1".to_owned()), name, input, opaque: None })
+    Part::ToolCall(ToolCall { id, provider_id: Some("toolu_1".to_owned()), name, spelling: None, input, opaque: None })
 }
 
 fn reply(parts: Vec<Part>) -> Reply {
@@ -207,13 +209,21 @@ fn eventful_session() -> Vec<Event> {
         abandoned: vec![Part::text("I will"), call("c1_0", "read", json!({ "path": "a" }))],
         retry_at_ms,
     };
+    let question = |command: &str| {
+        let body = vec![Block::Command { command: command.to_owned() }];
+        let mut remember = Rules::default();
+        remember.push("bash", Action::Allow);
+        Some(Box::new(Question::may_run("Run this command?", body, "bash", remember)))
+    };
     let asked = |id: &CallId| Event::CallRequested {
         call: id.clone(),
         input: Some(json!({ "path": "b" })),
-        class: ToolClass::Opaque,
+        author: Author::Hook,
+        effects: Effects::OPAQUE,
         verdict: Ruling::Ask,
+        plan: Some(Box::new(Planned { kind: Kind::Execute, title: "make".to_owned(), accesses: vec![Access::Spawn] })),
     };
-    let given = |id: &CallId, decision| Event::ApprovalGiven { subject: Subject::Call(id.clone()), decision };
+    let given = |id: &CallId, decision| Event::approval(Subject::Call(id.clone()), decision);
     vec![
         started(),
         opened(1),
@@ -247,18 +257,18 @@ fn eventful_session() -> Vec<Event> {
                 lost_micros: Some(0),
             })),
         },
-        Event::CallRequested { call: read.clone(), input: None, class: ToolClass::Read, verdict: Ruling::Allow },
+        Event::requested(read.clone(), Effects::READ, Ruling::Allow),
         asked(&bash),
-        Event::ApprovalAsked { subject: Subject::Call(bash.clone()) },
+        Event::ApprovalAsked { subject: Subject::Call(bash.clone()), question: question("make") },
         Event::CallStarted { call: read.clone() },
         given(&bash, Decision::Deny(Some("no".to_owned()))),
         Event::CallSettled { call: read, outcome: Outcome::ok("text").titled("read a").with(json!({ "lines": 3 })) },
         Event::CallSettled { call: bash.clone(), outcome: Outcome::failed("denied") },
-        Event::ApprovalAsked { subject: Subject::GoOn(bash.clone()) },
-        Event::ApprovalGiven { subject: Subject::GoOn(bash), decision: Decision::Approve },
+        Event::ApprovalAsked { subject: Subject::GoOn(bash.clone()), question: None },
+        Event::approval(Subject::GoOn(bash), Decision::Approve),
         Event::StepFinished { step: 1 },
         Event::CompactionStarted { trigger: Trigger::Ordinary, focus: None, lost: None },
-        Event::CompactionFailed { trigger: Trigger::Ordinary, error: "no answer".to_owned(), asked: None },
+        Event::CompactionFailed { trigger: Trigger::Ordinary, why: None, error: "no answer".to_owned(), asked: None },
         Event::CompactionStarted { trigger: Trigger::Forced, focus: None, lost: None },
         Event::CompactionFinished {
             trigger: Trigger::Forced,
@@ -280,7 +290,7 @@ fn eventful_session() -> Vec<Event> {
             prompt: None,
         },
         asked(&late),
-        Event::ApprovalAsked { subject: Subject::Call(late.clone()) },
+        Event::ApprovalAsked { subject: Subject::Call(late.clone()), question: question("late") },
         given(&late, Decision::ApproveForSession),
         Event::CallStarted { call: late },
         Event::StepStarted { step: 3, kind: StepKind::Continue, note: None },
@@ -296,10 +306,10 @@ fn eventful_session() -> Vec<Event> {
             sent_back: Some("check".to_owned()),
             stopped: None,
         },
-        Event::BudgetShort { step: 3, detail: "it is short".to_owned() },
+        Event::BudgetShort { step: 3, why: None, detail: "it is short".to_owned() },
         Event::CancelRequested { by: Canceller::User },
         Event::MessageCut { step: 3, parts: vec![Part::text("So ")], at_most: None },
-        Event::TurnEnded { turn: 1, end: TurnEnd::Canceled, detail: None, spent: Spent::default() },
+        Event::TurnEnded { turn: 1, end: TurnEnd::Canceled, why: None, detail: None, spent: Spent::default() },
         Event::TitleGiven {
             title: "Tests mended".to_owned(),
             by: TitledBy::Model { model: "small/model".to_owned(), usage, cost_micros: Some(7), at_most: None },

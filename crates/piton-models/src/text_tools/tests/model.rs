@@ -173,7 +173,7 @@ fn history() -> Vec<Message> {
     let message = |role, parts| Message::new(role, parts);
     let call = |id: &str, input| {
         let (id, name) = (CallId::from(id), "read".to_owned());
-        Part::ToolCall(ToolCall { id, provider_id: None, name, input, opaque: None })
+        Part::ToolCall(ToolCall { id, provider_id: None, name, spelling: None, input, opaque: None })
     };
     let result = |id: &str, outcome| Part::ToolResult { call: CallId::from(id), tool: "read".into(), outcome };
     vec![
@@ -188,7 +188,7 @@ fn history() -> Vec<Message> {
             ],
         ),
         message(Role::Tool, vec![result("c1", Outcome::ok("A")), result("c2", Outcome::failed("not JSON"))]),
-        message(Role::User, vec![Part::Note { text: "Hurry.".into() }]),
+        message(Role::User, vec![Part::note("Hurry.")]),
         message(Role::Assistant, vec![Part::text("Done.")]),
     ]
 }

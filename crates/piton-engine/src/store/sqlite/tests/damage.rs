@@ -119,9 +119,9 @@ fn tables_of_a_newer_piton_are_left_to_it() {
 #[test]
 fn an_event_of_a_newer_piton_is_left_to_it() {
     for place in [Place::closed(small_session()), Place::killed(small_session())] {
-        place.tamper("UPDATE event SET v = 4 WHERE seq = 3");
-        let is_newer = |error: &_| matches!(error, StoreError::Newer { found: 4, ours: 3 });
-        check_refused(&place, "an event of version 4", is_newer);
+        place.tamper("UPDATE event SET v = 5 WHERE seq = 3");
+        let is_newer = |error: &_| matches!(error, StoreError::Newer { found: 5, ours: 4 });
+        check_refused(&place, "an event of version 5", is_newer);
     }
 }
 
@@ -134,6 +134,8 @@ fn an_event_names_the_oldest_version_that_knows_it() {
     assert_eq!(kinds, ["budget_short", "title_given", "event_lost", "workspace_moved"]);
     let kinds: Vec<String> = dump_column(&journal.conn, "SELECT DISTINCT kind FROM event WHERE v = 3");
     assert_eq!(kinds, ["hooks_ran", "context_given"]);
+    let kinds: Vec<String> = dump_column(&journal.conn, "SELECT DISTINCT kind FROM event WHERE v = 4");
+    assert_eq!(kinds, ["call_requested"]);
 }
 
 fn dump_column(conn: &Connection, sql: &str) -> Vec<String> {

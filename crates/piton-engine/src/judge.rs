@@ -1,0 +1,142 @@
+//! Judging a call: its tool plans it, the rules see what it will access, hooks have had their say; and the question,
+//! where a person has to be asked. What comes of it is recorded ([`Event::CallRequested`], [`Event::ApprovalAsked`]), and
+//! everybody after this reads it from there.
+//!
+//! This module must not know: the driver, the journal, and which tool it is.
+
+use piton_core::call::{Effects, Outcome};
+use piton_core::event::{Author, Event, Subject, Verdict};
+use piton_core::hook::HookVerdict;
+use piton_core::message::ToolCall;
+use piton_core::permission::{Action, Ask, Rules};
+use piton_core::question::{Block, Question};
+use piton_core::request::Frame;
+use piton_core::turn::State;
+use piton_tools::plan::{Draft, Look, accesses};
+use piton_tools::toolset::ToolSet;
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// What a call is judged by.
+pub(crate) struct Bench<'a> {
+    pub(crate) session: &'a State,
+    pub(crate) tools: &'a ToolSet,
+    /// What the model was told of.
+    pub(crate) frame: &'a Frame,
+    /// Whether hooks took the tool from the model in this step.
+    pub(crate) is_taken_away: bool,
+}
+
+/// What hooks say of a call.
+#[derive(Default)]
+pub(crate) struct Hooked {
+    /// The input in the place of the model's.
+    pub(crate) input: Option<Value>,
+    pub(crate) verdict: Option<HookVerdict>,
+}
+
+/// A call that was judged.
+pub(crate) struct Judged {
+    requested: Event,
+    question: Option<Unasked>,
+}
+
+/// A question that is not yet worded.
+struct Unasked {
+    subject: Subject,
+    draft: Draft,
+    /// Why a hook wants it to be asked.
+    note: Option<String>,
+    /// What it is that an "always" covers.
+    tool: String,
+    remember: Rules,
+}
+
+/// Judges a call, which must be one that the tools understand ([`ToolSet::understand`]).
+pub(crate) fn judge(call: &ToolCall, hooked: Hooked, bench: &Bench<'_>) -> Judged {
+    let author = if hooked.input.is_some() { Author::Hook } else { Author::Model };
+    let own = || call.input.value().cloned().unwrap_or_default();
+    let requested = |input, effects, verdict, plan| Event::CallRequested {
+        call: call.id.clone(),
+        input: Some(input),
+        author,
+        effects,
+        verdict,
+        plan,
+    };
+    let Some((spec, tool)) = bench.tools.find(&call.name).filter(|_| !bench.is_taken_away) else {
+        let names: Vec<&str> = bench.frame.tools.iter().map(|spec| spec.name.as_str()).collect();
+        let text = format!("Tool {} not found. The tools are: {}.", call.spelling(), names.join(", "));
+        let input = hooked.input.unwrap_or_else(own);
+        return Judged { requested: requested(input, Effects::READ, Verdict::Refuse(text), None), question: None };
+    };
+    let input = hooked.input.map_or_else(own, |input| tool.canonical(input));
+    let look = Look { workspace: PathBuf::from(bench.session.workspace()) };
+    let (planned, draft) = match tool.plan(&input, &look) {
+        Ok(plan) => (Some(Box::new(plan.planned)), Ok(plan.question)),
+        Err(outcome) => (None, Err(outcome)),
+    };
+    let own = accesses(spec);
+    let accesses = planned.as_ref().map_or(&own, |plan| &plan.accesses);
+    let judged = bench.session.judge(&Ask { tool: &spec.name, accesses });
+    let verdict = match (judged.action, hooked.verdict) {
+        (Action::Deny, _) => Verdict::Deny(format!("The call was not run: a rule forbids {} here.", spec.name)),
+        (_, Some(HookVerdict::Refuse(reason))) => {
+            Verdict::Refuse(format!("The call was not run: a hook refused it. {reason}"))
+        }
+        (_, Some(HookVerdict::Ask(reason))) => Verdict::AskFirst(reason),
+        (_, Some(HookVerdict::Allow)) | (Action::Allow, None) => Verdict::Allow,
+        (Action::Ask, None) => Verdict::Ask,
+    };
+    let note = match &verdict {
+        Verdict::Ask => None,
+        Verdict::AskFirst(reason) if reason.is_empty() => {
+            Some("A hook wants you to be asked, and gave no reason.".to_owned())
+        }
+        Verdict::AskFirst(reason) => Some(format!("A hook wants you to be asked: {reason}")),
+        Verdict::Allow | Verdict::Deny(_) | Verdict::Refuse(_) => {
+            return Judged { requested: requested(input, spec.effects, verdict, planned), question: None };
+        }
+    };
+    match draft {
+        Ok(draft) => {
+            let (subject, tool) = (Subject::Call(call.id.clone()), spec.name.clone());
+            let question = Some(Unasked { subject, draft, note, tool, remember: judged.remember });
+            Judged { requested: requested(input, spec.effects, verdict, planned), question }
+        }
+        // A person who says "always" to what cannot run has allowed more than was shown.
+        Err(Outcome { text, .. }) => {
+            let refused = Verdict::Refuse(text);
+            Judged { requested: requested(input, spec.effects, refused, planned), question: None }
+        }
+    }
+}
+
+impl Judged {
+    /// What is recorded where nobody is asked; the call back where somebody is.
+    pub(crate) fn at_once(self) -> Result<Event, Self> {
+        match self.question {
+            None => Ok(self.requested),
+            Some(_) => Err(self),
+        }
+    }
+
+    /// Words the question, which may take the disk. What is recorded then, in order.
+    pub(crate) async fn ask(self) -> Vec<Event> {
+        let Self { requested, question } = self;
+        let Some(Unasked { subject, draft, note, tool, remember }) = question else { return vec![requested] };
+        let worded = tokio::task::spawn_blocking(move || draft.words()).await;
+        // It panicked; there is still a call to ask about.
+        let (title, mut body) = worded.unwrap_or_else(|_| (format!("Use {tool}?"), input_of(&requested)));
+        body.extend(note.map(|text| Block::Note { text }));
+        let question = Some(Box::new(Question::may_run(title, body, tool, remember)));
+        vec![requested, Event::ApprovalAsked { subject, question }]
+    }
+}
+
+fn input_of(requested: &Event) -> Vec<Block> {
+    match requested {
+        Event::CallRequested { input: Some(input), .. } => vec![Block::Json { json: input.to_string() }],
+        _ => Vec::new(),
+    }
+}

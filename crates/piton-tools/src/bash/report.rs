@@ -1,0 +1,133 @@
+//! The words for how a command ended: its output, and what the model and the people read besides.
+
+use crate::clean::clean;
+use crate::executor::{End, ExitRecord, Output};
+use piton_core::call::{Outcome, Status};
+use serde_json::json;
+
+/// The outcome of a call that is over; `cancelled`: somebody asked it to stop.
+pub(super) fn outcome(record: &ExitRecord, output: &Output, command: &str, cancelled: bool) -> Outcome {
+    let text = match record.status {
+        End::SpawnFailed | End::NotStarted => "",
+        End::Exited | End::Signaled | End::TimedOut | End::Cancelled | End::Interrupted => &output.text,
+    };
+    // It is made durable once a second, the exit record at once: a power cut can come in between.
+    let text = match record.kept_bytes > output.bytes {
+        true => format!("{text}\n[part of the output was lost when the machine went down]"),
+        false => text.to_owned(),
+    };
+    let text = match record.status {
+        End::Interrupted => interrupted(record, &text),
+        End::NotStarted if cancelled => "Cancelled before the command was started.".to_owned(),
+        End::NotStarted => "[not started] This command was recorded as started, but it provably never ran and never \
+                            will. It had no effects: call it again if it is still needed."
+            .to_owned(),
+        End::Exited | End::Signaled | End::TimedOut | End::Cancelled | End::SpawnFailed => with_notes(record, &text),
+    };
+    let mut outcome = Outcome::new(status(record, cancelled), text).titled(title(record, command)).with(json!({
+        "exit_code": record.code,
+        "signal": record.signal,
+        "output_path": output.path,
+        "output_bytes": record.output_bytes,
+        "timed_out": record.status == End::TimedOut,
+        "left_behind": record.left_behind,
+    }));
+    outcome.duration_ms = record.duration_ms;
+    outcome
+}
+
+fn status(record: &ExitRecord, cancelled: bool) -> Status {
+    match record.status {
+        End::Exited if record.code == Some(0) => Status::Ok,
+        End::Exited | End::Signaled | End::SpawnFailed => Status::Failed,
+        End::TimedOut => Status::TimedOut,
+        End::Cancelled => Status::Cancelled,
+        End::Interrupted | End::NotStarted if cancelled => Status::Cancelled,
+        End::Interrupted => Status::Interrupted,
+        End::NotStarted => Status::NotStarted,
+    }
+}
+
+fn with_notes(record: &ExitRecord, output: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    let output = output.trim_end_matches('\n');
+    if !output.is_empty() {
+        lines.push(output.to_owned());
+    }
+    match record.status {
+        End::Exited => lines.extend(record.code.filter(|code| *code != 0).map(|code| format!("exit code {code}"))),
+        End::Signaled => lines.push(format!("ended by {}", signal_name(record.signal))),
+        End::TimedOut => {
+            lines.push(format!("timed out after {}: the whole process group was ended", seconds(record.duration_ms)));
+        }
+        End::Cancelled => {
+            lines.push(format!("cancelled after {}: the whole process group was ended", seconds(record.duration_ms)));
+        }
+        End::SpawnFailed => lines.push("bash: the command could not be started".to_owned()),
+        End::Interrupted | End::NotStarted => {}
+    }
+    match record.left_behind {
+        0 => {}
+        1 => lines.push("1 background process was ended when the command finished".to_owned()),
+        many => lines.push(format!("{many} background processes were ended when the command finished")),
+    }
+    lines.extend(record.error.as_ref().map(|error| format!("[{error}]")));
+    if lines.is_empty() { "(no output)".to_owned() } else { lines.join("\n") }
+}
+
+fn interrupted(record: &ExitRecord, output: &str) -> String {
+    let cause = record.error.as_deref().unwrap_or("an unknown cause");
+    let captured = match output.trim_end_matches('\n') {
+        "" => "No output was captured.".to_owned(),
+        output => format!("Captured output ({} bytes) follows.\n{output}", record.output_bytes),
+    };
+    format!(
+        "[interrupted after {} (last sign of life) by: {cause}] This command was started once and was **not** run again. \
+         It may have had partial effects: check before you repeat it. {captured}",
+        seconds(record.duration_ms)
+    )
+}
+
+/// `bash cargo test (exit 1, 2.3 s)`.
+fn title(record: &ExitRecord, command: &str) -> String {
+    /// Enough to know the command again.
+    const SHOWN_CHARS: usize = 60;
+    let line = command.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let line = clean(line.as_bytes());
+    let is_cut = line.chars().count() > SHOWN_CHARS || command.trim().lines().count() > 1;
+    let shown: String = line.chars().take(SHOWN_CHARS).chain(is_cut.then_some('…')).collect();
+    let end = match record.status {
+        End::Exited => format!("exit {}", record.code.unwrap_or_default()),
+        End::Signaled => signal_name(record.signal),
+        End::TimedOut => "timed out".to_owned(),
+        End::Cancelled => "cancelled".to_owned(),
+        End::SpawnFailed => return format!("bash {shown} (could not be started)"),
+        End::Interrupted => return format!("bash {shown} (interrupted)"),
+        End::NotStarted => return format!("bash {shown} (not started)"),
+    };
+    format!("bash {shown} ({end}, {})", seconds(record.duration_ms))
+}
+
+fn signal_name(signal: Option<i32>) -> String {
+    let number = signal.unwrap_or_default();
+    match signal_hook::low_level::signal_name(number) {
+        Some(name) => format!("signal {number} ({name})"),
+        None => format!("signal {number}"),
+    }
+}
+
+fn seconds(ms: u64) -> String {
+    format!("{}.{} s", ms / 1_000, ms % 1_000 / 100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_is_one_short_line() {
+        let record = ExitRecord { code: Some(1), duration_ms: 2_345, ..ExitRecord::of(End::Exited) };
+        assert_eq!(title(&record, "cargo test"), "bash cargo test (exit 1, 2.3 s)");
+        assert_eq!(title(&record, "\n  cd x\n  make\n"), "bash cd x… (exit 1, 2.3 s)");
+    }
+}

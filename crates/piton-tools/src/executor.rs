@@ -1,0 +1,178 @@
+//! Where commands run: the port behind `bash`.
+//!
+//! An executor runs the command of a call at most once, whoever asks and however often, and knows what came of it, also
+//! for somebody who was not there when it was started. [`crate::runner::Runners`] does it on this machine; an editor's
+//! terminal or a daemon elsewhere can stand in. `piton_testkit::executor` holds what every one of them must keep. What a
+//! command is for, and the words for how it ended, are the tool's.
+
+use crate::spawn::Spawn;
+use async_trait::async_trait;
+use piton_core::ids::CallId;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// Runs the commands of one session.
+#[async_trait]
+pub trait Executor: Send + Sync {
+    /// Runs a call's command and waits for its end. Whoever loses the race for a call finds what came of the winner's
+    /// command. Once `watch.stop` is cancelled, the command is ended with all it started. Dropped half-way, it asks the
+    /// command to stop.
+    async fn run(&self, call: &CallId, order: &Order, watch: &Watch) -> Result<ExitRecord, ExecutorError>;
+
+    /// Finds what came of a call that began in a process that is gone. A command that still runs is waited for, and
+    /// stopped as by [`Executor::run`]; one that never ran never will from here on. Every later look finds the same.
+    async fn settle(&self, call: &CallId, watch: &Watch) -> Result<ExitRecord, ExecutorError>;
+
+    /// What the call's command has written, for the model to read: cut to its beginning and end where it is longer than
+    /// so many characters.
+    async fn output(&self, call: &CallId, max_chars: usize) -> Output;
+}
+
+/// A command, and what it may use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Order {
+    /// The command. Where `bash` is not installed, `sh` takes its place.
+    pub spawn: Spawn,
+    /// How long it may run, in milliseconds.
+    pub timeout_ms: u64,
+    /// Bytes of its output kept from the beginning; after that only the end is kept.
+    pub spool_bytes: u64,
+}
+
+/// Whoever waits for a command.
+#[derive(Debug, Clone, Default)]
+pub struct Watch {
+    /// Where its output goes as it comes.
+    pub output: OutputSink,
+    /// Cancelled when it is to stop.
+    pub stop: CancellationToken,
+}
+
+/// What a command has written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// The text, clean and cut.
+    pub text: String,
+    /// Where all of it is kept.
+    pub path: PathBuf,
+    /// How many bytes are kept there.
+    pub bytes: u64,
+}
+
+/// Why nothing is known of a command.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecutorError {
+    /// No command can be run here. Nothing happened.
+    #[error("no runner configured, so shell commands cannot be run here")]
+    None,
+    /// This one cannot be run. Nothing happened.
+    #[error("{0}")]
+    NotStarted(String),
+    /// Something may have happened.
+    #[error("what came of this call cannot be read: {0}")]
+    Unknown(#[source] io::Error),
+}
+
+/// How a call ended, in the words of whoever saw it end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExitRecord {
+    /// How it ended.
+    pub status: End,
+    /// The exit code, if the command exited.
+    #[serde(default)]
+    pub code: Option<i32>,
+    /// The signal that ended it, if one did.
+    #[serde(default)]
+    pub signal: Option<i32>,
+    /// How long it ran, in milliseconds; for an interrupted one, until its last sign of life.
+    #[serde(default)]
+    pub duration_ms: u64,
+    /// Bytes it wrote, those not kept included.
+    #[serde(default)]
+    pub output_bytes: u64,
+    /// Bytes of it that should be in the output file.
+    #[serde(default)]
+    pub kept_bytes: u64,
+    /// Processes that were still there when the command ended by itself, and were killed.
+    #[serde(default)]
+    pub left_behind: u32,
+    /// What went wrong besides: why it could not be started, why output is missing, why it was interrupted.
+    #[serde(default)]
+    pub error: Option<String>,
+}
+
+/// The ways a call ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// The command exited by itself.
+    Exited,
+    /// A signal ended it that the executor did not send.
+    Signaled,
+    /// Its time was up.
+    TimedOut,
+    /// The executor was asked to stop it.
+    Cancelled,
+    /// It could not be started.
+    SpawnFailed,
+    /// Whoever ran it died: what the command did is not known. Written by a settler.
+    Interrupted,
+    /// It never ran and never will. Written by a settler.
+    NotStarted,
+}
+
+impl ExitRecord {
+    /// A record of this end and nothing else.
+    pub fn of(status: End) -> Self {
+        Self {
+            status,
+            code: None,
+            signal: None,
+            duration_ms: 0,
+            output_bytes: 0,
+            kept_bytes: 0,
+            left_behind: 0,
+            error: None,
+        }
+    }
+}
+
+/// Where a call's output goes while it is under way: best effort, for people who watch. The outcome repeats it.
+#[derive(Clone, Default)]
+pub struct OutputSink(Option<Arc<Listener>>);
+
+type Listener = dyn Fn(&str) + Send + Sync;
+
+impl OutputSink {
+    /// Hands each piece of output to `listener`, which must not block.
+    pub fn new(listener: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(listener)))
+    }
+
+    /// Nobody watches.
+    pub fn none() -> Self {
+        Self(None)
+    }
+
+    /// Whether somebody watches.
+    pub fn wanted(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Passes on a piece of clean text.
+    pub fn push(&self, text: &str) {
+        if let Some(listener) = self.0.as_ref().filter(|_| !text.is_empty()) {
+            listener(text);
+        }
+    }
+}
+
+impl fmt::Debug for OutputSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("OutputSink").field(&self.wanted()).finish()
+    }
+}

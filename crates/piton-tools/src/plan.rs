@@ -1,0 +1,94 @@
+//! What a tool says of a call before it runs: what it will access, how people see it, and the question whether it may.
+//!
+//! Planning is cheap and changes nothing. What takes the disk (the change that an edit would make) is left for when a
+//! person is really asked ([`Draft::words`]).
+
+use piton_core::call::{Access, Effects, Kind, Planned, ToolSpec, Touches};
+use piton_core::question::Block;
+use serde_json::Value;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// What planning may look at.
+#[derive(Debug, Clone)]
+pub struct Look {
+    /// The canonical working directory.
+    pub workspace: PathBuf,
+}
+
+/// A call as its tool understands it.
+#[derive(Debug)]
+pub struct Plan {
+    /// What is recorded of it.
+    pub planned: Planned,
+    /// The question whether it may run.
+    pub question: Draft,
+}
+
+/// A question that is worded when it is asked: that may take the disk.
+pub struct Draft(Box<dyn FnOnce() -> (String, Vec<Block>) + Send>);
+
+impl Plan {
+    /// A plan of this kind and title that accesses this, and may run if the person says yes to `question`.
+    pub fn new(kind: Kind, title: impl Into<String>, access: Access, question: Draft) -> Self {
+        Self { planned: Planned { kind, title: title.into(), accesses: vec![access] }, question }
+    }
+
+    /// What there is to say of a call whose tool says nothing: its input.
+    pub fn unknown(spec: &ToolSpec, input: &Value) -> Self {
+        let json = input.to_string();
+        let (name, shown) = (spec.name.clone(), json.clone());
+        let question = Draft::new(move || (format!("Use {name}?"), vec![Block::Json { json: shown }]));
+        Self { planned: Planned { kind: Kind::Other, title: json, accesses: accesses(spec) }, question }
+    }
+}
+
+/// What a tool accesses of which only the effects are known.
+pub fn accesses(ToolSpec { name, effects, .. }: &ToolSpec) -> Vec<Access> {
+    let Effects { touches, .. } = effects;
+    match touches {
+        Touches::Nothing | Touches::Session => Vec::new(),
+        Touches::Workspace | Touches::World => vec![Access::Use(name.clone())],
+    }
+}
+
+impl Draft {
+    /// The question (`Run this command?`) and what it is about, worded by this. It never fails: of a change that does
+    /// not fit the file as it is, it shows what the model wrote, since a call before this one may yet make it fit.
+    pub fn new(words: impl FnOnce() -> (String, Vec<Block>) + Send + 'static) -> Self {
+        Self(Box::new(words))
+    }
+
+    /// Words it. May block its thread.
+    pub fn words(self) -> (String, Vec<Block>) {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Draft {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Draft")
+    }
+}
+
+impl Look {
+    /// What reading the path that a model wrote accesses.
+    pub(crate) fn read(&self, raw: &str) -> Access {
+        Access::Read(self.absolute(raw))
+    }
+
+    /// What writing the path that a model wrote accesses.
+    pub(crate) fn write(&self, raw: &str) -> Access {
+        Access::Write(self.absolute(raw))
+    }
+
+    /// The absolute path, without `.` in it; links are not resolved.
+    fn absolute(&self, raw: &str) -> String {
+        self.workspace.join(raw).components().collect::<PathBuf>().to_string_lossy().into_owned()
+    }
+
+    /// The path as people see it.
+    pub(crate) fn shown(&self, raw: &str) -> String {
+        crate::paths::shown(Path::new(&self.absolute(raw)), &self.workspace)
+    }
+}

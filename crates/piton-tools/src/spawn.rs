@@ -1,0 +1,287 @@
+//! The one place that starts processes.
+//!
+//! Whatever Piton runs (a shell command of the model, a hook, a check, the user's key command or editor, git) is a
+//! [`Spawn`]: a program with its arguments, its whole environment, its folder, and whose command it is. `clippy.toml`
+//! forbids `Command::new` everywhere else, so a sandbox has one place to attach to. How long a process may run, and who
+//! ends what it leaves behind, is here, too. What a process is for is not known here.
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::task::JoinHandle;
+
+/// A whole environment: a process sees these variables and no others.
+pub type Env = Arc<BTreeMap<OsString, OsString>>;
+
+/// A process that is to be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spawn {
+    /// The program and its arguments. A name without a slash is looked for in the environment's `PATH`.
+    pub argv: Vec<OsString>,
+    /// Its whole environment.
+    pub env: Env,
+    /// The folder it starts in; relative to Piton's own.
+    pub cwd: PathBuf,
+    /// How it is confined.
+    pub confinement: Confinement,
+}
+
+/// How a process is confined, by whose command it is. As yet both run with all the user may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Confinement {
+    /// The user's own: hooks and key commands of a trusted configuration, the editor, git on our snapshots.
+    User,
+    /// The model's, or code that the model may have written: shell commands and checks.
+    Model,
+}
+
+/// Which process group a process is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    /// Ours: it may talk to the terminal, and what the terminal sends to us, it gets, too.
+    Ours,
+    /// One of its own, so that it can be ended with all that it started.
+    Own,
+}
+
+/// Where the standard streams of a process lead.
+#[derive(Debug)]
+pub struct Streams {
+    /// What it reads.
+    pub stdin: Stdio,
+    /// What it writes.
+    pub stdout: Stdio,
+    /// What it complains about.
+    pub stderr: Stdio,
+}
+
+impl Streams {
+    /// Ours: for a program that a person talks to.
+    pub fn inherited() -> Self {
+        Self { stdin: Stdio::inherit(), stdout: Stdio::inherit(), stderr: Stdio::inherit() }
+    }
+
+    /// Nothing to read, and both outputs caught.
+    pub fn caught() -> Self {
+        Self { stdin: Stdio::null(), stdout: Stdio::piped(), stderr: Stdio::piped() }
+    }
+}
+
+impl Spawn {
+    /// A program with its arguments.
+    pub fn new<Word: Into<OsString>>(
+        argv: impl IntoIterator<Item = Word>,
+        env: &Env,
+        cwd: impl Into<PathBuf>,
+        confinement: Confinement,
+    ) -> Self {
+        let argv = argv.into_iter().map(Into::into).collect();
+        Self { argv, env: Arc::clone(env), cwd: cwd.into(), confinement }
+    }
+
+    /// A script for `sh`.
+    pub fn shell(script: &str, env: &Env, cwd: impl Into<PathBuf>, confinement: Confinement) -> Self {
+        Self::new(["sh", "-c", script], env, cwd, confinement)
+    }
+
+    /// The same with one more variable.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        Arc::make_mut(&mut self.env).insert(name.into(), value.into());
+        self
+    }
+
+    /// Starts it. The caller waits for its end.
+    pub fn start(&self, group: Group, streams: Streams) -> io::Result<Child> {
+        self.command(group, streams)?.spawn()
+    }
+
+    /// Starts it on the runtime, which collects it. It is not ended when the handle is dropped.
+    pub fn start_async(&self, group: Group, streams: Streams) -> io::Result<tokio::process::Child> {
+        tokio::process::Command::from(self.command(group, streams)?).spawn()
+    }
+
+    /// Starts it in a process group of its own, tells it `input`, and keeps this end of what it writes.
+    pub fn run(&self, input: Option<String>, keep: Keep) -> io::Result<Running> {
+        let stdin = if input.is_some() { Stdio::piped() } else { Stdio::null() };
+        let mut command =
+            tokio::process::Command::from(self.command(Group::Own, Streams { stdin, ..Streams::caught() })?);
+        let mut child = command.kill_on_drop(true).spawn()?;
+        let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        let stdin = child.stdin.take();
+        let feeding = tokio::spawn(async move {
+            if let Some((mut stdin, input)) = stdin.zip(input) {
+                // Who does not want to know need not read it.
+                let _ = stdin.write_all(input.as_bytes()).await;
+            }
+        });
+        let (stdout, stderr) = (Caught::read(child.stdout.take(), keep), Caught::read(child.stderr.take(), keep));
+        Ok(Running { child, group, feeding, stdout, stderr })
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that starts processes")]
+    fn command(&self, group: Group, streams: Streams) -> io::Result<Command> {
+        let Some((program, arguments)) = self.argv.split_first() else {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no command"));
+        };
+        let mut command = match self.confinement {
+            Confinement::User | Confinement::Model => Command::new(program),
+        };
+        command.args(arguments).current_dir(&self.cwd).env_clear().envs(self.env.iter());
+        command.stdin(streams.stdin).stdout(streams.stdout).stderr(streams.stderr);
+        match group {
+            Group::Ours => {}
+            Group::Own => {
+                command.process_group(0);
+            }
+        }
+        Ok(command)
+    }
+}
+
+/// All that a process writes; `None` if it did not end in time and was killed.
+pub fn output_within(limit: Duration, child: Child) -> io::Result<Option<Output>> {
+    let process = Pid::from_child(&child);
+    let (told, heard) = std::sync::mpsc::channel();
+    std::thread::spawn(move || told.send(child.wait_with_output()));
+    if let Ok(output) = heard.recv_timeout(limit) {
+        return output.map(Some);
+    }
+    // An error means that it is gone after all.
+    let _ = kill_process(process, Signal::KILL);
+    Ok(None)
+}
+
+/// A process under way, which does not outlive this, nor does anything in its process group.
+#[derive(Debug)]
+pub struct Running {
+    child: tokio::process::Child,
+    group: Option<Pid>,
+    feeding: JoinHandle<()>,
+    stdout: Caught,
+    stderr: Caught,
+}
+
+impl Running {
+    /// Waits for its end.
+    pub async fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait().await
+    }
+
+    /// What it has written, standard output first. Whatever else is in its group is ended then.
+    pub async fn output(mut self) -> (String, String) {
+        (self.stdout.text().await, self.stderr.text().await)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.feeding.abort();
+        if let Some(group) = self.group {
+            // Gone is as good.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+/// Which end of a long output is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// Its beginning.
+    First,
+    /// Its end.
+    Last,
+}
+
+/// Bytes of what a process writes that are kept; the rest is thrown away.
+const MOST_BYTES: usize = 1 << 20;
+/// How long a process's output is awaited when it has ended: something it started may hold the pipe for ever.
+const AFTER_ITS_END: Duration = Duration::from_millis(200);
+
+/// What a process writes, as it writes it.
+#[derive(Debug)]
+struct Caught {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    reading: JoinHandle<()>,
+}
+
+impl Caught {
+    fn read(pipe: Option<impl AsyncRead + Unpin + Send + 'static>, keep: Keep) -> Self {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&bytes);
+        let reading = tokio::spawn(async move {
+            let Some(mut pipe) = pipe else { return };
+            let mut piece = vec![0; 64 << 10];
+            while let Ok(read @ 1..) = pipe.read(&mut piece).await {
+                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.extend_from_slice(&piece[..read]);
+                match keep {
+                    Keep::First => kept.truncate(MOST_BYTES),
+                    Keep::Last if kept.len() > 2 * MOST_BYTES => {
+                        let surplus = kept.len() - MOST_BYTES;
+                        kept.drain(..surplus);
+                    }
+                    Keep::Last => {}
+                }
+            }
+        });
+        Self { bytes, reading }
+    }
+
+    /// All of it, once the process has ended.
+    async fn text(&mut self) -> String {
+        if tokio::time::timeout(AFTER_ITS_END, &mut self.reading).await.is_err() {
+            self.reading.abort();
+        }
+        String::from_utf8_lossy(&self.bytes.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn script(text: &str) -> Spawn {
+        let env = Env::from(BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into()), ("A".into(), "1".into())]));
+        Spawn::shell(text, &env, "/", Confinement::User)
+    }
+
+    #[test]
+    fn a_process_sees_its_own_environment_and_nothing_of_ours() {
+        let child =
+            script("env | grep -v ^PWD= | grep -v ^_= | sort").with("B", "2").start(Group::Own, Streams::caught());
+        let output = child.unwrap().wait_with_output().unwrap();
+        let seen = String::from_utf8(output.stdout).unwrap();
+        let seen: Vec<&str> =
+            seen.lines().filter(|line| !line.starts_with("SHLVL=") && !line.starts_with("OLDPWD=")).collect();
+        assert_eq!(seen, ["A=1", "B=2", "PATH=/usr/bin:/bin"]);
+    }
+
+    #[test]
+    fn a_command_that_never_ends_is_stopped() {
+        let caught = |text: &str| script(text).start(Group::Ours, Streams::caught()).unwrap();
+        assert!(output_within(Duration::from_millis(200), caught("exec sleep 60")).unwrap().is_none());
+        assert_eq!(output_within(Duration::from_secs(60), caught("echo key")).unwrap().unwrap().stdout, b"key\n");
+    }
+
+    #[tokio::test]
+    async fn what_a_process_leaves_in_its_group_does_not_outlive_it() {
+        let mut running = script("cat; sleep 60 & echo $! >&2").run(Some("told".to_owned()), Keep::First).unwrap();
+        assert!(running.wait().await.unwrap().success());
+        let (said, left) = running.output().await;
+        assert_eq!(said, "told");
+        let stat = format!("/proc/{}/stat", left.trim());
+        while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
+            tokio::task::yield_now().await;
+        }
+    }
+}

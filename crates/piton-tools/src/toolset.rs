@@ -1,0 +1,106 @@
+//! The tools of a session, and the one list of the tools that come with Piton. Here the names and field names that a
+//! model writes become the tools' own.
+
+use crate::bash::Bash;
+use crate::edit::Edit;
+use crate::glob::Glob;
+use crate::grep::Grep;
+use crate::read::Read;
+use crate::tool::Tool;
+use crate::write::Write;
+use piton_core::call::{CallInput, ToolSpec};
+use piton_core::message::{Part, ToolCall};
+use std::fmt;
+use std::sync::Arc;
+
+/// The tools of a session, sorted by name.
+#[derive(Clone)]
+pub struct ToolSet {
+    tools: Vec<Arc<dyn Tool>>,
+    specs: Arc<[ToolSpec]>,
+}
+
+impl ToolSet {
+    /// The tools that come with Piton. This is the only list of them.
+    pub fn builtin() -> Self {
+        Self::of([
+            Arc::new(Bash) as Arc<dyn Tool>,
+            Arc::new(Edit),
+            Arc::new(Glob),
+            Arc::new(Grep),
+            Arc::new(Read),
+            Arc::new(Write),
+        ])
+    }
+
+    /// No tools at all.
+    pub fn empty() -> Self {
+        Self::of([])
+    }
+
+    /// These tools and one more; it replaces one of the same name.
+    pub fn with(self, tool: Arc<dyn Tool>) -> Self {
+        let name = tool.spec().name;
+        Self::of(self.tools.into_iter().filter(|other| other.spec().name != name).chain([tool]))
+    }
+
+    /// The tool of this name; `READ` and `Read` mean `read` where there is no such tool.
+    pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        self.tools.get(self.position(name)?).cloned()
+    }
+
+    /// The tool of this name, and what it declares.
+    pub fn find(&self, name: &str) -> Option<(&ToolSpec, &Arc<dyn Tool>)> {
+        let at = self.position(name)?;
+        Some((self.specs.get(at)?, self.tools.get(at)?))
+    }
+
+    /// Calls every tool in a reply by its own name, whatever the model's spelling. Everybody after this goes by it:
+    /// rules, hooks, grants, whoever draws the call.
+    pub fn name_calls(&self, parts: &mut [Part]) {
+        for part in parts {
+            if let Part::ToolCall(call) = part {
+                self.name_call(call);
+            }
+        }
+    }
+
+    /// A call by its tool's own name and in its own field names. Calls of journals before version 4 have neither.
+    pub fn understand(&self, call: &ToolCall) -> ToolCall {
+        let mut call = call.clone();
+        self.name_call(&mut call);
+        if let (Some(tool), CallInput::Json(input)) = (self.get(&call.name), &mut call.input) {
+            *input = tool.canonical(input.take());
+        }
+        call
+    }
+
+    fn name_call(&self, call: &mut ToolCall) {
+        if let Some(spec) = self.position(&call.name).and_then(|at| self.specs.get(at)) {
+            call.rename(&spec.name);
+        }
+    }
+
+    fn position(&self, name: &str) -> Option<usize> {
+        let exact = self.specs.binary_search_by(|spec| spec.name.as_str().cmp(name)).ok();
+        exact.or_else(|| self.specs.iter().position(|spec| spec.name.eq_ignore_ascii_case(name)))
+    }
+
+    /// What the tools declare, sorted by name: the same bytes at every step, so that providers can cache them.
+    pub fn specs(&self) -> Arc<[ToolSpec]> {
+        self.specs.clone()
+    }
+
+    fn of(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        let mut both: Vec<_> = tools.into_iter().map(|tool| (tool.spec(), tool)).collect();
+        both.sort_by(|a, b| a.0.name.cmp(&b.0.name));
+        let (specs, tools): (Vec<_>, Vec<_>) = both.into_iter().unzip();
+        Self { tools, specs: specs.into() }
+    }
+}
+
+impl fmt::Debug for ToolSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.specs.iter().map(|spec| &spec.name)).finish()
+    }
+}
