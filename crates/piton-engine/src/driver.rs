@@ -48,7 +48,7 @@ use piton_core::call::{Outcome, Resume, Status};
 use piton_core::client::{Live, Published, Report, Request};
 use piton_core::event::{Answerer, Canceller, Event, Moment, Record, Subject, Trigger};
 use piton_core::hook::HookPoint;
-use piton_core::ids::{CallId, Seq, SessionId};
+use piton_core::ids::{CallId, Seq};
 use piton_core::message::{ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind};
 use piton_core::permission::{Action, Ask};

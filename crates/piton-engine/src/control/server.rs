@@ -10,7 +10,7 @@ use crate::inbox::{Answer, Asked, Asker, WeakInbox};
 use crate::store::{StoreError, Stored};
 use futures_util::{FutureExt, StreamExt};
 use piton_core::client::{Line, PROTOCOL, Published, Refusal, Reply, Request};
-use piton_core::ids::{MessageId, Seq, SessionId};
+use piton_core::ids::{MessageId, Seq};
 use serde::Serialize;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
