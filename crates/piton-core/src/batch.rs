@@ -1,11 +1,13 @@
 //! The tool calls of one step, each with its state.
 //!
 //! ```text
-//! New ─► MustAsk ─► Asking ─► Ready ─► Running ──► Settled
-//!  │                  │                   │           ▲
-//!  ├──────────────────┼──── Ready         └─ Stopping ┤
-//!  └── refused ───────┴── denied ───────── Answered ──┘
+//! New ─► Seen ─► MustAsk ─► Asking ─► Ready ─► Running ──► Settled
+//!         │                    │                   │           ▲
+//!         ├────────────────────┼──── Ready         └─ Stopping ┤
+//!         └── refused ─────────┴── denied ── Unrun ─ Answered ─┘
 //! ```
+//!
+//! `New` and `Unrun` wait for hooks, and so does `Asking` at first; where the turn has no such gate, they are passed over.
 //!
 //! Every call is settled by one event of its own, whether a tool ran or not: a step is over when each has its outcome,
 //! in the order of the calls. Calls run side by side as their [`Effects`] let them: one that writes files waits for those
@@ -13,12 +15,13 @@
 
 use crate::call::{CallInput, Effects, Outcome, Planned, Status};
 use crate::event::{Author, Event, Moment, Subject, Verdict};
+use crate::hook::{Gates, HookPoint, HookVerdict};
 use crate::ids::CallId;
 use crate::message::{Part, ToolCall};
 use crate::permission::Rules;
-use crate::policy::Words;
+use crate::policy::{Policy, Words};
 use crate::question::{Block, Decision, Question};
-use crate::turn::Job;
+use crate::turn::{Askee, Gate, Job};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -28,6 +31,7 @@ pub(crate) struct Batch {
     calls: Vec<Entry>,
     snapshot: Snapshot,
     words: Words,
+    gates: Gates,
 }
 
 /// Whether the workspace has to be put down before a call may change it.
@@ -54,18 +58,22 @@ struct Entry {
 /// Where a call stands.
 #[derive(Debug, Clone, PartialEq)]
 enum CallState {
-    /// Hooks and rules have not seen it yet.
+    /// Hooks have not seen it yet.
     New,
+    /// The rules have not judged it yet; this is what hooks say.
+    Seen(Option<HookVerdict>),
     /// A person must be asked.
     MustAsk(Effects, AskedBy),
     /// A person is being asked.
-    Asking(Effects, AskedBy),
+    Asking(Effects, AskedBy, Askee),
     /// It may run as soon as its turn comes.
     Ready(Effects, AllowedBy),
-    /// It has begun; only an outcome ends this.
-    Running(Effects),
+    /// It has begun, in the epoch of this writer; only an outcome ends this.
+    Running(Effects, u64),
     /// It has begun and shall stop.
-    Stopping(Effects),
+    Stopping(Effects, u64),
+    /// It will not run, and hooks have not seen its answer yet.
+    Unrun(Outcome),
     /// It will not run: this is its answer, not yet on record.
     Answered(Outcome),
     /// It has its result. `ran` tells whether a tool was involved.
@@ -104,31 +112,44 @@ pub(crate) struct Results {
 
 impl Batch {
     /// The calls of a reply. Calls whose input could not be read, and those beyond `most`, are answered, not run.
-    pub(crate) fn new(calls: Vec<Arc<ToolCall>>, most: usize, snapshot: Snapshot, words: Words) -> Self {
+    pub(crate) fn new(calls: Vec<Arc<ToolCall>>, policy: &Policy) -> Self {
+        let (most, words, gates) = (policy.calls.max_per_step, policy.replies.words, &policy.hooks.gates);
         let calls = calls.into_iter().enumerate().map(|(position, call)| {
             let state = match &call.input {
-                CallInput::Invalid { error, .. } => CallState::Answered(Outcome::failed(format!(
-                    "The call was not run: its arguments are {error}. Call {} again with a complete JSON object.",
-                    call.name
-                ))),
-                CallInput::Json(_) if position >= most => CallState::Answered(Outcome::failed(format!(
-                    "The call was not run: at most {most} calls are accepted in one reply."
-                ))),
-                CallInput::Json(_) => CallState::New,
+                CallInput::Invalid { error, .. } => CallState::answered(
+                    Outcome::failed(format!(
+                        "The call was not run: its arguments are {error}. Call {} again with a complete JSON object.",
+                        call.name
+                    )),
+                    gates,
+                ),
+                CallInput::Json(_) if position >= most => CallState::answered(
+                    Outcome::failed(format!("The call was not run: at most {most} calls are accepted in one reply.")),
+                    gates,
+                ),
+                CallInput::Json(_) => CallState::first(gates),
             };
             Entry { call, made: None, plan: None, grants: None, state }
         });
-        Self { calls: calls.collect(), snapshot, words }
+        let calls = calls.collect();
+        let snapshot = if policy.snapshots { Snapshot::Needed } else { Snapshot::NotNeeded };
+        Self { calls, snapshot, words, gates: gates.clone() }
     }
 
     /// Answers every call that has not begun with this outcome, and makes those that have begun stop.
     pub(crate) fn stop(mut self, unrun: &Outcome) -> Self {
         for entry in &mut self.calls {
             entry.state = match std::mem::replace(&mut entry.state, CallState::New) {
-                CallState::New | CallState::MustAsk(..) | CallState::Asking(..) | CallState::Ready(..) => {
-                    CallState::Answered(unrun.clone())
+                CallState::New
+                | CallState::Seen(_)
+                | CallState::MustAsk(..)
+                | CallState::Asking(..)
+                | CallState::Ready(..) => CallState::Answered(unrun.clone()),
+                CallState::Running(class, epoch) | CallState::Stopping(class, epoch) => {
+                    CallState::Stopping(class, epoch)
                 }
-                CallState::Running(effects) | CallState::Stopping(effects) => CallState::Stopping(effects),
+                // Who stops a turn does not wait for hooks.
+                CallState::Unrun(outcome) => CallState::Answered(outcome),
                 done @ (CallState::Answered(_) | CallState::Settled { .. }) => done,
             };
         }
@@ -147,10 +168,16 @@ impl Batch {
 
     /// Lets the rules see every call again that has not begun, except those that a person has allowed: who goes on with
     /// the turn has rules and hooks of its own. They see what the model wrote, not what hooks before them made of it.
-    pub(crate) fn judge_again(mut self) -> Self {
+    pub(crate) fn judge_again(mut self, gates: &Gates) -> Self {
+        self.gates = gates.clone();
         for entry in &mut self.calls {
-            if let CallState::MustAsk(..) | CallState::Asking(..) | CallState::Ready(_, AllowedBy::Rule) = entry.state {
-                entry.state = CallState::New;
+            if let CallState::New
+            | CallState::Seen(_)
+            | CallState::MustAsk(..)
+            | CallState::Asking(..)
+            | CallState::Ready(_, AllowedBy::Rule) = entry.state
+            {
+                entry.state = CallState::first(gates);
                 entry.call = entry.made.take().unwrap_or_else(|| Arc::clone(&entry.call));
             }
         }
@@ -159,41 +186,45 @@ impl Batch {
 
     /// Answers the last call, if it has not begun.
     pub(crate) fn refuse_last(mut self, outcome: Outcome) -> Self {
-        if let Some(entry) = self.calls.last_mut().filter(|entry| entry.state == CallState::New) {
-            entry.state = CallState::Answered(outcome);
+        let is_unjudged = |entry: &&mut Entry| matches!(entry.state, CallState::New | CallState::Seen(_));
+        if let Some(entry) = self.calls.last_mut().filter(is_unjudged) {
+            entry.state = CallState::answered(outcome, &self.gates);
         }
         self
     }
 
-    /// Takes an event about one call. Events that come too late for the call's state change nothing.
-    pub(crate) fn apply(mut self, event: &mut Event) -> Self {
+    /// Takes an event about one call, recorded by the writer of this epoch. Events that come too late for the call's
+    /// state change nothing.
+    pub(crate) fn apply(mut self, event: &mut Event, epoch: u64) -> Self {
         match event {
             Event::SnapshotTaken { .. } => self.snapshot = Snapshot::NotNeeded,
+            Event::HooksRan { point, call: Some(call), input, verdict, .. } => {
+                self.change(call, |entry, _, _| entry.pass(*point, input.as_ref(), verdict.take()));
+            }
             Event::CallRequested { call, input, author, effects, verdict, plan } => {
-                self.change(call, |entry| {
-                    if entry.state == CallState::New {
+                self.change(call, |entry, _, gates| {
+                    if let CallState::Seen(_) = entry.state {
                         entry.plan = plan.take();
-                        entry.request(input.as_ref(), *author, *effects, verdict);
+                        entry.request(input.as_ref(), *author, *effects, verdict, gates);
                     }
                 });
             }
-            Event::ApprovalAsked { subject: Subject::Call(call), question } => self.change(call, |entry| {
+            Event::ApprovalAsked { subject: Subject::Call(call), question } => self.change(call, |entry, _, gates| {
                 if let CallState::MustAsk(effects, by) = entry.state {
                     entry.grants = question.as_ref().map(|question| question.grants(&Decision::ApproveForSession));
-                    entry.state = CallState::Asking(effects, by);
+                    entry.state = CallState::Asking(effects, by, Askee::first(gates));
                 }
             }),
             Event::ApprovalGiven { subject: Subject::Call(call), decision, .. } => {
-                let words = self.words;
-                self.change(call, |entry| entry.decide(decision, words));
+                self.change(call, |entry, words, gates| entry.decide(decision, words, gates));
             }
-            Event::CallStarted { call } => self.change(call, |entry| {
+            Event::CallStarted { call } => self.change(call, |entry, _, _| {
                 if let CallState::Ready(effects, _) = entry.state {
-                    entry.state = CallState::Running(effects);
+                    entry.state = CallState::Running(effects, epoch);
                 }
             }),
-            Event::CallSettled { call, outcome } => self.change(call, |entry| {
-                let ran = matches!(entry.state, CallState::Running(_) | CallState::Stopping(_));
+            Event::CallSettled { call, outcome } => self.change(call, |entry, _, _| {
+                let ran = matches!(entry.state, CallState::Running(..) | CallState::Stopping(..));
                 if ran || matches!(entry.state, CallState::Answered(_)) {
                     let taken = Outcome::new(outcome.status, "");
                     entry.state = CallState::Settled { outcome: std::mem::replace(outcome, taken), ran };
@@ -240,10 +271,12 @@ impl Batch {
                 Some(Event::CallSettled { call: entry.call.id.clone(), outcome: outcome.clone() })
             }
             CallState::New
+            | CallState::Seen(_)
             | CallState::Asking(..)
             | CallState::Ready(..)
-            | CallState::Running(_)
-            | CallState::Stopping(_)
+            | CallState::Running(..)
+            | CallState::Stopping(..)
+            | CallState::Unrun(_)
             | CallState::Settled { .. } => None,
         })
     }
@@ -251,10 +284,15 @@ impl Batch {
     /// What should be under way.
     pub(crate) fn wanted(&self) -> Vec<Job> {
         let job = |entry: &Entry| match entry.state {
-            CallState::New => Some(Job::JudgeCall(entry.call.clone())),
-            CallState::Asking(..) => Some(Job::AskApproval(Subject::Call(entry.call.id.clone()))),
-            CallState::Running(_) => Some(Job::RunTool(entry.call.clone())),
-            CallState::Stopping(_) => Some(Job::StopTool(entry.call.clone())),
+            CallState::New => Some(Job::Pass(Gate::BeforeTool(entry.call.id.clone()))),
+            CallState::Seen(_) => Some(Job::JudgeCall(entry.call.clone())),
+            CallState::Asking(_, _, Askee::Hooks) => {
+                Some(Job::Pass(Gate::Question(Subject::Call(entry.call.id.clone()))))
+            }
+            CallState::Asking(_, _, Askee::Person) => Some(Job::AskApproval(Subject::Call(entry.call.id.clone()))),
+            CallState::Running(..) => Some(Job::RunTool(entry.call.clone())),
+            CallState::Stopping(..) => Some(Job::StopTool(entry.call.clone())),
+            CallState::Unrun(_) => Some(Job::Pass(Gate::AfterTool(entry.call.id.clone()))),
             CallState::MustAsk(..) | CallState::Ready(..) | CallState::Answered(_) | CallState::Settled { .. } => None,
         };
         let mut jobs: Vec<Job> = self.calls.iter().filter_map(job).collect();
@@ -270,42 +308,84 @@ impl Batch {
 
     /// The call with this id.
     pub(crate) fn call(&self, id: &CallId) -> Option<&Arc<ToolCall>> {
-        self.calls.iter().map(|entry| &entry.call).find(|call| call.id == *id)
+        self.entry(id).map(|entry| &entry.call)
+    }
+
+    /// What hooks say of this call, which the rules have yet to judge.
+    pub(crate) fn hook_verdict(&self, id: &CallId) -> Option<&HookVerdict> {
+        match &self.entry(id)?.state {
+            CallState::Seen(verdict) => verdict.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The input of this call as somebody changed it.
+    pub(crate) fn changed_input(&self, id: &CallId) -> Option<&Value> {
+        self.entry(id).filter(|entry| entry.made.is_some())?.call.input.value()
+    }
+
+    /// The answer of this call that hooks have yet to see.
+    pub(crate) fn unrun(&self, id: &CallId) -> Option<&Outcome> {
+        match &self.entry(id)?.state {
+            CallState::Unrun(outcome) => Some(outcome),
+            _ => None,
+        }
+    }
+
+    /// The epoch of the writer that started this call.
+    pub(crate) fn started_in(&self, id: &CallId) -> Option<u64> {
+        match self.entry(id)?.state {
+            CallState::Running(_, epoch) | CallState::Stopping(_, epoch) => Some(epoch),
+            _ => None,
+        }
+    }
+
+    /// Whether the question about this call waits for its answer.
+    pub(crate) fn is_asking(&self, id: &CallId) -> bool {
+        self.entry(id).is_some_and(|entry| matches!(entry.state, CallState::Asking(..)))
     }
 
     /// What is on record of the call with this id, once it was judged and until it is answered.
     pub(crate) fn effects(&self, id: &CallId) -> Option<Effects> {
-        match self.calls.iter().find(|entry| entry.call.id == *id)?.state {
+        match self.entry(id)?.state {
             CallState::MustAsk(effects, _)
-            | CallState::Asking(effects, _)
+            | CallState::Asking(effects, _, _)
             | CallState::Ready(effects, _)
-            | CallState::Running(effects)
-            | CallState::Stopping(effects) => Some(effects),
-            CallState::New | CallState::Answered(_) | CallState::Settled { .. } => None,
+            | CallState::Running(effects, _)
+            | CallState::Stopping(effects, _) => Some(effects),
+            CallState::New
+            | CallState::Seen(_)
+            | CallState::Unrun(_)
+            | CallState::Answered(_)
+            | CallState::Settled { .. } => None,
         }
     }
 
     /// The rules that an "always" to the call with this id adds, where the question says so.
     pub(crate) fn offered_grants(&self, id: &CallId) -> Option<&Rules> {
-        self.calls.iter().find(|entry| entry.call.id == *id)?.grants.as_ref()
+        self.entry(id)?.grants.as_ref()
     }
 
     /// What its tool says of the call with this id, once it was judged.
     pub(crate) fn plan(&self, id: &CallId) -> Option<&Planned> {
-        self.calls.iter().find(|entry| entry.call.id == *id)?.plan.as_deref()
+        self.entry(id)?.plan.as_deref()
     }
 
     /// Whether a hook wants a person to be asked about this call, whatever the rules say.
     pub(crate) fn is_asked_by_hook(&self, id: &CallId) -> bool {
         let by_hook = |state: &CallState| {
-            matches!(state, CallState::MustAsk(_, AskedBy::Hook) | CallState::Asking(_, AskedBy::Hook))
+            matches!(state, CallState::MustAsk(_, AskedBy::Hook) | CallState::Asking(_, AskedBy::Hook, _))
         };
-        self.calls.iter().any(|entry| entry.call.id == *id && by_hook(&entry.state))
+        self.entry(id).is_some_and(|entry| by_hook(&entry.state))
     }
 
-    fn change(&mut self, id: &CallId, change: impl FnOnce(&mut Entry)) {
+    fn entry(&self, id: &CallId) -> Option<&Entry> {
+        self.calls.iter().find(|entry| entry.call.id == *id)
+    }
+
+    fn change(&mut self, id: &CallId, change: impl FnOnce(&mut Entry, Words, &Gates)) {
         if let Some(entry) = self.calls.iter_mut().find(|entry| entry.call.id == *id) {
-            change(entry);
+            change(entry, self.words, &self.gates);
         }
     }
 
@@ -316,19 +396,48 @@ impl Batch {
     /// Whether nothing before this call holds it up.
     fn is_free(&self, position: usize, effects: Effects) -> bool {
         self.calls[..position].iter().all(|earlier| match earlier.state {
-            CallState::Answered(_) | CallState::Settled { .. } => true,
-            CallState::New => false,
+            CallState::Unrun(_) | CallState::Answered(_) | CallState::Settled { .. } => true,
+            CallState::New | CallState::Seen(_) => false,
             CallState::MustAsk(other, _)
-            | CallState::Asking(other, _)
+            | CallState::Asking(other, _, _)
             | CallState::Ready(other, _)
-            | CallState::Running(other)
-            | CallState::Stopping(other) => effects.beside.may_run_with(other.beside),
+            | CallState::Running(other, _)
+            | CallState::Stopping(other, _) => effects.beside.may_run_with(other.beside),
         })
     }
 }
 
+impl CallState {
+    /// Where a call begins.
+    fn first(gates: &Gates) -> Self {
+        if gates.has(HookPoint::BeforeTool) { Self::New } else { Self::Seen(None) }
+    }
+
+    /// The call has an answer without a tool.
+    fn answered(outcome: Outcome, gates: &Gates) -> Self {
+        if gates.has(HookPoint::AfterTool) { Self::Unrun(outcome) } else { Self::Answered(outcome) }
+    }
+}
+
 impl Entry {
-    fn request(&mut self, input: Option<&Value>, author: Author, effects: Effects, verdict: &Verdict) {
+    /// Hooks have seen it, where it waits for them.
+    fn pass(&mut self, point: HookPoint, input: Option<&Value>, verdict: Option<HookVerdict>) {
+        self.state = match (std::mem::replace(&mut self.state, CallState::New), point) {
+            (CallState::New, HookPoint::BeforeTool) => {
+                if let Some(input) = input {
+                    self.change_input(input);
+                }
+                CallState::Seen(verdict)
+            }
+            (CallState::Asking(effects, by, Askee::Hooks), HookPoint::Approval) => {
+                CallState::Asking(effects, by, Askee::Person)
+            }
+            (CallState::Unrun(outcome), HookPoint::AfterTool) => CallState::Answered(outcome),
+            (state, _) => state,
+        };
+    }
+
+    fn request(&mut self, input: Option<&Value>, author: Author, effects: Effects, verdict: &Verdict, gates: &Gates) {
         match (input, author) {
             (Some(input), Author::Hook) => self.change_input(input),
             // The model's own, in the tool's field names.
@@ -341,8 +450,8 @@ impl Entry {
             Verdict::Allow => CallState::Ready(effects, AllowedBy::Rule),
             Verdict::Ask => CallState::MustAsk(effects, AskedBy::Rule),
             Verdict::AskFirst(_) => CallState::MustAsk(effects, AskedBy::Hook),
-            Verdict::Deny(text) => CallState::Answered(denied(text, "rule")),
-            Verdict::Refuse(text) => CallState::Answered(Outcome::failed(text)),
+            Verdict::Deny(text) => CallState::answered(denied(text, "rule"), gates),
+            Verdict::Refuse(text) => CallState::answered(Outcome::failed(text), gates),
         };
     }
 
@@ -363,21 +472,22 @@ impl Entry {
         Arc::make_mut(&mut self.call).input = CallInput::Json(input.clone());
     }
 
-    fn decide(&mut self, decision: &Decision, words: Words) {
-        let CallState::Asking(effects, _) = self.state else { return };
+    fn decide(&mut self, decision: &Decision, words: Words, gates: &Gates) {
+        let CallState::Asking(effects, _, _) = self.state else { return };
         self.state = match decision {
             Decision::Approve | Decision::ApproveForSession => CallState::Ready(effects, AllowedBy::Person),
             Decision::ApproveChanged(input) if input.is_object() => {
                 self.change_input(input);
                 CallState::Ready(effects, AllowedBy::Person)
             }
-            Decision::ApproveChanged(_) => CallState::Answered(Outcome::failed(
-                "The call was not run: what the user has made of its arguments is no JSON object.",
-            )),
+            Decision::ApproveChanged(_) => {
+                let text = "The call was not run: what the user has made of its arguments is no JSON object.";
+                CallState::answered(Outcome::failed(text), gates)
+            }
             Decision::Deny(said) => {
                 let said = said.as_deref().map_or(String::new(), |said| format!(" They said: {said}"));
                 let text = words.denied(format!("The user did not allow this call; it was not run.{said}"));
-                CallState::Answered(denied(text, "user"))
+                CallState::answered(denied(text, "user"), gates)
             }
             Decision::Unattended => {
                 let text = words.denied(format!(
@@ -385,7 +495,7 @@ impl Entry {
                      without it, or say what you would have done.",
                     self.call.name
                 ));
-                CallState::Answered(denied(text, "nobody"))
+                CallState::answered(denied(text, "nobody"), gates)
             }
         };
     }
@@ -417,7 +527,7 @@ mod tests {
         };
         [requested, Event::ApprovalAsked { subject: Subject::Call(id), question: None }]
             .iter_mut()
-            .fold(Batch::new(vec![Arc::new(call)], 8, Snapshot::NotNeeded, Words::Piton), Batch::apply)
+            .fold(Batch::new(vec![Arc::new(call)], &Policy::piton()), |batch, event| batch.apply(event, 1))
     }
 
     fn input(batch: &Batch) -> Value {
@@ -428,12 +538,12 @@ mod tests {
     fn a_call_that_is_judged_again_is_what_the_model_made() {
         let batch = asked(Verdict::Ask);
         assert_eq!(input(&batch), "echo wrapped; real");
-        let again = batch.clone().judge_again();
+        let again = batch.clone().judge_again(&Gates::default());
         assert_eq!(input(&again), "real");
         assert!(matches!(again.wanted()[..], [Job::JudgeCall(_)]));
         let decision = Decision::Approve;
         let subject = Subject::Call(CallId::from("c1_0"));
-        let approved = batch.apply(&mut Event::approval(subject, decision)).judge_again();
+        let approved = batch.apply(&mut Event::approval(subject, decision), 1).judge_again(&Gates::default());
         assert_eq!(input(&approved), "echo wrapped; real", "what a person has seen and allowed is what runs");
     }
 

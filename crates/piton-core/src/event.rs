@@ -6,7 +6,7 @@
 use crate::budget::Bound;
 use crate::call::{Effects, Outcome, Planned};
 pub use crate::ending::{TurnEnd, Why};
-use crate::hook::{HookPoint, HookRun};
+use crate::hook::{HookPoint, HookRun, HookVerdict};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::limits::REWIND_PATHS;
 use crate::message::{Part, Usage};
@@ -251,8 +251,8 @@ pub enum Event {
         /// What came of it.
         outcome: Outcome,
     },
-    /// Hooks were run. What they changed of a call stands in the call's own events, what they added to a prompt in the
-    /// prompt.
+    /// Hooks were run. Where the turn waits for them ([`crate::policy::HookPolicy::gates`]), this is what it waits for, also where no hook was
+    /// concerned. An outcome as they changed it stands in the call's own event, what they added to a prompt in the prompt.
     HooksRan {
         /// The step under way, or the last one.
         step: u32,
@@ -272,6 +272,12 @@ pub enum Event {
         /// The names of the tools that they left on offer, where these are others than before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tools: Option<Vec<String>>,
+        /// At [`HookPoint::BeforeTool`]: the call's input as they changed it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<Value>,
+        /// At [`HookPoint::BeforeTool`]: what they say of the call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        verdict: Option<HookVerdict>,
         /// At [`HookPoint::Stop`]: the hook that sends the model back to work.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sent_back: Option<String>,
@@ -756,6 +762,8 @@ impl Event {
     /// The first version of the vocabulary that knows this event.
     pub fn since(&self) -> u32 {
         match self {
+            // A Piton that does not wait at these gates would go on without the hooks.
+            Self::TurnStarted { policy, .. } | Self::TurnResumed { policy, .. } if !policy.hooks.gates.is_empty() => 4,
             Self::CallRequested { .. } => 4,
             // What a turn must still come to is not for a Piton to pass over that does not know of it.
             Self::TurnStarted { policy, .. } | Self::TurnResumed { policy, .. } if !policy.hooks.demands.is_empty() => {

@@ -46,6 +46,57 @@ pub enum HookPoint {
     SessionEnd,
 }
 
+/// The points at which hooks are asked before the loop goes on. Recorded with the turn, so that its fold waits for them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "RecordedGates")]
+pub struct Gates(Vec<HookPoint>);
+
+/// Gates as journals have them: 0.1.0 knew the one at the turn's end only.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum RecordedGates {
+    Points(Vec<HookPoint>),
+    Stop(bool),
+}
+
+impl From<RecordedGates> for Gates {
+    fn from(recorded: RecordedGates) -> Self {
+        match recorded {
+            RecordedGates::Points(points) => Self(points),
+            RecordedGates::Stop(is_there) => Self::of(is_there.then_some(HookPoint::Stop)),
+        }
+    }
+}
+
+impl Gates {
+    /// Gates at these points.
+    pub fn of(points: impl IntoIterator<Item = HookPoint>) -> Self {
+        Self(points.into_iter().collect())
+    }
+
+    /// Whether hooks are asked here.
+    pub fn has(&self, point: HookPoint) -> bool {
+        self.0.contains(&point)
+    }
+
+    /// Whether hooks are asked nowhere.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// What a hook says of a call. The later, the stricter.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HookVerdict {
+    /// Nobody need be asked. A rule that forbids the call still does.
+    Allow,
+    /// A person is to be asked, whatever the rules say; the text tells the person why, and may be empty.
+    Ask(String),
+    /// It is not run; the text tells the model why.
+    Refuse(String),
+}
+
 /// What must hold before a turn may end `completed`: on record with the turn, so that it holds in whatever process the
 /// turn ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -65,17 +116,6 @@ pub enum Demand {
         /// The schema.
         schema: Value,
     },
-}
-
-/// What a hook says of a call. The later, the stricter.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum HookVerdict {
-    /// Nobody need be asked. A rule that forbids the call still does.
-    Allow,
-    /// A person is to be asked, whatever the rules say; the text tells the person why, and may be empty.
-    Ask(String),
-    /// It is not run; the text tells the model why.
-    Refuse(String),
 }
 
 /// One hook's part in it.
@@ -142,6 +182,23 @@ mod tests {
     use super::*;
     use crate::event::Event;
     use crate::policy::{HookPolicy, Policy};
+
+    #[test]
+    fn gates_are_for_a_piton_that_waits_at_them_and_0_1_0_knew_one() {
+        let policy = |gates: Gates| Policy { hooks: HookPolicy { gates, demands: vec![] }, ..Policy::piton() };
+        let text = |policy: &Policy| serde_json::to_value(policy).unwrap_or_default();
+        let gates = Gates::of([HookPoint::BeforeTool, HookPoint::Stop]);
+        let mut recorded = text(&policy(gates.clone()));
+        assert_eq!(recorded["gates"], serde_json::json!(["before_tool", "stop"]));
+        assert_eq!(serde_json::from_value::<Policy>(recorded.clone()).ok(), Some(policy(gates.clone())));
+        recorded.as_object_mut().map(|object| object.remove("gates"));
+        recorded["stop_hooks"] = true.into();
+        let of_0_1_0 = serde_json::from_value::<Policy>(recorded).ok();
+        assert_eq!(of_0_1_0, Some(policy(Gates::of([HookPoint::Stop]))));
+        assert_eq!(text(&policy(Gates::default())).get("gates"), None);
+        let policy = Box::new(policy(gates));
+        assert_eq!(Event::TurnResumed { model: "a/b".into(), fallbacks: vec![], policy }.since(), 4);
+    }
 
     #[test]
     fn a_turn_with_demands_is_not_for_a_piton_that_knows_of_none() {

@@ -8,7 +8,7 @@
 
 use crate::budget::Budget;
 use crate::compact::Compaction;
-use crate::hook::Demand;
+use crate::hook::{Demand, Gates};
 use crate::limits;
 use crate::permission::Rules;
 use crate::progress::NoProgress;
@@ -48,7 +48,7 @@ pub struct Policy {
     /// Whether a snapshot of the workspace is taken before each step that may change it, so that the turn can be undone.
     #[serde(default)]
     pub snapshots: bool,
-    /// What hooks decide about the turn's end.
+    /// Where hooks have a say.
     #[serde(flatten)]
     pub hooks: HookPolicy,
     /// How `@` references are read.
@@ -137,13 +137,13 @@ pub struct CompactionPolicy {
     pub rules: Compaction,
 }
 
-/// What hooks decide about the turn's end.
+/// Where hooks have a say.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HookPolicy {
-    /// Whether hooks are asked before a turn ends `completed`. They may send the model back to work.
-    #[serde(rename = "stop_hooks", skip_serializing_if = "std::ops::Not::not")]
-    pub at_stop: bool,
+    /// Where hooks are asked before the turn goes on.
+    #[serde(alias = "stop_hooks", skip_serializing_if = "Gates::is_empty")]
+    pub gates: Gates,
     /// What must hold before a turn ends `completed`, whichever process continues it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub demands: Vec<Demand>,

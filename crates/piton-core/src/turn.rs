@@ -3,8 +3,7 @@
 //! [`State::apply`] folds one event into the state. What should happen next is then *read off* the state:
 //! [`State::due`] names an event that only needs writing down, [`State::wanted`] names the jobs that should be under
 //! way. A driver starts what is wanted and missing, drops what is no longer wanted, and appends whatever happens. So
-//! the loop needs no resume code: after a crash the same fold gives the same wishes. What a driver keeps beside it, such
-//! as what hooks have already seen, it makes again from the journal (`Driver::recover`).
+//! the loop needs no resume code: after a crash the same fold gives the same wishes.
 //!
 //! ```text
 //!   Idle ──user spoke──► Due ──turn started──► NextStep ──step started──► CallingModel ◄─────────┐
@@ -18,8 +17,11 @@
 //!                      └── no ── AskingToGoOn ◄─┘
 //! ```
 //!
-//! Between `StepOver` and an `Ending` that completes the turn stands `Checking`, where hooks are asked whether it may
-//! end: they may lead back to `NextStep`.
+//! Where hooks may change what comes next ([`Gate`]), a phase of its own waits for them, if the turn's policy says that
+//! there are such hooks: `Compacted` and `BeforeModel` stand before `CallingModel`, `BeforeCompaction` before `Compacting`,
+//! and `Checking` before an `Ending` that completes the turn: from there hooks may lead back to `NextStep`. Calls have
+//! their gates in [`crate::batch`].
+//! `Sealing` stands before `Ending` where the workspace was put down in the turn and has to be once more.
 //! `Held` is `Idle` with messages waiting: after a turn that did not complete, they wait for the user's next word.
 //! `GivenUp` is where a failed call leads, and a conversation that no room can be made for, when the turn has another
 //! model to ask: that one is then called instead.
@@ -29,11 +31,14 @@
 //! the records, dice and clock with the questions (`retry_at`).
 
 mod context;
+mod gate;
 mod work;
 
 use self::context::Context;
 pub use self::context::{Entry, Room};
-pub use self::work::Rewinding;
+pub(crate) use self::gate::Askee;
+pub use self::gate::Gate;
+pub use self::work::{Offered, Rewinding};
 
 use self::work::{After, AfterRoom, Ending, TurnWork, Work, canceled, has_substance, short};
 use crate::batch::Batch;
@@ -44,13 +49,14 @@ use crate::ending::Why;
 use crate::event::{
     Delivery, Direction, Event, Moment, Origin, Record, Rewind, Spent, StepKind, Subject, Trigger, TurnEnd,
 };
-use crate::hook::{HookPoint, HookRun};
+use crate::hook::{HookPoint, HookRun, HookVerdict};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
 use crate::model::{ModelError, ModelErrorKind, Reply};
 use crate::permission::{Action, Ask, Judgement, Rules};
 use crate::policy::{OnEmpty, Policy};
 use crate::retry;
+use serde_json::Value;
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
@@ -72,6 +78,10 @@ enum Phase {
     Due,
     /// The next step may start.
     NextStep(StepKind),
+    /// The model is about to be asked; hooks are told that the context was compacted.
+    Compacted { attempt: u32 },
+    /// The model is about to be asked; hooks may change what it reads.
+    BeforeModel { attempt: u32 },
     /// The model is being asked.
     CallingModel { attempt: u32 },
     /// The provider is given time.
@@ -85,13 +95,17 @@ enum Phase {
     /// The model repeats itself; the question whether it may go on is not yet asked.
     Stuck(CallId),
     /// A person is asked whether it may go on.
-    AskingToGoOn(CallId),
+    AskingToGoOn(CallId, Askee),
     /// Room is needed in the context.
     RoomNeeded(Trigger, AfterRoom),
+    /// Room is about to be made; hooks may refuse it.
+    BeforeCompaction(Trigger, AfterRoom),
     /// Room is being made.
     Compacting(Trigger, AfterRoom),
     /// The model has said all it wanted, and hooks are asked whether the turn may end.
     Checking,
+    /// The turn is over but for a last snapshot of the workspace.
+    Sealing(Ending),
     /// The turn is over but for the record of it.
     Ending(Ending),
 }
@@ -125,7 +139,9 @@ pub enum Job {
         /// When the time is up.
         at_ms: TimeMs,
     },
-    /// Let hooks and permission rules see a call. Ends in `CallRequested`.
+    /// Let hooks see what comes next. Ends in `HooksRan`.
+    Pass(Gate),
+    /// Let the permission rules judge a call. Ends in `CallRequested`.
     JudgeCall(Arc<ToolCall>),
     /// Put a question to a person. Ends in `ApprovalGiven`.
     AskApproval(Subject),
@@ -133,13 +149,8 @@ pub enum Job {
     RunTool(Arc<ToolCall>),
     /// Make a running call stop. It still ends in `CallSettled`.
     StopTool(Arc<ToolCall>),
-    /// Put the workspace down as it is. Ends in `SnapshotTaken`.
+    /// Take a snapshot of the workspace. Ends in `SnapshotTaken`.
     Snapshot(Moment),
-    /// Ask the hooks whether the turn may end. Ends in `HooksRan`.
-    AskToEnd {
-        /// The session's step.
-        step: u32,
-    },
     /// Make room in the context. Ends in `CompactionFinished` or `CompactionFailed`.
     Compact(Trigger),
 }
@@ -159,6 +170,9 @@ impl State {
             waiting: VecDeque::new(),
             notes: Vec::new(),
             granted: Rules::default(),
+            offered: Offered::default(),
+            untold: None,
+            epoch: 0,
             turns: 0,
             steps: 0,
             undone: Vec::new(),
@@ -224,17 +238,20 @@ impl State {
             Phase::RoomNeeded(trigger, _) => {
                 Some(Event::CompactionStarted { trigger: *trigger, focus: None, lost: None })
             }
-            Phase::Ending(ending) if !work.turn.unsealed => Some(work.turn_ended(ending, now_ms)),
-            Phase::Ending(_)
-            | Phase::Idle
+            Phase::Ending(ending) => Some(work.turn_ended(ending, now_ms)),
+            Phase::Idle
             | Phase::Held
             | Phase::Due
+            | Phase::Compacted { .. }
+            | Phase::BeforeModel { .. }
             | Phase::CallingModel { .. }
             | Phase::BackingOff { .. }
             | Phase::GivenUp { .. }
-            | Phase::AskingToGoOn(_)
+            | Phase::AskingToGoOn(..)
+            | Phase::BeforeCompaction(..)
+            | Phase::Compacting(..)
             | Phase::Checking
-            | Phase::Compacting(..) => None,
+            | Phase::Sealing(_) => None,
         }
     }
 
@@ -243,14 +260,18 @@ impl State {
         let step = self.work.steps;
         let mut jobs = match &self.phase {
             Phase::Due => vec![Job::StartTurn],
+            Phase::Compacted { .. } => vec![Job::Pass(Gate::Compacted { step })],
+            Phase::BeforeModel { attempt } => vec![Job::Pass(Gate::BeforeModel { step, attempt: *attempt })],
             Phase::CallingModel { attempt } => vec![Job::CallModel { step, attempt: *attempt }],
             Phase::BackingOff { until_ms, .. } => vec![Job::Wait { step, until_ms: *until_ms }],
             Phase::GivenUp { reason, .. } => vec![Job::SwitchModel { reason: reason.clone() }],
             Phase::RunningTools(batch, _) => batch.wanted(),
-            Phase::AskingToGoOn(call) => vec![Job::AskApproval(Subject::GoOn(call.clone()))],
+            Phase::AskingToGoOn(call, Askee::Hooks) => vec![Job::Pass(Gate::Question(Subject::GoOn(call.clone())))],
+            Phase::AskingToGoOn(call, Askee::Person) => vec![Job::AskApproval(Subject::GoOn(call.clone()))],
+            Phase::BeforeCompaction(trigger, _) => vec![Job::Pass(Gate::BeforeCompaction(*trigger))],
             Phase::Compacting(trigger, _) => vec![Job::Compact(*trigger)],
-            Phase::Checking => vec![Job::AskToEnd { step }],
-            Phase::Ending(_) if self.work.turn.unsealed => vec![Job::Snapshot(Moment::After)],
+            Phase::Checking => vec![Job::Pass(Gate::End { step })],
+            Phase::Sealing(_) => vec![Job::Snapshot(Moment::After)],
             Phase::Idle
             | Phase::Held
             | Phase::NextStep(_)
@@ -282,16 +303,20 @@ impl State {
             Phase::Held => "held",
             Phase::Due => "due",
             Phase::NextStep(_) => "next_step",
+            Phase::Compacted { .. } => "compacted",
+            Phase::BeforeModel { .. } => "before_model",
             Phase::CallingModel { .. } => "calling_model",
             Phase::BackingOff { .. } => "backing_off",
             Phase::GivenUp { .. } => "given_up",
             Phase::RunningTools(..) => "running_tools",
             Phase::StepOver(_) => "step_over",
             Phase::Stuck(_) => "stuck",
-            Phase::AskingToGoOn(_) => "asking_to_go_on",
+            Phase::AskingToGoOn(..) => "asking_to_go_on",
             Phase::RoomNeeded(..) => "room_needed",
+            Phase::BeforeCompaction(..) => "before_compaction",
             Phase::Compacting(..) => "compacting",
             Phase::Checking => "checking",
+            Phase::Sealing(_) => "sealing",
             Phase::Ending(_) => "ending",
         }
     }
@@ -447,10 +472,7 @@ impl State {
 
     /// An open call by its id.
     pub fn open_call(&self, id: &CallId) -> Option<&Arc<ToolCall>> {
-        match &self.phase {
-            Phase::RunningTools(batch, _) => batch.call(id),
-            _ => None,
-        }
+        self.batch()?.call(id)
     }
 
     /// What this open call may do, once it was judged.
@@ -471,7 +493,48 @@ impl State {
 
     /// Whether a hook wants a person to be asked about this open call, whatever the rules say.
     pub fn is_asked_by_hook(&self, id: &CallId) -> bool {
-        matches!(&self.phase, Phase::RunningTools(batch, _) if batch.is_asked_by_hook(id))
+        self.batch().is_some_and(|batch| batch.is_asked_by_hook(id))
+    }
+
+    /// What hooks say of this open call, which the rules have yet to judge.
+    pub fn hook_verdict(&self, id: &CallId) -> Option<&HookVerdict> {
+        self.batch()?.hook_verdict(id)
+    }
+
+    /// The input of this open call as hooks changed it.
+    pub fn changed_input(&self, id: &CallId) -> Option<&Value> {
+        self.batch()?.changed_input(id)
+    }
+
+    /// The answer of this open call, which hooks have yet to see and no tool was run for.
+    pub fn unrun(&self, id: &CallId) -> Option<&Outcome> {
+        self.batch()?.unrun(id)
+    }
+
+    /// Whether the writer who has the session now has started this call, and no other before.
+    pub fn is_started_here(&self, id: &CallId) -> bool {
+        self.batch().and_then(|batch| batch.started_in(id)) == Some(self.work.epoch)
+    }
+
+    /// Whether this question waits for its answer.
+    pub fn is_open(&self, subject: &Subject) -> bool {
+        match (&self.phase, subject) {
+            (Phase::RunningTools(batch, _), Subject::Call(call)) => batch.is_asking(call),
+            (Phase::AskingToGoOn(open, _), Subject::GoOn(call)) => open == call,
+            _ => false,
+        }
+    }
+
+    /// What hooks have left of the system prompt and the tools that the model was last asked with.
+    pub fn offered(&self) -> &Offered {
+        &self.work.offered
+    }
+
+    fn batch(&self) -> Option<&Batch> {
+        match &self.phase {
+            Phase::RunningTools(batch, _) => Some(batch),
+            _ => None,
+        }
     }
 
     /// Turns a provider's reply into the event to record: gives its calls ids of ours and tells an empty answer from a
@@ -536,7 +599,10 @@ impl State {
         let turn = &self.work.turn;
         let most = turn.policy.budget.wall_clock_ms?;
         let under_way = match &self.phase {
-            Phase::RunningTools(_, After::End(_)) | Phase::StepOver(After::End(_)) | Phase::Ending(_) => false,
+            Phase::RunningTools(_, After::End(_))
+            | Phase::StepOver(After::End(_))
+            | Phase::Sealing(_)
+            | Phase::Ending(_) => false,
             _ => self.is_in_turn(),
         };
         under_way.then(|| turn.clock_from_ms.saturating_add(most))
@@ -554,7 +620,7 @@ impl Phase {
     fn step(self, work: &mut Work, record: &mut Record) -> Self {
         use Phase::{
             AskingToGoOn, BackingOff, CallingModel, Compacting, Due, Ending, GivenUp, NextStep, RoomNeeded,
-            RunningTools, StepOver, Stuck,
+            RunningTools, Sealing, StepOver, Stuck,
         };
         match (self, &mut record.event) {
             (
@@ -594,7 +660,7 @@ impl Phase {
                 work.turn.pay(event);
                 work.answered(attempt, event, record.seq, record.at_ms)
             }
-            (CallingModel { .. }, Event::BudgetShort { why, detail, .. }) => Ending(short(*why, detail)),
+            (CallingModel { .. }, Event::BudgetShort { why, detail, .. }) => work.end(short(*why, detail)),
             (BackingOff { attempt, .. }, Event::BackoffPassed { .. }) => work.ask_again(attempt),
             (GivenUp { then, .. }, Event::ModelSwitched { model, compact_at_tokens, .. }) => {
                 work.switched(model, *compact_at_tokens, then)
@@ -610,33 +676,29 @@ impl Phase {
             ) => {
                 work.remember_grant(&batch, event);
                 work.note_call(event, record.seq);
-                if let Event::SnapshotTaken { tree, .. } = event {
-                    (work.turn.unsealed, work.turn.snapshot) = (true, tree.clone());
-                    work.turn.first_snapshot.get_or_insert_with(|| tree.clone());
-                }
-                work.settle(batch.apply(event), after, record.seq)
+                work.turn.note_snapshot(event);
+                work.settle(batch.apply(event, work.epoch), after, record.seq)
             }
             (phase, event @ Event::HooksRan { .. }) => phase.hooked(work, event, record.seq),
             (StepOver(after), Event::StepFinished { .. }) => work.after_step(after),
-            (Stuck(call), Event::ApprovalAsked { subject: Subject::GoOn(_), .. }) => AskingToGoOn(call),
-            (AskingToGoOn(_), Event::ApprovalGiven { subject: Subject::GoOn(_), decision, .. }) => work.go_on(decision),
-            (RoomNeeded(trigger, then), Event::CompactionStarted { .. }) => Compacting(trigger, then),
+            (Stuck(call), Event::ApprovalAsked { subject: Subject::GoOn(_), .. }) => {
+                AskingToGoOn(call, Askee::first(&work.turn.policy.hooks.gates))
+            }
+            (AskingToGoOn(..), Event::ApprovalGiven { subject: Subject::GoOn(_), decision, .. }) => {
+                work.go_on(decision)
+            }
+            (RoomNeeded(trigger, then), Event::CompactionStarted { .. }) => work.start_compaction(trigger, then),
             (Compacting(trigger, then), event) if event.is_about_room() => work.make_room(trigger, then, event),
             (phase @ (Phase::Idle | Phase::Held | Due), event @ Event::CompactionFinished { .. }) => {
                 work.sum_up(phase, event)
             }
-            (phase @ Ending(_), event @ (Event::MessageCut { .. } | Event::CompactionFailed { .. })) => {
+            (phase @ (Sealing(_) | Ending(_)), event @ (Event::MessageCut { .. } | Event::CompactionFailed { .. })) => {
                 work.turn.pay(event);
                 work.keep_cut(event, record.seq);
                 phase
             }
-            (phase @ Ending(_), Event::SnapshotTaken { tree, .. }) => {
-                work.turn.unsealed = false;
-                work.turn.changed_files =
-                    matches!((&work.turn.first_snapshot, tree), (Some(Some(first)), Some(last)) if first != last);
-                phase
-            }
-            (Ending(ending), Event::TurnEnded { .. }) if !work.turn.unsealed => work.end_turn(ending.end),
+            (Sealing(ending), Event::SnapshotTaken { tree, .. }) => work.sealed(ending, tree.as_ref()),
+            (Ending(ending), Event::TurnEnded { .. }) => work.end_turn(ending.end),
 
             (phase, event) => phase.unmoved_by(event),
         }
@@ -684,32 +746,43 @@ impl Phase {
         }
     }
 
-    /// Hooks have run: what they tell the model joins the transcript where nothing stands open in it, and they may end
-    /// the turn or, asked whether it may end, have it go on.
+    /// Hooks have run: what they tell the model joins the transcript where nothing stands open in it, they may end the
+    /// turn, and where it waited for them, it goes on.
     fn hooked(self, work: &mut Work, event: &mut Event, seq: Seq) -> Self {
-        let Event::HooksRan { point, runs, notes, sent_back, stopped, .. } = event else { return self };
+        let Event::HooksRan { point, runs, notes, system, tools, sent_back, stopped, .. } = event else { return self };
         work.notes.append(notes);
-        if let Self::CallingModel { .. } = self {
+        if let Self::Compacted { .. } | Self::BeforeModel { .. } | Self::CallingModel { .. } = self {
             work.push_notes(seq);
         }
-        if *point == HookPoint::Stop {
-            work.turn.evidence = std::mem::take(runs);
+        match point {
+            HookPoint::Stop => work.turn.evidence = std::mem::take(runs),
+            HookPoint::BeforeModel => work.offered.change(system.take(), tools.take()),
+            _ => {}
         }
-        match (self, stopped) {
-            (phase, Some(reason)) => {
-                phase.stop(work, &self::Ending::new(TurnEnd::HookStopped, std::mem::take(reason)), seq)
-            }
-            (Self::Checking, None) if *point == HookPoint::Stop => work.checked(sent_back.take()),
-            (phase, None) => phase,
+        if let Some(reason) = stopped {
+            return self.stop(work, &self::Ending::new(TurnEnd::HookStopped, std::mem::take(reason)), seq);
+        }
+        match (self, point) {
+            (Self::Compacted { attempt }, HookPoint::SessionStart) => work.pass_before_model(attempt),
+            (Self::BeforeModel { attempt }, HookPoint::BeforeModel) => Self::CallingModel { attempt },
+            (Self::BeforeCompaction(trigger, then), HookPoint::BeforeCompaction) => Self::Compacting(trigger, then),
+            (Self::AskingToGoOn(call, Askee::Hooks), HookPoint::Approval) => Self::AskingToGoOn(call, Askee::Person),
+            (Self::Checking, HookPoint::Stop) => work.checked(sent_back.take()),
+            (Self::RunningTools(batch, after), _) => Self::RunningTools(batch.apply(event, work.epoch), after),
+            (phase, _) => phase,
         }
     }
 
     /// Where another process finds it, with rules and models of its own: what the old ones led to is decided anew.
-    fn gone_on_with(self, work: &Work, now_ms: TimeMs) -> Self {
+    fn gone_on_with(self, work: &mut Work, now_ms: TimeMs) -> Self {
         match self {
             Self::GivenUp { then, .. } => work.resume_with_room(then),
-            Self::RunningTools(batch, after) => Self::RunningTools(batch.judge_again(), after),
-            Self::AskingToGoOn(call) => Self::Stuck(call),
+            Self::RunningTools(batch, after) => {
+                Self::RunningTools(batch.judge_again(&work.turn.policy.hooks.gates), after)
+            }
+            Self::AskingToGoOn(call, _) => Self::Stuck(call),
+            // Its hooks hear that the session is opened again.
+            Self::Compacted { attempt } => work.pass_before_model(attempt),
             // The clock was set back: the wait is as long as it was meant to be, whatever the hour.
             Self::BackingOff { attempt, since_ms, until_ms } if now_ms < since_ms => {
                 let until_ms = now_ms.saturating_add(until_ms.saturating_sub(since_ms));
@@ -725,14 +798,17 @@ impl Phase {
             Self::Idle => Self::Idle,
             Self::Held | Self::Due => Self::Held,
             Self::NextStep(_)
+            | Self::Compacted { .. }
+            | Self::BeforeModel { .. }
             | Self::CallingModel { .. }
             | Self::BackingOff { .. }
             | Self::GivenUp { .. }
             | Self::Stuck(_)
-            | Self::AskingToGoOn(_)
+            | Self::AskingToGoOn(..)
             | Self::RoomNeeded(..)
-            | Self::Checking
-            | Self::Compacting(..) => Self::Ending(ending.clone()),
+            | Self::BeforeCompaction(..)
+            | Self::Compacting(..)
+            | Self::Checking => work.end(ending.clone()),
             Self::StepOver(After::End(ending)) => Self::StepOver(After::End(ending)),
             Self::StepOver(_) => Self::StepOver(After::End(ending.clone())),
             Self::RunningTools(batch, after) => {
@@ -745,7 +821,7 @@ impl Phase {
                 };
                 work.settle(batch.stop(&unrun), after, seq)
             }
-            Self::Ending(first) => Self::Ending(first),
+            over @ (Self::Sealing(_) | Self::Ending(_)) => over,
         }
     }
 

@@ -8,7 +8,6 @@ pub mod trust;
 mod check;
 mod defaults;
 
-pub use check::unknown_tool;
 pub use mistake::{ConfigError, NoPreset, did_you_mean, nearest};
 
 use crate::hooks::HookTable;
@@ -689,7 +688,6 @@ mod tests {
             ("[compaction]\nkeep = 900000000", "keep in [compaction]"),
             ("[compaction]\nmodel = \"noslash\"", "model in [compaction]"),
             ("[titles]\nmodel = \"a/b,c/d/\"\nx = 1", "unknown field"),
-            ("[permission]\nbahs = \"allow\"", "bahs in [permission]"),
             ("[models.noslash]\neffort = \"low\"", "[models.\"noslash\"]"),
             ("[options.headers]\n\"x y\" = \"1\"", "\"x y\" in [options.headers]"),
             ("[providers.openai.options.headers]\nx = \"a\\nb\"", "x in [providers.openai.options.headers]"),
@@ -714,8 +712,6 @@ mod tests {
     fn the_word_that_was_meant_is_named_wherever_it_stands() {
         let said = |text: &str| Config::parse(text).expect_err("a mistake").to_string();
         for (text, meant) in [
-            ("[permission]\nbahs = \"allow\"", "did you mean `bash`?"),
-            ("[permission]\nedti = \"allow\"", "did you mean `edit`?"),
             ("preset = \"neovat\"", "did you mean `neovate`?"),
             ("preset = \"pulze\"", "did you mean `pulse`?"),
             ("[[hooks.Stop]]\ncommand = \"x\"\ntimout = 3", "did you mean `timeout`?"),

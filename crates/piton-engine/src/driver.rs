@@ -25,7 +25,7 @@ mod rewinding;
 mod room;
 mod spans;
 
-pub(crate) use self::hooked::{Hooked, Offered};
+pub(crate) use self::hooked::Hooked;
 
 use self::hooked::Gates;
 use self::spans::Spans;
@@ -63,7 +63,6 @@ use piton_tools::ledger::FileLedger;
 use piton_tools::runner::Runners;
 use piton_tools::snapshot::Snapshot;
 use piton_tools::tool::ToolContext;
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,7 +83,6 @@ pub(crate) struct Setup {
     pub(crate) staged: Vec<Arc<Record>>,
     pub(crate) prompts: Prompts,
     pub(crate) notes: Notes,
-    pub(crate) offered: Offered,
     pub(crate) settings: Settings,
     pub(crate) ledger: Arc<FileLedger>,
     pub(crate) bus: Bus,
@@ -117,8 +115,6 @@ pub(crate) struct Driver {
     reply_cap: Option<u32>,
     /// Recorded but not yet committed, hence not yet published.
     staged: Vec<Arc<Record>>,
-    /// Calls whose start was recorded by this process: these are run, others are settled.
-    started_here: HashSet<CallId>,
     titling: Titling,
     closing: bool,
     hooks: Hooks,
@@ -133,8 +129,7 @@ pub(crate) struct Driver {
 
 impl Driver {
     pub(crate) fn new(setup: Setup) -> Self {
-        let Setup { world, stored, log, session, staged, prompts, notes, offered, settings, ledger, bus, requests } =
-            setup;
+        let Setup { world, stored, log, session, staged, prompts, notes, settings, ledger, bus, requests } = setup;
         let scratch = stored.scratch();
         let frame = Frame {
             system: settings.system.clone(),
@@ -146,7 +141,7 @@ impl Driver {
         let lost = hooked::inherit(&mut hooks, &session, &settings.env);
         let executor = Arc::new(Runners::new(settings.runner.clone(), scratch.join(CALLS)));
         Self {
-            gates: Gates::new(&session, offered.frame(&frame, session.step()), lost),
+            gates: Gates::new(&session, &frame, lost),
             hooks,
             is_paused: false,
             stored,
@@ -168,7 +163,6 @@ impl Driver {
             notes,
             reply_cap: None,
             staged,
-            started_here: HashSet::new(),
             titling: Titling::default(),
             closing: false,
             snapshot_took: Duration::MAX,
@@ -359,9 +353,6 @@ impl Driver {
         }
         let Some(seq) = self.next_seq() else { return };
         let record = Arc::new(Record { seq, at_ms: self.world.now_ms(), event });
-        if let Event::CallStarted { call } = &record.event {
-            self.started_here.insert(call.clone());
-        }
         self.spans.open(&record.event);
         self.spans.now().in_scope(|| log(&record));
         self.spans.close(&record.event);
@@ -404,7 +395,7 @@ impl Driver {
             if !self.settings.shares_runtime && self.snapshot_took <= SHORT {
                 self.snapshot_at_once();
             }
-            if let Some(event) = self.session.due(self.world.now_ms()).and_then(|due| self.seen_by_hooks(due)) {
+            if let Some(event) = self.session.due(self.world.now_ms()) {
                 let event = self.with_reminders(event);
                 self.record(event);
             } else if let Some(event) = self.instant_job() {
@@ -447,11 +438,11 @@ impl Driver {
     /// Weighs a model call that is about to be made: the event, if the budget does not cover it.
     fn weigh_call(&mut self) -> Option<Event> {
         let mut wanted = self.session.wanted().into_iter().filter(|job| !self.jobs.is_running(&JobKey::of(job)));
-        let (step, attempt) = wanted.find_map(|job| match job {
-            Job::CallModel { step, attempt } => Some((step, attempt)),
+        let step = wanted.find_map(|job| match job {
+            Job::CallModel { step, .. } => Some(step),
             _ => None,
         })?;
-        if self.is_unseen(step, attempt) { None } else { self.weigh(step) }
+        self.weigh(step)
     }
 
     fn weigh(&mut self, step: u32) -> Option<Event> {
@@ -481,13 +472,9 @@ impl Driver {
                 let compact_at_tokens = self.full_at(&model);
                 Some(Event::ModelSwitched { step: self.session.step(), model, reason, compact_at_tokens })
             }
-            Job::JudgeCall(_) if self.hooks.want(HookPoint::BeforeTool) => None,
-            Job::JudgeCall(call) => {
-                self.judge(&self.settings.tools.understand(&call), judge::Hooked::default()).at_once().ok()
-            }
-            Job::AskToEnd { .. } if self.hooks.want(HookPoint::Stop) => None,
-            Job::AskToEnd { step } => Some(Gated::new(HookPoint::Stop).event(step)),
-            Job::AskApproval(subject) if self.is_to_be_asked(&subject) => None,
+            Job::Pass(gate) if self.hooks.want(gate.point()) => None,
+            Job::Pass(gate) => Some(Gated::nothing_at(&gate).event(self.session.step())),
+            Job::JudgeCall(call) => self.judge(&call).at_once().ok(),
             Job::AskApproval(subject) => self.answer_without_asking(subject),
             Job::RunTool(call) | Job::StopTool(call) if self.settings.tools.get(&call.name).is_none() => {
                 let text = format!(
@@ -535,10 +522,15 @@ impl Driver {
     }
 
     /// What rules and hooks say of a call.
-    fn judge(&self, call: &ToolCall, hooked: judge::Hooked) -> Judged {
+    fn judge(&self, call: &ToolCall) -> Judged {
         let (session, tools, frame) = (&self.session, &self.settings.tools, self.frame());
+        let hooked = judge::Hooked {
+            input: session.changed_input(&call.id).cloned(),
+            verdict: session.hook_verdict(&call.id).cloned(),
+        };
+        let call = tools.understand(call);
         let is_taken_away = self.is_taken_away(&call.name);
-        judge::judge(call, hooked, &judge::Bench { session, tools, frame, is_taken_away })
+        judge::judge(&call, hooked, &judge::Bench { session, tools, frame, is_taken_away })
     }
 
     fn start_missing(&mut self) {
@@ -548,10 +540,8 @@ impl Driver {
             if !matches!(job, Job::StopTool(_)) && (is_held || self.jobs.is_running(&key)) {
                 continue;
             }
-            if !self.hooks.is_empty() && self.hooks_stand_before(&job) {
-                continue;
-            }
             match job {
+                Job::Pass(gate) => self.pass(gate),
                 Job::StopTool(call) => {
                     if !self.jobs.is_running(&key) {
                         self.start_tool(&call);
@@ -564,18 +554,15 @@ impl Driver {
                 Job::RunTool(call) => self.start_tool(&call),
                 Job::Snapshot(moment) => self.jobs.take_snapshot(moment, self.settings.snapshots.clone()),
                 Job::Compact(_) => self.start_compaction(),
-                Job::JudgeCall(call) => {
-                    let call = self.settings.tools.understand(&call);
-                    self.jobs.judge(call.id.clone(), self.judge(&call, judge::Hooked::default()));
-                }
-                Job::StartTurn | Job::SwitchModel { .. } | Job::AskApproval(_) | Job::AskToEnd { .. } => {}
+                Job::JudgeCall(call) => self.jobs.judge(call.id.clone(), self.judge(&call)),
+                Job::StartTurn | Job::SwitchModel { .. } | Job::AskApproval(_) => {}
             }
         }
     }
 
     /// The rules of a turn that starts or goes on here.
     fn policy(&self) -> Policy {
-        let hooks = HookPolicy { at_stop: self.hooks.want(HookPoint::Stop), demands: self.hooks.demands() };
+        let hooks = HookPolicy { gates: self.hooks.gates(), demands: self.hooks.demands() };
         let mut policy = Policy { snapshots: self.settings.snapshots.is_some(), hooks, ..self.settings.policy.clone() };
         policy.compaction.rules.frame_tokens = compaction::frame_tokens(&self.frame, self.settings.model.name());
         policy
@@ -611,7 +598,7 @@ impl Driver {
             env: self.settings.env.clone(),
             limits: self.settings.tool_limits.clone(),
         };
-        let start = if self.started_here.contains(&call.id) {
+        let start = if self.session.is_started_here(&call.id) {
             Start::Here
         } else {
             let before = self.session.snapshot().map(str::to_owned);
@@ -643,7 +630,7 @@ impl Driver {
     }
 
     fn is_open(&self, subject: &Subject) -> bool {
-        self.session.wanted().contains(&Job::AskApproval(subject.clone()))
+        self.session.is_open(subject)
     }
 
     /// Closes the journal in good order.

@@ -5,7 +5,7 @@ use crate::clock::World;
 use crate::compaction::AfterCompaction;
 use crate::context::{self, Notes};
 use crate::control::{Door, Server};
-use crate::driver::{Driver, Offered, Setup};
+use crate::driver::{Driver, Setup};
 use crate::history::History;
 use crate::hooks::Hook;
 use crate::inbox::Inbox;
@@ -280,7 +280,6 @@ impl Engine {
             staged: staged.into_iter().map(Arc::new).collect(),
             prompts: memory.prompts,
             notes: memory.notes,
-            offered: memory.offered,
             settings,
             ledger: Arc::new(memory.ledger),
             bus,
@@ -303,7 +302,6 @@ impl Engine {
 struct Memory {
     prompts: Prompts,
     notes: Notes,
-    offered: Offered,
     ledger: FileLedger,
 }
 
@@ -315,7 +313,6 @@ impl Fold for Memory {
     /// What was asked was asked on every branch: providers keep it in their caches.
     fn hear(&mut self, record: &Record, counts: bool) {
         self.prompts.hear(record);
-        self.offered.hear(&record.event);
         if counts {
             self.notes.hear(record);
             context::remember_files(&record.event, &self.ledger);

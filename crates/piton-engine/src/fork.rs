@@ -190,8 +190,7 @@ mod tests {
 
         let resumed = store::resume(&**engine.store(), &id, engine.opening(false), &mut ()).await;
         let (log, session) = resumed.expect("its journal");
-        let newest = engine.store().read(&id, log.head(), 1).await.expect("the newest");
-        assert_eq!(session, State::fold(&[old, newest].concat()));
+        assert_eq!(session, State::fold(&engine.records(&id).await.expect("all of it")));
         drop(log);
 
         let fork = engine.fork(&id, None).await.expect("a fork");

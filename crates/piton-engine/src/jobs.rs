@@ -16,7 +16,7 @@ use piton_core::ids::{CallId, TimeMs};
 use piton_core::message::{Part, ToolCall};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, ModelEvent, Reply};
 use piton_core::truncate::OutputCut;
-use piton_core::turn::Job;
+use piton_core::turn::{Gate, Job};
 use piton_models::model::ModelStream;
 use piton_tools::snapshot::{Snapshot, Snapshots};
 use piton_tools::tool::{Tool, ToolContext, interrupted};
@@ -49,14 +49,10 @@ pub(crate) enum JobKey {
     Ask(Subject),
     /// Letting rules and hooks see a call.
     Judge(CallId),
-    /// Asking hooks whether the turn may end.
-    End { step: u32 },
-    /// Letting hooks see the outcome of a call that no tool ran.
-    Answered(CallId),
+    /// Letting hooks see what comes next.
+    Pass(Gate),
     /// Letting hooks see what somebody says.
     Vet,
-    /// Letting hooks see that the context is about to be compacted.
-    BeforeCompaction,
     /// Letting hooks see what happened.
     Watch,
     /// Anything that takes no time.
@@ -149,14 +145,14 @@ impl JobKey {
             Job::Snapshot(_) => Self::Snapshot,
             Job::Compact(_) => Self::Compact,
             Job::JudgeCall(call) => Self::Judge(call.id.clone()),
-            Job::AskToEnd { step } => Self::End { step: *step },
+            Job::Pass(gate) => Self::Pass(gate.clone()),
             Job::StartTurn | Job::SwitchModel { .. } => Self::Instant,
         }
     }
 
     /// Whether it goes on whatever the session wants.
     fn is_beside_the_turn(&self) -> bool {
-        matches!(self, Self::Answered(_) | Self::Vet | Self::BeforeCompaction | Self::Watch)
+        matches!(self, Self::Vet | Self::Watch)
     }
 }
 
@@ -178,7 +174,6 @@ impl Jobs {
                 running.handle.abort();
                 match (&running.key, &running.said) {
                     (JobKey::Compact, _) => cut.push(Cut::Summary),
-                    // Without it, hooks stood in its place.
                     (_, Some(said)) => cut.push(Cut::Reply(lock(said).parts())),
                     (_, None) => {}
                 }
@@ -195,10 +190,10 @@ impl Jobs {
         }
     }
 
-    /// Drops the hooks beside the turn whose word somebody waits for: nobody does any more.
+    /// Drops the hooks that see what somebody says.
     pub(crate) fn drop_hooks(&mut self) {
         self.running.retain(|running| {
-            let is_dropped = matches!(running.key, JobKey::Answered(_) | JobKey::Vet | JobKey::BeforeCompaction);
+            let is_dropped = running.key == JobKey::Vet;
             if is_dropped {
                 running.handle.abort();
             }
@@ -497,10 +492,8 @@ fn broken(key: &JobKey, error: &JoinError) -> Option<Done> {
         | JobKey::Deadline { .. }
         | JobKey::Ask(_)
         | JobKey::Judge(_)
-        | JobKey::End { .. }
-        | JobKey::Answered(_)
+        | JobKey::Pass(_)
         | JobKey::Vet
-        | JobKey::BeforeCompaction
         | JobKey::Watch
         | JobKey::Instant => None,
     }

@@ -20,6 +20,7 @@ mod titles;
 pub mod bus;
 pub mod context;
 pub mod config;
+pub mod assemble;
 pub mod store;
 pub mod fork;
 pub mod rewind;

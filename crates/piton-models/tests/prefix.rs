@@ -8,7 +8,7 @@
 use futures_util::stream;
 use piton_core::call::{CallInput, Effects, Outcome, ToolSpec};
 use piton_core::event::{Canceller, Delivery, Event, Given, GivenKind, Record, Verdict};
-use piton_core::hook::HookPoint;
+use piton_core::hook::{Gates, HookPoint};
 use piton_core::ids::MessageId;
 use piton_core::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind, Reply, Request};
@@ -220,7 +220,7 @@ impl Play {
                 let mut policy = Policy::piton();
                 policy.steps.max = Some(self.dice.u32(2..12));
                 policy.stuck.repeats = 0;
-                policy.hooks.at_stop = self.dice.bool();
+                policy.hooks.gates = Gates::of(self.dice.bool().then_some(HookPoint::Stop));
                 let (turn, model) = (self.session.turn() + 1, "test/m".into());
                 self.happen(Event::TurnStarted {
                     turn,
@@ -236,8 +236,8 @@ impl Play {
                 }
                 self.call_model(step, attempt);
             }
-            Job::AskToEnd { .. } if self.dice.bool() => self.hooks_say(HookPoint::Stop, Some("Not green yet."), true),
-            Job::AskToEnd { .. } => self.hooks_say(HookPoint::Stop, None, false),
+            Job::Pass(gate) if self.dice.bool() => self.hooks_say(gate.point(), Some("Not green yet."), true),
+            Job::Pass(gate) => self.hooks_say(gate.point(), None, false),
             Job::Wait { step, .. } => self.happen(Event::BackoffPassed { step }),
             Job::JudgeCall(call) => {
                 let verdict =
@@ -266,6 +266,8 @@ impl Play {
             notes: note.map(str::to_owned).into_iter().collect(),
             system: None,
             tools: None,
+            input: None,
+            verdict: None,
             sent_back: sends_back.then(|| "ci".to_owned()),
             stopped: None,
         });

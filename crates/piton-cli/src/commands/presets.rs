@@ -1,5 +1,6 @@
 //! `piton presets`: the loops that can be run, and their numbers.
 
+use crate::failure::Result;
 use crate::out::view;
 use piton_core::policy::Policy;
 use piton_core::preset::{PRESETS, Preset};
@@ -7,7 +8,7 @@ use piton_engine::config::NoPreset;
 use serde_json::{Value, json};
 
 /// Lists all of them, or one.
-pub(crate) fn presets(name: Option<&str>, as_json: bool) -> anyhow::Result<u8> {
+pub(crate) fn presets(name: Option<&str>, as_json: bool) -> Result<u8> {
     let chosen: Vec<&Preset> = match name {
         Some(name) => vec![Preset::named(name).ok_or_else(|| NoPreset { said: name.to_owned() })?],
         None => PRESETS.iter().collect(),

@@ -74,7 +74,19 @@ fn hooks(point: HookPoint, hook: &str, call: Option<&str>, sent_back: Option<&st
     let sent_back = sent_back.map(str::to_owned);
     let (notes, call) = (Vec::new(), call.map(CallId::from));
     let runs = vec![HookRun::new(hook, 5)];
-    Event::HooksRan { step: 0, point, call, runs, notes, system: None, tools: None, sent_back, stopped: None }
+    Event::HooksRan {
+        step: 0,
+        point,
+        call,
+        runs,
+        notes,
+        system: None,
+        tools: None,
+        input: None,
+        verdict: None,
+        sent_back,
+        stopped: None,
+    }
 }
 
 fn asked() -> Option<Box<ForSummary>> {

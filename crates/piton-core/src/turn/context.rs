@@ -269,7 +269,7 @@ impl Work {
                     false => self.resume_with_room(then),
                 }
             }
-            Event::BudgetShort { why, detail, .. } => Phase::Ending(short(*why, detail)),
+            Event::BudgetShort { why, detail, .. } => self.end(short(*why, detail)),
             _ => Phase::Compacting(trigger, then),
         }
     }
@@ -287,7 +287,8 @@ impl Work {
 
     /// A summary stands for the messages up to a place. What is kept never begins with a result: its call would be gone.
     pub(super) fn summarised(&mut self, event: &Event) {
-        let Event::CompactionFinished { upto_seq, summary, tokens_after, note, .. } = event else { return };
+        let Event::CompactionFinished { trigger, upto_seq, summary, tokens_after, note, .. } = event else { return };
+        self.untold = Some(*trigger);
         let after = self.transcript.iter().position(|entry| entry.seq > *upto_seq).unwrap_or(self.transcript.len());
         let kept = self.transcript[after..].iter().take_while(|entry| entry.message.role == Role::Tool).count() + after;
         let mut parts = vec![Part::Note { kind: NoteKind::Summary, text: summary.clone() }];

@@ -5,6 +5,7 @@ use crate::branch;
 use crate::budget::Budget;
 use crate::call::{Access, CallInput, Effects};
 use crate::event::{Author, Canceller, Direction, Restore, TitledBy, Touched, Verdict};
+use crate::hook::Gates;
 use crate::ids::MessageId;
 use crate::limits::MAX_PAUSED_REPLIES;
 use crate::permission::Action;
@@ -249,7 +250,7 @@ fn show_job(job: &Job) -> String {
         Job::StopTool(call) => format!("stop({})", call.id),
         Job::Snapshot(moment) => format!("snapshot({moment:?})"),
         Job::Compact(trigger) => format!("compact({trigger:?})"),
-        Job::AskToEnd { step } => format!("ask_to_end({step})"),
+        Job::Pass(gate) => format!("pass({gate:?})"),
     }
 }
 
@@ -271,25 +272,39 @@ fn check_invariants(session: &State, log: &[Record]) {
 fn asked(sent_back: Option<&str>, stopped: Option<&str>) -> Event {
     Event::HooksRan {
         step: 1,
-        point: crate::hook::HookPoint::Stop,
+        point: HookPoint::Stop,
         call: None,
-        runs: vec![crate::hook::HookRun::new("ci", 1)],
+        runs: vec![HookRun::new("ci", 1)],
         notes: sent_back.iter().map(|_| "not yet".to_owned()).collect(),
         system: None,
         tools: None,
+        input: None,
+        verdict: None,
         sent_back: sent_back.map(str::to_owned),
         stopped: stopped.map(str::to_owned),
     }
 }
 
+fn gated<const N: usize>(points: [HookPoint; N]) -> HookPolicy {
+    HookPolicy { gates: Gates::of(points), demands: vec![] }
+}
+
+/// Hooks have passed this gate, and changed nothing.
+fn passed(gate: &Gate) -> Event {
+    let mut event = asked(None, None);
+    if let Event::HooksRan { point, call, .. } = &mut event {
+        (*point, *call) = (gate.point(), gate.call().cloned());
+    }
+    event
+}
+
 #[test]
 fn hooks_are_asked_before_a_turn_ends_and_may_send_the_model_back() {
-    let mut bench =
-        Bench::with(Policy { hooks: HookPolicy { at_stop: true, ..HookPolicy::default() }, ..Policy::piton() });
+    let mut bench = Bench::with(Policy { hooks: gated([HookPoint::Stop]), ..Policy::piton() });
     bench.say("go");
     bench.answer("done");
     assert_eq!(bench.session.phase_name(), "checking");
-    assert_eq!(bench.session.wanted(), [Job::AskToEnd { step: 1 }]);
+    assert_eq!(bench.session.wanted(), [Job::Pass(Gate::End { step: 1 })]);
     bench.happen(asked(Some("ci"), None));
     assert_eq!((bench.session.phase_name(), bench.session.times_sent_back("ci")), ("calling_model", 1));
     let last = bench.session.transcript().last().expect("a note").parts.clone();
@@ -316,13 +331,73 @@ fn hooks_are_asked_before_a_turn_ends_and_may_send_the_model_back() {
 }
 
 #[test]
+fn a_call_waits_at_each_of_its_gates() {
+    let hooks = gated([HookPoint::BeforeTool, HookPoint::Approval, HookPoint::AfterTool]);
+    let mut bench = Bench::with(Policy { hooks, ..Policy::piton() });
+    let (id, subject) = (CallId::from("c1_0"), Subject::Call(CallId::from("c1_0")));
+    let before_tool = Gate::BeforeTool(id.clone());
+    bench.say("go");
+    bench.reply(reply(vec![call("bash")], FinishReason::ToolCalls));
+    assert_eq!(bench.session.wanted(), [Job::Pass(before_tool.clone())]);
+    let judged = |verdict| Event::CallRequested {
+        call: id.clone(),
+        input: None,
+        author: Author::Model,
+        effects: Effects::OPAQUE,
+        verdict,
+        plan: None,
+    };
+    bench.happen(judged(Verdict::Allow));
+    assert_eq!(bench.session.wanted(), [Job::Pass(before_tool.clone())], "no rule overtakes the hooks");
+    let mut event = passed(&before_tool);
+    if let Event::HooksRan { input, verdict, .. } = &mut event {
+        (*input, *verdict) = (Some(json!({"of": "a hook"})), Some(HookVerdict::Ask("hmm".into())));
+    }
+    bench.happen(event);
+    assert!(
+        matches!(&bench.session.wanted()[..], [Job::JudgeCall(call)] if call.input.value() == Some(&json!({"of": "a hook"})))
+    );
+    assert_eq!(bench.session.hook_verdict(&id), Some(&HookVerdict::Ask("hmm".into())));
+    bench.happen(judged(Verdict::AskFirst("hmm".into())));
+    assert_eq!(bench.session.wanted(), [Job::Pass(Gate::Question(subject.clone()))]);
+    assert!(bench.session.is_open(&subject), "a person may answer before the hooks have");
+    bench.happen(passed(&Gate::Question(subject.clone())));
+    assert_eq!(bench.session.wanted(), [Job::AskApproval(subject.clone())]);
+    bench.approve(subject, Decision::Deny(None));
+    assert_eq!(bench.session.wanted(), [Job::Pass(Gate::AfterTool(id.clone()))]);
+    assert_eq!(bench.session.unrun(&id).map(|outcome| outcome.status), Some(crate::call::Status::Denied));
+    assert_eq!(State::fold(&bench.log), bench.session);
+    let mut canceled = bench.session.clone();
+    canceled.apply(&Record { seq: 99, at_ms: 0, event: Event::CancelRequested { by: Canceller::User } });
+    assert_eq!(canceled.wanted(), [], "a cancel does not wait for hooks");
+    bench.happen(passed(&Gate::AfterTool(id)));
+    assert_eq!(bench.session.phase_name(), "calling_model");
+}
+
+#[test]
+fn a_call_belongs_to_the_writer_that_started_it() {
+    let mut bench = Bench::with(Policy::piton());
+    bench.happen(Event::WriterOpened { epoch: 1, pid: 1, boot_id: None });
+    bench.policy.permission.push("*", Action::Allow);
+    bench.say("go");
+    bench.calls(&["read"]);
+    let id = CallId::from("c1_0");
+    assert!(bench.session.is_started_here(&id));
+    bench.happen(Event::WriterOpened { epoch: 2, pid: 2, boot_id: None });
+    assert!(!bench.session.is_started_here(&id));
+    assert_eq!(bench.wanted(), "run(c1_0)", "it is settled by whoever goes on");
+}
+
+#[test]
 fn what_hooks_tell_the_model_waits_until_every_call_is_answered() {
     let mut bench = Bench::with(Policy::piton());
     bench.say("go");
     bench.calls(&["read", "read"]);
-    let Event::HooksRan { step, call, runs, system, tools, .. } = asked(None, None) else { unreachable!() };
-    let (point, notes) = (crate::hook::HookPoint::AfterTool, vec!["mind the style".to_owned()]);
-    bench.happen(Event::HooksRan { step, point, call, runs, notes, system, tools, sent_back: None, stopped: None });
+    let mut ran = asked(None, None);
+    if let Event::HooksRan { point, notes, .. } = &mut ran {
+        (*point, *notes) = (HookPoint::AfterTool, vec!["mind the style".to_owned()]);
+    }
+    bench.happen(ran);
     bench.finish("c1_0");
     bench.finish("c1_1");
     let messages: Vec<_> = bench.session.transcript().map(|message| (**message).clone()).collect();
@@ -1579,7 +1654,7 @@ fn cut_reply(text: &str) -> Reply {
 #[test]
 fn a_cut_reply_that_is_the_answer_is_checked_like_any_other() {
     let mut bench = Bench::with(Policy {
-        hooks: HookPolicy { at_stop: true, ..HookPolicy::default() },
+        hooks: gated([HookPoint::Stop]),
         ..Policy::preset("etcode").expect("one of the presets")
     });
     bench.say("go");
@@ -1787,6 +1862,7 @@ fn one_of_each_phase() -> Vec<Bench> {
         ("held", 0),
         ("due", 0),
         ("next_step", 1),
+        ("before_model", 2),
         ("calling_model", 2),
         ("backing_off", 2),
         ("given_up", 2),
@@ -1795,15 +1871,26 @@ fn one_of_each_phase() -> Vec<Bench> {
         ("stuck", 3),
         ("asking_to_go_on", 3),
         ("room_needed", 2),
+        ("before_compaction", 2),
         ("compacting", 2),
+        ("compacted", 2),
         ("checking", 2),
+        ("sealing", 2),
         ("ending", 2),
     ] {
         let mut b = allow();
         if wanted == "stuck" || wanted == "asking_to_go_on" {
             b.policy.stuck.repeats = 1;
         }
-        b.policy.hooks.at_stop = wanted == "checking";
+        let gate = match wanted {
+            "before_model" => Some(HookPoint::BeforeModel),
+            "before_compaction" => Some(HookPoint::BeforeCompaction),
+            "compacted" => Some(HookPoint::SessionStart),
+            "checking" => Some(HookPoint::Stop),
+            _ => None,
+        };
+        b.policy.hooks.gates = Gates::of(gate);
+        b.policy.snapshots = wanted == "sealing";
         speak(&mut b);
         if steps >= 1 {
             let policy = Box::new(b.policy.clone());
@@ -1841,12 +1928,21 @@ fn one_of_each_phase() -> Vec<Bench> {
                     b.record(Event::ApprovalAsked { subject: Subject::GoOn(id), question: None });
                 }
             }
-            "room_needed" | "compacting" => {
+            "room_needed" | "before_compaction" | "compacting" | "compacted" => {
                 let error = ModelError::new(ModelErrorKind::WindowExceeded, "x");
                 b.record(b.session.failed(1, error, Usage::default(), vec![], 0, 0));
-                if wanted == "compacting" {
+                if wanted != "room_needed" {
                     b.record(Event::CompactionStarted { trigger: Trigger::Forced, focus: None, lost: None });
                 }
+                if wanted == "compacted" {
+                    b.record(finished(Trigger::Forced, 0, 110, 20));
+                }
+            }
+            "sealing" => {
+                b.record(b.session.replied(1, reply(vec![call("bash")], FinishReason::ToolCalls), None, 0, 0));
+                b.record(snapshot(Moment::Before));
+                b.settle_down();
+                b.cancel();
             }
             "ending" => b.record(Event::CancelRequested { by: Canceller::User }),
             _ => {}
@@ -1917,6 +2013,12 @@ fn one_of_each_event() -> Vec<Event> {
         Event::CallSettled { call: call_id, outcome: Outcome::ok("x") },
         asked(None, None),
         asked(Some("ci"), None),
+        passed(&Gate::Compacted { step: 1 }),
+        passed(&Gate::BeforeModel { step: 1, attempt: 1 }),
+        passed(&Gate::BeforeTool(call_id_of_first())),
+        passed(&Gate::Question(Subject::GoOn(call_id_of_first()))),
+        passed(&Gate::AfterTool(call_id_of_first())),
+        passed(&Gate::BeforeCompaction(Trigger::Forced)),
         Event::StepFinished { step: 1 },
         Event::CompactionStarted { trigger: Trigger::Forced, focus: None, lost: None },
         Event::WindowLearned { compact_at_tokens: 100 },
@@ -1958,6 +2060,7 @@ fn the_transition_table() {
                 Event::ApprovalAsked { subject: Subject::GoOn(_), .. } => "approval_asked(go_on)",
                 Event::ApprovalGiven { subject: Subject::GoOn(_), .. } => "approval_given(go_on)",
                 Event::HooksRan { sent_back: Some(_), .. } => "hooks_ran(sent_back)",
+                Event::HooksRan { point, .. } => &format!("hooks_ran({point:?})"),
                 other => other.kind(),
             };
             let mut session = bench.session.clone();
@@ -2021,9 +2124,7 @@ fn random_event(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
             let calls = vec![call_id_of_first()];
             Event::ContextPruned { calls, to_bytes: None, tokens_before: 2, tokens_after: 1, suffices: dice.bool() }
         }
-        Job::AskToEnd { .. } => {
-            dice.choice([asked(None, None), asked(Some("ci"), None), asked(None, Some("never"))]).expect("three")
-        }
+        Job::Pass(gate) => random_pass(&gate, dice),
         Job::Compact(found) if dice.bool() => {
             let trigger = dice.choice([found, Trigger::Forced]).expect("two");
             Event::CompactionFailed { trigger, why: None, error: "e".into(), asked: None }
@@ -2038,6 +2139,21 @@ fn random_event(bench: &Bench, dice: &mut fastrand::Rng) -> Event {
             asked: None,
         },
     }
+}
+
+fn random_pass(gate: &Gate, dice: &mut fastrand::Rng) -> Event {
+    let mut event = passed(gate);
+    if let Event::HooksRan { notes, system, input, verdict, sent_back, stopped, .. } = &mut event {
+        notes.extend(dice.bool().then(|| "a note of a hook".to_owned()));
+        *system = dice.bool().then(|| "another prompt".to_owned());
+        *stopped = (dice.u8(..8) == 0).then(|| "never".to_owned());
+        *sent_back = (matches!(gate, Gate::End { .. }) && dice.bool()).then(|| "ci".to_owned());
+        if let Gate::BeforeTool(_) = gate {
+            *input = dice.bool().then(|| json!({"wrapped": true}));
+            *verdict = dice.bool().then_some(HookVerdict::Ask("hmm".to_owned()));
+        }
+    }
+    event
 }
 
 fn switch(session: &State, reason: String) -> Event {
@@ -2129,7 +2245,16 @@ fn one_hundred_thousand_random_orders_keep_every_invariant() {
         policy.retry.usual.per_call = Some(dice.u32(..3));
         policy.stuck.repeats = dice.u32(..4);
         policy.snapshots = dice.bool();
-        policy.hooks.at_stop = dice.bool();
+        let gates = [
+            HookPoint::SessionStart,
+            HookPoint::BeforeModel,
+            HookPoint::BeforeTool,
+            HookPoint::Approval,
+            HookPoint::AfterTool,
+            HookPoint::BeforeCompaction,
+            HookPoint::Stop,
+        ];
+        policy.hooks.gates = Gates::of(gates.into_iter().filter(|_| dice.bool()));
         policy.budget.tokens = dice.bool().then_some(250);
         policy.budget.wall_clock_ms = dice.bool().then_some(1_000);
         let mut bench = Bench::with(policy);

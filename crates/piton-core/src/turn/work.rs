@@ -3,7 +3,7 @@
 
 use super::Phase;
 use super::context::{Context, Entry};
-use crate::batch::{Batch, Snapshot};
+use crate::batch::Batch;
 use crate::budget::{Bound, Short};
 use crate::call::{Outcome, Status};
 use crate::compact::Family;
@@ -12,7 +12,7 @@ use crate::event::{
     Canceller, Delivery, Direction, Event, Origin, Record, Restore, Rewind, Spent, StepKind, Subject, Touched, Trigger,
     TurnEnd,
 };
-use crate::hook::HookRun;
+use crate::hook::{HookPoint, HookRun};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::limits::{MAX_CUT_REPLIES, MAX_PAUSED_REPLIES, MAX_UNKNOWN_REPLIES};
 use crate::message::{FinishReason, Message, NoteKind, Part, Role, Usage};
@@ -83,6 +83,12 @@ pub(super) struct Work {
     pub(super) notes: Vec<String>,
     /// What the user has allowed for the whole session.
     pub(super) granted: Rules,
+    /// What hooks left of the frame that the model was last asked with.
+    pub(super) offered: Offered,
+    /// The compaction that hooks are told of before the model is asked again.
+    pub(super) untold: Option<Trigger>,
+    /// Of the process that has the session.
+    pub(super) epoch: u64,
     pub(super) turns: u32,
     pub(super) steps: u32,
     /// What was taken back and can be brought back, the newest last. A new turn ends that.
@@ -138,8 +144,6 @@ pub(super) struct TurnWork {
     pub(super) first_snapshot: Option<Option<String>>,
     /// Whether it was another one after the last.
     pub(super) changed_files: bool,
-    /// Whether files may have changed since the last snapshot.
-    pub(super) unsealed: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -171,6 +175,23 @@ pub(super) struct Undone {
     pub(super) back: Option<Restore>,
 }
 
+/// What hooks left of the system prompt and the tools that the model is asked with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Offered {
+    /// The system prompt, where they changed it.
+    pub system: Option<String>,
+    /// The names of the tools that are left, where they changed these.
+    pub tools: Option<Vec<String>>,
+}
+
+impl Offered {
+    /// What is not told is as it was.
+    pub(super) fn change(&mut self, system: Option<String>, tools: Option<Vec<String>>) {
+        self.system = system.or(self.system.take());
+        self.tools = tools.or(self.tools.take());
+    }
+}
+
 /// When a waiting message was spoken.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Spoken {
@@ -187,9 +208,10 @@ impl Work {
         let is_first_here = std::mem::take(&mut self.is_new_here);
         let message = Message { id: Some(id.clone()), ..Message::new(Role::User, parts.to_vec()) };
         let spoken = match &phase {
-            Phase::Ending(_) | Phase::StepOver(After::End(_)) | Phase::RunningTools(_, After::End(_)) => {
-                Spoken::WhileEnding
-            }
+            Phase::Sealing(_)
+            | Phase::Ending(_)
+            | Phase::StepOver(After::End(_))
+            | Phase::RunningTools(_, After::End(_)) => Spoken::WhileEnding,
             _ => Spoken::Before,
         };
         self.waiting.push_back(Waiting { message, delivery, spoken, is_first_here });
@@ -210,7 +232,7 @@ impl Work {
         }
         match self.turn.policy.steps.max_turns {
             Some(most) if self.turns > most => {
-                Phase::Ending(Ending::new(TurnEnd::MaxTurns, format!("the session's limit of {most} turns is reached")))
+                self.end(Ending::new(TurnEnd::MaxTurns, format!("the session's limit of {most} turns is reached")))
             }
             _ => self.next_step(StepKind::Ordinary),
         }
@@ -278,7 +300,53 @@ impl Work {
             let kind = if kind == StepKind::Continue { NoteKind::Continue } else { NoteKind::Plain };
             self.push(seq, Message::new(Role::User, vec![Part::Note { kind, text: text.to_owned() }]));
         }
-        Phase::CallingModel { attempt: 1 }
+        if !self.has_gate(HookPoint::BeforeModel) {
+            self.offered = Offered::default();
+        }
+        self.call_model(1)
+    }
+
+    /// The model is to be asked; hooks come first where there are some.
+    pub(super) fn call_model(&mut self, attempt: u32) -> Phase {
+        match self.untold.take() {
+            Some(_) if self.has_gate(HookPoint::SessionStart) => Phase::Compacted { attempt },
+            _ => self.pass_before_model(attempt),
+        }
+    }
+
+    /// Hooks know that the context was compacted.
+    pub(super) fn pass_before_model(&self, attempt: u32) -> Phase {
+        if self.has_gate(HookPoint::BeforeModel) {
+            Phase::BeforeModel { attempt }
+        } else {
+            Phase::CallingModel { attempt }
+        }
+    }
+
+    /// The context is to be compacted.
+    pub(super) fn start_compaction(&self, trigger: Trigger, then: AfterRoom) -> Phase {
+        if self.has_gate(HookPoint::BeforeCompaction) {
+            Phase::BeforeCompaction(trigger, then)
+        } else {
+            Phase::Compacting(trigger, then)
+        }
+    }
+
+    /// Whether the turn waits for hooks at this point.
+    pub(super) fn has_gate(&self, point: HookPoint) -> bool {
+        self.turn.policy.hooks.gates.has(point)
+    }
+
+    /// The turn is over. Where there was a snapshot before its first change, there is one after its last.
+    pub(super) fn end(&self, ending: Ending) -> Phase {
+        if self.turn.first_snapshot.is_some() { Phase::Sealing(ending) } else { Phase::Ending(ending) }
+    }
+
+    /// The last snapshot of the turn was taken.
+    pub(super) fn sealed(&mut self, ending: Ending, tree: Option<&String>) -> Phase {
+        let turn = &mut self.turn;
+        turn.changed_files = matches!((&turn.first_snapshot, tree), (Some(Some(first)), Some(last)) if first != last);
+        Phase::Ending(ending)
     }
 
     /// The model has replied, or the call has failed.
@@ -316,8 +384,7 @@ impl Work {
         if calls.is_empty() {
             return Phase::StepOver(self.after_answer(reply));
         }
-        let snapshot = if self.turn.policy.snapshots { Snapshot::Needed } else { Snapshot::NotNeeded };
-        let batch = Batch::new(calls, self.turn.policy.calls.max_per_step, snapshot, self.turn.policy.replies.words);
+        let batch = Batch::new(calls, &self.turn.policy);
         let (batch, after) = self.open_batch(batch, reply);
         self.settle(batch, after, seq)
     }
@@ -436,11 +503,11 @@ impl Work {
             (Some(until_ms), _) => Phase::BackingOff { attempt: attempt + 1, since_ms: at_ms, until_ms },
             (None, ModelErrorKind::WindowExceeded) => self
                 .end_or_switch(Ending::new(TurnEnd::ContextLimit, said).because(Why::ModelError), AfterRoom::AskAgain),
-            (None, ModelErrorKind::ContentFilter) => Phase::Ending(Ending::new(TurnEnd::ContentFilter, said)),
+            (None, ModelErrorKind::ContentFilter) => self.end(Ending::new(TurnEnd::ContentFilter, said)),
             (None, kind) if kind.is_of_provider() && !self.turn.fallbacks.is_empty() => {
                 Phase::GivenUp { reason: error.message.clone(), then: AfterRoom::AskAgain }
             }
-            (None, _) => Phase::Ending(Ending::new(TurnEnd::ApiError, said).because(Why::ModelError)),
+            (None, _) => self.end(Ending::new(TurnEnd::ApiError, said).because(Why::ModelError)),
         }
     }
 
@@ -450,7 +517,7 @@ impl Work {
             Ending { end: TurnEnd::ContextLimit, detail: Some(reason), .. } if !self.turn.fallbacks.is_empty() => {
                 Phase::GivenUp { reason, then }
             }
-            ending => Phase::Ending(ending),
+            ending => self.end(ending),
         }
     }
 
@@ -458,7 +525,7 @@ impl Work {
     pub(super) fn ask_again(&mut self, attempt: u32) -> Phase {
         match self.has_steering() {
             true => self.next_step(self.turn.kind),
-            false => Phase::CallingModel { attempt },
+            false => self.call_model(attempt),
         }
     }
 
@@ -500,22 +567,22 @@ impl Work {
 
     pub(super) fn after_step(&mut self, after: After) -> Phase {
         match after {
-            After::End(ending) => Phase::Ending(ending),
+            After::End(ending) => self.end(ending),
             After::Continue => self.next_step(StepKind::Continue),
             After::Resume => self.next_step(StepKind::Ordinary),
             After::MakeRoom => match self.limited(StepKind::Continue) {
                 Ok(kind) => Phase::RoomNeeded(Trigger::Forced, AfterRoom::StartStep(kind)),
-                Err(ending) => Phase::Ending(ending),
+                Err(ending) => self.end(ending),
             },
             After::GoOn => match self.repeated_call() {
-                Some(_) if self.turn.policy.stuck.then == Stuck::End => Phase::Ending(self.turn.stuck()),
+                Some(_) if self.turn.policy.stuck.then == Stuck::End => self.end(self.turn.stuck()),
                 Some(call) => Phase::Stuck(call),
                 None => self.next_step(StepKind::Ordinary),
             },
             After::Answered if self.has_steering() => self.next_step(StepKind::Ordinary),
             After::Answered => match self.turn.answered() {
-                Ending { end: TurnEnd::Completed, .. } if self.turn.policy.hooks.at_stop => Phase::Checking,
-                ending => Phase::Ending(ending),
+                Ending { end: TurnEnd::Completed, .. } if self.has_gate(HookPoint::Stop) => Phase::Checking,
+                ending => self.end(ending),
             },
         }
     }
@@ -526,7 +593,7 @@ impl Work {
         self.turn.sent_back.extend(sent_back);
         match must_go_on {
             true => self.next_step(StepKind::Ordinary),
-            false => Phase::Ending(self.turn.answered()),
+            false => self.end(self.turn.answered()),
         }
     }
 
@@ -556,7 +623,7 @@ impl Work {
             Decision::Approve | Decision::ApproveForSession | Decision::ApproveChanged(_) => {
                 self.next_step(StepKind::Ordinary)
             }
-            Decision::Deny(_) | Decision::Unattended => Phase::Ending(stuck),
+            Decision::Deny(_) | Decision::Unattended => self.end(stuck),
         }
     }
 
@@ -578,9 +645,9 @@ impl Work {
         }
     }
 
-    pub(super) fn resume_with_room(&self, then: AfterRoom) -> Phase {
+    pub(super) fn resume_with_room(&mut self, then: AfterRoom) -> Phase {
         match then {
-            AfterRoom::AskAgain => Phase::CallingModel { attempt: 1 },
+            AfterRoom::AskAgain => self.call_model(1),
             // Not `next_step`: whether there is room enough now is decided already.
             AfterRoom::StartStep(kind) => {
                 self.limited(kind).map_or_else(|ending| self.end_or_switch(ending, then), Phase::NextStep)
@@ -635,6 +702,8 @@ impl Work {
             Event::WorkspaceMoved { workspace } => {
                 (self.workspace, self.is_new_here) = (workspace.clone(), true);
             }
+            // Its hooks hear that the session is opened again.
+            Event::WriterOpened { epoch, .. } => (self.epoch, self.untold) = (*epoch, None),
             // Whether a rewind came to its end is not known; to do it again later could take back what came after it.
             Event::EventLost {} => self.rewinding = None,
             // Nor where more was said since.
@@ -776,7 +845,14 @@ impl TurnWork {
             snapshot: None,
             first_snapshot: None,
             changed_files: false,
-            unsealed: false,
+        }
+    }
+
+    /// The workspace before a step that may change it.
+    pub(super) fn note_snapshot(&mut self, event: &Event) {
+        if let Event::SnapshotTaken { tree, .. } = event {
+            self.snapshot.clone_from(tree);
+            self.first_snapshot.get_or_insert_with(|| tree.clone());
         }
     }
 

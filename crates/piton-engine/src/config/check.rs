@@ -179,9 +179,6 @@ impl Config {
             if Rule::parse(tool, *action).is_err() {
                 return Some(Mistake::new(way, "must be a tool's name such as `bash`, or `*` for every tool"));
             }
-            if let Some(known) = tools_there_are(tool) {
-                return Some(Mistake::new(way, format_args!("names no tool; {known}")));
-            }
         }
         if self.check.commands.iter().any(|command| command.trim().is_empty()) {
             return Some(Mistake::new(["check", "commands"], "has an empty one; name a command such as `cargo test`"));
@@ -288,16 +285,11 @@ fn seconds(ms: u64) -> f64 {
     ms as f64 / 1000.0
 }
 
-/// What is said of a rule for a tool that does not exist, which would pass unnoticed.
-pub fn unknown_tool(name: &str) -> Option<String> {
-    tools_there_are(name).map(|known| format!("there is no tool `{name}`; {known}"))
-}
-
-/// The tools to choose from, unless this is one of them.
-fn tools_there_are(name: &str) -> Option<String> {
+/// What to say about a rule for a tool that Piton does not have: it may come from a server, and it may be misspelled.
+pub(super) fn unknown_tool(name: &str) -> Option<String> {
     let specs = Settings::default_tools().specs();
     let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
     let is_known = name == "*" || names.contains(&name);
     let meant = did_you_mean(name, names.iter().copied());
-    (!is_known).then(|| format!("there are {}{meant}", names.join(", ")))
+    (!is_known).then(|| format!("Piton has no tool `{name}` of its own ({}){meant}", names.join(", ")))
 }

@@ -1,31 +1,27 @@
 //! Where the loop meets hooks. Without hooks nothing of this runs: each place asks [`Hooks::want`] first.
 //!
-//! A hook that may change something stands in the place of the job that would act on it: under the job's own key runs
-//! first the hook, then, when what it did is on record, the job. Hooks that only watch see what is durable, in order,
-//! and nothing new is started meanwhile.
+//! Where the turn waits for hooks is the machine's business ([`piton_core::turn::Gate`]). Hooks that only watch see what is
+//! durable, in order, and nothing new is started meanwhile.
 
 use super::Driver;
 use crate::engine::EngineError;
 use crate::hooks::{
-    Check, Gated, Hook, HookContext, HookVerdict, Hooks, ModelAnswer, ModelCall, OutputSchema, Ran, SessionStart,
-    Sight, StepDone, TurnDone, Unasked,
+    Check, Gated, Hook, HookContext, Hooks, ModelAnswer, ModelCall, OutputSchema, Ran, SessionStart, Sight, StepDone,
+    TurnDone, Unasked,
 };
 use crate::inbox::Asker;
 use crate::jobs::JobKey;
-use crate::judge;
-use piton_core::call::{Outcome, Status, Touches};
+use piton_core::call::{ToolSpec, Touches};
 use piton_core::client::{Report, last_words};
-use piton_core::event::{Answerer, Delivery, Event, Record, Subject, Trigger, TurnEnd};
+use piton_core::event::{Answerer, Delivery, Event, Record, Subject, TurnEnd};
 use piton_core::hook::{Demand, HookPoint};
 use piton_core::ids::{CallId, MessageId, TimeMs};
 use piton_core::message::{Message, Part, Role, ToolCall, prose};
 use piton_core::permission::{Action, Ask};
-use piton_core::question::Decision;
 use piton_core::request::Frame;
-use piton_core::turn::{Job, State};
+use piton_core::turn::{Gate, Offered, State};
 use piton_tools::plan::accesses;
-use serde_json::Value;
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,23 +31,14 @@ use std::time::Duration;
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// What hooks did in the place of a job, or beside one.
+#[expect(clippy::large_enum_variant, reason = "it is boxed on its way")]
 pub(crate) enum Hooked {
     /// The session has begun, and a prompt was seen, where there is one.
     Vetted { start: Option<Gated>, prompt: Option<(Gated, Option<(String, String)>)> },
     /// A model call may be made.
-    Model { attempt: u32, gated: Gated, call: ModelCall },
-    /// A call may be judged.
-    Judged { call: Arc<ToolCall>, gated: Gated, input: Option<Value>, verdict: Option<HookVerdict> },
-    /// A question was seen.
-    Asked { subject: Subject, gated: Gated, decision: Option<Decision> },
-    /// A call that no tool ran has its outcome.
-    Answered { call: CallId, gated: Gated, outcome: Outcome },
-    /// The turn may end, or not.
-    Stop(Gated),
-    /// The context may be compacted, or why not.
-    Compacting { trigger: Trigger, gated: Gated, refused: Option<String> },
-    /// The context was compacted, and the model may be asked.
-    Compacted(Gated),
+    Model { gated: Gated, call: ModelCall },
+    /// Another gate was passed: what is recorded of it.
+    Passed(Vec<Event>),
     /// Hooks that watch have seen what there was.
     Watched,
 }
@@ -65,38 +52,20 @@ pub(super) struct Speech {
     pub(super) asker: Asker,
 }
 
-/// What hooks left of the frame in a step.
-struct LetGo {
-    step: u32,
-    /// The attempt that may be made; `None` where another model is asked by now, or with another conversation: attempts
-    /// count from 1 again then, and that call they have not seen.
-    attempt: Option<u32>,
-    frame: Frame,
-}
-
 /// What the driver keeps for hooks.
-#[derive(Default)]
 pub(super) struct Gates {
     is_started: bool,
     /// Whether hooks are seeing just now that the session has begun.
     is_starting: bool,
-    /// Whether the turn under way, or the last one, was cancelled.
-    is_canceled: bool,
     /// Whether anything was said, or gone on with: a session that was only looked after has no end.
     is_used: bool,
     is_resumed: bool,
     vetting: VecDeque<Speech>,
     /// What hooks have let pass, on its way to the record.
     accepted: VecDeque<Speech>,
-    /// What hooks left of the frame in this step, and the call that they have let go.
-    call: Option<LetGo>,
-    asked: HashSet<Subject>,
-    answered: HashMap<CallId, Outcome>,
+    /// What hooks left of the frame that the model was last asked with.
+    frame: Frame,
     sights: Vec<(Arc<HookContext>, Sight)>,
-    /// Whether hooks have seen that the context is about to be compacted.
-    is_compacting: bool,
-    /// Whether the context was compacted since the model was asked, and hooks have not yet been told.
-    is_compacted: bool,
     /// What the turn demands and this process cannot see to.
     pub(super) lost: Option<String>,
     messages: usize,
@@ -105,52 +74,35 @@ pub(super) struct Gates {
 }
 
 impl Gates {
-    /// `frame`: what the model was last asked with, where hooks had changed it.
-    pub(super) fn new(session: &State, frame: Option<Frame>, lost: Option<String>) -> Self {
+    pub(super) fn new(session: &State, own: &Frame, lost: Option<String>) -> Self {
         let messages = session.transcript().len();
-        let call = frame.map(|frame| LetGo { step: session.step(), attempt: None, frame });
-        Self { messages, is_resumed: messages > 0, call, lost, ..Self::default() }
-    }
-
-    /// Attempts count from 1 again: the next is not the one that was let go.
-    fn forget_the_call(&mut self) {
-        self.call.iter_mut().for_each(|let_go| let_go.attempt = None);
+        Self {
+            is_started: false,
+            is_starting: false,
+            is_used: false,
+            is_resumed: messages > 0,
+            vetting: VecDeque::new(),
+            accepted: VecDeque::new(),
+            frame: as_hooks_left_it(own, session.offered()),
+            sights: Vec::new(),
+            lost,
+            messages,
+            step: StepDone::default(),
+            turn_started_ms: 0,
+        }
     }
 }
 
-/// What hooks made of the system prompt and the tools that the model was last asked with: a fold of the events.
-#[derive(Debug, Default)]
-pub(crate) struct Offered {
-    system: Option<String>,
-    tools: Option<Vec<String>>,
-    is_new_writer: bool,
-}
-
-impl Offered {
-    pub(crate) fn hear(&mut self, event: &Event) {
-        match event {
-            Event::WriterOpened { .. } => self.is_new_writer = true,
-            // Another process begins with a frame of its own.
-            Event::StepStarted { .. } if self.is_new_writer => *self = Self::default(),
-            Event::HooksRan { point: HookPoint::BeforeModel, system, tools, .. } => {
-                self.system = system.clone().or(self.system.take());
-                self.tools = tools.clone().or(self.tools.take());
-            }
-            _ => {}
-        }
-    }
-
-    /// It, where it is another than this one and there was a step.
-    pub(super) fn frame(self, own: &Frame, step: u32) -> Option<Frame> {
-        if step == 0 || (self.system.is_none() && self.tools.is_none()) {
-            return None;
-        }
-        let is_left = |name: &String| self.tools.as_ref().is_none_or(|left| left.contains(name));
-        Some(Frame {
-            system: self.system.map_or_else(|| Arc::clone(&own.system), Arc::from),
-            tools: own.tools.iter().filter(|tool| is_left(&tool.name)).cloned().collect(),
-            max_output_tokens: own.max_output_tokens,
-        })
+/// The frame that the model was last asked with.
+fn as_hooks_left_it(own: &Frame, offered: &Offered) -> Frame {
+    let is_left = |name: &String| offered.tools.as_ref().is_none_or(|left| left.contains(name));
+    Frame {
+        system: offered.system.as_deref().map_or_else(|| Arc::clone(&own.system), Arc::from),
+        tools: match offered.tools {
+            Some(_) => own.tools.iter().filter(|tool| is_left(&tool.name)).cloned().collect(),
+            None => Arc::clone(&own.tools),
+        },
+        max_output_tokens: own.max_output_tokens,
     }
 }
 
@@ -207,12 +159,11 @@ impl Driver {
         }
     }
 
-    /// What the model of this step is asked with.
+    /// What the model is asked with.
     pub(super) fn frame(&self) -> &Frame {
-        match &self.gates.call {
-            Some(let_go) if let_go.step == self.session.step() => &let_go.frame,
-            _ => &self.frame,
-        }
+        let is_changed = *self.session.offered() != Offered::default();
+        let may_be = is_changed || self.session.policy().hooks.gates.has(HookPoint::BeforeModel);
+        if may_be { &self.gates.frame } else { &self.frame }
     }
 
     /// Whether hooks have taken this tool from the model in this step.
@@ -221,80 +172,61 @@ impl Driver {
         has(&self.frame) && !has(self.frame())
     }
 
-    /// Whether hooks have to see this model call before it is weighed and made.
-    pub(super) fn is_unseen(&self, step: u32, attempt: u32) -> bool {
-        let is_it = |let_go: &LetGo| (let_go.step, let_go.attempt) == (step, Some(attempt));
-        let is_seen = self.gates.call.as_ref().is_some_and(is_it);
-        self.is_to_be_told() || (self.hooks.want(HookPoint::BeforeModel) && !is_seen)
-    }
-
-    /// Whether hooks have yet to see that the session goes on with a summary.
-    fn is_to_be_told(&self) -> bool {
-        self.gates.is_compacted && self.hooks.want(HookPoint::SessionStart)
-    }
-
-    /// Puts hooks in the place of a job, where they want to be. Whether they are.
-    pub(super) fn hooks_stand_before(&mut self, job: &Job) -> bool {
-        let (hooks, cx, key) = (self.hooks.clone(), self.hook_context(), JobKey::of(job));
-        match job {
-            Job::CallModel { .. } if self.is_to_be_told() => {
-                self.jobs.hook(key, async move {
-                    Hooked::Compacted(hooks.session_start(&cx, SessionStart::Compacted).await)
-                });
-            }
-            Job::CallModel { step, attempt } if self.is_unseen(*step, *attempt) => {
-                let (attempt, frame) = (*attempt, self.frame.clone());
+    /// Lets hooks see what comes next.
+    pub(super) fn pass(&mut self, gate: Gate) {
+        let (hooks, cx, step) = (self.hooks.clone(), self.hook_context(), self.session.step());
+        let key = JobKey::Pass(gate.clone());
+        match gate {
+            Gate::Compacted { .. } => self.jobs.hook(key, async move {
+                Hooked::Passed(vec![hooks.session_start(&cx, SessionStart::Compacted).await.event(step)])
+            }),
+            Gate::BeforeModel { attempt, .. } => {
                 let messages: Arc<[Arc<Message>]> = self.session.transcript().cloned().collect();
-                let call = ModelCall { attempt, system: frame.system, tools: frame.tools, messages };
+                let Frame { system, tools, .. } = self.frame.clone();
+                let call = ModelCall { attempt, system, tools, messages };
                 self.jobs.hook(key, async move {
                     let (gated, call) = hooks.before_model(&cx, call).await;
-                    Hooked::Model { attempt, gated, call }
+                    Hooked::Model { gated, call }
                 });
             }
-            Job::JudgeCall(call) if hooks.want(HookPoint::BeforeTool) => {
-                let call = Arc::new(self.settings.tools.understand(call));
-                self.jobs.hook(key, async move {
-                    let (gated, input, verdict) = hooks.before_tool(&cx, &call).await;
-                    Hooked::Judged { call, gated, input, verdict }
-                });
+            Gate::BeforeTool(id) => {
+                let Some(call) = self.call(&id).map(|call| self.settings.tools.understand(&call)) else { return };
+                self.jobs
+                    .hook(key, async move { Hooked::Passed(vec![hooks.before_tool(&cx, &call).await.event(step)]) });
             }
-            Job::AskApproval(subject) if self.is_to_be_asked(subject) => {
-                let (Subject::Call(id) | Subject::GoOn(id)) = subject;
-                let Some(call) = self.call(id) else { return false };
-                let subject = subject.clone();
+            Gate::Question(subject) => {
+                let (Subject::Call(id) | Subject::GoOn(id)) = &subject;
+                let Some(call) = self.call(id) else { return };
                 self.jobs.hook(key, async move {
                     let (gated, decision) = hooks.approval(&cx, &subject, &call).await;
-                    Hooked::Asked { subject, gated, decision }
+                    let decision = decision.filter(|_| gated.stopped.is_none());
+                    let answer = decision.map(|decision| {
+                        let by = Some(Answerer::Hook);
+                        Event::ApprovalGiven { subject, decision, by }
+                    });
+                    Hooked::Passed(std::iter::once(gated.event(step)).chain(answer).collect())
                 });
             }
-            Job::AskToEnd { .. } => {
+            Gate::AfterTool(id) => {
+                let Some((call, outcome)) = self.call(&id).zip(self.session.unrun(&id).cloned()) else { return };
+                self.jobs.hook(key, async move {
+                    let (gated, outcome) = hooks.after_tool(&cx, &call, outcome, Ran::Never).await;
+                    Hooked::Passed(vec![gated.event(step), Event::CallSettled { call: id, outcome }])
+                });
+            }
+            Gate::BeforeCompaction(trigger) => self.jobs.hook(key, async move {
+                let (gated, refused) = hooks.before_compaction(&cx, trigger).await;
+                let refused = refused.map(|error| Event::CompactionFailed { trigger, why: None, error, asked: None });
+                Hooked::Passed(std::iter::once(gated.event(step)).chain(refused).collect())
+            }),
+            Gate::End { .. } => {
                 let (session, text) = (self.session.clone(), last_words(&self.session));
                 self.jobs.hook(key, async move {
-                    Hooked::Stop(hooks.stop(&cx, &text, |hook| session.times_sent_back(hook)).await)
+                    let gated = hooks.stop(&cx, &text, |hook| session.times_sent_back(hook)).await;
+                    Hooked::Passed(vec![gated.event(step)])
                 });
             }
-            Job::Compact(trigger) if self.is_to_be_announced() => {
-                let trigger = *trigger;
-                if !self.jobs.is_running(&JobKey::BeforeCompaction) {
-                    self.jobs.hook(JobKey::BeforeCompaction, async move {
-                        let (gated, refused) = hooks.before_compaction(&cx, trigger).await;
-                        Hooked::Compacting { trigger, gated, refused }
-                    });
-                }
-            }
-            _ => return false,
         }
-        true
-    }
-
-    /// Whether hooks have yet to see that the context is about to be compacted.
-    pub(super) fn is_to_be_announced(&self) -> bool {
-        self.hooks.want(HookPoint::BeforeCompaction) && !self.gates.is_compacting
-    }
-
-    /// Whether hooks are to see a question before anybody answers it.
-    pub(super) fn is_to_be_asked(&self, subject: &Subject) -> bool {
-        self.hooks.want(HookPoint::Approval) && !self.gates.asked.contains(subject)
     }
 
     /// A call of the newest reply.
@@ -310,44 +242,17 @@ impl Driver {
     pub(super) fn take_hooked(&mut self, hooked: Hooked) {
         match hooked {
             Hooked::Vetted { start, prompt } => self.vetted(start, prompt),
-            Hooked::Model { attempt, gated, call } => self.let_go(attempt, gated, call),
-            Hooked::Judged { call, gated, input, verdict } => {
-                let is_stopped = gated.stopped.is_some();
-                self.record_hooks(gated);
-                if is_stopped {
-                    return;
-                }
-                match self.judge(&call, judge::Hooked { input, verdict }).at_once() {
-                    Ok(event) => self.record(event),
-                    Err(judged) => self.jobs.judge(call.id.clone(), judged),
-                }
-            }
-            Hooked::Asked { subject, gated, decision } => {
-                self.gates.asked.insert(subject.clone());
-                self.record_hooks(gated);
-                if let Some(decision) = decision.filter(|_| self.is_open(&subject)) {
-                    let event = self.approval(subject, decision, Answerer::Hook);
+            Hooked::Model { gated, call } => self.let_go(gated, call),
+            Hooked::Passed(events) => {
+                for event in events {
+                    let event = match event {
+                        Event::ApprovalGiven { subject, decision, .. } => {
+                            self.approval(subject, decision, Answerer::Hook)
+                        }
+                        event => event,
+                    };
                     self.record(event);
                 }
-            }
-            Hooked::Answered { call, gated, outcome } => {
-                self.gates.answered.insert(call, outcome);
-                self.record_hooks(gated);
-            }
-            Hooked::Stop(gated) => {
-                let step = self.session.step();
-                self.record(gated.event(step));
-            }
-            Hooked::Compacting { trigger, gated, refused } => {
-                self.gates.is_compacting = true;
-                self.record_hooks(gated);
-                if let Some(error) = refused {
-                    self.record(Event::CompactionFailed { trigger, why: None, error, asked: None });
-                }
-            }
-            Hooked::Compacted(gated) => {
-                self.gates.is_compacted = false;
-                self.record_hooks(gated);
             }
             Hooked::Watched => {}
         }
@@ -363,53 +268,28 @@ impl Driver {
     }
 
     /// A model call as hooks left it is weighed and made next.
-    fn let_go(&mut self, attempt: u32, mut gated: Gated, call: ModelCall) {
-        let step = self.session.step();
+    fn let_go(&mut self, mut gated: Gated, call: ModelCall) {
         // Asked again, by whatever model, it is the same question; what was added to it once is there.
-        let is_again = attempt > 1 || self.gates.call.as_ref().is_some_and(|let_go| let_go.step == step);
         let is_said = |note: &String| {
             let is_it = |part: &Part| matches!(part, Part::Note { text, .. } if text == note);
             self.session.transcript().last().is_some_and(|last| last.parts.iter().any(is_it))
         };
-        gated.notes.retain(|note| !is_again || !is_said(note));
-        let before = self.gates.call.take().map_or_else(|| self.frame.clone(), |let_go| let_go.frame);
+        gated.notes.retain(|note| !is_said(note));
+        let before = as_hooks_left_it(&self.frame, self.session.offered());
         // The same bytes are the same pointer, so that they need not be measured again.
-        let same = |text: &Arc<str>| [&before.system, &self.frame.system].into_iter().find(|old| ***old == **text);
-        let system = same(&call.system).cloned().unwrap_or(call.system);
-        let same = |tools: &Arc<_>| [&before.tools, &self.frame.tools].into_iter().find(|old| *old == tools);
-        let tools = same(&call.tools).cloned().unwrap_or(call.tools);
-        let (is_new_system, is_new_tools) = (before.system != system, before.tools != tools);
-        if !gated.runs.is_empty() {
-            let mut event = gated.event(step);
-            if let Event::HooksRan { system: other, tools: others, .. } = &mut event {
-                *other = is_new_system.then(|| system.to_string());
-                *others = is_new_tools.then(|| tools.iter().map(|tool| tool.name.clone()).collect());
-            }
-            self.record(event);
+        let known = [&self.gates.frame, &self.frame];
+        let same = known.iter().map(|frame| &frame.system).find(|old| ***old == *call.system);
+        let system = same.cloned().unwrap_or(call.system);
+        let same = known.iter().map(|frame| &frame.tools).find(|old| **old == call.tools);
+        let tools = same.cloned().unwrap_or(call.tools);
+        let names = |tools: &[ToolSpec]| tools.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>();
+        let mut event = gated.event(self.session.step());
+        if let Event::HooksRan { system: other, tools: others, .. } = &mut event {
+            *other = (before.system != system).then(|| system.to_string());
+            *others = (names(&before.tools) != names(&tools)).then(|| names(&tools));
         }
-        let max_output_tokens = self.frame.max_output_tokens;
-        let frame = Frame { system, tools, max_output_tokens };
-        self.gates.call = Some(LetGo { step, attempt: Some(attempt), frame });
-    }
-
-    /// Lets hooks see the outcome of a call that no tool ran; the event as they leave it, once they have.
-    pub(super) fn seen_by_hooks(&mut self, event: Event) -> Option<Event> {
-        let Event::CallSettled { call, outcome } = event else { return Some(event) };
-        let is_final = self.gates.is_canceled || !matches!(outcome.status, Status::Denied | Status::Failed);
-        if is_final || !self.hooks.want(HookPoint::AfterTool) {
-            return Some(Event::CallSettled { call, outcome });
-        }
-        if let Some(outcome) = self.gates.answered.remove(&call) {
-            return Some(Event::CallSettled { call, outcome });
-        }
-        let key = JobKey::Answered(call.clone());
-        let asked = self.call(&call).filter(|_| !self.jobs.is_running(&key))?;
-        let (hooks, cx) = (self.hooks.clone(), self.hook_context());
-        self.jobs.hook(key, async move {
-            let (gated, outcome) = hooks.after_tool(&cx, &asked, outcome, Ran::Never).await;
-            Hooked::Answered { call, gated, outcome }
-        });
-        None
+        self.record(event);
+        self.gates.frame = Frame { system, tools, max_output_tokens: self.frame.max_output_tokens };
     }
 
     /// Whether hooks want to see what is said before it is on record.
@@ -538,10 +418,7 @@ impl Driver {
         let want = |point| self.hooks.want(point);
         let mut sights = Vec::new();
         match &record.event {
-            Event::TurnStarted { .. } => {
-                (self.gates.turn_started_ms, self.gates.is_canceled) = (record.at_ms, false);
-            }
-            Event::CancelRequested { .. } => self.gates.is_canceled = true,
+            Event::TurnStarted { .. } => self.gates.turn_started_ms = record.at_ms,
             Event::StepStarted { .. } => {
                 self.gates.step = StepDone { started_ms: record.at_ms, ..StepDone::default() };
             }
@@ -559,10 +436,7 @@ impl Driver {
             Event::StepFinished { .. } => {
                 sights.push(Sight::Step(StepDone { ended_ms: record.at_ms, ..self.gates.step }));
             }
-            Event::ModelSwitched { .. } | Event::ContextPruned { .. } => self.gates.forget_the_call(),
             Event::CompactionFinished { trigger, summary, .. } => {
-                self.gates.is_compacted = true;
-                self.gates.forget_the_call();
                 sights.push(Sight::Compacted { trigger: *trigger, summary: summary.clone() });
             }
             Event::TurnEnded { end, detail, spent, .. } => {
@@ -573,8 +447,6 @@ impl Driver {
             }
             _ => {}
         }
-        // It is over, however it ended: the next one is a new one.
-        self.gates.is_compacting &= self.wanted_compaction().is_some();
         let len = self.session.transcript().len();
         let from = self.gates.messages.min(len);
         self.gates.messages = len;

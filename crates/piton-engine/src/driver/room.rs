@@ -7,17 +7,13 @@ use crate::store::StoreError;
 use piton_core::budget::Short;
 use piton_core::client::{Compact, Compacted};
 use piton_core::event::{Event, Trigger, Why};
+use piton_core::hook::HookPoint;
 use piton_core::turn::Job;
 use std::sync::Arc;
 
 impl Driver {
     /// Weighs a compaction that is about to be made: the event, if there is something to record instead.
     pub(super) fn weigh_compaction(&mut self) -> Option<Event> {
-        // Hooks see it first.
-        if self.is_to_be_announced() { None } else { self.prepare_compaction() }
-    }
-
-    fn prepare_compaction(&mut self) -> Option<Event> {
         if self.compaction.is_some() || self.jobs.is_running(&JobKey::Compact) {
             return None;
         }
@@ -123,7 +119,7 @@ impl Driver {
     /// A compaction that a killed process was at is made again; what it may have used is not forgotten.
     pub(super) fn recover_compaction(&mut self) {
         let Some(trigger) = self.wanted_compaction() else { return };
-        let weighed = self.prepare_compaction();
+        let weighed = self.weigh_compaction();
         let lost = self.compaction.take().and_then(|task| task.weigh().ok());
         if let (None, Some(lost)) = (weighed, lost) {
             self.record(Event::CompactionStarted { trigger, focus: None, lost: Some(lost) });
@@ -174,7 +170,7 @@ impl Driver {
             Next::Record(_) => return Ok(Err(CompactError::Nothing)),
             Next::Cannot(why) => return Ok(Err(why)),
         };
-        if self.is_to_be_announced() {
+        if self.hooks.want(HookPoint::BeforeCompaction) {
             let (hooks, cx) = (self.hooks.clone(), self.hook_context());
             let Some((gated, refused)) = self.requests.unless_stopped(hooks.before_compaction(&cx, trigger)).await
             else {

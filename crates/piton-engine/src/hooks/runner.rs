@@ -7,15 +7,27 @@ use super::{
 };
 use piton_core::call::{CallInput, Outcome};
 use piton_core::event::{Event, Subject, Trigger};
-use piton_core::hook::{Demand, HookEnd, HookPoint, HookRun};
+use piton_core::hook::{Demand, Gates, HookEnd, HookPoint, HookRun};
 use piton_core::ids::CallId;
 use piton_core::message::{Message, ToolCall};
 use piton_core::question::Decision;
+use piton_core::turn::Gate;
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tracing::Instrument;
+
+/// Points at which hooks may change what comes next in a turn.
+const GATES: [HookPoint; 7] = [
+    HookPoint::SessionStart,
+    HookPoint::BeforeModel,
+    HookPoint::BeforeTool,
+    HookPoint::Approval,
+    HookPoint::AfterTool,
+    HookPoint::BeforeCompaction,
+    HookPoint::Stop,
+];
 
 /// Failures in a row after which a hook is not run again.
 const MOST_FAILURES: u32 = 3;
@@ -67,17 +79,37 @@ pub(crate) struct Gated {
     pub(crate) notes: Vec<String>,
     pub(crate) stopped: Option<String>,
     pub(crate) sent_back: Option<String>,
+    pub(crate) input: Option<Value>,
+    pub(crate) verdict: Option<HookVerdict>,
 }
 
 impl Gated {
     pub(crate) fn new(point: HookPoint) -> Self {
-        Self { point, call: None, runs: Vec::new(), notes: Vec::new(), stopped: None, sent_back: None }
+        let (runs, notes) = (Vec::new(), Vec::new());
+        Self { point, call: None, runs, notes, stopped: None, sent_back: None, input: None, verdict: None }
+    }
+
+    /// No hook was concerned.
+    pub(crate) fn nothing_at(gate: &Gate) -> Self {
+        Self { call: gate.call().cloned(), ..Self::new(gate.point()) }
     }
 
     /// The event of it.
     pub(crate) fn event(self, step: u32) -> Event {
-        let Self { point, call, runs, notes, stopped, sent_back } = self;
-        Event::HooksRan { step, point, call, runs, notes, system: None, tools: None, sent_back, stopped }
+        let Self { point, call, runs, notes, stopped, sent_back, input, verdict } = self;
+        Event::HooksRan {
+            step,
+            point,
+            call,
+            runs,
+            notes,
+            system: None,
+            tools: None,
+            input,
+            verdict,
+            sent_back,
+            stopped,
+        }
     }
 
     fn did(&mut self, what: &str) {
@@ -134,6 +166,11 @@ impl Hooks {
             let own = self.entries.iter().filter(|entry| !entry.is_inherited).cloned().collect();
             *self = Self::of(own, Arc::clone(&self.watched));
         }
+    }
+
+    /// The points at which a turn waits for them.
+    pub(crate) fn gates(&self) -> Gates {
+        Gates::of(GATES.into_iter().filter(|point| self.want(*point)))
     }
 
     /// What is recorded of them with a turn.
@@ -211,15 +248,11 @@ impl Hooks {
         (gated, call)
     }
 
-    /// The input as the hooks leave it, if they changed it, and the strictest verdict of theirs.
-    pub(crate) async fn before_tool(
-        &self,
-        cx: &Arc<HookContext>,
-        call: &ToolCall,
-    ) -> (Gated, Option<Value>, Option<HookVerdict>) {
+    /// With the input as the hooks leave it, if they changed it, and the strictest verdict of theirs.
+    pub(crate) async fn before_tool(&self, cx: &Arc<HookContext>, call: &ToolCall) -> Gated {
         let mut gated = Gated::new(HookPoint::BeforeTool);
         gated.call = Some(call.id.clone());
-        let (mut call, mut changed, mut verdict) = (call.clone(), None, None);
+        let mut call = call.clone();
         for entry in self.about(gated.point, &call.name) {
             let (cx, seen) = (Arc::clone(cx), call.clone());
             let asked = move |hook: Arc<dyn Hook>| async move { hook.before_tool_call(&cx, &seen).await };
@@ -229,7 +262,7 @@ impl Hooks {
                 Some(input @ CallInput::Json(_)) if input != call.input => {
                     gated.did("changed the input");
                     if let CallInput::Json(value) = &input {
-                        changed = Some(value.clone());
+                        gated.input = Some(value.clone());
                     }
                     call.input = input;
                 }
@@ -247,12 +280,12 @@ impl Hooks {
                 Some(HookVerdict::Refuse(_)) => gated.did("refused the call"),
                 None => {}
             }
-            verdict = verdict.max(said);
-            if matches!(verdict, Some(HookVerdict::Refuse(_))) {
+            gated.verdict = gated.verdict.take().max(said);
+            if matches!(gated.verdict, Some(HookVerdict::Refuse(_))) {
                 break;
             }
         }
-        (gated, changed, verdict)
+        gated
     }
 
     pub(crate) async fn approval(

@@ -1,6 +1,7 @@
 //! `piton session verify` and `repair`.
 
 use super::find;
+use crate::failure::Result;
 use crate::out::report;
 use crate::out::view;
 use piton_core::ids::{Seq, SessionId};
@@ -8,7 +9,7 @@ use piton_engine::engine::Engine;
 use piton_engine::store::{Flaw, StoreError, Verdict};
 
 /// Checks a session and says what is wrong and what to do.
-pub(super) async fn verify(engine: &Engine, id: &SessionId) -> anyhow::Result<u8> {
+pub(super) async fn verify(engine: &Engine, id: &SessionId) -> Result<u8> {
     let verdict = match engine.store().verify(id).await {
         Err(StoreError::Damaged { at, why }) => {
             view::write_stdout(&format!("{id}: {at} is damaged: {why}\n"));
@@ -40,7 +41,7 @@ pub(super) async fn verify(engine: &Engine, id: &SessionId) -> anyhow::Result<u8
 }
 
 /// Makes a new session of what can be read of this one.
-pub(super) async fn repair(engine: &Engine, id: &SessionId) -> anyhow::Result<()> {
+pub(super) async fn repair(engine: &Engine, id: &SessionId) -> Result<()> {
     find::must_be_closed(engine, id).await?;
     let repaired = engine.repair(id).await?;
     let salvage = &repaired.salvage;

@@ -183,7 +183,19 @@ fn room_hooks_and_what_was_given_have_a_line_each() {
     run.did = vec!["changed the input".into()];
     let point = piton_core::hook::HookPoint::BeforeTool;
     let (call, notes, system, tools, sent_back, stopped) = (None, vec![], None, None, None, None);
-    let hooks = Event::HooksRan { step: 1, point, call, runs: vec![run], notes, system, tools, sent_back, stopped };
+    let hooks = Event::HooksRan {
+        step: 1,
+        point,
+        call,
+        runs: vec![run],
+        notes,
+        system,
+        tools,
+        input: None,
+        verdict: None,
+        sent_back,
+        stopped,
+    };
     let given = Given { path: Some("/w/AGENTS.md".into()), ..Given::new(GivenKind::Instructions, 9) };
     let spoke = Event::UserSpoke { message: "m".into(), parts: vec![Part::text("go")], delivery: Delivery::Steer };
     check(

@@ -303,6 +303,8 @@ fn eventful_session() -> Vec<Event> {
             notes: vec!["not yet".to_owned()],
             system: None,
             tools: None,
+            input: None,
+            verdict: None,
             sent_back: Some("check".to_owned()),
             stopped: None,
         },
