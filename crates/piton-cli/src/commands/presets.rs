@@ -26,10 +26,9 @@ fn policy(preset: &Preset) -> String {
 fn table(preset: &Preset) -> String {
     let mut text = format!("{}: {}\n", preset.name, preset.about);
     for setting in preset.all_settings() {
-        let (value, unit) = setting.knob.value();
-        let value = written(&value);
+        let (value, unit) = (written(&setting.value), setting.unit());
         let value = if unit.is_empty() { value } else { format!("{value} ({unit})") };
-        text.push_str(&format!("  {:<22} {value:<66} {}\n", setting.knob.name(), setting.rows));
+        text.push_str(&format!("  {:<22} {value:<66} {}\n", setting.path, setting.rows));
     }
     text
 }
