@@ -57,7 +57,9 @@ use piton_core::question::Decision;
 use piton_core::request::{self, Frame};
 use piton_core::turn::{Job, State};
 use piton_models::model::Model;
+use piton_tools::disk::Disk;
 use piton_tools::executor::{Executor, OutputSink};
+use piton_tools::files::Files;
 use piton_tools::host::Host;
 use piton_tools::ledger::FileLedger;
 use piton_tools::runner::Runners;
@@ -101,6 +103,7 @@ pub(crate) struct Driver {
     frame: Frame,
     ledger: Arc<FileLedger>,
     executor: Arc<dyn Executor>,
+    files: Arc<dyn Files>,
     bus: Bus,
     requests: Requests,
     askers: Askers,
@@ -139,6 +142,7 @@ impl Driver {
         };
         let mut hooks = Hooks::new(&settings.hooks);
         let lost = hooked::inherit(&mut hooks, &session, &settings.env);
+        let files = Arc::new(Disk::new(scratch.join(CALLS)));
         let executor = Arc::new(Runners::new(settings.runner.clone(), scratch.join(CALLS)));
         Self {
             gates: Gates::new(&session, &frame, lost),
@@ -147,6 +151,7 @@ impl Driver {
             stored,
             scratch,
             executor,
+            files,
             log: Some(log),
             session,
             settings,
@@ -530,7 +535,7 @@ impl Driver {
         };
         let call = tools.understand(call);
         let is_taken_away = self.is_taken_away(&call.name);
-        judge::judge(&call, hooked, &judge::Bench { session, tools, frame, is_taken_away })
+        judge::judge(&call, hooked, &judge::Bench { session, tools, files: &self.files, frame, is_taken_away })
     }
 
     fn start_missing(&mut self) {
@@ -594,7 +599,8 @@ impl Driver {
             executor: Arc::clone(&self.executor),
             output: self.output_sink(&call.id),
             cancel: CancellationToken::new(),
-            files: self.ledger.clone(),
+            ledger: self.ledger.clone(),
+            files: Arc::clone(&self.files),
             env: self.settings.env.clone(),
             limits: self.settings.tool_limits.clone(),
         };
