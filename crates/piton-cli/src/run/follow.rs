@@ -110,7 +110,7 @@ pub(crate) async fn follow(
 ) -> Result<u8> {
     let mut shown = match format {
         FollowFormat::Text => Shown::Text(TextView::new(false, around.may_animate())),
-        FollowFormat::StreamJson => Shown::StreamJson,
+        FollowFormat::StreamJson => Shown::stream_json(),
     };
     let count = usize::try_from(from.saturating_sub(1)).unwrap_or(usize::MAX);
     let before = if count > 0 { engine.store().read(id, 1, count).await? } else { Vec::new() };

@@ -6,6 +6,7 @@ use crate::out::view;
 use piton_core::event::Direction;
 use piton_core::ids::SessionId;
 use piton_core::story::{Body, CallBlock, CompactionEnd, ModelState, RewindState, Story, WordsState};
+use piton_core::stream_json;
 use piton_engine::engine::Engine;
 use piton_engine::export::words::{not_rewound, rewound, status};
 
@@ -20,7 +21,7 @@ pub(super) async fn show(engine: &Engine, id: &SessionId, full: bool, json: bool
     let records = engine.records(id).await?;
     if json {
         for record in &records {
-            view::write_stdout(&format!("{}\n", serde_json::to_string(record)?));
+            view::write_stdout(&format!("{}\n", stream_json::record_line(record)));
         }
         return Ok(());
     }
