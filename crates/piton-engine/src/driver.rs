@@ -479,7 +479,7 @@ impl Driver {
             }
             Job::Pass(gate) if self.hooks.want(gate.point()) => None,
             Job::Pass(gate) => Some(Gated::nothing_at(&gate).event(self.session.step())),
-            Job::JudgeCall(call) => self.judge(&call).at_once().ok(),
+            Job::JudgeCall(call) => self.judge(&call).at_once(),
             Job::AskApproval(subject) => self.answer_without_asking(subject),
             Job::RunTool(call) | Job::StopTool(call) if self.settings.tools.get(&call.name).is_none() => {
                 let text = format!(
