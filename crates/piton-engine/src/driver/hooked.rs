@@ -134,7 +134,7 @@ impl Driver {
         let session = &self.session;
         Arc::new(HookContext {
             session: session.id().clone(),
-            session_dir: self.dir.root().to_path_buf(),
+            session_dir: self.scratch.clone(),
             workspace: PathBuf::from(session.workspace()),
             turn: session.turn(),
             step: session.step(),
