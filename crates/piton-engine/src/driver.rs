@@ -34,14 +34,18 @@ use crate::clock::World;
 use crate::compaction::{self, SharedBill, Task};
 use crate::context::Notes;
 use crate::engine::{Attendance, Settings};
+use crate::frames::Frames;
 use crate::hooks::{Gated, Hooks};
 use crate::inbox::{Asked, Asker, Askers, Requests};
-use crate::jobs::{self, Cut, Done, JobKey, Jobs, Said, Start};
+use crate::jobs::judge::{self, Judged};
+use crate::jobs::model::Said;
+use crate::jobs::tool::Start;
+use crate::jobs::{Cut, Done, JobKey, Jobs, snapshot};
 use crate::journal::{Journal, JournalError, SessionDir};
-use crate::judge::{self, Judged};
 use crate::partial;
 use crate::prompt::{self, Permit, Prompts};
 use crate::titles::Titling;
+use crate::watch::Watch;
 use piton_core::budget::Short;
 use piton_core::call::{Outcome, Resume, Status};
 use piton_core::client::{Live, Published, Report, Request};
@@ -89,7 +93,8 @@ pub(crate) struct Driver {
     journal: Option<Journal>,
     session: State,
     settings: Settings,
-    frame: Frame,
+    frames: Frames,
+    watch: Watch,
     ledger: Arc<FileLedger>,
     executor: Arc<dyn Executor>,
     bus: Bus,
@@ -131,7 +136,9 @@ impl Driver {
         let lost = hooked::inherit(&mut hooks, &session, &settings.env);
         let executor = Arc::new(Runners::new(settings.runner.clone(), dir.calls()));
         Self {
-            gates: Gates::new(&session, &frame, lost),
+            gates: Gates::new(&session, lost),
+            watch: Watch::new(&session),
+            frames: Frames::new(frame, &session),
             hooks,
             is_paused: false,
             dir,
@@ -139,7 +146,6 @@ impl Driver {
             journal: Some(journal),
             session,
             settings,
-            frame,
             ledger,
             bus,
             requests,
@@ -343,7 +349,8 @@ impl Driver {
         self.session.apply(&record);
         self.prompts.hear(&record);
         if !self.hooks.is_empty() {
-            self.note_sights(&record);
+            let cx = || hooked::context(&self.session, &self.settings, &self.dir, self.frames.own());
+            self.watch.note(&record, &self.session, &self.hooks, cx);
         }
         self.notes.hear(&record);
         if let Some(report) = Report::of(&self.session, &record.event) {
@@ -399,7 +406,7 @@ impl Driver {
             _ => None,
         });
         let Some(moment) = moment.filter(|_| !self.jobs.is_running(&JobKey::Snapshot)) else { return };
-        let done = jobs::snapshot(moment, self.settings.snapshots.as_deref());
+        let done = snapshot::take(moment, self.settings.snapshots.as_deref());
         self.take(done);
     }
 
@@ -513,7 +520,7 @@ impl Driver {
             verdict: session.hook_verdict(&call.id).cloned(),
         };
         let call = tools.understand(call);
-        let is_taken_away = self.is_taken_away(&call.name);
+        let is_taken_away = self.frames.is_taken_away(&call.name, session);
         judge::judge(&call, hooked, &judge::Bench { session, tools, frame, is_taken_away })
     }
 
@@ -525,7 +532,7 @@ impl Driver {
                 continue;
             }
             match job {
-                Job::Pass(gate) => self.pass(gate),
+                Job::Pass(gate) => self.pass(&gate),
                 Job::StopTool(call) => {
                     if !self.jobs.is_running(&key) {
                         self.start_tool(&call);
@@ -548,7 +555,7 @@ impl Driver {
     fn policy(&self) -> Policy {
         let hooks = HookPolicy { gates: self.hooks.gates(), demands: self.hooks.demands() };
         let mut policy = Policy { snapshots: self.settings.snapshots.is_some(), hooks, ..self.settings.policy.clone() };
-        policy.compaction.rules.frame_tokens = compaction::frame_tokens(&self.frame, self.settings.model.name());
+        policy.compaction.rules.frame_tokens = compaction::frame_tokens(self.frames.own(), self.settings.model.name());
         policy
     }
 
