@@ -18,10 +18,10 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask ci            everything the CI runs: fmt, clippy, tests, tidy, cases
 cargo xtask tidy          the house rules that no lint knows: layers, prints, function length
-cargo xtask cases DIR     run the case files in DIR against the real code (see docs/cases.md)
+cargo xtask cases DIR     run the case files in DIR against the real code (see docs/audit/cases.md)
 cargo xtask crash         crash every scenario at every point, in memory; --slow: kill real processes, --runs N --seed S
                           (both write their half of docs/crash.md)
-cargo xtask rows          make docs/source-loops.md from tests/rows.txt and the tests of the tree
+cargo xtask rows          make docs/audit/source-loops.md from tests/rows.txt and the tests of the tree
 cargo xtask wire-check DIR  hold the decoders to the recorded answers of providers in DIR
 cargo xtask catalogue     make docs/providers.md from the tables of providers and models
 cargo xtask schema        make docs/config.schema.json from the types of the configuration

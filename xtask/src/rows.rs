@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 const ROWS: &str = "tests/rows.txt";
-const TABLE: &str = "docs/source-loops.md";
+const TABLE: &str = "docs/audit/source-loops.md";
 const ACCEPTANCE: &str = "crates/piton-testkit/tests/acceptance";
 
 /// The documents, by the beginning of their rows' ids.
@@ -154,7 +154,7 @@ fn markdown(rows: &[Row]) -> String {
     let (waits, differs) = (rows.iter().filter(waiting).count(), rows.iter().filter(otherwise).count());
     let mut text = format!(
         "# The loops of the source documents\n\nFive documents describe five loops. This is their checklist, row by row, with what \
-         stands for each: a test of `{ACCEPTANCE}` that names the row and runs under its preset ([presets.md](presets.md)), a test \
+         stands for each: a test of `{ACCEPTANCE}` that names the row and runs under its preset ([presets.md](../presets.md)), a test \
          elsewhere, or a suite of `tests/cases` ([cases.md](cases.md)). The statements are ours.\n\nMade by `cargo xtask rows` from \
          `{ROWS}` and the tests found in the tree; the CI fails where a row has neither a test nor a reason, or a test that is named \
          is not there.\n\n**{} rows: {} with a test, {differs} done otherwise, {waits} waiting.**\n",

@@ -1,21 +1,23 @@
-//! The command line: what can be said, and nothing of what it means.
+//! The command line as it can be typed. What it means is decided elsewhere.
 
+use crate::failure::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use piton_core::permission::{Action, Rule};
-use piton_engine::config::{preset, unknown_tool};
+use piton_engine::config::layers::{Flag, Value};
+use piton_engine::config::preset;
 use piton_models::options::{Effort, Options};
 use piton_models::text_tools;
 use std::path::PathBuf;
 
-/// A coding agent that fixes every step in a journal: nothing is lost, nothing runs twice.
+/// A coding agent that journals every step before it acts: nothing is lost, nothing runs twice.
 #[derive(Debug, Parser)]
 #[command(name = "piton", version, max_term_width = 100, after_help = AFTER_HELP)]
 pub(crate) struct Cli {
-    /// Also write what happens, line by line, to the end of this file
+    /// Append a log to this file
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) log_file: Option<PathBuf>,
-    /// With --log-file, have more in the log: `requests` is every request to a model and every answer as it came, without keys
+    /// Log more: `requests` adds the body of every model request and response, without keys (needs --log-file)
     #[arg(long, global = true, value_name = "TOPIC", value_enum)]
     pub(crate) debug: Option<DebugTopic>,
     #[command(subcommand)]
@@ -39,34 +41,34 @@ Exit codes and formats:  docs/exit-codes.md and docs/stream-json.md in the sourc
 pub(crate) enum Command {
     /// Give the agent a task in this folder and watch it work
     Run(Box<RunArgs>),
-    /// Watch the agent fix a failing test in a sample project; a recording plays the model, all else is real
+    /// Watch the agent fix a failing test in a sample project. The model is a recording, everything else is real
     Demo(DemoArgs),
-    /// Take the last turn back: what was said, and every change to files, whatever made it
+    /// Undo the last turn: the conversation and every file change, including those of shell commands
     Undo(UndoArgs),
-    /// Bring back what was taken back last
+    /// Redo what was undone last
     Redo(RedoArgs),
     /// List, show, name, export, fork, remove and repair sessions
     #[command(subcommand)]
     Session(SessionCommand),
-    /// Show what a model gets in this folder before anything is done: each piece, its tokens, its file
+    /// Show what a model is sent in this folder before your prompt: each piece with its tokens and its file
     Context(ContextArgs),
-    /// List the models that can be asked from here
+    /// List available models
     Models(ModelsArgs),
-    /// List the presets: five agents' loops as data, every number with its unit and where it comes from
+    /// List the presets: the loops of five agents as data, each number with its unit and its source
     Presets {
         /// Only this one
         name: Option<String>,
-        /// One JSON object per preset: its whole policy
+        /// Print one JSON object per preset: its whole policy
         #[arg(long)]
         json: bool,
     },
-    /// Keep a provider's key, list where keys are, or forget one
+    /// Store a provider's key, list where keys are found, or delete one
     #[command(subcommand)]
     Auth(AuthCommand),
-    /// Show, check and edit the settings, and trust those of a repository
+    /// Show, check and edit the configuration; trust a repository's
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Say what Piton finds on this machine: keys by name, local servers, tools, the database
+    /// Check this machine: keys (by name), local servers, tools, sessions
     Doctor,
     /// Print a completion script for a shell
     Completions {
@@ -78,84 +80,56 @@ pub(crate) enum Command {
 /// `piton run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// The task; `-` reads it from standard input. With a task, piped input is added to it as context
+    /// The task; `-` reads it from standard input. Piped input is added to a task as context
     pub(crate) prompt: Option<String>,
-    /// Take the task from a command: `.piton/commands/NAME.md` (or `.opencode`, `.claude`) up from here, with the task's
-    /// words in its `$1`, `$2`, … and `$ARGUMENTS`
+    /// Run a slash command: the task is the text of `.piton/commands/NAME.md` (or `.opencode`, `.claude`) in this folder or
+    /// above, with the prompt's words as its `$1`, `$2`, … and `$ARGUMENTS`
     #[arg(long, value_name = "NAME")]
     pub(crate) command: Option<String>,
-    /// Model to ask, as provider/name (see `piton models`); `a/x,b/y` asks b/y where a/x gives no reply
+    /// Model to use, as provider/name (see `piton models`). `a/x,b/y` falls back to b/y if a/x gives no reply
     #[arg(short, long, value_name = "PROVIDER/NAME[,…]")]
     pub(crate) model: Option<String>,
-    /// For a model that cannot call tools itself: speak `use_tool` or `hermes` with it in plain text, or `look` for
-    /// calls that its server leaves in the text (docs/text-tools.md)
+    /// For models without native tool calls: `use_tool` or `hermes` teaches them to call tools in plain text; `look` only
+    /// finds calls that the server leaves in the text (docs/text-tools.md)
     #[arg(long, value_name = "HOW")]
     pub(crate) text_tools: Option<text_tools::Mode>,
-    /// How much the model thinks: none, minimal, low, medium, high, xhigh or max; each model gets the nearest it has
+    /// Reasoning effort: none, minimal, low, medium, high, xhigh or max; a model uses the nearest level it has
     #[arg(long, value_name = "LEVEL", value_parser = effort())]
     pub(crate) effort: Option<Effort>,
-    /// Most tokens of one answer, reasoning included
+    /// Maximum output tokens of one reply, including reasoning
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_output: Option<u32>,
-    /// How much chance there is in the answers, from 0 to 2
+    /// Sampling temperature, 0 to 2
     #[arg(long, value_name = "T", value_parser = temperature)]
     pub(crate) temperature: Option<f64>,
     /// Run every tool without asking
     #[arg(short, long)]
     pub(crate) yes: bool,
-    /// Run this tool without asking (may be repeated): a tool's name, or `*`
-    #[arg(long, value_name = "RULE", value_parser = rule)]
-    pub(crate) allow: Vec<String>,
-    /// Never run this tool (may be repeated)
-    #[arg(long, value_name = "RULE", value_parser = rule)]
-    pub(crate) deny: Vec<String>,
-    /// Run by the rules of another agent's loop, a word of `piton presets`; limits that are set besides win
-    #[arg(long, value_name = "NAME", value_parser = preset_name)]
-    pub(crate) preset: Option<String>,
-    /// Set any key of the configuration for this run (may be repeated): --set limits.max_replies=40
-    #[arg(long, value_name = "KEY=VALUE")]
-    pub(crate) set: Vec<String>,
-    /// Read no instruction files (AGENTS.md, PITON.md, CLAUDE.md, GEMINI.md)
-    #[arg(long)]
-    pub(crate) no_instructions: bool,
-    /// Folder to work in, instead of the current one. A session that is resumed stays in its own, unless that is gone
+    #[command(flatten)]
+    pub(crate) settings: SettingFlags,
+    /// Work in this folder instead of the current one. A resumed session stays in its own folder unless that is gone
     #[arg(short = 'C', long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
-    /// Stop after this many model replies; the last one sums up and calls no tools
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) max_steps: Option<u32>,
-    /// Ask the model only while it can use no more tokens than this, input and output together
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) max_tokens: Option<u64>,
-    /// Ask the model only while it can cost no more than this, in US dollars (models with a known price)
-    #[arg(long, value_name = "USD", value_parser = dollars)]
-    pub(crate) max_cost: Option<f64>,
-    /// Stop after this many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
-    pub(crate) max_time: Option<u64>,
-    /// The turn may not end before this command passes; its output goes back to the model, 3 times (may be repeated)
-    #[arg(long, value_name = "COMMAND")]
-    pub(crate) check: Vec<String>,
-    /// The answer must be JSON that this JSON Schema accepts; the model may repair it twice
+    /// Require an answer that matches this JSON Schema; the model gets two chances to repair it
     #[arg(long, value_name = "FILE")]
     pub(crate) output_schema: Option<PathBuf>,
-    /// Let the hooks run that come with this folder, as they are now, and remember that (docs/hooks.md)
+    /// Trust this repository's hooks in their current form and run them (docs/hooks.md)
     #[arg(long)]
     pub(crate) trust_hooks: bool,
-    /// Go on with the newest session of this folder, with a task or, where its last turn was cut off or stopped, without;
-    /// if another piton runs it, speak in it there
+    /// Continue the newest session of this folder, with a task, or without one to finish an interrupted turn. If
+    /// another piton is running it, the task is sent there
     #[arg(short, long, conflicts_with = "resume")]
     pub(crate) r#continue: bool,
-    /// Go on with this session (an id or the beginning of one, a title, last, -2); without one, choose from a list
+    /// Resume this session (an id or its beginning, a title, last, -2); without a value, choose from a list
     #[arg(short, long, value_name = "ID", num_args = 0..=1, default_missing_value = "", allow_negative_numbers = true)]
     pub(crate) resume: Option<String>,
-    /// What to print
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
-    /// What is on standard input: `stream-json` is one JSON object per line, to steer while it works
+    /// Input format: `stream-json` reads one JSON object per line, to steer while the agent works
     #[arg(long, value_enum, default_value_t = InputFormat::Text)]
     pub(crate) input_format: InputFormat,
-    /// Also record the model's replies as a cassette, to be replayed with `--model recorded/FILE`
+    /// Record the model's replies to a cassette; replay it with `--model recorded/FILE`
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     /// Print the answer only
@@ -163,11 +137,66 @@ pub(crate) struct RunArgs {
     pub(crate) quiet: bool,
 }
 
-impl RunArgs {
-    /// As if nothing was said but `piton run`.
-    pub(crate) fn plain() -> Self {
-        let matches = Self::augment_args(clap::Command::new("run")).get_matches_from(["run"]);
-        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+/// Flags that are settings: the topmost layer of the configuration.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct SettingFlags {
+    /// Run this tool without asking (repeatable): a tool's name, or `*` for every tool
+    #[arg(long, value_name = "RULE", value_parser = rule)]
+    pub(crate) allow: Vec<String>,
+    /// Never run this tool (repeatable)
+    #[arg(long, value_name = "RULE", value_parser = rule)]
+    pub(crate) deny: Vec<String>,
+    /// Use the rules of another agent's loop (see `piton presets`); limits you set take precedence
+    #[arg(long, value_name = "NAME", value_parser = preset_name)]
+    pub(crate) preset: Option<String>,
+    /// Set any configuration key for this run (repeatable): --set limits.max_replies=40
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Ignore instruction files (AGENTS.md, PITON.md, CLAUDE.md, GEMINI.md)
+    #[arg(long)]
+    pub(crate) no_instructions: bool,
+    /// Stop after this many model replies; the last one is a summary without tool calls
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_steps: Option<u32>,
+    /// Token budget, input and output together: a model call that could exceed it is not made
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_tokens: Option<u64>,
+    /// Budget in US dollars: a model call that could exceed it is not made (needs a model with a known price)
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    pub(crate) max_cost: Option<f64>,
+    /// Stop after this many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
+    pub(crate) max_time: Option<u64>,
+    /// Require this command to pass before the turn ends; failures go back to the model up to 3 times (repeatable)
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) check: Vec<String>,
+}
+
+impl SettingFlags {
+    /// What they set, in the order in which they win.
+    pub(crate) fn layers(&self) -> Vec<Flag> {
+        let key = |flag, key: &'static [&'static str], value| Flag::Key { flag, key, value };
+        let rule = |flag, action| move |tool: &String| Flag::Rule { flag, tool: tool.clone(), action };
+        let number = |number: u64| Value::from(i64::try_from(number).unwrap_or(i64::MAX));
+        let check = |check: &String| Flag::Item {
+            flag: "--check",
+            key: &["check", "commands"],
+            value: Value::from(check.as_str()),
+        };
+        let mut flags: Vec<Flag> = self.set.iter().cloned().map(Flag::Set).collect();
+        flags.extend(self.allow.iter().map(rule("--allow", Action::Allow)));
+        flags.extend(self.deny.iter().map(rule("--deny", Action::Deny)));
+        let keys = [
+            self.preset.as_deref().map(|name| key("--preset", &["preset"], Value::from(name))),
+            self.no_instructions.then(|| key("--no-instructions", &["context", "instructions"], Value::from(false))),
+            self.max_steps.map(|most| key("--max-steps", &["limits", "max_steps"], number(most.into()))),
+            self.max_tokens.map(|most| key("--max-tokens", &["limits", "max_tokens"], number(most))),
+            self.max_cost.map(|usd| key("--max-cost", &["limits", "max_cost"], Value::from(usd))),
+            self.max_time.map(|seconds| key("--max-time", &["limits", "max_time"], number(seconds))),
+        ];
+        flags.extend(keys.into_iter().flatten());
+        flags.extend(self.check.iter().map(check));
+        flags
     }
 }
 
@@ -189,10 +218,8 @@ fn dollars(text: &str) -> Result<f64, String> {
     usd.ok_or_else(|| "it must be a number of US dollars from 0.000001 to 1000000000".to_owned())
 }
 
-/// A rule for a tool that there is: any other would pass unnoticed.
 fn rule(text: &str) -> Result<String, String> {
-    let rule = Rule::parse(text, Action::Allow).map_err(|error| error.to_string())?;
-    unknown_tool(&rule.tool).map_or(Ok(rule.tool), Err)
+    Rule::parse(text, Action::Allow).map(|rule| rule.tool).map_err(|error| error.to_string())
 }
 
 fn preset_name(name: &str) -> Result<String, String> {
@@ -202,15 +229,29 @@ fn preset_name(name: &str) -> Result<String, String> {
 /// `--set`, where nothing is run.
 #[derive(Debug, Args)]
 pub(crate) struct SetArgs {
-    /// As with `piton run --set` (may be repeated)
+    /// Set any configuration key (repeatable): --set limits.max_replies=40
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
+}
+
+impl ContextArgs {
+    pub(crate) fn layers(&self) -> Vec<Flag> {
+        let none =
+            Flag::Key { flag: "--no-instructions", key: &["context", "instructions"], value: Value::from(false) };
+        self.set.layers().into_iter().chain(self.no_instructions.then_some(none)).collect()
+    }
+}
+
+impl SetArgs {
+    pub(crate) fn layers(&self) -> Vec<Flag> {
+        self.set.iter().cloned().map(Flag::Set).collect()
+    }
 }
 
 /// What `piton run` prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// Prose on standard output as it comes, one line per tool call on standard error
+    /// Text on standard output as it streams, one line per tool call on standard error
     Text,
     /// One JSON object at the end
     Json,
@@ -223,14 +264,14 @@ pub(crate) enum Format {
 pub(crate) enum InputFormat {
     /// The task, or context for it
     Text,
-    /// One JSON object per line: prompts, answers, cancels, while the session goes on
+    /// One JSON object per line: prompts, answers, cancels
     StreamJson,
 }
 
 /// What `piton session follow` prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FollowFormat {
-    /// Prose on standard output as it comes, one line per tool call on standard error
+    /// Text on standard output as it streams, one line per tool call on standard error
     Text,
     /// One JSON object per event, as it happens
     StreamJson,
@@ -239,23 +280,23 @@ pub(crate) enum FollowFormat {
 /// `piton context`.
 #[derive(Debug, Args)]
 pub(crate) struct ContextArgs {
-    /// A task, to see what its @references come to
+    /// A prompt, to see what its @references resolve to
     pub(crate) prompt: Option<String>,
-    /// The model that would be asked, as provider/name
+    /// Model to count tokens for, as provider/name
     #[arg(short, long, value_name = "PROVIDER/NAME")]
     pub(crate) model: Option<String>,
-    /// Folder to look at, instead of the current one
+    /// Look at this folder instead of the current one
     #[arg(short = 'C', long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
-    /// As with `piton run --no-instructions`
+    /// Ignore instruction files (AGENTS.md, PITON.md, CLAUDE.md, GEMINI.md)
     #[arg(long)]
     pub(crate) no_instructions: bool,
     #[command(flatten)]
     pub(crate) set: SetArgs,
-    /// With the text of each piece
+    /// Show the text of each piece
     #[arg(long)]
     pub(crate) full: bool,
-    /// One JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -263,7 +304,7 @@ pub(crate) struct ContextArgs {
 /// `piton demo`.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
-    /// Unpack the sample project here, instead of into a temporary folder
+    /// Unpack the sample project here instead of in a temporary folder
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 }
@@ -271,22 +312,22 @@ pub(crate) struct DemoArgs {
 /// `piton undo`.
 #[derive(Debug, Args)]
 pub(crate) struct UndoArgs {
-    /// How many turns to take back
+    /// Number of turns to undo
     #[arg(default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) turns: u32,
-    /// Of this session (an id or the beginning of one, a title, last, -2), instead of the newest of this folder
+    /// The session (an id or its beginning, a title, last, -2), instead of the newest in this folder
     #[arg(long, allow_hyphen_values = true, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// Only say what would be done
+    /// Show what would be done, and do nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Take back the files and keep the conversation; the model is told
+    /// Undo file changes only, and tell the model; the conversation stays
     #[arg(long, conflicts_with = "chat_only")]
     pub(crate) files_only: bool,
-    /// Take back the conversation and leave all files as they are
+    /// Undo the conversation only; files stay as they are
     #[arg(long)]
     pub(crate) chat_only: bool,
-    /// Take back files too that somebody else has changed since
+    /// Also undo files that were changed since by someone else
     #[arg(long)]
     pub(crate) overwrite: bool,
 }
@@ -294,13 +335,13 @@ pub(crate) struct UndoArgs {
 /// `piton redo`.
 #[derive(Debug, Args)]
 pub(crate) struct RedoArgs {
-    /// Of this session (an id or the beginning of one, a title, last, -2), instead of the newest of this folder
+    /// The session (an id or its beginning, a title, last, -2), instead of the newest in this folder
     #[arg(long, allow_hyphen_values = true, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// Only say what would be done
+    /// Show what would be done, and do nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Bring back files too that somebody else has changed since
+    /// Also redo files that were changed since by someone else
     #[arg(long)]
     pub(crate) overwrite: bool,
 }
@@ -309,120 +350,120 @@ pub(crate) struct RedoArgs {
 /// place among those of this folder: `last` or `-1`, `-2`, …
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionCommand {
-    /// List the sessions of this folder and below it, newest first
+    /// List sessions of this folder and its subfolders, newest first
     List(ListArgs),
-    /// Show a session: what was said and done
+    /// Show a session's transcript
     Show {
-        /// The session: an id or the beginning of one, a title, last, -2; without one, choose from a list
+        /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
-        /// All of the tools' output, and what the model thought aloud
+        /// Include complete tool output and the model's reasoning
         #[arg(long)]
         full: bool,
-        /// Every event, one JSON object per line
+        /// Print every event, one JSON object per line
         #[arg(long)]
         json: bool,
     },
-    /// Watch a session that another piton runs, as it goes on
+    /// Watch a session that another piton is running
     Follow {
-        /// The session's id, or the beginning of one; without one, choose from a list
+        /// The session's id or its beginning. Without one, choose from a list
         id: Option<String>,
-        /// Begin at this event; 1 is the first
+        /// Start at this event; 1 is the first
         #[arg(long, value_name = "SEQ", default_value_t = 1)]
         from: u64,
-        /// What to print
+        /// Output format
         #[arg(long, value_enum, default_value_t = FollowFormat::Text)]
         format: FollowFormat,
     },
-    /// Stop what a session is doing, whichever piton runs it
+    /// Cancel a session's turn, in whichever process it runs
     Cancel {
-        /// The session's id, or the beginning of one; without one, choose from a list
+        /// The session's id or its beginning. Without one, choose from a list
         id: Option<String>,
     },
-    /// Hold a session that is being run: it finishes the call that runs and starts nothing new
+    /// Pause a running session: it finishes the current call and starts nothing new
     Pause {
-        /// The session's id, or the beginning of one; without one, choose from a list
+        /// The session's id or its beginning. Without one, choose from a list
         id: Option<String>,
     },
-    /// Let a session go on that was paused
+    /// Continue a paused session
     Continue {
-        /// The session's id, or the beginning of one; without one, choose from a list
+        /// The session's id or its beginning. Without one, choose from a list
         id: Option<String>,
     },
-    /// What a session used and cost, step by step, and what the provider's cache did for it
+    /// Show a session's tokens and cost, step by step, and what the provider's cache saved
     Cost {
-        /// The session: an id or the beginning of one, a title, last, -2; without one, choose from a list
+        /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
-        /// One JSON object
+        /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Make room: a summary takes the place of all but the newest steps of a session. The model writes it, or you do
+    /// Compact a session: replace all but its newest steps by a summary, written by the model or by you
     Compact(CompactArgs),
-    /// Each step of a session: what went in, who was asked, what was run, how long all took, and why it went on or stopped
+    /// Show each step of a session: its input, its model, its tool calls, how long they took, and why it went on or stopped
     Trace(TraceArgs),
-    /// Draw a session's turns, with those that were taken back
+    /// Draw a session's turns as a tree, including undone ones
     Tree {
-        /// The session: an id or the beginning of one, a title, last, -2; without one, choose from a list
+        /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
     },
-    /// Make a new session that goes on from where this one was
+    /// Create a new session that continues from a point in this one
     Fork {
-        /// The session: an id or the beginning of one, a title, last, -2; without one, choose from a list
+        /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
-        /// Where a turn ended (a number of `piton session tree`), instead of the end of the last one
+        /// Fork at this turn's end (a number from `piton session tree`) instead of the last
         #[arg(long, value_name = "SEQ")]
         at: Option<u64>,
     },
-    /// Give a session a title
+    /// Rename a session
     Rename {
-        /// The session: an id or the beginning of one, a title, last, -2
+        /// The session: an id or its beginning, a title, last, -2
         #[arg(allow_negative_numbers = true)]
         id: String,
-        /// The title; "" for the words of the first prompt again
+        /// The title; "" restores the first words of the first prompt
         title: String,
     },
-    /// Write a session as one file: an HTML page or Markdown to read, JSON to import
+    /// Export a session to one file: HTML or Markdown to read, JSON to import
     Export(ExportArgs),
-    /// Make a session of an export in JSON, with the same events
+    /// Import a session from a JSON export
     Import {
         /// The file; `-` is standard input
         file: PathBuf,
     },
     /// Move sessions to the trash
     Rm {
-        /// The sessions: ids or the beginnings of them, titles, last, -2
+        /// The sessions: ids or their beginnings, titles, last, -2
         #[arg(required = true, allow_negative_numbers = true, value_name = "ID")]
         ids: Vec<String>,
     },
-    /// Bring a session back from the trash
+    /// Restore a session from the trash
     Restore {
-        /// The session: an id or the beginning of one, a title
+        /// The session: an id or its beginning, a title
         id: String,
     },
-    /// List what is in the trash, or empty it
+    /// List the trash, or empty it
     Trash {
-        /// Remove all of it for good
+        /// Delete all of it permanently
         #[arg(long)]
         empty: bool,
-        /// One JSON object per session
+        /// Print one JSON object per session
         #[arg(long, conflicts_with = "empty")]
         json: bool,
     },
     /// Move old or large sessions to the trash
     Prune(PruneArgs),
-    /// Check a session's journal: holes, edits, damage
+    /// Check a session's journal for gaps, edits and damage
     Verify {
-        /// The session: an id or the beginning of one, a title, last, -2; without one, choose from a list
+        /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
     },
-    /// Make a new session of what can be read of a damaged one, which stays as it is
+    /// Recover what can be read of a damaged session into a new one; the damaged one stays as it is
     Repair {
-        /// The session's id, or the beginning of one; without one, choose from a list
+        /// The session's id or its beginning. Without one, choose from a list
         #[arg(allow_negative_numbers = true)]
         id: Option<String>,
     },
@@ -431,10 +472,10 @@ pub(crate) enum SessionCommand {
 /// Whose sessions are meant.
 #[derive(Debug, Args)]
 pub(crate) struct Scope {
-    /// Those of this folder and below it, instead of the current one
+    /// Sessions of this folder and its subfolders, instead of the current one
     #[arg(short = 'C', long, alias = "cwd", value_name = "DIR", conflicts_with = "all")]
     pub(crate) project: Option<PathBuf>,
-    /// Those of every folder
+    /// Sessions of every folder
     #[arg(short, long)]
     pub(crate) all: bool,
 }
@@ -444,16 +485,16 @@ pub(crate) struct Scope {
 pub(crate) struct ListArgs {
     #[command(flatten)]
     pub(crate) scope: Scope,
-    /// Those in whose title, folder or prompts each of these words occurs
+    /// Only sessions whose title, folder or prompts contain each of these words
     #[arg(short, long, value_name = "WORDS")]
     pub(crate) search: Option<String>,
-    /// Those that were worked on since: 2026-11-01, or 7d for a week ago
+    /// Only sessions active since this date (2026-11-01) or span (7d)
     #[arg(long, value_name = "DATE")]
     pub(crate) since: Option<String>,
-    /// At most this many
+    /// Show at most this many
     #[arg(short = 'n', long, default_value_t = 20)]
     pub(crate) limit: usize,
-    /// One JSON object per session
+    /// Print one JSON object per session
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -461,22 +502,22 @@ pub(crate) struct ListArgs {
 /// `piton session compact`.
 #[derive(Debug, Args)]
 pub(crate) struct CompactArgs {
-    /// The session: an id or the beginning of one, a title, last, -2; without one, choose from a list
+    /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
     #[arg(allow_negative_numbers = true)]
     pub(crate) id: Option<String>,
-    /// What the summary shall dwell on
+    /// What the summary should focus on
     #[arg(long, value_name = "WORDS", conflicts_with = "summary")]
     pub(crate) focus: Option<String>,
-    /// Change the summary in your editor ($VISUAL or $EDITOR) before the session goes on
+    /// Edit the summary in your editor ($VISUAL or $EDITOR)
     #[arg(long)]
     pub(crate) edit: bool,
-    /// Take the text of this file (`-` is standard input) instead of asking a model
+    /// Use the text of this file (`-` is standard input) instead of asking a model
     #[arg(long, value_name = "FILE")]
     pub(crate) summary: Option<PathBuf>,
-    /// Only print the summary that the model reads now
+    /// Print the current summary and change nothing
     #[arg(long, conflicts_with_all = ["focus", "edit", "summary"])]
     pub(crate) show: bool,
-    /// Model to ask, as provider/name, instead of the session's own
+    /// Model to use, as provider/name, instead of the session's own
     #[arg(short, long, value_name = "PROVIDER/NAME", conflicts_with = "summary")]
     pub(crate) model: Option<String>,
     #[command(flatten)]
@@ -486,16 +527,16 @@ pub(crate) struct CompactArgs {
 /// `piton session export`.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// The session: an id or the beginning of one, a title, last, -2; without one, choose from a list
+    /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
     #[arg(allow_negative_numbers = true)]
     pub(crate) id: Option<String>,
-    /// What to write; without it what FILE ends in says, or else html
+    /// Output format; by default taken from FILE's extension, else html
     #[arg(long, value_enum)]
     pub(crate) format: Option<ExportFormat>,
-    /// Where to, instead of standard output
+    /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Keep what looks like a key or another secret
+    /// Do not redact keys and other secrets
     #[arg(long)]
     pub(crate) no_redact: bool,
 }
@@ -505,9 +546,9 @@ pub(crate) struct ExportArgs {
 pub(crate) enum ExportFormat {
     /// Markdown
     Md,
-    /// One page that needs nothing else
+    /// A single self-contained page
     Html,
-    /// Every event, to be imported again
+    /// Every event, for import
     Json,
 }
 
@@ -517,19 +558,19 @@ pub(crate) enum ExportFormat {
 pub(crate) struct PruneArgs {
     #[command(flatten)]
     pub(crate) scope: Scope,
-    /// Those in which nothing happened for so long: 30d, 2w
+    /// Sessions inactive for this long: 30d, 2w
     #[arg(long, value_name = "SPAN")]
     pub(crate) older_than: Option<String>,
-    /// All but so many of the newest
+    /// All but this many of the newest
     #[arg(long, value_name = "N")]
     pub(crate) keep: Option<usize>,
-    /// Those that take more space than this: 200MB, 1.5G
+    /// Sessions larger than this: 200MB, 1.5G
     #[arg(long, value_name = "SIZE")]
     pub(crate) larger_than: Option<String>,
-    /// Also those that were touched within the last day
+    /// Include sessions active within the last day
     #[arg(long)]
     pub(crate) recent: bool,
-    /// Only say what would go
+    /// Show what would be removed, and remove nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -537,17 +578,17 @@ pub(crate) struct PruneArgs {
 /// `piton auth …`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuthCommand {
-    /// Keep a key: typed here without being shown, or piped in. In the keyring, or a file of your own where there is none
+    /// Store a key, typed without echo or piped in: in the keyring, or else in a file only you can read
     Login {
         /// The provider, such as anthropic
         provider: String,
-        /// In the file, even where there is a keyring
+        /// Store it in the file even if there is a keyring
         #[arg(long)]
         file: bool,
     },
-    /// Say for every provider with a key where it is found. Keys are not shown
+    /// List the providers with a key and where it is found; keys are not shown
     List,
-    /// Forget the key that was kept
+    /// Delete a stored key
     Logout {
         /// The provider
         provider: String,
@@ -557,16 +598,16 @@ pub(crate) enum AuthCommand {
 /// `piton session trace`.
 #[derive(Debug, Args)]
 pub(crate) struct TraceArgs {
-    /// The session: an id or the beginning of one, a title, last, -2; without one, choose from a list
+    /// The session: an id or its beginning, a title, last, -2. Without one, choose from a list
     #[arg(allow_negative_numbers = true)]
     pub(crate) id: Option<String>,
-    /// Only this step
+    /// Show only this step
     #[arg(long, value_name = "N")]
     pub(crate) step: Option<u32>,
-    /// One JSON object per step
+    /// Print one JSON object per step
     #[arg(long)]
     pub(crate) json: bool,
-    /// Send all turns as OpenTelemetry spans to this collector (OTLP as JSON over HTTP), or to `-`, standard output
+    /// Send all turns as OpenTelemetry spans to this collector (OTLP JSON over HTTP); `-` is standard output
     #[arg(long, value_name = "URL")]
     pub(crate) otlp: Option<String>,
 }
@@ -574,10 +615,10 @@ pub(crate) struct TraceArgs {
 /// `piton models`.
 #[derive(Debug, Args)]
 pub(crate) struct ModelsArgs {
-    /// Take windows and prices from this file or address (the shape of models.jsonl), now and from now on
+    /// Update context windows and prices from this file or URL (same format as models.jsonl), and keep them
     #[arg(long, value_name = "FILE|URL")]
     pub(crate) refresh: Option<String>,
-    /// One JSON object per model
+    /// Print one JSON object per model
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -585,33 +626,33 @@ pub(crate) struct ModelsArgs {
 /// `piton config …`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Print every setting that holds in this folder, as TOML
+    /// Print every setting in effect in this folder, as TOML
     Show {
-        /// Also say who set it: a file, a variable, a flag, or nobody (a default)
+        /// Also show where each comes from: a file, a variable, a flag, or the defaults
         #[arg(long)]
         origin: bool,
         #[command(flatten)]
-        set: SetArgs,
+        settings: Box<SettingFlags>,
     },
-    /// Print which files are read
+    /// Print the paths of the configuration files
     Path,
-    /// Say whether the settings make sense, and name the first mistake
+    /// Validate the configuration and report the first mistake
     Check {
-        /// This file, instead of all that holds here
+        /// Check this file instead of the whole configuration
         file: Option<PathBuf>,
         #[command(flatten)]
-        set: SetArgs,
+        settings: Box<SettingFlags>,
     },
-    /// Open your own file in $VISUAL or $EDITOR, and check it afterwards
+    /// Open your configuration in $VISUAL or $EDITOR, then validate it
     Edit,
-    /// Put the .piton/config.toml of this repository in force, as it is now
+    /// Trust this repository's .piton/config.toml in its current form
     Trust {
         /// Do not ask
         #[arg(short, long)]
         yes: bool,
     },
-    /// Do not let the .piton/config.toml of this repository count any more
+    /// Stop trusting this repository's .piton/config.toml
     Untrust,
-    /// Print the JSON schema of the settings
+    /// Print the JSON Schema of the configuration
     Schema,
 }

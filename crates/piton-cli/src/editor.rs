@@ -1,7 +1,7 @@
 //! The editor of whoever sits here, for files of theirs.
 
+use crate::failure::{Context, Result, bail, ensure};
 use crate::surroundings::Surroundings;
-use anyhow::{Context, bail};
 use piton_tools::spawn::{Confinement, Env, Group, Spawn, Streams};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -15,33 +15,36 @@ pub(crate) struct Editor {
 
 impl Editor {
     /// The one that the environment names, if it can be started.
-    pub(crate) fn named(around: &Surroundings) -> anyhow::Result<Self> {
-        let named = ["VISUAL", "EDITOR"].iter().find_map(|name| around.var(name)).map(str::trim);
+    pub(crate) fn named(around: &Surroundings) -> Result<Self> {
+        let named = ["VISUAL", "EDITOR"].iter().find_map(|name| around.machine.var(name)).map(str::trim);
         let Some(command) = named.filter(|editor| !editor.is_empty()) else {
             bail!("there is no editor to open: name one in $EDITOR");
         };
         let program = command.split_whitespace().next().unwrap_or_default();
         // What only a shell understands is its business.
         let is_plain = program.chars().all(|c| c.is_alphanumeric() || "/._-+".contains(c));
-        let is_there =
-            if program.contains('/') { Path::new(program).is_file() } else { around.find_program(program).is_some() };
-        anyhow::ensure!(!is_plain || is_there, "the editor `{command}` is not there; name another one in $EDITOR");
-        Ok(Self { command: command.to_owned(), env: Env::new(around.vars.clone()) })
+        let is_there = if program.contains('/') {
+            Path::new(program).is_file()
+        } else {
+            around.machine.find_program(program).is_some()
+        };
+        ensure!(!is_plain || is_there, "the editor `{command}` is not there; name another one in $EDITOR");
+        Ok(Self { command: command.to_owned(), env: Env::new(around.machine.vars.clone()) })
     }
 
     /// That one, or else `vi` where there is a terminal for it.
-    pub(crate) fn at_hand(around: &Surroundings) -> anyhow::Result<Self> {
+    pub(crate) fn at_hand(around: &Surroundings) -> Result<Self> {
         let has_terminal = around.stdin_is_terminal && around.stdout_is_terminal;
         match Self::named(around) {
-            Err(_) if has_terminal && around.var("VISUAL").or(around.var("EDITOR")).is_none() => {
-                Ok(Self { command: "vi".to_owned(), env: Env::new(around.vars.clone()) })
+            Err(_) if has_terminal && around.machine.var("VISUAL").or(around.machine.var("EDITOR")).is_none() => {
+                Ok(Self { command: "vi".to_owned(), env: Env::new(around.machine.vars.clone()) })
             }
             named => named,
         }
     }
 
     /// Opens a file, and waits until the person is done with it.
-    pub(crate) fn open(&self, file: &Path) -> anyhow::Result<()> {
+    pub(crate) fn open(&self, file: &Path) -> Result<()> {
         let editor = &self.command;
         // It may be a command with words of its own (`code --wait`), so a shell starts it.
         let script = format!("{editor} \"$1\"");
@@ -49,7 +52,7 @@ impl Editor {
         let spawn = Spawn::new(argv, &self.env, ".", Confinement::User);
         let status = spawn.start(Group::Ours, Streams::inherited()).and_then(|mut editor| editor.wait());
         let status = status.with_context(|| format!("cannot start the editor `{editor}`; name one in $EDITOR"))?;
-        anyhow::ensure!(status.success(), "the editor `{editor}` ended with {status}");
+        ensure!(status.success(), "the editor `{editor}` ended with {status}");
         Ok(())
     }
 }

@@ -2,9 +2,8 @@
 //! where nobody asks for it.
 
 use crate::cli::{Cli, DebugTopic};
-use crate::out::report::Usage;
+use crate::failure::{Context, Failure, Result};
 use crate::out::view;
-use anyhow::Context;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -21,9 +20,11 @@ use tracing_subscriber::util::SubscriberInitExt;
 const REQUESTS: &str = "piton::requests";
 
 /// Starts the log that was asked for, if one was.
-pub(crate) fn start(cli: &Cli) -> anyhow::Result<()> {
+pub(crate) fn start(cli: &Cli) -> Result<()> {
     let Some(path) = &cli.log_file else {
-        anyhow::ensure!(cli.debug.is_none(), Usage("--debug needs a log to be in: name one with --log-file FILE"));
+        if cli.debug.is_some() {
+            return Err(Failure::usage("--debug needs a log to be in: name one with --log-file FILE"));
+        }
         return Ok(());
     };
     let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path);

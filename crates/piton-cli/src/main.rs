@@ -3,18 +3,21 @@
 //! This crate is the only one that reads the environment, the home folder and argv, and the only one that prints.
 //! `report` holds the words and exit codes, `view` draws a running turn, `surroundings` is all that is read from outside.
 
+mod cassettes;
 mod cli;
 mod commands;
 mod editor;
+mod failure;
 mod logs;
 mod out;
 mod run;
-mod setup;
+mod settings;
 mod surroundings;
 mod upkeep;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, Format};
 use crate::commands::{auth, config, context, demo, doctor, models, presets, sessions, undo};
+use crate::failure::Failure;
 use crate::out::{report, view};
 use crate::surroundings::Surroundings;
 use clap::{CommandFactory, Parser};
@@ -47,14 +50,18 @@ fn main() -> ExitCode {
             runtime.shutdown_background();
             ExitCode::from(code)
         }
-        Err(error) => ExitCode::from(report::failure(&anyhow::Error::new(error).context("cannot start"))),
+        Err(error) => ExitCode::from(report::failure(&Failure::from(error).context("cannot start"))),
     }
 }
 
 async fn obey(command: Command) -> u8 {
+    let fail = match &command {
+        Command::Run(args) if args.format != Format::Text => report::failure_as_json,
+        _ => report::failure,
+    };
     let around = match Surroundings::read() {
         Ok(around) => around,
-        Err(error) => return report::failure(&error),
+        Err(error) => return fail(&error),
     };
     let result = match command {
         Command::Run(args) => run::run(*args, around).await,
@@ -75,7 +82,7 @@ async fn obey(command: Command) -> u8 {
             Ok(0)
         }
     };
-    let code = result.unwrap_or_else(|error| report::failure(&error));
+    let code = result.unwrap_or_else(|error| fail(&error));
     if view::output_was_lost() {
         view::write_stderr("piton: standard output could not be written; the session has everything\n");
         return code.max(report::EXIT_FAILED);

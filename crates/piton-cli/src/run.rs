@@ -1,7 +1,6 @@
 //! `piton run`: one prompt, one turn, watched; or what is said line by line ([`crate::run::steer`]).
 
 pub(crate) mod ask;
-pub(crate) mod command;
 pub(crate) mod follow;
 pub(crate) mod input;
 pub(crate) mod relay;
@@ -9,11 +8,13 @@ pub(crate) mod shown;
 pub(crate) mod steer;
 pub(crate) mod stops;
 pub(crate) mod task;
+pub(crate) mod wishes;
 
 use crate::cli::{Format, InputFormat, RunArgs};
 use crate::commands::compact;
 use crate::commands::cost;
 use crate::commands::sessions::{find, pick};
+use crate::failure::{Context, Result, bail, ensure};
 use crate::out::report;
 use crate::out::view::{self, TextView};
 use crate::run::ask::Questions;
@@ -22,31 +23,34 @@ use crate::run::input::Input;
 use crate::run::shown::Shown;
 use crate::run::stops::{Over, Stop, Stops, TICK};
 use crate::run::task::Task;
-use crate::setup;
+use crate::run::wishes::wishes;
+use crate::settings;
 use crate::surroundings::Surroundings;
 use crate::upkeep::Upkeep;
-use anyhow::{Context, bail};
 use piton_core::client::{Published, Report};
 use piton_core::event::{Delivery, Event, TurnEnd};
 use piton_core::ids::SessionId;
 use piton_core::message::Part;
 use piton_core::turn;
 use piton_engine::bus::Subscription;
+use piton_engine::context::commands;
 use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed};
 use piton_engine::journal::{self, JournalError, Summary};
 use std::path::{Path, PathBuf};
 
 /// Runs one turn, or what is said on standard input, and returns the exit code.
-pub(crate) async fn run(args: RunArgs, around: Surroundings) -> anyhow::Result<u8> {
+pub(crate) async fn run(args: RunArgs, around: Surroundings) -> Result<u8> {
     let workspace = around.workspace(args.cwd.as_deref())?;
     let task = match &args.command {
         Some(name) => {
             let words = args.prompt.as_deref().unwrap_or_default();
-            Some(Task::new(command::prompt(name, words, &workspace)?))
+            let expanded = commands::prompt(name, words, &workspace)?;
+            expanded.notes.iter().for_each(|note| view::write_stderr(&format!("note: {}\n", view::clean(note))));
+            Some(Task::new(expanded.prompt))
         }
         None => Task::of(&args, &around)?,
     };
-    let engine = Engine::open(&around.data_dir);
+    let engine = Engine::open(&around.machine.data_dir);
     let mut upkeep = Upkeep::new(&engine, &around)?;
     let resumed = resumed_id(&args, &engine, &workspace, &around)?;
     let shown = Shown::new(&args, &around);
@@ -83,14 +87,23 @@ struct Open {
 }
 
 impl Run<'_> {
-    async fn speak(mut self, task: Option<Task>, upkeep: &mut Upkeep<'_>) -> anyhow::Result<Over> {
+    async fn speak(mut self, task: Option<Task>, upkeep: &mut Upkeep<'_>) -> Result<Over> {
         let args = self.args;
         let mut said = match args.input_format {
             InputFormat::StreamJson => Said::LineByLine(Input::open(task)),
             InputFormat::Text => match compact::typed(task.as_ref().map(|task| task.said.as_str())) {
                 Some(focus) => {
                     let id = self.resumed.as_ref();
-                    return compact::obey(self.engine, id, focus, args, self.around, upkeep).await.map(Over::with);
+                    return compact::obey(
+                        self.engine,
+                        id,
+                        focus,
+                        &|had| wishes(args, had, self.around),
+                        self.around,
+                        upkeep,
+                    )
+                    .await
+                    .map(Over::with);
                 }
                 None => Said::Once(task),
             },
@@ -117,7 +130,7 @@ impl Run<'_> {
     }
 
     /// Nobody wants to pay for a "go on" where nothing is left to go on with.
-    fn must_have_work_left(&self) -> anyhow::Result<()> {
+    fn must_have_work_left(&self) -> Result<()> {
         let Some(id) = &self.resumed else { return Ok(()) };
         let records = journal::read_session(&self.engine.session_dir(id))?;
         let session = turn::State::fold(&records);
@@ -142,7 +155,7 @@ impl Run<'_> {
 
     /// Speaks in the session where another process runs it, if one does. The exit code, where all is said and answered
     /// by that.
-    async fn speak_where_it_runs(&mut self, said: &mut Said) -> anyhow::Result<Option<u8>> {
+    async fn speak_where_it_runs(&mut self, said: &mut Said) -> Result<Option<u8>> {
         let Some(id) = &self.resumed else { return Ok(None) };
         let (engine, shown, args) = (self.engine, &mut self.shown, self.args);
         match said {
@@ -159,13 +172,13 @@ impl Run<'_> {
     }
 
     /// Opens the session here; `None` where another process has it by now.
-    async fn open(&mut self, said: &mut Said, upkeep: &mut Upkeep<'_>) -> anyhow::Result<Option<Open>> {
+    async fn open(&mut self, said: &mut Said, upkeep: &mut Upkeep<'_>) -> Result<Option<Open>> {
         let (args, around) = (self.args, self.around);
         let WhatItHad { model, place, is_moved } = match &self.resumed {
             Some(id) => what_it_had(self.engine, id, args, &self.workspace)?,
             None => WhatItHad { model: None, place: self.workspace.clone(), is_moved: false },
         };
-        let mut settings = setup::settings(args, model.as_deref(), around, &place).await?;
+        let mut settings = settings::of_session(around, &place, wishes(args, model, around)?).await?;
         match said {
             Said::Once(task) => {
                 let chain = || [&settings.model].into_iter().chain(&settings.fallbacks);
@@ -202,18 +215,18 @@ struct WhatItHad {
 
 /// What a session had. It stays in its folder as long as there is one: a folder that was named besides must be that.
 /// Where it is gone, the named one takes its place.
-fn what_it_had(engine: &Engine, id: &SessionId, args: &RunArgs, here: &Path) -> anyhow::Result<WhatItHad> {
+fn what_it_had(engine: &Engine, id: &SessionId, args: &RunArgs, here: &Path) -> Result<WhatItHad> {
     let Summary { workspace, model, .. } = journal::summary(&engine.session_dir(id))?;
     let place = PathBuf::from(&workspace);
     if place == here {
         return Ok(WhatItHad { model, place, is_moved: false });
     }
     if place.is_dir() {
-        anyhow::ensure!(args.cwd.is_none(), "{id} works in {workspace}; --cwd cannot move it while that is there");
+        ensure!(args.cwd.is_none(), "{id} works in {workspace}; --cwd cannot move it while that is there");
         view::write_stderr(&format!("working in {workspace}\n"));
         return Ok(WhatItHad { model, place, is_moved: false });
     }
-    anyhow::ensure!(
+    ensure!(
         args.cwd.is_some(),
         "{id} worked in {workspace}, which was moved or is gone. Go on with it in another folder with --cwd DIR"
     );
@@ -222,13 +235,7 @@ fn what_it_had(engine: &Engine, id: &SessionId, args: &RunArgs, here: &Path) -> 
 }
 
 /// Prompts an open session and shows the turn until it is over.
-async fn turn(
-    session: Handle,
-    prompt: Option<Task>,
-    mut shown: Shown,
-    args: &RunArgs,
-    attended: bool,
-) -> anyhow::Result<Over> {
+async fn turn(session: Handle, prompt: Option<Task>, mut shown: Shown, args: &RunArgs, attended: bool) -> Result<Over> {
     let mut stops = Stops::listen()?;
     let subscription = session.subscribe(session.opened_at());
     // What others have said here meanwhile, they see to themselves.
@@ -268,11 +275,7 @@ async fn turn(
 }
 
 /// Prompts a session, shows the turn in a view, and closes the session. The report, unless it was stopped twice.
-pub(crate) async fn show_turn(
-    session: Handle,
-    task: &str,
-    view: &mut TextView,
-) -> anyhow::Result<Result<Report, Stop>> {
+pub(crate) async fn show_turn(session: Handle, task: &str, view: &mut TextView) -> Result<Result<Report, Stop>> {
     let subscription = session.subscribe(session.opened_at());
     let taken = std::mem::replace(view, TextView::new(false, false));
     let mut shown = Shown::Text(taken);
@@ -305,7 +308,7 @@ async fn watch(
     stops: &mut Stops,
     shown: &mut Shown,
     attended: bool,
-) -> anyhow::Result<Watched> {
+) -> Result<Watched> {
     // What is said beyond that comes from another process.
     let mut own_words = prompt.iter().count();
     let asking = async {
@@ -382,7 +385,7 @@ pub(crate) fn resumed_id(
     engine: &Engine,
     workspace: &Path,
     around: &Surroundings,
-) -> anyhow::Result<Option<SessionId>> {
+) -> Result<Option<SessionId>> {
     match args.resume.as_deref() {
         Some("") => return Ok(Some(pick::pick(engine, around, workspace)?)),
         Some(name) => return Ok(Some(find::find(engine, around, name)?)),

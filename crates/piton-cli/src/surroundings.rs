@@ -1,6 +1,7 @@
 //! Everything that is read from outside the command line: environment, home, working folder, terminal, date.
 
-use anyhow::Context;
+use crate::failure::{Context, Result, ensure};
+use piton_engine::assemble::Machine;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
@@ -9,19 +10,13 @@ use std::path::{Path, PathBuf};
 /// What the process was started into.
 #[derive(Clone)]
 pub(crate) struct Surroundings {
-    pub(crate) vars: BTreeMap<OsString, OsString>,
-    pub(crate) exe: PathBuf,
-    /// Where sessions are kept: `$PITON_DATA_DIR`, else `$XDG_DATA_HOME/piton`, else `~/.local/share/piton`.
-    pub(crate) data_dir: PathBuf,
-    /// `$PITON_CONFIG`, else `$XDG_CONFIG_HOME/piton/config.toml`, else `~/.config/piton/config.toml`.
-    pub(crate) config_file: PathBuf,
-    /// Whether `$PITON_CONFIG` names it, so that it has to be there.
-    pub(crate) config_is_named: bool,
+    /// What sessions need. Data lie in `$PITON_DATA_DIR`, else `$XDG_DATA_HOME/piton`, else `~/.local/share/piton`; the
+    /// configuration is `$PITON_CONFIG`, else `$XDG_CONFIG_HOME/piton/config.toml`, else `~/.config/piton/config.toml`.
+    pub(crate) machine: Machine,
     pub(crate) temp_dir: PathBuf,
     pub(crate) stdin_is_terminal: bool,
     pub(crate) stdout_is_terminal: bool,
     pub(crate) stderr_is_terminal: bool,
-    pub(crate) today: String,
     /// Milliseconds since the Unix epoch.
     pub(crate) now_ms: u64,
 }
@@ -29,7 +24,7 @@ pub(crate) struct Surroundings {
 #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
 impl Surroundings {
     /// Reads them once.
-    pub(crate) fn read() -> anyhow::Result<Self> {
+    pub(crate) fn read() -> Result<Self> {
         let vars: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
         let path = |name: &str| vars.get(OsStr::new(name)).filter(|value| !value.is_empty()).map(PathBuf::from);
         let home = path("HOME");
@@ -47,46 +42,38 @@ impl Surroundings {
             Some((shared, false)) => (shared.join("piton/config.toml"), false),
             None => (data_dir.join("config.toml"), false),
         };
-        Ok(Self {
+        let machine = Machine {
             exe: std::env::current_exe().context("cannot find the piton binary itself")?,
             data_dir: std::path::absolute(data_dir)?,
             config_file,
             config_is_named,
+            today: jiff::Zoned::now().date().to_string(),
+            vars,
+        };
+        Ok(Self {
+            machine,
             temp_dir: std::env::temp_dir(),
             stdin_is_terminal: std::io::stdin().is_terminal(),
             stdout_is_terminal: std::io::stdout().is_terminal(),
             stderr_is_terminal: std::io::stderr().is_terminal(),
-            today: jiff::Zoned::now().date().to_string(),
             now_ms: u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default(),
-            vars,
         })
-    }
-
-    /// An environment variable that is set, not empty, and text.
-    pub(crate) fn var(&self, name: &str) -> Option<&str> {
-        self.vars.get(OsStr::new(name)).and_then(|value| value.to_str()).filter(|value| !value.is_empty())
-    }
-
-    /// The program that this name starts.
-    pub(crate) fn find_program(&self, name: &str) -> Option<PathBuf> {
-        let path = self.var("PATH")?;
-        path.split(':').map(|dir| Path::new(dir).join(name)).find(|path| path.is_file())
     }
 
     /// Whether lines may be drawn over on standard error: a terminal that knows how, and nobody who minds.
     pub(crate) fn may_animate(&self) -> bool {
-        self.stderr_is_terminal && self.var("NO_COLOR").is_none() && self.var("TERM") != Some("dumb")
+        self.stderr_is_terminal && self.machine.var("NO_COLOR").is_none() && self.machine.var("TERM") != Some("dumb")
     }
 
     /// The folder to work in, absolute and with links resolved.
-    pub(crate) fn workspace(&self, said: Option<&Path>) -> anyhow::Result<PathBuf> {
+    pub(crate) fn workspace(&self, said: Option<&Path>) -> Result<PathBuf> {
         let dir = match said {
             Some(dir) => dir.to_path_buf(),
             None => std::env::current_dir()
                 .context("the current folder cannot be read (was it removed?); name one with --cwd DIR")?,
         };
         let real = dir.canonicalize().with_context(|| format!("cannot work in {}", dir.display()))?;
-        anyhow::ensure!(real.is_dir(), "cannot work in {}: it is not a folder", real.display());
+        ensure!(real.is_dir(), "cannot work in {}: it is not a folder", real.display());
         std::fs::read_dir(&real).with_context(|| format!("cannot work in {}: it cannot be read", real.display()))?;
         Ok(real)
     }

@@ -2,6 +2,7 @@
 //! collector of spans, and old snapshots of its workspace are dropped.
 
 use crate::commands::trace::Collector;
+use crate::failure::Result;
 use crate::surroundings::Surroundings;
 use piton_core::ids::{Seq, SessionId};
 use piton_engine::engine::{Engine, Handle};
@@ -29,7 +30,7 @@ struct Wrote {
 
 impl<'a> Upkeep<'a> {
     /// Nothing yet. Fails where the collector that was named cannot be one, before anything is paid for.
-    pub(crate) fn new(engine: &'a Engine, around: &'a Surroundings) -> anyhow::Result<Self> {
+    pub(crate) fn new(engine: &'a Engine, around: &'a Surroundings) -> Result<Self> {
         Ok(Self { engine, around, collector: Collector::of(around)?, wrote: None })
     }
 

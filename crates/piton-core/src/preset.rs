@@ -1,25 +1,15 @@
-//! Presets: the loops of five documents, and our own, as data. A preset is a list of [`Setting`]s on top of the one that
-//! it is based on; each names the row of the documents' checklist that it comes from (docs/source-loops.md).
+//! Presets: the loops of five documents, and our own, as data. A preset is a table of paths into the [`Policy`], each with
+//! its value and with the row of the documents' checklist that it comes from (docs/audit/source-loops.md).
 //!
-//! What a list does not name is as the default preset has it: the documents are silent there, and Piton is careful.
+//! Whatever a table does not name is as in the default preset: the documents are silent there, and Piton is careful.
 
 mod coder_mvp;
 mod etcode;
 mod neovate;
 mod opencode;
-mod piton;
 mod pulse;
 
-use crate::compact::Compaction;
-use crate::model::ModelErrorKind;
-use crate::policy::Words;
-use crate::policy::{
-    CallsTaken, DenialsCounted, LastStep, OnEmpty, OnLength, OnUnknown, Policy, StepsCounted, ToolsBy,
-};
-use crate::progress::NoProgress;
-use crate::reference::Style;
-use crate::retry::{BackoffBy, BeyondCap, Jitter, RetryOn};
-use crate::truncate::OutputCut;
+use crate::policy::Policy;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -33,91 +23,79 @@ pub struct Preset {
     /// The preset that it changes; `None`: the default.
     pub based_on: Option<&'static str>,
     /// How it changes it.
-    pub settings: &'static [Setting],
+    pub settings: fn() -> Vec<Setting>,
 }
 
-/// One thing that a preset sets.
-#[derive(Debug, Clone, Copy)]
+/// One value that a preset sets.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
-    /// What, and how far.
-    pub knob: Knob,
+    /// Which: the path in the policy's JSON, with dots.
+    pub path: &'static str,
+    /// The value, as the policy's JSON has it.
+    pub value: Value,
     /// The rows that ask for it.
     pub rows: &'static str,
 }
 
-/// Something that a preset can set.
-#[derive(Debug, Clone, Copy)]
-pub enum Knob {
-    /// [`Policy::max_steps`], in model replies a turn.
-    MaxSteps(Option<u32>),
-    /// [`Policy::steps_counted`].
-    StepsCounted(StepsCounted),
-    /// [`Policy::max_replies`], in model replies of any kind a turn.
-    MaxReplies(u32),
-    /// [`Policy::last_step`].
-    LastStep(LastStep),
-    /// [`Policy::calls_taken`].
-    CallsTaken(CallsTaken),
-    /// [`Policy::tools_by`].
-    ToolsBy(ToolsBy),
-    /// Retries of one model call.
-    RetriesPerCall(Option<u32>),
-    /// Failed model calls in one turn.
-    FailuresPerTurn(Option<u32>),
-    /// Wait before the first retry, in milliseconds; it doubles.
-    FirstWaitMs(u64),
-    /// Longest wait of our own, in milliseconds, without an answer of the provider and with one.
-    LongestWaitMs(u64, u64),
-    /// What makes our waits longer.
-    BackoffBy(BackoffBy),
-    /// How our waits are spread.
-    Jitter(Jitter),
-    /// The longest wait, in milliseconds, that a provider may ask for, and what happens beyond.
-    ProviderWaitMs(u64, BeyondCap),
-    /// HTTP statuses that are tried again, and no others.
-    RetryStatuses(&'static [u16]),
-    /// Kinds of errors that are tried again, and no others.
-    RetryKinds(&'static [ModelErrorKind]),
-    /// [`Policy::max_compactions`], a turn.
-    MaxCompactions(u32),
-    /// [`Policy::compact_on_error`].
-    CompactOnError(bool),
-    /// [`Policy::compaction`], whole.
-    Compaction(fn() -> Compaction),
-    /// [`Policy::no_progress`].
-    NoProgress(NoProgress),
-    /// [`Policy::output_cut`].
-    OutputCut(OutputCut),
-    /// [`Policy::max_denials_in_a_row`].
-    MaxDenials(Option<u32>),
-    /// [`Policy::denials_counted`].
-    DenialsCounted(DenialsCounted),
-    /// [`Policy::on_length`].
-    OnLength(OnLength),
-    /// [`Policy::on_unknown`].
-    OnUnknown(OnUnknown),
-    /// [`Policy::on_empty`].
-    OnEmpty(OnEmpty),
-    /// [`Policy::words`].
-    Words(Words),
-    /// [`Policy::references`].
-    References(Style),
-}
-
 /// Every preset, the default first.
 pub const PRESETS: [Preset; 6] =
-    [piton::PRESET, neovate::PRESET, pulse::PRESET, coder_mvp::PRESET, etcode::PRESET, opencode::PRESET];
+    [PITON, neovate::PRESET, pulse::PRESET, coder_mvp::PRESET, etcode::PRESET, opencode::PRESET];
+
+/// The default: the defaults of [`Policy`].
+const PITON: Preset = Preset {
+    name: "piton",
+    about: "the default: every limit in force, and careful",
+    based_on: None,
+    settings: Vec::new,
+};
+
+/// Where the numbers of the default come from: [`crate::limits`] gives their reasons.
+const OURS: &str = "ours";
+/// The value of a limit that is off.
+const NO_LIMIT: Option<u32> = None;
+
+/// The settings that are shown of the default, each with its unit; no unit for a choice.
+const SHOWN: [(&str, &str); 28] = [
+    ("max_steps", "model replies a turn"),
+    ("steps_counted", ""),
+    ("max_replies", "model replies of any kind a turn"),
+    ("last_step", ""),
+    ("tools_by", ""),
+    ("calls_taken", ""),
+    ("retry.per_call", "retries of one model call"),
+    ("retry.per_turn", "failed model calls a turn"),
+    ("retry.first_ms", "ms"),
+    ("retry.cap_ms", "ms, without an answer"),
+    ("retry.cap_answered_ms", "ms, with an answer"),
+    ("retry.backoff_by", ""),
+    ("retry.jitter", ""),
+    ("retry.provider_cap_ms", "ms"),
+    ("retry.beyond_cap", ""),
+    ("retry.on", ""),
+    ("max_compactions", "compactions a turn"),
+    ("compact_on_error", ""),
+    ("compaction", "tokens, shares of the window"),
+    ("no_progress", "identical calls in a row"),
+    ("output_cut", ""),
+    ("max_denials_in_a_row", "refused calls in a row"),
+    ("denials_counted", ""),
+    ("on_length", ""),
+    ("on_unknown", ""),
+    ("on_empty", ""),
+    ("words", ""),
+    ("references", ""),
+];
 
 impl Policy {
     /// The preset of this name.
     pub fn preset(name: &str) -> Option<Self> {
         let preset = Preset::named(name)?;
-        let mut policy = match preset.based_on {
-            Some(base) => Self::preset(base)?,
-            None => Self::piton(),
-        };
-        preset.settings.iter().for_each(|setting| setting.knob.turn(&mut policy));
-        Some(Self { preset: name.to_owned(), ..policy })
+        let mut policy = json!(Self::piton());
+        for Setting { path, value, .. } in preset.changes() {
+            *policy.pointer_mut(&pointer(path))? = value;
+        }
+        policy["preset"] = json!(name);
+        serde_json::from_value(policy).ok()
     }
 }
 
@@ -127,103 +105,43 @@ impl Preset {
         PRESETS.iter().find(|preset| preset.name == name)
     }
 
-    /// Everything it sets, what it has from others included.
+    /// Everything it sets, what it has from others included. The default sets everything.
     pub fn all_settings(&self) -> Vec<Setting> {
-        let mut all: Vec<Setting> = self.based_on.and_then(Self::named).map(Self::all_settings).unwrap_or_default();
-        for setting in self.settings {
-            match all.iter_mut().find(|before| before.knob.name() == setting.knob.name()) {
-                Some(before) => *before = *setting,
-                None => all.push(*setting),
+        let changes = self.changes();
+        if !changes.is_empty() {
+            return changes;
+        }
+        let policy = json!(Policy::piton());
+        let value = |path: &str| policy.pointer(&pointer(path)).cloned();
+        SHOWN.iter().filter_map(|(path, _)| Some(Setting { path, value: value(path)?, rows: OURS })).collect()
+    }
+
+    /// How it differs from the default.
+    fn changes(&self) -> Vec<Setting> {
+        let mut all = self.based_on.and_then(Self::named).map(Self::changes).unwrap_or_default();
+        for setting in (self.settings)() {
+            match all.iter_mut().find(|before| before.path == setting.path) {
+                Some(before) => *before = setting,
+                None => all.push(setting),
             }
         }
         all
     }
 }
 
-impl Knob {
-    fn turn(self, policy: &mut Policy) {
-        let retry = &mut policy.retry.usual;
-        match self {
-            Self::MaxSteps(most) => policy.steps.max = most,
-            Self::StepsCounted(which) => policy.steps.counted = which,
-            Self::MaxReplies(most) => policy.steps.max_replies = Some(most),
-            Self::LastStep(last) => policy.steps.last = last,
-            Self::CallsTaken(which) => policy.calls.taken = which,
-            Self::ToolsBy(how) => policy.calls.tools_by = how,
-            Self::RetriesPerCall(most) => retry.per_call = most,
-            Self::FailuresPerTurn(most) => retry.per_turn = most,
-            Self::FirstWaitMs(wait) => retry.first_ms = wait,
-            Self::LongestWaitMs(unanswered, answered) => (retry.cap_ms, retry.cap_answered_ms) = (unanswered, answered),
-            Self::BackoffBy(by) => retry.backoff_by = by,
-            Self::Jitter(jitter) => retry.jitter = jitter,
-            Self::ProviderWaitMs(most, beyond) => (retry.provider_cap_ms, retry.beyond_cap) = (most, beyond),
-            Self::RetryStatuses(statuses) => retry.on = RetryOn::Statuses(statuses.to_vec()),
-            Self::RetryKinds(kinds) => retry.on = RetryOn::Kinds(kinds.to_vec()),
-            Self::MaxCompactions(most) => policy.compaction.max = most,
-            Self::CompactOnError(does) => policy.compaction.on_error = does,
-            Self::Compaction(rules) => policy.compaction.rules = rules(),
-            Self::NoProgress(rule) => policy.stuck = rule,
-            Self::OutputCut(cut) => policy.calls.output_cut = cut,
-            Self::MaxDenials(most) => policy.calls.max_denials = most,
-            Self::DenialsCounted(which) => policy.calls.denials_counted = which,
-            Self::OnLength(what) => policy.replies.on_length = what,
-            Self::OnUnknown(what) => policy.replies.on_unknown = what,
-            Self::OnEmpty(what) => policy.replies.on_empty = what,
-            Self::Words(words) => policy.replies.words = words,
-            Self::References(style) => policy.references.style = style,
-        }
-    }
-
-    /// What it sets, as the policy in the journal calls it.
-    pub fn name(self) -> &'static str {
-        self.parts().0
-    }
-
-    /// How far, as the policy in the journal writes it, and in which unit; no unit for a choice.
-    pub fn value(self) -> (Value, &'static str) {
-        let (_, value, unit) = self.parts();
-        (value, unit)
-    }
-
-    fn parts(self) -> (&'static str, Value, &'static str) {
-        match self {
-            Self::MaxSteps(most) => ("max_steps", json!(most), "model replies a turn"),
-            Self::StepsCounted(which) => ("steps_counted", word(which), ""),
-            Self::MaxReplies(most) => ("max_replies", json!(most), "model replies of any kind a turn"),
-            Self::LastStep(last) => ("last_step", word(last), ""),
-            Self::CallsTaken(which) => ("calls_taken", word(which), ""),
-            Self::ToolsBy(how) => ("tools_by", word(how), ""),
-            Self::RetriesPerCall(most) => ("retry.per_call", json!(most), "retries of one model call"),
-            Self::FailuresPerTurn(most) => ("retry.per_turn", json!(most), "failed model calls a turn"),
-            Self::FirstWaitMs(wait) => ("retry.first_ms", json!(wait), "ms"),
-            Self::LongestWaitMs(unanswered, answered) => {
-                ("retry.cap_ms", json!([unanswered, answered]), "ms, without and with an answer")
-            }
-            Self::BackoffBy(by) => ("retry.backoff_by", word(by), ""),
-            Self::Jitter(jitter) => ("retry.jitter", word(jitter), ""),
-            Self::ProviderWaitMs(most, beyond) => ("retry.provider_cap_ms", json!([most, beyond]), "ms, and beyond"),
-            Self::RetryStatuses(statuses) => ("retry.on", json!(statuses), "HTTP statuses"),
-            Self::RetryKinds(kinds) => ("retry.on", json!(kinds), "kinds of errors"),
-            Self::MaxCompactions(most) => ("max_compactions", json!(most), "compactions a turn"),
-            Self::CompactOnError(does) => ("compact_on_error", json!(does), ""),
-            Self::Compaction(rules) => ("compaction", json!(rules()), "tokens, shares of the window"),
-            Self::NoProgress(NoProgress { repeats, compare, then }) => {
-                ("no_progress", json!([repeats, compare, then]), "identical calls in a row; of what; and then")
-            }
-            Self::OutputCut(cut) => ("output_cut", word(cut), ""),
-            Self::MaxDenials(most) => ("max_denials_in_a_row", json!(most), "refused calls in a row"),
-            Self::DenialsCounted(which) => ("denials_counted", word(which), ""),
-            Self::OnLength(what) => ("on_length", word(what), ""),
-            Self::OnUnknown(what) => ("on_unknown", word(what), ""),
-            Self::OnEmpty(what) => ("on_empty", word(what), ""),
-            Self::Words(words) => ("words", word(words), ""),
-            Self::References(style) => ("references", word(style), ""),
-        }
+impl Setting {
+    /// The unit of the value; empty for a choice.
+    pub fn unit(&self) -> &'static str {
+        SHOWN.iter().find(|(path, _)| *path == self.path).map_or("", |(_, unit)| unit)
     }
 }
 
-fn word(value: impl Serialize) -> Value {
-    json!(value)
+fn set(path: &'static str, value: impl Serialize, rows: &'static str) -> Setting {
+    Setting { path, value: json!(value), rows }
+}
+
+fn pointer(path: &str) -> String {
+    format!("/{}", path.replace('.', "/"))
 }
 
 #[cfg(test)]
@@ -237,10 +155,20 @@ mod tests {
             assert_eq!(policy.preset, preset.name);
             let written = json!(policy);
             assert_eq!(serde_json::from_value::<Policy>(written).expect("a policy"), policy);
-            assert!(preset.all_settings().iter().all(|setting| !setting.rows.is_empty()));
+            assert!(preset.all_settings().iter().all(|setting| !setting.rows.is_empty() && !setting.path.is_empty()));
         }
         assert_eq!(Policy::preset("piton"), Some(Policy::piton()));
         assert_eq!(Policy::preset("nothing"), None);
+    }
+
+    #[test]
+    fn what_is_shown_of_a_preset_is_what_it_sets() {
+        for (path, _) in SHOWN {
+            assert!(json!(Policy::piton()).pointer(&pointer(path)).is_some(), "{path}");
+        }
+        for setting in PRESETS.iter().flat_map(|preset| (preset.settings)()) {
+            assert!(SHOWN.iter().any(|(path, _)| *path == setting.path), "{}", setting.path);
+        }
     }
 
     #[test]

@@ -7,10 +7,13 @@ pub mod trust;
 
 mod check;
 mod defaults;
+mod table;
 
-pub use check::unknown_tool;
 pub use mistake::{ConfigError, NoPreset, did_you_mean, nearest};
 
+use self::table::{
+    Dollars, HeadTail, Keep, Limit, LongestWait, Plain, Reserve, Seconds, Way, ZeroForNone, said_of, table,
+};
 use crate::hooks::HookTable;
 use piton_core::compact;
 use piton_core::permission::Action;
@@ -18,14 +21,13 @@ use piton_core::policy::{CallsTaken, DenialsCounted, OnEmpty, OnLength, OnUnknow
 use piton_core::preset::PRESETS;
 use piton_core::progress::Stuck;
 use piton_core::retry::{BackoffBy, RetryPolicy};
-use piton_core::truncate::OutputCut;
 use piton_models::catalogue::{Catalogue, Known, Rates};
 use piton_models::options::{Effort, Options};
 use piton_models::provider;
 use piton_models::text_tools;
 use piton_tools::tool::ToolLimits;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -121,40 +123,35 @@ enum ActionWord {
 #[expect(dead_code, reason = "only its schema is wanted")]
 struct TextTools(String);
 
-/// The `[limits]` table.
-#[derive(Debug, Default, Clone, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Limits {
-    /// Model replies.
-    #[schemars(range(min = 1))]
-    pub max_steps: Option<u32>,
-    /// Tokens, input and output together.
-    #[schemars(range(min = 1))]
-    pub max_tokens: Option<u64>,
-    /// US dollars.
-    #[schemars(range(min = 0.000001, max = 1e9))]
-    pub max_cost: Option<f64>,
-    /// Seconds.
-    #[schemars(range(min = 1, max = 31_536_000))]
-    pub max_time: Option<u64>,
-    /// Model replies of any kind, where `max_steps` does not count them all.
-    #[schemars(range(min = 1))]
-    pub max_replies: Option<u32>,
-    /// Tool calls in one reply that are run.
-    #[schemars(range(min = 1))]
-    pub max_calls: Option<usize>,
-    /// Refused calls in a row that end the turn; 0: it goes on whatever is refused.
-    pub max_denials: Option<u32>,
-    /// Identical calls in a row that count as going round in circles; 0: none do.
-    pub max_repeats: Option<u32>,
-    /// Times that room is made in the context; 0: never by itself.
-    pub max_compactions: Option<u32>,
-    /// Turns of one session.
-    #[schemars(range(min = 1))]
-    pub max_turns: Option<u32>,
-    /// Characters of one tool's output that the model reads: head and tail. The rest stays in a file.
-    #[schemars(range(min = 100, max = 10_000_000))]
-    pub tool_output: Option<usize>,
+table! {
+    /// The `[limits]` table.
+    pub struct Limits sets |policy: Policy| {
+        /// Model replies.
+        max_steps: u32 >= 1 = Limit(policy.steps.max),
+        /// Tokens, input and output together.
+        max_tokens: u64 >= 1 = Limit(policy.budget.tokens),
+        /// US dollars.
+        #[schemars(range(min = 0.000001, max = 1e9))]
+        max_cost: f64 = Dollars(policy.budget.cost_micros),
+        /// Seconds.
+        #[schemars(range(min = 1, max = 31_536_000))]
+        max_time: u64 = Seconds(policy.budget.wall_clock_ms),
+        /// Model replies of any kind, where `max_steps` does not count them all.
+        max_replies: u32 >= 1 = Limit(policy.steps.max_replies),
+        /// Tool calls in one reply that are run.
+        max_calls: usize >= 1 = Plain(policy.calls.max_per_step),
+        /// Refused calls in a row that end the turn; 0: it goes on whatever is refused.
+        max_denials: u32 = ZeroForNone(policy.calls.max_denials),
+        /// Identical calls in a row that count as going round in circles; 0: none do.
+        max_repeats: u32 = Plain(policy.stuck.repeats),
+        /// Times that room is made in the context; 0: never by itself.
+        max_compactions: u32 = Plain(policy.compaction.max),
+        /// Turns of one session.
+        max_turns: u32 >= 1 = Limit(policy.steps.max_turns),
+        /// Characters of one tool's output that the model reads: head and tail. The rest stays in a file.
+        #[schemars(range(min = 100, max = 10_000_000))]
+        tool_output: usize = HeadTail(policy.calls.output_cut),
+    }
 }
 
 /// The `[tools]` table.
@@ -169,50 +166,50 @@ pub struct Tools {
     pub bash_timeout_cap: Option<f64>,
 }
 
-/// The `[loop]` table.
-#[derive(Debug, Default, Clone, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Forks {
-    /// Which replies count as steps: `all` or `without_calls`.
-    #[schemars(with = "Option<String>", extend("enum" = ["all", "without_calls"]))]
-    pub steps_counted: Option<StepsCounted>,
-    /// Which calls of a reply are taken up: `all` or `first`.
-    #[schemars(with = "Option<String>", extend("enum" = ["all", "first"]))]
-    pub calls_taken: Option<CallsTaken>,
-    /// Which refusals count: `all` or `questions`.
-    #[schemars(with = "Option<String>", extend("enum" = ["all", "questions"]))]
-    pub denials_counted: Option<DenialsCounted>,
-    /// What follows a reply that was cut: `go_on`, `end`, or `compact`: make room where the window is full, else go on.
-    #[schemars(with = "Option<String>", extend("enum" = ["go_on", "end", "compact"]))]
-    pub on_length: Option<OnLength>,
-    /// What follows a reply that ended for no reason that is known: `go_on` or `end`.
-    #[schemars(with = "Option<String>", extend("enum" = ["go_on", "end"]))]
-    pub on_unknown: Option<OnUnknown>,
-    /// What follows an empty reply: `ask_again` or `accept`.
-    #[schemars(with = "Option<String>", extend("enum" = ["ask_again", "accept"]))]
-    pub on_empty: Option<OnEmpty>,
-    /// What follows calls that go round in circles: `ask` or `end`.
-    #[schemars(with = "Option<String>", extend("enum" = ["ask", "end"]))]
-    pub on_repeats: Option<Stuck>,
+table! {
+    /// The `[loop]` table.
+    pub struct Forks sets |policy: Policy| {
+        /// Which replies count as steps: `all` or `without_calls`.
+        #[schemars(with = "Option<String>", extend("enum" = ["all", "without_calls"]))]
+        steps_counted: StepsCounted = Plain(policy.steps.counted),
+        /// Which calls of a reply are taken up: `all` or `first`.
+        #[schemars(with = "Option<String>", extend("enum" = ["all", "first"]))]
+        calls_taken: CallsTaken = Plain(policy.calls.taken),
+        /// Which refusals count: `all` or `questions`.
+        #[schemars(with = "Option<String>", extend("enum" = ["all", "questions"]))]
+        denials_counted: DenialsCounted = Plain(policy.calls.denials_counted),
+        /// What follows a reply that was cut: `go_on`, `end`, or `compact`: make room where the window is full, else go on.
+        #[schemars(with = "Option<String>", extend("enum" = ["go_on", "end", "compact"]))]
+        on_length: OnLength = Plain(policy.replies.on_length),
+        /// What follows a reply that ended for no reason that is known: `go_on` or `end`.
+        #[schemars(with = "Option<String>", extend("enum" = ["go_on", "end"]))]
+        on_unknown: OnUnknown = Plain(policy.replies.on_unknown),
+        /// What follows an empty reply: `ask_again` or `accept`.
+        #[schemars(with = "Option<String>", extend("enum" = ["ask_again", "accept"]))]
+        on_empty: OnEmpty = Plain(policy.replies.on_empty),
+        /// What follows calls that go round in circles: `ask` or `end`.
+        #[schemars(with = "Option<String>", extend("enum" = ["ask", "end"]))]
+        on_repeats: Stuck = Plain(policy.stuck.then),
+    }
 }
 
-/// The `[retry]` table.
-#[derive(Debug, Default, Clone, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Retry {
-    /// Retries of one model call; 0 for none.
-    pub times: Option<u32>,
-    /// Seconds before the first retry; each further wait is twice as long.
-    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 31_536_000))]
-    pub first_wait: Option<f64>,
-    /// Seconds; no wait is longer, unless the provider asks for it.
-    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 31_536_000))]
-    pub longest_wait: Option<f64>,
-    /// Failed model calls that end the turn, whichever step they belong to; 0: only `times` counts.
-    pub max_failures: Option<u32>,
-    /// What makes waits longer: the failures of the same `call`, or of the `turn`.
-    #[schemars(with = "Option<String>", extend("enum" = ["call", "turn"]))]
-    pub backoff_by: Option<BackoffBy>,
+table! {
+    /// The `[retry]` table.
+    pub struct Retry sets |retry: RetryPolicy| {
+        /// Retries of one model call; 0 for none.
+        times: u32 = Limit(retry.per_call),
+        /// Seconds before the first retry; each further wait is twice as long.
+        #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 31_536_000))]
+        first_wait: f64 = Seconds(retry.first_ms),
+        /// Seconds; no wait is longer, unless the provider asks for it.
+        #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 31_536_000))]
+        longest_wait: f64 = LongestWait(*retry),
+        /// Failed model calls that end the turn, whichever step they belong to; 0: only `times` counts.
+        max_failures: u32 = ZeroForNone(retry.per_turn),
+        /// What makes waits longer: the failures of the same `call`, or of the `turn`.
+        #[schemars(with = "Option<String>", extend("enum" = ["call", "turn"]))]
+        backoff_by: BackoffBy = Plain(retry.backoff_by),
+    }
 }
 
 /// The `[http]` table.
@@ -236,22 +233,22 @@ pub struct Http {
     pub ca_file: Option<String>,
 }
 
-/// The `[compaction]` table.
-#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Compaction {
-    /// Whether it happens by itself when the context is full.
-    pub auto: Option<bool>,
-    /// Tokens of the window that are kept free.
-    #[schemars(range(max = 10_000_000))]
-    pub reserve: Option<u64>,
-    /// Tokens of the newest steps that stay word for word.
-    #[schemars(range(max = 10_000_000))]
-    pub keep: Option<u64>,
-    /// Whether old tool outputs are cleared first.
-    pub prune: Option<bool>,
-    /// Who writes the summary, as `provider/name`. Without one, the session's own model.
-    pub model: Option<String>,
+table! {
+    /// The `[compaction]` table.
+    pub struct Compaction sets |rules: compact::Compaction| {
+        /// Whether it happens by itself when the context is full.
+        auto: bool = Plain(rules.auto),
+        /// Tokens of the window that are kept free.
+        #[schemars(range(max = 10_000_000))]
+        reserve: u64 = Reserve(*rules),
+        /// Tokens of the newest steps that stay word for word.
+        #[schemars(range(max = 10_000_000))]
+        keep: u64 = Keep(rules.keep),
+        /// Whether old tool outputs are cleared first.
+        prune: bool = Plain(rules.prune.on),
+        /// Who writes the summary, as `provider/name`. Without one, the session's own model.
+        model: String,
+    }
 }
 
 /// The `[claude]` table.
@@ -297,22 +294,20 @@ pub struct Titles {
     pub model: Option<String>,
 }
 
-/// The `[context]` table.
-#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "Context")]
-pub struct ContextTable {
-    /// Whether instruction files (AGENTS.md, PITON.md, CLAUDE.md, GEMINI.md) are read; they are if nothing is said.
-    pub instructions: Option<bool>,
-    /// The largest file that an `@` reference shows, in bytes.
-    #[schemars(range(min = 1, max = 1_073_741_824))]
-    pub reference_bytes: Option<u64>,
-    /// Lines of a file that an `@` reference shows.
-    #[schemars(range(min = 1))]
-    pub reference_lines: Option<usize>,
-    /// Characters of a line that an `@` reference shows.
-    #[schemars(range(min = 1))]
-    pub reference_line_chars: Option<usize>,
+table! {
+    /// The `[context]` table.
+    #[schemars(rename = "Context")]
+    pub struct ContextTable sets |policy: Policy| {
+        /// Whether instruction files (AGENTS.md, PITON.md, CLAUDE.md, GEMINI.md) are read; they are if nothing is said.
+        instructions: bool,
+        /// The largest file that an `@` reference shows, in bytes.
+        #[schemars(range(min = 1, max = 1_073_741_824))]
+        reference_bytes: u64 = Plain(policy.references.sizes.file_bytes),
+        /// Lines of a file that an `@` reference shows.
+        reference_lines: usize >= 1 = Plain(policy.references.sizes.lines),
+        /// Characters of a line that an `@` reference shows.
+        reference_line_chars: usize >= 1 = Plain(policy.references.sizes.line_chars),
+    }
 }
 
 /// A `[models."provider/name"]` table: options for its answers, and what is known of it where the catalogue is wrong or
@@ -488,22 +483,7 @@ impl Config {
 
     /// Changes a policy to what the file says. `*` comes first, so that a tool's own rule wins.
     pub fn apply(&self, policy: &mut Policy) {
-        let limits = &self.limits;
-        policy.steps.max = limits.max_steps.or(policy.steps.max);
-        policy.budget.tokens = limits.max_tokens.or(policy.budget.tokens);
-        policy.budget.cost_micros = limits.max_cost.map(|usd| (usd * 1e6).round() as u64).or(policy.budget.cost_micros);
-        policy.budget.wall_clock_ms = limits.max_time.map(|s| s.saturating_mul(1000)).or(policy.budget.wall_clock_ms);
-        policy.steps.max_replies = limits.max_replies.or(policy.steps.max_replies);
-        policy.calls.max_per_step = limits.max_calls.unwrap_or(policy.calls.max_per_step);
-        policy.stuck.repeats = limits.max_repeats.unwrap_or(policy.stuck.repeats);
-        if let Some(most) = limits.max_denials {
-            policy.calls.max_denials = Some(most).filter(|most| *most > 0);
-        }
-        policy.compaction.max = limits.max_compactions.unwrap_or(policy.compaction.max);
-        policy.steps.max_turns = limits.max_turns.or(policy.steps.max_turns);
-        if let Some(max_chars) = limits.tool_output {
-            policy.calls.output_cut = OutputCut::HeadTail { max_chars };
-        }
+        self.limits.apply(policy);
         self.context.apply(policy);
         self.forks.apply(policy);
         self.compaction.apply(&mut policy.compaction.rules);
@@ -511,27 +491,6 @@ impl Config {
         for (tool, action) in &self.permission {
             policy.permission.push(tool.clone(), *action);
         }
-    }
-}
-
-impl Forks {
-    fn apply(&self, policy: &mut Policy) {
-        policy.steps.counted = self.steps_counted.unwrap_or(policy.steps.counted);
-        policy.calls.taken = self.calls_taken.unwrap_or(policy.calls.taken);
-        policy.calls.denials_counted = self.denials_counted.unwrap_or(policy.calls.denials_counted);
-        policy.replies.on_length = self.on_length.unwrap_or(policy.replies.on_length);
-        policy.replies.on_unknown = self.on_unknown.unwrap_or(policy.replies.on_unknown);
-        policy.replies.on_empty = self.on_empty.unwrap_or(policy.replies.on_empty);
-        policy.stuck.then = self.on_repeats.unwrap_or(policy.stuck.then);
-    }
-}
-
-impl ContextTable {
-    fn apply(&self, policy: &mut Policy) {
-        let sizes = &mut policy.references.sizes;
-        sizes.file_bytes = self.reference_bytes.unwrap_or(sizes.file_bytes);
-        sizes.lines = self.reference_lines.unwrap_or(sizes.lines);
-        sizes.line_chars = self.reference_line_chars.unwrap_or(sizes.line_chars);
     }
 }
 
@@ -548,34 +507,6 @@ impl ModelTable {
     }
 }
 
-impl Compaction {
-    fn apply(&self, rules: &mut compact::Compaction) {
-        rules.auto = self.auto.unwrap_or(rules.auto);
-        rules.prune.on = self.prune.unwrap_or(rules.prune.on);
-        if let Some(reserve) = self.reserve {
-            *rules = rules.clone().with_reserve(reserve);
-        }
-        if let Some(tokens) = self.keep {
-            rules.keep = compact::Keep::Tokens { tokens, most_percent: 50 };
-        }
-    }
-}
-
-impl Retry {
-    /// Changes a policy to what this says.
-    fn apply(&self, policy: &mut RetryPolicy) {
-        if let Some(most) = self.max_failures {
-            policy.per_turn = Some(most).filter(|most| *most > 0);
-        }
-        policy.backoff_by = self.backoff_by.unwrap_or(policy.backoff_by);
-        policy.per_call = self.times.or(policy.per_call);
-        policy.first_ms = self.first_wait.map_or(policy.first_ms, milliseconds);
-        if let Some(longest) = self.longest_wait.map(milliseconds) {
-            (policy.cap_ms, policy.cap_answered_ms) = (longest, longest);
-        }
-    }
-}
-
 /// Seconds as milliseconds, at least one.
 pub fn milliseconds(seconds: f64) -> u64 {
     ((seconds * 1000.0).round() as u64).max(1)
@@ -586,6 +517,7 @@ mod tests {
     use super::*;
     use piton_core::call::Access;
     use piton_core::permission::Ask;
+    use piton_core::truncate::OutputCut;
 
     #[test]
     fn a_file_says_only_what_it_wants_to_change() {
@@ -689,7 +621,6 @@ mod tests {
             ("[compaction]\nkeep = 900000000", "keep in [compaction]"),
             ("[compaction]\nmodel = \"noslash\"", "model in [compaction]"),
             ("[titles]\nmodel = \"a/b,c/d/\"\nx = 1", "unknown field"),
-            ("[permission]\nbahs = \"allow\"", "bahs in [permission]"),
             ("[models.noslash]\neffort = \"low\"", "[models.\"noslash\"]"),
             ("[options.headers]\n\"x y\" = \"1\"", "\"x y\" in [options.headers]"),
             ("[providers.openai.options.headers]\nx = \"a\\nb\"", "x in [providers.openai.options.headers]"),
@@ -714,8 +645,6 @@ mod tests {
     fn the_word_that_was_meant_is_named_wherever_it_stands() {
         let said = |text: &str| Config::parse(text).expect_err("a mistake").to_string();
         for (text, meant) in [
-            ("[permission]\nbahs = \"allow\"", "did you mean `bash`?"),
-            ("[permission]\nedti = \"allow\"", "did you mean `edit`?"),
             ("preset = \"neovat\"", "did you mean `neovate`?"),
             ("preset = \"pulze\"", "did you mean `pulse`?"),
             ("[[hooks.Stop]]\ncommand = \"x\"\ntimout = 3", "did you mean `timeout`?"),

@@ -21,6 +21,7 @@ mod titles;
 pub mod bus;
 pub mod context;
 pub mod config;
+pub mod assemble;
 pub mod journal;
 pub mod fork;
 pub mod rewind;

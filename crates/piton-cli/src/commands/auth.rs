@@ -1,20 +1,20 @@
 //! `piton auth`: keeps keys, lists where they are, and forgets them. A key is never printed.
 
 use crate::cli::AuthCommand;
-use crate::commands::config;
+use crate::failure::{Context, Result, bail, ensure};
 use crate::out::report;
 use crate::out::view;
-use crate::setup::keys::{self, Place};
+use crate::settings;
 use crate::surroundings::Surroundings;
-use anyhow::{Context, bail};
+use piton_engine::assemble::keys::{self, Place};
 use piton_engine::config::{Config, nearest};
 use piton_models::provider::{self, PROVIDERS};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::io::Stdin;
 
 /// Obeys one of them.
-pub(crate) async fn auth(command: AuthCommand, around: &Surroundings) -> anyhow::Result<u8> {
-    let config = config::of_user(around)?;
+pub(crate) async fn auth(command: AuthCommand, around: &Surroundings) -> Result<u8> {
+    let config = settings::of_user(around)?;
     match command {
         AuthCommand::Login { provider, file } => login(&provider, file, &config, around).await,
         AuthCommand::List => list(&config, around),
@@ -22,29 +22,29 @@ pub(crate) async fn auth(command: AuthCommand, around: &Surroundings) -> anyhow:
     }
 }
 
-async fn login(name: &str, in_file: bool, config: &Config, around: &Surroundings) -> anyhow::Result<u8> {
+async fn login(name: &str, in_file: bool, config: &Config, around: &Surroundings) -> Result<u8> {
     is_known(name, config)?;
     let key = key_from_person(name, around).await?;
-    let (place, left) = keys::keep(name, &key, !in_file, around)?;
+    let (place, left) = keys::keep(name, &key, !in_file, &around.machine)?;
     if let Some(error) = left {
         view::write_stderr(&format!("note: the key before may still be in the keyring: {error:#}\n"));
     }
     let told = match place {
         Place::File => {
-            format!("kept in {}, which only you can read; it is not encrypted", keys::file(around).display())
+            format!("kept in {}, which only you can read; it is not encrypted", keys::file(&around.machine).display())
         }
         Place::Keyring | Place::Variable(_) | Place::Command => format!("kept in {place}"),
     };
     view::write_stdout(&format!("the key of {name} is {told}\n"));
-    if let Some(Place::Variable(variable)) = keys::places(name, config, around)?.first() {
+    if let Some(Place::Variable(variable)) = keys::places(name, config, &around.machine)?.first() {
         view::write_stderr(&format!("note: {variable} is set, and comes first\n"));
     }
     Ok(0)
 }
 
-fn list(config: &Config, around: &Surroundings) -> anyhow::Result<u8> {
+fn list(config: &Config, around: &Surroundings) -> Result<u8> {
     let mut names: Vec<String> = PROVIDERS.iter().map(|provider| provider.name.to_owned()).collect();
-    let others = config.providers.keys().cloned().chain(keys::kept_names(around)?);
+    let others = config.providers.keys().cloned().chain(keys::kept_names(&around.machine)?);
     for other in others {
         if !names.contains(&other) {
             names.push(other);
@@ -52,7 +52,7 @@ fn list(config: &Config, around: &Surroundings) -> anyhow::Result<u8> {
     }
     let mut found = false;
     for name in names {
-        let places: Vec<String> = keys::places(&name, config, around)?.iter().map(Place::to_string).collect();
+        let places: Vec<String> = keys::places(&name, config, &around.machine)?.iter().map(Place::to_string).collect();
         let Some((first, others)) = places.split_first() else { continue };
         let others = if others.is_empty() { String::new() } else { format!(" (also: {})", others.join(", ")) };
         view::write_stdout(&format!("{name:<18} {first}{others}\n"));
@@ -64,12 +64,12 @@ fn list(config: &Config, around: &Surroundings) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-fn logout(name: &str, config: &Config, around: &Surroundings) -> anyhow::Result<u8> {
-    match keys::forget(name, around)? {
+fn logout(name: &str, config: &Config, around: &Surroundings) -> Result<u8> {
+    match keys::forget(name, &around.machine)? {
         Some(place) => view::write_stdout(&format!("the key of {name} is no longer in {place}\n")),
         None => bail!("no key of {name} is kept here"),
     }
-    if let Some(place) = keys::places(name, config, around)?.first() {
+    if let Some(place) = keys::places(name, config, &around.machine)?.first() {
         view::write_stderr(&format!("note: there still is one in {place}\n"));
     }
     Ok(0)
@@ -77,7 +77,7 @@ fn logout(name: &str, config: &Config, around: &Surroundings) -> anyhow::Result<
 
 /// Keeping a key that nobody will ask for is a mistake that would pass unnoticed. Servers of this machine may want one:
 /// `vllm --api-key` does.
-fn is_known(name: &str, config: &Config) -> anyhow::Result<()> {
+fn is_known(name: &str, config: &Config) -> Result<()> {
     if config.providers.contains_key(name) || provider::find(name).is_some() {
         return Ok(());
     }
@@ -87,7 +87,7 @@ fn is_known(name: &str, config: &Config) -> anyhow::Result<()> {
 }
 
 /// The key, typed without echo or piped in.
-async fn key_from_person(name: &str, around: &Surroundings) -> anyhow::Result<String> {
+async fn key_from_person(name: &str, around: &Surroundings) -> Result<String> {
     let line = if around.stdin_is_terminal {
         view::write_stderr(&format!("key for {name} (it is not shown): "));
         let silence = Silence::over(std::io::stdin());
@@ -111,15 +111,15 @@ async fn key_from_person(name: &str, around: &Surroundings) -> anyhow::Result<St
 }
 
 /// Whether this can be a key at all.
-fn sound(key: &str) -> anyhow::Result<()> {
+fn sound(key: &str) -> Result<()> {
     /// Ten times the longest token that is known.
     const MAX_BYTES: usize = 16 << 10;
-    anyhow::ensure!(!key.is_empty(), "no key was given");
+    ensure!(!key.is_empty(), "no key was given");
     let is_one_word = key.chars().all(|c| c.is_ascii_graphic());
-    anyhow::ensure!(is_one_word, "that is no key: it has spaces or characters that no key has");
-    anyhow::ensure!(key.len() <= MAX_BYTES, "that is no key: it has {} bytes", key.len());
+    ensure!(is_one_word, "that is no key: it has spaces or characters that no key has");
+    ensure!(key.len() <= MAX_BYTES, "that is no key: it has {} bytes", key.len());
     let is_quoted = key.starts_with(['"', '\'']) || key.ends_with(['"', '\'']);
-    anyhow::ensure!(!is_quoted, "that is no key: give it without quotes");
+    ensure!(!is_quoted, "that is no key: give it without quotes");
     if let Some((name, _)) = key.split_once('=')
         && name.ends_with("_KEY")
     {
@@ -128,7 +128,7 @@ fn sound(key: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn read_line() -> anyhow::Result<String> {
+async fn read_line() -> Result<String> {
     let read = || -> std::io::Result<String> {
         let mut line = String::new();
         std::io::stdin().read_line(&mut line)?;

@@ -1,5 +1,6 @@
 //! `piton session tree` and `piton session fork`: a session's branches, and new sessions from old ones.
 
+use crate::failure::Result;
 use crate::out::report;
 use crate::out::view;
 use piton_core::branch::{self, TurnSpan};
@@ -10,7 +11,7 @@ use piton_engine::journal;
 use std::fmt::Write as _;
 
 /// Draws every turn of a session, those that were taken back too.
-pub(crate) fn tree(engine: &Engine, id: &SessionId) -> anyhow::Result<()> {
+pub(crate) fn tree(engine: &Engine, id: &SessionId) -> Result<()> {
     let records = journal::read_session(&engine.session_dir(id))?;
     let mut text = format!("{id}\n");
     if let Some(Origin { session, seq }) = parent(&records) {
@@ -56,7 +57,7 @@ fn parent(records: &[Record]) -> Option<Origin> {
 }
 
 /// Makes a session that goes on from another one.
-pub(crate) fn fork(engine: &Engine, id: &SessionId, at: Option<Seq>) -> anyhow::Result<()> {
+pub(crate) fn fork(engine: &Engine, id: &SessionId, at: Option<Seq>) -> Result<()> {
     let fork = engine.fork(id, at)?;
     view::write_stdout(&format!("{fork}\n"));
     view::write_stderr(&format!(

@@ -1,20 +1,22 @@
 //! `piton session compact`, and `/compact` typed as a task: room is made between turns, and the summary is shown and
 //! may be changed.
 
-use crate::cli::{CompactArgs, RunArgs};
+use crate::cassettes::CASSETTES;
+use crate::cli::CompactArgs;
 use crate::commands::sessions::find;
 use crate::commands::undo;
 use crate::editor::Editor;
+use crate::failure::{Context, Failure, Result, bail, ensure};
 use crate::out::report;
 use crate::out::view::{self, thousands};
 use crate::run::stops::Stops;
-use crate::setup;
+use crate::settings;
 use crate::surroundings::Surroundings;
 use crate::upkeep::Upkeep;
-use anyhow::{Context, bail};
 use piton_core::client::{Compact, Compacted, Published, Refusal, Reply, Request};
 use piton_core::ids::SessionId;
 use piton_core::turn;
+use piton_engine::assemble::{Wishes, bare};
 use piton_engine::compaction::CompactError;
 use piton_engine::control::{Connection, Told};
 use piton_engine::engine::{Engine, EngineError, Handle, Resumed};
@@ -32,8 +34,8 @@ struct Wish {
 }
 
 /// Obeys `piton session compact`.
-pub(crate) async fn compact(args: CompactArgs, around: &Surroundings) -> anyhow::Result<u8> {
-    let engine = Engine::open(&around.data_dir);
+pub(crate) async fn compact(args: CompactArgs, around: &Surroundings) -> Result<u8> {
+    let engine = Engine::open(&around.machine.data_dir);
     let id = find::meant(&engine, around, args.id.as_deref())?;
     if args.show {
         let text = summary(&engine, &id)?.with_context(|| format!("{id} has no summary: it was never compacted"))?;
@@ -41,10 +43,14 @@ pub(crate) async fn compact(args: CompactArgs, around: &Surroundings) -> anyhow:
         return Ok(0);
     }
     let text = args.summary.as_deref().map(read).transpose()?;
-    let wish = Wish { focus: args.focus, summary: text, edit: args.edit };
-    let run = RunArgs { model: args.model, set: args.set.set, ..RunArgs::plain() };
+    let wish = Wish { focus: args.focus.clone(), summary: text, edit: args.edit };
+    let wishes = |had| {
+        let (flags, model) = (args.set.layers(), args.model.clone());
+        let is_watched = around.stdin_is_terminal && around.stderr_is_terminal;
+        Ok(Wishes { flags, model, had, is_watched, cassettes: CASSETTES, ..Wishes::default() })
+    };
     let mut upkeep = Upkeep::new(&engine, around)?;
-    let code = make_room(&engine, &id, &wish, &run, around, &mut upkeep).await;
+    let code = make_room(&engine, &id, &wish, &wishes, around, &mut upkeep).await;
     upkeep.done().await;
     code
 }
@@ -62,28 +68,28 @@ pub(crate) async fn obey(
     engine: &Engine,
     id: Option<&SessionId>,
     focus: Option<String>,
-    args: &RunArgs,
+    wishes: &dyn Fn(Option<String>) -> Result<Wishes>,
     around: &Surroundings,
     upkeep: &mut Upkeep<'_>,
-) -> anyhow::Result<u8> {
+) -> Result<u8> {
     let Some(id) = id else {
         bail!("/compact makes room in a session that there is already: name it with --continue or --resume ID");
     };
     let wish = Wish { focus, summary: None, edit: false };
-    make_room(engine, id, &wish, args, around, upkeep).await
+    make_room(engine, id, &wish, wishes, around, upkeep).await
 }
 
-fn summary(engine: &Engine, id: &SessionId) -> anyhow::Result<Option<String>> {
+fn summary(engine: &Engine, id: &SessionId) -> Result<Option<String>> {
     let records = journal::read_session(&engine.session_dir(id))?;
     Ok(turn::State::fold(&records).room().summary().map(|(text, _)| text.to_owned()))
 }
 
-fn read(path: &Path) -> anyhow::Result<String> {
+fn read(path: &Path) -> Result<String> {
     let text = match path.to_str() {
         Some("-") => std::io::read_to_string(std::io::stdin()).context("cannot read standard input")?,
         _ => std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?,
     };
-    anyhow::ensure!(!text.trim().is_empty(), "the summary in {} is empty; nothing was changed", path.display());
+    ensure!(!text.trim().is_empty(), "the summary in {} is empty; nothing was changed", path.display());
     Ok(text)
 }
 
@@ -91,10 +97,10 @@ async fn make_room(
     engine: &Engine,
     id: &SessionId,
     wish: &Wish,
-    args: &RunArgs,
+    wishes: &dyn Fn(Option<String>) -> Result<Wishes>,
     around: &Surroundings,
     upkeep: &mut Upkeep<'_>,
-) -> anyhow::Result<u8> {
+) -> Result<u8> {
     let had = journal::summary(&engine.session_dir(id))?;
     let workspace = PathBuf::from(&had.workspace);
     let needs_model = wish.summary.is_none();
@@ -105,8 +111,8 @@ async fn make_room(
             return Ok(code);
         }
         let settings = match needs_model {
-            true => setup::settings(args, had.model.as_deref(), around, &workspace).await?,
-            false => setup::upkeep_settings(had.model.as_deref().unwrap_or_default(), around, &workspace),
+            true => settings::of_session(around, &workspace, wishes(had.model.clone())?).await?,
+            false => bare::for_upkeep(had.model.as_deref().unwrap_or_default(), &around.machine, &workspace),
         };
         let snapshots = settings.snapshots.clone();
         let session = match engine.resume(id, settings) {
@@ -122,7 +128,7 @@ async fn make_room(
 }
 
 /// Has room made by the process that runs the session, if one does; the exit code then. Ctrl-C only stops the waiting.
-async fn where_it_runs(engine: &Engine, id: &SessionId, focus: Option<String>) -> anyhow::Result<Option<u8>> {
+async fn where_it_runs(engine: &Engine, id: &SessionId, focus: Option<String>) -> Result<Option<u8>> {
     let Some(mut writer) = Connection::open(&engine.session_dir(id)).await? else { return Ok(None) };
     // A writer that is gone is noticed below.
     drop(writer.ask(&Request::Compact(Compact::about(focus))).await);
@@ -157,9 +163,9 @@ async fn where_it_runs(engine: &Engine, id: &SessionId, focus: Option<String>) -
     }
 }
 
-async fn in_session(session: &Handle, wish: &Wish, around: &Surroundings) -> anyhow::Result<u8> {
+async fn in_session(session: &Handle, wish: &Wish, around: &Surroundings) -> Result<u8> {
     let no_room = || format!("no room was made in {}", session.id());
-    anyhow::ensure!(
+    ensure!(
         session.resumed() == Resumed::AtRest,
         "no room was made in {0}: its last turn was cut off; `piton run --resume {0}` ends it, and makes room by itself \
          where it must",
@@ -198,12 +204,7 @@ async fn in_session(session: &Handle, wish: &Wish, around: &Surroundings) -> any
 }
 
 /// Puts what a person makes of a summary in its place; `None` where they left it as it is.
-async fn change(
-    session: &Handle,
-    before: &str,
-    editor: &Editor,
-    around: &Surroundings,
-) -> anyhow::Result<Option<Compacted>> {
+async fn change(session: &Handle, before: &str, editor: &Editor, around: &Surroundings) -> Result<Option<Compacted>> {
     let (after, file) = edited(before, editor, around)?;
     if after.trim().is_empty() {
         bail!("the text was left empty");
@@ -213,12 +214,12 @@ async fn change(
     }
     match session.compact(Compact::replacing(after.trim())).await {
         Ok(done) => Ok(Some(done)),
-        Err(error) => Err(anyhow::Error::new(error).context(kept(file))),
+        Err(error) => Err(Failure::from(error).context(kept(file))),
     }
 }
 
 /// The editor that the environment names.
-fn editor(around: &Surroundings) -> anyhow::Result<Editor> {
+fn editor(around: &Surroundings) -> Result<Editor> {
     Editor::named(around).context("nothing was asked or changed (--summary FILE takes a text without an editor)")
 }
 
@@ -240,7 +241,7 @@ async fn heard(session: &Handle, how: Compact) -> Result<Compacted, CompactError
     }
 }
 
-fn current(session: &Handle) -> anyhow::Result<Option<String>> {
+fn current(session: &Handle) -> Result<Option<String>> {
     let records = journal::read_session(session.dir())?;
     Ok(turn::State::fold(&records).room().summary().map(|(text, _)| text.to_owned()))
 }
@@ -262,7 +263,7 @@ pub(crate) fn tell_room(done: &Compacted) {
 
 /// The text as a person leaves it in their editor, in a file that is theirs alone. The file stays until the text is in
 /// force, or was left as it is.
-fn edited(text: &str, editor: &Editor, around: &Surroundings) -> anyhow::Result<(String, NamedTempFile)> {
+fn edited(text: &str, editor: &Editor, around: &Surroundings) -> Result<(String, NamedTempFile)> {
     let file = tempfile::Builder::new().prefix("piton-summary-").suffix(".md").tempfile_in(&around.temp_dir);
     let mut file = file.with_context(|| format!("cannot write in {}", around.temp_dir.display()))?;
     file.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", file.path().display()))?;

@@ -1,18 +1,17 @@
 //! The configuration in its layers, and `piton config`: what holds and who says so, whether it makes sense, and whether
 //! what a repository says counts.
 
-use crate::cli::{ConfigCommand, RunArgs};
+use crate::cli::ConfigCommand;
 use crate::editor::Editor;
+use crate::failure::{Context, Failure, Result, bail};
 use crate::out::report::EXIT_FAILED;
-use crate::out::view;
+use crate::out::{print, view};
+use crate::settings;
 use crate::surroundings::Surroundings;
-use anyhow::{Context, bail};
-use piton_engine::config::Config;
-use piton_engine::config::layers::{Layered, Layers, NO_SETTINGS, Origin, VARIABLE_PREFIX, Value};
+use piton_engine::assemble::sources;
+use piton_engine::config::layers::{Flag, Layers, Origin, Value};
 use piton_engine::config::trust::{Found, PROJECT_FILE, ProjectFile, Trust};
-use std::io::ErrorKind;
 use std::path::Path;
-use std::sync::Once;
 
 /// The schema of the configuration; `cargo xtask schema` makes it.
 const SCHEMA: &str = include_str!("../../../../docs/config.schema.json");
@@ -29,111 +28,20 @@ const TEMPLATE: &str = "\
 # max_cost = 2.00         # US dollars
 ";
 
-/// What the user says, in file and environment: for everything that is not about one workspace.
-pub(crate) fn of_user(around: &Surroundings) -> anyhow::Result<Config> {
-    Ok(told(layered(around, None, &[])?).config)
-}
-
-/// What holds in a workspace, with what is said by `--set`. What its repository says counts if the user trusts it; if not,
-/// that is said.
-pub(crate) fn of_workspace(around: &Surroundings, workspace: &Path, set: &[String]) -> anyhow::Result<Config> {
-    let found = found(around, workspace)?;
-    for line in remarks(&found) {
-        view::write_stderr(&format!("note: {line}\n"));
-    }
-    Ok(told(layered(around, found.in_force.as_ref(), set)?).config)
-}
-
-/// The same for a run. Where nobody sees a note, a run without the rules that were trusted does not even begin.
-pub(crate) fn of_run(around: &Surroundings, workspace: &Path, args: &RunArgs) -> anyhow::Result<Config> {
-    let is_watched = around.stdin_is_terminal && around.stderr_is_terminal && !args.yes;
-    if !is_watched && let Some(path) = found(around, workspace)?.changed {
-        bail!("{}", changed(&path, "nothing was started, since nobody is there to see this"));
-    }
-    of_workspace(around, workspace, &args.set)
-}
-
-fn found(around: &Surroundings, workspace: &Path) -> anyhow::Result<Found> {
-    Ok(Trust::in_folder(&around.data_dir).look(workspace)?)
-}
-
-/// What a person should know about the files of repositories.
-fn remarks(found: &Found) -> Vec<String> {
-    let unknown = found.unknown.first().map(|path| {
-        format!(
-            "{} is not in force, since you do not trust it as it is; piton config trust shows it and asks",
-            path.display()
-        )
-    });
-    let changed =
-        found.changed.as_deref().map(|path| changed(path, "what it sets, rules and limits too, does not hold"));
-    unknown.into_iter().chain(changed).collect()
-}
-
-fn changed(path: &Path, what: &str) -> String {
-    let folder = path.parent().and_then(Path::parent).unwrap_or(path).display();
-    let state = if path.exists() { "has been changed since you trusted it" } else { "was trusted by you and is gone" };
-    format!(
-        "{} {state} and is not in force: {what}. Look at it; then, in {folder}, piton config trust puts it in force as it is now, and piton \
-         config untrust lets go of it",
-        path.display()
-    )
-}
-
-/// Tells once what is strange about the environment.
-fn told(layered: Layered) -> Layered {
-    static TOLD: Once = Once::new();
-    TOLD.call_once(|| layered.notes.iter().for_each(|note| view::write_stderr(&format!("note: {note}\n"))));
-    layered
-}
-
-fn layered(around: &Surroundings, project: Option<&ProjectFile>, set: &[String]) -> anyhow::Result<Layered> {
-    let mut layers = of_files(around, project)?;
-    for (name, value) in &around.vars {
-        let Some(name) = name.to_str().filter(|name| name.starts_with(VARIABLE_PREFIX)) else { continue };
-        if NO_SETTINGS.contains(&name) {
-            continue;
-        }
-        let value = value.to_str().with_context(|| format!("the environment variable {name} is not text"))?;
-        layers.add_variables([(name, value)])?;
-    }
-    set.iter().try_for_each(|said| layers.add_flag(said))?;
-    Ok(layers.merge()?)
-}
-
-/// The user's own file, and over it that of a repository.
-fn of_files(around: &Surroundings, project: Option<&ProjectFile>) -> anyhow::Result<Layers> {
-    let mut layers = Layers::default();
-    let file = &around.config_file;
-    match std::fs::read_to_string(file) {
-        Ok(text) => layers.add_file(Origin::User(file.clone()), &text)?,
-        Err(error) if error.kind() == ErrorKind::NotFound && !around.config_is_named => {}
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            bail!("there is no {}, which PITON_CONFIG names; `piton config edit` begins one", file.display())
-        }
-        Err(error) => return Err(error).with_context(|| format!("cannot read {}", file.display())),
-    }
-    if let Some(file) = project {
-        let text = file.text().with_context(|| format!("{} is not text", file.path.display()))?;
-        layers.add_file(Origin::Project(file.path.clone()), text)?;
-    }
-    Ok(layers)
-}
-
 /// A file of a repository that makes sense where it is, over the user's own, and its text.
-fn sensible(path: &Path, around: &Surroundings) -> anyhow::Result<(ProjectFile, String)> {
+fn sensible(path: &Path, around: &Surroundings) -> Result<(ProjectFile, String)> {
     let file = ProjectFile::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    of_files(around, Some(&file))?.merge()?;
+    sources::of_files(&around.machine, Some(&file))?.merge()?;
     let text = file.text().unwrap_or_default().to_owned();
     Ok((file, text))
 }
 
 /// Obeys one of the commands.
-pub(crate) fn config(command: ConfigCommand, around: &Surroundings) -> anyhow::Result<u8> {
+pub(crate) fn config(command: ConfigCommand, around: &Surroundings) -> Result<u8> {
     match command {
-        ConfigCommand::Show { origin, set } => show(origin, &set.set, around)?,
+        ConfigCommand::Show { origin, settings } => show(origin, &settings.layers(), around)?,
         ConfigCommand::Path => path(around)?,
-        ConfigCommand::Check { file, set } => check(file.as_deref(), &set.set, around)?,
+        ConfigCommand::Check { file, settings } => check(file.as_deref(), &settings.layers(), around)?,
         ConfigCommand::Edit => return edit(around),
         ConfigCommand::Trust { yes } => return trust(yes, around),
         ConfigCommand::Untrust => untrust(around)?,
@@ -143,16 +51,18 @@ pub(crate) fn config(command: ConfigCommand, around: &Surroundings) -> anyhow::R
 }
 
 /// Every key that is set, as a line of TOML.
-fn show(with_origin: bool, set: &[String], around: &Surroundings) -> anyhow::Result<()> {
-    let found = found(around, &around.workspace(None)?)?;
-    for (key, (value, origin)) in told(layered(around, found.in_force.as_ref(), set)?).settings {
+fn show(with_origin: bool, flags: &[Flag], around: &Surroundings) -> Result<()> {
+    let found = sources::found(&around.machine, &around.workspace(None)?)?;
+    let layered = sources::layered(&around.machine, found.in_force.as_ref(), flags)?;
+    for (key, (value, origin)) in layered.settings {
         let line = view::clean(&format!("{key} = {}", shown(&key, value)));
         match with_origin {
             true => view::write_stdout(&format!("{line:<48} # {origin}\n")),
             false => view::write_stdout(&format!("{line}\n")),
         }
     }
-    remarks(&found).iter().for_each(|line| view::write_stderr(&format!("note: {line}\n")));
+    layered.notes.iter().for_each(|note| view::write_stderr(&format!("note: {note}\n")));
+    print::notices(&sources::remarks(&found));
     Ok(())
 }
 
@@ -183,11 +93,11 @@ fn without_password(text: &str) -> String {
 }
 
 /// The files, from the first layer to the last, and what becomes of them.
-fn path(around: &Surroundings) -> anyhow::Result<()> {
-    let user = &around.config_file;
+fn path(around: &Surroundings) -> Result<()> {
+    let user = &around.machine.config_file;
     let state = if user.is_file() { "" } else { " (not there)" };
     view::write_stdout(&format!("{}{state}\n", user.display()));
-    let Found { in_force, changed, unknown } = found(around, &around.workspace(None)?)?;
+    let Found { in_force, changed, unknown } = sources::found(&around.machine, &around.workspace(None)?)?;
     let in_force = in_force.map(|file| (file.path, ""));
     let changed = changed.map(|path| (path, " (changed since it was trusted)"));
     let unknown = unknown.into_iter().map(|path| (path, " (not trusted)"));
@@ -197,7 +107,7 @@ fn path(around: &Surroundings) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn check(file: Option<&Path>, set: &[String], around: &Surroundings) -> anyhow::Result<()> {
+fn check(file: Option<&Path>, flags: &[Flag], around: &Surroundings) -> Result<()> {
     if let Some(file) = file {
         let is_a_repositorys = std::path::absolute(file).is_ok_and(|file| file.ends_with(PROJECT_FILE));
         if is_a_repositorys {
@@ -211,21 +121,22 @@ fn check(file: Option<&Path>, set: &[String], around: &Surroundings) -> anyhow::
         view::write_stdout(&format!("{} is valid\n", file.display()));
         return Ok(());
     }
-    let found = found(around, &around.workspace(None)?)?;
+    let found = sources::found(&around.machine, &around.workspace(None)?)?;
     let changed = found.changed.iter().filter(|path| path.exists());
     for path in found.unknown.iter().chain(changed) {
         sensible(path, around)?;
         view::write_stdout(&format!("{} is valid, but not trusted\n", path.display()));
     }
-    let settings = told(layered(around, found.in_force.as_ref(), set)?).settings;
-    let said = settings.values().filter(|(_, origin)| *origin != Origin::Default).count();
+    let layered = sources::layered(&around.machine, found.in_force.as_ref(), flags)?;
+    layered.notes.iter().for_each(|note| view::write_stderr(&format!("note: {note}\n")));
+    let said = layered.settings.values().filter(|(_, origin)| *origin != Origin::Default).count();
     view::write_stdout(&format!("the configuration is valid: {} set\n", view::plural(said as u64, "key")));
     Ok(())
 }
 
 /// Opens the user's own file in an editor, and looks at what came of it.
-fn edit(around: &Surroundings) -> anyhow::Result<u8> {
-    let file = &around.config_file;
+fn edit(around: &Surroundings) -> Result<u8> {
+    let file = &around.machine.config_file;
     let editor = Editor::at_hand(around)?;
     if !file.exists() {
         let folder = file.parent().unwrap_or(Path::new("."));
@@ -233,14 +144,15 @@ fn edit(around: &Surroundings) -> anyhow::Result<u8> {
         std::fs::write(file, TEMPLATE).with_context(|| format!("cannot write {}", file.display()))?;
     }
     editor.open(file)?;
-    match of_user(around) {
+    match settings::of_user(around) {
         Ok(_) => {
             view::write_stderr(&format!("{} is valid\n", file.display()));
             Ok(0)
         }
         Err(error) => {
+            let error = Failure::from(error);
             view::write_stderr(&format!(
-                "piton: {error:#}\nIt is kept as you wrote it; piton config edit opens it again\n"
+                "piton: {error}\nIt is kept as you wrote it; piton config edit opens it again\n"
             ));
             Ok(EXIT_FAILED)
         }
@@ -248,9 +160,9 @@ fn edit(around: &Surroundings) -> anyhow::Result<u8> {
 }
 
 /// Shows what a repository wants, and puts it in force if the user says so.
-fn trust(yes: bool, around: &Surroundings) -> anyhow::Result<u8> {
+fn trust(yes: bool, around: &Surroundings) -> Result<u8> {
     let workspace = around.workspace(None)?;
-    let found = found(around, &workspace)?;
+    let found = sources::found(&around.machine, &workspace)?;
     let changed = found.changed.as_ref().filter(|path| path.exists());
     let nearest = found.unknown.first().into_iter().chain(changed).max_by_key(|path| path.components().count());
     let Some(path) = nearest else {
@@ -272,20 +184,20 @@ fn trust(yes: bool, around: &Surroundings) -> anyhow::Result<u8> {
             return Ok(EXIT_FAILED);
         }
     }
-    Trust::in_folder(&around.data_dir).give(path, &file.bytes)?;
+    Trust::in_folder(&around.machine.data_dir).give(&file.item())?;
     view::write_stderr("It is in force from now on, here and in every folder below, until it is changed.\n");
     Ok(0)
 }
 
 /// Lets go of the nearest file that was trusted, as it is or as it was.
-fn untrust(around: &Surroundings) -> anyhow::Result<()> {
+fn untrust(around: &Surroundings) -> Result<()> {
     let workspace = around.workspace(None)?;
-    let Found { in_force, changed, unknown } = found(around, &workspace)?;
+    let Found { in_force, changed, unknown } = sources::found(&around.machine, &workspace)?;
     // One that was changed is nearer than the one in force.
     let Some(path) = changed.or(in_force.map(|file| file.path)).or(unknown.into_iter().next()) else {
         bail!(no_file(&workspace));
     };
-    let had = Trust::in_folder(&around.data_dir).take_back(&path)?;
+    let had = Trust::in_folder(&around.machine.data_dir).take_back(&path)?;
     let told = if had { "is not in force any more" } else { "was not trusted" };
     view::write_stderr(&format!("{} {told}\n", path.display()));
     Ok(())

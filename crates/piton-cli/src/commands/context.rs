@@ -1,15 +1,15 @@
 //! `piton context`: what a model would get in this folder before anything is done, piece by piece, with what each weighs.
 
-use crate::cli::{ContextArgs, RunArgs};
-use crate::commands::config;
-use crate::commands::models;
+use crate::cli::ContextArgs;
+use crate::failure::Result;
 use crate::out::view::{self, thousands};
-use crate::setup;
+use crate::settings;
 use crate::surroundings::Surroundings;
 use piton_core::message::Part;
 use piton_core::model::Request;
 use piton_core::policy::Policy;
 use piton_core::tokens::Family;
+use piton_engine::assemble::{catalogue, rules, sources};
 use piton_engine::config::Config;
 use piton_engine::context::{self, Instructions, References, instructions_note};
 use piton_engine::engine::Settings;
@@ -31,9 +31,9 @@ struct Piece {
 }
 
 /// Prints the pieces of the first request. Asks nobody, and needs no key.
-pub(crate) fn context(args: &ContextArgs, around: &Surroundings) -> anyhow::Result<u8> {
+pub(crate) fn context(args: &ContextArgs, around: &Surroundings) -> Result<u8> {
     let workspace = around.workspace(args.cwd.as_deref())?;
-    let config = config::of_workspace(around, &workspace, &args.set.set)?;
+    let config = settings::of_workspace(around, &workspace, &args.layers())?;
     let said = args.model.as_deref().or(config.model.as_deref()).unwrap_or_default();
     let model = said.split(',').next().unwrap_or_default().trim().to_owned();
     let (limits, has_tools) = facts(&model, &config, around);
@@ -43,7 +43,7 @@ pub(crate) fn context(args: &ContextArgs, around: &Surroundings) -> anyhow::Resu
         Piece { kind, name, file, tokens, notice, text }
     };
     let nobody = Arc::new(Nobody { name: model.clone() });
-    let settings = Settings { policy: setup::policy(&RunArgs::plain(), &config)?, ..Settings::new(nobody) };
+    let settings = Settings { policy: rules::policy(&config, false)?, ..Settings::new(nobody) };
     let sent = first_request(&settings, text_tools(&config, &settings.policy, &model), has_tools);
     let version = context::SYSTEM_PROMPT_VERSION;
     let taught = if sent.tools.is_empty() { ", with the tools as text" } else { "" };
@@ -53,9 +53,9 @@ pub(crate) fn context(args: &ContextArgs, around: &Surroundings) -> anyhow::Resu
         let text = json!({"name": tool.name, "description": tool.description, "parameters": tool.schema}).to_string();
         pieces.push(weigh("tool", format!("tool {}", tool.name), None, None, text));
     }
-    let environment = context::environment_note(&workspace, &around.today);
+    let environment = context::environment_note(&workspace, &around.machine.today);
     pieces.push(weigh("environment", "environment".to_owned(), None, None, environment));
-    if let Some(instructions) = setup::instructions(args.no_instructions, &config, around) {
+    if let Some(instructions) = sources::instructions(&config, &around.machine) {
         let window_tokens = limits.window_tokens;
         let found = Instructions { window_tokens, ..instructions }.at_start(&workspace);
         for piece in &found {
@@ -101,7 +101,7 @@ pub(crate) fn context(args: &ContextArgs, around: &Surroundings) -> anyhow::Resu
 
 /// What is known about the model, by its name alone: its limits, and whether it has tools.
 fn facts(model: &str, config: &Config, around: &Surroundings) -> (ModelLimits, Option<bool>) {
-    let known = |provider, name| config.known(models::catalogue(around), provider, name).look_up(provider, name);
+    let known = |provider, name| config.known(catalogue::of(&around.machine), provider, name).look_up(provider, name);
     let facts = model.split_once('/').and_then(|(provider, name)| known(provider, name));
     facts.map_or((ModelLimits::default(), None), |facts| (facts.limits, facts.tools))
 }

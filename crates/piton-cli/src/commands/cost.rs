@@ -1,5 +1,6 @@
 //! `piton session cost`: what a session used and cost, step by step, and what the provider's cache did for it.
 
+use crate::failure::Result;
 use crate::out::report;
 use crate::out::view::{self, MISS_WORTH_TELLING_MICROS, plural, thousands};
 use piton_core::budget::Bound;
@@ -85,7 +86,7 @@ struct Cache {
 }
 
 /// Prints what a session cost.
-pub(crate) fn cost(engine: &Engine, id: &SessionId, json: bool) -> anyhow::Result<()> {
+pub(crate) fn cost(engine: &Engine, id: &SessionId, json: bool) -> Result<()> {
     let records = journal::read_session(&engine.session_dir(id))?;
     let bill = Bill::of(id, &records);
     let text = if json { format!("{}\n", serde_json::to_string(&bill)?) } else { bill.words() };

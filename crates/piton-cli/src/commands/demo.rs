@@ -1,17 +1,18 @@
 //! `piton demo`: the whole thing on a sample project, without a key. A recording plays the model; the tools, the tests
 //! and the journal are real.
 
+use crate::cassettes::{CASSETTE, CASSETTE_NAME};
 use crate::cli::DemoArgs;
+use crate::failure::{Context, Result, bail, ensure};
 use crate::out::report;
 use crate::out::view::{self, TextView};
 use crate::run;
-use crate::setup;
 use crate::surroundings::Surroundings;
-use anyhow::Context;
 use imara_diff::{Algorithm, BasicLineDiffPrinter, Diff, InternedInput, UnifiedDiffConfig};
 use piton_core::client::Report;
 use piton_core::event::TurnEnd;
 use piton_core::permission::Action;
+use piton_engine::assemble::bare;
 use piton_engine::engine::Engine;
 use piton_models::recorded::Recorded;
 use piton_tools::spawn::{Confinement, Env, Group, Spawn, Streams};
@@ -19,9 +20,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Output};
 use std::sync::Arc;
 
-const CASSETTE: &str = include_str!("../../demo/cassette.jsonl");
-/// What stands for the embedded cassette where a file's name would.
-pub(crate) const CASSETTE_NAME: &str = "demo";
 const TASK: &str = "The tests fail. Find out why and fix it.";
 
 /// The sample project.
@@ -32,7 +30,7 @@ const PROJECT: [(&str, &str); 3] = [
 ];
 
 /// Runs the demo and returns the exit code: 0 only if the tests really pass at the end.
-pub(crate) async fn demo(args: DemoArgs, around: Surroundings) -> anyhow::Result<u8> {
+pub(crate) async fn demo(args: DemoArgs, around: Surroundings) -> Result<u8> {
     needs_cargo(&around)?;
     let dir = unpack(args.dir, &around)?;
     let mut view = TextView::new(false, around.may_animate());
@@ -40,9 +38,9 @@ pub(crate) async fn demo(args: DemoArgs, around: Surroundings) -> anyhow::Result
     view.note("The model is a recording; the tools, the tests and the journal are real.\n");
     view.note(&format!("> {TASK}\n"));
     let model = Arc::new(cassette()?);
-    let mut settings = setup::bare_settings(model, &around, &dir);
+    let mut settings = bare::settings(model, &around.machine, &dir);
     settings.policy.permission.push("*", Action::Allow);
-    let engine = Engine::open(&around.data_dir);
+    let engine = Engine::open(&around.machine.data_dir);
     let session = engine.create(&dir, settings)?;
     let journal = session.dir().journal_db();
     let id = session.id().to_string();
@@ -64,21 +62,21 @@ pub(crate) async fn demo(args: DemoArgs, around: Surroundings) -> anyhow::Result
 }
 
 /// Fails where cargo cannot be run: the recording would say that it had fixed tests that nobody ran.
-fn needs_cargo(around: &Surroundings) -> anyhow::Result<()> {
+fn needs_cargo(around: &Surroundings) -> Result<()> {
     let missing = match cargo(&["--version"], &around.temp_dir, around) {
         Ok(said) if said.status.success() => return Ok(()),
         Ok(said) => first_error(&said.stderr).unwrap_or_else(|| said.status.to_string()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => "it is not installed, or not in PATH".to_owned(),
         Err(error) => error.to_string(),
     };
-    anyhow::bail!(
+    bail!(
         "the demo needs cargo, to run the tests of a sample project in Rust, and cargo cannot be run: {missing}. Nothing \
          was done. Install Rust (https://rustup.rs), or go to work on code of yours: piton run \"fix the failing test\""
     );
 }
 
 fn cargo(words: &[&str], dir: &Path, around: &Surroundings) -> std::io::Result<Output> {
-    let env = Env::new(around.vars.clone());
+    let env = Env::new(around.machine.vars.clone());
     let spawn = Spawn::new(["cargo"].iter().chain(words), &env, dir, Confinement::Model);
     spawn.start(Group::Ours, Streams::caught()).and_then(Child::wait_with_output)
 }
@@ -91,19 +89,19 @@ fn first_error(stderr: &[u8]) -> Option<String> {
 }
 
 /// The recording that plays the model.
-pub(crate) fn cassette() -> anyhow::Result<Recorded> {
+fn cassette() -> Result<Recorded> {
     Ok(Recorded::parse(CASSETTE)?.named(format!("recorded/{CASSETTE_NAME}")))
 }
 
 /// Puts the sample project where it can be worked on.
-fn unpack(said: Option<PathBuf>, around: &Surroundings) -> anyhow::Result<PathBuf> {
+fn unpack(said: Option<PathBuf>, around: &Surroundings) -> Result<PathBuf> {
     let dir = match said {
         Some(dir) => dir,
         None => tempfile::Builder::new().prefix("piton-demo-").tempdir_in(&around.temp_dir)?.keep(),
     };
     for (name, content) in PROJECT {
         let path = dir.join(name);
-        anyhow::ensure!(!path.exists(), "{} exists already; name an empty folder with --dir", path.display());
+        ensure!(!path.exists(), "{} exists already; name an empty folder with --dir", path.display());
         let parent = path.parent().context("a file in a folder")?;
         std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
         std::fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
@@ -112,7 +110,7 @@ fn unpack(said: Option<PathBuf>, around: &Surroundings) -> anyhow::Result<PathBu
 }
 
 /// The diff that was made, and the tests once more, run by the demo itself. Whether they pass.
-fn show_result(view: &mut TextView, dir: &Path, around: &Surroundings) -> anyhow::Result<bool> {
+fn show_result(view: &mut TextView, dir: &Path, around: &Surroundings) -> Result<bool> {
     view.note("\nWhat changed:\n");
     for (name, before) in PROJECT {
         let after = std::fs::read_to_string(dir.join(name)).unwrap_or_default();

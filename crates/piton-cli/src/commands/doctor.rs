@@ -1,19 +1,19 @@
 //! `piton doctor`: what is found on this machine. Keys by name, never by value.
 
-use crate::commands::config;
+use crate::failure::Result;
 use crate::out::view;
-use crate::setup;
-use crate::setup::cloud;
-use crate::setup::keys::{self, Place};
+use crate::settings;
 use crate::surroundings::Surroundings;
+use piton_engine::assemble::keys::{self, Place};
+use piton_engine::assemble::{AssembleError, cloud, server};
 use piton_engine::config::Config;
 use piton_engine::engine::Engine;
 use piton_models::provider::{self, PROVIDERS};
 
 /// Prints the findings. The exit code is 0 only if Piton could work.
-pub(crate) async fn doctor(around: &Surroundings) -> anyhow::Result<u8> {
-    line("piton", &format!("{} ({})", env!("CARGO_PKG_VERSION"), around.exe.display()));
-    let config = config::of_user(around);
+pub(crate) async fn doctor(around: &Surroundings) -> Result<u8> {
+    line("piton", &format!("{} ({})", env!("CARGO_PKG_VERSION"), around.machine.exe.display()));
+    let config = settings::of_user(around);
     let mut healthy = configuration(around, config.as_ref());
     let config = config.unwrap_or_default();
     healthy &= sessions(around);
@@ -29,20 +29,20 @@ pub(crate) async fn doctor(around: &Surroundings) -> anyhow::Result<u8> {
         );
     }
     for tool in ["bash", "git", "bwrap"] {
-        let found = around.find_program(tool);
+        let found = around.machine.find_program(tool);
         line(tool, &found.map_or("not found".to_owned(), |path| path.display().to_string()));
     }
     line("sandbox", "none yet: tools run with your rights, and ask before they act");
     Ok(if healthy && models > 0 { 0 } else { crate::out::report::EXIT_FAILED })
 }
 
-fn configuration(around: &Surroundings, config: Result<&Config, &anyhow::Error>) -> bool {
-    let path = around.config_file.display();
+fn configuration(around: &Surroundings, config: Result<&Config, &AssembleError>) -> bool {
+    let path = around.machine.config_file.display();
     match config {
-        Ok(_) if around.config_file.exists() => line("config", &format!("{path}")),
+        Ok(_) if around.machine.config_file.exists() => line("config", &format!("{path}")),
         Ok(_) => line("config", &format!("{path} (not there; the defaults hold)")),
         Err(error) => {
-            line("config", &format!("{error:#}"));
+            line("config", &error.chain());
             return false;
         }
     }
@@ -50,7 +50,7 @@ fn configuration(around: &Surroundings, config: Result<&Config, &anyhow::Error>)
 }
 
 fn sessions(around: &Surroundings) -> bool {
-    let engine = Engine::open(&around.data_dir);
+    let engine = Engine::open(&around.machine.data_dir);
     let found = engine.index().and_then(|index| index.list(None, usize::MAX));
     match found {
         Ok(all) => line("sessions", &format!("{} in {}", all.len(), engine.sessions_dir().display())),
@@ -62,12 +62,12 @@ fn sessions(around: &Surroundings) -> bool {
     true
 }
 
-fn keys(config: &Config, around: &Surroundings) -> anyhow::Result<usize> {
+fn keys(config: &Config, around: &Surroundings) -> Result<usize> {
     let mut found = 0;
     let own = config.providers.keys().map(String::as_str).filter(|name| provider::find(name).is_none());
     for name in PROVIDERS.iter().map(|provider| provider.name).chain(own) {
-        match keys::places(name, config, around)?.first() {
-            None => match provider::find(name).and_then(|known| cloud::place(known, around)) {
+        match keys::places(name, config, &around.machine)?.first() {
+            None => match provider::find(name).and_then(|known| cloud::place(known, &around.machine)) {
                 None => continue,
                 Some(place) => line("key", &format!("{name}: by {place}")),
             },
@@ -81,10 +81,10 @@ fn keys(config: &Config, around: &Surroundings) -> anyhow::Result<usize> {
 
 async fn local_servers(config: &Config, around: &Surroundings) -> usize {
     let mut found = 0;
-    for provider in setup::local_providers() {
-        let Ok(spec) = setup::spec(provider.name, None, config, around) else { continue };
+    for provider in server::local_providers() {
+        let Ok(spec) = server::spec(provider.name, None, config, &around.machine) else { continue };
         let address = spec.base_url.as_deref().unwrap_or(provider.base_url);
-        if let Ok(models) = provider::list_models(&spec, &setup::probe_options()).await {
+        if let Ok(models) = provider::list_models(&spec, &server::probe_options()).await {
             line(provider.name, &format!("{} at {}", view::plural(models.len() as u64, "model"), address));
             found += models.len();
         }

@@ -1,35 +1,32 @@
 //! `piton models`: which models can be asked from here, and with whose key.
 
 use crate::cli::ModelsArgs;
-use crate::commands::config;
+use crate::failure::{Context, Result};
 use crate::out::view;
-use crate::setup;
-use crate::setup::cloud;
-use crate::setup::keys;
+use crate::settings;
 use crate::surroundings::Surroundings;
-use anyhow::Context;
+use piton_engine::assemble::{catalogue, cloud, keys, server};
 use piton_engine::config::Config;
 use piton_http::fetch;
 use piton_models::catalogue::{Catalogue, ModelFacts};
 use piton_models::provider::{self, ListedModel, PROVIDERS};
 use serde_json::json;
 use std::io::Write;
-use std::path::PathBuf;
 
 /// Lists them, provider by provider. One that fails does not hide the others.
-pub(crate) async fn models(args: &ModelsArgs, around: &Surroundings) -> anyhow::Result<u8> {
-    let config = config::of_user(around)?;
+pub(crate) async fn models(args: &ModelsArgs, around: &Surroundings) -> Result<u8> {
+    let config = settings::of_user(around)?;
     if let Some(source) = &args.refresh {
         return refresh(source, &config, around).await;
     }
     let own = config.providers.iter().filter(|(_, server)| server.protocol.is_some()).map(|(name, _)| name.as_str());
-    let known = catalogue(around);
+    let known = catalogue::of(&around.machine);
     let mut found = 0;
     for name in PROVIDERS.iter().map(|provider| provider.name).chain(own) {
         match list(name, &config, around).await {
             Ok(models) => {
-                let place = keys::places(name, &config, around)?.first().map(ToString::to_string);
-                let place = place.or_else(|| cloud::place(provider::find(name)?, around));
+                let place = keys::places(name, &config, &around.machine)?.first().map(ToString::to_string);
+                let place = place.or_else(|| cloud::place(provider::find(name)?, &around.machine));
                 if let (Some(place), false) = (&place, args.json) {
                     view::write_stderr(&format!("{name}: key from {place}\n"));
                 }
@@ -60,20 +57,20 @@ pub(crate) async fn models(args: &ModelsArgs, around: &Surroundings) -> anyhow::
 }
 
 /// Keeps a newer catalogue, if it is one; else everything stays as it is.
-async fn refresh(source: &str, config: &Config, around: &Surroundings) -> anyhow::Result<u8> {
+async fn refresh(source: &str, config: &Config, around: &Surroundings) -> Result<u8> {
     /// Thirty times what is embedded.
     const MAX_BYTES: usize = 10 << 20;
     let bytes = if source.starts_with("http://") || source.starts_with("https://") {
-        fetch(source, &setup::http_options("", config, around)?, MAX_BYTES).await?
+        fetch(source, &server::http_options("", config, &around.machine)?, MAX_BYTES).await?
     } else {
         std::fs::read(source).with_context(|| format!("cannot read {source}"))?
     };
     let text = String::from_utf8(bytes).ok().with_context(|| format!("{source} is not text; nothing was changed"))?;
     let checked = Catalogue::check(&text).with_context(|| format!("{source} is no catalogue; nothing was changed"))?;
-    let path = file(around);
+    let path = catalogue::file(&around.machine);
     let failed = || format!("cannot write {}", path.display());
-    std::fs::create_dir_all(&around.data_dir).with_context(failed)?;
-    let mut new = tempfile::NamedTempFile::new_in(&around.data_dir).with_context(failed)?;
+    std::fs::create_dir_all(&around.machine.data_dir).with_context(failed)?;
+    let mut new = tempfile::NamedTempFile::new_in(&around.machine.data_dir).with_context(failed)?;
     new.write_all(checked.text.as_bytes()).with_context(failed)?;
     new.persist(&path).with_context(failed)?;
     let (models, providers) =
@@ -85,33 +82,23 @@ async fn refresh(source: &str, config: &Config, around: &Surroundings) -> anyhow
     Ok(0)
 }
 
-/// What is known about models: what is built in, and over it what `--refresh` has kept.
-pub(crate) fn catalogue(around: &Surroundings) -> Catalogue {
-    // A cache of facts: one that cannot be read is as good as none.
-    std::fs::read_to_string(file(around)).map(|text| Catalogue::over(&text)).unwrap_or_default()
-}
-
-fn file(around: &Surroundings) -> PathBuf {
-    around.data_dir.join("models.jsonl")
-}
-
 /// The models of a provider; none where nobody set it up.
-async fn list(name: &str, config: &Config, around: &Surroundings) -> anyhow::Result<Vec<ListedModel>> {
-    let spec = setup::spec(name, None, config, around)?;
+async fn list(name: &str, config: &Config, around: &Surroundings) -> Result<Vec<ListedModel>> {
+    let spec = server::spec(name, None, config, &around.machine)?;
     let is_cloud = provider::find(name).is_some_and(|provider| provider.cloud.is_some());
     let needs_key = provider::find(name).is_none_or(|provider| provider.needs_key);
     // An address that follows from a region alone is nobody's wish.
     let is_set_up = spec.key.is_some() || spec.credentials.is_some() || (spec.base_url.is_some() && !is_cloud);
-    let is_local = setup::local_providers().any(|local| local.name == name);
+    let is_local = server::local_providers().any(|local| local.name == name);
     // `openai-chat` without an address would be the llama.cpp of this machine a second time.
     if !is_set_up && (needs_key || !is_local) {
         return Ok(Vec::new());
     }
     if is_local {
         // A server of this machine that is not there is nothing to report.
-        return Ok(provider::list_models(&spec, &setup::probe_options()).await.unwrap_or_default());
+        return Ok(provider::list_models(&spec, &server::probe_options()).await.unwrap_or_default());
     }
-    Ok(provider::list_models(&spec, &setup::http_options(name, config, around)?).await?)
+    Ok(provider::list_models(&spec, &server::http_options(name, config, &around.machine)?).await?)
 }
 
 /// One line of the list: what the server says, and what the catalogue knows besides.

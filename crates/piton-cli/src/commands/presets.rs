@@ -1,5 +1,6 @@
 //! `piton presets`: the loops that can be run, and their numbers.
 
+use crate::failure::Result;
 use crate::out::view;
 use piton_core::policy::Policy;
 use piton_core::preset::{PRESETS, Preset};
@@ -7,7 +8,7 @@ use piton_engine::config::NoPreset;
 use serde_json::{Value, json};
 
 /// Lists all of them, or one.
-pub(crate) fn presets(name: Option<&str>, as_json: bool) -> anyhow::Result<u8> {
+pub(crate) fn presets(name: Option<&str>, as_json: bool) -> Result<u8> {
     let chosen: Vec<&Preset> = match name {
         Some(name) => vec![Preset::named(name).ok_or_else(|| NoPreset { said: name.to_owned() })?],
         None => PRESETS.iter().collect(),
@@ -25,10 +26,9 @@ fn policy(preset: &Preset) -> String {
 fn table(preset: &Preset) -> String {
     let mut text = format!("{}: {}\n", preset.name, preset.about);
     for setting in preset.all_settings() {
-        let (value, unit) = setting.knob.value();
-        let value = written(&value);
+        let (value, unit) = (written(&setting.value), setting.unit());
         let value = if unit.is_empty() { value } else { format!("{value} ({unit})") };
-        text.push_str(&format!("  {:<22} {value:<66} {}\n", setting.knob.name(), setting.rows));
+        text.push_str(&format!("  {:<22} {value:<66} {}\n", setting.path, setting.rows));
     }
     text
 }

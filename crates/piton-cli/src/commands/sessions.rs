@@ -14,6 +14,7 @@ use crate::commands::branches;
 use crate::commands::compact;
 use crate::commands::cost;
 use crate::commands::trace;
+use crate::failure::Result;
 use crate::out::view;
 use crate::run::follow;
 use crate::surroundings::Surroundings;
@@ -22,8 +23,8 @@ use piton_engine::engine::Engine;
 use piton_engine::shelf;
 
 /// Obeys one of the session commands.
-pub(crate) async fn session(command: SessionCommand, around: &Surroundings) -> anyhow::Result<u8> {
-    let engine = Engine::open(&around.data_dir);
+pub(crate) async fn session(command: SessionCommand, around: &Surroundings) -> Result<u8> {
+    let engine = Engine::open(&around.machine.data_dir);
     let find = |name: &str| find::find(&engine, around, name);
     let meant = |name: Option<String>| find::meant(&engine, around, name.as_deref());
     match command {
@@ -45,7 +46,7 @@ pub(crate) async fn session(command: SessionCommand, around: &Surroundings) -> a
         SessionCommand::Import { file } => export::import(&engine, &file)?,
         SessionCommand::Rm { ids } => {
             // All are found before the first is moved: `-1 -2` mean the list as it is now.
-            let ids = ids.iter().map(|id| find(id)).collect::<anyhow::Result<Vec<_>>>()?;
+            let ids = ids.iter().map(|id| find(id)).collect::<Result<Vec<_>>>()?;
             trash::remove(&engine, &ids)?;
         }
         SessionCommand::Trash { empty, json } => trash::trash(&engine, empty, json)?,
@@ -57,7 +58,7 @@ pub(crate) async fn session(command: SessionCommand, around: &Surroundings) -> a
     Ok(0)
 }
 
-fn rename(engine: &Engine, id: &SessionId, title: &str) -> anyhow::Result<()> {
+fn rename(engine: &Engine, id: &SessionId, title: &str) -> Result<()> {
     find::must_be_closed(engine, id)?;
     let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
     shelf::rename(engine, id, &title)?;

@@ -1,12 +1,11 @@
 //! `piton session trace`, and sending turns as OpenTelemetry spans: both are views of the journal.
 
 use crate::cli::TraceArgs;
-use crate::commands::config;
+use crate::failure::{Context, Failure, Result, bail};
 use crate::out::report;
 use crate::out::view::{self, plural, thousands};
-use crate::setup;
+use crate::settings;
 use crate::surroundings::Surroundings;
-use anyhow::{Context, anyhow, bail};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use percent_encoding::percent_decode_str;
@@ -20,6 +19,7 @@ use piton_core::trace::{
     self, AskResult, Asked, CallTrace, Cause, HookTrace, Input, Next, OutsideTrace, Refused, RoomTrace, StepTrace,
     SummaryAsked, TitleTrace, Trace,
 };
+use piton_engine::assemble::server;
 use piton_engine::config::Config;
 use piton_engine::engine::Engine;
 use piton_engine::journal::{self, SessionDir};
@@ -38,12 +38,7 @@ pub(crate) struct Collector {
 }
 
 /// Prints the steps of a session, or sends its turns.
-pub(crate) async fn trace(
-    engine: &Engine,
-    id: &SessionId,
-    args: &TraceArgs,
-    around: &Surroundings,
-) -> anyhow::Result<u8> {
+pub(crate) async fn trace(engine: &Engine, id: &SessionId, args: &TraceArgs, around: &Surroundings) -> Result<u8> {
     let records = journal::read_session(&engine.session_dir(id))?;
     match args.otlp.as_deref() {
         Some("-") => {
@@ -53,7 +48,7 @@ pub(crate) async fn trace(
         }
         Some(url) => {
             let spans = otel::export(id, &records, 1, &resource(around)).context("there is no turn yet")?;
-            let collector = Collector::at(url, &config::of_user(around)?, around)?;
+            let collector = Collector::at(url, &settings::of_user(around)?, around)?;
             collector.send(spans.to_string()).await?;
             view::write_stderr(&format!("sent to {}\n", collector.url));
             return Ok(0);
@@ -80,25 +75,25 @@ pub(crate) async fn trace(
 
 impl Collector {
     /// The one that environment or configuration name, if any.
-    pub(crate) fn of(around: &Surroundings) -> anyhow::Result<Option<Self>> {
-        if around.var("OTEL_SDK_DISABLED").is_some_and(|said| said.eq_ignore_ascii_case("true")) {
+    pub(crate) fn of(around: &Surroundings) -> Result<Option<Self>> {
+        if around.machine.var("OTEL_SDK_DISABLED").is_some_and(|said| said.eq_ignore_ascii_case("true")) {
             return Ok(None);
         }
-        let config = config::of_user(around)?;
-        if let Some(url) = around.var("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") {
+        let config = settings::of_user(around)?;
+        if let Some(url) = around.machine.var("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") {
             return Self::at(url, &config, around).map(Some);
         }
-        let base = around.var("OTEL_EXPORTER_OTLP_ENDPOINT").or(config.otel.endpoint.as_deref());
+        let base = around.machine.var("OTEL_EXPORTER_OTLP_ENDPOINT").or(config.otel.endpoint.as_deref());
         base.map(|base| Self::at(&format!("{}/v1/traces", base.trim_end_matches('/')), &config, around)).transpose()
     }
 
-    fn at(url: &str, config: &Config, around: &Surroundings) -> anyhow::Result<Self> {
+    fn at(url: &str, config: &Config, around: &Surroundings) -> Result<Self> {
         let named = ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"];
-        let headers = match named.iter().find_map(|name| around.var(name)) {
+        let headers = match named.iter().find_map(|name| around.machine.var(name)) {
             Some(said) => pairs(said),
             None => config.otel.headers.clone().into_iter().collect(),
         };
-        let http = setup::http_options("", config, around)?;
+        let http = server::http_options("", config, &around.machine)?;
         let http = HttpOptions { connect_timeout_ms: COLLECTOR_MS, stall_ms: COLLECTOR_MS, ..http };
         Ok(Self { url: url.to_owned(), headers, resource: resource(around), http })
     }
@@ -115,19 +110,19 @@ impl Collector {
         }
     }
 
-    async fn send(&self, spans: String) -> anyhow::Result<()> {
+    async fn send(&self, spans: String) -> Result<()> {
         let sent = post_json(&self.url, &self.headers, spans, &self.http).await;
         sent.map_err(|error| match error {
-            HttpError::Stalled(_) => anyhow!("the collector sent nothing for {} s", COLLECTOR_MS / 1000),
+            HttpError::Stalled(_) => Failure::user(format!("the collector sent nothing for {} s", COLLECTOR_MS / 1000)),
             HttpError::Unusable(_) | HttpError::Unreachable(_) | HttpError::CutOff(_) => error.into(),
         })
     }
 }
 
 fn resource(around: &Surroundings) -> Resource {
-    let mut attributes = around.var("OTEL_RESOURCE_ATTRIBUTES").map(pairs).unwrap_or_default();
+    let mut attributes = around.machine.var("OTEL_RESOURCE_ATTRIBUTES").map(pairs).unwrap_or_default();
     let named = attributes.iter().position(|(key, _)| key == "service.name").map(|at| attributes.remove(at).1);
-    let service = around.var("OTEL_SERVICE_NAME").map(str::to_owned).or(named);
+    let service = around.machine.var("OTEL_SERVICE_NAME").map(str::to_owned).or(named);
     Resource { service: service.unwrap_or_else(|| "piton".to_owned()), attributes }
 }
 

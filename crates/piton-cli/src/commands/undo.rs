@@ -2,13 +2,13 @@
 
 use crate::cli::{RedoArgs, UndoArgs};
 use crate::commands::sessions::find;
+use crate::failure::{Context, Failure, Result, bail, ensure};
 use crate::out::view;
-use crate::setup;
 use crate::surroundings::Surroundings;
-use anyhow::{Context, bail};
 use piton_core::client::{Plan, Scope};
 use piton_core::event::{Direction, Event, Record};
 use piton_core::ids::{Seq, SessionId};
+use piton_engine::assemble::bare;
 use piton_engine::engine::{Engine, Handle, Resumed};
 use piton_engine::journal;
 use piton_engine::rewind::RewindError;
@@ -32,7 +32,7 @@ struct Wish {
 }
 
 /// Takes turns back.
-pub(crate) async fn undo(args: UndoArgs, around: &Surroundings) -> anyhow::Result<u8> {
+pub(crate) async fn undo(args: UndoArgs, around: &Surroundings) -> Result<u8> {
     let scope = match (args.files_only, args.chat_only) {
         (true, _) => Scope::Files,
         (_, true) => Scope::Chat,
@@ -44,28 +44,27 @@ pub(crate) async fn undo(args: UndoArgs, around: &Surroundings) -> anyhow::Resul
 }
 
 /// Brings back what was taken back last.
-pub(crate) async fn redo(args: RedoArgs, around: &Surroundings) -> anyhow::Result<u8> {
+pub(crate) async fn redo(args: RedoArgs, around: &Surroundings) -> Result<u8> {
     let RedoArgs { dry_run, overwrite, .. } = args;
     let wish = Wish { direction: Direction::Redo, turns: 1, scope: Scope::Both, dry_run, overwrite };
     rewind(args.session.as_deref(), &wish, around).await
 }
 
-async fn rewind(session: Option<&str>, wish: &Wish, around: &Surroundings) -> anyhow::Result<u8> {
-    let engine = Engine::open(&around.data_dir);
+async fn rewind(session: Option<&str>, wish: &Wish, around: &Surroundings) -> Result<u8> {
+    let engine = Engine::open(&around.machine.data_dir);
     let id = match session {
         Some(session) => find::find(&engine, around, session)?,
         None => newest_here(&engine, around)?,
     };
     let summary = journal::summary(&engine.session_dir(&id))?;
     let workspace = PathBuf::from(&summary.workspace);
-    anyhow::ensure!(workspace.is_dir(), "the folder that {id} works in, {}, is not there", workspace.display());
-    let settings = setup::upkeep_settings(summary.model.as_deref().unwrap_or_default(), around, &workspace);
+    ensure!(workspace.is_dir(), "the folder that {id} works in, {}, is not there", workspace.display());
+    let settings = bare::for_upkeep(summary.model.as_deref().unwrap_or_default(), &around.machine, &workspace);
     let session = engine.resume(&id, settings)?;
     let done = take_back(&session, wish, &workspace).await;
     session.close().await;
-    let has_begun = |error: &anyhow::Error| matches!(error.downcast_ref(), Some(RewindError::Abandoned(_)));
-    let is_dropped =
-        |error: &anyhow::Error| matches!(error.downcast_ref(), Some(RewindError::Snapshot(SnapshotError::Unknown(_))));
+    let has_begun = |error: &Failure| matches!(error.find(), Some(RewindError::Abandoned(_)));
+    let is_dropped = |error: &Failure| matches!(error.find(), Some(RewindError::Snapshot(SnapshotError::Unknown(_))));
     match done {
         Err(error) if has_begun(&error) => Err(error),
         Err(error) if is_dropped(&error) => Err(error).with_context(|| {
@@ -105,16 +104,16 @@ fn finished_now(session: &Handle) -> Option<String> {
     since.filter_map(words).next_back()
 }
 
-fn newest_here(engine: &Engine, around: &Surroundings) -> anyhow::Result<SessionId> {
+fn newest_here(engine: &Engine, around: &Surroundings) -> Result<SessionId> {
     let here = around.workspace(None)?;
     let newest = engine.index()?.list(Some(&here), 1)?.into_iter().next();
     let none = || format!("no session has worked in {}; name one with --session ID", here.display());
     Ok(newest.with_context(none)?.id)
 }
 
-async fn take_back(session: &Handle, wish: &Wish, workspace: &Path) -> anyhow::Result<u8> {
+async fn take_back(session: &Handle, wish: &Wish, workspace: &Path) -> Result<u8> {
     if session.resumed() == Resumed::MidTurn {
-        anyhow::ensure!(!wish.dry_run, "its last turn was cut off; `piton run --continue` ends it, or an undo does");
+        ensure!(!wish.dry_run, "its last turn was cut off; `piton run --continue` ends it, or an undo does");
         view::write_stderr("the last turn was cut off; it is ended first\n");
         drop(session.cancel());
         // What it ends with is on record, and that it has ended is all that counts here.

@@ -1,8 +1,11 @@
 //! Printing, and text as it may be printed: nothing else in this crate writes to standard output or standard error.
 
+use piton_engine::assemble::Notice;
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Characters of a line that says what something is about.
 const GIST_CHARS: usize = 72;
@@ -58,6 +61,17 @@ pub(crate) fn plural(number: u64, word: &str) -> String {
     format!("{number} {word}{ending}")
 }
 
+/// Writes what a person should know to standard error, each thing once.
+pub(crate) fn notices(notices: &[Notice]) {
+    static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    for notice in notices {
+        let line = clean(&notice.to_string());
+        if TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(line.clone()) {
+            write_stderr(&format!("note: {line}\n"));
+        }
+    }
+}
+
 /// Every line moved to the right.
 pub(crate) fn indent(text: &str) -> String {
     text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
@@ -66,6 +80,14 @@ pub(crate) fn indent(text: &str) -> String {
 /// Whether standard output has refused something, other than by going away.
 static OUTPUT_WAS_LOST: AtomicBool = AtomicBool::new(false);
 
+/// Whether anything was written to standard output.
+static HAS_OUTPUT: AtomicBool = AtomicBool::new(false);
+
+/// Whether anything was written to standard output.
+pub(crate) fn has_output() -> bool {
+    HAS_OUTPUT.load(Ordering::Relaxed)
+}
+
 /// Whether something that was said did not arrive: a full disk behind standard output.
 pub(crate) fn output_was_lost() -> bool {
     OUTPUT_WAS_LOST.load(Ordering::Relaxed)
@@ -73,6 +95,7 @@ pub(crate) fn output_was_lost() -> bool {
 
 /// Writes to standard output at once. A reader that went away is no reason to stop the work.
 pub(crate) fn write_stdout(text: &str) {
+    HAS_OUTPUT.store(true, Ordering::Relaxed);
     let mut out = anstream::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => OUTPUT_WAS_LOST.store(true, Ordering::Relaxed),

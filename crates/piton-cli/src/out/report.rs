@@ -1,20 +1,13 @@
 //! Words for people: how a turn ended, what an error means and what to do next, and the exit code of each.
 
-use crate::out::print::{clean, thousands, write_stderr};
+use crate::failure::{Failure, Kind};
+use crate::out::print::{clean, has_output, thousands, write_stderr, write_stdout};
 use piton_core::budget::dollars;
 use piton_core::client::Report;
 use piton_core::event::{TurnEnd, Why};
 use piton_core::ids::SessionId;
 use piton_core::message;
-use piton_engine::config::layers::LayerError;
-use piton_engine::config::nearest;
-use piton_engine::control::ControlError;
-use piton_engine::engine::EngineError;
-use piton_engine::index::IndexError;
-use piton_engine::journal::JournalError;
-use piton_engine::shelf::ShelfError;
-use piton_models::provider::OpenError;
-use std::fmt;
+use serde_json::json;
 
 /// Something went wrong before or beside a turn.
 pub(crate) const EXIT_FAILED: u8 = 1;
@@ -22,18 +15,6 @@ pub(crate) const EXIT_FAILED: u8 = 1;
 pub(crate) const EXIT_USAGE: u8 = 2;
 /// The process was told to stop by SIGTERM or SIGHUP.
 pub(crate) const EXIT_TERMINATED: u8 = 143;
-
-/// What was said on the command line can be parsed and makes no sense.
-#[derive(Debug)]
-pub(crate) struct Usage(pub(crate) &'static str);
-
-impl fmt::Display for Usage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
-}
-
-impl std::error::Error for Usage {}
 
 /// The exit code of `piton run` for each turn end. Documented in `docs/exit-codes.md`; a code never changes its meaning.
 /// 1 is any other failure, 2 a command line that could not be understood.
@@ -144,75 +125,29 @@ fn more_budget(why: Option<Why>) -> &'static str {
     }
 }
 
-/// What to do about an error, if there is something to say beyond the error itself.
-pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
-    if let Some(error) = error.downcast_ref::<OpenError>() {
-        return open_hint(error);
-    }
-    match error.downcast_ref::<IndexError>() {
-        Some(IndexError::NoSuch { .. } | IndexError::TooFew { .. }) => {
-            return Some("`piton session list --all` names them, `piton session trash` what was removed.".to_owned());
-        }
-        Some(IndexError::Ambiguous { .. } | IndexError::Folder { .. } | IndexError::Database(_)) | None => {}
-    }
-    if let Some(ControlError::Unreachable { .. }) = error.downcast_ref() {
-        return Some(IN_USE.to_owned());
-    }
-    let journal = error.downcast_ref::<JournalError>().or_else(|| match error.downcast_ref::<EngineError>() {
-        Some(EngineError::Journal(error)) => Some(error),
-        Some(EngineError::Broken(error)) => Some(error),
-        _ => match error.downcast_ref::<ShelfError>() {
-            Some(ShelfError::Journal(error)) => Some(error),
-            _ => None,
-        },
+/// Prints a failure for people, and returns the exit code.
+pub(crate) fn failure(failure: &Failure) -> u8 {
+    write_stderr(&format!("piton: {failure}\n"));
+    failure.hints.iter().for_each(|hint| write_stderr(&format!("{hint}\n")));
+    failure_code(failure)
+}
+
+/// Prints it as output for programs, unless there is some already that ends with what happened, and as words beside it.
+/// Returns the exit code.
+pub(crate) fn failure_as_json(failed: &Failure) -> u8 {
+    let Failure { kind, hints, .. } = failed;
+    let line = json!({
+        "type": "error", "kind": kind, "error": failed.to_string(), "hints": hints, "exit_code": failure_code(failed),
     });
-    journal.and_then(journal_hint)
-}
-
-/// Prints an error the way every command does, and returns the exit code.
-pub(crate) fn failure(error: &anyhow::Error) -> u8 {
-    write_stderr(&format!("piton: {error:#}\n"));
-    if let Some(hint) = hint(error) {
-        write_stderr(&format!("{hint}\n"));
+    if !has_output() {
+        write_stdout(&format!("{line}\n"));
     }
-    let is_of_a_flag = error.downcast_ref::<LayerError>().is_some_and(LayerError::is_of_a_flag);
-    if is_of_a_flag || error.is::<Usage>() { EXIT_USAGE } else { EXIT_FAILED }
+    failure(failed)
 }
 
-fn open_hint(error: &OpenError) -> Option<String> {
-    match error {
-        OpenError::UnknownProvider { name, known } => {
-            let meant = nearest(name, known.split(", "));
-            let meant = meant.map(|word| format!("Did you mean {word}? ")).unwrap_or_default();
-            Some(format!("{meant}Name a model as provider/name; `piton models` lists them."))
-        }
-        OpenError::MissingKey { provider, .. } => Some(format!(
-            "Or keep it for good: piton auth login {provider}\n\
-             Without any key: piton demo, or a local server such as Ollama."
-        )),
-        OpenError::MissingModel { .. } => Some("`piton models` lists what there is.".to_owned()),
-        OpenError::BadBaseUrl { .. } | OpenError::MissingBaseUrl { .. } | OpenError::BadHeader { .. } => None,
-    }
-}
-
-/// What to do about a session that another process has.
-const IN_USE: &str = "Wait until it is done, stop it (`piton session cancel ID`), or work in a session of its own.";
-
-fn journal_hint(error: &JournalError) -> Option<String> {
-    match error {
-        JournalError::Busy { .. } => Some(IN_USE.to_owned()),
-        JournalError::Newer { .. } => Some("Use that newer Piton for it; nothing was changed.".to_owned()),
-        JournalError::Damaged { .. } => Some(
-            "Other sessions are not affected. `piton session repair ID` makes a new one of what can be read."
-                .to_owned(),
-        ),
-        JournalError::NoLocks { .. } => {
-            Some("Keep sessions on a disk of this machine, with PITON_DATA_DIR=DIR.".to_owned())
-        }
-        JournalError::Full { .. } => Some("Free some space and go on with `piton run --continue`.".to_owned()),
-        JournalError::ReadOnly { .. } | JournalError::Io { .. } => {
-            Some("Make sure it can be written, or keep sessions elsewhere with PITON_DATA_DIR=DIR.".to_owned())
-        }
-        JournalError::Fenced { .. } | JournalError::NotFound { .. } => None,
+fn failure_code(failure: &Failure) -> u8 {
+    match failure.kind {
+        Kind::Usage => EXIT_USAGE,
+        Kind::User | Kind::Config | Kind::Busy | Kind::Damaged | Kind::Model | Kind::Internal => EXIT_FAILED,
     }
 }

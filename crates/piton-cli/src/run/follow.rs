@@ -1,13 +1,13 @@
 //! A session that another process runs: watching it, speaking in it, stopping it.
 
 use crate::cli::{FollowFormat, RunArgs};
+use crate::failure::{Result, bail};
 use crate::out::report;
 use crate::out::view::{self, TextView};
 use crate::run::shown::{self, Shown};
 use crate::run::stops::{Stop, Stops, TICK};
 use crate::run::task::Task;
 use crate::surroundings::Surroundings;
-use anyhow::bail;
 use piton_core::client::{Prompt, Published, Refusal, Reply, Report, Request};
 use piton_core::event::{Event, Record};
 use piton_core::ids::{MessageId, SessionId};
@@ -52,7 +52,7 @@ pub(crate) async fn join(
     prompt: Option<Task>,
     shown: &mut Shown,
     args: &RunArgs,
-) -> anyhow::Result<Joined<Option<Task>>> {
+) -> Result<Joined<Option<Task>>> {
     let dir = engine.session_dir(id);
     if !journal::is_held(&dir) {
         return Ok(Joined::Alone(prompt));
@@ -90,8 +90,8 @@ pub(crate) async fn join(
 }
 
 /// Fails where a turn that another process runs would have to come to more than it does there.
-pub(crate) fn adds_nothing(id: &SessionId, args: &RunArgs) -> anyhow::Result<()> {
-    let adds = [("--check", !args.check.is_empty()), ("--output-schema", args.output_schema.is_some())];
+pub(crate) fn adds_nothing(id: &SessionId, args: &RunArgs) -> Result<()> {
+    let adds = [("--check", !args.settings.check.is_empty()), ("--output-schema", args.output_schema.is_some())];
     if let Some((flag, _)) = adds.iter().find(|(_, is_said)| *is_said) {
         bail!(
             "another process runs {id}, by its own rules: {flag} cannot be added to what it does, and nothing was said \
@@ -108,7 +108,7 @@ pub(crate) async fn follow(
     from: u64,
     format: FollowFormat,
     around: &Surroundings,
-) -> anyhow::Result<u8> {
+) -> Result<u8> {
     let dir = engine.session_dir(id);
     let mut shown = match format {
         FollowFormat::Text => Shown::Text(TextView::new(false, around.may_animate())),
@@ -140,7 +140,7 @@ pub(crate) async fn follow(
 }
 
 /// `piton session cancel`.
-pub(crate) async fn cancel(engine: &Engine, id: &SessionId) -> anyhow::Result<u8> {
+pub(crate) async fn cancel(engine: &Engine, id: &SessionId) -> Result<u8> {
     let dir = engine.session_dir(id);
     let Some(mut writer) = Connection::open(&dir).await? else {
         view::write_stderr(&format!("nothing to stop: nobody runs {id}\n"));
@@ -171,7 +171,7 @@ pub(crate) async fn cancel(engine: &Engine, id: &SessionId) -> anyhow::Result<u8
 }
 
 /// `piton session pause` and `continue`.
-pub(crate) async fn pause(engine: &Engine, id: &SessionId, paused: bool) -> anyhow::Result<u8> {
+pub(crate) async fn pause(engine: &Engine, id: &SessionId, paused: bool) -> Result<u8> {
     let Some(mut writer) = Connection::open(&engine.session_dir(id)).await? else {
         let what = if paused { "pause" } else { "go on with here" };
         view::write_stderr(&format!("nothing to {what}: nobody runs {id}\n"));
@@ -197,7 +197,7 @@ pub(crate) async fn pause(engine: &Engine, id: &SessionId, paused: bool) -> anyh
 }
 
 /// The records before this position.
-fn before(dir: &SessionDir, from: u64) -> anyhow::Result<Vec<Record>> {
+fn before(dir: &SessionDir, from: u64) -> Result<Vec<Record>> {
     let count = usize::try_from(from - 1).unwrap_or(usize::MAX);
     Ok(journal::Reader::open(dir)?.read(1, count)?)
 }
@@ -216,7 +216,7 @@ impl Watch<'_> {
     }
 
     /// Shows what happens until the turn that is waited for is over.
-    async fn until_answered(&mut self) -> anyhow::Result<Heard> {
+    async fn until_answered(&mut self) -> Result<Heard> {
         let mut stops = Stops::listen()?;
         let mut tick = tokio::time::interval(TICK);
         loop {
@@ -246,7 +246,7 @@ impl Watch<'_> {
         self.awaited.hear(record)
     }
 
-    async fn hear(&mut self, reply: Reply) -> anyhow::Result<()> {
+    async fn hear(&mut self, reply: Reply) -> Result<()> {
         match reply {
             Reply::Hello { pid, .. } => {
                 if self.writer.replace(pid) != Some(pid) {

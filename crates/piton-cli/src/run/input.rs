@@ -5,6 +5,7 @@
 //! runs [`crate::run::relay`].
 
 use crate::commands::compact;
+use crate::failure::Result;
 use crate::out::view;
 use crate::run::shown::{self, Shown};
 use crate::run::task::Task;
@@ -79,7 +80,7 @@ impl Input {
     }
 
     /// Waits until something is said, which is what a session begins with. Fails where nothing is.
-    pub(crate) async fn first_words(&mut self, shown: &Shown) -> anyhow::Result<()> {
+    pub(crate) async fn first_words(&mut self, shown: &Shown) -> Result<()> {
         while let Some(asked) = self.next().await {
             match asked {
                 Ok(request @ Request::Prompt(_)) => {

@@ -2,13 +2,13 @@
 //! socket, and what happens there is shown here.
 
 use crate::cli::RunArgs;
+use crate::failure::{Result, bail};
 use crate::out::report;
 use crate::out::view;
 use crate::run::follow::{Joined, adds_nothing, cut_off};
 use crate::run::input::Input;
 use crate::run::shown::{self, Shown};
 use crate::run::stops::{Stop, Stops, TICK};
-use anyhow::bail;
 use piton_core::client::{Published, Refusal, Reply, Request};
 use piton_core::event::Event;
 use piton_core::ids::{MessageId, SessionId};
@@ -43,7 +43,7 @@ pub(crate) async fn relay(
     input: &mut Input,
     shown: &mut Shown,
     args: &RunArgs,
-) -> anyhow::Result<Joined<()>> {
+) -> Result<Joined<()>> {
     let dir = engine.session_dir(id);
     if !journal::is_held(&dir) {
         return Ok(Joined::Alone(()));
@@ -62,7 +62,7 @@ pub(crate) async fn relay(
 }
 
 impl Relay<'_> {
-    async fn until_answered(mut self) -> anyhow::Result<Joined<()>> {
+    async fn until_answered(mut self) -> Result<Joined<()>> {
         let mut stops = Stops::listen()?;
         let mut tick = tokio::time::interval(TICK);
         loop {
@@ -165,7 +165,7 @@ impl Relay<'_> {
     }
 
     /// Nobody runs the session any more: what was not heard is said here.
-    fn left(self) -> anyhow::Result<Joined<()>> {
+    fn left(self) -> Result<Joined<()>> {
         let session = self.awaited.session();
         let (heard, unheard): (Vec<_>, Vec<_>) =
             self.said.iter().cloned().partition(|(message, _)| session.has_heard(message));

@@ -1,10 +1,10 @@
 //! How a run is shown: as prose, as one object at its end, or event by event.
 
 use crate::cli::{Format, RunArgs};
+use crate::failure::{Failure, Result};
 use crate::out::report;
 use crate::out::view::{self, TextView};
 use crate::surroundings::Surroundings;
-use anyhow::anyhow;
 use piton_core::client::{Published, Report};
 use piton_core::event::{Event, TurnEnd};
 use piton_core::ids::CallId;
@@ -74,7 +74,7 @@ impl Shown {
 
     /// Takes notice of what was before in a turn that was cut off, and says what is waited for: a command that was begun
     /// goes on beside us, and is never run again.
-    pub(crate) fn resume(&mut self, session: &Handle) -> anyhow::Result<()> {
+    pub(crate) fn resume(&mut self, session: &Handle) -> Result<()> {
         if session.resumed() == Resumed::AtRest {
             return Ok(());
         }
@@ -125,7 +125,7 @@ pub(crate) fn refused(error: &EngineError) -> Report {
 }
 
 /// The last line of a run in which nobody said anything, for programs; the error is for people.
-pub(crate) fn nothing_said(shown: &Shown, session: Option<&str>) -> anyhow::Error {
+pub(crate) fn nothing_said(shown: &Shown, session: Option<&str>) -> Failure {
     let detail = "the task is empty: standard input ended, and nobody had said anything";
     if let Shown::Json | Shown::StreamJson = shown {
         let result = json!({
@@ -134,7 +134,8 @@ pub(crate) fn nothing_said(shown: &Shown, session: Option<&str>) -> anyhow::Erro
         });
         view::write_stdout(&format!("{result}\n"));
     }
-    anyhow!("{detail}. Say what to do, a line each:  {{\"do\":\"prompt\",\"text\":\"fix the failing test\"}}")
+    let hint = "Say what to do, a line each:  {\"do\":\"prompt\",\"text\":\"fix the failing test\"}";
+    Failure::user(detail).hint(hint)
 }
 
 /// The last words, in the form asked for.

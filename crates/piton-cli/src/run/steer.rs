@@ -3,6 +3,7 @@
 
 use crate::cli::RunArgs;
 use crate::commands::compact;
+use crate::failure::Result;
 use crate::out::report;
 use crate::run::input::Input;
 use crate::run::shown::{self, Shown};
@@ -47,7 +48,7 @@ struct Steering<'a> {
 
 /// Runs a session by what is said on standard input, until that is over and everything is answered. Returns the exit
 /// code of the last turn.
-pub(crate) async fn steer(session: Handle, input: Input, shown: Shown, args: &RunArgs) -> anyhow::Result<Over> {
+pub(crate) async fn steer(session: Handle, input: Input, shown: Shown, args: &RunArgs) -> Result<Over> {
     let mut stops = Stops::listen()?;
     let (asking, rooms, open) = (FuturesUnordered::new(), VecDeque::new(), Vec::new());
     let (has_begun, code) = (input.code.is_some(), input.code.unwrap_or_default());
@@ -74,7 +75,7 @@ pub(crate) async fn steer(session: Handle, input: Input, shown: Shown, args: &Ru
 }
 
 impl Steering<'_> {
-    async fn until_over(&mut self, stops: &mut Stops) -> anyhow::Result<()> {
+    async fn until_over(&mut self, stops: &mut Stops) -> Result<()> {
         let mut subscription = self.session.subscribe(self.session.opened_at());
         let mut tick = tokio::time::interval(TICK);
         loop {
@@ -121,7 +122,7 @@ impl Steering<'_> {
         drop(self.session.cancel());
     }
 
-    fn take(&mut self, request: Request) -> anyhow::Result<()> {
+    fn take(&mut self, request: Request) -> Result<()> {
         match request {
             Request::Prompt(prompt) => {
                 let session = self.session.clone();
@@ -158,7 +159,7 @@ impl Steering<'_> {
         self.input.complain(&self.shown, error);
     }
 
-    fn hear(&mut self, published: &Published) -> anyhow::Result<()> {
+    fn hear(&mut self, published: &Published) -> Result<()> {
         let Published::Recorded(record) = published else { return Ok(()) };
         match &record.event {
             Event::ApprovalAsked { subject, .. } => {
@@ -175,7 +176,7 @@ impl Steering<'_> {
     }
 
     /// Nobody is there any more who could answer, or go on after a pause.
-    fn end_of_input(&mut self) -> anyhow::Result<()> {
+    fn end_of_input(&mut self) -> Result<()> {
         drop(self.session.unpause());
         for subject in &self.open {
             drop(self.session.answer(subject.clone(), Decision::Unattended));
@@ -184,7 +185,7 @@ impl Steering<'_> {
     }
 
     /// Tells a turn's end, once, whoever spoke for it.
-    fn tell(&mut self, ended: Result<Report, EngineError>) -> anyhow::Result<()> {
+    fn tell(&mut self, ended: Result<Report, EngineError>) -> Result<()> {
         let id = self.session.id().to_string();
         let report = match ended {
             Err(EngineError::PromptRefused { hook, reason }) => {

@@ -1,7 +1,7 @@
 //! The signals that mean "stop", and how a run that heard them is left.
 
+use crate::failure::{Context, Result};
 use crate::out::report;
-use anyhow::Context;
 use piton_core::event::TurnEnd;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -35,7 +35,7 @@ pub(crate) struct Over {
 }
 
 impl Stops {
-    pub(crate) fn listen() -> anyhow::Result<Self> {
+    pub(crate) fn listen() -> Result<Self> {
         let on = |kind| signal(kind).context("cannot listen for signals");
         Ok(Self {
             interrupt: on(SignalKind::interrupt())?,

@@ -1,9 +1,9 @@
 //! The task of a run: what was said on the command line, what was piped in, or both.
 
 use crate::cli::{InputFormat, RunArgs};
+use crate::failure::{Context, Result, bail, ensure};
 use crate::out::view::{self, thousands};
 use crate::surroundings::Surroundings;
-use anyhow::{Context, bail};
 use piton_core::message::Part;
 use piton_core::tokens::Family;
 use piton_models::model::Model;
@@ -33,12 +33,9 @@ impl Task {
     }
 
     /// The one of this command line; `None` where a session shall only go on, or lines will say more.
-    pub(crate) fn of(args: &RunArgs, around: &Surroundings) -> anyhow::Result<Option<Self>> {
+    pub(crate) fn of(args: &RunArgs, around: &Surroundings) -> Result<Option<Self>> {
         if args.input_format == InputFormat::StreamJson {
-            anyhow::ensure!(
-                args.prompt.as_deref() != Some("-"),
-                "with --input-format stream-json prompts come as JSON lines"
-            );
+            ensure!(args.prompt.as_deref() != Some("-"), "with --input-format stream-json prompts come as JSON lines");
             return Ok(args.prompt.clone().filter(|prompt| !prompt.trim().is_empty()).map(Self::new));
         }
         let said = args.prompt.as_deref().filter(|prompt| *prompt != "-");
@@ -67,7 +64,7 @@ impl Task {
     }
 
     /// Fails where the task alone is more than any model of the chain reads, as far as that is known.
-    pub(crate) fn fits<'m>(&self, chain: impl IntoIterator<Item = &'m Arc<dyn Model>>) -> anyhow::Result<()> {
+    pub(crate) fn fits<'m>(&self, chain: impl IntoIterator<Item = &'m Arc<dyn Model>>) -> Result<()> {
         let mut most: Option<(&str, u64)> = None;
         for model in chain {
             let Some(window) = model.limits().window_tokens else { return Ok(()) };
@@ -101,7 +98,7 @@ fn stdin_has_data() -> bool {
     std::fs::metadata("/dev/stdin").is_ok_and(|meta| meta.file_type().is_fifo() || meta.is_file())
 }
 
-fn read_stdin() -> anyhow::Result<String> {
+fn read_stdin() -> Result<String> {
     let (done, reading) = std::sync::mpsc::channel::<()>();
     std::thread::spawn(move || {
         // A pipe that nobody closes: programs that start others often leave one.
@@ -119,13 +116,13 @@ fn read_stdin() -> anyhow::Result<String> {
 }
 
 /// What was piped in as text. A word in another encoding is no reason to refuse it; a picture or a program is.
-fn text(bytes: &[u8]) -> anyhow::Result<String> {
+fn text(bytes: &[u8]) -> Result<String> {
     let text = String::from_utf8_lossy(bytes);
     let odd = text.chars().filter(|c| *c == char::REPLACEMENT_CHARACTER).count();
     if bytes.contains(&0) || odd > text.chars().count() / MAX_ODD_PART {
         bail!("what was piped in is no text. Nothing was sent. Name the file in the task instead");
     }
-    anyhow::ensure!(
+    ensure!(
         bytes.len() <= MAX_STDIN_BYTES,
         "more than {} MB were piped in. Nothing was sent. Name the file in the task instead, and say what to look for",
         MAX_STDIN_BYTES >> 20

@@ -183,11 +183,11 @@ fn what_a_model_says_cannot_draw_on_the_terminal() {
 }
 
 #[test]
-fn a_rule_for_a_tool_that_does_not_exist_is_a_mistake() {
-    stage().run(&["--allow", "Bash", "go"]).expect_code(2).expect_said(&["Bash", "bash, edit"]);
+fn a_rule_for_a_tool_that_does_not_exist_is_remarked_upon() {
+    stage().run(&["--deny", "mcp__x__y", "go"]).expect_code(0).expect_said(&["mcp__x__y", "--deny"]);
     let stage = stage().with_config("[permission]\nbsh = \"allow\"\n");
-    let ran = stage.run(&["go"]).expect_code(1).expect_said(&["config.toml", "bsh"]);
-    assert_eq!(ran.stderr.matches("bsh").count(), 1, "said once: {}", ran.stderr);
+    let ran = stage.run(&["go"]).expect_code(0).expect_said(&["config.toml", "permission.bsh", "did you mean `bash`"]);
+    assert_eq!(ran.stderr.matches("permission.bsh").count(), 1, "said once: {}", ran.stderr);
 }
 
 #[test]

@@ -156,7 +156,7 @@ fn a_repository_that_is_not_trusted_stops_nobody() {
 fn what_is_trusted_has_to_work() {
     let stage = stage();
     for (text, words) in [
-        ("[permission]\nbahs = \"allow\"\n", "did you mean `bash`?"),
+        ("[permission]\nbash = \"alow\"\n", "alow"),
         ("[providers.openai]\nbase_url = \"http://h\"\n", "only your own configuration may"),
         ("[retry]\nfirst_wait = 40\n", "is longer than longest_wait"),
     ] {
@@ -209,11 +209,28 @@ fn any_key_can_be_set_by_flag_and_a_mistake_there_is_code_2() {
         (&["--max-cost", "0"], "0.000001"),
         (&["--temperature", "9"], "from 0 to 2"),
         (&["--preset", "pulze"], "did you mean `pulse`?"),
-        (&["--allow", "bahs"], "did you mean `bash`?"),
-        (&["--deny", "edti"], "did you mean `edit`?"),
     ] {
         stage.run(&[args, &["go"]].concat()).expect_code(2).expect_said(&[words]);
     }
+}
+
+#[test]
+fn flags_are_settings_like_others_and_said_to_be() {
+    let stage =
+        stage().with_config("[limits]\nmax_steps = 9\n[check]\ncommands = [\"true\"]\n[permission]\nbash = \"deny\"\n");
+    let flags = ["--max-steps", "3", "--max-cost", "0.5", "--check", "make", "--allow", "*", "--deny", "edit"];
+    let shown = Ran::of(stage.piton(&[&["config", "show", "--origin"], &flags[..]].concat())).expect_code(0).stdout;
+    for (set, by) in [
+        ("limits.max_steps = 3 ", "--max-steps"),
+        ("limits.max_cost = 0.5 ", "--max-cost"),
+        ("check.commands = [\"true\", \"make\"] ", "--check"),
+        ("permission.\"*\" = \"allow\" ", "--allow"),
+        ("permission.edit = \"deny\" ", "--deny"),
+    ] {
+        let line = shown.lines().find(|line| line.starts_with(set)).expect(&shown);
+        assert!(line.ends_with(&format!("# {by}")), "{line}");
+    }
+    assert!(!shown.contains("permission.bash"), "a rule for all tools wins over those before it: {shown}");
 }
 
 #[test]
@@ -239,10 +256,7 @@ fn a_configuration_that_is_named_has_to_be_there() {
 #[test]
 fn hooks_that_are_not_read_cannot_be_trusted_unnoticed() {
     let stage = Stage::new(json!([{"text": "Done."}]));
-    stage
-        .run(&["--trust-hooks", "go"])
-        .expect_code(0)
-        .expect_said(&["--trust-hooks does nothing", "claude.hooks=true"]);
+    stage.run(&["--trust-hooks", "go"]).expect_code(0).expect_said(&["--trust-hooks", "claude.hooks=true"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The reform plan of Pulse Coder's loop (document S2): the same kernel, with fewer steps and a plain end where a reply is
 //! cut.
 
-use super::{Knob, Preset, Setting};
+use super::{Preset, set};
 use crate::policy::OnLength;
 
 /// `options.maxSteps` where the caller says nothing, in model replies a turn.
@@ -11,8 +11,7 @@ pub(super) const PRESET: Preset = Preset {
     name: "coder-mvp",
     about: "the plan to reform that kernel: 25 steps, and a cut reply is the answer",
     based_on: Some("pulse"),
-    settings: &[
-        Setting { knob: Knob::MaxSteps(Some(MAX_STEPS)), rows: "S2-003 S2-004 C-21" },
-        Setting { knob: Knob::OnLength(OnLength::End), rows: "S2-018 C-16" },
-    ],
+    settings: || {
+        vec![set("max_steps", MAX_STEPS, "S2-003 S2-004 C-21"), set("on_length", OnLength::End, "S2-018 C-16")]
+    },
 };

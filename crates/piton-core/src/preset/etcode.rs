@@ -1,10 +1,10 @@
 //! etcode's loop (document S3).
 
-use super::{Knob, Preset, Setting};
+use super::{NO_LIMIT, Preset, set};
 use crate::model::ModelErrorKind;
 use crate::policy::{LastStep, OnEmpty, OnLength};
 use crate::progress::{Compare, NoProgress, Stuck};
-use crate::retry::{BeyondCap, Jitter};
+use crate::retry::{BeyondCap, Jitter, RetryOn};
 use crate::truncate::OutputCut;
 
 /// Retries of one model call.
@@ -25,26 +25,24 @@ pub(super) const PRESET: Preset = Preset {
     name: "etcode",
     about: "etcode's loop: five retries from one second on, no limit of steps unless one is set, and then a hard one",
     based_on: None,
-    settings: &[
-        Setting { knob: Knob::MaxSteps(None), rows: "S3-021 C-04" },
-        Setting { knob: Knob::LastStep(LastStep::Plain), rows: "S3-021" },
-        Setting { knob: Knob::RetriesPerCall(Some(RETRIES)), rows: "S3-062 C-02" },
-        Setting { knob: Knob::FirstWaitMs(FIRST_WAIT_MS), rows: "S3-061 C-01" },
-        Setting { knob: Knob::LongestWaitMs(LONGEST_WAIT_MS, LONGEST_WAIT_MS), rows: "S3-061" },
-        Setting { knob: Knob::Jitter(Jitter::None), rows: "S3-061" },
-        Setting { knob: Knob::ProviderWaitMs(0, BeyondCap::OwnWait), rows: "S3-061" },
-        Setting { knob: Knob::RetryKinds(&RETRYABLE), rows: "S3-060" },
-        // The document has no check for repetition; nothing bounds the steps but this, so it stays.
-        Setting {
-            knob: Knob::NoProgress(NoProgress { repeats: 3, compare: Compare::InputAndResult, then: Stuck::Ask }),
-            rows: "S3-021",
-        },
-        Setting {
-            knob: Knob::OutputCut(OutputCut::WholeLines { max_lines: OUTPUT_LINES, max_bytes: OUTPUT_BYTES }),
-            rows: "N3-04",
-        },
-        Setting { knob: Knob::MaxDenials(None), rows: "S3-056 C-13" },
-        Setting { knob: Knob::OnLength(OnLength::End), rows: "S3-022" },
-        Setting { knob: Knob::OnEmpty(OnEmpty::Accept), rows: "S3-022" },
-    ],
+    settings: || {
+        vec![
+            set("max_steps", NO_LIMIT, "S3-021 C-04"),
+            set("last_step", LastStep::Plain, "S3-021"),
+            set("retry.per_call", RETRIES, "S3-062 C-02"),
+            set("retry.first_ms", FIRST_WAIT_MS, "S3-061 C-01"),
+            set("retry.cap_ms", LONGEST_WAIT_MS, "S3-061"),
+            set("retry.cap_answered_ms", LONGEST_WAIT_MS, "S3-061"),
+            set("retry.jitter", Jitter::None, "S3-061"),
+            set("retry.provider_cap_ms", 0, "S3-061"),
+            set("retry.beyond_cap", BeyondCap::OwnWait, "S3-061"),
+            set("retry.on", RetryOn::Kinds(RETRYABLE.to_vec()), "S3-060"),
+            // The document has no check for repetition; nothing bounds the steps but this, so it stays.
+            set("no_progress", NoProgress { repeats: 3, compare: Compare::InputAndResult, then: Stuck::Ask }, "S3-021"),
+            set("output_cut", OutputCut::WholeLines { max_lines: OUTPUT_LINES, max_bytes: OUTPUT_BYTES }, "N3-04"),
+            set("max_denials_in_a_row", NO_LIMIT, "S3-056 C-13"),
+            set("on_length", OnLength::End, "S3-022"),
+            set("on_empty", OnEmpty::Accept, "S3-022"),
+        ]
+    },
 };

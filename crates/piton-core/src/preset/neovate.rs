@@ -1,6 +1,6 @@
 //! Neovate's `runLoop` (document S0).
 
-use super::{Knob, Preset, Setting};
+use super::{Preset, set};
 use crate::compact::Compaction;
 use crate::policy::Words;
 use crate::policy::{CallsTaken, LastStep, OnEmpty, OnLength, StepsCounted, ToolsBy};
@@ -17,25 +17,24 @@ pub(super) const PRESET: Preset = Preset {
     name: "neovate",
     about: "Neovate's runLoop: one call a reply in plain text, rounds of tools are free, a refusal ends the run",
     based_on: None,
-    settings: &[
-        Setting { knob: Knob::MaxSteps(Some(MAX_TURNS)), rows: "S0-017 S0-030" },
-        Setting { knob: Knob::StepsCounted(StepsCounted::WithoutCalls), rows: "S0-042 S0-043" },
-        Setting { knob: Knob::MaxReplies(MAX_REPLIES), rows: "C-05" },
-        Setting { knob: Knob::LastStep(LastStep::Plain), rows: "S0-030" },
-        Setting { knob: Knob::ToolsBy(ToolsBy::Text), rows: "S0-045 S0-067 S0-104 C-07" },
-        Setting { knob: Knob::CallsTaken(CallsTaken::First), rows: "S0-053 C-06" },
-        Setting { knob: Knob::RetriesPerCall(Some(0)), rows: "S0-035 C-02" },
-        Setting { knob: Knob::Compaction(Compaction::neovate), rows: "N0-05" },
-        Setting { knob: Knob::CompactOnError(false), rows: "S0-035" },
-        Setting { knob: Knob::MaxDenials(Some(1)), rows: "S0-034 S0-060 C-13" },
-        // The document knows no check: sixty identical rounds are a success there.
-        Setting {
-            knob: Knob::NoProgress(NoProgress { repeats: 0, compare: Compare::Input, then: Stuck::End }),
-            rows: "S0-043",
-        },
-        Setting { knob: Knob::OnLength(OnLength::End), rows: "S0-061" },
-        Setting { knob: Knob::OnEmpty(OnEmpty::Accept), rows: "S0-061" },
-        Setting { knob: Knob::References(Style::Neovate), rows: "S0-073 S0-075 S0-083 C-29" },
-        Setting { knob: Knob::Words(Words::Neovate), rows: "S0-030 S0-034 S0-036" },
-    ],
+    settings: || {
+        vec![
+            set("max_steps", MAX_TURNS, "S0-017 S0-030"),
+            set("steps_counted", StepsCounted::WithoutCalls, "S0-042 S0-043"),
+            set("max_replies", MAX_REPLIES, "C-05"),
+            set("last_step", LastStep::Plain, "S0-030"),
+            set("tools_by", ToolsBy::Text, "S0-045 S0-067 S0-104 C-07"),
+            set("calls_taken", CallsTaken::First, "S0-053 C-06"),
+            set("retry.per_call", 0, "S0-035 C-02"),
+            set("compaction", Compaction::neovate(), "N0-05"),
+            set("compact_on_error", false, "S0-035"),
+            set("max_denials_in_a_row", 1, "S0-034 S0-060 C-13"),
+            // The document knows no check: sixty identical rounds are a success there.
+            set("no_progress", NoProgress { repeats: 0, compare: Compare::Input, then: Stuck::End }, "S0-043"),
+            set("on_length", OnLength::End, "S0-061"),
+            set("on_empty", OnEmpty::Accept, "S0-061"),
+            set("references", Style::Neovate, "S0-073 S0-075 S0-083 C-29"),
+            set("words", Words::Neovate, "S0-030 S0-034 S0-036"),
+        ]
+    },
 };

@@ -1,6 +1,6 @@
 //! OpenCode's `loop` (document S4), with the numbers of version 1.17.20 (MIT) where the document leaves them open.
 
-use super::{Knob, Preset, Setting};
+use super::{NO_LIMIT, Preset, set};
 use crate::compact::Compaction;
 use crate::policy::{DenialsCounted, LastStep, OnEmpty, OnLength, OnUnknown};
 use crate::progress::{Compare, NoProgress, Stuck};
@@ -24,32 +24,30 @@ pub(super) const PRESET: Preset = Preset {
     name: "opencode",
     about: "OpenCode's loop: no limit of steps, retries without end, an unknown end goes on, a refused question ends it",
     based_on: None,
-    settings: &[
-        Setting { knob: Knob::MaxSteps(None), rows: "S4-051 C-04" },
-        // There the last step is a reminder only, and tools stay on; ours is the last.
-        Setting { knob: Knob::LastStep(LastStep::WrapUp), rows: "S4-051" },
-        Setting { knob: Knob::Compaction(Compaction::opencode), rows: "S4-040" },
-        Setting { knob: Knob::RetriesPerCall(None), rows: "N4-05 C-02" },
-        Setting { knob: Knob::FirstWaitMs(FIRST_WAIT_MS), rows: "N4-05 C-01" },
-        Setting { knob: Knob::LongestWaitMs(LONGEST_WAIT_MS, TIMER_MAX_MS), rows: "N4-05" },
-        Setting { knob: Knob::Jitter(Jitter::None), rows: "N4-05" },
-        Setting { knob: Knob::ProviderWaitMs(TIMER_MAX_MS, BeyondCap::WaitCap), rows: "N4-05" },
-        Setting {
-            knob: Knob::NoProgress(NoProgress {
-                repeats: DOOM_LOOP_THRESHOLD,
-                compare: Compare::Input,
-                then: Stuck::Ask,
-            }),
-            rows: "N4-06 C-20",
-        },
-        Setting {
-            knob: Knob::OutputCut(OutputCut::WholeLines { max_lines: OUTPUT_LINES, max_bytes: OUTPUT_BYTES }),
-            rows: "N4-08",
-        },
-        Setting { knob: Knob::MaxDenials(Some(1)), rows: "S4-062 N4-06 C-13" },
-        Setting { knob: Knob::DenialsCounted(DenialsCounted::Questions), rows: "S4-061 C-13" },
-        Setting { knob: Knob::OnLength(OnLength::End), rows: "S4-022" },
-        Setting { knob: Knob::OnUnknown(OnUnknown::GoOn), rows: "S4-023 C-17 C-27" },
-        Setting { knob: Knob::OnEmpty(OnEmpty::Accept), rows: "S4-020" },
-    ],
+    settings: || {
+        vec![
+            set("max_steps", NO_LIMIT, "S4-051 C-04"),
+            // There the last step is a reminder only, and tools stay on; ours is the last.
+            set("last_step", LastStep::WrapUp, "S4-051"),
+            set("compaction", Compaction::opencode(), "S4-040"),
+            set("retry.per_call", NO_LIMIT, "N4-05 C-02"),
+            set("retry.first_ms", FIRST_WAIT_MS, "N4-05 C-01"),
+            set("retry.cap_ms", LONGEST_WAIT_MS, "N4-05"),
+            set("retry.cap_answered_ms", TIMER_MAX_MS, "N4-05"),
+            set("retry.jitter", Jitter::None, "N4-05"),
+            set("retry.provider_cap_ms", TIMER_MAX_MS, "N4-05"),
+            set("retry.beyond_cap", BeyondCap::WaitCap, "N4-05"),
+            set(
+                "no_progress",
+                NoProgress { repeats: DOOM_LOOP_THRESHOLD, compare: Compare::Input, then: Stuck::Ask },
+                "N4-06 C-20",
+            ),
+            set("output_cut", OutputCut::WholeLines { max_lines: OUTPUT_LINES, max_bytes: OUTPUT_BYTES }, "N4-08"),
+            set("max_denials_in_a_row", 1, "S4-062 N4-06 C-13"),
+            set("denials_counted", DenialsCounted::Questions, "S4-061 C-13"),
+            set("on_length", OnLength::End, "S4-022"),
+            set("on_unknown", OnUnknown::GoOn, "S4-023 C-17 C-27"),
+            set("on_empty", OnEmpty::Accept, "S4-020"),
+        ]
+    },
 };

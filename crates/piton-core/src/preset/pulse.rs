@@ -1,11 +1,11 @@
 //! The loop kernel of Pulse Coder (document S1, with the constants that S2 gives it).
 
-use super::{Knob, Preset, Setting};
+use super::{NO_LIMIT, Preset, set};
 use crate::compact::Compaction;
 use crate::policy::Words;
 use crate::policy::{LastStep, OnEmpty, OnLength};
 use crate::progress::{Compare, NoProgress, Stuck};
-use crate::retry::{BackoffBy, BeyondCap, Jitter};
+use crate::retry::{BackoffBy, BeyondCap, Jitter, RetryOn};
 use crate::truncate::OutputCut;
 
 /// `MAX_STEPS`, in model replies a turn. The document leaves it open; this is the newest number.
@@ -29,35 +29,33 @@ pub(super) const PRESET: Preset = Preset {
     name: "pulse",
     about: "Pulse Coder's kernel: errors are counted over the run, the third ends it, the result is a string",
     based_on: None,
-    settings: &[
-        Setting { knob: Knob::MaxSteps(Some(MAX_STEPS)), rows: "S1-011 C-21" },
-        Setting { knob: Knob::LastStep(LastStep::Plain), rows: "S1-052" },
-        Setting { knob: Knob::RetriesPerCall(None), rows: "S1-010" },
-        Setting { knob: Knob::FailuresPerTurn(Some(MAX_ERROR_COUNT)), rows: "S1-010 S1-013 S1-061 C-02" },
-        Setting { knob: Knob::FirstWaitMs(FIRST_WAIT_MS), rows: "S1-063 S2-022 C-01" },
-        Setting { knob: Knob::LongestWaitMs(LONGEST_WAIT_MS, LONGEST_WAIT_MS), rows: "S1-063 S2-022" },
-        Setting { knob: Knob::BackoffBy(BackoffBy::Turn), rows: "S2-022" },
-        Setting { knob: Knob::Jitter(Jitter::None), rows: "S1-063 S2-022" },
-        Setting { knob: Knob::ProviderWaitMs(0, BeyondCap::OwnWait), rows: "S2-022" },
-        Setting { knob: Knob::RetryStatuses(&RETRYABLE), rows: "S1-062 S2-021" },
-        Setting { knob: Knob::Compaction(Compaction::pulse), rows: "N1-07" },
-        Setting { knob: Knob::MaxCompactions(MAX_COMPACTION_ATTEMPTS), rows: "S1-012" },
-        Setting { knob: Knob::CompactOnError(false), rows: "S1-021 S1-064" },
-        Setting {
-            knob: Knob::NoProgress(NoProgress {
-                repeats: DOOM_LOOP_THRESHOLD,
-                compare: Compare::Input,
-                then: Stuck::End,
-            }),
-            rows: "S2-040 S2-041 C-20",
-        },
-        Setting {
-            knob: Knob::OutputCut(OutputCut::HeadTail { max_chars: MAX_TOOL_OUTPUT_CHARS }),
-            rows: "S2-005 S2-030",
-        },
-        Setting { knob: Knob::MaxDenials(None), rows: "S1-033 C-13" },
-        Setting { knob: Knob::OnLength(OnLength::Compact), rows: "S1-053 N1-06 C-16" },
-        Setting { knob: Knob::OnEmpty(OnEmpty::Accept), rows: "S1-050" },
-        Setting { knob: Knob::Words(Words::Pulse), rows: "S1-050 S1-052 S1-053 S1-055 S1-056 S1-060" },
-    ],
+    settings: || {
+        vec![
+            set("max_steps", MAX_STEPS, "S1-011 C-21"),
+            set("last_step", LastStep::Plain, "S1-052"),
+            set("retry.per_call", NO_LIMIT, "S1-010"),
+            set("retry.per_turn", MAX_ERROR_COUNT, "S1-010 S1-013 S1-061 C-02"),
+            set("retry.first_ms", FIRST_WAIT_MS, "S1-063 S2-022 C-01"),
+            set("retry.cap_ms", LONGEST_WAIT_MS, "S1-063 S2-022"),
+            set("retry.cap_answered_ms", LONGEST_WAIT_MS, "S1-063 S2-022"),
+            set("retry.backoff_by", BackoffBy::Turn, "S2-022"),
+            set("retry.jitter", Jitter::None, "S1-063 S2-022"),
+            set("retry.provider_cap_ms", 0, "S2-022"),
+            set("retry.beyond_cap", BeyondCap::OwnWait, "S2-022"),
+            set("retry.on", RetryOn::Statuses(RETRYABLE.to_vec()), "S1-062 S2-021"),
+            set("compaction", Compaction::pulse(), "N1-07"),
+            set("max_compactions", MAX_COMPACTION_ATTEMPTS, "S1-012"),
+            set("compact_on_error", false, "S1-021 S1-064"),
+            set(
+                "no_progress",
+                NoProgress { repeats: DOOM_LOOP_THRESHOLD, compare: Compare::Input, then: Stuck::End },
+                "S2-040 S2-041 C-20",
+            ),
+            set("output_cut", OutputCut::HeadTail { max_chars: MAX_TOOL_OUTPUT_CHARS }, "S2-005 S2-030"),
+            set("max_denials_in_a_row", NO_LIMIT, "S1-033 C-13"),
+            set("on_length", OnLength::Compact, "S1-053 N1-06 C-16"),
+            set("on_empty", OnEmpty::Accept, "S1-050"),
+            set("words", Words::Pulse, "S1-050 S1-052 S1-053 S1-055 S1-056 S1-060"),
+        ]
+    },
 };

@@ -60,21 +60,16 @@ impl Config {
     }
 
     fn counts(&self) -> Option<Mistake> {
-        let limits = &self.limits;
-        let zeros = [
-            ("limits", "max_steps", limits.max_steps == Some(0)),
-            ("limits", "max_tokens", limits.max_tokens == Some(0)),
-            ("limits", "max_time", limits.max_time == Some(0)),
-            ("limits", "max_replies", limits.max_replies == Some(0)),
-            ("limits", "max_calls", limits.max_calls == Some(0)),
-            ("limits", "max_turns", limits.max_turns == Some(0)),
-            ("context", "reference_bytes", self.context.reference_bytes == Some(0)),
-            ("context", "reference_lines", self.context.reference_lines == Some(0)),
-            ("context", "reference_line_chars", self.context.reference_line_chars == Some(0)),
+        let tables = [
+            ("limits", self.limits.too_small()),
+            ("loop", self.forks.too_small()),
+            ("retry", self.retry.too_small()),
+            ("compaction", self.compaction.too_small()),
+            ("context", self.context.too_small()),
         ];
-        let zero = zeros.into_iter().find(|(.., is_zero)| *is_zero);
+        let zero = tables.into_iter().find_map(|(table, key)| Some((table, key?)));
         let windows = self.models.iter().find(|(_, model)| model.window == Some(0));
-        zero.map(|(table, key, _)| Mistake::new([table, key], ABOVE_ZERO))
+        zero.map(|(table, key)| Mistake::new([table, key], ABOVE_ZERO))
             .or_else(|| windows.map(|(name, _)| Mistake::new(["models", name.as_str(), "window"], ABOVE_ZERO)))
     }
 
@@ -112,8 +107,8 @@ impl Config {
                 format_args!("must be from {least} to {most}, in characters"),
             ));
         }
-        if self.context.reference_bytes.is_some_and(|bytes| bytes > 1 << 30) {
-            return Some(Mistake::new(["context", "reference_bytes"], "must be no more than 1073741824, a gibibyte"));
+        if self.context.reference_bytes.is_some_and(|bytes| !(1..=1 << 30).contains(&bytes)) {
+            return Some(Mistake::new(["context", "reference_bytes"], "must be from 1 to 1073741824, a gibibyte"));
         }
         let tokens = [("reserve", self.compaction.reserve), ("keep", self.compaction.keep)];
         let (key, _) = tokens.into_iter().find(|(_, tokens)| tokens.is_some_and(|tokens| tokens > MOST_TOKENS))?;
@@ -178,9 +173,6 @@ impl Config {
             let way = ["permission", tool.as_str()];
             if Rule::parse(tool, *action).is_err() {
                 return Some(Mistake::new(way, "must be a tool's name such as `bash`, or `*` for every tool"));
-            }
-            if let Some(known) = tools_there_are(tool) {
-                return Some(Mistake::new(way, format_args!("names no tool; {known}")));
             }
         }
         if self.check.commands.iter().any(|command| command.trim().is_empty()) {
@@ -288,16 +280,11 @@ fn seconds(ms: u64) -> f64 {
     ms as f64 / 1000.0
 }
 
-/// What is said of a rule for a tool that does not exist, which would pass unnoticed.
-pub fn unknown_tool(name: &str) -> Option<String> {
-    tools_there_are(name).map(|known| format!("there is no tool `{name}`; {known}"))
-}
-
-/// The tools to choose from, unless this is one of them.
-fn tools_there_are(name: &str) -> Option<String> {
+/// What to say about a rule for a tool that Piton does not have: it may come from a server, and it may be misspelled.
+pub(super) fn unknown_tool(name: &str) -> Option<String> {
     let specs = Settings::default_tools().specs();
     let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
     let is_known = name == "*" || names.contains(&name);
     let meant = did_you_mean(name, names.iter().copied());
-    (!is_known).then(|| format!("there are {}{meant}", names.join(", ")))
+    (!is_known).then(|| format!("Piton has no tool `{name}` of its own ({}){meant}", names.join(", ")))
 }

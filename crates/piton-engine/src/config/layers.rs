@@ -4,12 +4,14 @@
 //!   defaults  <  ~/.config/piton/config.toml  <  .piton/config.toml, if trusted  <  PITON_… variables  <  --set  <  other flags
 //! ```
 //!
-//! Tables are merged key by key; anything else that a later layer says takes the place of what was said before. Each
+//! A flag that is a setting by another name ([`Flag`]) is a layer like the rest. Tables are merged key by key; anything else that a later layer says takes the place of what was said before. Each
 //! layer is read strictly by itself first, so that a mistake is named where it was made; what only makes no sense together
 //! is named with everybody who said a part of it.
 
+use super::check::unknown_tool;
 use super::mistake::{Mistake, Way, dotted, keys, line_of, nearest};
 use super::{Config, ConfigError, defaults};
+use piton_core::permission::Action;
 use piton_core::policy::Policy;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -101,12 +103,58 @@ pub struct Layers {
     notes: Vec<String>,
 }
 
+/// What a flag of the command line sets.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Flag {
+    /// `--set KEY=VALUE`, the key in full as TOML writes it.
+    Set(String),
+    /// A key by another name: `--max-steps 7`.
+    Key {
+        /// The flag.
+        flag: &'static str,
+        /// The key, from its table down.
+        key: &'static [&'static str],
+        /// What it is set to.
+        value: Value,
+    },
+    /// One more item of a list: `--check CMD`.
+    Item {
+        /// The flag.
+        flag: &'static str,
+        /// The key, from its table down.
+        key: &'static [&'static str],
+        /// What is added.
+        value: Value,
+    },
+    /// A permission rule. It wins over those before it; `*` over those for single tools, too.
+    Rule {
+        /// The flag.
+        flag: &'static str,
+        /// A tool's name, or `*`.
+        tool: String,
+        /// What to do with its calls.
+        action: Action,
+    },
+}
+
 #[derive(Debug)]
 struct Layer {
     origin: Origin,
+    form: Form,
     table: Table,
     /// Where it can be read, line by line.
     text: Option<String>,
+}
+
+/// How a layer is laid over those below it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Key by key.
+    Over,
+    /// Key by key, with its lists added to those below.
+    Adds,
+    /// In the place of every permission rule below.
+    ForAllTools,
 }
 
 /// What holds, and who said so.
@@ -134,7 +182,7 @@ impl Layers {
         {
             return Err(LayerError::NotTheirs { file: file.clone(), key: dotted(key) });
         }
-        self.said.push(Layer { origin, table, text: Some(text.to_owned()) });
+        self.said.push(Layer { origin, form: Form::Over, table, text: Some(text.to_owned()) });
         Ok(())
     }
 
@@ -154,7 +202,10 @@ impl Layers {
             let path = path.to_lowercase();
             let way: Way = path.split("__").map(str::to_owned).collect();
             match said_of(&way, value) {
-                Ok(table) => self.said.push(Layer { origin: Origin::Variable(name.to_owned()), table, text: None }),
+                Ok(table) => {
+                    let origin = Origin::Variable(name.to_owned());
+                    self.said.push(Layer { origin, form: Form::Over, table, text: None });
+                }
                 Err(_) if is_somebody_elses(&path) => {
                     self.notes.push(format!("the variable {name} is no setting of Piton's, and changes nothing"));
                 }
@@ -164,8 +215,30 @@ impl Layers {
         Ok(())
     }
 
-    /// Adds what somebody says as `KEY=VALUE`, the key in full as TOML writes it.
-    pub fn add_flag(&mut self, said: &str) -> Result<(), LayerError> {
+    /// Adds what a flag sets.
+    pub fn add_flag(&mut self, flag: &Flag) -> Result<(), LayerError> {
+        let owned = |key: &[&str]| -> Way { key.iter().map(|key| (*key).to_owned()).collect() };
+        let (flag, form, table) = match flag {
+            Flag::Set(said) => return self.add_set(said),
+            Flag::Key { flag, key, value } => (flag, Form::Over, nested(&owned(key), value.clone())),
+            Flag::Item { flag, key, value } => {
+                (flag, Form::Adds, nested(&owned(key), Value::Array(vec![value.clone()])))
+            }
+            Flag::Rule { flag, tool, action } => {
+                let form = if tool == "*" { Form::ForAllTools } else { Form::Over };
+                let word = match action {
+                    Action::Allow => "allow",
+                    Action::Ask => "ask",
+                    Action::Deny => "deny",
+                };
+                (flag, form, nested(&owned(&["permission", tool]), Value::from(word)))
+            }
+        };
+        self.said.push(Layer { origin: Origin::Flag((*flag).to_owned()), form, table, text: None });
+        Ok(())
+    }
+
+    fn add_set(&mut self, said: &str) -> Result<(), LayerError> {
         let key = said.split('=').next().unwrap_or_default().trim();
         let origin = Origin::Flag(format!("--set {key}"));
         let invalid = |source| LayerError::invalid(origin.clone(), source);
@@ -174,7 +247,7 @@ impl Layers {
             invalid(ConfigError::Shape(what.to_owned()))
         })?;
         let table = said_of(&parsed.0, parsed.1).map_err(invalid)?;
-        self.said.push(Layer { origin, table, text: None });
+        self.said.push(Layer { origin, form: Form::Over, table, text: None });
         Ok(())
     }
 
@@ -185,16 +258,25 @@ impl Layers {
         let mut settings = Settings::new();
         let mut merged = Table::new();
         let defaults = defaults::of(&policy);
-        let said = self.said.iter().map(|layer| (&layer.origin, &layer.table));
-        for (origin, table) in std::iter::once((&Origin::Default, &defaults)).chain(said) {
-            for (path, value) in leaves(table) {
+        let said = self.said.iter().map(|layer| (&layer.origin, layer.form, &layer.table));
+        for (origin, form, table) in std::iter::once((&Origin::Default, Form::Over, &defaults)).chain(said) {
+            let mut table = table.clone();
+            match form {
+                Form::Over => {}
+                Form::Adds => put_behind(&merged, &mut table),
+                Form::ForAllTools => {
+                    merged.remove("permission");
+                    settings.retain(|key, _| !key.starts_with("permission."));
+                }
+            }
+            for (path, value) in leaves(&table) {
                 let key = dotted(&path);
                 // What was a value and is a table now, or the other way round, is said anew.
                 settings.retain(|before: &String, _| !before.starts_with(&format!("{key}.")));
                 settings.insert(key, (value.clone(), origin.clone()));
             }
             if *origin != Origin::Default {
-                overlay(&mut merged, table.clone());
+                overlay(&mut merged, table);
             }
         }
         let last = self.said.last().map_or(Origin::Default, |layer| layer.origin.clone());
@@ -205,7 +287,11 @@ impl Layers {
         };
         match config.mistake_in_all() {
             Some(mistake) => Err(self.blame(mistake, &settings)),
-            None => Ok(Layered { config, settings, notes: self.notes }),
+            None => {
+                let mut notes = self.notes;
+                notes.extend(config.permission.keys().filter_map(|tool| unknown_rule(tool, &settings)));
+                Ok(Layered { config, settings, notes })
+            }
         }
     }
 
@@ -271,14 +357,41 @@ fn overlay(below: &mut Table, above: Table) {
     }
 }
 
+/// What to say about a rule for a tool that Piton does not have, with whoever made it.
+fn unknown_rule(tool: &str, settings: &Settings) -> Option<String> {
+    let unknown = unknown_tool(tool)?;
+    let key = dotted(&["permission".to_owned(), tool.to_owned()]);
+    let origin = settings.get(&key).map(|(_, origin)| format!(" ({origin})")).unwrap_or_default();
+    Some(format!("{key}{origin}: {unknown}"))
+}
+
+/// Puts the lists of one table behind those of another.
+fn put_behind(below: &Table, above: &mut Table) {
+    for (key, value) in above {
+        match (below.get(key), value) {
+            (Some(Value::Table(below)), Value::Table(above)) => put_behind(below, above),
+            (Some(Value::Array(below)), Value::Array(above)) => {
+                above.splice(0..0, below.iter().cloned());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A table in which one key is set.
+fn nested(way: &[String], value: Value) -> Table {
+    let (last, tables) = way.split_last().map_or((String::new(), way), |(last, tables)| (last.clone(), tables));
+    let innermost = Table::from_iter([(last, value)]);
+    tables.iter().rfold(innermost, |table, key| Table::from_iter([(key.clone(), Value::Table(table))]))
+}
+
 /// What is said of one key. The value is read as TOML where that makes sense, and as text otherwise.
 fn said_of(way: &[String], value: &str) -> Result<Table, ConfigError> {
     let as_toml = toml::from_str::<Table>(&format!("value = {value}")).ok();
     let as_toml = as_toml.filter(|table| table.len() == 1).and_then(|mut table| table.remove("value"));
     let mut mistake = None;
     for value in as_toml.into_iter().chain([Value::from(value)]) {
-        let table = way.iter().rfold(value, |value, key| Value::Table(Table::from_iter([(key.clone(), value)])));
-        let Value::Table(table) = table else { continue };
+        let table = nested(way, value);
         match Config::of_table(table.clone()) {
             Ok(_) => return Ok(table),
             // What is of the right kind and makes no sense says more than what is of the wrong kind.
@@ -407,9 +520,10 @@ mod tests {
         // What nobody said cannot be at fault.
         let text = words(&layers("[retry]\nfirst_wait = 100", "", &[]).expect_err("longer than the default"));
         assert!(text.starts_with("user.toml") && text.contains("line 2: first_wait in [retry] is longer"), "{text}");
+        // It may be a tool of a server.
         let variable = [("PITON_PERMISSION__BSH", "allow")];
-        let text = words(&layers("[permission]\nedit = \"allow\"", "", &variable).expect_err("no tool"));
-        assert!(text.starts_with("PITON_PERMISSION__BSH") && text.contains("did you mean `bash`?"), "{text}");
+        let notes = layers("[permission]\nedit = \"allow\"", "", &variable).expect("valid").notes.concat();
+        assert!(notes.contains("PITON_PERMISSION__BSH") && notes.contains("did you mean `bash`?"), "{notes}");
         let text =
             words(&layers("[options]\neffort = \"low\"", "[options]\nthinking_budget = 1", &[]).expect_err("two"));
         assert!(
@@ -459,7 +573,7 @@ mod tests {
         let said = |flag: &str| {
             let mut layers = Layers::default();
             layers.add_variables([("PITON_LIMITS__MAX_STEPS", "3")])?;
-            layers.add_flag(flag)?;
+            layers.add_flag(&Flag::Set(flag.to_owned()))?;
             layers.merge()
         };
         let layered = said("limits.max_steps = 7").expect("valid");

@@ -39,7 +39,47 @@ pub struct ProjectFile {
     pub bytes: Vec<u8>,
 }
 
-/// How the user stands to a file.
+/// What may be trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A configuration file.
+    Settings,
+    /// The hooks in a settings file of Claude Code's.
+    Hooks,
+}
+
+/// One thing that a repository brings along, in its current form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// What it is.
+    pub kind: Kind,
+    /// The file it stands in.
+    pub path: PathBuf,
+    /// The BLAKE3 hash of what counts of it, in hexadecimal.
+    pub hash: String,
+}
+
+impl Item {
+    /// What this file holds of that kind.
+    pub fn new(kind: Kind, path: &Path, contents: &[u8]) -> Self {
+        Self { kind, path: path.to_owned(), hash: blake3::hash(contents).to_hex().to_string() }
+    }
+
+    /// As it stands in the list. Settings have their hash alone there, as Piton 0.1 wrote it.
+    fn listed(&self) -> String {
+        match self.kind {
+            Kind::Settings => self.hash.clone(),
+            Kind::Hooks => format!("hooks:{}", self.hash),
+        }
+    }
+
+    /// Whether this is what was listed. Piton 0.1 wrote hooks down without their kind, under files that have no settings.
+    fn is(&self, listed: &str) -> bool {
+        listed == self.listed() || self.kind == Kind::Hooks && listed == self.hash
+    }
+}
+
+/// How the user stands to an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
     /// Trusted, as it is.
@@ -68,7 +108,7 @@ pub struct TrustError {
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct List {
-    /// Each file with the BLAKE3 hash of its contents, in hexadecimal.
+    /// Each file with [what is trusted of it](Item::listed).
     trusted: BTreeMap<PathBuf, String>,
 }
 
@@ -78,18 +118,9 @@ impl Trust {
         Self { file: data_dir.join("trust.json") }
     }
 
-    /// Whether the user trusts this file with these contents.
-    pub fn holds(&self, path: &Path, contents: &[u8]) -> Result<bool, TrustError> {
-        Ok(self.read()?.trusted.get(path).is_some_and(|hash| *hash == hash_of(contents)))
-    }
-
-    /// The same, and whether it was another file that the user trusted there.
-    pub fn standing(&self, path: &Path, contents: &[u8]) -> Result<Standing, TrustError> {
-        Ok(match self.read()?.trusted.get(path) {
-            Some(hash) if *hash == hash_of(contents) => Standing::Trusted,
-            Some(_) => Standing::Changed,
-            None => Standing::Unknown,
-        })
+    /// Whether the user trusts an item in its current form, or did in another.
+    pub fn standing(&self, item: &Item) -> Result<Standing, TrustError> {
+        Ok(self.read()?.standing(item))
     }
 
     /// What holds in a folder. Whatever the user has trusted holds there if it lies in the folder or above it, through
@@ -104,8 +135,8 @@ impl Trust {
             match list.trusted.get(&path) {
                 None if path.is_file() && dir.starts_with(root) => found.unknown.push(path),
                 None => {}
-                Some(hash) => match ProjectFile::read(&path) {
-                    Ok(file) if *hash == hash_of(&file.bytes) => {
+                Some(_) => match ProjectFile::read(&path) {
+                    Ok(file) if list.standing(&file.item()) == Standing::Trusted => {
                         found.in_force = Some(file);
                         break;
                     }
@@ -116,11 +147,11 @@ impl Trust {
         Ok(found)
     }
 
-    /// From now on the user does.
-    pub fn give(&self, path: &Path, contents: &[u8]) -> Result<(), TrustError> {
+    /// From now on the user trusts this.
+    pub fn give(&self, item: &Item) -> Result<(), TrustError> {
         let _lock = self.lock()?;
         let mut list = self.read()?;
-        list.trusted.insert(path.to_owned(), hash_of(contents));
+        list.trusted.insert(item.path.clone(), item.listed());
         self.write(&list)
     }
 
@@ -172,7 +203,22 @@ impl Trust {
     }
 }
 
+impl List {
+    fn standing(&self, item: &Item) -> Standing {
+        match self.trusted.get(&item.path) {
+            Some(listed) if item.is(listed) => Standing::Trusted,
+            Some(_) => Standing::Changed,
+            None => Standing::Unknown,
+        }
+    }
+}
+
 impl ProjectFile {
+    /// As something to trust.
+    pub fn item(&self) -> Item {
+        Item::new(Kind::Settings, &self.path, &self.bytes)
+    }
+
     /// Reads one, whatever is in it, if it is not too long to be one.
     pub fn read(path: &Path) -> io::Result<Self> {
         let mut bytes = Vec::new();
@@ -193,27 +239,42 @@ impl ProjectFile {
     }
 }
 
-fn hash_of(contents: &[u8]) -> String {
-    blake3::hash(contents).to_hex().to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::fs;
 
+    fn item(path: &Path, contents: &[u8]) -> Item {
+        Item::new(Kind::Settings, path, contents)
+    }
+
     #[test]
     fn a_file_is_trusted_as_it_is_and_not_after_a_change() {
         let dir = tempfile::tempdir().expect("a folder");
         let (trust, path) = (Trust::in_folder(&dir.path().join("data")), dir.path().join("config.toml"));
-        assert!(!trust.holds(&path, b"a").expect("no list yet"));
-        trust.give(&path, b"a").expect("written");
-        assert!(trust.holds(&path, b"a").expect("read"));
-        assert!(!trust.holds(&path, b"b").expect("read"), "it was changed");
-        assert!(!trust.holds(&dir.path().join("other.toml"), b"a").expect("read"), "another file with the same words");
+        let standing = |path: &Path, contents| trust.standing(&item(path, contents)).expect("read");
+        assert_eq!(standing(&path, b"a"), Standing::Unknown);
+        trust.give(&item(&path, b"a")).expect("written");
+        assert_eq!(standing(&path, b"a"), Standing::Trusted);
+        assert_eq!(standing(&path, b"b"), Standing::Changed);
+        assert_eq!(standing(&dir.path().join("other.toml"), b"a"), Standing::Unknown, "another file, the same words");
         assert!(trust.take_back(&path).expect("written"));
-        assert!(!trust.holds(&path, b"a").expect("read"));
+        assert_eq!(standing(&path, b"a"), Standing::Unknown);
         assert!(!trust.take_back(&path).expect("read"));
+    }
+
+    #[test]
+    fn an_item_is_trusted_as_what_it_is() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (trust, path) = (Trust::in_folder(dir.path()), dir.path().join("settings.json"));
+        let hooks = Item::new(Kind::Hooks, &path, b"a");
+        trust.give(&hooks).expect("written");
+        assert_eq!(trust.standing(&hooks).expect("read"), Standing::Trusted);
+        assert_ne!(trust.standing(&item(&path, b"a")).expect("read"), Standing::Trusted, "no settings were trusted");
+        // As Piton 0.1 wrote it.
+        let list = serde_json::json!({"trusted": {path.to_str().expect("text"): hooks.hash}});
+        fs::write(dir.path().join("trust.json"), list.to_string()).expect("written");
+        assert_eq!(trust.standing(&hooks).expect("read"), Standing::Trusted);
     }
 
     #[test]
@@ -221,8 +282,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         fs::write(dir.path().join("trust.json"), "{").expect("written");
         let trust = Trust::in_folder(dir.path());
-        assert!(trust.holds(Path::new("x"), b"a").is_err());
-        assert!(trust.give(Path::new("x"), b"a").is_err());
+        assert!(trust.standing(&item(Path::new("x"), b"a")).is_err());
+        assert!(trust.give(&item(Path::new("x"), b"a")).is_err());
         assert_eq!(fs::read(dir.path().join("trust.json")).expect("still there"), b"{");
     }
 
@@ -253,7 +314,7 @@ mod tests {
 
         fn give(&self, below: &str) -> PathBuf {
             let file = ProjectFile::read(&self.path(below).join(PROJECT_FILE)).expect("read");
-            self.trust().give(&file.path, &file.bytes).expect("written");
+            self.trust().give(&file.item()).expect("written");
             file.path
         }
 
@@ -332,10 +393,10 @@ mod tests {
         let files: Vec<PathBuf> = (0..32).map(|n| PathBuf::from(format!("/{n}"))).collect();
         std::thread::scope(|scope| {
             for file in &files {
-                scope.spawn(|| Trust::in_folder(dir.path()).give(file, b"a").expect("written"));
+                scope.spawn(|| Trust::in_folder(dir.path()).give(&item(file, b"a")).expect("written"));
             }
         });
         let trust = Trust::in_folder(dir.path());
-        assert!(files.iter().all(|file| trust.holds(file, b"a").expect("read")));
+        assert!(files.iter().all(|file| trust.standing(&item(file, b"a")).expect("read") == Standing::Trusted));
     }
 }

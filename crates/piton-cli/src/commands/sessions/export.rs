@@ -2,13 +2,14 @@
 
 use super::said;
 use crate::cli::{ExportArgs, ExportFormat};
-use crate::commands::config;
+use crate::failure::{Context, Result, ensure};
+use crate::out::print;
 use crate::out::view;
-use crate::setup;
+use crate::settings;
 use crate::surroundings::Surroundings;
-use anyhow::Context;
 use piton_core::ids::SessionId;
 use piton_core::story::Story;
+use piton_engine::assemble::secrets;
 use piton_engine::engine::Engine;
 use piton_engine::export::redact::Redactor;
 use piton_engine::export::{html, json, markdown};
@@ -27,14 +28,17 @@ fn named(output: Option<&Path>) -> ExportFormat {
 }
 
 /// Writes a session as one file.
-pub(super) fn export(engine: &Engine, id: &SessionId, args: &ExportArgs, around: &Surroundings) -> anyhow::Result<()> {
+pub(super) fn export(engine: &Engine, id: &SessionId, args: &ExportArgs, around: &Surroundings) -> Result<()> {
     let dir = engine.session_dir(id);
     let mut records = journal::read_session(&dir)?;
-    anyhow::ensure!(!records.is_empty(), "{id} is empty: nothing ever happened in it");
+    ensure!(!records.is_empty(), "{id} is empty: nothing ever happened in it");
     let mut title = journal::summary(&dir)?.title;
     let mut redacted = 0;
     if !args.no_redact {
-        let mut redactor = Redactor::new(setup::secrets(&config::of_user(around)?, around)?);
+        let mut notices = Vec::new();
+        let known = secrets::secrets(&settings::of_user(around)?, &around.machine, &mut notices)?;
+        let mut redactor = Redactor::new(known);
+        print::notices(&notices);
         records = redactor.records(&records).context("a secret stands where only something else can stand")?;
         redacted = redactor.found;
         title = redactor.text(&title);
@@ -59,7 +63,7 @@ pub(super) fn export(engine: &Engine, id: &SessionId, args: &ExportArgs, around:
 }
 
 /// Makes a session of an export.
-pub(super) fn import(engine: &Engine, file: &Path) -> anyhow::Result<()> {
+pub(super) fn import(engine: &Engine, file: &Path) -> Result<()> {
     let text = match file.to_str() {
         Some("-") => {
             let mut text = String::new();

@@ -1,8 +1,8 @@
 //! Which session is meant: by its id, its title, its place in the list, or by whoever sits at the terminal.
 
 use super::{list, pick};
+use crate::failure::{Failure, Result, ensure};
 use crate::out::print;
-use crate::out::report::Usage;
 use crate::surroundings::Surroundings;
 use piton_core::ids::SessionId;
 use piton_engine::engine::Engine;
@@ -10,19 +10,20 @@ use piton_engine::index::{Index, IndexError};
 use piton_engine::journal;
 
 /// The session that is named; where none is, the one that a person at the terminal chooses.
-pub(crate) fn meant(engine: &Engine, around: &Surroundings, name: Option<&str>) -> anyhow::Result<SessionId> {
+pub(crate) fn meant(engine: &Engine, around: &Surroundings, name: Option<&str>) -> Result<SessionId> {
     match name {
         Some(name) => find(engine, around, name),
-        None if pick::can_ask(around) => pick::choose(engine, &around.workspace(None).unwrap_or_default(), "Which one?"),
-        None => Err(Usage(
+        None if pick::can_ask(around) => {
+            pick::choose(engine, &around.workspace(None).unwrap_or_default(), "Which one?")
+        }
+        None => Err(Failure::usage(
             "which session? Name one: an id, a title, `last`, or `-2` for the one before. `piton session list` shows them",
-        )
-        .into()),
+        )),
     }
 }
 
 /// The session that is meant: by its id or the beginning of one, its title, or its place in the list of this folder.
-pub(crate) fn find(engine: &Engine, around: &Surroundings, name: &str) -> anyhow::Result<SessionId> {
+pub(crate) fn find(engine: &Engine, around: &Surroundings, name: &str) -> Result<SessionId> {
     let index = engine.index()?;
     // A folder that is gone has no sessions to count; ids and titles still mean what they mean.
     let here = around.workspace(None).unwrap_or_default();
@@ -30,14 +31,14 @@ pub(crate) fn find(engine: &Engine, around: &Surroundings, name: &str) -> anyhow
 }
 
 /// Who has it open may be in the middle of something.
-pub(crate) fn must_be_closed(engine: &Engine, id: &SessionId) -> anyhow::Result<()> {
+pub(crate) fn must_be_closed(engine: &Engine, id: &SessionId) -> Result<()> {
     let is_open = journal::is_held(&engine.session_dir(id));
-    anyhow::ensure!(!is_open, "{id} is open in another piton; close that one first");
+    ensure!(!is_open, "{id} is open in another piton; close that one first");
     Ok(())
 }
 
 /// An ambiguous name is answered with those that it fits, so that the next try can be the last.
-pub(crate) fn with_candidates(index: &Index, error: IndexError) -> anyhow::Error {
+pub(crate) fn with_candidates(index: &Index, error: IndexError) -> Failure {
     const MOST: usize = 10;
     let IndexError::Ambiguous { found, .. } = &error else { return error.into() };
     let summaries = index.list(None, usize::MAX).unwrap_or_default();
@@ -53,5 +54,5 @@ pub(crate) fn with_candidates(index: &Index, error: IndexError) -> anyhow::Error
     if more > 0 {
         lines.push(format!("… and {more} more"));
     }
-    anyhow::anyhow!("{error}:\n{}\nWrite more of the id.", print::indent(&lines.join("\n")))
+    Failure::user(format!("{error}:\n{}", print::indent(&lines.join("\n")))).hint("Write more of the id.")
 }

@@ -2,6 +2,7 @@
 
 use super::said;
 use crate::cli::{ListArgs, Scope};
+use crate::failure::Result;
 use crate::out::report;
 use crate::out::view;
 use crate::surroundings::Surroundings;
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 const SHORT_ID_CHARS: usize = 20;
 
 /// Lists sessions.
-pub(super) fn list(engine: &Engine, args: &ListArgs, around: &Surroundings) -> anyhow::Result<()> {
+pub(super) fn list(engine: &Engine, args: &ListArgs, around: &Surroundings) -> Result<()> {
     let index = engine.index()?;
     for (id, error) in index.unreadable() {
         view::write_stderr(&format!("{id} cannot be read: {error}\n"));
@@ -41,7 +42,7 @@ pub(super) fn list(engine: &Engine, args: &ListArgs, around: &Surroundings) -> a
 }
 
 /// The folder whose sessions are meant; `None` for all.
-pub(super) fn project(scope: &Scope, around: &Surroundings) -> anyhow::Result<Option<PathBuf>> {
+pub(super) fn project(scope: &Scope, around: &Surroundings) -> Result<Option<PathBuf>> {
     match (&scope.project, scope.all) {
         (_, true) => Ok(None),
         // One that is gone may still have sessions.
@@ -101,7 +102,7 @@ fn told(session: &Summary, project: Option<&Path>, endless: &str, columns: Optio
 }
 
 /// Why there is nothing to list.
-fn nothing(index: &Index, query: &Query) -> anyhow::Result<String> {
+fn nothing(index: &Index, query: &Query) -> Result<String> {
     let there_are = index.count()?;
     Ok(match (&query.project, there_are) {
         (_, 0) => "no sessions yet; start one with piton run \"…\"".to_owned(),

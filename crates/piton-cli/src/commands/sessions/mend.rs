@@ -1,6 +1,7 @@
 //! `piton session verify` and `repair`.
 
 use super::find;
+use crate::failure::Result;
 use crate::out::report;
 use crate::out::view;
 use piton_core::ids::{Seq, SessionId};
@@ -9,7 +10,7 @@ use piton_engine::journal::{self, Flaw, JournalError, Verdict};
 use piton_engine::shelf;
 
 /// Checks a session and says what is wrong and what to do.
-pub(super) fn verify(engine: &Engine, id: &SessionId) -> anyhow::Result<u8> {
+pub(super) fn verify(engine: &Engine, id: &SessionId) -> Result<u8> {
     let verdict = match journal::verify(&engine.session_dir(id)) {
         Err(JournalError::Damaged { path, why }) => {
             view::write_stdout(&format!("{id}: {} is damaged: {why}\n", path.display()));
@@ -41,7 +42,7 @@ pub(super) fn verify(engine: &Engine, id: &SessionId) -> anyhow::Result<u8> {
 }
 
 /// Makes a new session of what can be read of this one.
-pub(super) fn repair(engine: &Engine, id: &SessionId) -> anyhow::Result<()> {
+pub(super) fn repair(engine: &Engine, id: &SessionId) -> Result<()> {
     find::must_be_closed(engine, id)?;
     let repaired = shelf::repair(engine, id)?;
     let salvage = &repaired.salvage;

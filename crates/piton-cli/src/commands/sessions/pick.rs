@@ -1,9 +1,9 @@
 //! Which session is meant, asked at the terminal: a numbered list, answered with a number or a piece of a title.
 
 use super::list;
+use crate::failure::{Result, bail};
 use crate::out::view;
 use crate::surroundings::Surroundings;
-use anyhow::bail;
 use piton_core::ids::SessionId;
 use piton_engine::engine::Engine;
 use piton_engine::index::Query;
@@ -14,7 +14,7 @@ use std::path::Path;
 const SHOWN: usize = 15;
 
 /// Which session to go on with.
-pub(crate) fn pick(engine: &Engine, around: &Surroundings, here: &Path) -> anyhow::Result<SessionId> {
+pub(crate) fn pick(engine: &Engine, around: &Surroundings, here: &Path) -> Result<SessionId> {
     if !can_ask(around) {
         bail!("which session? Name one: --resume ID, --resume last, or --resume -2 for the one before");
     }
@@ -27,7 +27,7 @@ pub(super) fn can_ask(around: &Surroundings) -> bool {
 }
 
 /// Asks until one is chosen.
-pub(super) fn choose(engine: &Engine, here: &Path, question: &str) -> anyhow::Result<SessionId> {
+pub(super) fn choose(engine: &Engine, here: &Path, question: &str) -> Result<SessionId> {
     let index = engine.index()?;
     let mut query = Query { project: Some(here.to_owned()), limit: Some(SHOWN), ..Query::default() };
     if index.select(&query)?.is_empty() {

@@ -1,11 +1,11 @@
 //! What people say on the command line and machines do not: `30d`, `2026-11-01`, `200MB`.
 
-use anyhow::{Context, bail};
+use crate::failure::{Context, Result, bail, ensure};
 use jiff::civil::DateTime;
 use jiff::{Span, Zoned};
 
 /// A point in time: a date (its midnight), a date with a time, or so long before now (`7d`, `12h`). In milliseconds.
-pub(super) fn since(said: &str, now: &Zoned) -> anyhow::Result<u64> {
+pub(super) fn since(said: &str, now: &Zoned) -> Result<u64> {
     let by_date = said.parse::<DateTime>().ok().and_then(|date| date.to_zoned(now.time_zone().clone()).ok());
     match by_date {
         Some(date) => Ok(milliseconds(&date)),
@@ -16,9 +16,9 @@ pub(super) fn since(said: &str, now: &Zoned) -> anyhow::Result<u64> {
 }
 
 /// So long before now, in milliseconds.
-pub(super) fn before(said: &str, now: &Zoned) -> anyhow::Result<u64> {
+pub(super) fn before(said: &str, now: &Zoned) -> Result<u64> {
     let span: Span = said.parse().with_context(|| format!("`{said}` is no span of time: write 30d, 2w or 12h"))?;
-    anyhow::ensure!(!span.is_negative(), "`{said}` is no span of time: write 30d, 2w or 12h");
+    ensure!(!span.is_negative(), "`{said}` is no span of time: write 30d, 2w or 12h");
     Ok(milliseconds(&now.checked_sub(span).with_context(|| format!("{said} is longer ago than time goes"))?))
 }
 
@@ -27,7 +27,7 @@ fn milliseconds(time: &Zoned) -> u64 {
 }
 
 /// A size in bytes: `500`, `20K`, `200MB`, `1.5G`. Steps of a thousand; `KiB` and so on are steps of 1024.
-pub(super) fn bytes(said: &str) -> anyhow::Result<u64> {
+pub(super) fn bytes(said: &str) -> Result<u64> {
     let said = said.trim();
     let digits = said.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(said.len());
     let (number, unit) = said.split_at(digits);

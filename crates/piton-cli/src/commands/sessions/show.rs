@@ -1,5 +1,6 @@
 //! `piton session show`: what was said and done, for a terminal.
 
+use crate::failure::Result;
 use crate::out::report;
 use crate::out::view;
 use piton_core::event::Direction;
@@ -16,7 +17,7 @@ const SHOWN_LINES: usize = 8;
 const SUMMARY_LINES: usize = 24;
 
 /// Shows a session; `full` with all of the tools' output.
-pub(super) fn show(engine: &Engine, id: &SessionId, full: bool, json: bool) -> anyhow::Result<()> {
+pub(super) fn show(engine: &Engine, id: &SessionId, full: bool, json: bool) -> Result<()> {
     let dir = engine.session_dir(id);
     let records = journal::read_session(&dir)?;
     if json {

@@ -2,6 +2,7 @@
 
 use super::{find, list, said};
 use crate::cli::PruneArgs;
+use crate::failure::{Failure, Result};
 use crate::out::view;
 use crate::surroundings::Surroundings;
 use jiff::Zoned;
@@ -15,7 +16,7 @@ use piton_engine::shelf;
 const RECENT: &str = "1d";
 
 /// Moves sessions to the trash.
-pub(super) fn remove(engine: &Engine, ids: &[SessionId]) -> anyhow::Result<()> {
+pub(super) fn remove(engine: &Engine, ids: &[SessionId]) -> Result<()> {
     for id in ids {
         find::must_be_closed(engine, id)?;
         shelf::throw_away(engine, id)?;
@@ -25,7 +26,7 @@ pub(super) fn remove(engine: &Engine, ids: &[SessionId]) -> anyhow::Result<()> {
 }
 
 /// Lists the trash, or empties it.
-pub(super) fn trash(engine: &Engine, empty: bool, json: bool) -> anyhow::Result<()> {
+pub(super) fn trash(engine: &Engine, empty: bool, json: bool) -> Result<()> {
     let index = shelf::trash(engine)?;
     let sessions = index.select(&Query::default())?;
     let damaged: Vec<SessionId> = index.unreadable().iter().map(|(id, _)| id.clone()).collect();
@@ -51,11 +52,13 @@ pub(super) fn trash(engine: &Engine, empty: bool, json: bool) -> anyhow::Result<
 }
 
 /// Brings a session back from the trash.
-pub(super) fn restore(engine: &Engine, name: &str, around: &Surroundings) -> anyhow::Result<()> {
+pub(super) fn restore(engine: &Engine, name: &str, around: &Surroundings) -> Result<()> {
     let index = shelf::trash(engine)?;
     let here = around.workspace(None).unwrap_or_default();
     let id = index.named(name, &here).map_err(|error| match error {
-        IndexError::NoSuch { .. } => anyhow::anyhow!("`{name}` is not in the trash; `piton session trash` lists it"),
+        IndexError::NoSuch { .. } => {
+            Failure::user(format!("`{name}` is not in the trash; `piton session trash` lists it"))
+        }
         error => find::with_candidates(&index, error),
     })?;
     shelf::bring_back(engine, &id)?;
@@ -64,7 +67,7 @@ pub(super) fn restore(engine: &Engine, name: &str, around: &Surroundings) -> any
 }
 
 /// Moves to the trash what the rules name.
-pub(super) fn prune(engine: &Engine, args: &PruneArgs, around: &Surroundings) -> anyhow::Result<u8> {
+pub(super) fn prune(engine: &Engine, args: &PruneArgs, around: &Surroundings) -> Result<u8> {
     let now = Zoned::now();
     let rules = Rules {
         before_ms: args.older_than.as_deref().map(|said| said::before(said, &now)).transpose()?,

@@ -1,13 +1,13 @@
 //! Which hooks run: those of the configuration, those of Claude Code's settings where the configuration says so, those
 //! of the repository where the user has allowed them, the checks, and the schema of the answer.
 
-use crate::cli::RunArgs;
-use crate::out::view;
-use crate::surroundings::Surroundings;
-use anyhow::Context;
-use piton_engine::config::Config;
-use piton_engine::config::trust::{ProjectFile, Standing, Trust};
-use piton_engine::hooks::{Check, CommandHook, Handler, Hook, HookTable, OutputSchema, ReadHooks};
+use super::machine::Machine;
+use super::notice::{Notice, chain};
+use super::trouble::{Context, Trouble, ensure};
+use super::wishes::Wishes;
+use crate::config::Config;
+use crate::config::trust::{Item, Kind, ProjectFile, Standing, Trust};
+use crate::hooks::{Check, CommandHook, Handler, Hook, HookTable, ReadHooks};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
@@ -18,76 +18,74 @@ use std::time::Duration;
 type Env = Arc<BTreeMap<OsString, OsString>>;
 
 /// The hooks of a run, in order: the user's, the repository's, the schema, the checks.
-pub(crate) fn hooks(
-    args: &RunArgs,
+pub(super) fn hooks(
+    wishes: &mut Wishes,
     config: &Config,
     env: &Env,
-    around: &Surroundings,
+    machine: &Machine,
     workspace: &Path,
-) -> anyhow::Result<Vec<Arc<dyn Hook>>> {
+    notices: &mut Vec<Notice>,
+) -> Result<Vec<Arc<dyn Hook>>, Trouble> {
     let mut handlers = config.hooks.read(true).context("in the configuration")?.handlers;
     if config.claude.hooks {
-        if let Some(home) = around.var("HOME") {
+        if let Some(home) = machine.var("HOME") {
             let file = Path::new(home).join(".claude/settings.json");
             if let Some(settings) = settings(&file)? {
-                handlers.extend(settings.hooks(&file)?.handlers);
+                handlers.extend(settings.hooks(&file, notices)?.handlers);
             }
         }
-        handlers.extend(of_repository(args, around, workspace)?);
-    } else if args.trust_hooks {
-        view::write_stderr(
-            "note: --trust-hooks does nothing here: Claude Code's hooks are only read where the configuration says [claude] \
-             hooks = true (or --set claude.hooks=true)\n",
-        );
+        handlers.extend(of_repository(wishes.trust_hooks, machine, workspace, notices)?);
+    } else if wishes.trust_hooks {
+        notices.push(Notice::new(
+            "--trust-hooks has no effect: Claude Code's hooks are read only with [claude] hooks = true in the \
+             configuration (or --set claude.hooks=true)",
+        ));
     }
     let command = |handler: Handler| Arc::new(CommandHook::new(handler, Arc::clone(env))) as Arc<dyn Hook>;
     let mut hooks: Vec<Arc<dyn Hook>> = handlers.into_iter().map(command).collect();
-    if let Some(schema) = schema(args)? {
-        hooks.push(Arc::new(schema));
-    }
+    hooks.extend(wishes.output_schema.take().map(|schema| Arc::new(schema) as Arc<dyn Hook>));
     let timeout = config.check.timeout.map(Duration::from_secs_f64);
-    for check in config.check.commands.iter().chain(&args.check) {
-        anyhow::ensure!(!check.trim().is_empty(), "a check is empty; name a command such as `cargo test`");
+    for check in &config.check.commands {
+        ensure(!check.trim().is_empty(), || "a check is empty; name a command such as `cargo test`")?;
         hooks.push(Arc::new(Check::new(check, Arc::clone(env)).within(timeout, config.check.rounds)));
     }
     Ok(hooks)
 }
 
-/// The schema of the answer, where one was named.
-pub(crate) fn schema(args: &RunArgs) -> anyhow::Result<Option<OutputSchema>> {
-    let Some(path) = &args.output_schema else { return Ok(None) };
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    OutputSchema::parse(&text).map(Some).with_context(|| format!("--output-schema {}", path.display()))
-}
-
-/// The hooks that the repository brings along, where the user has said that they may run, as they are. A file that cannot
-/// be read is nobody's error here: it came with the repository.
-fn of_repository(args: &RunArgs, around: &Surroundings, workspace: &Path) -> anyhow::Result<Vec<Handler>> {
-    let trust = Trust::in_folder(&around.data_dir);
+/// The hooks that come with the repository, if the user trusts them in their current form. A file that cannot be read is
+/// no error: it came with the repository.
+fn of_repository(
+    trust_now: bool,
+    machine: &Machine,
+    workspace: &Path,
+    notices: &mut Vec<Notice>,
+) -> Result<Vec<Handler>, Trouble> {
+    let trust = Trust::in_folder(&machine.data_dir);
+    let listed = "the trust of hooks cannot be looked up";
     let mut handlers = Vec::new();
     for name in [".claude/settings.json", ".claude/settings.local.json"] {
         let file = workspace.join(name);
         let read = settings(&file).and_then(|settings| {
             let Some(settings) = settings else { return Ok(None) };
-            let hooks = settings.hooks(&file)?;
+            let hooks = settings.hooks(&file, notices)?;
             Ok(Some((settings, hooks)))
         });
         let (settings, hooks) = match read {
             Ok(Some(read)) => read,
             Ok(None) => continue,
             Err(error) => {
-                view::write_stderr(&format!("note: no hooks of it are run: {}\n", view::clean(&format!("{error:#}"))));
+                notices.push(Notice::new(format!("no hooks of it are run: {}", chain(&error))));
                 continue;
             }
         };
         if hooks.handlers.is_empty() {
             continue;
         }
-        let trusted = settings.hashed.as_bytes();
-        if args.trust_hooks {
-            trust.give(&file, trusted)?;
+        let item = Item::new(Kind::Hooks, &file, settings.hashed.as_bytes());
+        if trust_now {
+            trust.give(&item).context(listed)?;
         }
-        let why = match trust.standing(&file, trusted)? {
+        let why = match trust.standing(&item).context(listed)? {
             Standing::Trusted => {
                 handlers.extend(hooks.handlers);
                 continue;
@@ -95,12 +93,13 @@ fn of_repository(args: &RunArgs, around: &Surroundings, workspace: &Path) -> any
             Standing::Changed => "you do not trust them as they are: they were changed since you did",
             Standing::Unknown => "you do not trust them as they are",
         };
-        let count = view::plural(hooks.handlers.len() as u64, "hook");
-        let mut said = format!("note: {count} of {} not run, since {why}:\n", file.display());
+        let number = hooks.handlers.len();
+        let count = if number == 1 { "1 hook".to_owned() } else { format!("{number} hooks") };
+        let mut said = format!("{count} of {} not run, since {why}:\n", file.display());
         for handler in &hooks.handlers {
-            said.push_str(&format!("  {}\n", view::clean(&handler.summary())));
+            said.push_str(&format!("  {}\n", handler.summary()));
         }
-        view::write_stderr(&format!("{said}  Let them run, as they are now, with --trust-hooks\n"));
+        notices.push(Notice::new(format!("{said}  Trust them in their current form with --trust-hooks")));
     }
     Ok(handlers)
 }
@@ -113,7 +112,7 @@ struct ClaudeSettings {
 }
 
 /// The settings in a file; `None` where there is no file.
-fn settings(file: &Path) -> anyhow::Result<Option<ClaudeSettings>> {
+fn settings(file: &Path) -> Result<Option<ClaudeSettings>, Trouble> {
     let bytes = match ProjectFile::read(file) {
         Ok(file) => file.bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -126,11 +125,9 @@ fn settings(file: &Path) -> anyhow::Result<Option<ClaudeSettings>> {
 }
 
 impl ClaudeSettings {
-    fn hooks(&self, file: &Path) -> anyhow::Result<ReadHooks> {
+    fn hooks(&self, file: &Path, notices: &mut Vec<Notice>) -> Result<ReadHooks, Trouble> {
         let hooks = self.table.read(false).with_context(|| file.display().to_string())?;
-        for notice in &hooks.notices {
-            view::write_stderr(&format!("note: {}: {}\n", file.display(), view::clean(notice)));
-        }
+        notices.extend(hooks.notices.iter().map(|notice| Notice::new(format!("{}: {notice}", file.display()))));
         Ok(hooks)
     }
 }

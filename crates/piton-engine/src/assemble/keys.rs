@@ -4,26 +4,29 @@
 //! and last a command of the configuration. `keys.json` in the data folder knows of every kept key where it is, so that
 //! the keyring is asked only for a key that is in it, and never where the environment has one.
 
-use crate::setup::tool_environment;
-use crate::surroundings::Surroundings;
-use anyhow::{Context, bail};
-use piton_engine::config::Config;
+use super::environment;
+use super::machine::Machine;
+use super::rules::provider_of;
+use super::trouble::{Context, Trouble, ensure};
+use crate::config::Config;
+use piton_models::model::Model;
 use piton_models::pass::{Pass, Renewal};
 use piton_models::provider;
 use piton_tools::spawn::{self, Confinement, Env, Group, Spawn, Streams};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Output, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Where a key is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub enum Place {
     /// In this environment variable.
     Variable(String),
     /// In the keyring.
@@ -56,33 +59,29 @@ enum Kept {
 }
 
 /// The key of a provider, from the first place that has one, and that place. What comes later is not even looked at.
-pub(crate) fn find(name: &str, config: &Config, around: &Surroundings) -> anyhow::Result<Option<(String, Place)>> {
-    let place = match variables(name, config, around).into_iter().next() {
+pub(super) fn find(name: &str, config: &Config, machine: &Machine) -> Result<Option<(String, Place)>, Trouble> {
+    let place = match variables(name, config, machine).into_iter().next() {
         Some(place) => Some(place),
-        None => places(name, config, around)?.into_iter().next(),
+        None => places(name, config, machine)?.into_iter().next(),
     };
-    place.map(|place| Ok((read(name, &place, config, around)?, place))).transpose()
+    place.map(|place| Ok((read(name, &place, config, machine)?, place))).transpose()
 }
 
 /// The same, but only a key that was kept or named for this provider, and none that others have in the environment too.
-pub(crate) fn find_its_own(
-    name: &str,
-    config: &Config,
-    around: &Surroundings,
-) -> anyhow::Result<Option<(String, Place)>> {
+pub(super) fn find_its_own(name: &str, config: &Config, machine: &Machine) -> Result<Option<(String, Place)>, Trouble> {
     let named = config.providers.get(name).and_then(|server| server.key_variable.as_deref());
     let is_its_own = |place: &Place| match place {
         Place::Variable(variable) => named == Some(variable.as_str()),
         Place::Keyring | Place::File | Place::Command => true,
     };
-    let place = places(name, config, around)?.into_iter().find(is_its_own);
-    place.map(|place| Ok((read(name, &place, config, around)?, place))).transpose()
+    let place = places(name, config, machine)?.into_iter().find(is_its_own);
+    place.map(|place| Ok((read(name, &place, config, machine)?, place))).transpose()
 }
 
 /// How the key at a place is had anew: only a command's may end.
-pub(crate) fn renewal(name: &str, place: &Place, config: &Config, around: &Surroundings) -> Option<Renewal> {
+pub(super) fn renewal(name: &str, place: &Place, config: &Config, machine: &Machine) -> Option<Renewal> {
     let command = config.providers.get(name)?.key_command.clone().filter(|_| *place == Place::Command)?;
-    let (name, env) = (name.to_owned(), tool_environment(&around.vars, config));
+    let (name, env) = (name.to_owned(), environment::for_tools(&machine.vars, config));
     Some(Renewal::new(move || {
         let key = printed_key(&name, &command, env.clone()).ok()?;
         Some(Pass { key: Some(key), credentials: None })
@@ -90,9 +89,9 @@ pub(crate) fn renewal(name: &str, place: &Place, config: &Config, around: &Surro
 }
 
 /// Every place that has a key for a provider; the first is used. Nothing is run and no keyring asked.
-pub(crate) fn places(name: &str, config: &Config, around: &Surroundings) -> anyhow::Result<Vec<Place>> {
-    let mut places = variables(name, config, around);
-    places.extend(kept(around)?.get(name).map(|kept| match kept {
+pub fn places(name: &str, config: &Config, machine: &Machine) -> Result<Vec<Place>, Trouble> {
+    let mut places = variables(name, config, machine);
+    places.extend(kept(machine)?.get(name).map(|kept| match kept {
         Kept::Keyring => Place::Keyring,
         Kept::Key(_) => Place::File,
     }));
@@ -101,105 +100,122 @@ pub(crate) fn places(name: &str, config: &Config, around: &Surroundings) -> anyh
     Ok(places)
 }
 
-fn variables(name: &str, config: &Config, around: &Surroundings) -> Vec<Place> {
+fn variables(name: &str, config: &Config, machine: &Machine) -> Vec<Place> {
     let server = config.providers.get(name);
     let named = server.and_then(|server| server.key_variable.as_deref());
     let is_own = server.is_some_and(|server| server.protocol.is_some());
     let known = provider::find(name).filter(|_| !is_own).map(|known| known.key_variables).unwrap_or_default();
     let all = named.into_iter().chain(known.iter().copied());
-    all.filter(|variable| around.var(variable).is_some()).map(|name| Place::Variable(name.to_owned())).collect()
+    all.filter(|variable| machine.var(variable).is_some()).map(|name| Place::Variable(name.to_owned())).collect()
 }
 
 /// The variable that a provider's key is taken from, if it is.
-pub(crate) fn variable(name: &str, config: &Config, around: &Surroundings) -> Option<String> {
-    variables(name, config, around).into_iter().find_map(|place| match place {
+fn variable(name: &str, config: &Config, machine: &Machine) -> Option<String> {
+    variables(name, config, machine).into_iter().find_map(|place| match place {
         Place::Variable(variable) => Some(variable),
         Place::Keyring | Place::File | Place::Command => None,
     })
 }
 
+/// What tools see of the environment: not the keys of these models either.
+pub(super) fn left_for_tools<'m>(
+    models: impl Iterator<Item = &'m Arc<dyn Model>>,
+    config: &Config,
+    machine: &Machine,
+) -> BTreeMap<OsString, OsString> {
+    let mut env = environment::for_tools(&machine.vars, config);
+    for model in models {
+        let variable = variable(provider_of(model.name()), config, machine);
+        if let Some(variable) = variable.filter(|variable| !config.keys_for_tools.contains(variable)) {
+            env.remove(OsStr::new(&variable));
+        }
+    }
+    env
+}
+
 /// The key at a place.
-fn read(name: &str, place: &Place, config: &Config, around: &Surroundings) -> anyhow::Result<String> {
+fn read(name: &str, place: &Place, config: &Config, machine: &Machine) -> Result<String, Trouble> {
     match place {
-        Place::Variable(variable) => Ok(around.var(variable).unwrap_or_default().to_owned()),
-        Place::Keyring => from_keyring(name, around),
-        Place::File => match kept(around)?.remove(name) {
+        Place::Variable(variable) => Ok(machine.var(variable).unwrap_or_default().to_owned()),
+        Place::Keyring => from_keyring(name, machine),
+        Place::File => match kept(machine)?.remove(name) {
             Some(Kept::Key(key)) => Ok(key),
-            Some(Kept::Keyring) | None => bail!("the key of {name} was just removed"),
+            Some(Kept::Keyring) | None => Err(Trouble::new(format!("the key of {name} was just removed"))),
         },
         Place::Command => {
             let command = config.providers.get(name).and_then(|server| server.key_command.as_deref());
-            printed_key(name, command.unwrap_or_default(), tool_environment(&around.vars, config))
+            printed_key(name, command.unwrap_or_default(), environment::for_tools(&machine.vars, config))
         }
     }
 }
 
 /// Keeps a key: in the keyring where there is one and it takes it, else in the file. Where it is now, and why the one
 /// before is still in the keyring, if it is.
-pub(crate) fn keep(
+pub fn keep(
     name: &str,
     key: &str,
     may_use_keyring: bool,
-    around: &Surroundings,
-) -> anyhow::Result<(Place, Option<anyhow::Error>)> {
-    let is_in_keyring = may_use_keyring && has_keyring(around) && to_keyring(name, key, around)?;
-    let mut all = kept(around)?;
+    machine: &Machine,
+) -> Result<(Place, Option<Trouble>), Trouble> {
+    let is_in_keyring = may_use_keyring && has_keyring(machine) && to_keyring(name, key, machine)?;
+    let mut all = kept(machine)?;
     // The one before would stay there, and nobody would know of it.
     let is_left = !is_in_keyring && matches!(all.get(name), Some(Kept::Keyring));
-    let left = if is_left { clear_keyring(name, around).err() } else { None };
+    let left = if is_left { clear_keyring(name, machine).err() } else { None };
     let (kept, place) = match is_in_keyring {
         true => (Kept::Keyring, Place::Keyring),
         false => (Kept::Key(key.to_owned()), Place::File),
     };
     all.insert(name.to_owned(), kept);
-    write(&all, around)?;
+    write(&all, machine)?;
     Ok((place, left))
 }
 
 /// Forgets a kept key. Where it was, if it was.
-pub(crate) fn forget(name: &str, around: &Surroundings) -> anyhow::Result<Option<Place>> {
-    let mut all = kept(around)?;
+pub fn forget(name: &str, machine: &Machine) -> Result<Option<Place>, Trouble> {
+    let mut all = kept(machine)?;
     let place = match all.remove(name) {
         None => return Ok(None),
         Some(Kept::Key(_)) => Place::File,
         Some(Kept::Keyring) => {
-            clear_keyring(name, around)?;
+            clear_keyring(name, machine)?;
             Place::Keyring
         }
     };
-    write(&all, around)?;
+    write(&all, machine)?;
     Ok(Some(place))
 }
 
+/// A provider's name, and its key if it can be had.
+pub(super) type NamedKey = (String, Result<String, Trouble>);
+
 /// Every key that is kept, and every one that a command prints, by its provider.
-pub(crate) fn kept_keys(
-    config: &Config,
-    around: &Surroundings,
-) -> anyhow::Result<Vec<(String, anyhow::Result<String>)>> {
-    let kept = kept(around)?.into_iter().map(|(name, kept)| match kept {
+pub(super) fn kept_keys(config: &Config, machine: &Machine) -> Result<Vec<NamedKey>, Trouble> {
+    let kept = kept(machine)?.into_iter().map(|(name, kept)| match kept {
         Kept::Keyring => (name, Place::Keyring),
         Kept::Key(_) => (name, Place::File),
     });
     let with_command = config.providers.iter().filter(|(_, server)| server.key_command.is_some());
     let commands = with_command.map(|(name, _)| (name.clone(), Place::Command));
     let read = |(name, place): (String, Place)| {
-        let key = read(&name, &place, config, around);
+        let key = read(&name, &place, config, machine);
         (name, key)
     };
     Ok(kept.chain(commands).map(read).collect())
 }
 
 /// The providers of which a key is kept.
-pub(crate) fn kept_names(around: &Surroundings) -> anyhow::Result<Vec<String>> {
-    Ok(kept(around)?.into_keys().collect())
+pub fn kept_names(machine: &Machine) -> Result<Vec<String>, Trouble> {
+    Ok(kept(machine)?.into_keys().collect())
 }
 
-pub(crate) fn file(around: &Surroundings) -> PathBuf {
-    around.data_dir.join("keys.json")
+/// The file of kept keys.
+pub fn file(machine: &Machine) -> PathBuf {
+    machine.data_dir.join("keys.json")
 }
 
-fn kept(around: &Surroundings) -> anyhow::Result<BTreeMap<String, Kept>> {
-    let path = file(around);
+fn kept(machine: &Machine) -> Result<BTreeMap<String, Kept>, Trouble> {
+    let path = file(machine);
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
         // That a data folder is none is found out by whoever needs to write there.
@@ -209,7 +225,7 @@ fn kept(around: &Surroundings) -> anyhow::Result<BTreeMap<String, Kept>> {
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
     };
     let mode = std::fs::metadata(&path).map(|meta| meta.permissions().mode()).unwrap_or_default();
-    anyhow::ensure!(mode & 0o077 == 0, "others may read the keys in {0}: chmod 600 {0}", path.display());
+    ensure(mode & 0o077 == 0, || format!("others may read the keys in {0}: chmod 600 {0}", path.display()))?;
     // Not serde's own words: they would quote what is in the file.
     serde_json::from_str(&text)
         .ok()
@@ -217,12 +233,12 @@ fn kept(around: &Surroundings) -> anyhow::Result<BTreeMap<String, Kept>> {
 }
 
 /// Whole or not at all; a temporary file is its owner's alone from the start.
-fn write(all: &BTreeMap<String, Kept>, around: &Surroundings) -> anyhow::Result<()> {
-    let path = file(around);
+fn write(all: &BTreeMap<String, Kept>, machine: &Machine) -> Result<(), Trouble> {
+    let path = file(machine);
     let failed = || format!("cannot write {}", path.display());
-    std::fs::create_dir_all(&around.data_dir).with_context(failed)?;
-    let mut new = tempfile::NamedTempFile::new_in(&around.data_dir).with_context(failed)?;
-    new.write_all(serde_json::to_string_pretty(all)?.as_bytes()).with_context(failed)?;
+    std::fs::create_dir_all(&machine.data_dir).with_context(failed)?;
+    let mut new = tempfile::NamedTempFile::new_in(&machine.data_dir).with_context(failed)?;
+    new.write_all(serde_json::to_string_pretty(all).with_context(failed)?.as_bytes()).with_context(failed)?;
     new.as_file().sync_all().with_context(failed)?;
     new.persist(&path).with_context(failed)?;
     Ok(())
@@ -231,44 +247,45 @@ fn write(all: &BTreeMap<String, Kept>, around: &Surroundings) -> anyhow::Result<
 /// The program by which libsecret's keyrings (GNOME's, KDE's, KeePassXC's) are asked.
 const KEYRING: &str = "secret-tool";
 
-fn has_keyring(around: &Surroundings) -> bool {
-    around.find_program(KEYRING).is_some()
+fn has_keyring(machine: &Machine) -> bool {
+    machine.find_program(KEYRING).is_some()
 }
 
-fn keyring(action: &[&str], name: &str, around: &Surroundings) -> Spawn {
+fn keyring(action: &[&str], name: &str, machine: &Machine) -> Spawn {
     let argv = [KEYRING].into_iter().chain(action.iter().copied()).chain(["service", "piton", "provider", name]);
-    let env = Env::new(tool_environment(&around.vars, &Config::default()));
+    let env = Env::new(environment::for_tools(&machine.vars, &Config::default()));
     Spawn::new(argv, &env, ".", Confinement::User)
 }
 
-fn from_keyring(name: &str, around: &Surroundings) -> anyhow::Result<String> {
+fn from_keyring(name: &str, machine: &Machine) -> Result<String, Trouble> {
     let again = || format!("piton auth login {name} keeps it anew");
-    let output = asked(&keyring(&["lookup"], name, around)).with_context(again)?;
+    let output = asked(&keyring(&["lookup"], name, machine)).with_context(again)?;
     let key = String::from_utf8(output.stdout.clone()).unwrap_or_default().trim().to_owned();
     let is_there = output.status.success() && !key.is_empty();
-    anyhow::ensure!(is_there, "the keyring does not give the key of {name}{}; {}", words(&output), again());
+    ensure(is_there, || format!("the keyring does not give the key of {name}{}; {}", words(&output), again()))?;
     Ok(key)
 }
 
 /// Whether the keyring took it: without a session of a desktop there is the program but no keyring behind it.
-fn to_keyring(name: &str, key: &str, around: &Surroundings) -> anyhow::Result<bool> {
+fn to_keyring(name: &str, key: &str, machine: &Machine) -> Result<bool, Trouble> {
     let label = format!("Piton: {name}");
+    let ask = "cannot ask the keyring";
     let streams = Streams { stdin: Stdio::piped(), stdout: Stdio::null(), stderr: Stdio::null() };
-    let mut child = keyring(&["store", "--label", &label], name, around).start(Group::Ours, streams)?;
+    let mut child = keyring(&["store", "--label", &label], name, machine).start(Group::Ours, streams).context(ask)?;
     if let Some(mut stdin) = child.stdin.take() {
         // A program that does not listen says so by its status.
         let _ = stdin.write_all(key.as_bytes());
     }
-    Ok(child.wait()?.success() && from_keyring(name, around).is_ok_and(|back| back == key))
+    Ok(child.wait().context(ask)?.success() && from_keyring(name, machine).is_ok_and(|back| back == key))
 }
 
-fn clear_keyring(name: &str, around: &Surroundings) -> anyhow::Result<()> {
-    let output = asked(&keyring(&["clear"], name, around))?;
-    anyhow::ensure!(output.status.success(), "the keyring did not remove the key of {name}{}", words(&output));
+fn clear_keyring(name: &str, machine: &Machine) -> Result<(), Trouble> {
+    let output = asked(&keyring(&["clear"], name, machine))?;
+    ensure(output.status.success(), || format!("the keyring did not remove the key of {name}{}", words(&output)))?;
     Ok(())
 }
 
-fn asked(keyring: &Spawn) -> anyhow::Result<Output> {
+fn asked(keyring: &Spawn) -> Result<Output, Trouble> {
     let child = keyring.start(Group::Ours, Streams::caught());
     child.and_then(Child::wait_with_output).context("cannot ask the keyring")
 }
@@ -279,23 +296,23 @@ fn words(output: &Output) -> String {
 }
 
 /// How long a command may look for a key: some ask their owner for a password first.
-pub(crate) const KEY_COMMAND_LIMIT: Duration = Duration::from_secs(60);
+pub(super) const KEY_COMMAND_LIMIT: Duration = Duration::from_secs(60);
 
 /// What a command of the configuration prints; `None` if it had to be stopped. It stays in our process group, since it may
 /// have to ask for a password on the terminal.
-pub(crate) fn printed_by(command: &str, env: BTreeMap<OsString, OsString>) -> std::io::Result<Option<Output>> {
+pub(super) fn printed_by(command: &str, env: BTreeMap<OsString, OsString>) -> std::io::Result<Option<Output>> {
     let spawn = Spawn::shell(command, &Env::new(env), ".", Confinement::User);
     let child = spawn.start(Group::Ours, Streams { stderr: Stdio::inherit(), ..Streams::caught() })?;
     spawn::output_within(KEY_COMMAND_LIMIT, child)
 }
 
 /// The key that a command prints. Other providers' keys are none of its business.
-fn printed_key(name: &str, command: &str, env: BTreeMap<OsString, OsString>) -> anyhow::Result<String> {
+fn printed_key(name: &str, command: &str, env: BTreeMap<OsString, OsString>) -> Result<String, Trouble> {
     let output = printed_by(command, env).with_context(|| format!("cannot run the key_command of {name}"))?;
     let output = output.with_context(|| {
         format!("the key_command of {name} did not end within {} s, and was stopped", KEY_COMMAND_LIMIT.as_secs())
     })?;
-    anyhow::ensure!(output.status.success(), "the key_command of {name} failed ({})", output.status);
+    ensure(output.status.success(), || format!("the key_command of {name} failed ({})", output.status))?;
     let key = String::from_utf8(output.stdout).ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
     key.with_context(|| format!("the key_command of {name} printed no key"))
 }

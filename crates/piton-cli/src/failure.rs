@@ -1,0 +1,401 @@
+//! Why a command failed: the error, what kind it is, and what to do about it.
+//!
+//! A [`Failure`] is built where the error is known: each error of the libraries has a `From` here that chooses the kind and
+//! the hints. `out::report` renders it, for people and as JSON; the exit code follows from the kind.
+
+use piton_engine::assemble::{AssembleError, Trouble};
+use piton_engine::compaction::CompactError;
+use piton_engine::config::layers::LayerError;
+use piton_engine::config::trust::TrustError;
+use piton_engine::config::{ConfigError, NoPreset, nearest};
+use piton_engine::context::commands::CommandError;
+use piton_engine::control::ControlError;
+use piton_engine::engine::EngineError;
+use piton_engine::export::json::NotAnExport;
+use piton_engine::fork::ForkError;
+use piton_engine::hooks::SchemaError;
+use piton_engine::index::IndexError;
+use piton_engine::journal::JournalError;
+use piton_engine::rewind::RewindError;
+use piton_engine::shelf::ShelfError;
+use piton_engine::upkeep::UpkeepError;
+use piton_http::HttpError;
+use piton_models::catalogue::CatalogueError;
+use piton_models::provider::{ListError, OpenError};
+use piton_models::recorded::CassetteError;
+use piton_tools::snapshot::SnapshotError;
+use serde::Serialize;
+use std::error::Error;
+use std::fmt;
+use tracing_subscriber::util::TryInitError;
+
+/// What a command of this binary returns.
+pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+
+/// What kind of failure it is: what a person or a program does about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    /// Something that was asked for cannot be done as things are.
+    User,
+    /// The configuration has a mistake.
+    Config,
+    /// The command line has a mistake.
+    Usage,
+    /// Another process has the session.
+    Busy,
+    /// A file is damaged, or of a newer Piton.
+    Damaged,
+    /// No model could be asked.
+    Model,
+    /// Piton itself is at fault.
+    Internal,
+}
+
+/// An error with its kind and its hints.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) kind: Kind,
+    /// What was tried, from the outermost.
+    context: Vec<String>,
+    error: Box<dyn Error + Send + Sync>,
+    /// What to do about it, a line each.
+    pub(crate) hints: Vec<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(kind: Kind, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { kind, context: Vec::new(), error: error.into(), hints: Vec::new() }
+    }
+
+    /// Something that cannot be done as things are.
+    pub(crate) fn user(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::new(Kind::User, error)
+    }
+
+    /// A mistake of the command line.
+    pub(crate) fn usage(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::new(Kind::Usage, error)
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// The error itself, if it is of this type.
+    pub(crate) fn find<E: Error + 'static>(&self) -> Option<&E> {
+        self.error.downcast_ref()
+    }
+
+    /// With what was tried.
+    pub(crate) fn context(mut self, what: impl Into<String>) -> Self {
+        self.context.insert(0, what.into());
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.context.iter().try_for_each(|what| write!(f, "{what}: "))?;
+        write!(f, "{}", self.error)?;
+        let mut next = self.error.source();
+        while let Some(cause) = next {
+            write!(f, ": {cause}")?;
+            next = cause.source();
+        }
+        Ok(())
+    }
+}
+
+/// Says what was tried when something failed or is missing.
+pub(crate) trait Context<T> {
+    fn context<W: Into<String>>(self, what: W) -> Result<T>;
+    fn with_context<W: Into<String>>(self, what: impl FnOnce() -> W) -> Result<T>;
+}
+
+impl<T, E: Into<Failure>> Context<T> for Result<T, E> {
+    fn context<W: Into<String>>(self, what: W) -> Result<T> {
+        self.map_err(|error| error.into().context(what))
+    }
+
+    fn with_context<W: Into<String>>(self, what: impl FnOnce() -> W) -> Result<T> {
+        self.map_err(|error| error.into().context(what()))
+    }
+}
+
+impl<T> Context<T> for Option<T> {
+    fn context<W: Into<String>>(self, what: W) -> Result<T> {
+        self.ok_or_else(|| Failure::user(what.into()))
+    }
+
+    fn with_context<W: Into<String>>(self, what: impl FnOnce() -> W) -> Result<T> {
+        self.ok_or_else(|| Failure::user(what().into()))
+    }
+}
+
+/// Fails with these words.
+macro_rules! bail {
+    ($words:literal $($rest:tt)*) => { return Err($crate::failure::Failure::user(format!($words $($rest)*))) };
+    ($words:expr) => { return Err($crate::failure::Failure::user($words)) };
+}
+
+/// Fails with these words unless something holds.
+macro_rules! ensure {
+    ($holds:expr, $($words:tt)*) => { if !$holds { $crate::failure::bail!($($words)*); } };
+}
+
+pub(crate) use {bail, ensure};
+
+/// The kind of an error, and what to do about it.
+struct Advice(Kind, Option<String>);
+
+/// An error that this binary knows.
+trait Known: Error + Send + Sync + 'static {
+    fn advice(&self) -> Advice;
+}
+
+impl<E: Known> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let Advice(kind, hint) = error.advice();
+        Self { hints: hint.into_iter().collect(), ..Self::new(kind, error) }
+    }
+}
+
+impl Advice {
+    fn none(kind: Kind) -> Self {
+        Self(kind, None)
+    }
+
+    fn of(kind: Kind, hint: &str) -> Self {
+        Self(kind, Some(hint.to_owned()))
+    }
+}
+
+/// What to do about a session that another process has.
+const IN_USE: &str = "Wait until it is done, stop it (`piton session cancel ID`), or work in a session of its own.";
+const WRITABLE: &str = "Make sure it can be written, or keep sessions elsewhere with PITON_DATA_DIR=DIR.";
+const NO_UNDO: &str = "`piton undo --chat-only` takes back the conversation alone.";
+
+impl Known for JournalError {
+    fn advice(&self) -> Advice {
+        match self {
+            Self::Busy { .. } => Advice::of(Kind::Busy, IN_USE),
+            Self::Newer { .. } => Advice::of(Kind::Damaged, "Open it with that newer Piton; nothing was changed."),
+            Self::Damaged { .. } => Advice::of(
+                Kind::Damaged,
+                "Other sessions are not affected. `piton session repair ID` makes a new one of what can be read.",
+            ),
+            Self::NoLocks { .. } => Advice::of(Kind::User, "Keep sessions on a local disk, with PITON_DATA_DIR=DIR."),
+            Self::Full { .. } => Advice::of(Kind::User, "Free some space and go on with `piton run --continue`."),
+            Self::ReadOnly { .. } | Self::Io { .. } => Advice::of(Kind::User, WRITABLE),
+            Self::Fenced { .. } => Advice::none(Kind::Busy),
+            Self::NotFound { .. } => Advice::none(Kind::User),
+        }
+    }
+}
+
+impl Known for EngineError {
+    fn advice(&self) -> Advice {
+        match self {
+            Self::Journal(error) => error.advice(),
+            Self::Broken(error) => error.advice(),
+            Self::Closed => Advice::none(Kind::Internal),
+            Self::PromptRefused { .. } => Advice::none(Kind::User),
+            Self::AtRest => Advice::of(Kind::User, "Say what comes next:  piton run --continue \"…\""),
+            Self::NotBegun(_) | Self::NotOpen { .. } => Advice::none(Kind::User),
+            Self::Rewind(error) => error.advice(),
+            Self::Compact(error) => error.advice(),
+            // Of this version's own making, or of a later one's.
+            Self::Unknown(_) | _ => Advice::none(Kind::Internal),
+        }
+    }
+}
+
+impl Known for IndexError {
+    fn advice(&self) -> Advice {
+        match self {
+            Self::NoSuch { .. } | Self::TooFew { .. } => Advice::of(
+                Kind::User,
+                "`piton session list --all` lists all sessions, `piton session trash` those that were removed.",
+            ),
+            Self::Ambiguous { .. } => Advice::of(Kind::User, "Write more of the id."),
+            Self::Folder { .. } => Advice::of(Kind::User, WRITABLE),
+            Self::Database(_) => {
+                Advice::of(Kind::Damaged, "The list is a cache: remove index.db, and Piton makes it anew.")
+            }
+        }
+    }
+}
+
+impl Known for ShelfError {
+    fn advice(&self) -> Advice {
+        match self {
+            Self::Journal(error) => error.advice(),
+            Self::Index(error) => error.advice(),
+            Self::Taken { .. } => Advice::of(Kind::User, "Remove that one first (`piton session rm ID`), or keep it."),
+            Self::NothingLeft { .. } => Advice::of(Kind::Damaged, "A backup of its folder is all that helps now."),
+            Self::Files { .. } => Advice::of(Kind::User, "Make sure that both places can be written and have space."),
+        }
+    }
+}
+
+impl Known for RewindError {
+    fn advice(&self) -> Advice {
+        match self {
+            Self::MidTurn => Advice::of(Kind::Busy, "`piton session cancel ID` stops it."),
+            Self::NotSoMany { .. } | Self::NothingToRedo => {
+                Advice::of(Kind::User, "`piton session tree ID` shows the turns of a session.")
+            }
+            Self::NoSnapshot { .. } | Self::NoStore => Advice::of(Kind::User, NO_UNDO),
+            Self::BadName(_) => Advice::none(Kind::Internal),
+            Self::Snapshot(error) => error.advice(),
+            Self::Abandoned(error) => error.advice(),
+            Self::Journal(error) => error.advice(),
+            Self::Broken(error) => error.advice(),
+            Self::Closed => Advice::none(Kind::Internal),
+        }
+    }
+}
+
+impl Known for SnapshotError {
+    fn advice(&self) -> Advice {
+        match self {
+            Self::StoreFull { .. } => Advice::of(Kind::User, "Free some space and try again."),
+            Self::Store { .. } => Advice::of(Kind::User, WRITABLE),
+            Self::Unknown(_) => Advice::of(Kind::User, NO_UNDO),
+            _ => Advice::none(Kind::User),
+        }
+    }
+}
+
+impl Known for CompactError {
+    fn advice(&self) -> Advice {
+        match self {
+            Self::MidTurn => Advice::of(Kind::Busy, "Wait until it is done, or stop it: `piton session cancel ID`."),
+            Self::Nothing | Self::NoSummary | Self::Empty => Advice::none(Kind::User),
+            Self::Failed(_) => Advice::of(
+                Kind::Model,
+                "Try again, ask another model with --model, or write the summary yourself with --summary FILE.",
+            ),
+            Self::Broken(error) => error.advice(),
+            Self::Closed => Advice::none(Kind::Internal),
+        }
+    }
+}
+
+impl Known for ForkError {
+    fn advice(&self) -> Advice {
+        match self {
+            Self::Journal(error) => error.advice(),
+            Self::NotAtRest { .. } => Advice::of(Kind::User, "`piton session tree ID` shows where turns ended."),
+            Self::NothingYet => Advice::none(Kind::User),
+        }
+    }
+}
+
+impl Known for ControlError {
+    fn advice(&self) -> Advice {
+        match self {
+            Self::Unreachable { .. } => Advice::of(Kind::Busy, IN_USE),
+            Self::Journal(error) => error.advice(),
+        }
+    }
+}
+
+impl Known for UpkeepError {
+    fn advice(&self) -> Advice {
+        match self {
+            Self::Index(error) => error.advice(),
+            Self::Journal(error) => error.advice(),
+            Self::Snapshot(error) => error.advice(),
+            Self::Note(_) => Advice::of(Kind::User, WRITABLE),
+        }
+    }
+}
+
+impl Known for TrustError {
+    fn advice(&self) -> Advice {
+        Advice::of(Kind::Config, "Nothing is trusted until the list can be used again.")
+    }
+}
+
+impl Known for LayerError {
+    fn advice(&self) -> Advice {
+        let kind = if self.is_of_a_flag() { Kind::Usage } else { Kind::Config };
+        match self {
+            Self::Invalid { .. } | Self::NotTheirs { .. } => Advice::none(kind),
+            Self::Together { .. } => Advice::of(kind, "`piton config show --origin` shows who set what."),
+        }
+    }
+}
+
+impl Known for AssembleError {
+    fn advice(&self) -> Advice {
+        match self {
+            Self::Layers(error) => error.advice(),
+            Self::Trust(error) => error.advice(),
+            Self::Preset(error) => error.advice(),
+            Self::Changed(_) => Advice::none(Kind::Config),
+            Self::Model(error) => error.advice(),
+            Self::NoModel => Advice::of(Kind::Model, NO_MODEL),
+            Self::NoPrice { model } => Advice(
+                Kind::Config,
+                Some(format!(
+                    "Set it: price = {{ input = …, output = … }} in [models.\"{model}\"] of the configuration; or limit the \
+                     tokens instead, with --max-tokens."
+                )),
+            ),
+            Self::Outside(error) => error.advice(),
+        }
+    }
+}
+
+impl Known for OpenError {
+    fn advice(&self) -> Advice {
+        let hint = match self {
+            Self::UnknownProvider { name, known } => {
+                let meant = nearest(name, known.split(", "));
+                let meant = meant.map(|word| format!("Did you mean {word}? ")).unwrap_or_default();
+                Some(format!("{meant}Name a model as provider/name; `piton models` lists them."))
+            }
+            Self::MissingKey { provider, .. } => Some(format!(
+                "Or keep it for good: piton auth login {provider}\n\
+                 Without any key: piton demo, or a local server such as Ollama."
+            )),
+            Self::MissingModel { .. } => Some("`piton models` lists what there is.".to_owned()),
+            Self::BadBaseUrl { .. } | Self::MissingBaseUrl { .. } | Self::BadHeader { .. } => None,
+        };
+        Advice(Kind::Model, hint)
+    }
+}
+
+/// Errors that say all there is to say.
+macro_rules! plain {
+    ($($kind:ident: $($error:ty),+;)+) => {
+        $($(impl Known for $error {
+            fn advice(&self) -> Advice {
+                Advice::none(Kind::$kind)
+            }
+        })+)+
+    };
+}
+
+plain! {
+    User: std::io::Error, CommandError, tempfile::PersistError, jiff::Error, Trouble, NotAnExport, CatalogueError, CassetteError, SchemaError;
+    Config: ConfigError, NoPreset;
+    Model: ListError, HttpError;
+    Internal: serde_json::Error, tokio::task::JoinError, TryInitError;
+}
+
+const NO_MODEL: &str = "\
+Any one of these will do:
+
+  piton auth login anthropic       keeps a key for Anthropic (or any other provider)
+  export ANTHROPIC_API_KEY=…       a key for Anthropic
+  export OPENAI_API_KEY=…          a key for OpenAI
+  export OPENROUTER_API_KEY=…      a key for OpenRouter
+  ollama serve                     a local server (Ollama, LM Studio, llama.cpp or vLLM)
+  OPENAI_BASE_URL=http://… piton run --model openai-chat/NAME …    any compatible server
+
+To see Piton work without any of them:  piton demo";

@@ -1,0 +1,42 @@
+//! What the command line of a run wishes of a session.
+
+use crate::cassettes::CASSETTES;
+use crate::cli::RunArgs;
+use crate::failure::{Context, Result, ensure};
+use crate::surroundings::Surroundings;
+use piton_engine::assemble::Wishes;
+use piton_engine::hooks::OutputSchema;
+use piton_models::options::Options;
+use std::fs::{File, OpenOptions};
+use std::path::Path;
+
+/// The wishes for a session that was asked by these models before.
+pub(crate) fn wishes(args: &RunArgs, had: Option<String>, around: &Surroundings) -> Result<Wishes> {
+    let &RunArgs { temperature, max_output, effort, text_tools, yes, trust_hooks, .. } = args;
+    Ok(Wishes {
+        flags: args.settings.layers(),
+        model: args.model.clone(),
+        answers: Options { temperature, max_output, effort, ..Options::default() },
+        text_tools,
+        yes,
+        is_watched: around.stdin_is_terminal && around.stderr_is_terminal && !yes,
+        trust_hooks,
+        output_schema: args.output_schema.as_deref().map(schema).transpose()?,
+        tape: args.record.as_deref().map(|path| tape(path, had.is_some())).transpose()?,
+        cassettes: CASSETTES,
+        had,
+    })
+}
+
+fn schema(path: &Path) -> Result<OutputSchema> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    OutputSchema::parse(&text).with_context(|| format!("--output-schema {}", path.display()))
+}
+
+/// The file to record to. Only a session that goes on may find replies in it.
+fn tape(path: &Path, goes_on: bool) -> Result<File> {
+    let is_used = std::fs::metadata(path).is_ok_and(|file| file.len() > 0);
+    ensure!(!is_used || goes_on, "{} is not empty; record to a new file", path.display());
+    let tape = OpenOptions::new().create(true).append(true).open(path);
+    tape.with_context(|| format!("cannot record to {}", path.display()))
+}

@@ -1,0 +1,73 @@
+//! Settings, assembled: from what a machine has, a workspace and a client's wishes to the [`Settings`] of a session.
+//!
+//! ```text
+//!   Machine, workspace, Wishes ─► sources (layers) ─► policy ─► models (server, keys, cloud) ─► hooks ─► Settings, notices
+//! ```
+//!
+//! Every face uses it: the binary, a server, an editor's agent. Nothing here reads the environment or argv (the [`Machine`]
+//! holds what was read), and nothing prints: what a person should know is a [`Notice`].
+
+pub mod bare;
+pub mod catalogue;
+pub mod cloud;
+pub mod environment;
+pub mod keys;
+pub mod rules;
+pub mod secrets;
+pub mod server;
+pub mod sources;
+
+pub(crate) mod error;
+pub(crate) mod hooks;
+pub(crate) mod machine;
+pub(crate) mod models;
+pub(crate) mod notice;
+pub(crate) mod trouble;
+pub(crate) mod wishes;
+
+pub use error::AssembleError;
+pub use machine::Machine;
+pub use notice::Notice;
+pub use trouble::Trouble;
+pub use wishes::Wishes;
+
+use crate::engine::Settings;
+use models::{Answers, Source};
+use piton_models::text_tools;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The settings of a session. The models are those that were wished, else those that the session had, else the configured
+/// ones, else one that can be found.
+pub async fn settings(
+    machine: &Machine,
+    workspace: &Path,
+    mut wishes: Wishes,
+    notices: &mut Vec<Notice>,
+) -> Result<Settings, AssembleError> {
+    let config = sources::of_session(machine, workspace, &wishes, notices)?;
+    let mut policy = rules::policy(&config, wishes.yes)?;
+    let by_preset = text_tools::Mode::of_policy(&policy);
+    let answers = Answers { options: wishes.answers.clone(), text_tools: wishes.text_tools, by_preset };
+    let source = Source { config: &config, machine, cassettes: wishes.cassettes, tape: wishes.tape.as_ref() };
+    let said = wishes.model.as_deref().or(wishes.had.as_deref()).or(config.model.as_deref());
+    let models = source.all(said, &answers, notices).await?;
+    let (titles, summaries) = source.helpers(notices)?;
+    rules::fit(&mut policy, &models, &config)?;
+    let env = Arc::new(keys::left_for_tools(models.iter().chain(&titles).chain(&summaries), &config, machine));
+    let hooks = hooks::hooks(&mut wishes, &config, &env, machine, workspace, notices)?;
+    let mut models = models.into_iter();
+    let first = models.next().ok_or(AssembleError::NoModel)?;
+    let settings = bare::settings(first, machine, workspace);
+    Ok(Settings {
+        fallbacks: models.collect(),
+        policy,
+        env,
+        tool_limits: config.tool_limits(),
+        titles,
+        compaction_model: summaries,
+        hooks,
+        instructions: sources::instructions(&config, machine),
+        ..settings
+    })
+}

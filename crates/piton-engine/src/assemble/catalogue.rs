@@ -1,0 +1,16 @@
+//! What is known about models: what is built in, and over it what `piton models --refresh` has kept.
+
+use super::machine::Machine;
+use piton_models::catalogue::Catalogue;
+use std::path::PathBuf;
+
+/// What this machine knows.
+pub fn of(machine: &Machine) -> Catalogue {
+    // A cache of facts: one that cannot be read is as good as none.
+    std::fs::read_to_string(file(machine)).map(|text| Catalogue::over(&text)).unwrap_or_default()
+}
+
+/// Where a newer catalogue is kept.
+pub fn file(machine: &Machine) -> PathBuf {
+    machine.data_dir.join("models.jsonl")
+}

@@ -1,0 +1,47 @@
+//! Why settings could not be assembled.
+
+use super::notice::chain;
+use super::trouble::Trouble;
+use crate::config::NoPreset;
+use crate::config::layers::LayerError;
+use crate::config::trust::TrustError;
+use piton_models::provider::OpenError;
+
+/// One variant for each thing that a client does about it.
+#[derive(Debug, thiserror::Error)]
+pub enum AssembleError {
+    /// The configuration makes no sense.
+    #[error(transparent)]
+    Layers(#[from] LayerError),
+    /// The list of what is trusted cannot be used.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+    /// There is no such preset.
+    #[error(transparent)]
+    Preset(#[from] NoPreset),
+    /// A trusted file was changed, and nobody would see that its rules are gone.
+    #[error("{0}")]
+    Changed(String),
+    /// The model cannot be asked.
+    #[error(transparent)]
+    Model(#[from] OpenError),
+    /// No model was named, and none was found.
+    #[error("no model to ask: no key and no local server was found")]
+    NoModel,
+    /// A limit in dollars for a model without a known price.
+    #[error("--max-cost needs a price for {model}, which is not known")]
+    NoPrice {
+        /// Its name.
+        model: String,
+    },
+    /// A file, a program or the keyring failed.
+    #[error(transparent)]
+    Outside(#[from] Trouble),
+}
+
+impl AssembleError {
+    /// It with all its causes, in one line.
+    pub fn chain(&self) -> String {
+        chain(self)
+    }
+}

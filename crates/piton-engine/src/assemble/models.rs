@@ -1,0 +1,137 @@
+//! The models of a session: by name, or found on the machine.
+
+use super::error::AssembleError;
+use super::machine::Machine;
+use super::notice::Notice;
+use super::trouble::{Context, Trouble};
+use super::{catalogue, keys, server};
+use crate::config::Config;
+use piton_models::model::Model;
+use piton_models::options::Options;
+use piton_models::provider::{self, OpenError, ProviderSpec};
+use piton_models::recorded::{Recorded, Recorder};
+use piton_models::text_tools;
+use std::fs::File;
+use std::sync::Arc;
+
+/// The name by which cassettes are asked.
+const RECORDED: &str = "recorded";
+
+/// Where models come from.
+pub(super) struct Source<'a> {
+    pub(super) config: &'a Config,
+    pub(super) machine: &'a Machine,
+    pub(super) cassettes: &'a [(&'a str, &'a str)],
+    /// Where the replies of the session's own models are recorded.
+    pub(super) tape: Option<&'a File>,
+}
+
+/// What a client wants of a model's answers; it wins over what the configuration says.
+#[derive(Default)]
+pub(super) struct Answers {
+    pub(super) options: Options,
+    pub(super) text_tools: Option<text_tools::Mode>,
+    /// What the preset wants where nobody else says anything.
+    pub(super) by_preset: Option<text_tools::Mode>,
+}
+
+/// A model that is asked beside the session's own.
+type Helper = Option<Arc<dyn Model>>;
+
+impl Source<'_> {
+    /// The models of these names (`a/x,b/y`), or one that can be found.
+    pub(super) async fn all(
+        &self,
+        said: Option<&str>,
+        answers: &Answers,
+        notices: &mut Vec<Notice>,
+    ) -> Result<Vec<Arc<dyn Model>>, AssembleError> {
+        let models: Vec<Arc<dyn Model>> = match said {
+            Some(said) => {
+                said.split(',').map(|name| self.named(name.trim(), answers, notices)).collect::<Result<_, _>>()?
+            }
+            None => vec![self.open(self.at_hand().await?, answers, notices)?],
+        };
+        let Some(tape) = self.tape else { return Ok(models) };
+        let tape = || tape.try_clone().context("cannot record the replies");
+        let taped = models.into_iter().map(|model| Ok(Arc::new(Recorder::new(model, tape()?)) as Arc<dyn Model>));
+        taped.collect()
+    }
+
+    /// Who writes titles and who writes summaries, if the configuration names them. What a client wants of answers is meant
+    /// for the session's own models.
+    pub(super) fn helpers(&self, notices: &mut Vec<Notice>) -> Result<(Helper, Helper), AssembleError> {
+        let mut named = |said: &Option<String>| {
+            said.as_deref().map(|said| self.named(said, &Answers::default(), notices)).transpose()
+        };
+        Ok((named(&self.config.titles.model)?, named(&self.config.compaction.model)?))
+    }
+
+    /// The model of this name.
+    fn named(&self, said: &str, answers: &Answers, notices: &mut Vec<Notice>) -> Result<Arc<dyn Model>, AssembleError> {
+        let (name, model) = match said.split_once('/') {
+            Some((name, model)) => (name, Some(model.to_owned())),
+            None => (said, None),
+        };
+        if name == RECORDED {
+            return Ok(Arc::new(self.cassette(&model.context("name a cassette as recorded/FILE")?)?));
+        }
+        if self.config.no_such_provider(name).is_some() {
+            let known = self.config.provider_names().join(", ");
+            return Err(OpenError::UnknownProvider { name: name.to_owned(), known }.into());
+        }
+        self.open(server::spec(name, model, self.config, self.machine)?, answers, notices)
+    }
+
+    fn cassette(&self, path: &str) -> Result<Recorded, Trouble> {
+        let text = match self.cassettes.iter().find(|(name, _)| *name == path) {
+            Some((_, text)) => (*text).to_owned(),
+            None => std::fs::read_to_string(path).with_context(|| format!("cannot read the cassette {path}"))?,
+        };
+        Ok(Recorded::parse(&text).context(path)?.named(format!("{RECORDED}/{path}")))
+    }
+
+    /// The model of a spec, with what was set about its answers. Notes what should be known about it.
+    fn open(
+        &self,
+        mut spec: ProviderSpec,
+        answers: &Answers,
+        notices: &mut Vec<Notice>,
+    ) -> Result<Arc<dyn Model>, AssembleError> {
+        let config = self.config;
+        let name = spec.label.clone().unwrap_or_else(|| spec.provider.clone());
+        let default = provider::find(&spec.provider).and_then(|known| known.default_model);
+        let model = spec.model.as_deref().or(default).unwrap_or_default();
+        if spec.label.is_some() && model.is_empty() {
+            return Err(Trouble::new(format!("which model of {name}? name one as {name}/MODEL")).into());
+        }
+        let text_tools = answers.text_tools.or_else(|| config.text_tools_of(&name, model)).or(answers.by_preset);
+        spec.catalogue = config.known(catalogue::of(self.machine), &name, model);
+        spec.options = answers.options.clone().or(&config.options(&name, model));
+        spec.text_tools = text_tools.unwrap_or_default();
+        notices.extend(provider::remarks(&spec).into_iter().map(Notice::new));
+        Ok(provider::open(&spec, &server::http_options(&name, config, self.machine)?)?)
+    }
+
+    /// The first provider with a key, else the first local server that answers.
+    async fn at_hand(&self) -> Result<ProviderSpec, AssembleError> {
+        let kept = keys::kept_names(self.machine)?;
+        let has_default = |name: &&str| provider::find(name).is_some_and(|known| known.default_model.is_some());
+        let kept = kept.iter().map(String::as_str).filter(has_default);
+        for name in ["anthropic", "openai", "openrouter"].into_iter().chain(kept) {
+            let spec = server::spec(name, None, self.config, self.machine)?;
+            if spec.key.is_some() {
+                return Ok(spec);
+            }
+        }
+        for local in server::local_providers() {
+            let mut spec = server::spec(local.name, None, self.config, self.machine)?;
+            let Ok(models) = provider::list_models(&spec, &server::probe_options()).await else { continue };
+            let Some(first) = models.first() else { continue };
+            spec.model = Some(first.id.clone());
+            spec.window_tokens = provider::window(&spec, &server::probe_options()).await;
+            return Ok(spec);
+        }
+        Err(AssembleError::NoModel)
+    }
+}

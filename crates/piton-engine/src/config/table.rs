@@ -1,0 +1,200 @@
+//! Tables of the configuration that set rules of a turn. Each key is declared once: its type, its least value if it has
+//! one, and the place in the rules that it sets. From that come the struct that is read and its schema, what it changes
+//! (`apply`), what it would have to say for the rules to be as they are (`of`), and the check of the least value.
+//!
+//! A key without `=` sets nothing of the turn; whoever needs it reads the field.
+
+use piton_core::compact::{self, Full};
+use piton_core::retry::RetryPolicy;
+use piton_core::truncate::OutputCut;
+
+/// How a key's value and a place in the rules stand for each other.
+pub(super) trait Way<Place, Said> {
+    /// Changes the place to what was said.
+    fn set(place: &mut Place, said: Said);
+    /// What would have to be said for the place to be as it is, if anything could.
+    fn said(place: &Place) -> Option<Said>;
+}
+
+/// The value itself.
+pub(super) struct Plain;
+/// A limit that is off where nothing is said.
+pub(super) struct Limit;
+/// A limit that 0 turns off.
+pub(super) struct ZeroForNone;
+/// Seconds, kept in milliseconds.
+pub(super) struct Seconds;
+/// US dollars, kept in millionths.
+pub(super) struct Dollars;
+/// Characters of which head and tail are kept.
+pub(super) struct HeadTail;
+/// The longest wait, with and without an answer.
+pub(super) struct LongestWait;
+/// Tokens of the window that are kept free.
+pub(super) struct Reserve;
+/// Tokens of the newest steps that are kept.
+pub(super) struct Keep;
+
+impl<T: Clone> Way<T, T> for Plain {
+    fn set(place: &mut T, said: T) {
+        *place = said;
+    }
+
+    fn said(place: &T) -> Option<T> {
+        Some(place.clone())
+    }
+}
+
+impl<T: Clone> Way<Option<T>, T> for Limit {
+    fn set(place: &mut Option<T>, said: T) {
+        *place = Some(said);
+    }
+
+    fn said(place: &Option<T>) -> Option<T> {
+        place.clone()
+    }
+}
+
+impl Way<Option<u32>, u32> for ZeroForNone {
+    fn set(place: &mut Option<u32>, said: u32) {
+        *place = Some(said).filter(|most| *most > 0);
+    }
+
+    fn said(place: &Option<u32>) -> Option<u32> {
+        Some(place.unwrap_or(0))
+    }
+}
+
+impl Way<Option<u64>, u64> for Seconds {
+    fn set(place: &mut Option<u64>, said: u64) {
+        *place = Some(said.saturating_mul(1000));
+    }
+
+    fn said(place: &Option<u64>) -> Option<u64> {
+        place.map(|ms| ms / 1000)
+    }
+}
+
+impl Way<u64, f64> for Seconds {
+    fn set(place: &mut u64, said: f64) {
+        *place = super::milliseconds(said);
+    }
+
+    fn said(place: &u64) -> Option<f64> {
+        Some(*place as f64 / 1000.0)
+    }
+}
+
+impl Way<Option<u64>, f64> for Dollars {
+    fn set(place: &mut Option<u64>, said: f64) {
+        *place = Some((said * 1e6).round() as u64);
+    }
+
+    fn said(place: &Option<u64>) -> Option<f64> {
+        place.map(|micros| micros as f64 / 1e6)
+    }
+}
+
+impl Way<OutputCut, usize> for HeadTail {
+    fn set(place: &mut OutputCut, max_chars: usize) {
+        *place = OutputCut::HeadTail { max_chars };
+    }
+
+    fn said(place: &OutputCut) -> Option<usize> {
+        match place {
+            OutputCut::HeadTail { max_chars } => Some(*max_chars),
+            OutputCut::WholeLines { .. } => None,
+        }
+    }
+}
+
+impl Way<RetryPolicy, f64> for LongestWait {
+    fn set(place: &mut RetryPolicy, said: f64) {
+        let longest = super::milliseconds(said);
+        (place.cap_ms, place.cap_answered_ms) = (longest, longest);
+    }
+
+    fn said(place: &RetryPolicy) -> Option<f64> {
+        Some(place.cap_ms as f64 / 1000.0)
+    }
+}
+
+impl Way<compact::Compaction, u64> for Reserve {
+    fn set(place: &mut compact::Compaction, said: u64) {
+        *place = place.clone().with_reserve(said);
+    }
+
+    fn said(place: &compact::Compaction) -> Option<u64> {
+        match place.full {
+            Full::Reserve { tokens, .. } | Full::Reply { reserve_tokens: tokens, .. } => Some(tokens),
+            // A part of the window, which is no number of tokens.
+            Full::Above { .. } | Full::From { .. } => None,
+        }
+    }
+}
+
+impl Way<compact::Keep, u64> for Keep {
+    fn set(place: &mut compact::Keep, tokens: u64) {
+        *place = compact::Keep::Tokens { tokens, most_percent: 50 };
+    }
+
+    fn said(place: &compact::Keep) -> Option<u64> {
+        match place {
+            compact::Keep::Tokens { tokens, .. } => Some(*tokens),
+            compact::Keep::Turns { .. } | compact::Keep::Nothing => None,
+        }
+    }
+}
+
+/// Declares a table; see the head of this module.
+macro_rules! table {
+    ($(#[$about:meta])* pub struct $name:ident sets |$rules:ident: $kind:ty| {
+        $($(#[$doc:meta])* $key:ident: $type:ident $(>= $least:literal)? $(= $way:ident($place:expr))?,)*
+    }) => {
+        #[derive(Debug, Default, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
+        $(#[$about])*
+        #[serde(deny_unknown_fields)]
+        pub struct $name {
+            $(
+                $(#[$doc])*
+                $(#[schemars(range(min = $least))])?
+                #[serde(skip_serializing_if = "Option::is_none")]
+                pub $key: Option<$type>,
+            )*
+        }
+
+        impl $name {
+            /// Changes the rules to what the table says.
+            pub(super) fn apply(&self, $rules: &mut $kind) {
+                $($(if let Some(said) = self.$key.clone() {
+                    $way::set(&mut $place, said);
+                })?)*
+            }
+
+            /// What the table would have to say for the rules to be as they are.
+            pub(super) fn of($rules: &$kind) -> Self {
+                Self { $($key: said_of!($($way($place))?),)* }
+            }
+
+            /// The first key whose value is below its least.
+            pub(super) fn too_small(&self) -> Option<&'static str> {
+                $($(if self.$key.is_some_and(|said| said < $least) {
+                    return Some(stringify!($key));
+                })?)*
+                None
+            }
+        }
+    };
+}
+
+/// What a key would have to say, if it sets anything.
+macro_rules! said_of {
+    () => {
+        None
+    };
+    ($way:ident($place:expr)) => {
+        $way::said(&$place)
+    };
+}
+
+pub(super) use {said_of, table};
