@@ -98,7 +98,7 @@ pub struct Prompt {
     /// What else comes with it, such as images.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
-    /// When the model shall hear it.
+    /// When the model reads it.
     #[serde(default)]
     pub delivery: When,
     /// The client's id for it. A message that is repeated, because no answer came, is not heard twice.
@@ -386,7 +386,7 @@ pub struct Report {
     /// Which limit or fault it was, where the end does not say enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<Why>,
-    /// More words about why, for people.
+    /// Details for people.
     pub detail: Option<String>,
     /// What it used.
     pub spent: Spent,

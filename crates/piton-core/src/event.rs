@@ -60,7 +60,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         boot_id: Option<String>,
     },
-    /// A process left the session in good order.
+    /// The writer closed the session normally.
     WriterClosed {},
     /// Something was read, to be put before the model with the next event: a file that the user's words refer to,
     /// instructions, a reminder. What the model reads of it is in that event.
@@ -68,13 +68,13 @@ pub enum Event {
         /// Each of them, in order.
         items: Vec<Given>,
     },
-    /// The user said something. It is durable before the user's client hears that it was accepted.
+    /// A user message. It is durable before the client is told that it was accepted.
     UserSpoke {
         /// The client's id for it; a repeated one is ignored.
         message: MessageId,
         /// What was said.
         parts: Vec<Part>,
-        /// When the model shall hear it.
+        /// When the model reads it.
         delivery: Delivery,
     },
     /// A turn began, for the oldest message waiting.
@@ -92,7 +92,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         compact_at_tokens: Option<u64>,
     },
-    /// Another process goes on with a turn that was cut off, by rules of its own.
+    /// Another process continues an interrupted turn, by its own rules.
     TurnResumed {
         /// `provider/model` from here on.
         model: String,
@@ -160,8 +160,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_at_ms: Option<TimeMs>,
     },
-    /// The model gave no reply and will not, or reads too little: the next of the chain is asked the same, for the rest
-    /// of the turn.
+    /// The model gave no reply, or its window is too small: the next model of the chain takes over for the rest of the
+    /// turn.
     ModelSwitched {
         /// The step it belongs to.
         step: u32,
@@ -208,7 +208,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         plan: Option<Box<Planned>>,
     },
-    /// A question to a person is open.
+    /// A person was asked a question; the turn waits for the answer.
     ApprovalAsked {
         /// What it is about.
         subject: Subject,
@@ -226,7 +226,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Answerer>,
     },
-    /// The workspace was put down as it is, so that it can be brought back.
+    /// A snapshot of the workspace was taken, for undo.
     SnapshotTaken {
         /// The step it was taken in, or after.
         step: u32,
@@ -295,7 +295,7 @@ pub enum Event {
         /// Tokens of context at which the conversation is compacted from here on.
         compact_at_tokens: u64,
     },
-    /// Making room in the context began, or began again in another process.
+    /// A compaction began, or began again in another process.
     CompactionStarted {
         /// Why.
         trigger: Trigger,
@@ -339,7 +339,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         asked: Option<Box<Asked>>,
     },
-    /// No summary could be made; the conversation is as it was.
+    /// The compaction failed; the conversation is unchanged.
     CompactionFailed {
         /// Why it was wanted.
         trigger: Trigger,
@@ -363,7 +363,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Touched::is_empty")]
         touches: Touched,
     },
-    /// Turns were taken back, or brought back. What was taken back stays in the journal, as a branch of its own.
+    /// Turns were undone or redone. Undone turns stay in the journal, as a branch of their own.
     RewindFinished {
         /// What was done.
         rewind: Rewind,
@@ -385,7 +385,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Touched::is_empty")]
         touches: Touched,
     },
-    /// Somebody wants the turn to stop.
+    /// A client asked for the turn to be canceled.
     CancelRequested {
         /// Who.
         by: Canceller,
@@ -399,7 +399,7 @@ pub enum Event {
         /// Which budget is short. Absent in sessions of older versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<Why>,
-        /// What would have been needed, and what is left, for people.
+        /// What the call would have needed and what is left, for people.
         detail: String,
     },
     /// The session has another title from here on.
@@ -410,7 +410,7 @@ pub enum Event {
         /// Who chose it.
         by: TitledBy,
     },
-    /// The session works in another folder from here on: the one before was moved or is gone.
+    /// The session's folder changed: the previous one was moved or deleted.
     WorkspaceMoved {
         /// The folder, absolute.
         workspace: String,
@@ -426,7 +426,7 @@ pub enum Event {
         /// Which limit or fault it was. Absent where the end says enough, and in sessions of older versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<Why>,
-        /// More words about why, for people.
+        /// Details for people.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         detail: Option<String>,
         /// What it used.
@@ -529,7 +529,7 @@ impl TitledBy {
     }
 }
 
-/// When the model shall hear a message that arrives during a turn.
+/// When the model reads a message that arrives during a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Delivery {
@@ -608,7 +608,7 @@ pub enum Answerer {
     Nobody,
 }
 
-/// Why a compaction is wanted.
+/// What triggered a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trigger {
@@ -653,7 +653,7 @@ pub enum Moment {
     After,
 }
 
-/// Taking back turns, or bringing them back.
+/// An undo or a redo of turns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rewind {
     /// Which of the two.
@@ -695,13 +695,13 @@ impl Touched {
     }
 }
 
-/// Taking back, or bringing back.
+/// Undo or redo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
-    /// Turns are taken back.
+    /// Turns are undone.
     Undo,
-    /// Turns that were taken back are brought back.
+    /// Undone turns are redone.
     Redo,
 }
 
@@ -714,7 +714,7 @@ pub struct Restore {
     pub to: String,
 }
 
-/// Who stopped a turn.
+/// Who canceled a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Canceller {
@@ -724,7 +724,7 @@ pub enum Canceller {
     Hook(String),
 }
 
-/// What a turn used.
+/// What a turn consumed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
     /// Model replies.

@@ -28,7 +28,7 @@ pub enum HookPoint {
     ToolUse,
     /// A call is about to be judged by the rules.
     BeforeTool,
-    /// A question to a person is open.
+    /// A person was asked a question; the turn waits for the answer.
     Approval,
     /// A call has its outcome, not yet on record.
     AfterTool,
@@ -118,7 +118,7 @@ pub enum Demand {
     },
 }
 
-/// One hook's part in it.
+/// One run of one hook.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HookRun {
     /// The hook's name.

@@ -49,56 +49,56 @@ pub struct Config {
     /// Limits of one turn.
     #[serde(default)]
     pub limits: Limits,
-    /// What the loop does at its forks.
+    /// Decisions of the loop.
     #[serde(default, rename = "loop")]
     pub forks: Forks,
-    /// Patience with a provider that fails.
+    /// Retries of failed model calls.
     #[serde(default)]
     pub retry: Retry,
-    /// How providers are talked to.
+    /// HTTP connections to providers.
     #[serde(default)]
     pub http: Http,
     /// Providers, known ones and servers of one's own, by the name that stands before the slash of `model`.
     #[serde(default)]
     pub providers: BTreeMap<String, Server>,
-    /// What is done about calls in a model's text, by `provider` or `provider/name`; the whole name wins.
+    /// How tool calls in a model's text are read, by `provider` or `provider/name`; the whole name wins.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, TextTools>")]
     pub text_tools: BTreeMap<String, text_tools::Mode>,
-    /// What is set about the answers of every model.
+    /// Options for the replies of every model.
     #[serde(default)]
     pub options: Options,
-    /// What is set about the answers of one, and what is known of it, by its name as `provider/name`.
+    /// Options for the replies of one model, and facts about it, by its name as `provider/name`.
     #[serde(default)]
     pub models: BTreeMap<String, ModelTable>,
-    /// Environment variables with keys that tools' processes see all the same.
+    /// Environment variables with keys that tools may still see.
     #[serde(default)]
     pub keys_for_tools: Vec<String>,
-    /// When and how room is made in the context.
+    /// When and how the context is compacted.
     #[serde(default)]
     pub compaction: Compaction,
-    /// Where spans of turns are sent.
+    /// Where OpenTelemetry spans are sent.
     #[serde(default)]
     pub otel: Otel,
-    /// Who names sessions.
+    /// The model that names sessions.
     #[serde(default)]
     pub titles: Titles,
     /// Commands that run at points of the loop, by event: the shape of Claude Code's `hooks`.
     #[serde(default)]
     pub hooks: HookTable,
-    /// What is taken over from Claude Code.
+    /// What is adopted from Claude Code.
     #[serde(default)]
     pub claude: Claude,
-    /// What must pass before a turn ends.
+    /// Checks that must pass before a turn ends.
     #[serde(default)]
     pub check: Checks,
-    /// What the model is told besides the conversation.
+    /// What the model reads besides the conversation.
     #[serde(default)]
     pub context: ContextTable,
     /// Limits of the tools.
     #[serde(default)]
     pub tools: Tools,
-    /// What to do with calls of a tool: `bash = "allow"`. `*` is every tool.
+    /// Whether a tool may run: `bash = "allow"`. `*` is every tool.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, ActionWord>")]
     pub permission: BTreeMap<String, Action>,
@@ -140,11 +140,11 @@ table! {
         max_replies: u32 >= 1 = Limit(policy.steps.max_replies),
         /// Tool calls in one reply that are run.
         max_calls: usize >= 1 = Plain(policy.calls.max_per_step),
-        /// Refused calls in a row that end the turn; 0: it goes on whatever is refused.
+        /// Refused calls in a row that end the turn; 0: refusals never end it.
         max_denials: u32 = ZeroForNone(policy.calls.max_denials),
-        /// Identical calls in a row that count as going round in circles; 0: none do.
+        /// Identical calls in a row that count as no progress; 0: the check is off.
         max_repeats: u32 = Plain(policy.stuck.repeats),
-        /// Times that room is made in the context; 0: never by itself.
+        /// Compactions in one turn; 0: none.
         max_compactions: u32 = Plain(policy.compaction.max),
         /// Turns of one session.
         max_turns: u32 >= 1 = Limit(policy.steps.max_turns),
@@ -172,22 +172,22 @@ table! {
         /// Which replies count as steps: `all` or `without_calls`.
         #[schemars(with = "Option<String>", extend("enum" = ["all", "without_calls"]))]
         steps_counted: StepsCounted = Plain(policy.steps.counted),
-        /// Which calls of a reply are taken up: `all` or `first`.
+        /// Which calls of a reply are run: `all` or `first`.
         #[schemars(with = "Option<String>", extend("enum" = ["all", "first"]))]
         calls_taken: CallsTaken = Plain(policy.calls.taken),
         /// Which refusals count: `all` or `questions`.
         #[schemars(with = "Option<String>", extend("enum" = ["all", "questions"]))]
         denials_counted: DenialsCounted = Plain(policy.calls.denials_counted),
-        /// What follows a reply that was cut: `go_on`, `end`, or `compact`: make room where the window is full, else go on.
+        /// What follows a reply cut at the output limit: `go_on`, `end`, or `compact` (compact if the window is full, else go on).
         #[schemars(with = "Option<String>", extend("enum" = ["go_on", "end", "compact"]))]
         on_length: OnLength = Plain(policy.replies.on_length),
-        /// What follows a reply that ended for no reason that is known: `go_on` or `end`.
+        /// What follows a reply that ended for an unknown reason: `go_on` or `end`.
         #[schemars(with = "Option<String>", extend("enum" = ["go_on", "end"]))]
         on_unknown: OnUnknown = Plain(policy.replies.on_unknown),
         /// What follows an empty reply: `ask_again` or `accept`.
         #[schemars(with = "Option<String>", extend("enum" = ["ask_again", "accept"]))]
         on_empty: OnEmpty = Plain(policy.replies.on_empty),
-        /// What follows calls that go round in circles: `ask` or `end`.
+        /// What follows repeated calls without progress: `ask` or `end`.
         #[schemars(with = "Option<String>", extend("enum" = ["ask", "end"]))]
         on_repeats: Stuck = Plain(policy.stuck.then),
     }
@@ -216,18 +216,18 @@ table! {
 #[derive(Debug, Default, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Http {
-    /// Seconds a connection may take to be made.
+    /// Connection timeout, in seconds.
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 31_536_000))]
     pub connect_timeout: Option<f64>,
-    /// Seconds a provider may be silent, before its answer and within it; then the call is made again.
+    /// Seconds without data from a provider before the call is retried.
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 31_536_000))]
     pub stall_timeout: Option<f64>,
-    /// Seconds an answer may consist of keep-alives; then the call is made again.
+    /// Seconds of nothing but keep-alives before the call is retried.
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 31_536_000))]
     pub keep_alive_timeout: Option<f64>,
     /// The proxy for all requests, as a URL, instead of those that the environment names. Empty: none.
     pub proxy: Option<String>,
-    /// Hosts that are talked to without it, separated by commas.
+    /// Hosts that bypass the proxy, separated by commas.
     pub no_proxy: Option<String>,
     /// A file of certificates (PEM) to trust besides those of the machine.
     pub ca_file: Option<String>,
@@ -236,7 +236,7 @@ pub struct Http {
 table! {
     /// The `[compaction]` table.
     pub struct Compaction sets |rules: compact::Compaction| {
-        /// Whether it happens by itself when the context is full.
+        /// Whether the context is compacted automatically when it is full.
         auto: bool = Plain(rules.auto),
         /// Tokens of the window that are kept free.
         #[schemars(range(max = 10_000_000))]
@@ -316,11 +316,11 @@ table! {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Model")]
 pub struct ModelTable {
-    /// How much chance there is in the answers.
+    /// Sampling temperature, 0 to 2.
     pub temperature: Option<f64>,
     /// The most tokens of one answer, reasoning included.
     pub max_output: Option<u32>,
-    /// How much the model thinks.
+    /// Reasoning effort.
     pub effort: Option<Effort>,
     /// The same in tokens, where a provider counts them.
     pub thinking_budget: Option<u32>,
@@ -383,7 +383,7 @@ pub struct Server {
     /// How patient one is with it, where that differs from `[retry]`.
     #[serde(default)]
     pub retry: Retry,
-    /// What is set about the answers of its models.
+    /// Options for the replies of this provider's models.
     #[serde(default)]
     pub options: Options,
 }

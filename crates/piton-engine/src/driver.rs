@@ -60,7 +60,9 @@ use piton_core::question::Decision;
 use piton_core::request::{self, Frame};
 use piton_core::turn::{Job, State};
 use piton_models::model::Model;
+use piton_tools::disk::Disk;
 use piton_tools::executor::{Executor, OutputSink};
+use piton_tools::files::Files;
 use piton_tools::ledger::FileLedger;
 use piton_tools::runner::Runners;
 use piton_tools::snapshot::Snapshot;
@@ -97,6 +99,7 @@ pub(crate) struct Driver {
     watch: Watch,
     ledger: Arc<FileLedger>,
     executor: Arc<dyn Executor>,
+    files: Arc<dyn Files>,
     bus: Bus,
     requests: Requests,
     askers: Askers,
@@ -134,6 +137,7 @@ impl Driver {
         };
         let mut hooks = Hooks::new(&settings.hooks);
         let lost = hooked::inherit(&mut hooks, &session, &settings.env);
+        let files = Arc::new(Disk::new(dir.calls()));
         let executor = Arc::new(Runners::new(settings.runner.clone(), dir.calls()));
         Self {
             gates: Gates::new(&session, lost),
@@ -143,6 +147,7 @@ impl Driver {
             is_paused: false,
             dir,
             executor,
+            files,
             journal: Some(journal),
             session,
             settings,
@@ -521,7 +526,7 @@ impl Driver {
         };
         let call = tools.understand(call);
         let is_taken_away = self.frames.is_taken_away(&call.name, session);
-        judge::judge(&call, hooked, &judge::Bench { session, tools, frame, is_taken_away })
+        judge::judge(&call, hooked, &judge::Bench { session, tools, files: &self.files, frame, is_taken_away })
     }
 
     fn start_missing(&mut self) {
@@ -584,7 +589,8 @@ impl Driver {
             executor: Arc::clone(&self.executor),
             output: self.output_sink(&call.id),
             cancel: CancellationToken::new(),
-            files: self.ledger.clone(),
+            ledger: self.ledger.clone(),
+            files: Arc::clone(&self.files),
             env: self.settings.env.clone(),
             limits: self.settings.tool_limits.clone(),
         };

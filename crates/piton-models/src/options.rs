@@ -17,11 +17,11 @@ use std::str::FromStr;
 #[derive(Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
-    /// How much chance there is in the answers.
+    /// Sampling temperature, 0 to 2.
     pub temperature: Option<f64>,
     /// The most tokens of one answer, reasoning included.
     pub max_output: Option<u32>,
-    /// How much the model thinks.
+    /// Reasoning effort.
     pub effort: Option<Effort>,
     /// The same in tokens, where a provider counts them.
     pub thinking_budget: Option<u32>,

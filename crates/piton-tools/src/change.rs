@@ -1,21 +1,16 @@
 //! What `write` and `edit` have in common: which file is meant and how it is now, whether the model may change it, and
-//! the change itself, exactly once.
-//!
-//! Before a change an intent is written to the session's folder: the hash of the file as it was and as it is to be.
-//! After a crash the file's own hash tells whether the change happened.
+//! the change itself, exactly once: after a crash the file's own hash tells whether it happened.
 
-use crate::atomic;
 use crate::diff::{Diff, diff, unified};
+use crate::files::{Files, Found, Replacement};
 use crate::ledger::{Seen, hash_of};
 use crate::limits::TRACKED_BYTES;
 use crate::paths;
 use crate::tool::ToolContext;
 use piton_core::call::Outcome;
 use piton_core::question::Block;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 /// The file that is to change.
@@ -42,14 +37,6 @@ pub(crate) struct Changed {
     pub(crate) metadata: Value,
 }
 
-/// What is about to happen to a file.
-#[derive(Debug, Serialize, Deserialize)]
-struct Intent {
-    path: PathBuf,
-    before: Option<String>,
-    after: String,
-}
-
 impl Now {
     pub(crate) fn content(&self) -> &[u8] {
         match self {
@@ -67,30 +54,29 @@ impl Now {
 }
 
 /// Finds the file a model means. Refuses what is not a plain file of a reasonable size.
-pub(crate) fn target(tool: &str, raw: &str, workspace: &Path) -> Result<Target, Outcome> {
+pub(crate) fn target(tool: &str, raw: &str, workspace: &Path, files: &dyn Files) -> Result<Target, Outcome> {
     let path = paths::resolve(tool, raw, workspace)?;
     let failed = |error: io::Error| Outcome::failed(format!("{tool}: {}: {error}", paths::shown(&path, workspace)));
-    let real = paths::real(&path).map_err(failed)?;
+    let real = files.real(&path).map_err(failed)?;
     let shown = paths::shown(&real, workspace);
-    let now = match fs::metadata(&real) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Now::Absent,
-        Err(error) => return Err(failed(error)),
-        Ok(meta) if meta.is_dir() => return Err(Outcome::failed(format!("{tool}: {shown} is a directory"))),
-        Ok(meta) if !meta.is_file() => {
+    let now = match files.look(&real).map_err(failed)? {
+        None => Now::Absent,
+        Some(Found::Folder) => return Err(Outcome::failed(format!("{tool}: {shown} is a directory"))),
+        Some(Found::Other) => {
             return Err(Outcome::failed(format!("{tool}: {shown} is not a regular file (a device, pipe or socket)")));
         }
-        Ok(meta) if meta.len() > TRACKED_BYTES => {
+        Some(Found::File { bytes }) if bytes > TRACKED_BYTES => {
             let text = format!("{tool}: {shown} is larger than {} MiB; change it with a command", TRACKED_BYTES >> 20);
             return Err(Outcome::failed(text));
         }
-        Ok(_) => read_now(&real).map_err(failed)?,
+        Some(Found::File { .. }) => read_now(&real, files).map_err(failed)?,
     };
     Ok(Target { path: real, shown, now })
 }
 
-fn read_now(path: &Path) -> io::Result<Now> {
+fn read_now(path: &Path, files: &dyn Files) -> io::Result<Now> {
     let mut content = Vec::new();
-    File::open(path)?.take(TRACKED_BYTES + 1).read_to_end(&mut content)?;
+    files.open(path)?.take(TRACKED_BYTES + 1).read_to_end(&mut content)?;
     let hash = hash_of(&content);
     Ok(Now::File { content, hash })
 }
@@ -99,7 +85,7 @@ fn read_now(path: &Path) -> io::Result<Now> {
 pub(crate) fn check_seen(tool: &str, target: &Target, cx: &ToolContext) -> Result<(), Outcome> {
     let Now::File { content, hash } = &target.now else { return Ok(()) };
     let shown = &target.shown;
-    let refused = match cx.files.compare(&target.path, hash) {
+    let refused = match cx.ledger.compare(&target.path, hash) {
         Seen::AsItIs => return Ok(()),
         Seen::Never => {
             format!("{tool}: {shown} exists and was not read in this session. Read it first, then {tool} again.")
@@ -113,7 +99,7 @@ pub(crate) fn check_seen(tool: &str, target: &Target, cx: &ToolContext) -> Resul
             let next = match diff.is_cut {
                 true => "Read it again, then",
                 false => {
-                    cx.files.note(&target.path, hash, Some(content));
+                    cx.ledger.note(&target.path, hash, Some(content));
                     "Take this into account, then"
                 }
             };
@@ -135,18 +121,13 @@ pub(crate) fn preview(target: &Target, content: &[u8]) -> Block {
 pub(crate) fn apply(tool: &str, target: &Target, content: &[u8], cx: &ToolContext) -> Result<Changed, Outcome> {
     let after = hash_of(content);
     let before = target.now.hash().map(ToOwned::to_owned);
-    let intent = Intent { path: target.path.clone(), before, after };
-    let made = || -> io::Result<()> {
-        if let Some(folder) = target.path.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        write_intent(&intent, cx)?;
-        atomic::replace(&target.path, content, &key(cx))
-    };
-    made().map_err(|error| Outcome::failed(format!("{tool}: {} could not be written: {error}", target.shown)))?;
-    cx.files.note(&target.path, &intent.after, Some(content));
+    let change = Replacement { path: target.path.clone(), before, after };
+    cx.files
+        .replace(&cx.call, &change, content)
+        .map_err(|error| Outcome::failed(format!("{tool}: {} could not be written: {error}", target.shown)))?;
+    cx.ledger.note(&target.path, &change.after, Some(content));
     let diff = diff(target.now.content(), content);
-    let mut metadata = facts(&intent);
+    let mut metadata = facts(&change);
     metadata["added"] = json!(diff.added);
     metadata["removed"] = json!(diff.removed);
     Ok(Changed { diff, metadata })
@@ -154,60 +135,38 @@ pub(crate) fn apply(tool: &str, target: &Target, content: &[u8], cx: &ToolContex
 
 /// What came of a change that had begun before a crash; `None` if it did not happen, so that it is to be made now.
 pub(crate) fn settled(tool: &str, cx: &ToolContext) -> Option<Outcome> {
-    // An intent that is missing or cut short was never durable, and the change comes after that.
-    let intent: Intent = serde_json::from_slice(&fs::read(intent_path(cx)).ok()?).ok()?;
-    let shown = paths::shown(&intent.path, &cx.workspace);
-    let now = match fs::metadata(&intent.path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Now::Absent),
-        Ok(meta) if meta.is_file() => read_now(&intent.path),
-        Ok(_) => Err(io::Error::other("it is no regular file any more")),
+    let change = cx.files.begun(&cx.call)?;
+    let shown = paths::shown(&change.path, &cx.workspace);
+    let now = match cx.files.look(&change.path) {
+        Ok(None) => Ok(Now::Absent),
+        Ok(Some(Found::File { .. })) => read_now(&change.path, &*cx.files),
+        Ok(Some(Found::Folder | Found::Other)) => Err(io::Error::other("it is no regular file any more")),
         Err(error) => Err(error),
     };
-    // What an attempt left is in nobody's interest; if it stays, the change itself is none the worse.
-    let _ = atomic::clear(&intent.path, &key(cx));
     let now = match now {
         Ok(now) => now,
         Err(error) => {
             return Some(Outcome::failed(format!("{tool}: whether {shown} was written cannot be told: {error}")));
         }
     };
-    if now.hash() == Some(&intent.after) {
-        cx.files.note(&intent.path, &intent.after, Some(now.content()));
+    if now.hash() == Some(&change.after) {
+        cx.ledger.note(&change.path, &change.after, Some(now.content()));
         let text = format!("{tool}: already applied before the interruption: {shown} is as intended.");
-        return Some(Outcome::ok(text).titled(format!("{tool} {shown} (already applied)")).with(facts(&intent)));
+        return Some(Outcome::ok(text).titled(format!("{tool} {shown} (already applied)")).with(facts(&change)));
     }
-    if now.hash() == intent.before.as_deref() {
+    if now.hash() == change.before.as_deref() {
         return None;
     }
     let text = format!(
         "{tool}: conflict after an interruption: {shown} is neither as it was before the change (hash {}) nor as it was to \
          be (hash {}); it now has hash {}. Nothing was written now. Read it again before you change it.",
-        intent.before.as_deref().unwrap_or("none: no file"),
-        intent.after,
+        change.before.as_deref().unwrap_or("none: no file"),
+        change.after,
         now.hash().unwrap_or("none: no file"),
     );
     Some(Outcome::failed(text).titled(format!("{tool} {shown} (conflict)")))
 }
 
-fn facts(intent: &Intent) -> Value {
-    json!({"path": intent.path, "before": intent.before, "after": intent.after, "hash": intent.after})
-}
-
-fn write_intent(intent: &Intent, cx: &ToolContext) -> io::Result<()> {
-    fs::create_dir_all(&cx.calls_dir)?;
-    let mut file = File::create(intent_path(cx))?;
-    file.write_all(&serde_json::to_vec(intent)?)?;
-    file.sync_all()?;
-    File::open(&cx.calls_dir)?.sync_all()
-}
-
-fn intent_path(cx: &ToolContext) -> PathBuf {
-    cx.calls_dir.join(format!("{}.intent", cx.call))
-}
-
-/// Names this call among all sessions: call ids alone repeat.
-fn key(cx: &ToolContext) -> String {
-    let mut key = hash_of(intent_path(cx).as_os_str().as_encoded_bytes());
-    key.truncate(12);
-    key
+fn facts(change: &Replacement) -> Value {
+    json!({"path": change.path, "before": change.before, "after": change.after, "hash": change.after})
 }

@@ -12,7 +12,6 @@ use piton_core::call::{Effects, Kind, Outcome};
 use piton_core::question::Block;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 
 /// The tool.
 #[derive(Debug, Clone, Copy)]
@@ -49,9 +48,9 @@ impl TypedTool for Edit {
         if input.old_string == input.new_string {
             return Err(same_strings());
         }
-        let (access, title, workspace) = (look.write(&input.path), look.shown(&input.path), look.workspace.clone());
+        let (access, title, look) = (look.write(&input.path), look.shown(&input.path), look.clone());
         let about = format!("Edit {title}?");
-        let question = Draft::new(move || (about, vec![preview(&input, &workspace)]));
+        let question = Draft::new(move || (about, vec![preview(&input, &look)]));
         Ok(Plan::new(Kind::Edit, title, access, question))
     }
 
@@ -72,8 +71,8 @@ fn same_strings() -> Outcome {
 }
 
 /// The change as it would be now; where it does not fit the file, the two texts.
-fn preview(input: &Input, workspace: &Path) -> Block {
-    let target = change::target(NAME, &input.path, workspace);
+fn preview(input: &Input, look: &Look) -> Block {
+    let target = change::target(NAME, &input.path, &look.workspace, &*look.files);
     let fits = |target: &Target| match &target.now {
         Now::Absent => input.old_string.is_empty().then(|| input.new_string.clone().into_bytes()),
         Now::File { content, .. } if !input.old_string.is_empty() => Some(replaced(content, input, target).ok()?.0),
@@ -93,7 +92,7 @@ fn edit(input: &Input, cx: &ToolContext) -> Result<Outcome, Outcome> {
     if input.old_string == input.new_string {
         return Err(same_strings());
     }
-    let target = change::target(NAME, &input.path, &cx.workspace)?;
+    let target = change::target(NAME, &input.path, &cx.workspace, &*cx.files)?;
     let (content, count) = match &target.now {
         Now::Absent if input.old_string.is_empty() => (input.new_string.as_bytes().to_vec(), 0),
         Now::Absent => {

@@ -1,8 +1,8 @@
 //! From the path a model wrote to the file that is meant.
 
+use crate::files::Files;
 use piton_core::call::Outcome;
-use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 /// The absolute path of what the model wrote; relative paths begin at the workspace.
 pub(crate) fn resolve(tool: &str, raw: &str, workspace: &Path) -> Result<PathBuf, Outcome> {
@@ -30,40 +30,8 @@ pub(crate) fn clean_name(name: &str) -> String {
     name.chars().map(|char| if char.is_control() { char::REPLACEMENT_CHARACTER } else { char }).collect()
 }
 
-/// The file itself, through all links, whether or not it exists yet: the name by which it is known in the ledger.
-pub(crate) fn real(path: &Path) -> io::Result<PathBuf> {
-    /// As many links in a row as Linux follows.
-    const MOST_LINKS: usize = 40;
-    let mut path = path.to_path_buf();
-    for _ in 0..MOST_LINKS {
-        match std::fs::canonicalize(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            found => return found,
-        }
-        match std::fs::read_link(&path) {
-            Ok(target) => path = path.parent().unwrap_or(Path::new("/")).join(target),
-            Err(_) => return missing(&path),
-        }
-    }
-    Err(io::Error::other("too many symbolic links"))
-}
-
-/// Where a file that does not exist would be: what exists of its path, then the rest.
-fn missing(path: &Path) -> io::Result<PathBuf> {
-    let (Some(parent), Some(last)) = (path.parent(), path.components().next_back()) else {
-        return Ok(path.to_path_buf());
-    };
-    let mut folder = real(parent)?;
-    match last {
-        Component::Normal(name) => folder.push(name),
-        Component::ParentDir => drop(folder.pop()),
-        Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
-    }
-    Ok(folder)
-}
-
 /// Names in the folder of a missing file that are much like it, the most similar first.
-pub(crate) fn similar_names(path: &Path) -> Vec<String> {
+pub(crate) fn similar_names(path: &Path, files: &dyn Files) -> Vec<String> {
     /// More only distract.
     const MOST: usize = 3;
     /// Below this, names have nothing to do with each other.
@@ -72,8 +40,7 @@ pub(crate) fn similar_names(path: &Path) -> Vec<String> {
     const ENTRIES: usize = 5_000;
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Vec::new() };
     let name = name.to_string_lossy().to_lowercase();
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().take(ENTRIES);
-    let names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let names: Vec<String> = files.list(folder, ENTRIES).into_iter().flatten().map(|(name, _)| name).collect();
     let mut rated: Vec<(f32, &String)> =
         names.iter().map(|other| (likeness(&name, &other.to_lowercase()), other)).collect();
     rated.retain(|(likeness, _)| *likeness >= CUTOFF);

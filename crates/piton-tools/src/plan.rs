@@ -3,17 +3,21 @@
 //! Planning is cheap and changes nothing. What takes the disk (the change that an edit would make) is left for when a
 //! person is really asked ([`Draft::words`]).
 
+use crate::files::Files;
 use piton_core::call::{Access, Effects, Kind, Planned, ToolSpec, Touches};
 use piton_core::question::Block;
 use serde_json::Value;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What planning may look at.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Look {
     /// The canonical working directory.
     pub workspace: PathBuf,
+    /// The files as they are.
+    pub files: Arc<dyn Files>,
 }
 
 /// A call as its tool understands it.

@@ -6,6 +6,7 @@
 mod sniff;
 mod window;
 
+use crate::files::Found;
 use crate::input::lenient;
 use crate::limits::{LISTED_ENTRIES, READ_LINES, REMEMBERED_FILE_BYTES, TRACKED_BYTES};
 use crate::paths;
@@ -14,12 +15,10 @@ use crate::tool::{ToolContext, blocking, cancelled};
 use crate::typed::TypedTool;
 use async_trait::async_trait;
 use piton_core::call::{Effects, Kind, Outcome};
-use rustix::fs::{Mode, OFlags};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::io;
 use std::path::Path;
 use window::{View, Window};
 
@@ -70,26 +69,26 @@ fn read(input: &Input, cx: &ToolContext) -> Result<Outcome, Outcome> {
         io::ErrorKind::NotFound => Outcome::failed(not_found(&path, cx)),
         _ => Outcome::failed(format!("read: {}: {error}", paths::shown(&path, &cx.workspace))),
     };
-    let path = &path.canonicalize().map_err(failed)?;
+    let real = cx.files.real(&path).map_err(failed)?;
+    let found = cx.files.look(&real).and_then(|found| found.ok_or(io::ErrorKind::NotFound.into())).map_err(failed)?;
+    let path = &real;
     let failed = |error: io::Error| Outcome::failed(format!("read: {}: {error}", paths::shown(path, &cx.workspace)));
-    let meta = fs::metadata(path).map_err(failed)?;
-    if meta.is_dir() {
-        return list(path, cx).map_err(failed);
+    match found {
+        Found::Folder => list(path, cx).map_err(failed),
+        Found::File { bytes } => read_file(path, bytes, input, cx).map_err(failed)?,
+        Found::Other => {
+            let shown = paths::shown(path, &cx.workspace);
+            Err(Outcome::failed(format!("read: {shown} is not a regular file (a device, pipe or socket)")))
+        }
     }
-    if !meta.is_file() {
-        let text =
-            format!("read: {} is not a regular file (a device, pipe or socket)", paths::shown(path, &cx.workspace));
-        return Err(Outcome::failed(text));
-    }
-    read_file(path, input, cx).map_err(failed)?
 }
 
 fn not_found(path: &Path, cx: &ToolContext) -> String {
     let shown = paths::shown(path, &cx.workspace);
-    let similar = paths::similar_names(path);
+    let similar = paths::similar_names(path, &*cx.files);
     let similar: Vec<String> = similar.iter().map(|name| paths::shown(Path::new(name), &cx.workspace)).collect();
     match path.parent() {
-        Some(folder) if !folder.exists() => {
+        Some(folder) if matches!(cx.files.look(folder), Ok(None)) => {
             format!("read: {shown} does not exist; neither does the directory {}", paths::shown(folder, &cx.workspace))
         }
         Some(_) | None if similar.is_empty() => format!("read: {shown} does not exist"),
@@ -99,11 +98,9 @@ fn not_found(path: &Path, cx: &ToolContext) -> String {
 
 fn list(path: &Path, cx: &ToolContext) -> io::Result<Outcome> {
     let mut names = Vec::new();
-    for entry in fs::read_dir(path)? {
-        let entry = entry?;
-        let is_folder = fs::metadata(entry.path()).is_ok_and(|meta| meta.is_dir());
-        let name = paths::clean_name(&entry.file_name().to_string_lossy());
-        names.push(if is_folder { format!("{name}/") } else { name });
+    for (name, found) in cx.files.list(path, usize::MAX)? {
+        let name = paths::clean_name(&name);
+        names.push(if found == Found::Folder { format!("{name}/") } else { name });
     }
     names.sort();
     let total = names.len();
@@ -131,11 +128,8 @@ struct Whole {
     content: Option<Vec<u8>>,
 }
 
-fn read_file(path: &Path, input: &Input, cx: &ToolContext) -> io::Result<Result<Outcome, Outcome>> {
-    // Should the file have become a pipe since we looked, opening it must not wait for a writer.
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    let size = file.metadata()?.len();
+fn read_file(path: &Path, size: u64, input: &Input, cx: &ToolContext) -> io::Result<Result<Outcome, Outcome>> {
+    let file = cx.files.open(path)?;
     let count =
         |number: Option<u64>, default: usize| number.map_or(default, |n| usize::try_from(n).unwrap_or(usize::MAX));
     let first = count(input.offset, 1).max(1);
@@ -159,7 +153,7 @@ enum Scanned {
     Cancelled,
 }
 
-fn scan(mut file: File, size: u64, mut window: Window, cx: &ToolContext) -> io::Result<Scanned> {
+fn scan(mut file: impl io::Read, size: u64, mut window: Window, cx: &ToolContext) -> io::Result<Scanned> {
     /// Larger reads gain nothing.
     const BUFFER_BYTES: usize = 64 << 10;
     let is_tracked = size <= TRACKED_BYTES;
@@ -213,7 +207,7 @@ fn shown(path: &Path, first: usize, scan: &Scan, cx: &ToolContext) -> Result<Out
         )));
     }
     if let Some(whole) = &scan.whole {
-        cx.files.note(path, &whole.hash, whole.content.as_deref());
+        cx.ledger.note(path, &whole.hash, whole.content.as_deref());
     }
     let last = first + lines.saturating_sub(1);
     let mut text = if lines == 0 { "(the file is empty)\n".to_owned() } else { text.clone() };

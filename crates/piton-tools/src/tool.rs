@@ -4,6 +4,7 @@
 //! what it may touch is confined elsewhere: nothing in this crate asks a person or reads a rule.
 
 use crate::executor::{Executor, OutputSink};
+use crate::files::Files;
 use crate::ledger::FileLedger;
 use crate::plan::{Look, Plan};
 use async_trait::async_trait;
@@ -53,7 +54,7 @@ pub struct ToolContext {
     pub call: CallId,
     /// The canonical working directory; relative paths are relative to it.
     pub workspace: PathBuf,
-    /// Where the intents of this session's calls lie.
+    /// Where the session keeps what belongs to its calls.
     pub calls_dir: PathBuf,
     /// Runs shell commands.
     pub executor: Arc<dyn Executor>,
@@ -62,7 +63,9 @@ pub struct ToolContext {
     /// Asks the call to stop. It still answers.
     pub cancel: CancellationToken,
     /// Which files the model has seen, in which state.
-    pub files: Arc<FileLedger>,
+    pub ledger: Arc<FileLedger>,
+    /// The files that it reads and changes.
+    pub files: Arc<dyn Files>,
     /// The whole environment of a subprocess. The caller has left out what no tool should see.
     pub env: Arc<BTreeMap<OsString, OsString>>,
     /// How much of everything.

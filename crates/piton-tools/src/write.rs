@@ -10,7 +10,6 @@ use piton_core::question::Block;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::path::Path;
 
 /// The tool.
 #[derive(Debug, Clone, Copy)]
@@ -37,8 +36,8 @@ impl TypedTool for Write {
     const EFFECTS: Effects = Effects::WRITE;
 
     fn planned(&self, input: Input, look: &Look) -> Result<Plan, Outcome> {
-        let (access, title, workspace) = (look.write(&input.path), look.shown(&input.path), look.workspace.clone());
-        let question = Draft::new(move || preview(&input, &workspace));
+        let (access, title, look) = (look.write(&input.path), look.shown(&input.path), look.clone());
+        let question = Draft::new(move || preview(&input, &look));
         Ok(Plan::new(Kind::Edit, title, access, question))
     }
 
@@ -55,10 +54,10 @@ impl TypedTool for Write {
 }
 
 /// The question, and the change as it would be now.
-fn preview(input: &Input, workspace: &Path) -> (String, Vec<Block>) {
+fn preview(input: &Input, look: &Look) -> (String, Vec<Block>) {
     let lines = |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().count();
     let new = input.content.as_bytes();
-    match change::target(NAME, &input.path, workspace) {
+    match change::target(NAME, &input.path, &look.workspace, &*look.files) {
         Ok(target) => {
             let title = match &target.now {
                 Now::Absent => format!("Create {}?", target.shown),
@@ -77,12 +76,12 @@ fn preview(input: &Input, workspace: &Path) -> (String, Vec<Block>) {
 }
 
 fn write(input: &Input, cx: &ToolContext) -> Result<Outcome, Outcome> {
-    let target = change::target(NAME, &input.path, &cx.workspace)?;
+    let target = change::target(NAME, &input.path, &cx.workspace, &*cx.files)?;
     let content = input.content.as_bytes();
     if let Now::File { content: now, hash } = &target.now
         && now == content
     {
-        cx.files.note(&target.path, hash, Some(content));
+        cx.ledger.note(&target.path, hash, Some(content));
         let text = format!("{} already has exactly this content; nothing was written", target.shown);
         let title = format!("write {} (unchanged)", target.shown);
         return Ok(Outcome::ok(text).titled(title).with(json!({"path": target.path, "hash": hash})));

@@ -161,7 +161,7 @@ async fn what_a_dead_runner_left_behind_is_found_wherever_it_went() {
 #[tokio::test]
 async fn a_command_knows_which_call_it_is() {
     let place = Place::new();
-    let session = place.cx.calls_dir.parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+    let session = place.calls_dir.parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
     assert_eq!(place.bash("echo $PITON_CALL").await.text, format!("{session}/c1_0"));
 }
 
@@ -220,7 +220,7 @@ async fn a_call_without_a_claim_is_settled_as_not_started_and_a_late_runner_refu
 fn a_settler_that_died_between_claim_and_verdict_leaves_a_call_that_never_ran() {
     let place = Place::new();
     settle_once(&place.base()).unwrap_err();
-    std::fs::create_dir_all(&place.cx.calls_dir).unwrap();
+    std::fs::create_dir_all(&place.calls_dir).unwrap();
     settle_once(&place.base()).unwrap();
     std::fs::remove_file(place.file("exit")).unwrap();
     let Settled::Over(record) = settle_once(&place.base()).unwrap() else { panic!("nobody holds it") };
@@ -230,7 +230,7 @@ fn a_settler_that_died_between_claim_and_verdict_leaves_a_call_that_never_ran() 
 #[test]
 fn a_claim_cut_short_is_interrupted_never_run() {
     let place = Place::new();
-    std::fs::create_dir_all(&place.cx.calls_dir).unwrap();
+    std::fs::create_dir_all(&place.calls_dir).unwrap();
     std::fs::write(place.file("claim"), "{\"runner\":{\"pi").unwrap();
     let Settled::Over(record) = settle_once(&place.base()).unwrap() else { panic!("nobody holds it") };
     assert_eq!(record.status, End::Interrupted);
@@ -275,7 +275,7 @@ async fn an_exit_record_that_lost_only_the_spaces_behind_it_still_counts_and_an_
 #[test]
 fn a_torn_exit_record_without_its_claim_does_not_say_that_nothing_ran() {
     let place = Place::new();
-    std::fs::create_dir_all(&place.cx.calls_dir).unwrap();
+    std::fs::create_dir_all(&place.calls_dir).unwrap();
     std::fs::write(place.file("exit"), "{\"status\":\"exi").unwrap();
     let Settled::Over(record) = settle_once(&place.base()).unwrap() else { panic!("nobody holds it") };
     assert_eq!(record.status, End::Interrupted);
@@ -284,7 +284,7 @@ fn a_torn_exit_record_without_its_claim_does_not_say_that_nothing_ran() {
 #[test]
 fn a_claim_of_another_boot_kills_nobody() {
     let place = Place::new();
-    std::fs::create_dir_all(&place.cx.calls_dir).unwrap();
+    std::fs::create_dir_all(&place.calls_dir).unwrap();
     let pid = std::process::id();
     let claim = json!({"runner": {"pid": pid, "start_ticks": 1, "boot_id": "another", "pid_namespace": "another"}});
     std::fs::write(place.file("claim"), claim.to_string()).unwrap();
@@ -296,9 +296,9 @@ fn a_claim_of_another_boot_kills_nobody() {
 #[test]
 fn a_runner_that_was_not_told_everything_claims_nothing() {
     let place = Place::new();
-    std::fs::create_dir_all(&place.cx.calls_dir).unwrap();
+    std::fs::create_dir_all(&place.calls_dir).unwrap();
     let mut runner = std::process::Command::new(support::runner_program())
-        .arg(&place.cx.calls_dir)
+        .arg(&place.calls_dir)
         .stdin(std::process::Stdio::piped())
         .spawn()
         .unwrap();
@@ -496,7 +496,7 @@ async fn binary_output_becomes_clean_text() {
 #[tokio::test]
 async fn a_full_disk_loses_output_not_the_command() {
     let place = Place::new();
-    std::fs::create_dir_all(&place.cx.calls_dir).unwrap();
+    std::fs::create_dir_all(&place.calls_dir).unwrap();
     std::os::unix::fs::symlink("/dev/full", place.file("out")).unwrap();
     let outcome = place.bash("echo lost; echo kept > result; exit 0").await;
     assert_eq!(place.content("result"), b"kept\n");
@@ -518,7 +518,7 @@ async fn a_runner_is_kept_at_hand_and_goes_away_with_its_session() {
     let mut place = Place::new();
     place.bash("true").await;
     let ready = |place: &Place| {
-        support::names(&place.cx.calls_dir).into_iter().filter(|name| name.ends_with(".ready")).collect::<Vec<_>>()
+        support::names(&place.calls_dir).into_iter().filter(|name| name.ends_with(".ready")).collect::<Vec<_>>()
     };
     wait_until("the next one is ready", || ready(&place).len() == 1);
     let waiting = ready(&place);
@@ -533,7 +533,7 @@ async fn a_runner_is_kept_at_hand_and_goes_away_with_its_session() {
 async fn a_runner_at_hand_that_died_is_replaced() {
     let mut place = Place::new();
     place.bash("true").await;
-    let ready = || support::names(&place.cx.calls_dir).into_iter().find(|name| name.ends_with(".ready"));
+    let ready = || support::names(&place.calls_dir).into_iter().find(|name| name.ends_with(".ready"));
     wait_until("the next one is ready", || ready().is_some());
     let pid = ready().unwrap().split('-').next().unwrap().to_owned();
     assert!(std::process::Command::new("kill").args(["-KILL", &pid]).status().unwrap().success());

@@ -128,7 +128,7 @@ async fn what_was_read_before_a_restart_is_known_by_its_hash() {
     let seen = place.read("a.txt").await;
     place.cx = place.restarted();
     let hash = seen.metadata["hash"].as_str().unwrap().to_owned();
-    place.cx.files.restore(std::path::Path::new(seen.metadata["path"].as_str().unwrap()), &hash);
+    place.cx.ledger.restore(std::path::Path::new(seen.metadata["path"].as_str().unwrap()), &hash);
     let edited = place.run("edit", json!({"path": "a.txt", "old_string": "one", "new_string": "two"})).await;
     assert_eq!(edited.status, Status::Ok);
 }

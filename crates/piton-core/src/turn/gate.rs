@@ -24,7 +24,7 @@ pub enum Gate {
     },
     /// A call is about to be judged by the rules.
     BeforeTool(CallId),
-    /// A question to a person is open. A person may answer it meanwhile.
+    /// A person was asked a question; the turn waits for the answer. A person may answer it meanwhile.
     Question(Subject),
     /// A call has its answer, though no tool was run for it.
     AfterTool(CallId),

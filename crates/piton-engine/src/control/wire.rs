@@ -26,7 +26,7 @@ pub enum Request {
         /// What comes with it and is not searched for references: text that was piped in.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         beside: Option<String>,
-        /// When the model shall hear it.
+        /// When the model reads it.
         #[serde(default)]
         delivery: When,
         /// The client's id for it. Who repeats one, because no answer came, is not heard twice.

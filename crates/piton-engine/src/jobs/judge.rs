@@ -12,15 +12,18 @@ use piton_core::permission::{Action, Ask, Rules};
 use piton_core::question::{Block, Question};
 use piton_core::request::Frame;
 use piton_core::turn::State;
+use piton_tools::files::Files;
 use piton_tools::plan::{Draft, Look, accesses};
 use piton_tools::toolset::ToolSet;
 use serde_json::Value;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// What a call is judged by.
 pub(crate) struct Bench<'a> {
     pub(crate) session: &'a State,
     pub(crate) tools: &'a ToolSet,
+    pub(crate) files: &'a Arc<dyn Files>,
     /// What the model was told of.
     pub(crate) frame: &'a Frame,
     /// Whether hooks took the tool from the model in this step.
@@ -71,7 +74,7 @@ pub(crate) fn judge(call: &ToolCall, hooked: Hooked, bench: &Bench<'_>) -> Judge
         return Judged { requested: requested(input, Effects::READ, Verdict::Refuse(text), None), question: None };
     };
     let input = hooked.input.map_or_else(own, |input| tool.canonical(input));
-    let look = Look { workspace: PathBuf::from(bench.session.workspace()) };
+    let look = Look { workspace: PathBuf::from(bench.session.workspace()), files: Arc::clone(bench.files) };
     let (planned, draft) = match tool.plan(&input, &look) {
         Ok(plan) => (Some(Box::new(plan.planned)), Ok(plan.question)),
         Err(outcome) => (None, Err(outcome)),

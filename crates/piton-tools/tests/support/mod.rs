@@ -4,6 +4,7 @@
 
 use piton_core::call::Outcome;
 use piton_core::ids::CallId;
+use piton_tools::disk::Disk;
 use piton_tools::executor::{Executor, OutputSink};
 use piton_tools::ledger::FileLedger;
 use piton_tools::runner::{RunSpec, RunnerCommand, Runners};
@@ -22,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 /// A temporary workspace with a session.
 pub(crate) struct Place {
+    pub(crate) calls_dir: PathBuf,
     pub(crate) cx: ToolContext,
     _folder: tempfile::TempDir,
 }
@@ -40,19 +42,20 @@ impl Place {
             call: CallId::from("c1_0"),
             workspace: root.join("workspace"),
             executor: runners(Some(runner_program()), &calls_dir),
-            calls_dir,
             output: OutputSink::none(),
             cancel: CancellationToken::new(),
-            files: Arc::new(FileLedger::default()),
+            calls_dir: calls_dir.clone(),
+            files: Arc::new(Disk::new(calls_dir.clone())),
+            ledger: Arc::new(FileLedger::default()),
             env,
             limits: ToolLimits::default(),
         };
-        Self { cx, _folder: folder }
+        Self { cx, calls_dir, _folder: folder }
     }
 
     /// Runners of this program, which start anew.
     pub(crate) fn set_runner(&mut self, program: Option<PathBuf>) {
-        self.cx.executor = runners(program, &self.cx.calls_dir);
+        self.cx.executor = runners(program, &self.calls_dir);
     }
 
     /// Runs a new call of a built-in tool.
@@ -75,7 +78,7 @@ impl Place {
 
     /// As a new process would find things: the same folders, nothing remembered.
     pub(crate) fn restarted(&self) -> ToolContext {
-        ToolContext { files: Arc::default(), cancel: CancellationToken::new(), ..self.cx.clone() }
+        ToolContext { ledger: Arc::default(), cancel: CancellationToken::new(), ..self.cx.clone() }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -93,19 +96,19 @@ impl Place {
     }
 
     pub(crate) fn base(&self) -> PathBuf {
-        self.cx.calls_dir.join(self.cx.call.as_str())
+        self.calls_dir.join(self.cx.call.as_str())
     }
 
     /// A file of the call.
     pub(crate) fn file(&self, extension: &str) -> PathBuf {
-        self.cx.calls_dir.join(format!("{}.{extension}", self.cx.call))
+        self.calls_dir.join(format!("{}.{extension}", self.cx.call))
     }
 
     /// Starts a runner as Piton would, but with nobody who waits for it or stops it.
     pub(crate) fn start_runner(&self, command: &str) -> Child {
-        std::fs::create_dir_all(&self.cx.calls_dir).unwrap();
+        std::fs::create_dir_all(&self.calls_dir).unwrap();
         let mut runner = Command::new(runner_program())
-            .arg(&self.cx.calls_dir)
+            .arg(&self.calls_dir)
             .env_clear()
             .envs(self.cx.env.iter())
             .stdin(Stdio::piped())

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Puts `content` at `target`, which is not a link. Mode and owner of a file that is there are kept. `key` names the
 /// unfinished file: the same key again replaces what a first attempt may have left.
-pub(crate) fn replace(target: &Path, content: &[u8], key: &str) -> io::Result<()> {
+pub(super) fn replace(target: &Path, content: &[u8], key: &str) -> io::Result<()> {
     let folder = target.parent().unwrap_or(Path::new("/"));
     let unfinished = unfinished(folder, key);
     remove_if_there(&unfinished)?;
@@ -26,7 +26,7 @@ pub(crate) fn replace(target: &Path, content: &[u8], key: &str) -> io::Result<()
 }
 
 /// Removes what an attempt under this key may have left beside `target`.
-pub(crate) fn clear(target: &Path, key: &str) -> io::Result<()> {
+pub(super) fn clear(target: &Path, key: &str) -> io::Result<()> {
     remove_if_there(&unfinished(target.parent().unwrap_or(Path::new("/")), key))
 }
 

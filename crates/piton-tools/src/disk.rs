@@ -1,0 +1,129 @@
+//! The files of this machine's disk.
+//!
+//! Before a change an intent is written beside the session's calls: the hash of the file as it was and as it is to be. After
+//! a crash the file's own hash tells whether the change happened.
+
+mod atomic;
+
+use crate::files::{Files, Found, Replacement};
+use crate::ledger::hash_of;
+use piton_core::ids::CallId;
+use rustix::fs::{Mode, OFlags};
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read, Write as _};
+use std::path::{Component, Path, PathBuf};
+
+/// The disk, as one session changes it.
+#[derive(Debug, Clone)]
+pub struct Disk {
+    calls_dir: PathBuf,
+}
+
+impl Disk {
+    /// The disk for a session whose calls keep their intents in this folder.
+    pub fn new(calls_dir: PathBuf) -> Self {
+        Self { calls_dir }
+    }
+
+    fn intent(&self, call: &CallId) -> PathBuf {
+        self.calls_dir.join(format!("{call}.intent"))
+    }
+
+    /// Names a call among all sessions: call ids alone repeat.
+    fn key(&self, call: &CallId) -> String {
+        let mut key = hash_of(self.intent(call).as_os_str().as_encoded_bytes());
+        key.truncate(12);
+        key
+    }
+
+    fn write_intent(&self, call: &CallId, change: &Replacement) -> io::Result<()> {
+        fs::create_dir_all(&self.calls_dir)?;
+        let mut file = File::create(self.intent(call))?;
+        file.write_all(&serde_json::to_vec(change)?)?;
+        file.sync_all()?;
+        File::open(&self.calls_dir)?.sync_all()
+    }
+}
+
+impl Files for Disk {
+    fn real(&self, path: &Path) -> io::Result<PathBuf> {
+        real(path)
+    }
+
+    fn look(&self, path: &Path) -> io::Result<Option<Found>> {
+        match fs::metadata(path) {
+            Ok(meta) => Ok(Some(found(&meta))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        Ok(Box::new(File::from(rustix::fs::open(path, flags, Mode::empty())?)))
+    }
+
+    fn list(&self, folder: &Path, most: usize) -> io::Result<Vec<(String, Found)>> {
+        let named = |entry: io::Result<fs::DirEntry>| {
+            let entry = entry?;
+            let found = fs::metadata(entry.path()).map_or(Found::Other, |meta| found(&meta));
+            Ok((entry.file_name().to_string_lossy().into_owned(), found))
+        };
+        fs::read_dir(folder)?.take(most).map(named).collect()
+    }
+
+    fn replace(&self, call: &CallId, change: &Replacement, content: &[u8]) -> io::Result<()> {
+        if let Some(folder) = change.path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        self.write_intent(call, change)?;
+        atomic::replace(&change.path, content, &self.key(call))
+    }
+
+    fn begun(&self, call: &CallId) -> Option<Replacement> {
+        // An intent that is missing or cut short was never durable, and the change comes after that.
+        let change: Replacement = serde_json::from_slice(&fs::read(self.intent(call)).ok()?).ok()?;
+        // If it stays, the change itself is none the worse.
+        let _ = atomic::clear(&change.path, &self.key(call));
+        Some(change)
+    }
+}
+
+fn found(meta: &Metadata) -> Found {
+    match meta {
+        meta if meta.is_dir() => Found::Folder,
+        meta if meta.is_file() => Found::File { bytes: meta.len() },
+        _ => Found::Other,
+    }
+}
+
+fn real(path: &Path) -> io::Result<PathBuf> {
+    /// As many links in a row as Linux follows.
+    const MOST_LINKS: usize = 40;
+    let mut path = path.to_path_buf();
+    for _ in 0..MOST_LINKS {
+        match std::fs::canonicalize(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            found => return found,
+        }
+        match std::fs::read_link(&path) {
+            Ok(target) => path = path.parent().unwrap_or(Path::new("/")).join(target),
+            Err(_) => return missing(&path),
+        }
+    }
+    Err(io::Error::other("too many symbolic links"))
+}
+
+/// Where a file that does not exist would be: what exists of its path, then the rest.
+fn missing(path: &Path) -> io::Result<PathBuf> {
+    let (Some(parent), Some(last)) = (path.parent(), path.components().next_back()) else {
+        return Ok(path.to_path_buf());
+    };
+    let mut folder = real(parent)?;
+    match last {
+        Component::Normal(name) => folder.push(name),
+        Component::ParentDir => drop(folder.pop()),
+        Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+    }
+    Ok(folder)
+}

@@ -1,0 +1,34 @@
+//! The runners of this machine keep what every executor keeps.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use piton_testkit::executor::{Stage, conforms};
+use piton_tools::executor::Executor;
+use piton_tools::runner::{RunnerCommand, Runners};
+use piton_tools::spawn::Env;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+struct Machine(PathBuf);
+
+impl Stage for Machine {
+    fn executor(&self) -> Arc<dyn Executor> {
+        let command = RunnerCommand { program: env!("CARGO_BIN_EXE_piton-runner").into(), args: Vec::new() };
+        Arc::new(Runners::new(Some(command), self.0.join("ses_conforms/calls")))
+    }
+
+    fn folder(&self) -> &Path {
+        &self.0
+    }
+
+    fn env(&self) -> Env {
+        Env::new(BTreeMap::from([("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())]))
+    }
+}
+
+#[tokio::test]
+async fn the_runners_of_this_machine_conform() {
+    let folder = tempfile::tempdir().unwrap();
+    conforms(&Machine(folder.path().canonicalize().unwrap())).await;
+}
