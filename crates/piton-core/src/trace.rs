@@ -2,8 +2,8 @@
 //! long, what it cost, what was run, and why the loop went on or stopped; and a record of what has no step: summaries
 //! that made room, hooks at the beginning and the end, a title.
 //!
-//! It is read off the journal, so every session has one, also one that was killed. Nothing is recorded for it alone but
-//! how long the first piece of a reply took.
+//! It is read off the blocks of the story, so every session has one, also one that was killed. Nothing is recorded for it
+//! alone but how long the first piece of a reply took.
 //!
 //! This module must not know: how a trace is shown or sent.
 
@@ -14,7 +14,7 @@ use crate::call::Status;
 use crate::event::{Canceller, StepKind, Trigger, TurnEnd};
 use crate::hook::{HookEnd, HookPoint};
 use crate::ids::{CallId, Seq, TimeMs};
-use crate::message::{FinishReason, Part, Usage};
+use crate::message::{FinishReason, Usage};
 use crate::model::ModelErrorKind;
 use crate::prompt::SegmentKind;
 use crate::question::Decision;
@@ -403,23 +403,6 @@ impl Trace {
             Self::Outside(outside) => outside.turn,
             Self::Title(title) => title.turn,
         }
-    }
-}
-
-impl CallTrace {
-    fn of(part: &Part) -> Option<Self> {
-        let Part::ToolCall(call) = part else { return None };
-        Some(Self {
-            call: call.id.clone(),
-            tool: call.name.clone(),
-            started_ms: None,
-            took_ms: 0,
-            approval: None,
-            refused: None,
-            status: None,
-            title: String::new(),
-            output_chars: 0,
-        })
     }
 }
 

@@ -6,13 +6,14 @@
 //!   └── execute_tool TOOL         one call of a tool that began
 //! ```
 //!
-//! Spans are made of the journal, with its times, and their ids follow from session and position: the same turn sent
+//! Spans are made of the story, with the journal's times, and their ids follow from session and position: the same turn sent
 //! twice (by a run, later by hand) is the same trace. What was said, read or written is never in them.
 
 use piton_core::call::Status;
-use piton_core::event::{Event, Record, TitledBy, TurnEnd};
+use piton_core::event::{TitledBy, TurnEnd};
 use piton_core::ids::{Seq, SessionId, TimeMs};
 use piton_core::message::Usage;
+use piton_core::story::{Body, Story};
 use piton_core::trace::{AskResult, Asked, CallTrace, RoomTrace, StepTrace, SummaryAsked, TitleTrace, Trace, trace};
 use serde_json::{Map, Value, json};
 
@@ -44,10 +45,10 @@ struct Turn {
 }
 
 /// The body of an `ExportTraceServiceRequest` with every turn of which something happened at this position of the journal
-/// or later; `None` if there is none. `records` are all events of the session.
-pub fn export(session: &SessionId, records: &[Record], from: Seq, resource: &Resource) -> Option<Value> {
-    let turns: Vec<Turn> = turns(records).into_iter().filter(|turn| turn.last >= from).collect();
-    let traces = trace(records);
+/// or later; `None` if there is none. The story is that of the whole session.
+pub fn export(session: &SessionId, story: &Story, from: Seq, resource: &Resource) -> Option<Value> {
+    let turns: Vec<Turn> = turns(story).into_iter().filter(|turn| turn.last >= from).collect();
+    let traces = trace(story);
     let spans: Vec<Value> = turns
         .iter()
         .flat_map(|turn| {
@@ -69,42 +70,28 @@ pub fn export(session: &SessionId, records: &[Record], from: Seq, resource: &Res
     }]}))
 }
 
-fn turns(records: &[Record]) -> Vec<Turn> {
+fn turns(story: &Story) -> Vec<Turn> {
     let mut turns: Vec<Turn> = Vec::new();
-    for record in records {
-        match &record.event {
-            Event::TurnStarted { turn, model, .. } => {
-                let (at_ms, model) = (record.at_ms, model.clone());
-                turns.push(Turn {
-                    number: *turn,
-                    began_ms: at_ms,
-                    ended_ms: at_ms,
-                    last: record.seq,
-                    model,
-                    end: None,
-                });
-            }
-            Event::TurnEnded { end, spent, .. } => {
-                if let Some(turn) = turns.last_mut() {
-                    (turn.ended_ms, turn.last) = (record.at_ms, record.seq);
-                    turn.end = Some((*end, spent.usage, spent.cost_micros));
-                }
+    for block in story.blocks() {
+        if let Body::Turn { turn, model } = &block.body {
+            let (began_ms, last, model) = (block.at_ms, block.seq, model.clone());
+            turns.push(Turn { number: *turn, began_ms, ended_ms: began_ms, last, model, end: None });
+        }
+        let Some(turn) = turns.last_mut() else { continue };
+        match &block.body {
+            Body::Session(_) => {}
+            Body::TurnEnd { end, spent, .. } => {
+                (turn.ended_ms, turn.last) = (block.at_ms, block.seq);
+                turn.end = Some((*end, spent.usage, spent.cost_micros));
             }
             // Asked for between turns, they belong to the one before.
-            Event::CompactionFinished { asked: Some(_), .. }
-            | Event::CompactionFailed { asked: Some(_), .. }
-            | Event::TitleGiven { by: TitledBy::Model { .. }, .. }
-                if turns.last().is_some_and(|turn| turn.end.is_some()) =>
-            {
-                if let Some(turn) = turns.last_mut() {
-                    turn.last = record.seq;
-                }
+            Body::Title { by: TitledBy::Model { .. }, .. } if turn.end.is_some() => turn.last = block.changed_seq,
+            Body::Compaction(room) if turn.end.is_some() && room.asked.is_some() => turn.last = block.changed_seq,
+            _ if turn.end.is_none() => {
+                turn.ended_ms = turn.ended_ms.max(block.changed_ms);
+                turn.last = turn.last.max(block.changed_seq);
             }
-            _ => {
-                if let Some(turn) = turns.last_mut().filter(|turn| turn.end.is_none()) {
-                    (turn.ended_ms, turn.last) = (record.at_ms, record.seq);
-                }
-            }
+            _ => {}
         }
     }
     turns

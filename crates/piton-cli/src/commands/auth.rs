@@ -37,7 +37,7 @@ async fn login(name: &str, in_file: bool, config: &Config, around: &Surroundings
     };
     view::write_stdout(&format!("the key of {name} is {told}\n"));
     if let Some(Place::Variable(variable)) = keys::places(name, config, &around.machine)?.first() {
-        view::write_stderr(&format!("note: {variable} is set, and comes first\n"));
+        view::write_stderr(&format!("note: {variable} is set and takes precedence\n"));
     }
     Ok(0)
 }
@@ -59,7 +59,7 @@ fn list(config: &Config, around: &Surroundings) -> Result<u8> {
         found = true;
     }
     if !found {
-        view::write_stderr("there is no key yet; `piton auth login PROVIDER` keeps one\n");
+        view::write_stderr("no keys found; `piton auth login PROVIDER` stores one\n");
     }
     Ok(0)
 }

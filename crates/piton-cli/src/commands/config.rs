@@ -176,16 +176,16 @@ fn trust(yes: bool, around: &Surroundings) -> Result<u8> {
         if !around.stdin_is_terminal {
             bail!("there is nobody to ask; say --yes if you have read it");
         }
-        view::write_stderr("\nLet it count here, as it is? [y/N] ");
+        view::write_stderr("\nTrust it in its current form? [y/N] ");
         let mut answer = String::new();
         std::io::stdin().read_line(&mut answer)?;
         if !matches!(answer.trim(), "y" | "Y" | "yes") {
-            view::write_stderr("It is not in force.\n");
+            view::write_stderr("Not trusted; it stays out of force.\n");
             return Ok(EXIT_FAILED);
         }
     }
     Trust::in_folder(&around.machine.data_dir).give(&file.item())?;
-    view::write_stderr("It is in force from now on, here and in every folder below, until it is changed.\n");
+    view::write_stderr("Trusted: it is in force here and in every folder below, until it changes.\n");
     Ok(0)
 }
 

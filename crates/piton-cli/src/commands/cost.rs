@@ -5,11 +5,12 @@ use crate::out::report;
 use crate::out::view::{self, MISS_WORTH_TELLING_MICROS, plural, thousands};
 use piton_core::budget::Bound;
 use piton_core::budget::dollars;
-use piton_core::cache::{CacheLedger, Miss, Reading};
-use piton_core::event::{Event, Record, TitledBy};
+use piton_core::cache::{Miss, Reading};
+use piton_core::event::TitledBy;
 use piton_core::ids::{Seq, SessionId};
 use piton_core::message::Usage;
 use piton_core::prompt::SegmentKind;
+use piton_core::story::{Block, Body, Change, CompactionBlock, CompactionEnd, ModelBlock, ModelState, Story};
 use piton_engine::engine::Engine;
 use piton_engine::journal::{self, SessionDir};
 use serde::Serialize;
@@ -87,8 +88,8 @@ struct Cache {
 
 /// Prints what a session cost.
 pub(crate) fn cost(engine: &Engine, id: &SessionId, json: bool) -> Result<()> {
-    let records = journal::read_session(&engine.session_dir(id))?;
-    let bill = Bill::of(id, &records);
+    let story = Story::of(&journal::read_session(&engine.session_dir(id))?);
+    let bill = Bill::of(id, &story);
     let text = if json { format!("{}\n", serde_json::to_string(&bill)?) } else { bill.words() };
     view::write_stdout(&text);
     Ok(())
@@ -96,10 +97,14 @@ pub(crate) fn cost(engine: &Engine, id: &SessionId, json: bool) -> Result<()> {
 
 /// A line about what missing the cache cost since this position, if it is worth one.
 pub(crate) fn miss_line(dir: &SessionDir, from: Seq) -> Option<String> {
-    let (mut ledger, mut missed) = (ToldLedger::default(), Vec::new());
+    let (mut story, mut caching, mut missed) = (Story::default(), Caching::default(), Vec::new());
     let read = journal::each(dir, |record| {
-        let reading = ledger.apply(record);
-        missed.extend(reading.filter(|reading: &Reading| reading.seq >= from && reading.miss.is_some()));
+        for change in story.record(record) {
+            let Change::Put(block) = change else { continue };
+            let reading = caching.reading(&block);
+            missed.extend(reading.filter(|reading| reading.seq >= from && reading.miss.is_some()));
+        }
+        story.forget();
     });
     read.ok()?;
     let lost: u64 = missed.iter().filter_map(|reading| reading.lost_micros).sum();
@@ -112,82 +117,41 @@ pub(crate) fn miss_line(dir: &SessionDir, from: Seq) -> Option<String> {
     })
 }
 
-/// The cache ledger as it is told of: of a provider that has never reported reads or writes of a cache nobody knows
-/// whether it has one, so that there is nothing to miss.
+/// Providers that have reported reads or writes of a cache. Whether another has one nobody knows, so that there is nothing
+/// to miss.
 #[derive(Default)]
-struct ToldLedger {
-    ledger: CacheLedger,
-    /// Providers that have reported some.
-    caching: BTreeSet<String>,
-}
+struct Caching(BTreeSet<String>);
 
-impl ToldLedger {
-    fn apply(&mut self, record: &Record) -> Option<Reading> {
-        let reading = self.ledger.apply(record)?;
-        let usage = match &record.event {
-            Event::MessageFinished { reply, .. } => reply.usage,
-            Event::CompactionFinished { asked: Some(asked), .. } => asked.usage,
-            _ => Usage::default(),
+impl Caching {
+    /// What the cache did for the request of this block, as it is told of.
+    fn reading(&mut self, block: &Block) -> Option<Reading> {
+        let (reading, usage) = match &block.body {
+            Body::Model(model) => (model.cache.clone()?, model.usage),
+            Body::Compaction(room) => (room.cache.clone()?, room.asked.as_ref().map(|asked| asked.usage)?),
+            _ => return None,
         };
         let provider = reading.model.split('/').next().unwrap_or_default().to_owned();
         if usage.cache_read_tokens > 0 || usage.cache_write_tokens > 0 {
-            self.caching.insert(provider.clone());
+            self.0.insert(provider.clone());
         }
-        let is_told = self.caching.contains(&provider);
+        let is_told = self.0.contains(&provider);
         Some(if is_told { reading } else { Reading { lost_micros: None, miss: None, ..reading } })
     }
 }
 
 impl Bill {
-    fn of(id: &SessionId, records: &[Record]) -> Self {
+    fn of(id: &SessionId, story: &Story) -> Self {
         let mut bill = Self { session: id.to_string(), ..Self::default() };
-        let mut ledger = ToldLedger::default();
-        let (mut model, mut in_turn) = (String::new(), false);
-        for record in records {
-            let reading = ledger.apply(record);
-            match &record.event {
-                Event::TurnEnded { .. } => in_turn = false,
-                Event::TurnStarted { turn, model: named, .. } => {
-                    in_turn = true;
-                    model.clone_from(named);
+        let mut caching = Caching::default();
+        for block in story.blocks() {
+            let cache = caching.reading(block);
+            match &block.body {
+                Body::Turn { turn, .. } => {
                     bill.turns.push(Turn { turn: *turn, sum: Sum::default(), calls: Vec::new() });
                 }
-                Event::TurnResumed { model: named, .. } | Event::ModelSwitched { model: named, .. } => {
-                    model.clone_from(named);
-                }
-                Event::MessageFinished { step, attempt, reply, cost_micros, at_most, .. } => {
-                    let sum = Sum::of(&reply.usage, *cost_micros, *at_most);
-                    let (step, attempt, model) = (*step, *attempt, model.clone());
-                    bill.add(Call { seq: record.seq, step, attempt, model, replied: true, sum, cache: reading });
-                }
-                Event::ModelFailed { step, attempt, usage, cost_micros, at_most, .. } => {
-                    let sum = Sum::of(usage, *cost_micros, *at_most);
-                    let (step, attempt, model) = (*step, *attempt, model.clone());
-                    bill.add(Call { seq: record.seq, step, attempt, model, replied: false, sum, cache: None });
-                }
-                Event::MessageCut { step, at_most: Some(most), .. } => {
-                    let sum = Sum::of(&Usage::default(), None, Some(*most));
-                    let (step, model) = (*step, model.clone());
-                    bill.add(Call { seq: record.seq, step, attempt: 1, model, replied: false, sum, cache: None });
-                }
-                Event::CompactionStarted { lost: Some(lost), .. } if in_turn => {
-                    let sum = Sum::of(&Usage::default(), None, Some(*lost));
-                    let (step, model) = (0, model.clone());
-                    bill.add(Call { seq: record.seq, step, attempt: 1, model, replied: false, sum, cache: None });
-                }
-                Event::CompactionFinished { asked: Some(asked), .. }
-                | Event::CompactionFailed { asked: Some(asked), .. } => {
-                    let sum = Sum::of(&asked.usage, asked.cost_micros, asked.at_most);
-                    if in_turn {
-                        let replied = matches!(record.event, Event::CompactionFinished { .. });
-                        let (step, attempt, model) = (0, asked.attempts, asked.model.clone());
-                        bill.add(Call { seq: record.seq, step, attempt, model, replied, sum, cache: reading });
-                    } else {
-                        bill.count(&asked.model, &sum);
-                        bill.summaries.get_or_insert_default().add(&sum);
-                    }
-                }
-                Event::TitleGiven { by: TitledBy::Model { model, usage, cost_micros, at_most }, .. } => {
+                Body::Model(model) => bill.add_reply(block.seq, model, cache),
+                Body::Compaction(room) => bill.add_summary(block.changed_seq, room, cache),
+                Body::Title { by: TitledBy::Model { model, usage, cost_micros, at_most }, .. } => {
                     let mut sum = Sum::of(usage, *cost_micros, *at_most);
                     // It has replied, whether or not it was counted.
                     sum.unpriced_calls = u32::from(cost_micros.is_none());
@@ -198,6 +162,37 @@ impl Bill {
             }
         }
         bill
+    }
+
+    fn add_reply(&mut self, seq: Seq, model: &ModelBlock, cache: Option<Reading>) {
+        let replied = match &model.state {
+            ModelState::Asked => return,
+            // Nothing of it may be billed.
+            ModelState::Cut if model.at_most.is_none() => return,
+            ModelState::Replied { .. } => true,
+            ModelState::Failed { .. } | ModelState::Cut => false,
+        };
+        let sum = Sum::of(&model.usage, model.cost_micros, model.at_most);
+        let (step, attempt, model) = (model.step, model.attempt, model.model.clone());
+        self.add(Call { seq, step, attempt, model, replied, sum, cache });
+    }
+
+    fn add_summary(&mut self, seq: Seq, room: &CompactionBlock, cache: Option<Reading>) {
+        for lost in room.lost.iter().filter(|_| !room.between_turns) {
+            let sum = Sum::of(&Usage::default(), None, Some(lost.at_most));
+            let (seq, model) = (lost.seq, lost.model.clone());
+            self.add(Call { seq, step: 0, attempt: 1, model, replied: false, sum, cache: None });
+        }
+        let Some(asked) = &room.asked else { return };
+        let sum = Sum::of(&asked.usage, asked.cost_micros, asked.at_most);
+        if room.between_turns {
+            self.count(&asked.model, &sum);
+            self.summaries.get_or_insert_default().add(&sum);
+        } else {
+            let replied = matches!(room.end, Some(CompactionEnd::Summary { .. }));
+            let (attempt, model) = (asked.attempts, asked.model.clone());
+            self.add(Call { seq, step: 0, attempt, model, replied, sum, cache });
+        }
     }
 
     fn count(&mut self, model: &str, sum: &Sum) {

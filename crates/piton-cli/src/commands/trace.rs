@@ -15,6 +15,7 @@ use piton_core::ids::{Seq, SessionId, TimeMs};
 use piton_core::message::Usage;
 use piton_core::prompt::SegmentKind;
 use piton_core::question::Decision;
+use piton_core::story::Story;
 use piton_core::trace::{
     self, AskResult, Asked, CallTrace, Cause, HookTrace, Input, Next, OutsideTrace, Refused, RoomTrace, StepTrace,
     SummaryAsked, TitleTrace, Trace,
@@ -39,15 +40,15 @@ pub(crate) struct Collector {
 
 /// Prints the steps of a session, or sends its turns.
 pub(crate) async fn trace(engine: &Engine, id: &SessionId, args: &TraceArgs, around: &Surroundings) -> Result<u8> {
-    let records = journal::read_session(&engine.session_dir(id))?;
+    let story = Story::of(&journal::read_session(&engine.session_dir(id))?);
     match args.otlp.as_deref() {
         Some("-") => {
-            let spans = otel::export(id, &records, 1, &resource(around)).context("there is no turn yet")?;
+            let spans = otel::export(id, &story, 1, &resource(around)).context("there is no turn yet")?;
             view::write_stdout(&format!("{spans}\n"));
             return Ok(0);
         }
         Some(url) => {
-            let spans = otel::export(id, &records, 1, &resource(around)).context("there is no turn yet")?;
+            let spans = otel::export(id, &story, 1, &resource(around)).context("there is no turn yet")?;
             let collector = Collector::at(url, &settings::of_user(around)?, around)?;
             collector.send(spans.to_string()).await?;
             view::write_stderr(&format!("sent to {}\n", collector.url));
@@ -55,7 +56,7 @@ pub(crate) async fn trace(engine: &Engine, id: &SessionId, args: &TraceArgs, aro
         }
         None => {}
     }
-    let all = trace::trace(&records);
+    let all = trace::trace(&story);
     let number = |trace: &Trace| match trace {
         Trace::Step(step) => Some(step.step),
         Trace::Room(_) | Trace::Outside(_) | Trace::Title(_) => None,
@@ -101,7 +102,8 @@ impl Collector {
     /// Sends the turns of a session that something happened in from this position on. What cannot be sent is still in the
     /// journal, and said.
     pub(crate) async fn send_turns(&self, dir: &SessionDir, id: &SessionId, from: Seq) {
-        let spans = journal::read_session(dir).ok().and_then(|all| otel::export(id, &all, from, &self.resource));
+        let spans =
+            journal::read_session(dir).ok().and_then(|all| otel::export(id, &Story::of(&all), from, &self.resource));
         let Some(spans) = spans else { return };
         if let Err(error) = self.send(spans.to_string()).await {
             view::write_stderr(&format!(

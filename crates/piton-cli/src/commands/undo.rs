@@ -114,7 +114,7 @@ fn newest_here(engine: &Engine, around: &Surroundings) -> Result<SessionId> {
 async fn take_back(session: &Handle, wish: &Wish, workspace: &Path) -> Result<u8> {
     if session.resumed() == Resumed::MidTurn {
         ensure!(!wish.dry_run, "its last turn was cut off; `piton run --continue` ends it, or an undo does");
-        view::write_stderr("the last turn was cut off; it is ended first\n");
+        view::write_stderr("the last turn was interrupted; ending it first\n");
         drop(session.cancel());
         // What it ends with is on record, and that it has ended is all that counts here.
         drop(session.go_on().await);
@@ -122,18 +122,18 @@ async fn take_back(session: &Handle, wish: &Wish, workspace: &Path) -> Result<u8
     let plan = session.plan_rewind(wish.direction, wish.turns, wish.scope).await;
     let told = tell_given_up(session, session.opened_at());
     if let Some(done) = finished_now(session) {
-        view::write_stderr(&format!("{done}; the same command again goes further\n"));
+        view::write_stderr(&format!("{done}; run the same command again to go further\n"));
         return Ok(0);
     }
     let mut plan = plan?;
     let conflicts = plan.conflicts();
     if !conflicts.is_empty() && !wish.overwrite {
-        view::write_stderr("changed since by somebody else:\n");
+        view::write_stderr("changed since by someone else:\n");
         list(conflicts.iter().map(|path| view::clean(&path.to_string_lossy())));
         bail!("--overwrite takes these back too (`redo` would bring them back); --chat-only leaves all files alone");
     }
     if !plan.doubtful.is_empty() && !wish.overwrite {
-        view::write_stderr("changed while the turn lay cut off, by you or by a command that outlived Piton:\n");
+        view::write_stderr("changed after the turn was interrupted, by you or by a command that outlived Piton:\n");
         list(plan.doubtful.iter().map(|path| clean_path(path)));
         bail!("--overwrite takes these back too (`redo` would bring them back); --chat-only leaves all files alone");
     }
@@ -177,7 +177,7 @@ fn announce(plan: &Plan, wish: &Wish) {
     }
     list(changes(&plan.files).into_iter());
     for path in plan.conflicts() {
-        view::write_stderr(&format!("  {}  changed since by somebody else, overwritten\n", clean_path(&path)));
+        view::write_stderr(&format!("  {}  changed since by someone else, overwritten\n", clean_path(&path)));
     }
     for path in plan.files.iter().flat_map(|report| &report.not_covered) {
         view::write_stderr(&format!("  {} stays as it is: no snapshot covers it\n", clean_path(path)));

@@ -76,37 +76,34 @@ pub(crate) fn tokens(usage: &message::Usage, of_these: &str, replied: bool) -> S
 pub(crate) fn ending(report: &Report, session: &str) -> Option<String> {
     let (what, next) = match report.end {
         TurnEnd::Completed => return None,
-        TurnEnd::Canceled => ("Stopped.", "Go on with"),
+        TurnEnd::Canceled => ("Stopped.", "Continue with"),
         TurnEnd::ToolDenied => (
-            "Not finished: some calls were not allowed",
-            "Allow more with --allow TOOL or --yes (what is denied stays denied), and go on with",
+            "Not finished: some tool calls were refused",
+            "Allow more with --allow TOOL or --yes (denied tools stay denied), and continue with",
         ),
         TurnEnd::MaxSteps if report.why == Some(Why::Replies) => {
-            ("Not finished", "Give it more with --set limits.max_replies=N, and go on with")
+            ("Not finished", "Raise the limit with --set limits.max_replies=N, and continue with")
         }
-        TurnEnd::MaxSteps => ("Not finished", "Give it more with --max-steps N, and go on with"),
+        TurnEnd::MaxSteps => ("Not finished", "Raise the limit with --max-steps N, and continue with"),
         TurnEnd::MaxTurns => ("Not started", "Start a new session, or raise the limit with --set limits.max_turns=N"),
-        TurnEnd::Budget => ("Not finished: the budget does not allow more", more_budget(report.why)),
-        TurnEnd::NoProgress => ("Stopped, since it was going round in circles", "Tell it what to do differently with"),
+        TurnEnd::Budget => ("Not finished: the budget is used up", more_budget(report.why)),
+        TurnEnd::NoProgress => ("Stopped: it kept repeating itself", "Tell it what to do differently with"),
         TurnEnd::ContextLimit if report.why == Some(Why::OutputLimit) => {
-            ("Not finished", "Allow longer replies with --max-output N, and go on with")
+            ("Not finished", "Allow longer replies with --max-output N, and continue with")
         }
         // To sum it up by hand would help no more.
         TurnEnd::ContextLimit if report.why == Some(Why::NothingToSumUp) => (
             "The model's window is full",
-            "Everything is kept. Name a model with a larger window with --model, and go on with",
+            "Everything is kept. Switch to a model with a larger window with --model, and continue with",
         ),
         TurnEnd::ContextLimit => (
             "The model's window is full",
-            "Everything is kept. Make room with `piton session compact ID`, or name a model with a larger window with \
-             --model, and go on with",
+            "Everything is kept. Make room with `piton session compact ID`, or switch to a model with a larger window with \
+             --model, and continue with",
         ),
-        TurnEnd::ContentFilter => ("The provider's filter stopped it", "Put the task differently with"),
-        TurnEnd::ApiError => (
-            "The model could not be asked",
-            "Everything so far is kept; go on, or name another model with --model, with",
-        ),
-        TurnEnd::HookStopped => ("A hook stopped it", "Go on with"),
+        TurnEnd::ContentFilter => ("The provider's content filter stopped it", "Rephrase the task with"),
+        TurnEnd::ApiError => ("The model gave no reply", "Nothing is lost. Retry, or switch models with --model, with"),
+        TurnEnd::HookStopped => ("A hook stopped it", "Continue with"),
     };
     let detail = report.detail.as_deref().map(|detail| format!(": {}", clean(detail))).unwrap_or_default();
     let command = if next.ends_with("with") { format!(" piton run --resume {session} \"…\"") } else { String::new() };
@@ -118,10 +115,10 @@ pub(crate) fn ending(report: &Report, session: &str) -> Option<String> {
 /// The flag that gives a turn more of what ran out.
 fn more_budget(why: Option<Why>) -> &'static str {
     match why {
-        Some(Why::Time) => "Give it more with --max-time SECONDS, and go on with",
-        Some(Why::Cost) => "Give it more with --max-cost USD, and go on with",
-        Some(Why::Tokens) => "Give it more with --max-tokens N, and go on with",
-        _ => "Give it more with --max-tokens, --max-cost or --max-time, and go on with",
+        Some(Why::Time) => "Raise it with --max-time SECONDS, and continue with",
+        Some(Why::Cost) => "Raise it with --max-cost USD, and continue with",
+        Some(Why::Tokens) => "Raise it with --max-tokens N, and continue with",
+        _ => "Raise it with --max-tokens, --max-cost or --max-time, and continue with",
     }
 }
 

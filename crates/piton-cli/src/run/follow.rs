@@ -112,7 +112,7 @@ pub(crate) async fn follow(
     let dir = engine.session_dir(id);
     let mut shown = match format {
         FollowFormat::Text => Shown::Text(TextView::new(false, around.may_animate())),
-        FollowFormat::StreamJson => Shown::StreamJson,
+        FollowFormat::StreamJson => Shown::stream_json(),
     };
     let before = if from > 1 { before(&dir, from)? } else { Vec::new() };
     let (awaited, follower) = (Awaited::after(&before, None), Follower::new(dir, from));

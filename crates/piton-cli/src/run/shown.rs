@@ -9,6 +9,7 @@ use piton_core::client::{Published, Report};
 use piton_core::event::{Event, TurnEnd};
 use piton_core::ids::CallId;
 use piton_core::message::Part;
+use piton_core::stream_json;
 use piton_engine::engine::{EngineError, Handle, Resumed};
 use piton_engine::journal;
 use piton_tools::runner;
@@ -26,8 +27,14 @@ impl Shown {
         match args.format {
             Format::Text => Self::Text(TextView::new(args.quiet, around.may_animate())),
             Format::Json => Self::Json,
-            Format::StreamJson => Self::StreamJson,
+            Format::StreamJson => Self::stream_json(),
         }
+    }
+
+    /// Event by event; the first line says which version of the lines follows.
+    pub(crate) fn stream_json() -> Self {
+        view::write_stdout(&format!("{}\n", stream_json::hello(env!("CARGO_PKG_VERSION"))));
+        Self::StreamJson
     }
 
     pub(crate) fn show(&mut self, published: &Published) {
@@ -41,12 +48,8 @@ impl Shown {
                 }
             }
             Self::StreamJson => {
-                let line = match published {
-                    Published::Recorded(record) => serde_json::to_string(&**record),
-                    Published::Live(live) => serde_json::to_string(&**live),
-                };
-                // Our own types always are JSON.
-                view::write_stdout(&format!("{}\n", line.unwrap_or_default()));
+                let line = stream_json::line(published);
+                line.into_iter().for_each(|line| view::write_stdout(&format!("{line}\n")));
             }
         }
     }
@@ -126,7 +129,7 @@ pub(crate) fn refused(error: &EngineError) -> Report {
 
 /// The last line of a run in which nobody said anything, for programs; the error is for people.
 pub(crate) fn nothing_said(shown: &Shown, session: Option<&str>) -> Failure {
-    let detail = "the task is empty: standard input ended, and nobody had said anything";
+    let detail = "the task is empty: standard input ended without a prompt";
     if let Shown::Json | Shown::StreamJson = shown {
         let result = json!({
             "type": "result", "session": session, "turn": 0, "end": null, "detail": detail,

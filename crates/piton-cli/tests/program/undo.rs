@@ -124,7 +124,7 @@ fn a_turn_that_was_cut_off_is_ended_and_taken_back() {
     kill_when(&stage, |stage| stage.provider.requests().len() == 2);
     assert_eq!(stage.workspace.read("kept.txt"), "two\n");
     let undone = piton(&stage, &["undo"]).expect_code(0);
-    assert!(undone.stderr.contains("was cut off"), "{}", undone.stderr);
+    assert!(undone.stderr.contains("interrupted"), "{}", undone.stderr);
     assert_eq!(stage.workspace.read("kept.txt"), "one\n");
     assert_eq!(stage.provider.requests().len(), 2, "no model is asked for an undo");
 }
@@ -266,7 +266,7 @@ fn what_was_changed_while_a_turn_lay_cut_off_is_taken_back_only_on_purpose() {
     stage.workspace.write("new.txt", "mine, too\n");
 
     for attempt in ["ends the turn", "finds it ended"] {
-        let refused = piton(&stage, &["undo"]).expect_code(1).expect_said(&["lay cut off", "kept.txt", "new.txt"]);
+        let refused = piton(&stage, &["undo"]).expect_code(1).expect_said(&["interrupted", "kept.txt", "new.txt"]);
         assert!(!refused.stderr.contains("bash.txt"), "{attempt}: {}", refused.stderr);
         assert_eq!(stage.workspace.read("kept.txt"), "mine\n", "{attempt}");
         assert!(stage.workspace.has("new.txt") && stage.workspace.has("bash.txt"), "{attempt}");
@@ -287,7 +287,7 @@ fn several_turns_that_changed_one_file_go_back_although_somebody_changed_another
     stage.workspace.write("g.txt", "mine\n");
     stage.run(&["--continue", "second"]).expect_code(0);
     let told = piton(&stage, &["undo", "2"]).expect_code(0);
-    assert!(!told.stderr.contains("somebody else"), "{}", told.stderr);
+    assert!(!told.stderr.contains("someone else"), "{}", told.stderr);
     assert_eq!((stage.workspace.read("f.txt"), stage.workspace.read("g.txt")), ("0\n".into(), "mine\n".into()));
 
     let script = json!([bash("echo 1 > f.txt"), {"text": "done"}, bash("echo 2 > f.txt"), {"text": "done"}]);
@@ -295,7 +295,7 @@ fn several_turns_that_changed_one_file_go_back_although_somebody_changed_another
     stage.run(&["first"]).expect_code(0);
     stage.workspace.write("f.txt", "mine, between\n");
     stage.run(&["--continue", "second"]).expect_code(0);
-    piton(&stage, &["undo", "2"]).expect_code(1).expect_said(&["somebody else", "f.txt"]);
+    piton(&stage, &["undo", "2"]).expect_code(1).expect_said(&["someone else", "f.txt"]);
     assert_eq!(stage.workspace.read("f.txt"), "2\n", "nothing at all is touched");
 }
 
@@ -319,7 +319,7 @@ fn what_was_changed_beside_a_command_that_outlived_piton_is_taken_back_only_on_p
     // Longer than what the turn itself may have left behind.
     std::thread::sleep(std::time::Duration::from_millis(1_500));
     stage.workspace.write("mine.txt", "mine\n");
-    piton(&stage, &["undo"]).expect_code(1).expect_said(&["lay cut off", "mine.txt"]);
+    piton(&stage, &["undo"]).expect_code(1).expect_said(&["interrupted", "mine.txt"]);
     assert_eq!(stage.workspace.read("mine.txt"), "mine\n");
     piton(&stage, &["undo", "--overwrite"]).expect_code(0);
     assert_eq!(stage.workspace.read("kept.txt"), "one\n");

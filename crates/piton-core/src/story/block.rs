@@ -12,7 +12,7 @@ use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::message::{FinishReason, Usage};
 use crate::model::ModelError;
 use crate::prompt::Prompt;
-use crate::question::Decision;
+use crate::question::{Decision, Question};
 use std::fmt;
 
 /// Where the parts of a reply begin among the blocks of the record that led to it.
@@ -175,6 +175,8 @@ pub enum Body {
     Question {
         /// What about.
         subject: Subject,
+        /// The question as a person sees it; `None` in journals before version 4.
+        question: Option<Box<Question>>,
         /// The answer; `None` while it is open, or where the session was cut off.
         answer: Option<Decision>,
     },

@@ -148,7 +148,7 @@ impl Story {
 
     /// What was under way is over, and nobody knows how.
     fn lost(&mut self, record: &Record, changes: &mut Vec<Change>) {
-        self.rest(record, changes);
+        self.rest(changes);
         let was_in_turn = std::mem::take(&mut self.in_turn);
         self.step = None;
         let last = self.blocks.values().next_back().filter(|last| matches!(last.body, Body::Lost { .. }));
@@ -196,7 +196,7 @@ impl Story {
                 self.mark_at(0, Body::Stopping { by: by.clone() }, record, changes);
             }
             Event::TurnEnded { turn, end, detail, spent, .. } => {
-                self.rest(record, changes);
+                self.rest(changes);
                 (self.step, self.in_turn) = (None, false);
                 let (end, detail, spent) = (*end, detail.clone(), *spent);
                 let body = Body::TurnEnd { turn: *turn, end, detail, spent };
@@ -216,7 +216,7 @@ impl Story {
         note: Option<&str>,
         changes: &mut Vec<Change>,
     ) {
-        self.rest(record, changes);
+        self.rest(changes);
         self.add(BlockId::Step(step), 0, Body::Step { step, kind, finished: false }, record, changes);
         if let Some(note) = note {
             self.mark_at(1, Body::Note { text: note.to_owned() }, record, changes);
@@ -267,29 +267,15 @@ impl Story {
     }
 
     /// Nothing streams and nothing runs any more; a question to the model that got no answer is forgotten.
-    fn rest(&mut self, record: &Record, changes: &mut Vec<Change>) {
-        self.drop_streamed(changes);
+    fn rest(&mut self, changes: &mut Vec<Change>) {
+        self.drop_fragments(changes);
         if let Some(open) = self.step.as_mut().filter(|open| open.asking == Asking::Now) {
             open.asking = Asking::Over;
             let id = open.model_id();
             self.drop_block(&id, changes);
         }
-        for call in std::mem::take(&mut self.running) {
-            self.change(&BlockId::Call(call), record, changes, |body| {
-                if let Body::Call(call) = body
-                    && let CallStage::Running(output) = &mut call.stage
-                {
-                    output.clear();
-                }
-            });
-        }
+        self.running.clear();
         self.compaction = None;
-    }
-
-    pub(super) fn drop_streamed(&mut self, changes: &mut Vec<Change>) {
-        for id in std::mem::take(&mut self.streamed) {
-            self.drop_block(&id, changes);
-        }
     }
 
     /// What the model was asked, and what it said.
@@ -395,11 +381,13 @@ impl Story {
         model: ModelBlock,
         changes: &mut Vec<Change>,
     ) {
-        let step = model.step;
-        if self.step.as_ref().is_none_or(|open| open.step != step || open.asking != Asking::Now) {
-            self.rest(record, changes);
-            let attempt = model.attempt;
-            self.step = Some(OpenStep { step, tried: attempt, attempt, anchor: record.seq, asking: Asking::Now });
+        // An answer is to what is asked now; one that nobody asked for is told all the same.
+        if !self.is_asking() {
+            self.rest(changes);
+            let (step, attempt) = (model.step, model.attempt);
+            let again = self.step.as_ref().filter(|open| open.step == step).map(|open| open.tried + 1);
+            let tried = again.unwrap_or(attempt);
+            self.step = Some(OpenStep { step, tried, attempt, anchor: record.seq, asking: Asking::Now });
         }
         let Some(open) = self.step.as_mut() else { return };
         open.asking = if matches!(model.state, ModelState::Failed { .. }) { Asking::Failed } else { Asking::Over };
@@ -414,6 +402,7 @@ impl Story {
         for (id, order, body) in shown {
             self.put(self.block_at(id, order, body, record), changes);
         }
+        let model = ModelBlock { step: open.step, ..model };
         self.put(self.block_at(open.model_id(), open.model_order(), Body::Model(Box::new(model)), record), changes);
     }
 
@@ -439,8 +428,8 @@ impl Story {
                 self.running.retain(|running| running != call);
                 self.call_changed(call, record, changes, |call| call.settle(outcome.clone()));
             }
-            Event::ApprovalAsked { subject, .. } => {
-                let body = Body::Question { subject: subject.clone(), answer: None };
+            Event::ApprovalAsked { subject, question } => {
+                let body = Body::Question { subject: subject.clone(), question: question.clone(), answer: None };
                 self.add(BlockId::Question(subject.clone()), 0, body, record, changes);
             }
             Event::ApprovalGiven { subject, decision, .. } => {

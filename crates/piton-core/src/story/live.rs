@@ -77,6 +77,28 @@ impl Story {
         changes
     }
 
+    /// Forgets what only fragments have told, the output of running calls included.
+    pub(super) fn drop_fragments(&mut self, changes: &mut Vec<Change>) {
+        self.drop_streamed(changes);
+        for call in &self.running {
+            let place = self.places.get(&BlockId::Call(call.clone()));
+            let Some(block) = place.and_then(|order| self.blocks.get_mut(order)) else { continue };
+            if let Body::Call(call) = &mut Arc::make_mut(block).body
+                && let CallStage::Running(output) = &mut call.stage
+                && !output.is_empty()
+            {
+                output.clear();
+                changes.push(Change::Put(Arc::clone(block)));
+            }
+        }
+    }
+
+    pub(super) fn drop_streamed(&mut self, changes: &mut Vec<Change>) {
+        for id in std::mem::take(&mut self.streamed) {
+            self.drop_block(&id, changes);
+        }
+    }
+
     fn streams(&mut self, step: u32, attempt: u32, delta: &Delta, changes: &mut Vec<Change>) {
         let of_reply = |open: &&OpenStep| open.step == step && open.attempt <= attempt && open.asking == Asking::Now;
         // A late one, of a reply that is on record or abandoned.

@@ -4,9 +4,10 @@ use super::*;
 use crate::call::{CallInput, Effects};
 use crate::event::{Asked as ForSummary, Delivery, Event, Record, Spent, TitledBy, Verdict};
 use crate::hook::HookRun;
-use crate::message::ToolCall;
+use crate::message::{Part, ToolCall};
 use crate::model::{ModelError, Reply};
 use crate::policy::Policy;
+use crate::story::Story;
 use expect_test::{Expect, expect};
 use serde_json::json;
 
@@ -39,7 +40,7 @@ fn check(events: Vec<Event>, lines: &Expect) {
 
 fn of(events: Vec<Event>) -> Vec<Trace> {
     let record = |(at, event)| Record { seq: at as Seq + 1, at_ms: (at as TimeMs + 1) * 10, event };
-    trace(&events.into_iter().enumerate().map(record).collect::<Vec<Record>>())
+    trace(&Story::of(&events.into_iter().enumerate().map(record).collect::<Vec<Record>>()))
 }
 
 fn turn() -> Event {

@@ -6,6 +6,7 @@ use crate::out::view;
 use piton_core::event::Direction;
 use piton_core::ids::SessionId;
 use piton_core::story::{Body, CallBlock, CompactionEnd, ModelState, RewindState, Story, WordsState};
+use piton_core::stream_json;
 use piton_engine::engine::Engine;
 use piton_engine::export::words::{not_rewound, rewound, status};
 use piton_engine::journal;
@@ -22,7 +23,7 @@ pub(super) fn show(engine: &Engine, id: &SessionId, full: bool, json: bool) -> R
     let records = journal::read_session(&dir)?;
     if json {
         for record in &records {
-            view::write_stdout(&format!("{}\n", serde_json::to_string(record)?));
+            view::write_stdout(&format!("{}\n", stream_json::record_line(record)));
         }
         return Ok(());
     }

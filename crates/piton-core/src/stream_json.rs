@@ -1,0 +1,75 @@
+//! `--format stream-json`: what programs read of a session, a line each. A projection of what is published and a contract of
+//! its own: what is internal may change, these lines keep their fields. `docs/stream-json.md` is their reference.
+//!
+//! Another face with lines of its own is another file like this one.
+
+use crate::call::Effects;
+use crate::client::Published;
+use crate::event::{Event, Record};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// The version of these lines. It rises when a program that knows an older one could misread a newer one.
+pub const VERSION: u32 = 1;
+
+/// The first line: which version of the lines follows, and who writes them.
+pub fn hello(piton: &str) -> Value {
+    json!({"type": "hello", "stream": VERSION, "piton": piton})
+}
+
+/// The line for something that is published, if there is one.
+pub fn line(published: &Published) -> Option<String> {
+    match published {
+        Published::Recorded(record) => Some(record_line(record)),
+        // Our own types always are JSON.
+        Published::Live(live) => serde_json::to_string(&**live).ok(),
+    }
+}
+
+/// The line of a record.
+pub fn record_line(record: &Record) -> String {
+    let line = match &record.event {
+        Event::CallRequested { effects, .. } => serde_json::to_string(&Requested { record, class: class(*effects) }),
+        _ => serde_json::to_string(record),
+    };
+    // Our own types always are JSON.
+    line.unwrap_or_default()
+}
+
+/// A requested call, with the one word for its effects that version 1 began with.
+#[derive(Serialize)]
+struct Requested<'r> {
+    #[serde(flatten)]
+    record: &'r Record,
+    class: &'static str,
+}
+
+fn class(effects: Effects) -> &'static str {
+    match effects {
+        Effects::READ => "read",
+        Effects::WRITE => "write",
+        _ => "opaque",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::Live;
+    use crate::event::Verdict;
+    use expect_test::expect;
+    use std::sync::Arc;
+
+    #[test]
+    fn the_lines_keep_the_fields_that_programs_know() {
+        let event = Event::requested("c1_0".into(), Effects::WRITE, Verdict::Allow);
+        let recorded = Published::Recorded(Arc::new(Record { seq: 7, at_ms: 70, event }));
+        let live = Published::Live(Arc::new(Live::Paused { paused: true }));
+        let lines: Vec<String> =
+            [Some(hello("0.1.0").to_string()), line(&recorded), line(&live)].into_iter().flatten().collect();
+        expect![[r#"
+            {"type":"hello","stream":1,"piton":"0.1.0"}
+            {"seq":7,"at_ms":70,"type":"call_requested","call":"c1_0","author":"model","effects":{"resume":"verify","beside":"alone","touches":"workspace"},"verdict":"allow","class":"write"}
+            {"type":"paused","paused":true}"#]].assert_eq(&lines.join("\n"));
+    }
+}
