@@ -18,7 +18,7 @@ use crate::event::{Author, Event, Moment, Subject, Verdict};
 use crate::hook::{Gates, HookPoint, HookVerdict};
 use crate::ids::CallId;
 use crate::message::{Part, ToolCall};
-use crate::permission::Rules;
+use crate::permission::{Action, Rules};
 use crate::policy::{Policy, Words};
 use crate::question::{Block, Decision, Question};
 use crate::turn::{Askee, Gate, Job};
@@ -464,7 +464,9 @@ impl Entry {
     /// What is asked where nobody has worded it: in a journal that was cut off before version 4.
     fn question(&self) -> Question {
         let json = self.call.input.value().map(Value::to_string).unwrap_or_default();
-        Question::may_run(format!("Use {}?", self.call.name), vec![Block::Json { json }], "", Rules::default())
+        let mut remember = Rules::default();
+        remember.push(&self.call.name, Action::Allow);
+        Question::may_run(format!("Use {}?", self.call.name), vec![Block::Json { json }], &self.call.name, remember)
     }
 
     fn change_input(&mut self, input: &Value) {

@@ -5,48 +5,47 @@
 //! ```
 
 use async_trait::async_trait;
-use piton_core::call::{Effects, Outcome, ToolSpec};
+use piton_core::call::{Access, Effects, Kind, Outcome};
 use piton_core::client::Published;
 use piton_core::event::Event;
 use piton_engine::engine::{Engine, Settings};
 use piton_models::recorded::Recorded;
-use piton_tools::input::{parse_input, schema_of};
-use piton_tools::tool::{Tool, ToolContext};
+use piton_tools::plan::{Draft, Look, Plan};
+use piton_tools::tool::ToolContext;
 use piton_tools::toolset::ToolSet;
+use piton_tools::typed::TypedTool;
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
 
 /// Counts the words of a file.
 struct WordCount;
 
-/// The doc comments become the descriptions in the tool's JSON Schema.
-#[derive(Deserialize, JsonSchema)]
+/// The doc comments become the descriptions in the tool's JSON Schema; the aliases are what models write instead.
+#[derive(Serialize, Deserialize, JsonSchema)]
 struct Input {
     /// A file, relative to the working folder
+    #[serde(alias = "filePath", alias = "file_path")]
     path: String,
 }
 
 #[async_trait]
-impl Tool for WordCount {
-    fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            name: "word_count".to_owned(),
-            description: "Counts the words of a file.".to_owned(),
-            schema: schema_of::<Input>(),
-            // It only reads: it needs no approval, and may be run again after a crash.
-            effects: Effects::READ,
-        }
+impl TypedTool for WordCount {
+    type Input = Input;
+    const NAME: &'static str = "word_count";
+    const DESCRIPTION: &'static str = "Counts the words of a file.";
+    // It may be run again after a crash, beside other calls that read, and needs no snapshot.
+    const EFFECTS: Effects = Effects::READ;
+
+    /// It only reads, so rules let it run; the question is for those whose rules have all calls asked.
+    fn planned(&self, input: Input, look: &Look) -> Result<Plan, Outcome> {
+        let access = Access::Read(look.workspace.join(&input.path).to_string_lossy().into_owned());
+        let title = format!("Count the words of {}?", input.path);
+        Ok(Plan::new(Kind::Read, input.path, access, Draft::new(|| (title, Vec::new()))))
     }
 
-    async fn run(&self, input: Value, cx: &ToolContext) -> Outcome {
-        let input: Input = match parse_input("word_count", &input) {
-            Ok(input) => input,
-            // Says to the model which field is wrong, and how.
-            Err(outcome) => return outcome,
-        };
+    async fn act(&self, input: Input, cx: &ToolContext) -> Outcome {
         match tokio::fs::read_to_string(cx.workspace.join(&input.path)).await {
             Ok(text) => Outcome::ok(text.split_whitespace().count().to_string()),
             Err(error) => Outcome::failed(format!("word_count: cannot read {}: {error}", input.path)),

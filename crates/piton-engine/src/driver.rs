@@ -514,6 +514,7 @@ impl Driver {
         {
             *input = tool.canonical(input.take());
         }
+        let by = if decision == Decision::Unattended { Answerer::Nobody } else { by };
         Event::ApprovalGiven { subject, decision, by: Some(by) }
     }
 

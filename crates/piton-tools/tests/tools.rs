@@ -5,7 +5,9 @@
 
 mod support;
 
-use piton_core::call::Status;
+use piton_core::call::{Access, CallInput, Kind, Planned, Status};
+use piton_core::message::ToolCall;
+use piton_tools::plan::Look;
 use piton_tools::toolset::ToolSet;
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt as _;
@@ -362,4 +364,50 @@ async fn bad_input_names_the_field() {
     );
     assert!(place.run("grep", json!({"pattern": "x", "context": "many"})).await.text.contains("field `context`"));
     assert!(place.run("edit", json!({"path": ["a"]})).await.text.contains("field `path`"));
+}
+
+#[test]
+fn a_call_goes_by_the_tools_own_name_and_field_names_whatever_the_models_spelling() {
+    let tools = ToolSet::builtin();
+    let written = |name: &str, input| ToolCall {
+        id: "c1_0".into(),
+        provider_id: None,
+        name: name.into(),
+        spelling: None,
+        input: CallInput::Json(input),
+        opaque: None,
+    };
+    let call =
+        tools.understand(&written("EDIT", json!({"filePath": "a", "oldString": "1", "newString": "2", "why": 0})));
+    assert_eq!((call.name.as_str(), call.spelling()), ("edit", "EDIT"));
+    assert_eq!(call.input.value(), Some(&json!({"path": "a", "old_string": "1", "new_string": "2"})));
+    let call = tools.understand(&written("bash", json!({"command": "ls"})));
+    assert_eq!((call.name.as_str(), call.spelling), ("bash", None));
+    let broken = written("write", json!({"file": "a"}));
+    assert_eq!(tools.understand(&broken), broken, "what cannot be read stays as it is");
+}
+
+#[test]
+fn a_plan_says_what_a_call_accesses_and_its_question_shows_the_change() {
+    let place = Place::new();
+    place.put("a.txt", "one\ntwo\n");
+    let look = Look { workspace: place.cx.workspace.clone(), files: place.cx.files.clone() };
+    let worded = |tool: &str, input: serde_json::Value| {
+        let plan = ToolSet::builtin().get(tool).unwrap().plan(&input, &look).unwrap();
+        let (title, blocks) = plan.question.words();
+        (plan.planned, title, serde_json::to_string(&blocks).unwrap())
+    };
+    let path = place.cx.workspace.join("a.txt").to_string_lossy().into_owned();
+    let (planned, title, shown) = worded("edit", json!({"path": "./a.txt", "old_string": "two", "new_string": "2"}));
+    assert_eq!(planned, Planned { kind: Kind::Edit, title: "a.txt".into(), accesses: vec![Access::Write(path)] });
+    assert_eq!(title, "Edit a.txt?");
+    assert!(shown.contains(r" one\n-two\n+2\n"), "{shown}");
+    let (_, _, shown) = worded("edit", json!({"path": "a.txt", "old_string": "three", "new_string": "3"}));
+    assert!(shown.contains(r"-three\n+3\n"), "what does not fit yet is shown as it was written: {shown}");
+    let (_, title, _) = worded("write", json!({"path": "a.txt", "content": "x"}));
+    assert_eq!(title, "Overwrite a.txt (2 → 1 lines)?");
+    let (_, title, shown) = worded("write", json!({"path": "new.txt", "content": "x\n"}));
+    assert!(title == "Create new.txt?" && shown.contains("+x"), "{title} {shown}");
+    let refused = ToolSet::builtin().get("bash").unwrap().plan(&json!({"command": " "}), &look);
+    assert_eq!(refused.unwrap_err().text, "bash: field `command` is empty");
 }

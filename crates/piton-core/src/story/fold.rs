@@ -416,7 +416,7 @@ impl Story {
                         call.takes(CallInput::Json(input.clone()));
                     }
                     plan.iter().for_each(|plan| call.plans(plan));
-                })
+                });
             }
             Event::CallStarted { call } => {
                 self.running.push(call.clone());

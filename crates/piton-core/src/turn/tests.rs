@@ -3,7 +3,7 @@
 use super::*;
 use crate::branch;
 use crate::budget::Budget;
-use crate::call::{Access, CallInput, Effects};
+use crate::call::{Access, CallInput, Effects, Kind, Planned};
 use crate::event::{Author, Canceller, Direction, Restore, TitledBy, Touched, Verdict};
 use crate::hook::Gates;
 use crate::ids::MessageId;
@@ -1789,6 +1789,26 @@ fn between_turns_a_person_may_compact_and_change_the_summary() {
     assert_eq!(b.session.room().dropped(0).words, [(2, "one".to_owned())], "what the user said is not forgotten");
     b.say("two");
     assert_eq!(b.session.phase_name(), "calling_model");
+}
+
+#[test]
+fn a_summary_knows_the_files_of_calls_as_their_tools_planned_them() {
+    let mut b = Bench::with(Policy::piton());
+    b.say("one");
+    b.reply(reply(vec![call("edit"), call("grep")], FinishReason::ToolCalls));
+    let planned = |id: &str, kind, access| Event::CallRequested {
+        call: id.into(),
+        input: Some(json!({})),
+        author: Author::Model,
+        effects: Effects::READ,
+        verdict: Verdict::Allow,
+        plan: Some(Box::new(Planned { kind, title: "it".into(), accesses: vec![access] })),
+    };
+    b.happen(planned("c1_0", Kind::Edit, Access::Write("/w/src/a.rs".into())));
+    b.happen(planned("c1_1", Kind::Search, Access::Read("/w".into())));
+    let files = b.session.room().dropped(2).files;
+    let named: Vec<_> = files.iter().map(|(path, used)| (path.as_str(), used.changed)).collect();
+    assert_eq!(named, [("src/a.rs", true)]);
 }
 
 #[test]
