@@ -19,33 +19,32 @@
 //! This module must not know: which provider, which tool, which front end.
 
 mod asked;
+mod frames;
 mod given;
 mod hooked;
 mod rewinding;
 mod room;
 mod spans;
+mod watch;
 
 pub(crate) use self::hooked::Hooked;
 
+use self::frames::Frames;
 use self::hooked::Gates;
 use self::spans::Spans;
+use self::watch::Watch;
 use crate::bus::Bus;
 use crate::clock::World;
 use crate::compaction::{self, SharedBill, Task};
 use crate::context::Notes;
 use crate::engine::{Attendance, Settings};
-use crate::frames::Frames;
 use crate::hooks::{Gated, Hooks};
 use crate::inbox::{Asked, Asker, Askers, Requests};
-use crate::jobs::judge::{self, Judged};
-use crate::jobs::model::Said;
-use crate::jobs::tool::Start;
-use crate::jobs::{Cut, Done, JobKey, Jobs, snapshot};
+use crate::jobs::{AtJudging, Cut, Done, JobKey, Jobs, Judged, Said, SaidByHooks, Start, judge, take_snapshot};
 use crate::journal::{Journal, JournalError, SessionDir};
 use crate::partial;
 use crate::prompt::{self, Permit, Prompts};
 use crate::titles::Titling;
-use crate::watch::Watch;
 use piton_core::budget::Short;
 use piton_core::call::{Outcome, Resume, Status};
 use piton_core::client::{Live, Published, Report, Request};
@@ -411,7 +410,7 @@ impl Driver {
             _ => None,
         });
         let Some(moment) = moment.filter(|_| !self.jobs.is_running(&JobKey::Snapshot)) else { return };
-        let done = snapshot::take(moment, self.settings.snapshots.as_deref());
+        let done = take_snapshot(moment, self.settings.snapshots.as_deref());
         self.take(done);
     }
 
@@ -521,13 +520,13 @@ impl Driver {
     /// What rules and hooks say of a call.
     fn judge(&self, call: &ToolCall) -> Judged {
         let (session, tools, frame) = (&self.session, &self.settings.tools, self.frame());
-        let hooked = judge::Hooked {
+        let hooked = SaidByHooks {
             input: session.changed_input(&call.id).cloned(),
             verdict: session.hook_verdict(&call.id).cloned(),
         };
         let call = tools.understand(call);
         let is_taken_away = self.frames.is_taken_away(&call.name, session);
-        judge::judge(&call, hooked, &judge::Bench { session, tools, files: &self.files, frame, is_taken_away })
+        judge(&call, hooked, &AtJudging { session, tools, files: &self.files, frame, is_taken_away })
     }
 
     fn start_missing(&mut self) {

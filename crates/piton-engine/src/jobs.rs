@@ -1,15 +1,19 @@
 //! What is under way, each under its key, so that wishes and work can be compared. What a job does, and what a restart, a
 //! panic and a cancel mean to it, is told in its own file.
 
-pub(crate) mod gate;
-pub(crate) mod judge;
-pub(crate) mod model;
-pub(crate) mod snapshot;
-pub(crate) mod tool;
+mod gate;
+mod judge;
+mod model;
+mod snapshot;
+mod tool;
 
-use self::judge::Judged;
-use self::model::{Said, listen};
-use self::tool::Start;
+pub(crate) use self::gate::{Bench as AtGate, Passed, pass};
+pub(crate) use self::judge::{Bench as AtJudging, Hooked as SaidByHooks, Judged, judge};
+pub(crate) use self::model::Said;
+pub(crate) use self::snapshot::take as take_snapshot;
+pub(crate) use self::tool::Start;
+
+use self::model::listen;
 use crate::clock::World;
 use crate::compaction::Summarised;
 use crate::driver::Hooked;

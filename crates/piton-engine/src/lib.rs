@@ -10,8 +10,6 @@ mod inbox;
 mod driver;
 mod jobs;
 pub mod clock;
-mod frames;
-mod watch;
 pub mod hooks;
 mod prompt;
 pub mod compaction;

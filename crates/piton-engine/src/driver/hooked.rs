@@ -8,8 +8,7 @@ use crate::engine::EngineError;
 use crate::engine::Settings;
 use crate::hooks::{Check, Gated, Hook, HookContext, Hooks, OutputSchema, SessionStart, Sight, Unasked};
 use crate::inbox::Asker;
-use crate::jobs::JobKey;
-use crate::jobs::gate::{self, Passed};
+use crate::jobs::{AtGate, JobKey, Passed, pass};
 use crate::journal::SessionDir;
 use piton_core::call::Touches;
 use piton_core::client::Report;
@@ -141,8 +140,8 @@ impl Driver {
     /// Lets hooks see what comes next.
     pub(super) fn pass(&mut self, gate: &Gate) {
         let (session, tools, hooks) = (&self.session, &self.settings.tools, &self.hooks);
-        let bench = gate::Bench { session, tools, frame: self.frames.own(), hooks };
-        match gate::pass(gate, &bench, self.hook_context()) {
+        let bench = AtGate { session, tools, frame: self.frames.own(), hooks };
+        match pass(gate, &bench, self.hook_context()) {
             Some(work) => {
                 self.jobs.hook(JobKey::Pass(gate.clone()), async move { Hooked::Passed(work.await) });
             }
