@@ -3,7 +3,7 @@
 //! Every listener has its own place in one bounded ring. A slow one does not hold up the loop: it loses fragments, and
 //! reads the recorded events it missed from the journal. So recorded events are never lost, fragments may be.
 
-use crate::journal::{self, JournalError, SessionDir};
+use crate::store::{StoreError, Stored};
 use piton_core::client::{Live, Published};
 use piton_core::event::Record;
 use piton_core::ids::Seq;
@@ -14,6 +14,8 @@ use tokio::sync::broadcast;
 
 /// Entries the ring holds: some seconds of a fast model. Each is a pointer and a short text.
 const RING: usize = 8_192;
+/// Records that are read at once to catch up.
+const PAGE_RECORDS: usize = 256;
 
 /// The sending side.
 #[derive(Debug, Clone)]
@@ -26,7 +28,7 @@ pub struct Bus {
 /// One listener's place.
 pub struct Subscription {
     ring: broadcast::Receiver<Published>,
-    dir: SessionDir,
+    stored: Stored,
     next_seq: Seq,
     backlog: VecDeque<Record>,
     must_catch_up: bool,
@@ -53,12 +55,12 @@ impl Bus {
     }
 
     /// Listens from this position of the journal on: what is recorded already comes first.
-    pub(crate) fn subscribe(&self, dir: SessionDir, from_seq: Seq) -> Subscription {
+    pub(crate) fn subscribe(&self, stored: Stored, from_seq: Seq) -> Subscription {
         let next_seq = from_seq.max(1);
         // First the ring, then what was told before: a record between them is in both.
         let ring = self.ring.subscribe();
         let must_catch_up = self.told.load(Ordering::SeqCst) >= next_seq;
-        Subscription { ring, dir, next_seq, backlog: VecDeque::new(), must_catch_up }
+        Subscription { ring, stored, next_seq, backlog: VecDeque::new(), must_catch_up }
     }
 }
 
@@ -70,15 +72,17 @@ impl Subscription {
 
     /// The next thing there is to hear; `None` when the session is closed and all has been heard. Fails only when the
     /// journal had to be read, to catch up, and could not be.
-    pub async fn next(&mut self) -> Result<Option<Published>, JournalError> {
+    pub async fn next(&mut self) -> Result<Option<Published>, StoreError> {
         loop {
-            if self.must_catch_up {
-                self.must_catch_up = false;
-                self.backlog = journal::tail(&self.dir, self.next_seq)?.into();
-            }
             if let Some(record) = self.backlog.pop_front() {
                 self.next_seq = record.seq + 1;
                 return Ok(Some(Published::Recorded(Arc::new(record))));
+            }
+            if self.must_catch_up {
+                let page = self.stored.read(self.next_seq, PAGE_RECORDS).await?;
+                self.must_catch_up = page.len() == PAGE_RECORDS;
+                self.backlog = page.into();
+                continue;
             }
             match self.ring.recv().await {
                 Ok(Published::Recorded(record)) if record.seq < self.next_seq => {}

@@ -10,8 +10,9 @@ use crate::history::History;
 use crate::hooks::Hook;
 use crate::inbox::Inbox;
 use crate::index::{Index, IndexError};
-use crate::journal::{Fold, Journal, Opening, SessionDir};
 use crate::prompt::{self, Prompts};
+use crate::store::sqlite::{SessionDir, SqliteStore};
+use crate::store::{self, Fold, Log, Opening, Store, StoreError, Stored};
 use piton_core::call::ToolSpec;
 use piton_core::event::{Event, Record};
 use piton_core::ids::SessionId;
@@ -37,6 +38,7 @@ pub use crate::handle::{Asking, Handle, Resumed, Said, new_message_id};
 #[derive(Debug, Clone)]
 pub struct Engine {
     data_dir: PathBuf,
+    store: Arc<dyn Store>,
     world: World,
 }
 
@@ -143,7 +145,23 @@ impl Settings {
 impl Engine {
     /// An engine over a data folder (`~/.local/share/piton` for the `piton` binary). Nothing is read or written yet.
     pub fn open(data_dir: impl Into<PathBuf>) -> Self {
-        Self { data_dir: data_dir.into(), world: World::system() }
+        let data_dir = data_dir.into();
+        Self::over(Arc::new(SqliteStore::new(&data_dir)), data_dir)
+    }
+
+    /// The same over another store; what is not kept in it, such as snapshots, lies in the data folder.
+    pub fn over(store: Arc<dyn Store>, data_dir: impl Into<PathBuf>) -> Self {
+        Self { data_dir: data_dir.into(), store, world: World::system() }
+    }
+
+    /// Where its sessions are kept.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// All durable events of a session.
+    pub async fn records(&self, id: &SessionId) -> Result<Vec<Record>, StoreError> {
+        self.store.read(id, 1, usize::MAX).await
     }
 
     /// The same, by other time and chance than the system's.
@@ -188,71 +206,94 @@ impl Engine {
     }
 
     /// Starts a new session in a workspace. Must be called within a tokio runtime.
-    pub fn create(&self, workspace: &Path, settings: Settings) -> Result<Handle, EngineError> {
+    pub async fn create(&self, workspace: &Path, settings: Settings) -> Result<Handle, EngineError> {
         let id = self.world.session_id();
-        let dir = self.session_dir(&id);
-        let journal = Journal::create(&dir, self.opening())?;
-        Ok(self.begin(&id, dir, journal, workspace, settings))
-    }
-
-    /// The same with a journal in memory: nothing of it outlives this process, and no other can see it. To measure what
-    /// durability costs.
-    pub fn create_in_memory(&self, workspace: &Path, settings: Settings) -> Handle {
-        let id = self.world.session_id();
-        let dir = self.session_dir(&id);
-        self.begin(&id, dir, Journal::in_memory(), workspace, settings)
-    }
-
-    fn begin(
-        &self,
-        id: &SessionId,
-        dir: SessionDir,
-        mut journal: Journal,
-        workspace: &Path,
-        settings: Settings,
-    ) -> Handle {
+        let log = self.store.create(&id, self.opening(settings.shares_runtime)).await?;
         let started = Event::SessionStarted {
             session: id.clone(),
             workspace: workspace.to_string_lossy().into_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             parent: None,
         };
-        let opened = journal.opened();
-        let staged = [started, opened].map(|event| journal.stage(self.world.now_ms(), event)).to_vec();
+        let opened = self.opening(settings.shares_runtime).event(log.epoch());
+        let stage = |(seq, event)| Record { seq, at_ms: self.world.now_ms(), event };
+        let staged: Vec<Record> = (1..).zip([started, opened]).map(stage).collect();
         let session = turn::State::fold(&staged);
         let mut prompts = Prompts::default();
         staged.iter().for_each(|record| prompts.hear(record));
         let memory = Memory { prompts, ..Memory::default() };
-        drive(self.world.clone(), dir, journal, session, staged, memory, settings)
+        Ok(self.drive(&id, log, session, staged, memory, settings))
     }
 
     /// Opens a session again. What was under way goes on with the next prompt, or with [`Handle::go_on`].
-    pub fn resume(&self, id: &SessionId, settings: Settings) -> Result<Handle, EngineError> {
-        self.resume_in(id, None, settings)
+    pub async fn resume(&self, id: &SessionId, settings: Settings) -> Result<Handle, EngineError> {
+        self.resume_in(id, None, settings).await
     }
 
     /// The same, in another workspace from here on where one is given: the one before was moved or is gone.
-    pub fn resume_in(
+    pub async fn resume_in(
         &self,
         id: &SessionId,
         workspace: Option<&Path>,
         settings: Settings,
     ) -> Result<Handle, EngineError> {
-        let dir = self.session_dir(id);
         let mut memory = Memory::default();
-        let (mut journal, mut session) = Journal::resume(&dir, self.opening(), &mut memory)?;
+        let opening = self.opening(settings.shares_runtime);
+        let (log, mut session) = store::resume(&*self.store, id, opening, &mut memory).await?;
         let moved = workspace.map(|workspace| {
             let workspace = workspace.to_string_lossy().into_owned();
-            journal.stage(self.world.now_ms(), Event::WorkspaceMoved { workspace })
+            let event = Event::WorkspaceMoved { workspace };
+            Record { seq: log.head() + 1, at_ms: self.world.now_ms(), event }
         });
         moved.iter().for_each(|record| session.apply(record));
-        Ok(drive(self.world.clone(), dir, journal, session, moved.into_iter().collect(), memory, settings))
+        Ok(self.drive(id, log, session, moved.into_iter().collect(), memory, settings))
+    }
+
+    /// Starts the driver of an open session.
+    fn drive(
+        &self,
+        id: &SessionId,
+        log: Box<dyn Log>,
+        session: turn::State,
+        staged: Vec<Record>,
+        memory: Memory,
+        settings: Settings,
+    ) -> Handle {
+        let stored = Stored::new(Arc::clone(&self.store), id.clone());
+        let bus = Bus::new(log.head());
+        let (inbox, requests) = Inbox::new();
+        let handle = Handle {
+            stored: stored.clone(),
+            bus: bus.clone(),
+            inbox: inbox.clone(),
+            driver: Arc::default(),
+            resumed: if session.is_at_rest() { Resumed::AtRest } else { Resumed::MidTurn },
+            opened_at: log.head().max(1),
+            workspace: PathBuf::from(session.workspace()),
+        };
+        let door = Door { stored: stored.clone(), bus: bus.clone(), inbox: inbox.weak() };
+        let setup = Setup {
+            world: self.world.clone(),
+            stored,
+            log,
+            session,
+            staged: staged.into_iter().map(Arc::new).collect(),
+            prompts: memory.prompts,
+            notes: memory.notes,
+            settings,
+            ledger: Arc::new(memory.ledger),
+            bus,
+            requests,
+        };
+        let span = tracing::info_span!(target: "piton", "session", id = handle.id().as_str());
+        let driver = tokio::spawn(run(Driver::new(setup), door).instrument(span));
+        Handle { driver: Arc::new(tokio::sync::Mutex::new(Some(driver))), ..handle }
     }
 
     /// Who opens a journal here.
-    pub(crate) fn opening(&self) -> Opening {
+    pub(crate) fn opening(&self, shares_runtime: bool) -> Opening {
         let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_owned());
-        Opening { pid: std::process::id(), boot_id, now_ms: self.world.now_ms() }
+        Opening { pid: std::process::id(), boot_id, now_ms: self.world.now_ms(), shares_runtime }
     }
 }
 
@@ -277,47 +318,6 @@ impl Fold for Memory {
             context::remember_files(&record.event, &self.ledger);
         }
     }
-}
-
-/// Starts the driver of an open journal.
-fn drive(
-    world: World,
-    dir: SessionDir,
-    journal: Journal,
-    session: turn::State,
-    staged: Vec<Record>,
-    memory: Memory,
-    settings: Settings,
-) -> Handle {
-    let bus = Bus::new(journal.durable_seq());
-    let (inbox, requests) = Inbox::new();
-    let handle = Handle {
-        id: session.id().clone(),
-        dir: dir.clone(),
-        bus: bus.clone(),
-        inbox: inbox.clone(),
-        driver: Arc::default(),
-        resumed: if session.is_at_rest() { Resumed::AtRest } else { Resumed::MidTurn },
-        opened_at: journal.durable_seq().max(1),
-        workspace: PathBuf::from(session.workspace()),
-    };
-    let door = Door { session: handle.id.clone(), dir: dir.clone(), bus: bus.clone(), inbox: inbox.weak() };
-    let setup = Setup {
-        world,
-        dir,
-        journal,
-        session,
-        staged,
-        prompts: memory.prompts,
-        notes: memory.notes,
-        settings,
-        ledger: Arc::new(memory.ledger),
-        bus,
-        requests,
-    };
-    let span = tracing::info_span!(target: "piton", "session", id = handle.id.as_str());
-    let driver = tokio::spawn(run(Driver::new(setup), door).instrument(span));
-    Handle { driver: Arc::new(tokio::sync::Mutex::new(Some(driver))), ..handle }
 }
 
 /// Runs a session, and lets other processes in from the first request on: a session that is over sooner need not be

@@ -1,6 +1,6 @@
 //! Why a session could not be opened, or a request not be obeyed.
 
-use crate::journal::JournalError;
+use crate::store::StoreError;
 use piton_core::client::Report;
 use piton_core::event::Subject;
 use piton_core::question::Decision;
@@ -13,10 +13,10 @@ use std::sync::Arc;
 pub enum EngineError {
     /// The journal could not be read or written.
     #[error(transparent)]
-    Journal(#[from] JournalError),
+    Journal(#[from] StoreError),
     /// The journal could not be written while the session ran; nothing more is done in it. It can be resumed.
     #[error(transparent)]
-    Broken(Arc<JournalError>),
+    Broken(Arc<StoreError>),
     /// The driver is gone: the session was closed.
     #[error("the session is closed")]
     Closed,
@@ -73,7 +73,7 @@ pub enum CompactError {
     Failed(String),
     /// The journal could not be written; nothing more is done in the session. It can be resumed.
     #[error(transparent)]
-    Broken(Arc<JournalError>),
+    Broken(Arc<StoreError>),
     /// The driver is gone: the session was closed.
     #[error("the session is closed")]
     Closed,
@@ -116,10 +116,10 @@ pub enum RewindError {
     Abandoned(#[source] Box<RewindError>),
     /// The journal could not be read or written.
     #[error(transparent)]
-    Journal(#[from] JournalError),
+    Journal(#[from] StoreError),
     /// The journal could not be written; nothing more is done in the session. It can be resumed.
     #[error(transparent)]
-    Broken(Arc<JournalError>),
+    Broken(Arc<StoreError>),
     /// The driver is gone: the session was closed.
     #[error("the session is closed")]
     Closed,

@@ -8,9 +8,9 @@ use crate::bus::{Bus, Subscription};
 use crate::clock::World;
 use crate::error::{CompactError, EngineError, RewindError};
 use crate::inbox::{Answer, Asked, Asker, Inbox};
-use crate::journal::SessionDir;
+use crate::store::{Store, StoreError, Stored};
 use piton_core::client::{Accepted, Compact, Compacted, Plan, Prompt, Reply, Report, Request, Rewound, Scope, When};
-use piton_core::event::{Delivery, Direction, Rewind, Subject};
+use piton_core::event::{Delivery, Direction, Record, Rewind, Subject};
 use piton_core::ids::{MessageId, Seq, SessionId};
 use piton_core::message::Part;
 use piton_core::question::Decision;
@@ -22,8 +22,7 @@ use tokio::task::JoinHandle;
 /// A session that is open in this process.
 #[derive(Clone)]
 pub struct Handle {
-    pub(crate) id: SessionId,
-    pub(crate) dir: SessionDir,
+    pub(crate) stored: Stored,
     pub(crate) bus: Bus,
     pub(crate) inbox: Inbox,
     pub(crate) driver: Arc<tokio::sync::Mutex<Option<JoinHandle<()>>>>,
@@ -68,12 +67,17 @@ impl Said {
 impl Handle {
     /// The session's id.
     pub fn id(&self) -> &SessionId {
-        &self.id
+        self.stored.id()
     }
 
-    /// Where the session lies on disk.
-    pub fn dir(&self) -> &SessionDir {
-        &self.dir
+    /// Where the session is kept.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        self.stored.store()
+    }
+
+    /// All durable events of the session.
+    pub async fn records(&self) -> Result<Vec<Record>, StoreError> {
+        self.stored.records().await
     }
 
     /// The folder it works in.
@@ -200,7 +204,7 @@ impl Handle {
 
     /// Listens, from this position of the journal on (1 is the beginning).
     pub fn subscribe(&self, from_seq: Seq) -> Subscription {
-        self.bus.subscribe(self.dir.clone(), from_seq)
+        self.bus.subscribe(self.stored.clone(), from_seq)
     }
 
     /// Announces that this process leaves as soon as its own prompts are answered: no turn is begun then for what others

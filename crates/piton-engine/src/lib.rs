@@ -20,12 +20,14 @@ pub mod bus;
 pub mod context;
 pub mod config;
 pub mod assemble;
-pub mod journal;
+pub mod store;
 pub mod fork;
 pub mod rewind;
 pub mod upkeep;
-pub mod index;
 pub mod control;
 pub mod shelf;
 pub mod export;
 pub mod otel;
+
+pub use store::sqlite as journal;
+pub use store::sqlite::index;

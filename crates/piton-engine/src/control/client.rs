@@ -1,12 +1,12 @@
 //! The other processes' side of the socket: a [`Connection`] to the writer of the moment, and a [`Follower`], which
 //! outlives connections.
 
-use super::address::Address;
-use crate::journal::{self, JournalError, SessionDir};
+use super::address::{self, Address};
+use crate::store::{Holder, Store, StoreError, Stored};
 use futures_util::StreamExt;
 use piton_core::client::{Line, Live, Published, Reply, Request};
 use piton_core::event::Record;
-use piton_core::ids::Seq;
+use piton_core::ids::{Seq, SessionId};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::io;
@@ -27,21 +27,17 @@ const PAUSE: Duration = Duration::from_millis(5);
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
     /// Its writer has no socket, or does not answer there.
-    #[error("the session is in use by another Piton{}, which cannot be reached", process(*pid))]
+    #[error("the session is in use by another Piton{holder}, which cannot be reached")]
     Unreachable {
         /// That process, where it has said who it is.
-        pid: Option<u32>,
+        holder: Holder,
         /// What the system said.
         #[source]
         source: io::Error,
     },
     /// The journal could not be read.
     #[error(transparent)]
-    Journal(#[from] JournalError),
-}
-
-fn process(pid: Option<u32>) -> String {
-    pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
+    Journal(#[from] StoreError),
 }
 
 /// Something that is heard at the socket.
@@ -61,13 +57,14 @@ pub struct Connection {
 
 impl Connection {
     /// Reaches the writer of a session; `None` where there is none.
-    pub async fn open(dir: &SessionDir) -> Result<Option<Self>, ControlError> {
-        Self::open_until(dir, Instant::now() + PATIENCE).await
+    pub async fn open(store: &dyn Store, session: &SessionId) -> Result<Option<Self>, ControlError> {
+        Self::open_until(store, session, Instant::now() + PATIENCE).await
     }
 
-    async fn open_until(dir: &SessionDir, until: Instant) -> Result<Option<Self>, ControlError> {
+    async fn open_until(store: &dyn Store, session: &SessionId, until: Instant) -> Result<Option<Self>, ControlError> {
+        let socket = address::socket(store, session);
         loop {
-            let connected = match Address::of(dir) {
+            let connected = match Address::of(&socket) {
                 Ok(address) => UnixStream::connect(address.path()).await,
                 Err(error) => Err(error),
             };
@@ -76,11 +73,13 @@ impl Connection {
                     let (read, out) = stream.into_split();
                     return Ok(Some(Self { lines: FramedRead::new(read, LinesCodec::new()), out }));
                 }
-                Err(_) if !journal::is_held(dir) => return Ok(None),
-                Err(source) if Instant::now() >= until => {
-                    return Err(ControlError::Unreachable { pid: journal::writer_of(dir), source });
-                }
-                Err(_) => tokio::time::sleep(PAUSE).await,
+                Err(source) => match store.holder(session).await {
+                    None => return Ok(None),
+                    Some(holder) if Instant::now() >= until => {
+                        return Err(ControlError::Unreachable { holder, source });
+                    }
+                    Some(_) => tokio::time::sleep(PAUSE).await,
+                },
             }
         }
     }
@@ -123,7 +122,7 @@ fn told(line: &str) -> Option<Told> {
 /// Follows a session from writer to writer, and where there is none to its end in the journal. Every record comes once
 /// and in order, whatever happens to the processes.
 pub struct Follower {
-    dir: SessionDir,
+    stored: Stored,
     next_seq: Seq,
     link: Link,
     backlog: VecDeque<Record>,
@@ -146,8 +145,13 @@ impl Link {
 
 impl Follower {
     /// Follows from this position on (1 is the beginning). Nothing is read or connected yet.
-    pub fn new(dir: SessionDir, from: Seq) -> Self {
-        Self { dir, next_seq: from.max(1), link: Link::lost(), backlog: VecDeque::new() }
+    pub fn new(store: Arc<dyn Store>, session: SessionId, from: Seq) -> Self {
+        Self {
+            stored: Stored::new(store, session),
+            next_seq: from.max(1),
+            link: Link::lost(),
+            backlog: VecDeque::new(),
+        }
     }
 
     /// What there is to hear next; `None` when all is told and nobody runs the session. At each writer the first thing
@@ -190,14 +194,14 @@ impl Follower {
 
     async fn connect(&mut self, until: Instant) -> Result<(), ControlError> {
         let follow = Line::Follow { from: self.next_seq };
-        match Connection::open_until(&self.dir, until).await? {
+        match Connection::open_until(&**self.stored.store(), self.stored.id(), until).await? {
             Some(mut connection) => {
                 if connection.send(&follow).await.is_ok() {
                     self.link = Link::Connected(Box::new(connection));
                 }
             }
             None => {
-                self.backlog = journal::tail(&self.dir, self.next_seq)?.into();
+                self.backlog = self.stored.read(self.next_seq, usize::MAX).await?.into();
                 self.link = Link::Alone;
             }
         }

@@ -2,20 +2,19 @@
 //! another thread and in pieces, and who does not take what was sent for a while is shown out. Nothing is lost by that:
 //! he comes back with the position he has got to.
 
-use super::address::Address;
+use super::address::{self, Address};
 use crate::bus::{Bus, Subscription};
 use crate::error::EngineError;
 use crate::handle::new_message_id;
 use crate::inbox::{Answer, Asked, Asker, WeakInbox};
-use crate::journal::{JournalError, Reader, SessionDir};
+use crate::store::{StoreError, Stored};
 use futures_util::{FutureExt, StreamExt};
 use piton_core::client::{Line, PROTOCOL, Published, Refusal, Reply, Request};
-use piton_core::event::Record;
-use piton_core::ids::{MessageId, Seq, SessionId};
+use piton_core::ids::{MessageId, Seq};
 use serde::Serialize;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -46,8 +45,7 @@ pub(crate) struct Server {
 
 /// What clients at the socket get to of a session.
 pub(crate) struct Door {
-    pub(crate) session: SessionId,
-    pub(crate) dir: SessionDir,
+    pub(crate) stored: Stored,
     pub(crate) bus: Bus,
     pub(crate) inbox: WeakInbox,
 }
@@ -55,6 +53,7 @@ pub(crate) struct Door {
 /// What the guests of one session share.
 struct Room {
     door: Door,
+    socket: PathBuf,
     over: CancellationToken,
 }
 
@@ -62,8 +61,8 @@ impl Server {
     /// Opens the door from a task, at its next turn: whoever calls has more urgent things to do. Only for the writer.
     /// Where no socket can be made, the session goes on without.
     pub(crate) fn open(door: Door) -> Self {
-        let (socket, over) = (door.dir.control_sock(), CancellationToken::new());
-        let room = Arc::new(Room { door, over: over.clone() });
+        let (socket, over) = (address::socket(&**door.stored.store(), door.stored.id()), CancellationToken::new());
+        let room = Arc::new(Room { door, socket: socket.clone(), over: over.clone() });
         Self { accepting: tokio::spawn(accept(room)), socket, over }
     }
 
@@ -85,7 +84,7 @@ impl Drop for Server {
 }
 
 async fn accept(room: Arc<Room>) {
-    let Ok(listener) = listen(&room.door.dir) else { return };
+    let Ok(listener) = listen(&room.socket) else { return };
     loop {
         match listener.accept().await {
             Ok((stream, _)) => drop(tokio::spawn(receive(room.clone(), stream))),
@@ -94,8 +93,8 @@ async fn accept(room: Arc<Room>) {
     }
 }
 
-fn listen(dir: &SessionDir) -> io::Result<UnixListener> {
-    let address = Address::of(dir)?;
+fn listen(socket: &Path) -> io::Result<UnixListener> {
+    let address = Address::of(socket)?;
     // We have the lock: what lies there is a dead writer's.
     match std::fs::remove_file(address.path()) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -138,7 +137,7 @@ impl Guest {
         mut pending: mpsc::UnboundedReceiver<Reply>,
     ) -> io::Result<()> {
         let over = self.room.over.clone();
-        let (session, pid) = (self.room.door.session.clone(), std::process::id());
+        let (session, pid) = (self.room.door.stored.id().clone(), std::process::id());
         self.tell(&Reply::Hello { protocol: PROTOCOL, session, pid }).await?;
         let mut listens_only = false;
         loop {
@@ -213,16 +212,16 @@ impl Guest {
 impl Following {
     /// The next lines there are to send; may be empty. Waits for ever where nobody follows. May be dropped half-way and
     /// called again: it moves on only with what it returns.
-    async fn next(&mut self, room: &Door) -> Result<String, JournalError> {
+    async fn next(&mut self, room: &Door) -> Result<String, StoreError> {
         match self {
             Self::Not => std::future::pending().await,
             Self::History(from) => {
-                let records = piece(room.dir.clone(), *from).await?;
+                let records = room.stored.read(*from, PIECE_RECORDS).await?;
                 let next = records.last().map_or(*from, |record| record.seq + 1);
                 let mut lines: String = records.iter().map(line).collect();
                 *self = if records.len() < PIECE_RECORDS {
                     lines.push_str(&line(&Reply::CaughtUp {}));
-                    Self::Live(Box::new(room.bus.subscribe(room.dir.clone(), next)))
+                    Self::Live(Box::new(room.bus.subscribe(room.stored.clone(), next)))
                 } else {
                     Self::History(next)
                 };
@@ -249,12 +248,6 @@ impl Following {
             }
         }
     }
-}
-
-/// A piece of the journal, read on a thread that may block.
-async fn piece(dir: SessionDir, from: Seq) -> Result<Vec<Record>, JournalError> {
-    let work = tokio::task::spawn_blocking(move || Reader::open(&dir)?.read(from, PIECE_RECORDS));
-    work.await.map_err(|panic| JournalError::from(io::Error::other(panic)))?
 }
 
 /// An answer of the driver, as plain data.

@@ -4,8 +4,8 @@ use super::hooked::Speech;
 use super::{Driver, rewinding};
 use crate::error::{CompactError, EngineError, RewindError};
 use crate::inbox::{Asked, Asker};
-use crate::journal::JournalError;
 use crate::rewind;
+use crate::store::StoreError;
 use piton_core::client::{Prompt, Reply, Report, Request, When};
 use piton_core::event::{Answerer, Canceller, Event, Subject};
 use piton_core::ids::{MessageId, Seq};
@@ -32,7 +32,7 @@ impl Driver {
                 self.cancel(Canceller::User).await;
                 self.wait_for_turn(asker);
             }
-            Request::Answer { subject, decision } => self.answered(subject, decision, asker),
+            Request::Answer { subject, decision } => self.answered(subject, decision, asker).await,
             Request::Pause {} => self.pause_for(true, &asker),
             Request::Continue {} => self.pause_for(false, &asker),
             Request::Plan { .. } | Request::Rewind { .. } if !self.session.is_at_rest() => {
@@ -52,15 +52,15 @@ impl Driver {
         }
         let message = prompt.message.clone().unwrap_or_else(|| self.world.message_id());
         if self.session.has_heard(&message) {
-            return self.heard_before(message, prompt.wait, asker);
+            return self.heard_before(message, prompt.wait, asker).await;
         }
         let (parts, delivery, wait) = (prompt.message_parts(), prompt.delivery.delivery(), prompt.wait);
         self.speak(Speech { message, parts, delivery, wait, asker }).await;
     }
 
     /// A prompt that is repeated waits for the same turn.
-    fn heard_before(&mut self, message: MessageId, wait: bool, asker: Asker) {
-        let seq = self.records().ok().and_then(|records| seq_of(&records, &message)).unwrap_or_default();
+    async fn heard_before(&mut self, message: MessageId, wait: bool, asker: Asker) {
+        let seq = self.records().await.ok().and_then(|records| seq_of(&records, &message)).unwrap_or_default();
         if self.session.is_at_rest() {
             asker.tell(Reply::Accepted(piton_core::client::Accepted { message, seq }));
             asker.refuse(EngineError::AtRest);
@@ -82,9 +82,9 @@ impl Driver {
         asker.tell(Reply::State { paused });
     }
 
-    fn answered(&mut self, subject: Subject, decision: Decision, asker: Asker) {
+    async fn answered(&mut self, subject: Subject, decision: Decision, asker: Asker) {
         if !self.is_open(&subject) {
-            let records = self.records().unwrap_or_default();
+            let records = self.records().await.unwrap_or_default();
             let given = records.iter().rev().find_map(|record| match &record.event {
                 Event::ApprovalGiven { subject: about, decision, .. } if *about == subject => Some(decision.clone()),
                 _ => None,
@@ -113,11 +113,11 @@ impl Driver {
     }
 
     /// Does what was asked for at rest: what reads the journal, touches files, or asks the model.
-    pub(super) async fn run_errand(&mut self) -> Result<(), Arc<JournalError>> {
+    pub(super) async fn run_errand(&mut self) -> Result<(), Arc<StoreError>> {
         let Some((request, asker)) = self.requests.take_errand() else { return Ok(()) };
         let done = match request {
             Request::Plan { direction, turns, scope } => {
-                let records = self.records()?;
+                let records = self.records().await?;
                 let (session, snapshots) = (self.session.clone(), self.settings.snapshots.clone());
                 let plan = move || rewind::plan(&records, &session, snapshots.as_deref(), direction, turns, scope);
                 Ok(rewinding::blocking(plan).await.map(Reply::Planned).map_err(EngineError::from))

@@ -9,7 +9,6 @@ use crate::engine::Settings;
 use crate::hooks::{Check, Gated, Hook, HookContext, Hooks, OutputSchema, SessionStart, Sight, Unasked};
 use crate::inbox::Asker;
 use crate::jobs::{AtGate, JobKey, Passed, pass};
-use crate::journal::SessionDir;
 use piton_core::call::Touches;
 use piton_core::client::Report;
 use piton_core::event::{Answerer, Delivery, Event, TurnEnd};
@@ -22,7 +21,7 @@ use piton_core::turn::{Gate, State};
 use piton_tools::plan::accesses;
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -101,11 +100,11 @@ pub(super) fn inherit(hooks: &mut Hooks, session: &State, env: &Arc<BTreeMap<OsS
 }
 
 /// Where hooks are.
-pub(super) fn context(session: &State, settings: &Settings, dir: &SessionDir, own: &Frame) -> Arc<HookContext> {
+pub(super) fn context(session: &State, settings: &Settings, scratch: &Path, own: &Frame) -> Arc<HookContext> {
     let model = Some(session.model()).filter(|name| !name.is_empty()).unwrap_or(settings.model.name());
     Arc::new(HookContext {
         session: session.id().clone(),
-        session_dir: dir.root().to_path_buf(),
+        session_dir: scratch.to_path_buf(),
         workspace: PathBuf::from(session.workspace()),
         turn: session.turn(),
         step: session.step(),
@@ -129,7 +128,7 @@ fn unasked(settings: &Settings, own: &Frame) -> Unasked {
 
 impl Driver {
     pub(super) fn hook_context(&self) -> Arc<HookContext> {
-        context(&self.session, &self.settings, &self.dir, self.frames.own())
+        context(&self.session, &self.settings, &self.scratch, self.frames.own())
     }
 
     /// What the model is asked with.

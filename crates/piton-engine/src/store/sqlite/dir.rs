@@ -1,7 +1,9 @@
 //! Where a session's files lie. Only names: nothing here touches the disk.
 
+use crate::store::Store;
 use piton_core::ids::SessionId;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The folder of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,6 +15,11 @@ impl SessionDir {
     /// The folder of this session among all sessions. The id is one of ours (`ses_…`), never a path.
     pub fn new(sessions_root: &Path, session: &SessionId) -> Self {
         Self { root: sessions_root.join(session.as_str()) }
+    }
+
+    /// The folder of a session that this store keeps on disk.
+    pub fn of(store: &Arc<dyn Store>, session: &SessionId) -> Self {
+        Self { root: store.scratch(session) }
     }
 
     /// The session whose folder this is; `None` where there is none.
