@@ -19,16 +19,20 @@
 //! This module must not know: which provider, which tool, which front end.
 
 mod asked;
+mod frames;
 mod given;
 mod hooked;
 mod rewinding;
 mod room;
 mod spans;
+mod watch;
 
 pub(crate) use self::hooked::Hooked;
 
+use self::frames::Frames;
 use self::hooked::Gates;
 use self::spans::Spans;
+use self::watch::Watch;
 use crate::bus::Bus;
 use crate::clock::World;
 use crate::compaction::{self, SharedBill, Task};
@@ -36,8 +40,7 @@ use crate::context::Notes;
 use crate::engine::{Attendance, Settings};
 use crate::hooks::{Gated, Hooks};
 use crate::inbox::{Asked, Asker, Askers, Requests};
-use crate::jobs::{self, Cut, Done, JobKey, Jobs, Said, Start};
-use crate::judge::{self, Judged};
+use crate::jobs::{AtJudging, Cut, Done, JobKey, Jobs, Judged, Said, SaidByHooks, Start, judge, take_snapshot};
 use crate::partial;
 use crate::prompt::{self, Permit, Prompts};
 use crate::store::{Log, StoreError, Stored};
@@ -100,7 +103,8 @@ pub(crate) struct Driver {
     log: Option<Box<dyn Log>>,
     session: State,
     settings: Settings,
-    frame: Frame,
+    frames: Frames,
+    watch: Watch,
     ledger: Arc<FileLedger>,
     executor: Arc<dyn Executor>,
     files: Arc<dyn Files>,
@@ -145,7 +149,9 @@ impl Driver {
         let files = Arc::new(Disk::new(scratch.join(CALLS)));
         let executor = Arc::new(Runners::new(settings.runner.clone(), scratch.join(CALLS)));
         Self {
-            gates: Gates::new(&session, &frame, lost),
+            gates: Gates::new(&session, lost),
+            watch: Watch::new(&session),
+            frames: Frames::new(frame, &session),
             hooks,
             is_paused: false,
             stored,
@@ -155,7 +161,6 @@ impl Driver {
             log: Some(log),
             session,
             settings,
-            frame,
             ledger,
             bus,
             requests,
@@ -364,7 +369,8 @@ impl Driver {
         self.session.apply(&record);
         self.prompts.hear(&record);
         if !self.hooks.is_empty() {
-            self.note_sights(&record);
+            let cx = || hooked::context(&self.session, &self.settings, &self.scratch, self.frames.own());
+            self.watch.note(&record, &self.session, &self.hooks, cx);
         }
         self.notes.hear(&record);
         if let Some(report) = Report::of(&self.session, &record.event) {
@@ -420,7 +426,7 @@ impl Driver {
             _ => None,
         });
         let Some(moment) = moment.filter(|_| !self.jobs.is_running(&JobKey::Snapshot)) else { return };
-        let done = jobs::snapshot(moment, self.settings.snapshots.as_deref());
+        let done = take_snapshot(moment, self.settings.snapshots.as_deref());
         self.take(done);
     }
 
@@ -530,13 +536,13 @@ impl Driver {
     /// What rules and hooks say of a call.
     fn judge(&self, call: &ToolCall) -> Judged {
         let (session, tools, frame) = (&self.session, &self.settings.tools, self.frame());
-        let hooked = judge::Hooked {
+        let hooked = SaidByHooks {
             input: session.changed_input(&call.id).cloned(),
             verdict: session.hook_verdict(&call.id).cloned(),
         };
         let call = tools.understand(call);
-        let is_taken_away = self.is_taken_away(&call.name);
-        judge::judge(&call, hooked, &judge::Bench { session, tools, files: &self.files, frame, is_taken_away })
+        let is_taken_away = self.frames.is_taken_away(&call.name, session);
+        judge(&call, hooked, &AtJudging { session, tools, files: &self.files, frame, is_taken_away })
     }
 
     fn start_missing(&mut self) {
@@ -547,7 +553,7 @@ impl Driver {
                 continue;
             }
             match job {
-                Job::Pass(gate) => self.pass(gate),
+                Job::Pass(gate) => self.pass(&gate),
                 Job::StopTool(call) => {
                     if !self.jobs.is_running(&key) {
                         self.start_tool(&call);
@@ -570,7 +576,7 @@ impl Driver {
     fn policy(&self) -> Policy {
         let hooks = HookPolicy { gates: self.hooks.gates(), demands: self.hooks.demands() };
         let mut policy = Policy { snapshots: self.settings.snapshots.is_some(), hooks, ..self.settings.policy.clone() };
-        policy.compaction.rules.frame_tokens = compaction::frame_tokens(&self.frame, self.settings.model.name());
+        policy.compaction.rules.frame_tokens = compaction::frame_tokens(self.frames.own(), self.settings.model.name());
         policy
     }
 

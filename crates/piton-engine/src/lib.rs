@@ -10,7 +10,6 @@ mod inbox;
 mod driver;
 mod jobs;
 pub mod clock;
-mod judge;
 pub mod hooks;
 mod prompt;
 pub mod compaction;

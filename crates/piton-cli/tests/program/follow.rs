@@ -210,7 +210,7 @@ fn what_cannot_be_understood_is_refused_and_the_line_goes_on() {
     line.say(&json!({"do": "dance"}));
     assert!(line.hear("refused").unwrap()["error"].as_str().unwrap().contains("dance"));
     line.say(&json!({"do": "answer", "subject": {"call": "c1_0"}, "decision": "approve"}));
-    line.hear("noted").unwrap();
+    line.hear("not_open").unwrap();
     let mode = std::fs::metadata(stage.session_dir().join("control.sock")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600, "nobody else comes in");
     stage.workspace.write("go", "");

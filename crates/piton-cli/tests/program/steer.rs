@@ -156,7 +156,7 @@ fn where_another_process_runs_the_session_every_line_goes_there() {
     talk.say("this is not JSON");
     talk.say(r#"{"do":"prompt","text":"the other way"}"#);
     talk.say(r#"{"do":"answer","subject":{"call":"c9_9"},"decision":"approve"}"#);
-    until("it is heard", || talk.count("user_spoke") == 1 && talk.count("input_error") == 1);
+    until("it is heard", || talk.count("user_spoke") == 1 && talk.count("input_error") == 2);
     stage.workspace.write("go", "");
     until("it is answered", || talk.count("result") == 1);
     assert_eq!(talk.end(), 0);

@@ -109,7 +109,7 @@ impl Connection {
 
 fn told(line: &str) -> Option<Told> {
     let value: Value = serde_json::from_str(line).ok()?;
-    if value.get("seq").is_some() {
+    if value.get("at_ms").is_some() {
         let record: Record = serde_json::from_value(value).ok()?;
         return Some(Told::Published(Published::Recorded(Arc::new(record))));
     }
