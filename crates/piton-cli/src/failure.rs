@@ -15,9 +15,9 @@ use piton_engine::export::json::NotAnExport;
 use piton_engine::fork::ForkError;
 use piton_engine::hooks::SchemaError;
 use piton_engine::index::IndexError;
-use piton_engine::journal::JournalError;
 use piton_engine::rewind::RewindError;
 use piton_engine::shelf::ShelfError;
+use piton_engine::store::StoreError;
 use piton_engine::upkeep::UpkeepError;
 use piton_http::HttpError;
 use piton_models::catalogue::CatalogueError;
@@ -177,7 +177,7 @@ const IN_USE: &str = "Wait until it is done, stop it (`piton session cancel ID`)
 const WRITABLE: &str = "Make sure it can be written, or keep sessions elsewhere with PITON_DATA_DIR=DIR.";
 const NO_UNDO: &str = "`piton undo --chat-only` takes back the conversation alone.";
 
-impl Known for JournalError {
+impl Known for StoreError {
     fn advice(&self) -> Advice {
         match self {
             Self::Busy { .. } => Advice::of(Kind::Busy, IN_USE),
@@ -190,6 +190,7 @@ impl Known for JournalError {
             Self::Full { .. } => Advice::of(Kind::User, "Free some space and go on with `piton run --continue`."),
             Self::ReadOnly { .. } | Self::Io { .. } => Advice::of(Kind::User, WRITABLE),
             Self::Fenced { .. } => Advice::none(Kind::Busy),
+            Self::Taken { .. } => Advice::none(Kind::User),
             Self::NotFound { .. } => Advice::none(Kind::User),
         }
     }

@@ -34,7 +34,7 @@ use piton_core::message::Part;
 use piton_core::turn;
 use piton_engine::context::commands;
 use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed, Subscription};
-use piton_engine::journal::{self, JournalError, Summary};
+use piton_engine::store::{StoreError, Summary};
 use std::path::{Path, PathBuf};
 
 /// Runs one turn, or what is said on standard input, and returns the exit code.
@@ -112,7 +112,7 @@ impl Run<'_> {
                 return Ok(Over::with(code));
             }
             if let Said::Once(None) = &said {
-                self.must_have_work_left()?;
+                self.must_have_work_left().await?;
             }
             // Somebody was faster: then it is there that we speak.
             let Some(Open { session, attended, is_moved }) = self.open(&mut said, upkeep).await? else { continue };
@@ -129,9 +129,9 @@ impl Run<'_> {
     }
 
     /// Nobody wants to pay for a "go on" where nothing is left to go on with.
-    fn must_have_work_left(&self) -> Result<()> {
+    async fn must_have_work_left(&self) -> Result<()> {
         let Some(id) = &self.resumed else { return Ok(()) };
-        let records = journal::read_session(&self.engine.session_dir(id))?;
+        let records = self.engine.records(id).await?;
         let session = turn::State::fold(&records);
         let path = piton_core::branch::Path::of(&records);
         let ended =
@@ -174,7 +174,7 @@ impl Run<'_> {
     async fn open(&mut self, said: &mut Said, upkeep: &mut Upkeep<'_>) -> Result<Option<Open>> {
         let (args, around) = (self.args, self.around);
         let WhatItHad { model, place, is_moved } = match &self.resumed {
-            Some(id) => what_it_had(self.engine, id, args, &self.workspace)?,
+            Some(id) => what_it_had(self.engine, id, args, &self.workspace).await?,
             None => WhatItHad { model: None, place: self.workspace.clone(), is_moved: false },
         };
         let mut settings = settings::of_session(around, &place, wishes(args, model, around)?).await?;
@@ -191,11 +191,11 @@ impl Run<'_> {
         let attended = is_attended(args, around);
         settings.attendance = if attended { Attendance::Attended } else { Attendance::Unattended };
         let opened = match &self.resumed {
-            Some(id) => self.engine.resume_in(id, is_moved.then_some(&*place), settings),
-            None => self.engine.create(&self.workspace, settings),
+            Some(id) => self.engine.resume_in(id, is_moved.then_some(&*place), settings).await,
+            None => self.engine.create(&self.workspace, settings).await,
         };
         let session = match opened {
-            Err(EngineError::Journal(JournalError::Busy { .. })) if self.resumed.is_some() => return Ok(None),
+            Err(EngineError::Journal(StoreError::Busy { .. })) if self.resumed.is_some() => return Ok(None),
             opened => opened?,
         };
         upkeep.opened(&session, snapshots);
@@ -214,8 +214,8 @@ struct WhatItHad {
 
 /// What a session had. It stays in its folder as long as there is one: a folder that was named besides must be that.
 /// Where it is gone, the named one takes its place.
-fn what_it_had(engine: &Engine, id: &SessionId, args: &RunArgs, here: &Path) -> Result<WhatItHad> {
-    let Summary { workspace, model, .. } = journal::summary(&engine.session_dir(id))?;
+async fn what_it_had(engine: &Engine, id: &SessionId, args: &RunArgs, here: &Path) -> Result<WhatItHad> {
+    let Summary { workspace, model, .. } = engine.store().summary(id).await?;
     let place = PathBuf::from(&workspace);
     if place == here {
         return Ok(WhatItHad { model, place, is_moved: false });
@@ -252,7 +252,7 @@ async fn turn(session: Handle, prompt: Option<Task>, mut shown: Shown, args: &Ru
         Err(error @ EngineError::PromptRefused { .. }) => Ok(shown::refused(&error)),
         result => result,
     };
-    let (id, dir, from) = (session.id().to_string(), session.dir().clone(), session.opened_at());
+    let (id, from) = (session.id().to_string(), session.opened_at());
     let by_term = stops.by_term();
     let exit_code = |report: &Report| match by_term {
         true => report::EXIT_TERMINATED,
@@ -263,7 +263,7 @@ async fn turn(session: Handle, prompt: Option<Task>, mut shown: Shown, args: &Ru
         shown::finish(&mut shown, report, &id, exit_code(report), args);
         if let Shown::Text(view) = &mut shown
             && view.has_missed_the_cache()
-            && let Some(line) = cost::miss_line(&dir, from)
+            && let Some(line) = cost::miss_line(&session, from).await
         {
             view.note(&format!("{line}. See piton session cost {id}"));
         }
@@ -319,7 +319,7 @@ async fn watch(
     tokio::pin!(asking);
     let mut tick = tokio::time::interval(TICK);
     let mut questions = Questions::new(attended);
-    shown.resume(session)?;
+    shown.resume(session).await?;
     let mut report = None;
     loop {
         if subscription.is_drained()

@@ -6,7 +6,6 @@ use crate::failure::Result;
 use crate::surroundings::Surroundings;
 use piton_core::ids::{Seq, SessionId};
 use piton_engine::engine::{Engine, Handle};
-use piton_engine::journal::SessionDir;
 use piton_tools::snapshot::Snapshots;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +21,6 @@ pub(crate) struct Upkeep<'a> {
 /// A session that was open here.
 struct Wrote {
     id: SessionId,
-    dir: SessionDir,
     from: Seq,
     workspace: PathBuf,
     snapshots: Option<Arc<Snapshots>>,
@@ -36,15 +34,15 @@ impl<'a> Upkeep<'a> {
 
     /// Takes notice of a session that is open here.
     pub(crate) fn opened(&mut self, session: &Handle, snapshots: Option<Arc<Snapshots>>) {
-        let (id, dir, from) = (session.id().clone(), session.dir().clone(), session.opened_at());
-        self.wrote = Some(Wrote { id, dir, from, workspace: session.workspace().to_owned(), snapshots });
+        let (id, from) = (session.id().clone(), session.opened_at());
+        self.wrote = Some(Wrote { id, from, workspace: session.workspace().to_owned(), snapshots });
     }
 
     /// Does it, once the session is closed.
     pub(crate) async fn done(self) {
-        let Some(Wrote { id, dir, from, workspace, snapshots }) = self.wrote else { return };
+        let Some(Wrote { id, from, workspace, snapshots }) = self.wrote else { return };
         if let Some(collector) = self.collector {
-            collector.send_turns(&dir, &id, from).await;
+            collector.send_turns(self.engine, &id, from).await;
         }
         if let Some(snapshots) = snapshots {
             let (engine, now_ms) = (self.engine.clone(), self.around.now_ms);

@@ -153,7 +153,8 @@ impl Story {
         match published {
             Published::Recorded(record) => self.record(record),
             Published::Live(live) => self.live(live),
-            Published::Now(_) | Published::CaughtUp | Published::Missed { .. } => Vec::new(),
+            Published::Now(now) => self.now(now),
+            Published::CaughtUp | Published::Missed { .. } => Vec::new(),
         }
     }
 

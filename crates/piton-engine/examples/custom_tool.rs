@@ -66,7 +66,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut settings = Settings::new(Arc::new(Recorded::parse(CASSETTE)?));
     settings.tools = ToolSet::empty().with(Arc::new(WordCount));
 
-    let session = Engine::open(data.path()).create(workspace, settings)?;
+    let session = Engine::open(data.path()).create(workspace, settings).await?;
     let mut events = session.subscribe(1);
     let report = session.prompt("How many words are in Cargo.toml?").await?;
     session.close().await;

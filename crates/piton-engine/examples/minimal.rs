@@ -30,7 +30,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut settings = Settings::new(Arc::new(Recorded::parse(CASSETTE)?));
     settings.policy.permission.push("*", Action::Allow);
 
-    let session = Engine::open(data.path()).create(workspace, settings)?;
+    let session = Engine::open(data.path()).create(workspace, settings).await?;
     let report = session.prompt("What kind of project is this?").await?;
     println!("{}", report.text);
     println!("{:?} after {} steps", report.end, report.spent.steps);

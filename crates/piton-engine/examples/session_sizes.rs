@@ -16,7 +16,10 @@ use piton_core::prompt::{Prompt, Segment, SegmentKind};
 use piton_core::request::{self, Frame};
 use piton_core::turn::State;
 use piton_engine::engine::{Engine, Settings};
-use piton_engine::journal::{Journal, Opening, SessionDir};
+use piton_engine::journal::{Journal, SessionDir};
+use piton_engine::store::memory::MemoryStore;
+use piton_engine::store::sqlite::SqliteStore;
+use piton_engine::store::{self, Opening};
 use piton_models::recorded::Recorded;
 use serde_json::json;
 use std::error::Error;
@@ -33,13 +36,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["list", dir] => make_sessions(Path::new(dir)),
-        ["open", dir] => open_again_and_again(Path::new(dir)),
+        ["open", dir] => runtime()?.block_on(open_again_and_again(Path::new(dir))),
         ["request", _] => build_again_and_again(),
-        ["steps", dir] => {
-            tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(steps(Path::new(dir)))
-        }
+        ["steps", dir] => runtime()?.block_on(steps(Path::new(dir))),
         _ => Err("session_sizes list|open|request|steps DIR".into()),
     }
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
 /// Sessions with one short turn each, as many folders have.
@@ -72,22 +77,23 @@ fn build_again_and_again() -> Result<(), Box<dyn Error>> {
 }
 
 /// Milliseconds of each opening, then the peak memory of this process in millions of bytes.
-fn open_again_and_again(data: &Path) -> Result<(), Box<dyn Error>> {
+async fn open_again_and_again(data: &Path) -> Result<(), Box<dyn Error>> {
     let id = SessionId::from("ses_00000000");
     let dir = SessionDir::new(&data.join("sessions"), &id);
     if !dir.journal_db().exists() {
         // In another process, since its memory would count as ours.
         return Ok(Journal::adopt(&dir, opening(), conversation(&id, "/work", STEPS))?);
     }
+    let store = SqliteStore::new(data);
     for _ in 0..OPENINGS {
         let started = Instant::now();
-        let (journal, session) = Journal::resume(&dir, opening(), &mut ())?;
+        let (log, session) = store::resume(&store, &id, opening(), &mut ()).await?;
         let took = started.elapsed();
         if session.step() != STEPS || session.transcript().len() < 2 * STEPS as usize {
             return Err("this is not the session that was made".into());
         }
         println!("{:.3}", took.as_secs_f64() * 1e3);
-        journal.close(1);
+        log.close().await;
     }
     let status = std::fs::read_to_string("/proc/self/status")?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;
@@ -103,8 +109,8 @@ async fn steps(data: &Path) -> Result<(), Box<dyn Error>> {
     for number in 0..JOURNALLED_STEPS {
         std::fs::write(workspace.join(format!("{number}.txt")), format!("line {number}\n").repeat(40))?;
     }
-    let engine = Engine::open(data);
-    for in_memory in [false, true] {
+    let in_memory = Engine::over(Arc::new(MemoryStore::new(data.join("scratch"))), data);
+    for engine in [Engine::open(data), in_memory] {
         let mut lines: Vec<String> = (0..JOURNALLED_STEPS)
             .map(|number| json!({"calls": [{"name": "read", "input": {"path": format!("{number}.txt")}}]}).to_string())
             .collect();
@@ -112,10 +118,7 @@ async fn steps(data: &Path) -> Result<(), Box<dyn Error>> {
         let mut settings = Settings::new(Arc::new(Recorded::parse(&lines.join("\n"))?));
         settings.policy.permission.push("*", Action::Allow);
         settings.shares_runtime = false;
-        let session = match in_memory {
-            true => engine.create_in_memory(&workspace, settings),
-            false => engine.create(&workspace, settings)?,
-        };
+        let session = engine.create(&workspace, settings).await?;
         let started = Instant::now();
         let report = session.prompt("read them all").await?;
         let took = started.elapsed();
@@ -129,7 +132,7 @@ async fn steps(data: &Path) -> Result<(), Box<dyn Error>> {
 }
 
 fn opening() -> Opening {
-    Opening { pid: std::process::id(), boot_id: None, now_ms: 1 }
+    Opening { pid: std::process::id(), boot_id: None, now_ms: 1, shares_runtime: false }
 }
 
 /// One turn of so many steps, each with a call that reads a few lines.

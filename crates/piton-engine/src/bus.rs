@@ -10,13 +10,12 @@
 //! begins again behind the last record it has heard. So recorded events are never lost, and come once and in order;
 //! fragments may be lost, and none is told after the record that supersedes it.
 
-use crate::journal::{JournalError, Reader, SessionDir};
+use crate::store::{StoreError, Stored};
 use piton_core::client::{Live, Now, Published};
 use piton_core::event::Record;
 use piton_core::ids::Seq;
 use piton_core::turn::State;
 use std::collections::VecDeque;
-use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::broadcast;
 
@@ -38,7 +37,7 @@ pub(crate) struct Bus {
 pub(crate) struct Listener {
     sender: broadcast::WeakSender<Published>,
     session: Arc<Mutex<Now>>,
-    dir: SessionDir,
+    stored: Stored,
     next_seq: Seq,
     ring: broadcast::Receiver<Published>,
     /// Where the session was when the ring was joined, until that is told: first come the records up to there.
@@ -87,13 +86,13 @@ impl Bus {
     }
 
     /// Listens from this position of the journal on: what is recorded already comes first.
-    pub(crate) fn subscribe(&self, dir: SessionDir, from_seq: Seq) -> Listener {
+    pub(crate) fn subscribe(&self, stored: Stored, from_seq: Seq) -> Listener {
         let (sender, session) = (self.ring.downgrade(), Arc::clone(&self.now));
         let (ring, now) = {
             let now = self.lock();
             (self.ring.subscribe(), Some(now.clone()))
         };
-        Listener { sender, session, dir, next_seq: from_seq.max(1), ring, now, missed: 0, ready: VecDeque::new() }
+        Listener { sender, session, stored, next_seq: from_seq.max(1), ring, now, missed: 0, ready: VecDeque::new() }
     }
 }
 
@@ -105,7 +104,7 @@ impl Listener {
 
     /// The next thing there is to hear; `None` when the session is closed and all has been heard. Fails only when the
     /// journal had to be read, to catch up, and could not be. May be dropped half-way and called again.
-    pub(crate) async fn next(&mut self) -> Result<Option<Published>, JournalError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Published>, StoreError> {
         loop {
             if let Some(published) = self.ready.pop_front() {
                 if let Published::Recorded(record) = &published {
@@ -140,10 +139,10 @@ impl Listener {
     }
 
     /// Reads the next page of the records up to where the ring was joined; behind the last, tells where that was.
-    async fn catch_up(&mut self, upto: Seq) -> Result<(), JournalError> {
+    async fn catch_up(&mut self, upto: Seq) -> Result<(), StoreError> {
         let missing = usize::try_from((upto + 1).saturating_sub(self.next_seq)).unwrap_or(usize::MAX);
         if missing > 0 {
-            let page = page(self.dir.clone(), self.next_seq, missing.min(PAGE)).await?;
+            let page = self.stored.read(self.next_seq, missing.min(PAGE)).await?;
             if !page.is_empty() {
                 self.ready.extend(page.into_iter().map(|record| Published::Recorded(Arc::new(record))));
                 return Ok(());
@@ -155,12 +154,6 @@ impl Listener {
         self.ready.push_back(Published::CaughtUp);
         Ok(())
     }
-}
-
-/// Records of the journal, read on a thread that may block.
-async fn page(dir: SessionDir, from: Seq, most: usize) -> Result<Vec<Record>, JournalError> {
-    let work = tokio::task::spawn_blocking(move || Reader::open(&dir)?.read(from, most));
-    work.await.map_err(|panic| JournalError::from(io::Error::other(panic)))?
 }
 
 fn lock(now: &Mutex<Now>) -> MutexGuard<'_, Now> {

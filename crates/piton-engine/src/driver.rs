@@ -19,16 +19,20 @@
 //! This module must not know: which provider, which tool, which front end.
 
 mod asked;
+mod frames;
 mod given;
 mod hooked;
 mod rewinding;
 mod room;
 mod spans;
+mod watch;
 
 pub(crate) use self::hooked::Hooked;
 
+use self::frames::Frames;
 use self::hooked::Gates;
 use self::spans::Spans;
+use self::watch::Watch;
 use crate::bus::Bus;
 use crate::clock::World;
 use crate::compaction::{self, SharedBill, Task};
@@ -36,18 +40,18 @@ use crate::context::Notes;
 use crate::engine::{Attendance, Settings};
 use crate::hooks::{Gated, Hooks};
 use crate::inbox::{Asked, Asker, Askers, Requests};
-use crate::jobs::{self, Cut, Done, JobKey, Jobs, Said, Start};
-use crate::journal::{Journal, JournalError, SessionDir};
-use crate::judge::{self, Judged};
+use crate::jobs::{AtJudging, Cut, Done, JobKey, Jobs, Judged, Said, SaidByHooks, Start, judge, take_snapshot};
 use crate::partial;
 use crate::prompt::{self, Permit, Prompts};
+use crate::store::{Log, StoreError, Stored};
 use crate::titles::Titling;
+use async_trait::async_trait;
 use piton_core::budget::Short;
 use piton_core::call::{Outcome, Resume, Status};
 use piton_core::client::{Live, Report, Request};
 use piton_core::event::{Answerer, Canceller, Event, Moment, Record, Subject, Trigger};
 use piton_core::hook::HookPoint;
-use piton_core::ids::CallId;
+use piton_core::ids::{CallId, Seq};
 use piton_core::message::{ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind};
 use piton_core::permission::{Action, Ask};
@@ -59,23 +63,29 @@ use piton_models::model::Model;
 use piton_tools::disk::Disk;
 use piton_tools::executor::{Executor, OutputSink};
 use piton_tools::files::Files;
+use piton_tools::host::Host;
 use piton_tools::ledger::FileLedger;
 use piton_tools::runner::Runners;
 use piton_tools::snapshot::Snapshot;
 use piton_tools::tool::ToolContext;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
+/// In the session's scratch folder: claims, outputs and exit records of calls.
+const CALLS: &str = "calls";
+/// And the reply in the making.
+const PARTIAL: &str = "partial";
+
 /// What a driver is made from.
 pub(crate) struct Setup {
     pub(crate) world: World,
-    pub(crate) dir: SessionDir,
-    pub(crate) journal: Journal,
+    pub(crate) stored: Stored,
+    pub(crate) log: Box<dyn Log>,
     pub(crate) session: State,
-    /// What is staged in the journal already.
-    pub(crate) staged: Vec<Record>,
+    /// What is recorded already and not yet durable.
+    pub(crate) staged: Vec<Arc<Record>>,
     pub(crate) prompts: Prompts,
     pub(crate) notes: Notes,
     pub(crate) settings: Settings,
@@ -87,11 +97,14 @@ pub(crate) struct Setup {
 /// Drives one session.
 pub(crate) struct Driver {
     world: World,
-    dir: SessionDir,
-    journal: Option<Journal>,
+    stored: Stored,
+    /// The folder of what belongs to the session only while it runs here.
+    scratch: PathBuf,
+    log: Option<Box<dyn Log>>,
     session: State,
     settings: Settings,
-    frame: Frame,
+    frames: Frames,
+    watch: Watch,
     ledger: Arc<FileLedger>,
     executor: Arc<dyn Executor>,
     files: Arc<dyn Files>,
@@ -123,7 +136,8 @@ pub(crate) struct Driver {
 
 impl Driver {
     pub(crate) fn new(setup: Setup) -> Self {
-        let Setup { world, dir, journal, session, staged, prompts, notes, settings, ledger, bus, requests } = setup;
+        let Setup { world, stored, log, session, staged, prompts, notes, settings, ledger, bus, requests } = setup;
+        let scratch = stored.scratch();
         let frame = Frame {
             system: settings.system.clone(),
             tools: prompt::offered(&settings),
@@ -132,19 +146,21 @@ impl Driver {
         };
         let mut hooks = Hooks::new(&settings.hooks);
         let lost = hooked::inherit(&mut hooks, &session, &settings.env);
-        let files = Arc::new(Disk::new(dir.calls()));
-        let executor = Arc::new(Runners::new(settings.runner.clone(), dir.calls()));
+        let files = Arc::new(Disk::new(scratch.join(CALLS)));
+        let executor = Arc::new(Runners::new(settings.runner.clone(), scratch.join(CALLS)));
         Self {
-            gates: Gates::new(&session, &frame, lost),
+            gates: Gates::new(&session, lost),
+            watch: Watch::new(&session),
+            frames: Frames::new(frame, &session),
             hooks,
             is_paused: false,
-            dir,
+            stored,
+            scratch,
             executor,
             files,
-            journal: Some(journal),
+            log: Some(log),
             session,
             settings,
-            frame,
             ledger,
             bus,
             requests,
@@ -156,7 +172,7 @@ impl Driver {
             summary_bill: None,
             notes,
             reply_cap: None,
-            staged: staged.into_iter().map(Arc::new).collect(),
+            staged,
             titling: Titling::default(),
             closing: false,
             snapshot_took: Duration::MAX,
@@ -186,14 +202,14 @@ impl Driver {
     }
 
     /// The journal cannot be written: nothing may act any more, since nothing more can be recorded.
-    fn break_off(&mut self, error: &Arc<JournalError>) {
+    fn break_off(&mut self, error: &Arc<StoreError>) {
         self.jobs.stop_all();
         self.titling = Titling::default();
         self.bus.live(Live::Broken { error: error.to_string() });
         self.askers.break_off(error);
     }
 
-    async fn drive(&mut self, (request, asker): (Request, Asker)) -> Result<(), Arc<JournalError>> {
+    async fn drive(&mut self, (request, asker): (Request, Asker)) -> Result<(), Arc<StoreError>> {
         self.finish_rewind().await?;
         self.recover();
         if matches!(request, Request::GoOn {}) {
@@ -254,7 +270,7 @@ impl Driver {
             _ => None,
         });
         if let Some((step, attempt)) = asked {
-            let abandoned = partial::recover(&self.dir.partial(), step, attempt);
+            let abandoned = partial::recover(&self.scratch.join(PARTIAL), step, attempt);
             let error = ModelError::new(ModelErrorKind::Interrupted, "Piton was stopped while the model was asked");
             let mut event = self.session.failed(
                 attempt,
@@ -271,8 +287,8 @@ impl Driver {
     }
 
     /// Every event that is durable.
-    fn records(&self) -> Result<Vec<Record>, JournalError> {
-        self.journal.as_ref().map_or(Ok(Vec::new()), |journal| journal.read(1, usize::MAX))
+    async fn records(&self) -> Result<Vec<Record>, StoreError> {
+        self.stored.records().await
     }
 
     fn pause(&mut self, paused: bool) {
@@ -336,19 +352,25 @@ impl Driver {
         self.learn_window();
     }
 
+    /// The position of the next event; `None` once the session was left.
+    fn next_seq(&self) -> Option<Seq> {
+        self.log.as_ref().map(|log| log.head() + self.staged.len() as Seq + 1)
+    }
+
     fn record(&mut self, event: Event) {
         if let Event::StepFinished { .. } = event {
             self.record_watched();
         }
-        let Some(journal) = &mut self.journal else { return };
-        let record = Arc::new(journal.stage(self.world.now_ms(), event));
+        let Some(seq) = self.next_seq() else { return };
+        let record = Arc::new(Record { seq, at_ms: self.world.now_ms(), event });
         self.spans.open(&record.event);
         self.spans.now().in_scope(|| log(&record));
         self.spans.close(&record.event);
         self.session.apply(&record);
         self.prompts.hear(&record);
         if !self.hooks.is_empty() {
-            self.note_sights(&record);
+            let cx = || hooked::context(&self.session, &self.settings, &self.scratch, self.frames.own());
+            self.watch.note(&record, &self.session, &self.hooks, cx);
         }
         self.notes.hear(&record);
         if let Some(report) = Report::of(&self.session, &record.event) {
@@ -404,7 +426,7 @@ impl Driver {
             _ => None,
         });
         let Some(moment) = moment.filter(|_| !self.jobs.is_running(&JobKey::Snapshot)) else { return };
-        let done = jobs::snapshot(moment, self.settings.snapshots.as_deref());
+        let done = take_snapshot(moment, self.settings.snapshots.as_deref());
         self.take(done);
     }
 
@@ -463,7 +485,7 @@ impl Driver {
             }
             Job::Pass(gate) if self.hooks.want(gate.point()) => None,
             Job::Pass(gate) => Some(Gated::nothing_at(&gate).event(self.session.step())),
-            Job::JudgeCall(call) => self.judge(&call).at_once().ok(),
+            Job::JudgeCall(call) => self.judge(&call).at_once(),
             Job::AskApproval(subject) => self.answer_without_asking(subject),
             Job::RunTool(call) | Job::StopTool(call) if self.settings.tools.get(&call.name).is_none() => {
                 let text = format!(
@@ -514,13 +536,13 @@ impl Driver {
     /// What rules and hooks say of a call.
     fn judge(&self, call: &ToolCall) -> Judged {
         let (session, tools, frame) = (&self.session, &self.settings.tools, self.frame());
-        let hooked = judge::Hooked {
+        let hooked = SaidByHooks {
             input: session.changed_input(&call.id).cloned(),
             verdict: session.hook_verdict(&call.id).cloned(),
         };
         let call = tools.understand(call);
-        let is_taken_away = self.is_taken_away(&call.name);
-        judge::judge(&call, hooked, &judge::Bench { session, tools, files: &self.files, frame, is_taken_away })
+        let is_taken_away = self.frames.is_taken_away(&call.name, session);
+        judge(&call, hooked, &AtJudging { session, tools, files: &self.files, frame, is_taken_away })
     }
 
     fn start_missing(&mut self) {
@@ -531,7 +553,7 @@ impl Driver {
                 continue;
             }
             match job {
-                Job::Pass(gate) => self.pass(gate),
+                Job::Pass(gate) => self.pass(&gate),
                 Job::StopTool(call) => {
                     if !self.jobs.is_running(&key) {
                         self.start_tool(&call);
@@ -554,7 +576,7 @@ impl Driver {
     fn policy(&self) -> Policy {
         let hooks = HookPolicy { gates: self.hooks.gates(), demands: self.hooks.demands() };
         let mut policy = Policy { snapshots: self.settings.snapshots.is_some(), hooks, ..self.settings.policy.clone() };
-        policy.compaction.rules.frame_tokens = compaction::frame_tokens(&self.frame, self.settings.model.name());
+        policy.compaction.rules.frame_tokens = compaction::frame_tokens(self.frames.own(), self.settings.model.name());
         policy
     }
 
@@ -569,7 +591,7 @@ impl Driver {
         let name = model.name().split_once('/').map_or(model.name(), |(_, name)| name).to_owned();
         let mut request = request::build(&self.session, self.frame(), &name);
         request.max_output_tokens = self.reply_cap;
-        let said = Said::new(partial::Partial::new(step, attempt, Some(self.dir.partial())), self.bus.clone());
+        let said = Said::new(partial::Partial::new(step, attempt, Some(self.scratch.join(PARTIAL))), self.bus.clone());
         let said = if self.hooks.is_empty() { said } else { said.seen_by(&self.hooks, self.hook_context()) };
         self.jobs.call_model(step, attempt, model.stream(request), said);
     }
@@ -579,7 +601,8 @@ impl Driver {
         let context = ToolContext {
             call: call.id.clone(),
             workspace: Path::new(self.session.workspace()).to_path_buf(),
-            calls_dir: self.dir.calls(),
+            host: Arc::new(self.stored.clone()),
+            calls_dir: self.scratch.join(CALLS),
             executor: Arc::clone(&self.executor),
             output: self.output_sink(&call.id),
             cancel: CancellationToken::new(),
@@ -606,29 +629,15 @@ impl Driver {
     }
 
     /// Makes everything recorded durable, then tells the listeners.
-    async fn commit(&mut self) -> Result<(), JournalError> {
+    async fn commit(&mut self) -> Result<(), StoreError> {
         if self.staged.is_empty() {
             return Ok(());
         }
-        if self.settings.shares_runtime {
-            self.commit_elsewhere().await?;
-        } else if let Some(journal) = &mut self.journal {
-            journal.commit()?;
+        if let Some(log) = &mut self.log {
+            log.append(&self.staged).await?;
         }
         self.bus.recorded(self.staged.drain(..), &self.session);
         Ok(())
-    }
-
-    /// On a thread that may block: a disk can take its time, and other sessions of this runtime must not wait with us.
-    async fn commit_elsewhere(&mut self) -> Result<(), JournalError> {
-        let Some(mut journal) = self.journal.take() else { return Ok(()) };
-        let work = tokio::task::spawn_blocking(move || {
-            let result = journal.commit();
-            (journal, result)
-        });
-        let (journal, result) = work.await.map_err(|panic| JournalError::from(std::io::Error::other(panic)))?;
-        self.journal = Some(journal);
-        result
     }
 
     fn is_open(&self, subject: &Subject) -> bool {
@@ -644,11 +653,23 @@ impl Driver {
         if !self.hooks.is_empty() {
             self.say_goodbye().await;
         }
-        let Some(journal) = self.journal.take() else { return };
+        if let Some(seq) = self.next_seq().filter(|seq| *seq > 1) {
+            let event = Event::WriterClosed {};
+            self.staged.push(Arc::new(Record { seq, at_ms: self.world.now_ms(), event }));
+        }
         // Best effort: what was committed before is safe in any case.
-        let now_ms = self.world.now_ms();
-        let last = tokio::task::spawn_blocking(move || journal.close(now_ms)).await.unwrap_or_default();
-        self.bus.recorded(last.into_iter().map(Arc::new), &self.session);
+        if self.commit().await.is_ok()
+            && let Some(log) = self.log.take()
+        {
+            log.close().await;
+        }
+    }
+}
+
+#[async_trait]
+impl Host for Stored {
+    async fn read(&self, from: Seq, max: usize) -> Result<Vec<Record>, String> {
+        Stored::read(self, from, max).await.map_err(|error| error.to_string())
     }
 }
 

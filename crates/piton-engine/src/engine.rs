@@ -12,8 +12,9 @@ use crate::history::History;
 use crate::hooks::Hook;
 use crate::inbox::Inbox;
 use crate::index::{Index, IndexError};
-use crate::journal::{Fold, Journal, JournalError, Opening, SessionDir};
 use crate::prompt::{self, Prompts};
+use crate::store::sqlite::{SessionDir, SqliteStore};
+use crate::store::{self, Fold, Log, Opening, Store, StoreError, Stored};
 use piton_core::call::ToolSpec;
 use piton_core::event::{Event, Record};
 use piton_core::ids::{Seq, SessionId};
@@ -39,6 +40,7 @@ pub use crate::handle::{Asking, Handle, Resumed, Said, Subscription, new_message
 #[derive(Debug, Clone)]
 pub struct Engine {
     data_dir: PathBuf,
+    store: Arc<dyn Store>,
     world: World,
     /// The sessions that are open in this process, for [`Engine::attach`].
     handles: Arc<Handles>,
@@ -147,7 +149,23 @@ impl Settings {
 impl Engine {
     /// An engine over a data folder (`~/.local/share/piton` for the `piton` binary). Nothing is read or written yet.
     pub fn open(data_dir: impl Into<PathBuf>) -> Self {
-        Self { data_dir: data_dir.into(), world: World::system(), handles: Arc::default() }
+        let data_dir = data_dir.into();
+        Self::over(Arc::new(SqliteStore::new(&data_dir)), data_dir)
+    }
+
+    /// The same over another store; what is not kept in it, such as snapshots, lies in the data folder.
+    pub fn over(store: Arc<dyn Store>, data_dir: impl Into<PathBuf>) -> Self {
+        Self { data_dir: data_dir.into(), store, world: World::system(), handles: Arc::default() }
+    }
+
+    /// Where its sessions are kept.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// All durable events of a session.
+    pub async fn records(&self, id: &SessionId) -> Result<Vec<Record>, StoreError> {
+        self.store.read(id, 1, usize::MAX).await
     }
 
     /// The same, by other time and chance than the system's.
@@ -192,69 +210,47 @@ impl Engine {
     }
 
     /// Starts a new session in a workspace. Must be called within a tokio runtime.
-    pub fn create(&self, workspace: &Path, settings: Settings) -> Result<Handle, EngineError> {
+    pub async fn create(&self, workspace: &Path, settings: Settings) -> Result<Handle, EngineError> {
         let id = self.world.session_id();
-        let dir = self.session_dir(&id);
-        let journal = Journal::create(&dir, self.opening())?;
-        Ok(self.begin(&id, dir, journal, workspace, settings))
-    }
-
-    /// The same with a journal in memory: nothing of it outlives this process, and no other can see it. To measure what
-    /// durability costs.
-    pub fn create_in_memory(&self, workspace: &Path, settings: Settings) -> Handle {
-        let id = self.world.session_id();
-        let dir = self.session_dir(&id);
-        self.begin(&id, dir, Journal::in_memory(), workspace, settings)
-    }
-
-    fn begin(
-        &self,
-        id: &SessionId,
-        dir: SessionDir,
-        mut journal: Journal,
-        workspace: &Path,
-        settings: Settings,
-    ) -> Handle {
+        let log = self.store.create(&id, self.opening(settings.shares_runtime)).await?;
         let started = Event::SessionStarted {
             session: id.clone(),
             workspace: workspace.to_string_lossy().into_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             parent: None,
         };
-        let opened = journal.opened();
-        let staged = [started, opened].map(|event| journal.stage(self.world.now_ms(), event)).to_vec();
+        let opened = self.opening(settings.shares_runtime).event(log.epoch());
+        let stage = |(seq, event)| Record { seq, at_ms: self.world.now_ms(), event };
+        let staged: Vec<Record> = (1..).zip([started, opened]).map(stage).collect();
         let session = turn::State::fold(&staged);
         let mut prompts = Prompts::default();
         staged.iter().for_each(|record| prompts.hear(record));
         let memory = Memory { prompts, ..Memory::default() };
-        let handle = drive(self.world.clone(), dir, journal, session, staged, memory, settings);
-        self.handles.remember(&handle);
-        handle
+        Ok(self.drive(&id, log, session, staged, memory, settings))
     }
 
     /// Opens a session again. What was under way goes on with the next prompt, or with [`Handle::go_on`].
-    pub fn resume(&self, id: &SessionId, settings: Settings) -> Result<Handle, EngineError> {
-        self.resume_in(id, None, settings)
+    pub async fn resume(&self, id: &SessionId, settings: Settings) -> Result<Handle, EngineError> {
+        self.resume_in(id, None, settings).await
     }
 
     /// The same, in another workspace from here on where one is given: the one before was moved or is gone.
-    pub fn resume_in(
+    pub async fn resume_in(
         &self,
         id: &SessionId,
         workspace: Option<&Path>,
         settings: Settings,
     ) -> Result<Handle, EngineError> {
-        let dir = self.session_dir(id);
         let mut memory = Memory::default();
-        let (mut journal, mut session) = Journal::resume(&dir, self.opening(), &mut memory)?;
+        let opening = self.opening(settings.shares_runtime);
+        let (log, mut session) = store::resume(&*self.store, id, opening, &mut memory).await?;
         let moved = workspace.map(|workspace| {
             let workspace = workspace.to_string_lossy().into_owned();
-            journal.stage(self.world.now_ms(), Event::WorkspaceMoved { workspace })
+            let event = Event::WorkspaceMoved { workspace };
+            Record { seq: log.head() + 1, at_ms: self.world.now_ms(), event }
         });
         moved.iter().for_each(|record| session.apply(record));
-        let handle = drive(self.world.clone(), dir, journal, session, moved.into_iter().collect(), memory, settings);
-        self.handles.remember(&handle);
-        Ok(handle)
+        Ok(self.drive(id, log, session, moved.into_iter().collect(), memory, settings))
     }
 
     /// A handle on a session, wherever it runs: the driver that it has in this process, or a new one where nobody runs
@@ -266,26 +262,67 @@ impl Engine {
             if let Some(handle) = self.handles.get(id) {
                 return Ok(handle);
             }
-            match self.resume(id, settings.clone()) {
-                Err(EngineError::Journal(JournalError::Busy { .. })) => {}
+            match self.resume(id, settings.clone()).await {
+                Err(EngineError::Journal(StoreError::Busy { .. })) => {}
                 opened => return opened,
             }
             // Where the other process has left meanwhile, the session is ours.
-            if let Some(remote) = Remote::open(&self.session_dir(id)).await? {
-                return Ok(Handle::there(self.session_dir(id), remote)?);
+            let stored = self.stored(id);
+            if let Some(remote) = Remote::open(&stored).await? {
+                return Ok(Handle::there(stored, remote).await?);
             }
         }
     }
 
     /// Makes a session that goes on from where this one was, `at` the end of a turn or, without, at its last. The other
     /// session is only read; it may be at work.
-    pub fn fork(&self, id: &SessionId, at: Option<Seq>) -> Result<SessionId, ForkError> {
-        fork::fork(&self.session_dir(id), at, &self.world)
+    pub async fn fork(&self, id: &SessionId, at: Option<Seq>) -> Result<SessionId, ForkError> {
+        fork::fork(&self.stored(id), at, &self.world).await
+    }
+
+    fn stored(&self, id: &SessionId) -> Stored {
+        Stored::new(Arc::clone(&self.store), id.clone())
+    }
+
+    /// Starts the driver of an open session.
+    fn drive(
+        &self,
+        id: &SessionId,
+        log: Box<dyn Log>,
+        session: turn::State,
+        staged: Vec<Record>,
+        memory: Memory,
+        settings: Settings,
+    ) -> Handle {
+        let (stored, bus) = (self.stored(id), Bus::new(&session, log.head()));
+        let (inbox, requests) = Inbox::new();
+        let resumed = if session.is_at_rest() { Resumed::AtRest } else { Resumed::MidTurn };
+        let (opened_at, workspace) = (log.head().max(1), PathBuf::from(session.workspace()));
+        let door = Door { stored: stored.clone(), bus: bus.clone(), inbox: inbox.weak() };
+        let setup = Setup {
+            world: self.world.clone(),
+            stored: stored.clone(),
+            log,
+            session,
+            staged: staged.into_iter().map(Arc::new).collect(),
+            prompts: memory.prompts,
+            notes: memory.notes,
+            settings,
+            ledger: Arc::new(memory.ledger),
+            bus: bus.clone(),
+            requests,
+        };
+        let span = tracing::info_span!(target: "piton", "session", id = id.as_str());
+        let driver = tokio::spawn(run(Driver::new(setup), door).instrument(span));
+        let line = Line::Here(Arc::new(Here::new(bus, inbox, driver)));
+        let handle = Handle { stored, resumed, opened_at, workspace, line };
+        self.handles.remember(&handle);
+        handle
     }
 
     /// Who opens a journal here.
-    pub(crate) fn opening(&self) -> Opening {
-        Opening::at(self.world.now_ms())
+    pub(crate) fn opening(&self, shares_runtime: bool) -> Opening {
+        Opening::at(self.world.now_ms(), shares_runtime)
     }
 }
 
@@ -310,42 +347,6 @@ impl Fold for Memory {
             context::remember_files(&record.event, &self.ledger);
         }
     }
-}
-
-/// Starts the driver of an open journal.
-fn drive(
-    world: World,
-    dir: SessionDir,
-    journal: Journal,
-    session: turn::State,
-    staged: Vec<Record>,
-    memory: Memory,
-    settings: Settings,
-) -> Handle {
-    let bus = Bus::new(&session, journal.durable_seq());
-    let (inbox, requests) = Inbox::new();
-    let (id, opened_at) = (session.id().clone(), journal.durable_seq().max(1));
-    let resumed = if session.is_at_rest() { Resumed::AtRest } else { Resumed::MidTurn };
-    let workspace = PathBuf::from(session.workspace());
-    let door = Door { session: id.clone(), dir: dir.clone(), bus: bus.clone(), inbox: inbox.weak() };
-    let (here_bus, here_dir) = (bus.clone(), dir.clone());
-    let setup = Setup {
-        world,
-        dir,
-        journal,
-        session,
-        staged,
-        prompts: memory.prompts,
-        notes: memory.notes,
-        settings,
-        ledger: Arc::new(memory.ledger),
-        bus,
-        requests,
-    };
-    let span = tracing::info_span!(target: "piton", "session", id = id.as_str());
-    let driver = tokio::spawn(run(Driver::new(setup), door).instrument(span));
-    let line = Line::Here(Arc::new(Here::new(here_bus, inbox, driver)));
-    Handle { id, dir: here_dir, resumed, opened_at, workspace, line }
 }
 
 /// Runs a session, and lets other processes in from the first request on: a session that is over sooner need not be

@@ -1,6 +1,6 @@
 //! Why a session could not be opened, or a request not be obeyed.
 
-use crate::journal::JournalError;
+use crate::store::{Holder, StoreError};
 use piton_core::client::{Refusal, Report};
 use piton_core::event::{Answerer, Subject};
 use piton_core::ids::Seq;
@@ -15,10 +15,10 @@ use std::sync::Arc;
 pub enum EngineError {
     /// The journal could not be read or written.
     #[error(transparent)]
-    Journal(#[from] JournalError),
+    Journal(#[from] StoreError),
     /// The journal could not be written while the session ran; nothing more is done in it. It can be resumed.
     #[error(transparent)]
-    Broken(Arc<JournalError>),
+    Broken(Arc<StoreError>),
     /// The driver is gone: the session was closed.
     #[error("the session is closed")]
     Closed,
@@ -84,10 +84,10 @@ pub enum EngineError {
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
     /// Its writer has no socket, or does not answer there.
-    #[error("the session is in use by another Piton{}, which cannot be reached", process(*pid))]
+    #[error("the session is in use by another Piton{holder}, which cannot be reached")]
     Unreachable {
         /// That process, where it has said who it is.
-        pid: Option<u32>,
+        holder: Holder,
         /// What the system said.
         #[source]
         source: io::Error,
@@ -105,11 +105,7 @@ pub enum ControlError {
     },
     /// The journal could not be read.
     #[error(transparent)]
-    Journal(#[from] JournalError),
-}
-
-fn process(pid: Option<u32>) -> String {
-    pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
+    Journal(#[from] StoreError),
 }
 
 /// Why a session cannot be forked.
@@ -117,7 +113,7 @@ fn process(pid: Option<u32>) -> String {
 pub enum ForkError {
     /// The journal could not be read, or the new one not be written.
     #[error(transparent)]
-    Journal(#[from] JournalError),
+    Journal(#[from] StoreError),
     /// A fork in the middle of a turn would have to know what its open calls did.
     #[error("{at} is no place to fork: a fork begins where a turn has ended, here {}", list(.ends))]
     NotAtRest {
@@ -156,7 +152,7 @@ pub enum CompactError {
     Failed(String),
     /// The journal could not be written; nothing more is done in the session. It can be resumed.
     #[error(transparent)]
-    Broken(Arc<JournalError>),
+    Broken(Arc<StoreError>),
     /// The process that runs the session refused it.
     #[error("{0}")]
     Refused(String),
@@ -202,10 +198,10 @@ pub enum RewindError {
     Abandoned(#[source] Box<RewindError>),
     /// The journal could not be read or written.
     #[error(transparent)]
-    Journal(#[from] JournalError),
+    Journal(#[from] StoreError),
     /// The journal could not be written; nothing more is done in the session. It can be resumed.
     #[error(transparent)]
-    Broken(Arc<JournalError>),
+    Broken(Arc<StoreError>),
     /// The process that runs the session refused it.
     #[error("{0}")]
     Refused(String),

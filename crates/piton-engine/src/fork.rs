@@ -4,15 +4,16 @@
 pub use crate::error::ForkError;
 
 use crate::clock::World;
-use crate::journal::{self, Journal, Opening, SessionDir};
+use crate::store::{Opening, Stored};
 use piton_core::branch::{self, Path};
 use piton_core::event::{Event, Origin, Record};
 use piton_core::ids::{Seq, SessionId, TimeMs};
+use std::sync::Arc;
 
 /// Makes a session beside this one, `at` the end of a turn or, without, at its last. This one is only read; it may be
 /// at work.
-pub(crate) fn fork(dir: &SessionDir, at: Option<Seq>, world: &World) -> Result<SessionId, ForkError> {
-    let records = journal::read_session(dir)?;
+pub(crate) async fn fork(stored: &Stored, at: Option<Seq>, world: &World) -> Result<SessionId, ForkError> {
+    let records = stored.records().await?;
     let ends: Vec<Seq> = branch::turns(&records)
         .into_iter()
         .filter(|span| span.on_path && span.end.is_some())
@@ -23,17 +24,23 @@ pub(crate) fn fork(dir: &SessionDir, at: Option<Seq>, world: &World) -> Result<S
     if !ends.contains(&cut) {
         return Err(ForkError::NotAtRest { at: cut, ends });
     }
-    let (fork, id) = (world.session_id(), dir.id());
-    let mut journal = Journal::create(&dir.beside(&fork), Opening::at(world.now_ms()))?;
-    copy(&records, cut, &fork, (&id, world.now_ms()), &mut journal);
-    journal.commit()?;
-    journal.close(world.now_ms());
+    let (fork, now_ms) = (world.session_id(), world.now_ms());
+    let opening = Opening::at(now_ms, true);
+    let mut log = stored.store().create(&fork, opening.clone()).await?;
+    let mut copied = copy(&records, cut, &fork, stored.id());
+    copied.insert(1, (now_ms, opening.event(log.epoch())));
+    copied.push((now_ms, Event::WriterClosed {}));
+    let record = |(seq, (at_ms, event))| Arc::new(Record { seq, at_ms, event });
+    log.append(&(1..).zip(copied).map(record).collect::<Vec<_>>()).await?;
+    log.close().await;
     Ok(fork)
 }
 
-/// Stages the events of a path up to `cut` as those of another session, with whatever holds on every path: the fork is
-/// called as the other session is now, and works where that works now.
-fn copy(records: &[Record], cut: Seq, fork: &SessionId, (of, now_ms): (&SessionId, TimeMs), journal: &mut Journal) {
+/// The events of a path up to `cut` as those of another session, each with its time, and with whatever holds on every
+/// path: the fork is called as the other session is now, and works where that works now. Behind the first there is room
+/// for the event that says who opened it.
+fn copy(records: &[Record], cut: Seq, fork: &SessionId, of: &SessionId) -> Vec<(TimeMs, Event)> {
+    let mut copied = Vec::new();
     let path = Path::of(records);
     // The new position of each old event that was copied, in order.
     let mut places: Vec<(Seq, Seq)> = Vec::new();
@@ -62,19 +69,18 @@ fn copy(records: &[Record], cut: Seq, fork: &SessionId, (of, now_ms): (&SessionI
             }
             event => event.clone(),
         };
-        let is_first = places.is_empty();
-        places.push((record.seq, journal.stage(record.at_ms, event).seq));
-        if is_first {
-            let opened = journal.opened();
-            journal.stage(now_ms, opened);
-        }
+        // The second place is taken.
+        places.push((record.seq, copied.len() as Seq + 1 + Seq::from(!copied.is_empty())));
+        copied.push((record.at_ms, event));
     }
+    copied
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::engine::Engine;
+    use crate::store::{self, Verdict};
     use piton_core::event::{Delivery, Direction, Rewind, Spent, StepKind, TitledBy, Trigger, TurnEnd};
     use piton_core::ids::MessageId;
     use piton_core::message::{FinishReason, Part, Usage};
@@ -127,12 +133,11 @@ mod tests {
         session.transcript().map(|message| message.prose()).collect()
     }
 
-    #[test]
-    fn a_fork_holds_the_path_only_and_gives_out_no_number_twice() {
+    #[tokio::test]
+    async fn a_fork_holds_the_path_only_and_gives_out_no_number_twice() {
         let data = tempfile::tempdir().expect("a folder");
         let engine = Engine::open(data.path());
         let id = engine.world().session_id();
-        let mut journal = Journal::create(&engine.session_dir(&id), engine.opening()).expect("a journal");
         let started =
             Event::SessionStarted { session: id.clone(), workspace: "/w".into(), version: "0".into(), parent: None };
         let back = Rewind { direction: Direction::Undo, turns: 1, to: Some(7), files: vec![], overwrite: false };
@@ -150,33 +155,36 @@ mod tests {
             .chain(turn(2, 2, "taken back"))
             .chain([Event::RewindFinished { rewind: back, left: vec![], back: None }])
             .chain(turn(3, 3, "third"));
-        for event in events {
-            journal.stage(0, event);
-        }
-        journal.stage(0, compacted);
-        journal.stage(0, Event::TitleGiven { title: "ours".into(), by: TitledBy::User });
-        journal.stage(0, Event::WorkspaceMoved { workspace: "/v".into() });
-        journal.commit().expect("a commit");
-        journal.close(0);
+        let everywhere = [
+            compacted,
+            Event::TitleGiven { title: "ours".into(), by: TitledBy::User },
+            Event::WorkspaceMoved { workspace: "/v".into() },
+            Event::WriterClosed {},
+        ];
+        let record = |(seq, event)| Record { seq, at_ms: 0, event };
+        let old: Vec<Record> = (1..).zip(events.chain(everywhere)).map(record).collect();
+        engine.store().adopt(&id, engine.opening(false), old.clone()).await.expect("a session");
 
-        let (journal, session) =
-            Journal::resume(&engine.session_dir(&id), engine.opening(), &mut ()).expect("its journal");
-        assert_eq!(session, State::fold(&journal.read(1, usize::MAX).expect("all of it")));
-        drop(journal);
+        let resumed = store::resume(&**engine.store(), &id, engine.opening(false), &mut ()).await;
+        let (log, session) = resumed.expect("its journal");
+        assert_eq!(session, State::fold(&engine.records(&id).await.expect("all of it")));
+        drop(log);
 
-        let fork = engine.fork(&id, None).expect("a fork");
-        let records = journal::read_session(&engine.session_dir(&fork)).expect("its journal");
+        let fork = engine.fork(&id, None).await.expect("a fork");
+        let records = engine.records(&fork).await.expect("its journal");
         let session = State::fold(&records);
         assert_eq!(words(&session), ["go", "first", "go", "third"]);
         assert_eq!((session.turn(), session.step()), (3, 3));
         assert_eq!(session.parent().map(|parent| parent.session.clone()), Some(id.clone()));
-        assert!(matches!(journal::verify(&engine.session_dir(&fork)), Ok(journal::Verdict::Sound { .. })));
+        assert!(matches!(engine.store().verify(&fork).await, Ok(Verdict::Sound { .. })));
 
-        let earlier = engine.fork(&id, Some(7)).expect("a fork");
-        let records = journal::read_session(&engine.session_dir(&earlier)).expect("its journal");
+        let earlier = engine.fork(&id, Some(7)).await.expect("a fork");
+        let records = engine.records(&earlier).await.expect("its journal");
         let session = State::fold(&records);
         assert_eq!(words(&session), ["go", "first"]);
         assert_eq!((session.title(), session.workspace()), (Some("ours"), "/v"), "what holds everywhere comes along");
-        assert!(matches!(engine.fork(&id, Some(9)), Err(ForkError::NotAtRest { at: 9, ends }) if ends == [7, 20]));
+        assert!(
+            matches!(engine.fork(&id, Some(9)).await, Err(ForkError::NotAtRest { at: 9, ends }) if ends == [7, 20])
+        );
     }
 }

@@ -9,11 +9,11 @@ use crate::clock::World;
 use crate::control::{Listening, Remote};
 use crate::error::{CompactError, EngineError, RewindError};
 use crate::inbox::{Answer, Asked, Asker, Inbox};
-use crate::journal::{self, JournalError, SessionDir};
+use crate::store::{Store, StoreError, Stored};
 use piton_core::client::{
     Accepted, Compact, Compacted, Plan, Prompt, Published, Reply, Report, Request, Rewound, Scope, When,
 };
-use piton_core::event::{Delivery, Direction, Rewind, Subject};
+use piton_core::event::{Delivery, Direction, Record, Rewind, Subject};
 use piton_core::ids::{MessageId, Seq, SessionId};
 use piton_core::message::Part;
 use piton_core::question::Decision;
@@ -26,8 +26,7 @@ use tokio::task::JoinHandle;
 /// A session, in this process or in another.
 #[derive(Clone)]
 pub struct Handle {
-    pub(crate) id: SessionId,
-    pub(crate) dir: SessionDir,
+    pub(crate) stored: Stored,
     pub(crate) resumed: Resumed,
     pub(crate) opened_at: Seq,
     pub(crate) workspace: PathBuf,
@@ -69,28 +68,28 @@ pub(crate) struct Handles {
 #[derive(Debug)]
 struct Weak {
     here: std::sync::Weak<Here>,
-    dir: SessionDir,
+    stored: Stored,
     workspace: PathBuf,
 }
 
 impl Handles {
     pub(crate) fn remember(&self, handle: &Handle) {
         let Line::Here(here) = &handle.line else { return };
-        let weak = Weak { here: Arc::downgrade(here), dir: handle.dir.clone(), workspace: handle.workspace.clone() };
+        let weak =
+            Weak { here: Arc::downgrade(here), stored: handle.stored.clone(), workspace: handle.workspace.clone() };
         let mut open = self.lock();
         open.retain(|_, weak| weak.here.strong_count() > 0);
-        open.insert(handle.id.clone(), weak);
+        open.insert(handle.id().clone(), weak);
     }
 
     /// Another handle on a session that is open here, and is not being left.
     pub(crate) fn get(&self, id: &SessionId) -> Option<Handle> {
         let open = self.lock();
-        let Weak { here, dir, workspace } = open.get(id)?;
+        let Weak { here, stored, workspace } = open.get(id)?;
         let here = here.upgrade().filter(|here| !here.inbox.is_closed())?;
         let now = here.bus.now();
         Some(Handle {
-            id: id.clone(),
-            dir: dir.clone(),
+            stored: stored.clone(),
             resumed: Resumed::AtRest,
             opened_at: now.seq,
             workspace: workspace.clone(),
@@ -124,10 +123,10 @@ impl Subscription {
     /// [`Published::CaughtUp`], then what happens. `None` when the session is closed here, or its process has left, and
     /// all has been heard. Fails only when the journal had to be read and could not be. May be dropped half-way and
     /// called again.
-    pub async fn next(&mut self) -> Result<Option<Published>, JournalError> {
+    pub async fn next(&mut self) -> Result<Option<Published>, StoreError> {
         match &mut self.0 {
             Source::Here(listener) => listener.next().await,
-            Source::There(listening) => Ok(listening.next().await),
+            Source::There(listening) => listening.next().await,
         }
     }
 }
@@ -167,20 +166,24 @@ impl Said {
 
 impl Handle {
     /// A handle on a session that another process runs.
-    pub(crate) fn there(dir: SessionDir, remote: Remote) -> Result<Self, JournalError> {
-        let summary = journal::summary(&dir)?;
-        let (resumed, workspace) = (Resumed::AtRest, PathBuf::from(summary.workspace));
-        Ok(Self { id: summary.id, dir, resumed, opened_at: 1, workspace, line: Line::There(remote) })
+    pub(crate) async fn there(stored: Stored, remote: Remote) -> Result<Self, StoreError> {
+        let workspace = PathBuf::from(stored.store().summary(stored.id()).await?.workspace);
+        Ok(Self { stored, resumed: Resumed::AtRest, opened_at: 1, workspace, line: Line::There(remote) })
     }
 
     /// The session's id.
     pub fn id(&self) -> &SessionId {
-        &self.id
+        self.stored.id()
     }
 
-    /// Where the session lies on disk.
-    pub fn dir(&self) -> &SessionDir {
-        &self.dir
+    /// Where the session is kept.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        self.stored.store()
+    }
+
+    /// All durable events of the session.
+    pub async fn records(&self) -> Result<Vec<Record>, StoreError> {
+        self.stored.records().await
     }
 
     /// The folder it works in.
@@ -336,10 +339,10 @@ impl Handle {
 
     /// Listens, from this position of the journal on (1 is the beginning).
     pub fn subscribe(&self, from_seq: Seq) -> Subscription {
-        let dir = self.dir.clone();
+        let stored = self.stored.clone();
         Subscription(match &self.line {
-            Line::Here(here) => Source::Here(Box::new(here.bus.subscribe(dir, from_seq))),
-            Line::There(_) => Source::There(Box::new(Listening::new(dir, from_seq))),
+            Line::Here(here) => Source::Here(Box::new(here.bus.subscribe(stored, from_seq))),
+            Line::There(_) => Source::There(Box::new(Listening::new(stored, from_seq))),
         })
     }
 

@@ -1,7 +1,6 @@
 //! `history`: finds and reads what was said and done before, in the session's own journal. Summaries and stubs name its
 //! events, so that nothing a compaction left out is lost to the model.
 
-use crate::journal::{self, SessionDir};
 use async_trait::async_trait;
 use piton_core::branch::Path;
 use piton_core::call::{CallInput, Effects, Kind, Outcome, Planned};
@@ -55,21 +54,18 @@ impl TypedTool for History {
     }
 
     async fn act(&self, input: Input, cx: &ToolContext) -> Outcome {
-        let Some(dir) = cx.calls_dir.parent().and_then(SessionDir::at) else {
-            return Outcome::failed("history: this session keeps no journal that could be read");
+        let records = match cx.host.read(1, usize::MAX).await {
+            Ok(records) => records,
+            Err(error) => return Outcome::failed(format!("history: {error}")),
         };
         let own = cx.call.clone();
-        let looked = tokio::task::spawn_blocking(move || look(&input, &dir, &own)).await;
+        let looked = tokio::task::spawn_blocking(move || look(&input, &records, &own)).await;
         looked.unwrap_or_else(|_| Outcome::failed("history: the journal could not be read; this is a bug in Piton"))
     }
 }
 
-fn look(input: &Input, dir: &SessionDir, own: &CallId) -> Outcome {
-    let records = match journal::read_session(dir) {
-        Ok(records) => records,
-        Err(error) => return Outcome::failed(format!("history: {error}")),
-    };
-    let past = Past::of(&records);
+fn look(input: &Input, records: &[Record], own: &CallId) -> Outcome {
+    let past = Past::of(records);
     match (input.seq, input.query.as_deref().map(str::trim).filter(|query| !query.is_empty())) {
         (Some(seq), _) => past.read(seq, input.offset.unwrap_or(0)),
         (None, Some(query)) => past.search(query, own),

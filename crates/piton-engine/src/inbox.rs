@@ -8,7 +8,7 @@
 //! This module must not know: what the driver does with a request, and whether a client sits in this process.
 
 use crate::error::EngineError;
-use crate::journal::JournalError;
+use crate::store::StoreError;
 use piton_core::client::{Accepted, Reply, Report, Request};
 use piton_core::ids::{MessageId, Seq};
 use std::collections::VecDeque;
@@ -245,7 +245,7 @@ impl Askers {
     }
 
     /// Tells everybody that nothing more can be recorded.
-    pub(crate) fn break_off(&mut self, error: &Arc<JournalError>) {
+    pub(crate) fn break_off(&mut self, error: &Arc<StoreError>) {
         let ended = self.ended.drain(..).map(|(waiter, _)| waiter.asker);
         let owed = self.owed.drain(..).map(|(asker, _)| asker);
         for asker in self.waiting.drain(..).map(|waiter| waiter.asker).chain(ended).chain(owed) {

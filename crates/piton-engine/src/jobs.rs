@@ -1,28 +1,36 @@
-//! What is under way, each under its key, so that wishes and work can be compared.
+//! What is under way, each under its key, so that wishes and work can be compared. What a job does, and what a restart, a
+//! panic and a cancel mean to it, is told in its own file.
 
-use crate::bus::Bus;
+mod gate;
+mod judge;
+mod model;
+mod snapshot;
+mod tool;
+
+pub(crate) use self::gate::{Bench as AtGate, Passed, pass};
+pub(crate) use self::judge::{Bench as AtJudging, Hooked as SaidByHooks, Judged, judge};
+pub(crate) use self::model::Said;
+pub(crate) use self::snapshot::take as take_snapshot;
+pub(crate) use self::tool::Start;
+
+use self::model::listen;
 use crate::clock::World;
 use crate::compaction::Summarised;
 use crate::driver::Hooked;
-use crate::hooks::{Gated, HookContext, Hooks, Ran, Sight};
-use crate::judge::Judged;
+use crate::hooks::{Gated, HookContext, Hooks, Ran};
 use crate::partial::Partial;
-use futures_util::StreamExt;
-use piton_core::call::{Outcome, Resume, Status};
-use piton_core::client::Live;
+use piton_core::call::Outcome;
 use piton_core::event::{Event, Moment, Subject};
-use piton_core::hook::HookPoint;
 use piton_core::ids::{CallId, TimeMs};
 use piton_core::message::{Part, ToolCall};
-use piton_core::model::{Delta, ModelError, ModelErrorKind, ModelEvent, Reply};
+use piton_core::model::{ModelError, Reply};
 use piton_core::truncate::OutputCut;
 use piton_core::turn::{Gate, Job};
 use piton_models::model::ModelStream;
 use piton_tools::snapshot::{Snapshot, Snapshots};
-use piton_tools::tool::{Tool, ToolContext, interrupted};
-use serde_json::json;
+use piton_tools::tool::{Tool, ToolContext};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -57,34 +65,6 @@ pub(crate) enum JobKey {
     Watch,
     /// Anything that takes no time.
     Instant,
-}
-
-/// What a model says, and who hears it.
-pub(crate) struct Said {
-    partial: Arc<Mutex<Partial>>,
-    bus: Bus,
-    hooks: Option<(Hooks, Arc<HookContext>)>,
-}
-
-impl Said {
-    pub(crate) fn new(partial: Partial, bus: Bus) -> Self {
-        Self { partial: Arc::new(Mutex::new(partial)), bus, hooks: None }
-    }
-
-    /// With hooks that see it piece by piece.
-    pub(crate) fn seen_by(self, hooks: &Hooks, cx: Arc<HookContext>) -> Self {
-        Self { hooks: Some((hooks.clone(), cx)), ..self }
-    }
-}
-
-/// What hooks see of a piece, if they want to.
-fn sight(delta: &Delta, hooks: &Hooks) -> Option<Sight> {
-    let sight = match delta {
-        Delta::Text { text } => Sight::Text(text.clone()),
-        Delta::Reasoning { text } => Sight::Reasoning(text.clone()),
-        Delta::CallBegan { .. } | Delta::CallInput { .. } => return None,
-    };
-    hooks.want(sight.point()).then_some(sight)
 }
 
 /// How a job ended.
@@ -273,7 +253,7 @@ impl Jobs {
 
     /// Puts the workspace down.
     pub(crate) fn take_snapshot(&mut self, moment: Moment, store: Option<Arc<Snapshots>>) {
-        let handle = self.tasks.spawn_blocking(move || snapshot(moment, store.as_deref()));
+        let handle = self.tasks.spawn_blocking(move || snapshot::take(moment, store.as_deref()));
         self.running.push(Running { key: JobKey::Snapshot, handle, said: None, cancel: None });
     }
 
@@ -302,7 +282,7 @@ impl Jobs {
         let cancel = context.cancel.clone();
         let span = tracing::info_span!(target: "piton", "tool_call", call = call.id.as_str(), tool = call.name);
         let work = async move {
-            let outcome = run(&call, tool, &context, cut, start).await;
+            let outcome = tool::run(&call, tool, &context, cut, start).await;
             let seen = async {
                 let (hooks, cx) = hooks?;
                 Some(hooks.after_tool(&cx, &call, outcome.clone(), Ran::Begun).await)
@@ -311,7 +291,7 @@ impl Jobs {
             let seen = context.cancel.run_until_cancelled(seen).await.flatten();
             let (hooked, outcome) = match seen {
                 Some((gated, mut changed)) => {
-                    cap(&mut changed, cut, &context);
+                    tool::cap(&mut changed, cut, &context);
                     (Some(Box::new(gated)), changed)
                 }
                 None => (None, outcome),
@@ -323,170 +303,13 @@ impl Jobs {
     }
 }
 
-/// Puts the workspace down, here and now.
-pub(crate) fn snapshot(moment: Moment, store: Option<&Snapshots>) -> Done {
-    let began = Instant::now();
-    let taken = match store {
-        Some(store) => store.take().map_err(|error| error.to_string()),
-        None => Err("this Piton keeps no snapshots".to_owned()),
-    };
-    Done::Snapshot { moment, taken, took: began.elapsed() }
-}
-
-/// Who started a call.
-pub(crate) enum Start {
-    /// This process: it is run.
-    Here,
-    /// Another one: it is settled as its effects say. What it may have changed shows beside the workspace before it.
-    Elsewhere { resume: Resume, before: Option<(Arc<Snapshots>, String)> },
-}
-
-/// Listens to a model until it has replied or failed.
-async fn listen(step: u32, attempt: u32, stream: ModelStream, said: Said) -> Done {
-    let chunks = Chunks::default();
-    match &said.hooks {
-        Some((hooks, _)) if hooks.want(HookPoint::Chunk) => {
-            let pieces = chunks.clone();
-            let sink = move |chunk: &str| lock(&pieces).push(chunk.to_owned());
-            piton_models::chunks::seen_by(Arc::new(sink), listen_to(step, attempt, stream, said, chunks)).await
-        }
-        _ => listen_to(step, attempt, stream, said, chunks).await,
-    }
-}
-
-/// Raw pieces of an answer that hooks have not seen yet.
-type Chunks = Arc<Mutex<Vec<String>>>;
-
-async fn listen_to(step: u32, attempt: u32, mut stream: ModelStream, said: Said, chunks: Chunks) -> Done {
-    let Said { partial: said, bus, hooks } = said;
-    let request: Arc<str> = format!("req_{step}_{attempt}").into();
-    let asked = Instant::now();
-    let mut heard = asked;
-    let mut first_ms = None;
-    let mut silent_until = heard + SILENCE;
-    loop {
-        let wake = lock(&said).flush_at().map_or(silent_until, |flush| flush.min(silent_until));
-        let event = tokio::time::timeout_at(wake.into(), stream.next()).await;
-        if lock(&said).flush_at().is_some_and(|at| at <= Instant::now()) {
-            lock(&said).flush();
-        }
-        if let Some((hooks, cx)) = &hooks {
-            let new = std::mem::take(&mut *lock(&chunks));
-            for chunk in new {
-                hooks.see(cx, Sight::Chunk { request: Arc::clone(&request), chunk }).await;
-            }
-        }
-        match event {
-            Ok(Some(Ok(ModelEvent::Delta(delta)))) => {
-                lock(&said).add(&delta);
-                let sight = hooks.as_ref().and_then(|(hooks, _)| sight(&delta, hooks));
-                bus.live(Live::ModelDelta { step, attempt, delta });
-                if let (Some((hooks, cx)), Some(sight)) = (&hooks, sight) {
-                    hooks.see(cx, sight).await;
-                }
-                heard = Instant::now();
-                first_ms.get_or_insert_with(|| u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX));
-                silent_until = heard + SILENCE;
-            }
-            Ok(Some(Ok(ModelEvent::Done(reply)))) => return Done::Replied { attempt, reply, first_ms },
-            Ok(Some(Err(error))) => return failed(attempt, error, &said),
-            Ok(None) => {
-                let error = ModelError::new(ModelErrorKind::CutStream, "the model's stream ended without an end");
-                return failed(attempt, error, &said);
-            }
-            Err(_) if Instant::now() >= silent_until => {
-                let silent_ms = u64::try_from(heard.elapsed().as_millis()).unwrap_or(u64::MAX);
-                bus.live(Live::ModelSilent { step, silent_ms });
-                silent_until += SILENCE;
-            }
-            Err(_) => {}
-        }
-    }
-}
-
-fn failed(attempt: u32, error: ModelError, said: &Mutex<Partial>) -> Done {
-    Done::ModelFailed { attempt, error, abandoned: lock(said).parts() }
-}
-
-async fn run(call: &ToolCall, tool: Arc<dyn Tool>, context: &ToolContext, cut: OutputCut, start: Start) -> Outcome {
-    let began = Instant::now();
-    let input = match &call.input {
-        piton_core::call::CallInput::Json(value) => value.clone(),
-        piton_core::call::CallInput::Invalid { .. } => serde_json::Value::Null,
-    };
-    let mut outcome = match &start {
-        Start::Here | Start::Elsewhere { resume: Resume::Rerun, .. } => tool.run(input, context).await,
-        Start::Elsewhere { resume: Resume::Verify | Resume::Keyed | Resume::Reattach, .. } => {
-            tool.settle(input, context).await
-        }
-        Start::Elsewhere { resume: Resume::Never, .. } => interrupted(),
-    };
-    if let (Status::Interrupted, Start::Elsewhere { before: Some((store, tree)), .. }) = (outcome.status, start) {
-        let changed = tokio::task::spawn_blocking(move || changed_since(&store, &tree)).await;
-        outcome.text.push_str(&changed.unwrap_or_default());
-    }
-    if outcome.duration_ms == 0 {
-        outcome.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-    }
-    cap(&mut outcome, cut, context);
-    outcome
-}
-
-/// Which files are not as they were before the step of a call whose end nobody saw; empty where that cannot be said.
-fn changed_since(store: &Snapshots, before: &str) -> String {
-    /// More would not help the model.
-    const MOST: usize = 40;
-    let changes = before.parse().ok().and_then(|before| store.diff(before, store.take().ok()?.id).ok());
-    let Some(changes) = changes else { return String::new() };
-    if changes.is_empty() {
-        return "\nNo file has changed since just before it began.".to_owned();
-    }
-    let mut text = "\nFiles that have changed since just before it began:".to_owned();
-    for change in changes.iter().take(MOST) {
-        text.push_str(&format!("\n- {} ({})", change.path.display(), change.kind));
-    }
-    if let Some(more) = changes.len().checked_sub(MOST).filter(|more| *more > 0) {
-        text.push_str(&format!("\n- and {more} more"));
-    }
-    text
-}
-
-/// Cuts what a tool did not cut itself; the whole text stays in the session's folder.
-fn cap(outcome: &mut Outcome, cut: OutputCut, context: &ToolContext) {
-    // A tool that keeps its whole output elsewhere has cut what it returns; notices may have come on top.
-    if outcome.metadata.get("output_path").is_some() {
-        return;
-    }
-    let Some(mut text) = cut.cut(&outcome.text) else { return };
-    let path = context.calls_dir.join(format!("{}.full", context.call));
-    let kept = std::fs::create_dir_all(&context.calls_dir).and_then(|()| std::fs::write(&path, &outcome.text));
-    if kept.is_ok() {
-        text.push_str(&format!("\n[full output: {}]", path.display()));
-        if !outcome.metadata.is_object() {
-            outcome.metadata = json!({});
-        }
-        outcome.metadata["output_path"] = json!(path);
-    }
-    outcome.text = text;
-}
-
 /// A job that ended without a word: a tool or a model that panicked must not take the session with it.
 fn broken(key: &JobKey, error: &JoinError) -> Option<Done> {
     let why = if error.is_panic() { "it panicked; this is a bug" } else { "it was aborted" };
     match key {
-        JobKey::Tool(call) => {
-            let outcome = Outcome::new(Status::Failed, format!("The tool failed inside Piton: {why}."));
-            Some(Done::Settled { call: call.clone(), outcome, hooked: None })
-        }
-        JobKey::Model { attempt, .. } => {
-            let error =
-                ModelError::new(ModelErrorKind::Malformed, format!("the provider's answer could not be read: {why}"));
-            Some(Done::ModelFailed { attempt: *attempt, error, abandoned: Vec::new() })
-        }
-        JobKey::Snapshot => {
-            // Which of the two it was does not matter: nothing was put down.
-            Some(Done::Snapshot { moment: Moment::Before, taken: Err(why.to_owned()), took: Duration::MAX })
-        }
+        JobKey::Tool(call) => Some(tool::broken(call, why)),
+        JobKey::Model { attempt, .. } => Some(model::broken(*attempt, why)),
+        JobKey::Snapshot => Some(snapshot::broken(why)),
         JobKey::Compact => Some(Done::Summarised(Err(format!("the provider's answer could not be read: {why}")))),
         JobKey::Wait { .. }
         | JobKey::Deadline { .. }

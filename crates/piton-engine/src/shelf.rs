@@ -9,7 +9,8 @@
 
 use crate::engine::Engine;
 use crate::index::{Index, IndexError};
-use crate::journal::{self, Journal, JournalError, Salvage, SessionDir};
+use crate::journal::{self, SessionDir};
+use crate::store::{Salvage, StoreError};
 use piton_core::event::{Event, Origin, Record, TitledBy};
 use piton_core::ids::{Seq, SessionId};
 use piton_core::question::Decision;
@@ -17,13 +18,14 @@ use piton_core::turn::State;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Why something could not be done with a session.
 #[derive(Debug, thiserror::Error)]
 pub enum ShelfError {
     /// Its journal could not be read or written.
     #[error(transparent)]
-    Journal(#[from] JournalError),
+    Journal(#[from] StoreError),
     /// The trash could not be listed.
     #[error(transparent)]
     Index(#[from] IndexError),
@@ -61,13 +63,56 @@ pub struct Repaired {
     pub salvage: Salvage,
 }
 
-/// Gives a session a title; an empty one stands for the words of its first prompt.
-pub fn rename(engine: &Engine, id: &SessionId, title: &str) -> Result<(), ShelfError> {
-    let (mut journal, _) = Journal::open(&engine.session_dir(id), engine.opening())?;
-    journal.stage(engine.world().now_ms(), Event::TitleGiven { title: title.to_owned(), by: TitledBy::User });
-    journal.commit()?;
-    journal.close(engine.world().now_ms());
-    Ok(())
+impl Engine {
+    /// Gives a session a title; an empty one stands for the words of its first prompt.
+    pub async fn rename(&self, id: &SessionId, title: &str) -> Result<(), ShelfError> {
+        let mut log = self.store().open(id, self.opening(true), &mut |_| {}).await?;
+        let titled = Event::TitleGiven { title: title.to_owned(), by: TitledBy::User };
+        let record = |(seq, event)| Arc::new(Record { seq, at_ms: self.world().now_ms(), event });
+        let events = (log.head() + 1..).zip([titled, Event::WriterClosed {}]);
+        log.append(&events.map(record).collect::<Vec<_>>()).await?;
+        log.close().await;
+        Ok(())
+    }
+
+    /// Makes a session of events that were written down elsewhere, under the id they name or, where that is taken, a new
+    /// one. What was under way there is over here: nobody here has asked for its calls and checks to run. Nor has anybody
+    /// here approved of a tool.
+    pub async fn take_in(&self, mut records: Vec<Record>) -> Result<SessionId, ShelfError> {
+        let last = records.last().map_or(0, |record| record.seq);
+        let Some(Record { event: Event::SessionStarted { session, parent, .. }, .. }) = records.first_mut() else {
+            return Err(ShelfError::NothingLeft { id: SessionId::from("") });
+        };
+        let in_trash = SessionDir::new(&trash_dir(self), session);
+        if self.session_dir(session).root().exists() || in_trash.root().exists() {
+            (*session, *parent) = come_from(self, session, last);
+        }
+        let id = session.clone();
+        for record in &mut records {
+            if let Event::ApprovalGiven { decision: decision @ Decision::ApproveForSession, .. } = &mut record.event {
+                *decision = Decision::Approve;
+            }
+        }
+        let folded = State::fold(&records);
+        if folded.is_in_turn() || folded.rewinding().is_some() {
+            records.push(Record { seq: last + 1, at_ms: self.world().now_ms(), event: Event::EventLost {} });
+        }
+        self.store().adopt(&id, self.opening(true), records).await?;
+        Ok(id)
+    }
+
+    /// Makes a new session of what can be read of a damaged one, which stays as it is.
+    pub async fn repair(&self, id: &SessionId) -> Result<Repaired, ShelfError> {
+        let salvaged = self.store().salvage(id).await?;
+        let Some(salvage) = salvaged else { return Err(ShelfError::NothingLeft { id: id.clone() }) };
+        let mut records = salvage.records.clone();
+        if let Some(Record { event: Event::SessionStarted { session, parent, .. }, .. }) = records.first_mut() {
+            // What the event names may be damaged too.
+            (*session, *parent) = come_from(self, id, salvage.records.len() as Seq);
+        }
+        let id = self.take_in(records).await?;
+        Ok(Repaired { id, salvage })
+    }
 }
 
 /// Where sessions lie that were thrown away.
@@ -129,62 +174,8 @@ pub fn size(dir: &SessionDir) -> u64 {
     below(dir.root())
 }
 
-/// Makes a session of events that were written down elsewhere, under the id they name or, where that is taken, a new
-/// one. What was under way there is over here: nobody here has asked for its calls and checks to run. Nor has anybody
-/// here approved of a tool.
-pub fn take_in(engine: &Engine, mut records: Vec<Record>) -> Result<SessionId, ShelfError> {
-    let last = records.last().map_or(0, |record| record.seq);
-    let Some(Record { event: Event::SessionStarted { session, parent, .. }, .. }) = records.first_mut() else {
-        return Err(ShelfError::NothingLeft { id: SessionId::from("") });
-    };
-    let in_trash = SessionDir::new(&trash_dir(engine), session);
-    if engine.session_dir(session).root().exists() || in_trash.root().exists() {
-        (*session, *parent) = come_from(engine, session, last);
-    }
-    let id = session.clone();
-    for record in &mut records {
-        if let Event::ApprovalGiven { decision: decision @ Decision::ApproveForSession, .. } = &mut record.event {
-            *decision = Decision::Approve;
-        }
-    }
-    let folded = State::fold(&records);
-    if folded.is_in_turn() || folded.rewinding().is_some() {
-        records.push(Record { seq: last + 1, at_ms: engine.world().now_ms(), event: Event::EventLost {} });
-    }
-    adopt(engine, &id, records)?;
-    Ok(id)
-}
-
-/// Makes a new session of what can be read of a damaged one, which stays as it is.
-pub fn repair(engine: &Engine, id: &SessionId) -> Result<Repaired, ShelfError> {
-    let dir = engine.session_dir(id);
-    let held = journal::hold(&dir, std::process::id())?;
-    let scratch = engine.data_dir().join(format!("repair-{}", std::process::id()));
-    fs::create_dir_all(&scratch).map_err(failed("make the folder", &scratch))?;
-    let salvaged = journal::salvage(&dir, &scratch);
-    fs::remove_dir_all(&scratch).map_err(failed("remove", &scratch))?;
-    drop(held);
-    let Some(salvage) = salvaged? else { return Err(ShelfError::NothingLeft { id: id.clone() }) };
-    let mut records = salvage.records.clone();
-    if let Some(Record { event: Event::SessionStarted { session, parent, .. }, .. }) = records.first_mut() {
-        // What the event names may be damaged too.
-        (*session, *parent) = come_from(engine, id, salvage.records.len() as Seq);
-    }
-    let id = take_in(engine, records)?;
-    Ok(Repaired { id, salvage })
-}
-
 fn come_from(engine: &Engine, session: &SessionId, seq: Seq) -> (SessionId, Option<Origin>) {
     (engine.world().session_id(), Some(Origin { session: session.clone(), seq }))
-}
-
-fn adopt(engine: &Engine, id: &SessionId, records: Vec<Record>) -> Result<(), ShelfError> {
-    let dir = engine.session_dir(id);
-    Journal::adopt(&dir, engine.opening(), records).inspect_err(|_| {
-        // The folder is ours and holds nothing that is not elsewhere.
-        let _ = fs::remove_dir_all(dir.root());
-    })?;
-    Ok(())
 }
 
 fn shift(from: &SessionDir, to: &SessionDir, id: &SessionId) -> Result<(), ShelfError> {
@@ -268,8 +259,8 @@ mod tests {
         (1..).zip(events).map(|(seq, event)| Record { seq, at_ms: seq, event }).collect()
     }
 
-    #[test]
-    fn what_was_under_way_or_approved_elsewhere_is_neither_here() {
+    #[tokio::test]
+    async fn what_was_under_way_or_approved_elsewhere_is_neither_here() {
         let data = tempfile::tempdir().expect("a folder");
         let engine = Engine::open(data.path());
         let there = State::fold(&cut_off());
@@ -277,8 +268,8 @@ mod tests {
         let bash = Ask { tool: "bash", accesses: &accesses };
         assert_eq!((there.is_in_turn(), there.judge(&bash).action), (true, Action::Allow));
 
-        let id = take_in(&engine, cut_off()).expect("a sound session");
-        let here = State::fold(&journal::read_session(&engine.session_dir(&id)).expect("its journal"));
+        let id = engine.take_in(cut_off()).await.expect("a sound session");
+        let here = State::fold(&engine.records(&id).await.expect("its journal"));
         assert_eq!((here.is_in_turn(), here.wanted()), (false, vec![]), "neither its call nor its check runs");
         assert_eq!(here.judge(&bash).action, Action::Ask);
     }

@@ -3,7 +3,8 @@
 
 use crate::engine::Engine;
 use crate::index::IndexError;
-use crate::journal::{self, JournalError, SessionDir};
+use crate::journal::{self, SessionDir};
+use crate::store::StoreError;
 use piton_core::event::{Event, Restore};
 use piton_core::ids::TimeMs;
 use piton_tools::snapshot::{SnapshotError, Snapshots, TreeId};
@@ -25,7 +26,7 @@ pub enum UpkeepError {
     Index(#[from] IndexError),
     /// A session could not be read.
     #[error(transparent)]
-    Journal(#[from] JournalError),
+    Journal(#[from] StoreError),
     /// The store could not be pruned.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
@@ -68,7 +69,7 @@ impl Engine {
 }
 
 /// Every state of the workspace that a session's journal names.
-fn trees(dir: &SessionDir) -> Result<Vec<String>, JournalError> {
+fn trees(dir: &SessionDir) -> Result<Vec<String>, StoreError> {
     let mut trees = Vec::new();
     for record in journal::of_kinds(dir, &["snapshot_taken", "rewind_started", "rewind_finished"])? {
         match record.event {

@@ -19,6 +19,7 @@ use piton_engine::engine::Subscription;
 use piton_engine::engine::{Engine, Handle, Settings};
 use piton_engine::hooks::{Hook, HookContext, HookResult, ModelCall, ModelChange, Points};
 use piton_engine::journal;
+use piton_engine::store::sqlite::SessionDir;
 use piton_models::model::{Model, ModelLimits, ModelStream, Price};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -168,8 +169,8 @@ impl Home {
         Engine::open(self.data.path())
     }
 
-    fn create(&self, model: &Arc<Small>) -> Handle {
-        self.engine().create(&self.path(), settings(model)).unwrap()
+    async fn create(&self, model: &Arc<Small>) -> Handle {
+        self.engine().create(&self.path(), settings(model)).await.unwrap()
     }
 }
 
@@ -182,7 +183,7 @@ fn settings(model: &Arc<Small>) -> Settings {
 }
 
 fn records(session: &Handle) -> Vec<Record> {
-    journal::read_session(session.dir()).unwrap()
+    journal::read_session(&SessionDir::of(session.store(), session.id())).unwrap()
 }
 
 fn folded(session: &Handle) -> turn::State {
@@ -225,7 +226,7 @@ async fn three_hundred_steps_in_a_small_window_forget_nothing_that_was_planted()
     const TURNS: usize = 20;
     let home = Home::new();
     let model = Small::new(32_000, reader(15));
-    let session = home.create(&model);
+    let session = home.create(&model).await;
     let constraint = |turn: usize| format!("rule number {turn}: never rename the type Widget{turn} in lib{turn}.rs");
     for turn in 0..TURNS {
         let report = session.prompt(&constraint(turn)).await.unwrap();
@@ -274,7 +275,7 @@ async fn found(session: &Handle, words: &str) -> String {
 async fn a_compaction_costs_one_uncached_prefix_and_is_paid_for() {
     let home = Home::new();
     let model = Small::new(32_000, reader(60));
-    let session = home.create(&model);
+    let session = home.create(&model).await;
     let report = session.prompt("read on").await.unwrap();
     assert_eq!(report.end, TurnEnd::Completed, "{report:?}");
     let all = records(&session);
@@ -298,7 +299,7 @@ async fn a_compaction_costs_one_uncached_prefix_and_is_paid_for() {
         })
         .sum();
     assert_eq!(report.spent.cost_micros, Some(paid), "the summary is on the bill");
-    let bill = journal::summary(session.dir()).unwrap();
+    let bill = journal::summary(&SessionDir::of(session.store(), session.id())).unwrap();
     assert_eq!(bill.cost_micros, Some(paid));
     session.close().await;
 }
@@ -307,7 +308,7 @@ async fn a_compaction_costs_one_uncached_prefix_and_is_paid_for() {
 async fn old_outputs_go_before_anything_is_summed_up() {
     let home = Home::new();
     let model = Small::new(120_000, reader(250));
-    let session = home.create(&model);
+    let session = home.create(&model).await;
     let report = session.prompt("read on").await.unwrap();
     assert_eq!(report.end, TurnEnd::Completed, "{report:?}");
     let all = records(&session);
@@ -334,7 +335,7 @@ async fn what_is_no_summary_is_asked_for_once_more_and_then_said_to_have_failed(
             true => Ok(odd.clone()),
             false => read(request, at),
         });
-        let session = home.create(&model);
+        let session = home.create(&model).await;
         let report = session.prompt("read on").await.unwrap();
         let all = records(&session);
         let failed: Vec<&Record> =
@@ -365,7 +366,7 @@ async fn a_conversation_that_the_provider_refuses_is_shortened_for_the_summary_a
         }
         read(request, at)
     });
-    let session = home.create(&model);
+    let session = home.create(&model).await;
     session.prompt("one").await.unwrap();
     let report = session.prompt("two").await.unwrap();
     assert_eq!(report.end, TurnEnd::Completed, "{report:?}");
@@ -379,7 +380,7 @@ async fn small_talk(home: &Home, says: &'static str) -> (Arc<Small>, Handle) {
     let model = Small::new(32_000, move |request, _| {
         Ok(vec![Part::text(if is_for_summary(request) { says.to_owned() } else { "as you wish ".repeat(200) })])
     });
-    let session = home.create(&model);
+    let session = home.create(&model).await;
     for prompt in ["never touch the schema", "write the docs", "and the tests"] {
         session.prompt(prompt).await.unwrap();
     }
@@ -412,7 +413,7 @@ async fn a_person_compacts_changes_the_summary_resumes_undoes_and_forks() {
     let id = session.id().clone();
     session.close().await;
 
-    let session = home.engine().resume(&id, settings(&model)).unwrap();
+    let session = home.engine().resume(&id, settings(&model)).await.unwrap();
     session.prompt("go on").await.unwrap();
     let sent = model.requests().pop().unwrap();
     assert!(matches!(&sent.messages[0].parts[0], Part::Note { text, .. } if *text == changed));
@@ -425,7 +426,7 @@ async fn a_person_compacts_changes_the_summary_resumes_undoes_and_forks() {
     let plan = session.plan_rewind(Direction::Redo, 1, Scope::Chat).await.unwrap();
     session.rewind(plan.rewind).await.unwrap();
     assert!(folded(&session).room().summary().is_some());
-    let fork = home.engine().fork(&id, None).unwrap();
+    let fork = home.engine().fork(&id, None).await.unwrap();
     let forked = turn::State::fold(&journal::read_session(&home.engine().session_dir(&fork)).unwrap());
     assert!(forked.room().summary().is_some(), "a fork begins with the summary");
     session.close().await;
@@ -454,7 +455,7 @@ async fn what_the_embedder_wants_told_anew_is_told_beside_the_summary() {
         assert!(workspace.is_absolute());
         Some("AGENTS.md says: no tabs".into())
     }));
-    let session = home.engine().resume(&id, settings).unwrap();
+    let session = home.engine().resume(&id, settings).await.unwrap();
     session.compact(Compact::about(None)).await.unwrap();
     let first = folded(&session).transcript().next().cloned().unwrap();
     let note = serde_json::to_string(&first.parts[1]).unwrap();
@@ -574,7 +575,7 @@ async fn who_stops_a_compaction_between_turns_is_told_that_nothing_else_runs() {
     let mut heard = session.subscribe(u64::MAX);
     let stopping = async {
         summary_asked(&mut heard).await;
-        let mut line = Connection::open(session.dir()).await.unwrap().expect("it runs here");
+        let mut line = Connection::open(&**session.store(), session.id()).await.unwrap().expect("it runs here");
         line.ask(&client::Request::Cancel {}).await.unwrap();
         loop {
             match line.next().await.expect("an answer") {
@@ -623,7 +624,7 @@ async fn no_try_for_a_summary_overdraws_the_budget() {
         let mut settings = settings(&model);
         (settings.policy.retry.usual.first_ms, settings.policy.retry.usual.cap_ms) = (1, 1);
         settings.policy.budget.tokens = most;
-        let session = home.engine().create(&home.path(), settings).unwrap();
+        let session = home.engine().create(&home.path(), settings).await.unwrap();
         let report = session.prompt("read on").await.unwrap();
         let all = records(&session);
         session.close().await;
@@ -654,7 +655,7 @@ async fn where_the_model_for_summaries_is_broken_the_sessions_own_is_asked_in_th
     let broken = Small::named("other/broken", |_, _| Err(failure(ModelErrorKind::Auth)));
     let mut settings = settings(&model);
     settings.compaction_model = Some(broken.clone());
-    let session = home.engine().create(&home.path(), settings).unwrap();
+    let session = home.engine().create(&home.path(), settings).await.unwrap();
     let mut heard = session.subscribe(1);
     let report = session.prompt("read on").await.unwrap();
     assert_eq!(report.end, TurnEnd::Completed, "{report:?}");
@@ -701,7 +702,7 @@ async fn unread_results_stay_and_are_cut_where_they_cannot_fit() {
             _ => vec![Part::text("done")],
         })
     });
-    let session = home.create(&model);
+    let session = home.create(&model).await;
     let report = session.prompt("read all").await.unwrap();
     assert_eq!(report.end, TurnEnd::Completed, "{report:?}");
     let all = records(&session);
@@ -768,7 +769,7 @@ async fn the_call_after_a_forced_compaction_passes_the_gate_as_well() {
     let mut settings = settings(&model);
     let gate = Arc::new(Gate::default());
     settings.hooks = vec![gate.clone()];
-    let session = home.engine().create(&home.path(), settings).unwrap();
+    let session = home.engine().create(&home.path(), settings).await.unwrap();
     let report = session.prompt("read on").await.unwrap();
     assert_eq!(report.end, TurnEnd::Completed, "{report:?}");
     assert!(records(&session).iter().any(|record| matches!(record.event, Event::CompactionStarted { .. })));
@@ -783,7 +784,7 @@ async fn a_summary_is_asked_for_with_the_prompt_that_hooks_left() {
     let model = Small::new(32_000, reader(60));
     let mut settings = settings(&model);
     settings.hooks = vec![Arc::new(Other)];
-    let session = home.engine().create(&home.path(), settings).unwrap();
+    let session = home.engine().create(&home.path(), settings).await.unwrap();
     session.prompt("read on").await.unwrap();
     let asked: Vec<Request> = model.requests().into_iter().filter(is_for_summary).collect();
     assert!(!asked.is_empty() && asked.iter().all(|request| request.system.ends_with("And be brief.")));
@@ -801,7 +802,7 @@ async fn a_request_for_a_summary_asks_for_no_longer_reply_than_the_model_can_wri
     let model = Small::new(200_000, |request, _| {
         Ok(vec![Part::text(if is_for_summary(request) { "short".to_owned() } else { "as you wish ".repeat(200) })])
     });
-    let session = home.create(&model);
+    let session = home.create(&model).await;
     for prompt in ["one", "two", "three"] {
         session.prompt(prompt).await.unwrap();
     }
@@ -823,7 +824,7 @@ async fn a_forced_summary_is_no_own_prefix_in_the_ledger() {
         }
         read(request, at)
     });
-    let session = home.create(&model);
+    let session = home.create(&model).await;
     session.prompt("one").await.unwrap();
     session.prompt("two").await.unwrap();
     let all = records(&session);
@@ -843,7 +844,7 @@ async fn by_the_rules_of_pulse_a_summary_that_is_too_large_is_left_out() {
     let mut settings = settings(&model);
     settings.policy = Policy { permission: settings.policy.permission.clone(), ..Policy::preset("pulse").unwrap() };
     settings.policy.stuck.repeats = 0;
-    let session = home.engine().create(&home.path(), settings).unwrap();
+    let session = home.engine().create(&home.path(), settings).await.unwrap();
     for turn in 0..12 {
         session.prompt(&format!("rule {turn}")).await.unwrap();
     }
@@ -873,7 +874,7 @@ async fn who_goes_on_with_a_smaller_model_counts_by_its_window() {
     let mut patient = settings(&large);
     patient.policy.retry.usual.first_ms = 60_000;
     patient.policy.retry.usual.cap_ms = 60_000;
-    let session = home.engine().create(&home.path(), patient).unwrap();
+    let session = home.engine().create(&home.path(), patient).await.unwrap();
     let id = session.id().clone();
     let prompt = session.prompt("read on");
     // Left in mid-turn, as by a kill: the folder is copied while it waits.
@@ -885,7 +886,7 @@ async fn who_goes_on_with_a_smaller_model_counts_by_its_window() {
     copy_folder(home.data.path(), copy.path());
     session.close().await;
     let small = Small::new(32_000, reader(1));
-    let session = Engine::open(copy.path()).resume(&id, settings(&small)).unwrap();
+    let session = Engine::open(copy.path()).resume(&id, settings(&small)).await.unwrap();
     session.go_on().await.unwrap();
     let at = folded(&session).room().full_at_tokens();
     assert!(at.is_some_and(|at| at <= 32_000), "{at:?}");
@@ -909,7 +910,7 @@ fn copy_folder(from: &Path, to: &Path) {
 async fn history_reads_what_was_put_beside_the_words_too() {
     let home = Home::new();
     let model = Small::new(32_000, reader(1));
-    let session = home.create(&model);
+    let session = home.create(&model).await;
     let note = Part::note("<file>src/lost.rs says quaternion</file>");
     session.send(vec![Part::text("look at it"), note], piton_core::event::Delivery::Steer).await.unwrap();
     let told = found(&session, "quaternion").await;
@@ -926,7 +927,7 @@ async fn a_summary_that_is_cancelled_counts_with_the_worst_it_can_have_cost() {
         true => Err(ModelError { retry_after_ms: Some(50_000), ..failure(ModelErrorKind::CutStream) }),
         false => read(request, at),
     });
-    let session = home.create(&model);
+    let session = home.create(&model).await;
     let mut heard = session.subscribe(1);
     let speaking = session.prompt("read on");
     let watching = async {

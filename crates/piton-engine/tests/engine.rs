@@ -13,7 +13,9 @@ use piton_core::model::{ModelEvent, Reply, Request};
 use piton_core::permission::Action;
 use piton_core::question::Decision;
 use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed, Settings, Subscription};
-use piton_engine::journal::{self, JournalError};
+use piton_engine::journal;
+use piton_engine::store::StoreError;
+use piton_engine::store::sqlite::SessionDir;
 use piton_models::model::{Model, ModelLimits, ModelStream, Price};
 use piton_models::recorded::Recorded;
 use piton_tools::tool::{Tool, ToolContext};
@@ -39,8 +41,8 @@ impl Home {
         Engine::open(self.data.path())
     }
 
-    fn create(&self, settings: Settings) -> Handle {
-        self.engine().create(&self.workspace.path().canonicalize().unwrap(), settings).unwrap()
+    async fn create(&self, settings: Settings) -> Handle {
+        self.engine().create(&self.workspace.path().canonicalize().unwrap(), settings).await.unwrap()
     }
 }
 
@@ -102,20 +104,21 @@ async fn recorded(mut subscription: Subscription) -> Vec<Record> {
 }
 
 fn transcript(session: &Handle) -> Vec<Arc<Message>> {
-    let records = journal::read_session(session.dir()).unwrap();
+    let records = journal::read_session(&SessionDir::of(session.store(), session.id())).unwrap();
     piton_core::turn::State::fold(&records).transcript().cloned().collect()
 }
 
 #[tokio::test]
 async fn who_listens_late_hears_everything_once_and_in_order() {
     let home = Home::new();
-    let session = home.create(cassette(&[call("glob", &json!({"pattern": "*"})), says("nothing here"), says("again")]));
+    let session =
+        home.create(cassette(&[call("glob", &json!({"pattern": "*"})), says("nothing here"), says("again")])).await;
     let early = session.subscribe(1);
     session.prompt("look").await.unwrap();
     let late = session.subscribe(1);
     let from_five = session.subscribe(5);
     session.prompt("again").await.unwrap();
-    let dir = session.dir().clone();
+    let dir = SessionDir::of(session.store(), session.id());
     session.close().await;
     let journal = journal::read_session(&dir).unwrap();
     assert_eq!(recorded(early).await, journal);
@@ -127,10 +130,10 @@ async fn who_listens_late_hears_everything_once_and_in_order() {
 async fn a_listener_that_falls_behind_loses_fragments_but_no_event() {
     let home = Home::new();
     let model = Chatter { deltas: 20_000 };
-    let session = home.create(Settings::new(Arc::new(model)));
+    let session = home.create(Settings::new(Arc::new(model))).await;
     let slow = session.subscribe(1);
     session.prompt("talk").await.unwrap();
-    let dir = session.dir().clone();
+    let dir = SessionDir::of(session.store(), session.id());
     session.close().await;
     let journal = journal::read_session(&dir).unwrap();
     assert_eq!(recorded(slow).await, journal);
@@ -139,7 +142,7 @@ async fn a_listener_that_falls_behind_loses_fragments_but_no_event() {
 #[tokio::test]
 async fn who_was_too_slow_is_told_so_and_begins_again_with_where_the_session_is() {
     let home = Home::new();
-    let session = home.create(Settings::new(Arc::new(Chatter { deltas: 20_000 })));
+    let session = home.create(Settings::new(Arc::new(Chatter { deltas: 20_000 }))).await;
     let mut slow = session.subscribe(1);
     session.prompt("talk").await.unwrap();
     let mut heard = Vec::new();
@@ -159,7 +162,7 @@ async fn a_session_has_one_driver_however_many_attach_in_this_process_or_another
     let home = Home::new();
     let says_twice = || cassette(&[says("one"), says("two"), says("three")]);
     let engine = home.engine();
-    let first = engine.create(&home.workspace.path().canonicalize().unwrap(), says_twice()).unwrap();
+    let first = engine.create(&home.workspace.path().canonicalize().unwrap(), says_twice()).await.unwrap();
     let second = engine.attach(first.id(), says_twice()).await.unwrap();
     let said = second.say(Prompt { wait: true, ..Prompt::new("go") }).await.unwrap();
     assert_eq!(said.ended().await.unwrap().text, "one");
@@ -181,7 +184,7 @@ async fn a_session_has_one_driver_however_many_attach_in_this_process_or_another
     let told = third.plan_rewind(Direction::Undo, 7, Scope::Chat).await.unwrap_err();
     assert!(told.to_string().contains("7 turns"), "{told}");
     assert_eq!(first.prompt("again").await.unwrap().end, TurnEnd::Completed);
-    let dir = first.dir().clone();
+    let id = first.id().clone();
     drop((second, third));
     first.close().await;
     let mut records = Vec::new();
@@ -190,14 +193,14 @@ async fn a_session_has_one_driver_however_many_attach_in_this_process_or_another
             records.push((*record).clone());
         }
     }
-    assert_eq!(records, journal::read_session(&dir).unwrap(), "the other process heard all of it");
+    assert_eq!(records, home.engine().records(&id).await.unwrap(), "the other process heard all of it");
     assert!(elsewhere.session_dir(&fork).journal_db().is_file());
 }
 
 #[tokio::test]
 async fn so_many_messages_wait_and_no_more() {
     let home = Home::new();
-    let session = home.create(cassette(&[call("no_such_tool", &json!({}))]));
+    let session = home.create(cassette(&[call("no_such_tool", &json!({}))])).await;
     drop(session.pause());
     for _ in 0..64 {
         session.say(Prompt::new("more")).await.unwrap();
@@ -249,7 +252,7 @@ impl Model for Chatter {
 #[tokio::test]
 async fn what_a_turn_costs_is_known_where_the_price_is() {
     let home = Home::new();
-    let session = home.create(Settings::new(Arc::new(Chatter { deltas: 1 })));
+    let session = home.create(Settings::new(Arc::new(Chatter { deltas: 1 }))).await;
     assert_eq!(session.prompt("talk").await.unwrap().spent.cost_micros, Some(13));
     session.close().await;
 }
@@ -258,7 +261,7 @@ async fn what_a_turn_costs_is_known_where_the_price_is() {
 async fn steering_joins_the_next_step_and_a_follow_up_waits_for_the_end() {
     let home = Home::new();
     let (settings, gate) = with_gate(cassette(&[call("gate", &json!({})), says("steered"), says("followed up")]));
-    let session = home.create(settings);
+    let session = home.create(settings).await;
     let first = tokio::spawn({
         let session = session.clone();
         async move { session.prompt("go").await.unwrap() }
@@ -288,7 +291,7 @@ async fn steering_joins_the_next_step_and_a_follow_up_waits_for_the_end() {
 async fn cancelling_answers_what_runs_and_leaves_a_session_that_goes_on() {
     let home = Home::new();
     let (settings, gate) = with_gate(cassette(&[call("gate", &json!({})), says("back again")]));
-    let session = home.create(settings);
+    let session = home.create(settings).await;
     let turn = tokio::spawn({
         let session = session.clone();
         async move { session.prompt("go").await.unwrap() }
@@ -305,7 +308,7 @@ async fn a_paused_session_finishes_what_runs_and_starts_nothing_else() {
     let home = Home::new();
     let (settings, gate) =
         with_gate(cassette(&[call("gate", &json!({})), call("gate", &json!({"n": 2})), says("done")]));
-    let session = home.create(settings);
+    let session = home.create(settings).await;
     let turn = tokio::spawn({
         let session = session.clone();
         async move { session.prompt("go").await.unwrap() }
@@ -346,7 +349,7 @@ async fn a_person_is_asked_once_for_what_is_always_allowed() {
     ]));
     settings.policy.permission = piton_core::permission::Rules::default();
     settings.attendance = Attendance::Attended;
-    let session = home.create(settings);
+    let session = home.create(settings).await;
     let mut events = session.subscribe(1);
     let turn = tokio::spawn({
         let session = session.clone();
@@ -383,7 +386,7 @@ async fn nobody_is_asked_about_a_call_that_cannot_run() {
     let mut settings = cassette(&[bad, says("I see")]);
     settings.policy.permission = piton_core::permission::Rules::default();
     settings.attendance = Attendance::Attended;
-    let session = home.create(settings);
+    let session = home.create(settings).await;
     let events = session.subscribe(1);
     assert_eq!(session.prompt("go").await.unwrap().end, TurnEnd::Completed);
     let told = format!("{:?}", transcript(&session));
@@ -401,7 +404,7 @@ async fn a_person_may_say_no_and_why() {
     let (mut settings, gate) = with_gate(cassette(&[call("gate", &json!({})), says("all right")]));
     settings.policy.permission = piton_core::permission::Rules::default();
     settings.attendance = Attendance::Attended;
-    let session = home.create(settings);
+    let session = home.create(settings).await;
     let mut events = session.subscribe(1);
     let turn = tokio::spawn({
         let session = session.clone();
@@ -466,13 +469,13 @@ async fn a_tool_or_model_that_panics_does_not_take_the_session_with_it() {
     let home = Home::new();
     let mut settings = cassette(&[call("bomb", &json!({})), says("it failed")]);
     settings.tools = ToolSet::builtin().with(Arc::new(Bomb));
-    let session = home.create(settings);
+    let session = home.create(settings).await;
     assert_eq!(session.prompt("go").await.unwrap().text, "it failed");
     session.close().await;
 
     let mut settings = Settings::new(Arc::new(Bomb));
     (settings.policy.retry.usual.first_ms, settings.policy.retry.usual.cap_ms) = (1, 1);
-    let session = home.create(settings);
+    let session = home.create(settings).await;
     assert_eq!(session.prompt("go").await.unwrap().end, TurnEnd::ApiError);
     session.close().await;
 }
@@ -497,7 +500,7 @@ async fn a_long_outcome_of_any_tool_is_cut_for_the_model_and_kept_whole_in_a_fil
     let home = Home::new();
     let mut settings = cassette(&[call("flood", &json!({})), says("a lot")]);
     settings.tools = ToolSet::empty().with(Arc::new(Flood));
-    let session = home.create(settings);
+    let session = home.create(settings).await;
     session.prompt("go").await.unwrap();
     let messages = transcript(&session);
     let Some(Part::ToolResult { outcome, .. }) = messages[2].parts.first() else { panic!("{messages:?}") };
@@ -517,12 +520,12 @@ async fn resuming_remembers_what_was_said_and_which_files_were_read() {
         call("edit", &json!({"path": "a.txt", "old_string": "one", "new_string": "two"})),
         says("changed it"),
     ];
-    let session = home.create(cassette(&lines));
+    let session = home.create(cassette(&lines)).await;
     session.prompt("read").await.unwrap();
     let id = session.id().clone();
     session.close().await;
 
-    let session = home.engine().resume(&id, cassette(&lines)).unwrap();
+    let session = home.engine().resume(&id, cassette(&lines)).await.unwrap();
     assert_eq!(session.resumed(), Resumed::AtRest);
     assert!(matches!(session.go_on().await, Err(EngineError::AtRest)));
     assert_eq!(session.prompt("change").await.unwrap().text, "changed it");
@@ -537,7 +540,7 @@ async fn a_turn_that_was_cut_off_goes_on_by_the_rules_of_who_resumes_it() {
     let (mut settings, gate) = with_gate(cassette(&lines));
     settings.policy.permission = piton_core::permission::Rules::default();
     settings.attendance = Attendance::Attended;
-    let session = home.create(settings);
+    let session = home.create(settings).await;
     let mut events = session.subscribe(1);
     let asking = tokio::spawn({
         let session = session.clone();
@@ -555,10 +558,10 @@ async fn a_turn_that_was_cut_off_goes_on_by_the_rules_of_who_resumes_it() {
     let to = copy.data.path().join("sessions").join(session.id().as_str());
     std::fs::create_dir_all(&to).unwrap();
     for name in ["journal.db", "journal.db-wal"] {
-        std::fs::copy(session.dir().root().join(name), to.join(name)).unwrap();
+        std::fs::copy(SessionDir::of(session.store(), session.id()).root().join(name), to.join(name)).unwrap();
     }
     let (settings, other_gate) = with_gate(cassette(&lines));
-    let resumed = copy.engine().resume(session.id(), settings).unwrap();
+    let resumed = copy.engine().resume(session.id(), settings).await.unwrap();
     assert_eq!(resumed.resumed(), Resumed::MidTurn);
     other_gate.go.notify_one();
     assert_eq!(resumed.go_on().await.unwrap().text, "done", "allowed now, so nobody is asked");
@@ -571,15 +574,15 @@ async fn a_turn_that_was_cut_off_goes_on_by_the_rules_of_who_resumes_it() {
 #[tokio::test]
 async fn a_session_has_one_writer_and_is_free_when_the_last_handle_is_dropped() {
     let home = Home::new();
-    let session = home.create(cassette(&[says("hi"), says("hi")]));
+    let session = home.create(cassette(&[says("hi"), says("hi")])).await;
     session.prompt("hello").await.unwrap();
     let id = session.id().clone();
-    let second = home.engine().resume(&id, cassette(&[says("hi")]));
-    assert!(matches!(second, Err(EngineError::Journal(JournalError::Busy { .. }))));
+    let second = home.engine().resume(&id, cassette(&[says("hi")])).await;
+    assert!(matches!(second, Err(EngineError::Journal(StoreError::Busy { .. }))));
     let mut events = session.subscribe(1);
     drop(session);
     while events.next().await.unwrap().is_some() {}
-    let resumed = home.engine().resume(&id, cassette(&[says("hi"), says("hi")])).unwrap();
+    let resumed = home.engine().resume(&id, cassette(&[says("hi"), says("hi")])).await.unwrap();
     assert_eq!(resumed.prompt("hello").await.unwrap().turn, 2);
     resumed.close().await;
 }
@@ -587,7 +590,7 @@ async fn a_session_has_one_writer_and_is_free_when_the_last_handle_is_dropped() 
 #[tokio::test]
 async fn fragments_are_told_as_they_come_and_are_not_in_the_journal() {
     let home = Home::new();
-    let session = home.create(cassette(&[says("word by word")]));
+    let session = home.create(cassette(&[says("word by word")])).await;
     let mut events = session.subscribe(1);
     session.prompt("go").await.unwrap();
     session.close().await;
@@ -606,8 +609,8 @@ async fn fragments_are_told_as_they_come_and_are_not_in_the_journal() {
 async fn dropping_the_last_handle_in_mid_turn_cancels_it_once() {
     let home = Home::new();
     let (settings, gate) = with_gate(cassette(&[call("gate", &json!({})), says("never")]));
-    let session = home.create(settings);
-    let dir = session.dir().clone();
+    let session = home.create(settings).await;
+    let dir = SessionDir::of(session.store(), session.id());
     let events = session.subscribe(1);
     let turn = tokio::spawn(async move { session.prompt("go").await.map(|report| report.end) });
     gate.began.notified().await;
@@ -623,7 +626,7 @@ async fn dropping_the_last_handle_in_mid_turn_cancels_it_once() {
 async fn closing_does_not_wait_for_what_was_said_too_late() {
     let home = Home::new();
     let (settings, gate) = with_gate(cassette(&[call("gate", &json!({})), says("never")]));
-    let session = home.create(settings);
+    let session = home.create(settings).await;
     let speak = |text: &'static str| {
         let session = session.clone();
         tokio::spawn(async move { session.prompt(text).await })
@@ -643,7 +646,7 @@ async fn a_call_whose_tool_is_gone_is_interrupted_on_resuming() {
     let home = Home::new();
     let lines = [call("gate", &json!({})), says("I see")];
     let (settings, gate) = with_gate(cassette(&lines));
-    let session = home.create(settings);
+    let session = home.create(settings).await;
     let turn = tokio::spawn({
         let session = session.clone();
         async move { session.prompt("go").await }
@@ -653,9 +656,9 @@ async fn a_call_whose_tool_is_gone_is_interrupted_on_resuming() {
     let to = copy.data.path().join("sessions").join(session.id().as_str());
     std::fs::create_dir_all(&to).unwrap();
     for name in ["journal.db", "journal.db-wal"] {
-        std::fs::copy(session.dir().root().join(name), to.join(name)).unwrap();
+        std::fs::copy(SessionDir::of(session.store(), session.id()).root().join(name), to.join(name)).unwrap();
     }
-    let resumed = copy.engine().resume(session.id(), cassette(&lines)).unwrap();
+    let resumed = copy.engine().resume(session.id(), cassette(&lines)).await.unwrap();
     assert_eq!(resumed.go_on().await.unwrap().text, "I see");
     assert!(format!("{:?}", transcript(&resumed)).contains("this one has not"));
     resumed.close().await;
@@ -677,22 +680,22 @@ async fn an_undo_that_was_cut_off_is_ended_when_the_session_is_next_opened() {
     };
     let write = |name: &str| json!({"name": "write", "input": {"path": name, "content": "two"}});
     let script = [json!({"calls": [write("a"), write("b"), write("c")]}), says("done")];
-    let session = home.create(settings(&script));
+    let session = home.create(settings(&script)).await;
     session.prompt("change them").await.unwrap();
     let plan = session.plan_rewind(Direction::Undo, 1, Scope::Both).await.unwrap();
-    let (dir, id) = (session.dir().clone(), session.id().clone());
+    let (dir, id) = (SessionDir::of(session.store(), session.id()), session.id().clone());
     session.close().await;
 
     // What a process leaves that is killed half-way: the announcement, and one file of three.
-    let opening = || journal::Opening { pid: 1, boot_id: None, now_ms: 1 };
-    let (mut journal, _) = journal::Journal::open(&dir, opening()).unwrap();
+    let opening = || piton_engine::store::Opening { pid: 1, boot_id: None, now_ms: 1, shares_runtime: false };
+    let (mut journal, _) = piton_engine::store::sqlite::Journal::open(&dir, opening()).unwrap();
     let was = plan.rewind.files[0].from.clone();
     journal.stage(1, Event::RewindStarted { rewind: plan.rewind, was, touches: Touched::default() });
     journal.commit().unwrap();
     drop(journal);
     std::fs::write(file("a"), "one").unwrap();
 
-    let session = home.engine().resume(&id, settings(&[says("fresh")])).unwrap();
+    let session = home.engine().resume(&id, settings(&[says("fresh")])).await.unwrap();
     session.prompt("something else").await.unwrap();
     assert_eq!(std::fs::read_to_string(file("b")).unwrap(), "one");
     assert!(!file("c").exists());
@@ -710,7 +713,7 @@ async fn snapshots_of_sessions_that_are_gone_go_too_and_the_others_stay() {
     for content in ["one", "two"] {
         let script = [call("write", &json!({"path": content, "content": content})), says("done")];
         let settings = Settings { snapshots: Some(Arc::clone(&snapshots)), ..cassette(&script) };
-        let session = home.create(settings);
+        let session = home.create(settings).await;
         session.prompt("write").await.unwrap();
         let plan = session.plan_rewind(Direction::Undo, 1, Scope::Both).await.unwrap();
         trees.push((session.id().clone(), plan.rewind.files[0].clone()));
@@ -720,8 +723,9 @@ async fn snapshots_of_sessions_that_are_gone_go_too_and_the_others_stay() {
     std::fs::remove_dir_all(home.engine().session_dir(&trees[0].0).root()).unwrap();
     // As one has that was imported, or worked on in another folder.
     let now_ms = 1_000 + u64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap();
-    let opening = journal::Opening { pid: 1, boot_id: None, now_ms };
-    let (mut journal, _) = journal::Journal::open(&home.engine().session_dir(&trees[1].0), opening).unwrap();
+    let opening = piton_engine::store::Opening { pid: 1, boot_id: None, now_ms, shares_runtime: false };
+    let (mut journal, _) =
+        piton_engine::store::sqlite::Journal::open(&home.engine().session_dir(&trees[1].0), opening).unwrap();
     let tree = Some("0123456789abcdef0123456789abcdef01234567".to_owned());
     journal.stage(now_ms, Event::SnapshotTaken { step: 9, moment: Moment::Before, tree, notices: vec![] });
     journal.commit().unwrap();

@@ -19,6 +19,7 @@ use piton_engine::hooks::{
     OutcomeChange, Points, PromptChange, SessionStart, StepDone, Stop, StopChange, TurnDone, Words,
 };
 use piton_engine::journal;
+use piton_engine::store::sqlite::SessionDir;
 use piton_models::model::{Model, ModelLimits, ModelStream, Price};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -40,8 +41,8 @@ impl Home {
         home
     }
 
-    fn create(&self, settings: Settings) -> Handle {
-        Engine::open(self.data.path()).create(&self.workspace.path().canonicalize().unwrap(), settings).unwrap()
+    async fn create(&self, settings: Settings) -> Handle {
+        Engine::open(self.data.path()).create(&self.workspace.path().canonicalize().unwrap(), settings).await.unwrap()
     }
 }
 
@@ -124,7 +125,7 @@ fn settings(model: &Arc<Scripted>, hooks: Vec<Arc<dyn Hook>>) -> Settings {
 }
 
 fn journal_of(session: &Handle) -> Vec<Record> {
-    journal::read_session(session.dir()).unwrap()
+    journal::read_session(&SessionDir::of(session.store(), session.id())).unwrap()
 }
 
 fn runs(session: &Handle) -> Vec<(HookPoint, HookRun)> {
@@ -250,7 +251,7 @@ async fn every_point_is_passed_in_the_order_of_a_turn() {
     let log = Arc::new(Log::default());
     let mut settings = settings(&model, vec![log.clone()]);
     settings.policy.permission = piton_core::permission::Rules::default();
-    let session = home.create(settings);
+    let session = home.create(settings).await;
     let report = session.prompt("go").await.unwrap();
     assert_eq!(report.end, TurnEnd::Completed, "{report:?}");
     session.close().await;
@@ -399,13 +400,14 @@ async fn each_sees_the_changes_of_the_one_before_and_the_journal_has_them() {
         Arc::new(at("path", HookPoint::BeforeTool, other_file)),
         Arc::new(at("shout", HookPoint::AfterTool, shouts)),
     ];
-    let session = home.create(settings(&model, hooks));
+    let session = home.create(settings(&model, hooks)).await;
     session.prompt("go").await.unwrap();
     session.close().await;
     let asked = model.asked();
     assert!(asked.iter().all(|request| request.system.ends_with("AB")), "{:?}", asked[0].system);
     let session = Engine::open(home.data.path())
         .resume(&piton_core::ids::SessionId::from(asked[0].session.as_str()), Settings::new(model))
+        .await
         .unwrap();
     let results: Vec<String> = folded(&session);
     expect![[r#"
@@ -447,7 +449,7 @@ async fn a_hook_that_hangs_costs_its_time_once_and_one_that_panics_costs_nothing
         Arc::new(at("panics", HookPoint::AfterTool, |_: &str| Act::Panic)),
         Arc::new(at("fails", HookPoint::Step, |_: &str| Act::Fail)),
     ];
-    let session = home.create(settings(&model, hooks));
+    let session = home.create(settings(&model, hooks)).await;
     let report = session.prompt("go").await.unwrap();
     assert_eq!((report.end, report.text.as_str()), (TurnEnd::Completed, "done"));
     session.clone().close().await;
@@ -472,7 +474,7 @@ async fn a_required_hook_that_fails_ends_the_turn_before_anything_acts() {
     ] {
         let model = Scripted::new(vec![calls("write", &json!({"path": "never.txt", "content": "x"})), says("done")]);
         let hook = One { required: true, ..at("guard", HookPoint::BeforeTool, act) };
-        let session = home.create(settings(&model, vec![Arc::new(hook)]));
+        let session = home.create(settings(&model, vec![Arc::new(hook)])).await;
         let report = session.prompt("go").await.unwrap();
         assert_eq!(report.end, TurnEnd::HookStopped);
         assert!(report.detail.as_deref().unwrap().contains(word), "{report:?}");
@@ -495,7 +497,7 @@ async fn a_refused_call_is_answered_and_a_refused_prompt_is_not_on_record() {
     };
     let hooks: Vec<Arc<dyn Hook>> =
         vec![Arc::new(at("no", HookPoint::BeforeTool, no)), Arc::new(at("filter", HookPoint::Prompt, no_secrets))];
-    let session = home.create(settings(&model, hooks));
+    let session = home.create(settings(&model, hooks)).await;
     let error = session.prompt("my secret is 1234").await.unwrap_err();
     assert!(matches!(&error, EngineError::PromptRefused { hook, .. } if hook == "filter"), "{error}");
     let report = session.prompt("go").await.unwrap();
@@ -514,7 +516,7 @@ async fn a_stop_hook_sends_the_model_back_to_work_so_often_and_no_more() {
         Act::Stop(StopChange { send_back, ..StopChange::default() })
     };
     let hook = || Arc::new(at("ci", HookPoint::Stop, until_green));
-    let session = home.create(settings(&model, vec![hook()]));
+    let session = home.create(settings(&model, vec![hook()])).await;
     let report = session.prompt("go").await.unwrap();
     assert_eq!((report.end, report.text.as_str(), report.spent.steps), (TurnEnd::Completed, "green", 3));
     session.clone().close().await;
@@ -524,7 +526,7 @@ async fn a_stop_hook_sends_the_model_back_to_work_so_often_and_no_more() {
     );
 
     let model = Scripted::new(vec![says("done"), says("done"), says("done"), says("green")]);
-    let session = home.create(settings(&model, vec![hook()]));
+    let session = home.create(settings(&model, vec![hook()])).await;
     let report = session.prompt("go").await.unwrap();
     assert_eq!((report.end, report.spent.steps), (TurnEnd::HookStopped, 3));
     assert_eq!(report.detail.as_deref(), Some("ci: checks not green yet (the model was sent back 2 times)"));
@@ -546,7 +548,7 @@ async fn a_tool_that_a_hook_takes_away_is_neither_offered_nor_run() {
             Ok(ModelChange { tools: Some(tools), ..ModelChange::default() })
         }
     }
-    let session = home.create(settings(&model, vec![Arc::new(NoShell)]));
+    let session = home.create(settings(&model, vec![Arc::new(NoShell)])).await;
     session.prompt("go").await.unwrap();
     session.clone().close().await;
     assert!(model.asked().iter().all(|request| request.tools.iter().all(|tool| tool.name != "bash")));
@@ -600,7 +602,7 @@ async fn the_next_model_of_the_chain_is_asked_through_the_gate_as_well() {
     settings.model = Arc::new(Away);
     settings.fallbacks = vec![model.clone()];
     settings.policy.retry.usual.per_call = Some(0);
-    let session = home.create(settings);
+    let session = home.create(settings).await;
     let report = session.prompt("go").await.unwrap();
     assert_eq!((report.end, report.text.as_str()), (TurnEnd::Completed, "here I am"));
     session.clone().close().await;
@@ -673,7 +675,7 @@ async fn cancelling_does_not_wait_for_a_hook() {
     let standing = Standing::at(HookPoint::BeforeTool);
     let mut settings = settings(&model, vec![standing.clone()]);
     settings.attendance = Attendance::Attended;
-    let session = home.create(settings);
+    let session = home.create(settings).await;
     let turn = saying(&session, "go");
     standing.here.notified().await;
     drop(session.cancel());
@@ -687,7 +689,7 @@ async fn cancelling_drops_the_hook_behind_a_call_and_keeps_what_came_of_the_call
         let home = Home::new();
         let model = Scripted::new(vec![call, says("never")]);
         let standing = Standing::at(HookPoint::AfterTool);
-        let session = home.create(settings(&model, vec![standing.clone()]));
+        let session = home.create(settings(&model, vec![standing.clone()])).await;
         let turn = saying(&session, "go");
         standing.here.notified().await;
         drop(session.cancel());
@@ -707,7 +709,7 @@ async fn cancelling_drops_the_hook_at_a_prompt_which_is_not_heard() {
     let home = Home::new();
     let model = Scripted::new(vec![says("here")]);
     let standing = Standing::at(HookPoint::Prompt);
-    let session = home.create(settings(&model, vec![standing.clone()]));
+    let session = home.create(settings(&model, vec![standing.clone()])).await;
     let turn = saying(&session, "wait");
     standing.here.notified().await;
     drop(session.cancel());
@@ -725,7 +727,7 @@ async fn what_was_said_before_a_cancel_starts_nothing_after_it() {
     let home = Home::new();
     let model = Scripted::new(vec![reads("a.txt"), says("here")]);
     let (tool, prompt) = (Standing::at(HookPoint::BeforeTool), Standing::at(HookPoint::Prompt));
-    let session = home.create(settings(&model, vec![tool.clone(), prompt.clone()]));
+    let session = home.create(settings(&model, vec![tool.clone(), prompt.clone()])).await;
     let first = saying(&session, "go");
     tool.here.notified().await;
     let second = saying(&session, "wait, and then this");
@@ -768,7 +770,7 @@ async fn what_hooks_let_pass_while_a_cancel_comes_starts_nothing() {
         let home = Home::new();
         let model = Scripted::new(vec![reads("a.txt"), says("here")]);
         let (tool, hasty) = (Standing::at(HookPoint::BeforeTool), Arc::new(Hasty(Mutex::default())));
-        let session = home.create(settings(&model, vec![tool.clone(), hasty.clone()]));
+        let session = home.create(settings(&model, vec![tool.clone(), hasty.clone()])).await;
         *hasty.0.lock().unwrap() = Some(session.clone());
         let first = saying(&session, "go");
         tool.here.notified().await;
@@ -785,7 +787,7 @@ async fn a_cancel_while_hooks_look_at_a_prompt_ends_its_turn_before_anything_is_
     let home = Home::new();
     let model = Scripted::new(vec![says("never")]);
     let pass = |_: &str| Act::Prompt(PromptChange::default());
-    let session = home.create(settings(&model, vec![Arc::new(at("looks", HookPoint::Prompt, pass))]));
+    let session = home.create(settings(&model, vec![Arc::new(at("looks", HookPoint::Prompt, pass))])).await;
     let (report, ()) = tokio::join!(session.prompt("stop"), async { drop(session.cancel().await) });
     assert_eq!((report.unwrap().end, model.asked().len()), (TurnEnd::Canceled, 0));
     let report = session.prompt("go").await.unwrap();
@@ -797,7 +799,7 @@ async fn a_cancel_while_hooks_look_at_a_prompt_ends_its_turn_before_anything_is_
 async fn without_hooks_nothing_of_them_is_on_record() {
     let home = Home::new();
     let model = Scripted::new(vec![reads("a.txt"), says("done")]);
-    let session = home.create(settings(&model, Vec::new()));
+    let session = home.create(settings(&model, Vec::new())).await;
     session.prompt("go").await.unwrap();
     session.clone().close().await;
     assert!(runs(&session).is_empty());

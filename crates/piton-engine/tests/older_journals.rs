@@ -11,8 +11,9 @@ use piton_core::story::Story;
 use piton_core::turn;
 use piton_engine::engine::{Engine, Resumed, Settings};
 use piton_engine::export::{html, json, markdown};
-use piton_engine::journal::{self, Verdict};
-use piton_engine::shelf;
+use piton_engine::journal;
+use piton_engine::store::Verdict;
+use piton_engine::store::sqlite::SessionDir;
 use piton_models::recorded::Recorded;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -76,12 +77,12 @@ async fn every_older_journal_can_be_gone_on_with() {
     for (version, left, from) in journals() {
         let (_data, engine, id) = laid_out(&from);
         let before = journal::read_session(&engine.session_dir(&id)).unwrap();
-        let session = engine.resume(&id, settings()).unwrap();
+        let session = engine.resume(&id, settings()).await.unwrap();
         let resumed = if left == "closed" { Resumed::AtRest } else { Resumed::MidTurn };
         assert_eq!(session.resumed(), resumed);
         let report = session.prompt("and now?").await.unwrap();
         assert_eq!((report.end, report.text.as_str()), (TurnEnd::Completed, "Still here."), "{version} {left}");
-        let dir = session.dir().clone();
+        let dir = SessionDir::of(session.store(), session.id());
         session.close().await;
         let after = journal::read_session(&dir).unwrap();
         assert_eq!(after[..before.len()], before, "what was there stays as it was");
@@ -89,8 +90,8 @@ async fn every_older_journal_can_be_gone_on_with() {
     }
 }
 
-#[test]
-fn every_older_journal_is_exported_and_taken_in_again() {
+#[tokio::test]
+async fn every_older_journal_is_exported_and_taken_in_again() {
     for (_, left, from) in journals() {
         let (_data, engine, id) = laid_out(&from);
         let records = journal::read_session(&engine.session_dir(&id)).unwrap();
@@ -102,7 +103,7 @@ fn every_older_journal_is_exported_and_taken_in_again() {
         let text = json::write(&records, "An older one", 0).unwrap();
         let other = tempfile::tempdir().unwrap();
         let elsewhere = Engine::open(other.path());
-        let taken = shelf::take_in(&elsewhere, json::read(&text).unwrap()).unwrap();
+        let taken = elsewhere.take_in(json::read(&text).unwrap()).await.unwrap();
         let copy = journal::read_session(&elsewhere.session_dir(&taken)).unwrap();
         assert_eq!(copy[..records.len()], records);
         let added = copy.len() - records.len();

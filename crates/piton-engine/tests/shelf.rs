@@ -8,8 +8,9 @@ use piton_core::permission::Action;
 use piton_core::turn;
 use piton_engine::engine::{Engine, Settings};
 use piton_engine::export::json;
-use piton_engine::journal::{self, JournalError, Verdict};
+use piton_engine::journal;
 use piton_engine::shelf::{self, ShelfError};
+use piton_engine::store::{StoreError, Verdict};
 use piton_models::recorded::Recorded;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -34,7 +35,7 @@ impl Home {
     /// A session of three turns, each with a call and an answer.
     async fn session(&self) -> SessionId {
         std::fs::write(self.workspace.path().join("a.txt"), "alpha\n").unwrap();
-        let session = self.engine().create(self.workspace.path(), settings(3)).unwrap();
+        let session = self.engine().create(self.workspace.path(), settings(3)).await.unwrap();
         for turn in 1..=3 {
             session.prompt(&format!("question {turn}")).await.unwrap();
         }
@@ -88,10 +89,10 @@ async fn a_title_is_given_and_taken_back() {
     let title = || journal::summary(&engine.session_dir(&id)).unwrap().title;
     let touched = journal::summary(&engine.session_dir(&id)).unwrap().updated_ms;
     assert_eq!(title(), "question 1");
-    shelf::rename(&engine, &id, "The alpha hunt").unwrap();
+    engine.rename(&id, "The alpha hunt").await.unwrap();
     assert_eq!(title(), "The alpha hunt");
     assert_eq!(journal::summary(&engine.session_dir(&id)).unwrap().updated_ms, touched, "naming is not working on it");
-    shelf::rename(&engine, &id, "").unwrap();
+    engine.rename(&id, "").await.unwrap();
     assert_eq!(title(), "question 1");
 }
 
@@ -103,7 +104,7 @@ async fn what_is_thrown_away_comes_back_as_it_was() {
     shelf::throw_away(&engine, &id).unwrap();
     assert_eq!(engine.index().unwrap().count().unwrap(), 0);
     assert_eq!(shelf::trash(&engine).unwrap().list(None, 9).unwrap()[0].id, id);
-    assert!(matches!(shelf::throw_away(&engine, &id), Err(ShelfError::Journal(JournalError::NotFound { .. }))));
+    assert!(matches!(shelf::throw_away(&engine, &id), Err(ShelfError::Journal(StoreError::NotFound { .. }))));
     shelf::bring_back(&engine, &id).unwrap();
     assert_eq!(home.files(&id), before);
     assert_eq!(engine.index().unwrap().count().unwrap(), 1);
@@ -116,11 +117,10 @@ async fn what_is_thrown_away_comes_back_as_it_was() {
 async fn a_session_that_is_open_is_left_alone() {
     let home = Home::new();
     let (engine, id) = (home.engine(), home.session().await);
-    let open = engine.resume(&id, settings(1)).unwrap();
-    for refused in
-        [shelf::throw_away(&engine, &id), shelf::rename(&engine, &id, "x"), shelf::repair(&engine, &id).map(drop)]
+    let open = engine.resume(&id, settings(1)).await.unwrap();
+    for refused in [shelf::throw_away(&engine, &id), engine.rename(&id, "x").await, engine.repair(&id).await.map(drop)]
     {
-        assert!(matches!(refused, Err(ShelfError::Journal(JournalError::Busy { .. }))), "{refused:?}");
+        assert!(matches!(refused, Err(ShelfError::Journal(StoreError::Busy { .. }))), "{refused:?}");
     }
     open.close().await;
     shelf::throw_away(&engine, &id).unwrap();
@@ -134,16 +134,16 @@ async fn an_export_is_taken_in_with_the_same_events_and_can_be_gone_on_with() {
     let text = json::write(&records, "t", 0).unwrap();
 
     let elsewhere = Home::new();
-    let taken = shelf::take_in(&elsewhere.engine(), json::read(&text).unwrap()).unwrap();
+    let taken = elsewhere.engine().take_in(json::read(&text).unwrap()).await.unwrap();
     assert_eq!(taken, id, "the id is free there");
     assert_eq!(elsewhere.records(&taken), records);
     let verdict = journal::verify(&elsewhere.engine().session_dir(&taken)).unwrap();
     assert_eq!(verdict, Verdict::Sound { events: records.len() as u64 });
-    let session = elsewhere.engine().resume(&taken, settings(1)).unwrap();
+    let session = elsewhere.engine().resume(&taken, settings(1)).await.unwrap();
     assert_eq!(session.prompt("question 4").await.unwrap().turn, 4);
     session.close().await;
 
-    let again = shelf::take_in(&home.engine(), json::read(&text).unwrap()).unwrap();
+    let again = home.engine().take_in(json::read(&text).unwrap()).await.unwrap();
     assert_ne!(again, id, "here it is not");
     let copy = home.records(&again);
     assert_eq!(copy[1..], records[1..]);
@@ -155,7 +155,7 @@ async fn an_export_is_taken_in_with_the_same_events_and_can_be_gone_on_with() {
 async fn a_sound_session_is_repaired_to_the_same() {
     let home = Home::new();
     let id = home.session().await;
-    let repaired = shelf::repair(&home.engine(), &id).unwrap();
+    let repaired = home.engine().repair(&id).await.unwrap();
     assert!(repaired.salvage.lost.is_empty() && repaired.salvage.altered.is_empty());
     assert_eq!(home.records(&repaired.id)[1..], home.records(&id)[1..]);
 }
@@ -178,14 +178,14 @@ async fn what_can_be_read_around_a_hole_becomes_a_new_session() {
         ),
     );
     let before = home.files(&id);
-    let repaired = shelf::repair(&home.engine(), &id).unwrap();
+    let repaired = home.engine().repair(&id).await.unwrap();
     assert_eq!(home.files(&id), before, "not a byte of the damaged one is touched");
     assert_eq!(repaired.salvage.lost, [reply(2), reply(2) + 1]);
 
     let mended = home.records(&repaired.id);
     assert_eq!(mended.len(), records.len(), "every place is kept");
     assert_eq!(transcript(&mended), "question 1, answer 1, question 2, question 3, answer 3");
-    let session = home.engine().resume(&repaired.id, settings(3)).unwrap();
+    let session = home.engine().resume(&repaired.id, settings(3)).await.unwrap();
     let report = session.prompt("question 4").await.unwrap();
     assert_eq!((report.turn, report.text.as_str()), (4, "answer 3"));
     let ids = home.records(&repaired.id).into_iter().filter_map(|record| match record.event {
@@ -204,7 +204,7 @@ async fn an_event_that_was_altered_is_named_and_taken_as_it_is() {
     let home = Home::new();
     let id = home.session().await;
     home.tamper(&id, "UPDATE event SET body = replace(body, 'question 2', 'question X') WHERE kind = 'user_spoke'");
-    let repaired = shelf::repair(&home.engine(), &id).unwrap();
+    let repaired = home.engine().repair(&id).await.unwrap();
     assert_eq!((repaired.salvage.lost.len(), repaired.salvage.altered.len()), (0, 1));
     assert!(transcript(&home.records(&repaired.id)).contains("question X"));
 }
@@ -218,11 +218,11 @@ async fn a_torn_page_costs_what_lay_on_it() {
     let at = bytes.windows(8).rposition(|window| window == b"answer 2").unwrap() / 4096 * 4096;
     bytes[at..at + 4096].fill(0xAA);
     std::fs::write(&db, &bytes).unwrap();
-    let repaired = shelf::repair(&home.engine(), &id).unwrap();
+    let repaired = home.engine().repair(&id).await.unwrap();
     assert!(!repaired.salvage.lost.is_empty());
     assert!(std::fs::read(&db).unwrap() == bytes);
     transcript(&home.records(&repaired.id));
-    home.engine().resume(&repaired.id, settings(1)).unwrap().close().await;
+    home.engine().resume(&repaired.id, settings(1)).await.unwrap().close().await;
 }
 
 #[tokio::test]
@@ -230,7 +230,7 @@ async fn of_garbage_nothing_is_left_and_nothing_is_made() {
     let home = Home::new();
     let id = home.session().await;
     std::fs::write(home.engine().session_dir(&id).journal_db(), "garbage".repeat(2000)).unwrap();
-    assert!(matches!(shelf::repair(&home.engine(), &id), Err(ShelfError::NothingLeft { .. })));
+    assert!(matches!(home.engine().repair(&id).await, Err(ShelfError::NothingLeft { .. })));
     let left: Vec<_> = std::fs::read_dir(home.data.path().join("sessions")).unwrap().collect();
     assert_eq!(left.len(), 1);
     assert!(
@@ -246,7 +246,7 @@ async fn a_call_that_had_begun_is_not_begun_again_by_a_copy() {
     let id = home.session().await;
     let records = home.records(&id);
     let begun = records.iter().rposition(|record| matches!(record.event, Event::CallStarted { .. })).unwrap();
-    let taken = shelf::take_in(&home.engine(), records[..=begun].to_vec()).unwrap();
+    let taken = home.engine().take_in(records[..=begun].to_vec()).await.unwrap();
     let copy = home.records(&taken);
     assert!(matches!(copy.last().unwrap().event, Event::EventLost {}));
     let session = turn::State::fold(&copy);
@@ -261,7 +261,7 @@ async fn a_session_goes_on_in_another_folder_and_its_model_is_told() {
     let new = tempfile::tempdir().unwrap();
     let mut with_note = settings(1);
     with_note.environment_note = Some("You are elsewhere now.".to_owned());
-    let session = home.engine().resume_in(&id, Some(new.path()), with_note).unwrap();
+    let session = home.engine().resume_in(&id, Some(new.path()), with_note).await.unwrap();
     assert_eq!(session.workspace(), new.path());
     session.prompt("where are we?").await.unwrap();
     session.close().await;

@@ -34,7 +34,8 @@ use client::{Life, Stage};
 use machine::{Machine, Syncs};
 use piton_core::call::Status;
 use piton_engine::engine::Engine;
-use piton_engine::journal::{self, JournalError};
+use piton_engine::journal;
+use piton_engine::store::StoreError;
 use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -181,11 +182,11 @@ impl Run<'_> {
     }
 
     /// A disk that refuses is named as what it is.
-    fn check_words(&self, error: &JournalError, how: Refusal) {
+    fn check_words(&self, error: &StoreError, how: Refusal) {
         let fits = match how {
-            Refusal::Full => matches!(error, JournalError::Full { .. }),
-            Refusal::ReadOnly => matches!(error, JournalError::ReadOnly { .. }),
-            Refusal::Broken => matches!(error, JournalError::Io { .. }),
+            Refusal::Full => matches!(error, StoreError::Full { .. }),
+            Refusal::ReadOnly => matches!(error, StoreError::ReadOnly { .. }),
+            Refusal::Broken => matches!(error, StoreError::Io { .. }),
         };
         if !fits {
             self.stage.machine.accuse(format!("{how:?} is reported as: {error}"));

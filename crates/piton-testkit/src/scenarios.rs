@@ -289,17 +289,17 @@ impl Play {
 
     async fn begin(&self, engine: &Engine, workspace: &Path) -> Result<Handle, EngineError> {
         if self.before.is_empty() {
-            return engine.create(workspace, self.settings.clone());
+            return engine.create(workspace, self.settings.clone()).await;
         }
         let mut roomy = self.settings.clone();
         roomy.policy.compaction.rules.auto = false;
-        let session = engine.create(workspace, roomy)?;
+        let session = engine.create(workspace, roomy).await?;
         for prompt in &self.before {
             session.prompt(prompt).await?;
         }
         let id = session.id().clone();
         session.close().await;
-        engine.resume(&id, self.settings.clone())
+        engine.resume(&id, self.settings.clone()).await
     }
 
     async fn play(&self, session: &Handle) -> Result<Played, String> {

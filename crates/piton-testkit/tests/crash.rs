@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use piton_engine::engine::{Engine, EngineError, Settings};
-use piton_engine::journal::JournalError;
+use piton_engine::store::StoreError;
 use piton_models::recorded::Recorded;
 use piton_testkit::crash::{self, Crash, Planted, Refusal, Scenario, Sweep};
 use std::sync::Arc;
@@ -70,17 +70,14 @@ fn second_gets_in(before: impl FnOnce(&Engine, &piton_core::ids::SessionId)) -> 
     let settings = || Settings::new(Arc::new(Recorded::parse("{\"text\":\"hello\"}").unwrap()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let first = engine.create(folder.path(), settings()).unwrap();
+        let first = engine.create(folder.path(), settings()).await.unwrap();
         first.prompt("say something").await.unwrap();
         before(&engine, first.id());
-        let second = engine.resume(first.id(), settings());
+        let second = engine.resume(first.id(), settings()).await;
         // What the second has written, the first must not write over, lock or no lock.
         if second.is_ok() {
             let fenced = first.prompt("still there?").await.unwrap_err();
-            assert!(
-                matches!(&fenced, EngineError::Broken(e) if matches!(**e, JournalError::Fenced { .. })),
-                "{fenced}"
-            );
+            assert!(matches!(&fenced, EngineError::Broken(e) if matches!(**e, StoreError::Fenced { .. })), "{fenced}");
         }
         second.map(drop)
     })
@@ -89,7 +86,7 @@ fn second_gets_in(before: impl FnOnce(&Engine, &piton_core::ids::SessionId)) -> 
 #[test]
 fn of_two_processes_only_the_first_gets_in() {
     let refused = second_gets_in(|_, _| {}).unwrap_err();
-    assert!(matches!(refused, EngineError::Journal(JournalError::Busy { .. })), "{refused}");
+    assert!(matches!(refused, EngineError::Journal(StoreError::Busy { .. })), "{refused}");
     assert!(refused.to_string().contains("in use by another Piton"), "{refused}");
 }
 

@@ -9,6 +9,7 @@
 #![allow(clippy::result_large_err, reason = "an outcome is the answer of a call either way, and there is one per call")]
 
 pub mod tool;
+pub mod host;
 pub mod plan;
 pub mod input;
 pub mod typed;

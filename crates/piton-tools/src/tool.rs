@@ -5,6 +5,7 @@
 
 use crate::executor::{Executor, OutputSink};
 use crate::files::Files;
+use crate::host::Host;
 use crate::ledger::FileLedger;
 use crate::plan::{Look, Plan};
 use async_trait::async_trait;
@@ -54,6 +55,8 @@ pub struct ToolContext {
     pub call: CallId,
     /// The canonical working directory; relative paths are relative to it.
     pub workspace: PathBuf,
+    /// The session that the call is in.
+    pub host: Arc<dyn Host>,
     /// Where the session keeps what belongs to its calls.
     pub calls_dir: PathBuf,
     /// Runs shell commands.

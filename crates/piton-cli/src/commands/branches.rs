@@ -7,12 +7,11 @@ use piton_core::branch::{self, TurnSpan};
 use piton_core::event::{Event, Origin, Record};
 use piton_core::ids::{Seq, SessionId};
 use piton_engine::engine::Engine;
-use piton_engine::journal;
 use std::fmt::Write as _;
 
 /// Draws every turn of a session, those that were taken back too.
-pub(crate) fn tree(engine: &Engine, id: &SessionId) -> Result<()> {
-    let records = journal::read_session(&engine.session_dir(id))?;
+pub(crate) async fn tree(engine: &Engine, id: &SessionId) -> Result<()> {
+    let records = engine.records(id).await?;
     let mut text = format!("{id}\n");
     if let Some(Origin { session, seq }) = parent(&records) {
         let _ = writeln!(text, "forked from {session} at {seq}");
@@ -57,8 +56,8 @@ fn parent(records: &[Record]) -> Option<Origin> {
 }
 
 /// Makes a session that goes on from another one.
-pub(crate) fn fork(engine: &Engine, id: &SessionId, at: Option<Seq>) -> Result<()> {
-    let fork = engine.fork(id, at)?;
+pub(crate) async fn fork(engine: &Engine, id: &SessionId, at: Option<Seq>) -> Result<()> {
+    let fork = engine.fork(id, at).await?;
     view::write_stdout(&format!("{fork}\n"));
     view::write_stderr(&format!(
         "{fork} begins as {id} was; the workspace is the same. Go on with: piton run --resume {fork} \"…\"\n"

@@ -20,7 +20,7 @@ use piton_engine::assemble::{Wishes, bare};
 use piton_engine::compaction::CompactError;
 use piton_engine::control::{Connection, Told};
 use piton_engine::engine::{Engine, EngineError, Handle, Resumed};
-use piton_engine::journal::{self, JournalError};
+use piton_engine::store::StoreError;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
@@ -38,7 +38,8 @@ pub(crate) async fn compact(args: CompactArgs, around: &Surroundings) -> Result<
     let engine = Engine::open(&around.machine.data_dir);
     let id = find::meant(&engine, around, args.id.as_deref())?;
     if args.show {
-        let text = summary(&engine, &id)?.with_context(|| format!("{id} has no summary: it was never compacted"))?;
+        let text =
+            summary(&engine, &id).await?.with_context(|| format!("{id} has no summary: it was never compacted"))?;
         view::write_stdout(&format!("{}\n", view::clean(text.trim())));
         return Ok(0);
     }
@@ -79,8 +80,8 @@ pub(crate) async fn obey(
     make_room(engine, id, &wish, wishes, around, upkeep).await
 }
 
-fn summary(engine: &Engine, id: &SessionId) -> Result<Option<String>> {
-    let records = journal::read_session(&engine.session_dir(id))?;
+async fn summary(engine: &Engine, id: &SessionId) -> Result<Option<String>> {
+    let records = engine.records(id).await?;
     Ok(turn::State::fold(&records).room().summary().map(|(text, _)| text.to_owned()))
 }
 
@@ -101,7 +102,7 @@ async fn make_room(
     around: &Surroundings,
     upkeep: &mut Upkeep<'_>,
 ) -> Result<u8> {
-    let had = journal::summary(&engine.session_dir(id))?;
+    let had = engine.store().summary(id).await?;
     let workspace = PathBuf::from(&had.workspace);
     let needs_model = wish.summary.is_none();
     // Who wants to see or change the text has to have the session.
@@ -115,9 +116,9 @@ async fn make_room(
             false => bare::for_upkeep(had.model.as_deref().unwrap_or_default(), &around.machine, &workspace),
         };
         let snapshots = settings.snapshots.clone();
-        let session = match engine.resume(id, settings) {
+        let session = match engine.resume(id, settings).await {
             // Somebody was faster: then it is there that room is made.
-            Err(EngineError::Journal(JournalError::Busy { .. })) if may_be_elsewhere => continue,
+            Err(EngineError::Journal(StoreError::Busy { .. })) if may_be_elsewhere => continue,
             opened => opened?,
         };
         upkeep.opened(&session, snapshots);
@@ -129,7 +130,7 @@ async fn make_room(
 
 /// Has room made by the process that runs the session, if one does; the exit code then. Ctrl-C only stops the waiting.
 async fn where_it_runs(engine: &Engine, id: &SessionId, focus: Option<String>) -> Result<Option<u8>> {
-    let Some(mut writer) = Connection::open(&engine.session_dir(id)).await? else { return Ok(None) };
+    let Some(mut writer) = Connection::open(&**engine.store(), id).await? else { return Ok(None) };
     // A writer that is gone is noticed below.
     drop(writer.ask(&Request::Compact(Compact::about(focus))).await);
     let (mut stops, mut process) = (Stops::listen()?, None);
@@ -181,16 +182,16 @@ async fn in_session(session: &Handle, wish: &Wish, around: &Surroundings) -> Res
         }
     };
     let heard = heard(session, how).await;
-    undo::tell_given_up(session, session.opened_at());
+    undo::tell_given_up(session, session.opened_at()).await;
     let mut done = match heard {
         // What there is may still be changed.
-        Err(CompactError::Nothing) if wish.edit && current(session)?.is_some() => None,
+        Err(CompactError::Nothing) if wish.edit && current(session).await?.is_some() => None,
         done => Some(done.with_context(no_room)?),
     };
     if let Some(editor) = editor {
         let before = match &done {
             Some(done) => done.summary.clone(),
-            None => current(session)?.unwrap_or_default(),
+            None => current(session).await?.unwrap_or_default(),
         };
         let changed = change(session, &before, &editor, around).await;
         // What the model wrote is paid for, and the session goes on from it.
@@ -242,8 +243,8 @@ async fn heard(session: &Handle, how: Compact) -> Result<Compacted, CompactError
     }
 }
 
-fn current(session: &Handle) -> Result<Option<String>> {
-    let records = journal::read_session(session.dir())?;
+async fn current(session: &Handle) -> Result<Option<String>> {
+    let records = session.records().await?;
     Ok(turn::State::fold(&records).room().summary().map(|(text, _)| text.to_owned()))
 }
 

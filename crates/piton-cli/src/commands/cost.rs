@@ -6,13 +6,12 @@ use crate::out::view::{self, MISS_WORTH_TELLING_MICROS, plural, thousands};
 use piton_core::budget::Bound;
 use piton_core::budget::dollars;
 use piton_core::cache::{Miss, Reading};
-use piton_core::event::TitledBy;
+use piton_core::event::{Record, TitledBy};
 use piton_core::ids::{Seq, SessionId};
 use piton_core::message::Usage;
 use piton_core::prompt::SegmentKind;
 use piton_core::story::{Block, Body, Change, CompactionBlock, CompactionEnd, ModelBlock, ModelState, Story};
-use piton_engine::engine::Engine;
-use piton_engine::journal::{self, SessionDir};
+use piton_engine::engine::{Engine, Handle};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -87,8 +86,8 @@ struct Cache {
 }
 
 /// Prints what a session cost.
-pub(crate) fn cost(engine: &Engine, id: &SessionId, json: bool) -> Result<()> {
-    let story = Story::of(&journal::read_session(&engine.session_dir(id))?);
+pub(crate) async fn cost(engine: &Engine, id: &SessionId, json: bool) -> Result<()> {
+    let story = Story::of(&engine.records(id).await?);
     let bill = Bill::of(id, &story);
     let text = if json { format!("{}\n", serde_json::to_string(&bill)?) } else { bill.words() };
     view::write_stdout(&text);
@@ -96,17 +95,17 @@ pub(crate) fn cost(engine: &Engine, id: &SessionId, json: bool) -> Result<()> {
 }
 
 /// A line about what missing the cache cost since this position, if it is worth one.
-pub(crate) fn miss_line(dir: &SessionDir, from: Seq) -> Option<String> {
+pub(crate) async fn miss_line(session: &Handle, from: Seq) -> Option<String> {
     let (mut story, mut caching, mut missed) = (Story::default(), Caching::default(), Vec::new());
-    let read = journal::each(dir, |record| {
+    let visit = &mut |record: &mut Record| {
         for change in story.record(record) {
             let Change::Put(block) = change else { continue };
             let reading = caching.reading(&block);
             missed.extend(reading.filter(|reading| reading.seq >= from && reading.miss.is_some()));
         }
         story.forget();
-    });
-    read.ok()?;
+    };
+    session.store().each(session.id(), visit).await.ok()?;
     let lost: u64 = missed.iter().filter_map(|reading| reading.lost_micros).sum();
     let worst = missed.iter().max_by_key(|reading| reading.lost_micros)?;
     let why = worst.miss.as_ref().map(why)?;

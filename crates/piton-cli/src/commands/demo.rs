@@ -14,6 +14,7 @@ use piton_core::event::TurnEnd;
 use piton_core::permission::Action;
 use piton_engine::assemble::bare;
 use piton_engine::engine::Engine;
+use piton_engine::journal::SessionDir;
 use piton_models::recorded::Recorded;
 use piton_tools::spawn::{Confinement, Env, Group, Spawn, Streams};
 use std::path::{Path, PathBuf};
@@ -41,8 +42,8 @@ pub(crate) async fn demo(args: DemoArgs, around: Surroundings) -> Result<u8> {
     let mut settings = bare::settings(model, &around.machine, &dir);
     settings.policy.permission.push("*", Action::Allow);
     let engine = Engine::open(&around.machine.data_dir);
-    let session = engine.create(&dir, settings)?;
-    let journal = session.dir().journal_db();
+    let session = engine.create(&dir, settings).await?;
+    let journal = SessionDir::of(session.store(), session.id()).journal_db();
     let id = session.id().to_string();
     let report = match run::show_turn(session, TASK, &mut view).await? {
         Ok(report) => report,

@@ -20,7 +20,6 @@ use crate::run::follow;
 use crate::surroundings::Surroundings;
 use piton_core::ids::SessionId;
 use piton_engine::engine::Engine;
-use piton_engine::shelf;
 
 /// Obeys one of the session commands.
 pub(crate) async fn session(command: SessionCommand, around: &Surroundings) -> Result<u8> {
@@ -28,40 +27,40 @@ pub(crate) async fn session(command: SessionCommand, around: &Surroundings) -> R
     let find = |name: &str| find::find(&engine, around, name);
     let meant = |name: Option<String>| find::meant(&engine, around, name.as_deref());
     match command {
-        SessionCommand::List(args) => list::list(&engine, &args, around)?,
-        SessionCommand::Show { id, full, json } => show::show(&engine, &meant(id)?, full, json)?,
+        SessionCommand::List(args) => list::list(&engine, &args, around).await?,
+        SessionCommand::Show { id, full, json } => show::show(&engine, &meant(id)?, full, json).await?,
         SessionCommand::Follow { id, from, format } => {
             return follow::follow(&engine, &meant(id)?, from, format, around).await;
         }
         SessionCommand::Pause { id } => return follow::pause(&engine, &meant(id)?, true).await,
         SessionCommand::Continue { id } => return follow::pause(&engine, &meant(id)?, false).await,
         SessionCommand::Cancel { id } => return follow::cancel(&engine, &meant(id)?).await,
-        SessionCommand::Cost { id, json } => cost::cost(&engine, &meant(id)?, json)?,
+        SessionCommand::Cost { id, json } => cost::cost(&engine, &meant(id)?, json).await?,
         SessionCommand::Compact(args) => return compact::compact(args, around).await,
         SessionCommand::Trace(args) => return trace::trace(&engine, &meant(args.id.clone())?, &args, around).await,
-        SessionCommand::Tree { id } => branches::tree(&engine, &meant(id)?)?,
-        SessionCommand::Fork { id, at } => branches::fork(&engine, &meant(id)?, at)?,
-        SessionCommand::Rename { id, title } => rename(&engine, &find(&id)?, &title)?,
-        SessionCommand::Export(args) => export::export(&engine, &meant(args.id.clone())?, &args, around)?,
-        SessionCommand::Import { file } => export::import(&engine, &file)?,
+        SessionCommand::Tree { id } => branches::tree(&engine, &meant(id)?).await?,
+        SessionCommand::Fork { id, at } => branches::fork(&engine, &meant(id)?, at).await?,
+        SessionCommand::Rename { id, title } => rename(&engine, &find(&id)?, &title).await?,
+        SessionCommand::Export(args) => export::export(&engine, &meant(args.id.clone())?, &args, around).await?,
+        SessionCommand::Import { file } => export::import(&engine, &file).await?,
         SessionCommand::Rm { ids } => {
             // All are found before the first is moved: `-1 -2` mean the list as it is now.
             let ids = ids.iter().map(|id| find(id)).collect::<Result<Vec<_>>>()?;
-            trash::remove(&engine, &ids)?;
+            trash::remove(&engine, &ids).await?;
         }
         SessionCommand::Trash { empty, json } => trash::trash(&engine, empty, json)?,
         SessionCommand::Restore { id } => trash::restore(&engine, &id, around)?,
-        SessionCommand::Prune(args) => return trash::prune(&engine, &args, around),
-        SessionCommand::Verify { id } => return mend::verify(&engine, &meant(id)?),
-        SessionCommand::Repair { id } => mend::repair(&engine, &meant(id)?)?,
+        SessionCommand::Prune(args) => return trash::prune(&engine, &args, around).await,
+        SessionCommand::Verify { id } => return mend::verify(&engine, &meant(id)?).await,
+        SessionCommand::Repair { id } => mend::repair(&engine, &meant(id)?).await?,
     }
     Ok(0)
 }
 
-fn rename(engine: &Engine, id: &SessionId, title: &str) -> Result<()> {
-    find::must_be_closed(engine, id)?;
+async fn rename(engine: &Engine, id: &SessionId, title: &str) -> Result<()> {
+    find::must_be_closed(engine, id).await?;
     let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
-    shelf::rename(engine, id, &title)?;
+    engine.rename(id, &title).await?;
     let what = if title.is_empty() { "has the words of its first prompt for a title again" } else { "renamed" };
     view::write_stderr(&format!("{id} {what}\n"));
     Ok(())

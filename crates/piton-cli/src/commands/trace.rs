@@ -23,7 +23,6 @@ use piton_core::trace::{
 use piton_engine::assemble::server;
 use piton_engine::config::Config;
 use piton_engine::engine::Engine;
-use piton_engine::journal::{self, SessionDir};
 use piton_engine::otel::{self, Resource};
 use piton_http::{HttpError, HttpOptions, post_json};
 
@@ -40,7 +39,7 @@ pub(crate) struct Collector {
 
 /// Prints the steps of a session, or sends its turns.
 pub(crate) async fn trace(engine: &Engine, id: &SessionId, args: &TraceArgs, around: &Surroundings) -> Result<u8> {
-    let story = Story::of(&journal::read_session(&engine.session_dir(id))?);
+    let story = Story::of(&engine.records(id).await?);
     match args.otlp.as_deref() {
         Some("-") => {
             let spans = otel::export(id, &story, 1, &resource(around)).context("there is no turn yet")?;
@@ -101,9 +100,9 @@ impl Collector {
 
     /// Sends the turns of a session that something happened in from this position on. What cannot be sent is still in the
     /// journal, and said.
-    pub(crate) async fn send_turns(&self, dir: &SessionDir, id: &SessionId, from: Seq) {
-        let spans =
-            journal::read_session(dir).ok().and_then(|all| otel::export(id, &Story::of(&all), from, &self.resource));
+    pub(crate) async fn send_turns(&self, engine: &Engine, id: &SessionId, from: Seq) {
+        let read = engine.records(id).await.ok();
+        let spans = read.and_then(|all| otel::export(id, &Story::of(&all), from, &self.resource));
         let Some(spans) = spans else { return };
         if let Err(error) = self.send(spans.to_string()).await {
             view::write_stderr(&format!(

@@ -10,7 +10,6 @@ use piton_core::event::{Direction, Event, Record};
 use piton_core::ids::{Seq, SessionId};
 use piton_engine::assemble::bare;
 use piton_engine::engine::{Engine, Handle, Resumed};
-use piton_engine::journal;
 use piton_engine::rewind::RewindError;
 use piton_tools::snapshot::{Change, Restored, SnapshotError};
 use std::collections::BTreeMap;
@@ -56,11 +55,11 @@ async fn rewind(session: Option<&str>, wish: &Wish, around: &Surroundings) -> Re
         Some(session) => find::find(&engine, around, session)?,
         None => newest_here(&engine, around)?,
     };
-    let summary = journal::summary(&engine.session_dir(&id))?;
+    let summary = engine.store().summary(&id).await?;
     let workspace = PathBuf::from(&summary.workspace);
     ensure!(workspace.is_dir(), "the folder that {id} works in, {}, is not there", workspace.display());
     let settings = bare::for_upkeep(summary.model.as_deref().unwrap_or_default(), &around.machine, &workspace);
-    let session = engine.resume(&id, settings)?;
+    let session = engine.resume(&id, settings).await?;
     let done = take_back(&session, wish, &workspace).await;
     session.close().await;
     let has_begun = |error: &Failure| matches!(error.find(), Some(RewindError::Abandoned(_)));
@@ -79,9 +78,9 @@ async fn rewind(session: Option<&str>, wish: &Wish, around: &Surroundings) -> Re
 
 /// Says what was given up half-way from this position on: an undo of before that was found unfinished, or one of now.
 /// Returns where to go on.
-pub(crate) fn tell_given_up(session: &Handle, from: Seq) -> Seq {
+pub(crate) async fn tell_given_up(session: &Handle, from: Seq) -> Seq {
     // Who cannot read it hears of that from what comes next.
-    let records = journal::of_kinds(session.dir(), &["rewind_abandoned"]).unwrap_or_default();
+    let records = session.store().of_kinds(session.id(), &["rewind_abandoned"]).await.unwrap_or_default();
     let mut next = from;
     for record in records.iter().filter(|record| record.seq >= from) {
         next = record.seq + 1;
@@ -93,9 +92,9 @@ pub(crate) fn tell_given_up(session: &Handle, from: Seq) -> Seq {
 }
 
 /// What was left half-way before, and was brought to its end when the session was opened.
-fn finished_now(session: &Handle) -> Option<String> {
+async fn finished_now(session: &Handle) -> Option<String> {
     // Who cannot read it hears of that from what comes next.
-    let records = journal::of_kinds(session.dir(), &["rewind_finished"]).unwrap_or_default();
+    let records = session.store().of_kinds(session.id(), &["rewind_finished"]).await.unwrap_or_default();
     let since = records.iter().filter(|record| record.seq >= session.opened_at());
     let words = |record: &Record| match &record.event {
         Event::RewindFinished { rewind, left, .. } => Some(view::finished_late(rewind, left.len())),
@@ -120,8 +119,8 @@ async fn take_back(session: &Handle, wish: &Wish, workspace: &Path) -> Result<u8
         drop(session.go_on().await);
     }
     let plan = session.plan_rewind(wish.direction, wish.turns, wish.scope).await;
-    let told = tell_given_up(session, session.opened_at());
-    if let Some(done) = finished_now(session) {
+    let told = tell_given_up(session, session.opened_at()).await;
+    if let Some(done) = finished_now(session).await {
         view::write_stderr(&format!("{done}; run the same command again to go further\n"));
         return Ok(0);
     }
@@ -143,7 +142,7 @@ async fn take_back(session: &Handle, wish: &Wish, workspace: &Path) -> Result<u8
         return Ok(0);
     }
     let done = session.rewind(plan.rewind.clone()).await;
-    tell_given_up(session, told);
+    tell_given_up(session, told).await;
     let done = done?;
     let failed = problems(&done.files, workspace);
     let next = match wish.direction {

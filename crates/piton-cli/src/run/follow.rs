@@ -13,7 +13,7 @@ use piton_core::event::{Event, Record};
 use piton_core::ids::{MessageId, SessionId};
 use piton_engine::control::{Awaited, Connection, Follower, Told};
 use piton_engine::engine::{Engine, new_message_id};
-use piton_engine::journal::{self, SessionDir};
+use std::sync::Arc;
 
 /// How speaking in a session that somebody else runs went.
 pub(crate) enum Joined<Unsaid> {
@@ -53,15 +53,14 @@ pub(crate) async fn join(
     shown: &mut Shown,
     args: &RunArgs,
 ) -> Result<Joined<Option<Task>>> {
-    let dir = engine.session_dir(id);
-    if !journal::is_held(&dir) {
+    if engine.store().holder(id).await.is_none() {
         return Ok(Joined::Alone(prompt));
     }
     adds_nothing(id, args)?;
     let prompt = prompt.map(|text| (new_message_id(), text));
-    let records = journal::read_session(&dir)?;
+    let records = engine.records(id).await?;
     let awaited = Awaited::after(&records, prompt.as_ref().map(|(message, _)| message.clone()));
-    let follower = Follower::new(dir, awaited.next_seq());
+    let follower = Follower::new(Arc::clone(engine.store()), id.clone(), awaited.next_seq());
     let mut watch = Watch { id, follower, awaited, shown, prompt, writer: None };
     watch.remember(&records);
     match watch.until_answered().await? {
@@ -109,13 +108,14 @@ pub(crate) async fn follow(
     format: FollowFormat,
     around: &Surroundings,
 ) -> Result<u8> {
-    let dir = engine.session_dir(id);
     let mut shown = match format {
         FollowFormat::Text => Shown::Text(TextView::new(false, around.may_animate())),
         FollowFormat::StreamJson => Shown::stream_json(),
     };
-    let before = if from > 1 { before(&dir, from)? } else { Vec::new() };
-    let (awaited, follower) = (Awaited::after(&before, None), Follower::new(dir, from));
+    let count = usize::try_from(from.saturating_sub(1)).unwrap_or(usize::MAX);
+    let before = if count > 0 { engine.store().read(id, 1, count).await? } else { Vec::new() };
+    let follower = Follower::new(Arc::clone(engine.store()), id.clone(), from);
+    let awaited = Awaited::after(&before, None);
     let mut watch = Watch { id, follower, awaited, shown: &mut shown, prompt: None, writer: None };
     watch.remember(&before);
     loop {
@@ -141,8 +141,7 @@ pub(crate) async fn follow(
 
 /// `piton session cancel`.
 pub(crate) async fn cancel(engine: &Engine, id: &SessionId) -> Result<u8> {
-    let dir = engine.session_dir(id);
-    let Some(mut writer) = Connection::open(&dir).await? else {
+    let Some(mut writer) = Connection::open(&**engine.store(), id).await? else {
         view::write_stderr(&format!("nothing to stop: nobody runs {id}\n"));
         return Ok(0);
     };
@@ -162,7 +161,7 @@ pub(crate) async fn cancel(engine: &Engine, id: &SessionId) -> Result<u8> {
             Told::Reply(_) | Told::Published(_) => {}
         }
     }
-    let session = piton_core::turn::State::fold(&journal::read_session(&dir)?);
+    let session = piton_core::turn::State::fold(&engine.records(id).await?);
     if session.is_in_turn() {
         bail!(cut_off(id, None));
     }
@@ -172,7 +171,7 @@ pub(crate) async fn cancel(engine: &Engine, id: &SessionId) -> Result<u8> {
 
 /// `piton session pause` and `continue`.
 pub(crate) async fn pause(engine: &Engine, id: &SessionId, paused: bool) -> Result<u8> {
-    let Some(mut writer) = Connection::open(&engine.session_dir(id)).await? else {
+    let Some(mut writer) = Connection::open(&**engine.store(), id).await? else {
         let what = if paused { "pause" } else { "go on with here" };
         view::write_stderr(&format!("nothing to {what}: nobody runs {id}\n"));
         return Ok(0);
@@ -194,12 +193,6 @@ pub(crate) async fn pause(engine: &Engine, id: &SessionId, paused: bool) -> Resu
         }
     }
     bail!("the process that ran {id} has left")
-}
-
-/// The records before this position.
-fn before(dir: &SessionDir, from: u64) -> Result<Vec<Record>> {
-    let count = usize::try_from(from - 1).unwrap_or(usize::MAX);
-    Ok(journal::Reader::open(dir)?.read(1, count)?)
 }
 
 pub(crate) fn cut_off(id: &SessionId, writer: Option<u32>) -> String {

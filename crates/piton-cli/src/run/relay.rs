@@ -14,7 +14,7 @@ use piton_core::event::Event;
 use piton_core::ids::{MessageId, SessionId};
 use piton_engine::control::{Awaited, Follower, Told};
 use piton_engine::engine::{Engine, new_message_id};
-use piton_engine::journal;
+use std::sync::Arc;
 
 /// A session that is spoken in from outside.
 struct Relay<'a> {
@@ -44,17 +44,16 @@ pub(crate) async fn relay(
     shown: &mut Shown,
     args: &RunArgs,
 ) -> Result<Joined<()>> {
-    let dir = engine.session_dir(id);
-    if !journal::is_held(&dir) {
+    if engine.store().holder(id).await.is_none() {
         return Ok(Joined::Alone(()));
     }
     adds_nothing(id, args)?;
-    let records = journal::read_session(&dir)?;
+    let records = engine.records(id).await?;
     if let Shown::Text(view) = shown {
         records.iter().for_each(|record| view.remember(record));
     }
     let awaited = Awaited::after(&records, None);
-    let follower = Follower::new(dir, awaited.next_seq());
+    let follower = Follower::new(Arc::clone(engine.store()), id.clone(), awaited.next_seq());
     let (has_begun, code) = (input.code.is_some(), input.code.unwrap_or_default());
     let (said, owed, writer) = (Vec::new(), 0, None);
     let relay = Relay { id, follower, awaited, shown, args, input, said, owed, writer, has_begun, code };

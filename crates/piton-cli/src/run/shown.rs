@@ -6,12 +6,11 @@ use crate::out::report;
 use crate::out::view::{self, TextView};
 use crate::surroundings::Surroundings;
 use piton_core::client::{Published, Report};
-use piton_core::event::{Event, TurnEnd};
+use piton_core::event::{Event, Record, TurnEnd};
 use piton_core::ids::CallId;
 use piton_core::message::Part;
 use piton_core::stream_json;
 use piton_engine::engine::{EngineError, Handle, Resumed};
-use piton_engine::journal;
 use piton_tools::runner;
 use serde_json::json;
 
@@ -77,12 +76,12 @@ impl Shown {
 
     /// Takes notice of what was before in a turn that was cut off, and says what is waited for: a command that was begun
     /// goes on beside us, and is never run again.
-    pub(crate) fn resume(&mut self, session: &Handle) -> Result<()> {
+    pub(crate) async fn resume(&mut self, session: &Handle) -> Result<()> {
         if session.resumed() == Resumed::AtRest {
             return Ok(());
         }
         let mut begun: Vec<CallId> = Vec::new();
-        journal::each(session.dir(), |record| {
+        let visit = &mut |record: &mut Record| {
             if let Self::Text(view) = self
                 && record.seq < session.opened_at()
             {
@@ -93,8 +92,10 @@ impl Shown {
                 Event::CallSettled { call, .. } => begun.retain(|begun| begun != call),
                 _ => {}
             }
-        })?;
-        for claim in begun.iter().filter_map(|call| runner::running(&session.dir().calls().join(call.as_str()))) {
+        };
+        session.store().each(session.id(), visit).await?;
+        let calls = session.store().scratch(session.id()).join("calls");
+        for claim in begun.iter().filter_map(|call| runner::running(&calls.join(call.as_str()))) {
             self.note(&format!(
                 "a command from before is still running (process {}); waiting for its end. Ctrl-C stops it",
                 claim.pid

@@ -54,7 +54,7 @@ pub(crate) async fn steer(session: Handle, input: Input, shown: Shown, args: &Ru
     let (has_begun, code) = (input.code.is_some(), input.code.unwrap_or_default());
     let (stopped, told) = (None, 0);
     let mut steering = Steering { session, shown, args, asking, rooms, open, input, stopped, has_begun, told, code };
-    steering.shown.resume(&steering.session)?;
+    steering.shown.resume(&steering.session).await?;
     if steering.session.resumed() == Resumed::MidTurn && !steering.input.has_first() {
         let session = steering.session.clone();
         steering.ask(async move { Done::Turn(session.go_on().await) });

@@ -241,3 +241,16 @@ fn what_is_piped_in_must_be_text_that_the_model_can_read() {
     }
     assert!(stage.provider.requests().is_empty());
 }
+
+#[test]
+fn a_failure_before_the_turn_is_told_to_programs_with_its_kind() {
+    for (args, kind, code) in [(["--model", "openia/x"], "model", 1), (["--set", "limits.max_stps=1"], "usage", 2)] {
+        for format in ["json", "stream-json"] {
+            let line = [&["run", "--format", format], &args[..], &["go"]].concat();
+            let ran = Ran::of(stage().piton(&line)).expect_code(code);
+            let told: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+            assert_eq!((&told["type"], &told["kind"]), (&json!("error"), &json!(kind)));
+            assert_eq!(told["exit_code"], code);
+        }
+    }
+}

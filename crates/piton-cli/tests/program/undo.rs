@@ -3,7 +3,8 @@
 use crate::stage::{Ran, Stage};
 use piton_core::branch;
 use piton_core::event::{Direction, Event, Moment, Record, Restore, Rewind, Touched};
-use piton_engine::journal::{Journal, Opening, SessionDir};
+use piton_engine::journal::{Journal, SessionDir};
+use piton_engine::store::Opening;
 use serde_json::{Value, json};
 
 fn bash(command: &str) -> Value {
@@ -145,7 +146,8 @@ fn cut_off(stage: &Stage) {
     let touches = Touched::of(vec!["gone.txt".into(), "kept.txt".into()]);
     let (sessions, id) = (stage.home.path().join("data/sessions"), stage.session_dir());
     let dir = SessionDir::new(&sessions, &id.file_name().unwrap().to_str().unwrap().into());
-    let (mut journal, _) = Journal::open(&dir, Opening { pid: 1, boot_id: None, now_ms: 1 }).unwrap();
+    let (mut journal, _) =
+        Journal::open(&dir, Opening { pid: 1, boot_id: None, now_ms: 1, shares_runtime: false }).unwrap();
     journal.stage(1, Event::RewindStarted { rewind, was: after, touches });
     journal.commit().unwrap();
     stage.workspace.write("kept.txt", "one\n");

@@ -87,15 +87,16 @@ impl Now {
     pub fn hear(&mut self, live: &Live) {
         match live {
             Live::Paused { paused } => self.paused = *paused,
-            Live::ModelDelta { .. } => {
-                if !self.partial.iter_mut().rev().any(|so_far| so_far.grow(live)) {
-                    self.partial.push(live.clone());
-                }
+            Live::ModelDelta { delta, .. } => {
+                // Inputs of several calls may come in turns; words belong to the last there are.
+                let most = if matches!(delta, Delta::CallInput { .. }) { usize::MAX } else { 1 };
+                let of_model = |so_far: &&mut Live| matches!(so_far, Live::ModelDelta { .. });
+                let grown = self.partial.iter_mut().rev().filter(of_model).take(most).any(|so_far| so_far.grow(live));
+                self.partial.extend((!grown).then(|| live.clone()));
             }
             Live::ToolOutput { .. } => {
-                if !self.partial.iter_mut().any(|so_far| so_far.grow(live)) {
-                    self.partial.push(live.clone());
-                }
+                let grown = self.partial.iter_mut().any(|so_far| so_far.grow(live));
+                self.partial.extend((!grown).then(|| live.clone()));
             }
             _ => {}
         }
@@ -182,13 +183,19 @@ mod tests {
         let mut now = Now::default();
         let text = |text: &str| delta(Delta::Text { text: text.into() });
         let input = |json: &str| delta(Delta::CallInput { index: 0, json: json.into() });
-        for live in [text("Let "), text("me see."), input("{\"pa"), input("th\":1}")] {
+        let thought = |text: &str| delta(Delta::Reasoning { text: text.into() });
+        for live in
+            [text("Hm."), thought("So"), thought("."), text("Let "), text("me see."), input("{\"pa"), input("th\":1}")]
+        {
             now.hear(&live);
         }
         let output = |text: &str| Live::ToolOutput { call: "c1_0".into(), text: text.into() };
         now.hear(&output("one\n"));
         now.hear(&output("two\n"));
-        assert_eq!(now.partial, [text("Let me see."), input("{\"path\":1}"), output("one\ntwo\n")]);
+        assert_eq!(
+            now.partial,
+            [text("Hm."), thought("So."), text("Let me see."), input("{\"path\":1}"), output("one\ntwo\n")]
+        );
         now.supersede(&Event::MessageCut { step: 1, parts: vec![], at_most: None });
         assert_eq!(now.partial, [output("one\ntwo\n")], "the tool still runs");
     }

@@ -2,7 +2,7 @@
 
 use super::block::{Block, BlockId, Body, CallBlock, CallStage, Order, PARTS, WordsState};
 use super::{Asking, Change, Field, OpenStep, Story};
-use crate::client::Live;
+use crate::client::{Live, Now};
 use crate::ids::CallId;
 use crate::message::{Part, ToolCall};
 use crate::model::Delta;
@@ -74,6 +74,14 @@ impl Story {
             // What keeps a reply waiting is no part of the story.
             _ => {}
         }
+        changes
+    }
+
+    /// What streamed by until now and is in no record, whole, in the place of the fragments that were heard.
+    pub(super) fn now(&mut self, now: &Now) -> Vec<Change> {
+        let mut changes = Vec::new();
+        self.drop_fragments(&mut changes);
+        now.partial.iter().for_each(|live| changes.extend(self.live(live)));
         changes
     }
 

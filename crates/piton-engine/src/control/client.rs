@@ -1,13 +1,13 @@
 //! The other processes' side of the socket: a [`Connection`] to the writer of the moment, and a [`Follower`], which
 //! outlives connections.
 
-use super::address::Address;
+use super::address::{self, Address};
 use crate::error::ControlError;
-use crate::journal::{self, SessionDir};
+use crate::store::{Store, StoreError, Stored};
 use futures_util::StreamExt;
 use piton_core::client::{Line, Live, Mark, PROTOCOL, Published, Reply, Request};
 use piton_core::event::Record;
-use piton_core::ids::Seq;
+use piton_core::ids::{Seq, SessionId};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -42,13 +42,14 @@ pub struct Connection {
 
 impl Connection {
     /// Reaches the writer of a session; `None` where there is none.
-    pub async fn open(dir: &SessionDir) -> Result<Option<Self>, ControlError> {
-        Self::open_until(dir, Instant::now() + PATIENCE).await
+    pub async fn open(store: &dyn Store, session: &SessionId) -> Result<Option<Self>, ControlError> {
+        Self::open_until(store, session, Instant::now() + PATIENCE).await
     }
 
-    async fn open_until(dir: &SessionDir, until: Instant) -> Result<Option<Self>, ControlError> {
+    async fn open_until(store: &dyn Store, session: &SessionId, until: Instant) -> Result<Option<Self>, ControlError> {
+        let socket = address::socket(store, session);
         loop {
-            let connected = match Address::of(dir) {
+            let connected = match Address::of(&socket) {
                 Ok(address) => UnixStream::connect(address.path()).await,
                 Err(error) => Err(error),
             };
@@ -60,11 +61,13 @@ impl Connection {
                     drop(connection.send(&Line::Hello { protocol: PROTOCOL }).await);
                     return Ok(Some(connection));
                 }
-                Err(_) if !journal::is_held(dir) => return Ok(None),
-                Err(source) if Instant::now() >= until => {
-                    return Err(ControlError::Unreachable { pid: journal::writer_of(dir), source });
-                }
-                Err(_) => tokio::time::sleep(PAUSE).await,
+                Err(source) => match store.holder(session).await {
+                    None => return Ok(None),
+                    Some(holder) if Instant::now() >= until => {
+                        return Err(ControlError::Unreachable { holder, source });
+                    }
+                    Some(_) => tokio::time::sleep(PAUSE).await,
+                },
             }
         }
     }
@@ -126,36 +129,52 @@ fn of_value(value: Value) -> Option<Told> {
 
 /// A place at a session that another process runs.
 pub struct Listening {
-    dir: SessionDir,
-    from: Seq,
+    stored: Stored,
+    next_seq: Seq,
     connection: Option<Connection>,
+    /// What it has left behind in the journal, once it is gone.
+    backlog: Option<VecDeque<Record>>,
 }
 
 impl Listening {
-    pub(crate) fn new(dir: SessionDir, from: Seq) -> Self {
-        Self { dir, from, connection: None }
+    pub(crate) fn new(stored: Stored, from: Seq) -> Self {
+        Self { stored, next_seq: from.max(1), connection: None, backlog: None }
     }
 
-    /// The next thing there is to hear; `None` when its writer has left or died.
-    pub(crate) async fn next(&mut self) -> Option<Published> {
-        if self.connection.is_none() {
-            let mut connection = Connection::open(&self.dir).await.ok()??;
-            connection.send(&Line::Follow { from: self.from }).await.ok()?;
-            self.connection = Some(connection);
-        }
-        let connection = self.connection.as_mut()?;
-        loop {
-            if let Told::Published(published) = connection.next().await? {
-                return Some(published);
+    /// The next thing there is to hear; `None` when its writer has left or died, and all that it recorded is told. May be
+    /// dropped half-way and called again.
+    pub(crate) async fn next(&mut self) -> Result<Option<Published>, StoreError> {
+        while self.backlog.is_none() {
+            match self.told().await {
+                Some(Told::Published(Published::Recorded(record))) if record.seq < self.next_seq => {}
+                Some(Told::Published(published)) => {
+                    if let Published::Recorded(record) = &published {
+                        self.next_seq = record.seq + 1;
+                    }
+                    return Ok(Some(published));
+                }
+                Some(Told::Reply(_)) => {}
+                None => self.backlog = Some(self.stored.read(self.next_seq, usize::MAX).await?.into()),
             }
         }
+        let record = self.backlog.as_mut().and_then(VecDeque::pop_front);
+        Ok(record.map(|record| Published::Recorded(Arc::new(record))))
+    }
+
+    async fn told(&mut self) -> Option<Told> {
+        if self.connection.is_none() {
+            let mut connection = Connection::open(&**self.stored.store(), self.stored.id()).await.ok()??;
+            connection.send(&Line::Follow { from: self.next_seq }).await.ok()?;
+            self.connection = Some(connection);
+        }
+        self.connection.as_mut()?.next().await
     }
 }
 
 /// Follows a session from writer to writer, and where there is none to its end in the journal. Every record comes once
 /// and in order, whatever happens to the processes.
 pub struct Follower {
-    dir: SessionDir,
+    stored: Stored,
     next_seq: Seq,
     link: Link,
     backlog: VecDeque<Record>,
@@ -178,8 +197,13 @@ impl Link {
 
 impl Follower {
     /// Follows from this position on (1 is the beginning). Nothing is read or connected yet.
-    pub fn new(dir: SessionDir, from: Seq) -> Self {
-        Self { dir, next_seq: from.max(1), link: Link::lost(), backlog: VecDeque::new() }
+    pub fn new(store: Arc<dyn Store>, session: SessionId, from: Seq) -> Self {
+        Self {
+            stored: Stored::new(store, session),
+            next_seq: from.max(1),
+            link: Link::lost(),
+            backlog: VecDeque::new(),
+        }
     }
 
     /// What there is to hear next; `None` when all is told and nobody runs the session. At each writer the first thing
@@ -225,14 +249,14 @@ impl Follower {
 
     async fn connect(&mut self, until: Instant) -> Result<(), ControlError> {
         let follow = Line::Follow { from: self.next_seq };
-        match Connection::open_until(&self.dir, until).await? {
+        match Connection::open_until(&**self.stored.store(), self.stored.id(), until).await? {
             Some(mut connection) => {
                 if connection.send(&follow).await.is_ok() {
                     self.link = Link::Connected(Box::new(connection));
                 }
             }
             None => {
-                self.backlog = journal::tail(&self.dir, self.next_seq)?.into();
+                self.backlog = self.stored.read(self.next_seq, usize::MAX).await?.into();
                 self.link = Link::Alone;
             }
         }

@@ -4,7 +4,7 @@
 use super::client::{Connection, Told};
 use crate::error::{ControlError, EngineError};
 use crate::inbox::Answer;
-use crate::journal::SessionDir;
+use crate::store::Stored;
 use piton_core::client::{PROTOCOL, Reply, Request};
 use std::collections::HashMap;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
@@ -25,8 +25,8 @@ struct Pending {
 
 impl Remote {
     /// Reaches the writer of a session; `None` where there is none.
-    pub(crate) async fn open(dir: &SessionDir) -> Result<Option<Self>, ControlError> {
-        let Some(mut connection) = Connection::open(dir).await? else { return Ok(None) };
+    pub(crate) async fn open(stored: &Stored) -> Result<Option<Self>, ControlError> {
+        let Some(mut connection) = Connection::open(&**stored.store(), stored.id()).await? else { return Ok(None) };
         let pid = match connection.next().await {
             Some(Told::Reply(Reply::Hello { protocol: PROTOCOL, pid, .. })) => pid,
             Some(Told::Reply(Reply::Hello { protocol, pid, .. })) => {

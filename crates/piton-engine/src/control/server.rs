@@ -2,20 +2,20 @@
 //! another thread and in pieces, and who does not take what was sent for a while is shown out. Nothing is lost by that:
 //! he comes back with the position he has got to.
 
-use super::address::Address;
+use super::address::{self, Address};
 use crate::bus::{Bus, Listener};
 use crate::clock::World;
 use crate::error::EngineError;
 use crate::inbox::{Answer, Asked, Asker, WeakInbox};
-use crate::journal::{JournalError, SessionDir};
+use crate::store::{StoreError, Stored};
 use futures_util::{FutureExt, StreamExt};
 use piton_core::client::{Line, Mark, PROTOCOL, Published, Refusal, Reply, Request};
-use piton_core::ids::{MessageId, SessionId};
+use piton_core::ids::MessageId;
 use serde::Serialize;
 use serde_json::Value;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -44,8 +44,7 @@ pub(crate) struct Server {
 
 /// What clients at the socket get to of a session.
 pub(crate) struct Door {
-    pub(crate) session: SessionId,
-    pub(crate) dir: SessionDir,
+    pub(crate) stored: Stored,
     pub(crate) bus: Bus,
     pub(crate) inbox: WeakInbox,
 }
@@ -53,6 +52,7 @@ pub(crate) struct Door {
 /// What the guests of one session share.
 struct Room {
     door: Door,
+    socket: PathBuf,
     over: CancellationToken,
 }
 
@@ -60,8 +60,8 @@ impl Server {
     /// Opens the door from a task, at its next turn: whoever calls has more urgent things to do. Only for the writer.
     /// Where no socket can be made, the session goes on without.
     pub(crate) fn open(door: Door) -> Self {
-        let (socket, over) = (door.dir.control_sock(), CancellationToken::new());
-        let room = Arc::new(Room { door, over: over.clone() });
+        let (socket, over) = (address::socket(&**door.stored.store(), door.stored.id()), CancellationToken::new());
+        let room = Arc::new(Room { door, socket: socket.clone(), over: over.clone() });
         Self { accepting: tokio::spawn(accept(room)), socket, over }
     }
 
@@ -83,7 +83,7 @@ impl Drop for Server {
 }
 
 async fn accept(room: Arc<Room>) {
-    let Ok(listener) = listen(&room.door.dir) else { return };
+    let Ok(listener) = listen(&room.socket) else { return };
     loop {
         match listener.accept().await {
             Ok((stream, _)) => drop(tokio::spawn(receive(room.clone(), stream))),
@@ -92,8 +92,8 @@ async fn accept(room: Arc<Room>) {
     }
 }
 
-fn listen(dir: &SessionDir) -> io::Result<UnixListener> {
-    let address = Address::of(dir)?;
+fn listen(socket: &Path) -> io::Result<UnixListener> {
+    let address = Address::of(socket)?;
     // We have the lock: what lies there is a dead writer's.
     match std::fs::remove_file(address.path()) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -130,7 +130,7 @@ impl Guest {
         mut pending: mpsc::UnboundedReceiver<(Option<u64>, Reply)>,
     ) -> io::Result<()> {
         let over = self.room.over.clone();
-        let (session, pid) = (self.room.door.session.clone(), std::process::id());
+        let (session, pid) = (self.room.door.stored.id().clone(), std::process::id());
         self.tell(None, &Reply::Hello { protocol: PROTOCOL, session, pid }).await?;
         let mut listens_only = false;
         loop {
@@ -175,7 +175,7 @@ impl Guest {
             }
             Some("follow") => match serde_json::from_value(value) {
                 Ok(Line::Follow { from }) => {
-                    self.following = Some(self.room.door.bus.subscribe(self.room.door.dir.clone(), from));
+                    self.following = Some(self.room.door.bus.subscribe(self.room.door.stored.clone(), from));
                 }
                 Ok(Line::Hello { .. }) => {}
                 Err(error) => self.reply(id, not_understood(error))?,
@@ -227,7 +227,7 @@ impl Guest {
 
 /// The next lines there are to send, as many as there are just now. Waits for ever where nobody follows. May be dropped
 /// half-way and called again.
-async fn lines(following: &mut Option<Listener>) -> Result<String, JournalError> {
+async fn lines(following: &mut Option<Listener>) -> Result<String, StoreError> {
     let Some(subscription) = following else { return std::future::pending().await };
     let mut lines = String::new();
     let mut published = subscription.next().await?;

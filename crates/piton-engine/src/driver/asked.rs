@@ -5,8 +5,8 @@ use super::{Driver, rewinding};
 use crate::error::{CompactError, EngineError, RewindError};
 use crate::fork;
 use crate::inbox::{Asked, Asker};
-use crate::journal::JournalError;
 use crate::rewind;
+use crate::store::StoreError;
 use piton_core::client::{Prompt, Reply, Report, Request, When};
 use piton_core::event::{Answerer, Canceller, Event, Subject, TitledBy};
 use piton_core::ids::{MessageId, Seq};
@@ -38,7 +38,7 @@ impl Driver {
                 self.cancel(Canceller::User).await;
                 self.wait_for_turn(asker);
             }
-            Request::Answer { subject, decision } => self.answered(subject, decision, asker),
+            Request::Answer { subject, decision } => self.answered(subject, decision, asker).await,
             Request::Pause {} => self.pause_for(true, &asker),
             Request::Continue {} => self.pause_for(false, &asker),
             Request::Plan { .. } | Request::Rewind { .. } if !self.session.is_at_rest() => {
@@ -65,7 +65,7 @@ impl Driver {
         }
         let message = prompt.message.clone().unwrap_or_else(|| self.world.message_id());
         if self.session.has_heard(&message) {
-            return self.heard_before(message, prompt.wait, asker);
+            return self.heard_before(message, prompt.wait, asker).await;
         }
         let bytes = prompt.bytes();
         if bytes > PROMPT_BYTES {
@@ -78,18 +78,18 @@ impl Driver {
         self.speak(Speech { message, parts, delivery, wait, asker }).await;
     }
 
-    /// The other session is made from what is durable, on a thread where that holds up nobody.
+    /// The other session is made from what is durable, by a task that holds up nobody.
     fn fork(&self, at: Option<Seq>, asker: Asker) {
-        let (dir, world) = (self.dir.clone(), self.world.clone());
-        tokio::task::spawn_blocking(move || {
-            let forked = fork::fork(&dir, at, &world).map(|session| Reply::Forked { session });
+        let (stored, world) = (self.stored.clone(), self.world.clone());
+        tokio::spawn(async move {
+            let forked = fork::fork(&stored, at, &world).await.map(|session| Reply::Forked { session });
             asker.answer(forked.map_err(EngineError::from));
         });
     }
 
     /// A prompt that is repeated waits for the same turn.
-    fn heard_before(&mut self, message: MessageId, wait: bool, asker: Asker) {
-        let seq = self.records().ok().and_then(|records| seq_of(&records, &message)).unwrap_or_default();
+    async fn heard_before(&mut self, message: MessageId, wait: bool, asker: Asker) {
+        let seq = self.records().await.ok().and_then(|records| seq_of(&records, &message)).unwrap_or_default();
         if self.session.is_at_rest() {
             asker.tell(Reply::Accepted(piton_core::client::Accepted { message, seq }));
             asker.refuse(EngineError::AtRest);
@@ -111,9 +111,9 @@ impl Driver {
         asker.tell(Reply::State { paused });
     }
 
-    fn answered(&mut self, subject: Subject, decision: Decision, asker: Asker) {
+    async fn answered(&mut self, subject: Subject, decision: Decision, asker: Asker) {
         if !self.is_open(&subject) {
-            let records = self.records().unwrap_or_default();
+            let records = self.records().await.unwrap_or_default();
             let given = records.iter().rev().find_map(|record| match &record.event {
                 Event::ApprovalGiven { subject: about, decision, by } if *about == subject => {
                     Some((decision.clone(), *by))
@@ -145,11 +145,11 @@ impl Driver {
     }
 
     /// Does what was asked for at rest: what reads the journal, touches files, or asks the model.
-    pub(super) async fn run_errand(&mut self) -> Result<(), Arc<JournalError>> {
+    pub(super) async fn run_errand(&mut self) -> Result<(), Arc<StoreError>> {
         let Some((request, asker)) = self.requests.take_errand() else { return Ok(()) };
         let done = match request {
             Request::Plan { direction, turns, scope } => {
-                let records = self.records()?;
+                let records = self.records().await?;
                 let (session, snapshots) = (self.session.clone(), self.settings.snapshots.clone());
                 let plan = move || rewind::plan(&records, &session, snapshots.as_deref(), direction, turns, scope);
                 Ok(rewinding::blocking(plan).await.map(Reply::Planned).map_err(EngineError::from))

@@ -5,25 +5,23 @@
 
 use super::Driver;
 use crate::engine::EngineError;
-use crate::hooks::{
-    Check, Gated, Hook, HookContext, Hooks, ModelAnswer, ModelCall, OutputSchema, Ran, SessionStart, Sight, StepDone,
-    TurnDone, Unasked,
-};
+use crate::engine::Settings;
+use crate::hooks::{Check, Gated, Hook, HookContext, Hooks, OutputSchema, SessionStart, Sight, Unasked};
 use crate::inbox::Asker;
-use crate::jobs::JobKey;
-use piton_core::call::{ToolSpec, Touches};
-use piton_core::client::{Report, last_words};
-use piton_core::event::{Answerer, Delivery, Event, Record, Subject, TurnEnd};
+use crate::jobs::{AtGate, JobKey, Passed, pass};
+use piton_core::call::Touches;
+use piton_core::client::Report;
+use piton_core::event::{Answerer, Delivery, Event, TurnEnd};
 use piton_core::hook::{Demand, HookPoint};
-use piton_core::ids::{CallId, MessageId, TimeMs};
-use piton_core::message::{Message, Part, Role, ToolCall, prose};
+use piton_core::ids::MessageId;
+use piton_core::message::{Part, prose};
 use piton_core::permission::{Action, Ask};
 use piton_core::request::Frame;
-use piton_core::turn::{Gate, Offered, State};
+use piton_core::turn::{Gate, State};
 use piton_tools::plan::accesses;
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,14 +29,11 @@ use std::time::Duration;
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// What hooks did in the place of a job, or beside one.
-#[expect(clippy::large_enum_variant, reason = "it is boxed on its way")]
 pub(crate) enum Hooked {
     /// The session has begun, and a prompt was seen, where there is one.
     Vetted { start: Option<Gated>, prompt: Option<(Gated, Option<(String, String)>)> },
-    /// A model call may be made.
-    Model { gated: Gated, call: ModelCall },
-    /// Another gate was passed: what is recorded of it.
-    Passed(Vec<Event>),
+    /// A gate was passed.
+    Passed(Passed),
     /// Hooks that watch have seen what there was.
     Watched,
 }
@@ -63,46 +58,21 @@ pub(super) struct Gates {
     vetting: VecDeque<Speech>,
     /// What hooks have let pass, on its way to the record.
     accepted: VecDeque<Speech>,
-    /// What hooks left of the frame that the model was last asked with.
-    frame: Frame,
-    sights: Vec<(Arc<HookContext>, Sight)>,
     /// What the turn demands and this process cannot see to.
     pub(super) lost: Option<String>,
-    messages: usize,
-    step: StepDone,
-    turn_started_ms: TimeMs,
 }
 
 impl Gates {
-    pub(super) fn new(session: &State, own: &Frame, lost: Option<String>) -> Self {
-        let messages = session.transcript().len();
+    pub(super) fn new(session: &State, lost: Option<String>) -> Self {
         Self {
             is_started: false,
             is_starting: false,
             is_used: false,
-            is_resumed: messages > 0,
+            is_resumed: session.transcript().len() > 0,
             vetting: VecDeque::new(),
             accepted: VecDeque::new(),
-            frame: as_hooks_left_it(own, session.offered()),
-            sights: Vec::new(),
             lost,
-            messages,
-            step: StepDone::default(),
-            turn_started_ms: 0,
         }
-    }
-}
-
-/// The frame that the model was last asked with.
-fn as_hooks_left_it(own: &Frame, offered: &Offered) -> Frame {
-    let is_left = |name: &String| offered.tools.as_ref().is_none_or(|left| left.contains(name));
-    Frame {
-        system: offered.system.as_deref().map_or_else(|| Arc::clone(&own.system), Arc::from),
-        tools: match offered.tools {
-            Some(_) => own.tools.iter().filter(|tool| is_left(&tool.name)).cloned().collect(),
-            None => Arc::clone(&own.tools),
-        },
-        max_output_tokens: own.max_output_tokens,
     }
 }
 
@@ -129,121 +99,67 @@ pub(super) fn inherit(hooks: &mut Hooks, session: &State, env: &Arc<BTreeMap<OsS
     lost
 }
 
+/// Where hooks are.
+pub(super) fn context(session: &State, settings: &Settings, scratch: &Path, own: &Frame) -> Arc<HookContext> {
+    let model = Some(session.model()).filter(|name| !name.is_empty()).unwrap_or(settings.model.name());
+    Arc::new(HookContext {
+        session: session.id().clone(),
+        session_dir: scratch.to_path_buf(),
+        workspace: PathBuf::from(session.workspace()),
+        turn: session.turn(),
+        step: session.step(),
+        model: model.to_owned(),
+        unasked: unasked(settings, own),
+    })
+}
+
+fn unasked(settings: &Settings, own: &Frame) -> Unasked {
+    let rules = &settings.policy.permission;
+    let asks = |touches| {
+        let mut tools = own.tools.iter().filter(|tool| tool.effects.touches == touches);
+        tools.any(|tool| rules.judge(&Ask { tool: &tool.name, accesses: &accesses(tool) }).action == Action::Ask)
+    };
+    match (asks(Touches::Workspace), asks(Touches::World)) {
+        (true, _) => Unasked::Nothing,
+        (false, true) => Unasked::Edits,
+        (false, false) => Unasked::Everything,
+    }
+}
+
 impl Driver {
     pub(super) fn hook_context(&self) -> Arc<HookContext> {
-        let session = &self.session;
-        Arc::new(HookContext {
-            session: session.id().clone(),
-            session_dir: self.dir.root().to_path_buf(),
-            workspace: PathBuf::from(session.workspace()),
-            turn: session.turn(),
-            step: session.step(),
-            model: Some(session.model())
-                .filter(|name| !name.is_empty())
-                .unwrap_or(self.settings.model.name())
-                .to_owned(),
-            unasked: self.unasked(),
-        })
-    }
-
-    fn unasked(&self) -> Unasked {
-        let rules = &self.settings.policy.permission;
-        let asks = |touches| {
-            let mut tools = self.frame.tools.iter().filter(|tool| tool.effects.touches == touches);
-            tools.any(|tool| rules.judge(&Ask { tool: &tool.name, accesses: &accesses(tool) }).action == Action::Ask)
-        };
-        match (asks(Touches::Workspace), asks(Touches::World)) {
-            (true, _) => Unasked::Nothing,
-            (false, true) => Unasked::Edits,
-            (false, false) => Unasked::Everything,
-        }
+        context(&self.session, &self.settings, &self.scratch, self.frames.own())
     }
 
     /// What the model is asked with.
     pub(super) fn frame(&self) -> &Frame {
-        let is_changed = *self.session.offered() != Offered::default();
-        let may_be = is_changed || self.session.policy().hooks.gates.has(HookPoint::BeforeModel);
-        if may_be { &self.gates.frame } else { &self.frame }
-    }
-
-    /// Whether hooks have taken this tool from the model in this step.
-    pub(super) fn is_taken_away(&self, tool: &str) -> bool {
-        let has = |frame: &Frame| frame.tools.iter().any(|spec| spec.name == tool);
-        has(&self.frame) && !has(self.frame())
+        self.frames.now(&self.session)
     }
 
     /// Lets hooks see what comes next.
-    pub(super) fn pass(&mut self, gate: Gate) {
-        let (hooks, cx, step) = (self.hooks.clone(), self.hook_context(), self.session.step());
-        let key = JobKey::Pass(gate.clone());
-        match gate {
-            Gate::Compacted { .. } => self.jobs.hook(key, async move {
-                Hooked::Passed(vec![hooks.session_start(&cx, SessionStart::Compacted).await.event(step)])
-            }),
-            Gate::BeforeModel { attempt, .. } => {
-                let messages: Arc<[Arc<Message>]> = self.session.transcript().cloned().collect();
-                let Frame { system, tools, .. } = self.frame.clone();
-                let call = ModelCall { attempt, system, tools, messages };
-                self.jobs.hook(key, async move {
-                    let (gated, call) = hooks.before_model(&cx, call).await;
-                    Hooked::Model { gated, call }
-                });
+    pub(super) fn pass(&mut self, gate: &Gate) {
+        let (session, tools, hooks) = (&self.session, &self.settings.tools, &self.hooks);
+        let bench = AtGate { session, tools, frame: self.frames.own(), hooks };
+        match pass(gate, &bench, self.hook_context()) {
+            Some(work) => {
+                self.jobs.hook(JobKey::Pass(gate.clone()), async move { Hooked::Passed(work.await) });
             }
-            Gate::BeforeTool(id) => {
-                let Some(call) = self.call(&id).map(|call| self.settings.tools.understand(&call)) else { return };
-                self.jobs
-                    .hook(key, async move { Hooked::Passed(vec![hooks.before_tool(&cx, &call).await.event(step)]) });
-            }
-            Gate::Question(subject) => {
-                let (Subject::Call(id) | Subject::GoOn(id)) = &subject;
-                let Some(call) = self.call(id) else { return };
-                self.jobs.hook(key, async move {
-                    let (gated, decision) = hooks.approval(&cx, &subject, &call).await;
-                    let decision = decision.filter(|_| gated.stopped.is_none());
-                    let answer = decision.map(|decision| {
-                        let by = Some(Answerer::Hook);
-                        Event::ApprovalGiven { subject, decision, by }
-                    });
-                    Hooked::Passed(std::iter::once(gated.event(step)).chain(answer).collect())
-                });
-            }
-            Gate::AfterTool(id) => {
-                let Some((call, outcome)) = self.call(&id).zip(self.session.unrun(&id).cloned()) else { return };
-                self.jobs.hook(key, async move {
-                    let (gated, outcome) = hooks.after_tool(&cx, &call, outcome, Ran::Never).await;
-                    Hooked::Passed(vec![gated.event(step), Event::CallSettled { call: id, outcome }])
-                });
-            }
-            Gate::BeforeCompaction(trigger) => self.jobs.hook(key, async move {
-                let (gated, refused) = hooks.before_compaction(&cx, trigger).await;
-                let refused = refused.map(|error| Event::CompactionFailed { trigger, why: None, error, asked: None });
-                Hooked::Passed(std::iter::once(gated.event(step)).chain(refused).collect())
-            }),
-            Gate::End { .. } => {
-                let (session, text) = (self.session.clone(), last_words(&self.session));
-                self.jobs.hook(key, async move {
-                    let gated = hooks.stop(&cx, &text, |hook| session.times_sent_back(hook)).await;
-                    Hooked::Passed(vec![gated.event(step)])
-                });
+            None => {
+                let nothing = Gated::nothing_at(gate).event(self.session.step());
+                self.record(nothing);
             }
         }
-    }
-
-    /// A call of the newest reply.
-    fn call(&self, id: &CallId) -> Option<Arc<ToolCall>> {
-        let in_transcript = || {
-            let messages: Vec<_> = self.session.transcript().collect();
-            messages.iter().rev().find_map(|message| message.calls().find(|call| call.id == *id).cloned()).map(Arc::new)
-        };
-        self.session.open_call(id).cloned().or_else(in_transcript)
     }
 
     /// Takes what hooks did.
     pub(super) fn take_hooked(&mut self, hooked: Hooked) {
         match hooked {
             Hooked::Vetted { start, prompt } => self.vetted(start, prompt),
-            Hooked::Model { gated, call } => self.let_go(gated, call),
-            Hooked::Passed(events) => {
+            Hooked::Passed(Passed::Model(gated, call)) => {
+                let event = self.frames.take(&self.session, gated, call);
+                self.record(event);
+            }
+            Hooked::Passed(Passed::Events(events)) => {
                 for event in events {
                     let event = match event {
                         Event::ApprovalGiven { subject, decision, .. } => {
@@ -265,31 +181,6 @@ impl Driver {
             let step = self.session.step();
             self.record(gated.event(step));
         }
-    }
-
-    /// A model call as hooks left it is weighed and made next.
-    fn let_go(&mut self, mut gated: Gated, call: ModelCall) {
-        // Asked again, by whatever model, it is the same question; what was added to it once is there.
-        let is_said = |note: &String| {
-            let is_it = |part: &Part| matches!(part, Part::Note { text, .. } if text == note);
-            self.session.transcript().last().is_some_and(|last| last.parts.iter().any(is_it))
-        };
-        gated.notes.retain(|note| !is_said(note));
-        let before = as_hooks_left_it(&self.frame, self.session.offered());
-        // The same bytes are the same pointer, so that they need not be measured again.
-        let known = [&self.gates.frame, &self.frame];
-        let same = known.iter().map(|frame| &frame.system).find(|old| ***old == *call.system);
-        let system = same.cloned().unwrap_or(call.system);
-        let same = known.iter().map(|frame| &frame.tools).find(|old| **old == call.tools);
-        let tools = same.cloned().unwrap_or(call.tools);
-        let names = |tools: &[ToolSpec]| tools.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>();
-        let mut event = gated.event(self.session.step());
-        if let Event::HooksRan { system: other, tools: others, .. } = &mut event {
-            *other = (before.system != system).then(|| system.to_string());
-            *others = (names(&before.tools) != names(&tools)).then(|| names(&tools));
-        }
-        self.record(event);
-        self.gates.frame = Frame { system, tools, max_output_tokens: self.frame.max_output_tokens };
     }
 
     /// Whether hooks want to see what is said before it is on record.
@@ -413,66 +304,15 @@ impl Driver {
 
 /// The part for hooks that only watch.
 impl Driver {
-    /// What of this hooks want to see, once it is durable.
-    pub(super) fn note_sights(&mut self, record: &Record) {
-        let want = |point| self.hooks.want(point);
-        let mut sights = Vec::new();
-        match &record.event {
-            Event::TurnStarted { .. } => self.gates.turn_started_ms = record.at_ms,
-            Event::StepStarted { .. } => {
-                self.gates.step = StepDone { started_ms: record.at_ms, ..StepDone::default() };
-            }
-            Event::MessageFinished { attempt, reply, .. } => {
-                self.gates.step.usage = reply.usage;
-                if want(HookPoint::AfterModel) {
-                    let answer = ModelAnswer { attempt: *attempt, result: Ok(reply.clone()) };
-                    sights.push(Sight::Answer(Box::new(answer)));
-                }
-            }
-            Event::ModelFailed { attempt, error, .. } => {
-                let answer = ModelAnswer { attempt: *attempt, result: Err(error.clone()) };
-                sights.push(Sight::Answer(Box::new(answer)));
-            }
-            Event::StepFinished { .. } => {
-                sights.push(Sight::Step(StepDone { ended_ms: record.at_ms, ..self.gates.step }));
-            }
-            Event::CompactionFinished { trigger, summary, .. } => {
-                sights.push(Sight::Compacted { trigger: *trigger, summary: summary.clone() });
-            }
-            Event::TurnEnded { end, detail, spent, .. } => {
-                let (started_ms, ended_ms, text) =
-                    (self.gates.turn_started_ms, record.at_ms, last_words(&self.session));
-                let (end, detail, spent) = (*end, detail.clone(), *spent);
-                sights.push(Sight::Turn(Box::new(TurnDone { end, detail, spent, started_ms, ended_ms, text })));
-            }
-            _ => {}
-        }
-        let len = self.session.transcript().len();
-        let from = self.gates.messages.min(len);
-        self.gates.messages = len;
-        let new = self.session.transcript().skip(from).filter(|message| message.role != Role::User);
-        sights.extend(new.map(|message| Sight::Message(Arc::clone(message))));
-        if let Event::MessageFinished { reply, .. } = &record.event {
-            let calls = reply.parts.iter().filter_map(|part| match part {
-                Part::ToolCall(call) => Some(Sight::ToolUse(Box::new(call.clone()))),
-                Part::Text { .. } | Part::Reasoning { .. } | Part::ToolResult { .. } => None,
-                Part::Note { .. } | Part::Image { .. } => None,
-            });
-            sights.extend(calls);
-        }
-        sights.retain(|sight| want(sight.point()));
-        if !sights.is_empty() {
-            let cx = self.hook_context();
-            self.gates.sights.extend(sights.into_iter().map(|sight| (Arc::clone(&cx), sight)));
-        }
-    }
-
     /// Shows hooks what is durable now.
     pub(super) fn show_sights(&mut self) {
-        if self.gates.sights.is_empty() || self.jobs.is_running(&JobKey::Watch) {
+        if self.jobs.is_running(&JobKey::Watch) {
             return;
         }
-        let (hooks, sights) = (self.hooks.clone(), std::mem::take(&mut self.gates.sights));
+        let (hooks, sights) = (self.hooks.clone(), self.watch.take());
+        if sights.is_empty() {
+            return;
+        }
         self.jobs.hook(JobKey::Watch, async move {
             for (cx, sight) in sights {
                 hooks.see(&cx, sight).await;

@@ -2,8 +2,8 @@
 
 use super::Driver;
 use crate::context::Notes;
-use crate::journal::JournalError;
 use crate::rewind::{self, RewindError};
+use crate::store::StoreError;
 use piton_core::client::Rewound;
 use piton_core::event::{Event, Restore, Rewind};
 use piton_core::turn::{Rewinding, State};
@@ -12,7 +12,7 @@ use piton_tools::snapshot::Restored;
 impl Driver {
     /// Does a rewind that was cut off, before anything else: files and words must not be at different places. One that
     /// cannot be done is ended as it is: whatever moves next would be lost if it were done later.
-    pub(super) async fn finish_rewind(&mut self) -> Result<(), JournalError> {
+    pub(super) async fn finish_rewind(&mut self) -> Result<(), StoreError> {
         let Some(rewinding) = self.session.rewinding().cloned() else { return Ok(()) };
         // What came of it is on record.
         drop(self.bring_back(rewinding).await?);
@@ -20,7 +20,7 @@ impl Driver {
     }
 
     /// Brings files and head to where a rewind wants them.
-    pub(super) async fn rewind(&mut self, rewind: Rewind) -> Result<Result<Rewound, RewindError>, JournalError> {
+    pub(super) async fn rewind(&mut self, rewind: Rewind) -> Result<Result<Rewound, RewindError>, StoreError> {
         if rewind.files.is_empty() {
             return self.rewound(rewind, Vec::new(), None).await.map(Ok);
         }
@@ -40,7 +40,7 @@ impl Driver {
     }
 
     /// Brings the files of a rewind that is on record as begun to where they shall be, and ends it.
-    async fn bring_back(&mut self, rewinding: Rewinding) -> Result<Result<Rewound, RewindError>, JournalError> {
+    async fn bring_back(&mut self, rewinding: Rewinding) -> Result<Result<Rewound, RewindError>, StoreError> {
         let Rewinding { rewind, was, touches } = rewinding;
         let (store, way) = (self.settings.snapshots.clone(), rewind.clone());
         let restore = move || {
@@ -68,13 +68,13 @@ impl Driver {
         rewind: Rewind,
         files: Vec<Restored>,
         back: Option<Restore>,
-    ) -> Result<Rewound, JournalError> {
+    ) -> Result<Rewound, StoreError> {
         let left = rewind::left(&rewind, &files);
         let is_moved = rewind.to.is_some();
         self.record(Event::RewindFinished { rewind, left, back });
         self.commit().await?;
         if is_moved {
-            let records = self.records()?;
+            let records = self.records().await?;
             self.session = State::fold(&records);
             self.notes = Notes::fold(&records, &self.ledger);
         }

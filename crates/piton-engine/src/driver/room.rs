@@ -3,7 +3,7 @@
 use super::Driver;
 use crate::compaction::{self, CompactError, Next, SharedBill, Summarised, Task, Told};
 use crate::jobs::JobKey;
-use crate::journal::JournalError;
+use crate::store::StoreError;
 use piton_core::budget::Short;
 use piton_core::client::{Compact, Compacted};
 use piton_core::event::{Event, Trigger, Why};
@@ -130,7 +130,7 @@ impl Driver {
     pub(super) async fn compact_at_rest(
         &mut self,
         Compact { focus, summary, replace }: Compact,
-    ) -> Result<Result<Compacted, CompactError>, JournalError> {
+    ) -> Result<Result<Compacted, CompactError>, StoreError> {
         if summary.as_ref().is_some_and(|summary| summary.trim().is_empty()) {
             return Ok(Err(CompactError::Empty));
         }
@@ -159,7 +159,7 @@ impl Driver {
     }
 
     /// The event that asking for a summary ends in.
-    async fn ask_at_rest(&mut self, focus: Option<String>) -> Result<Result<Event, CompactError>, JournalError> {
+    async fn ask_at_rest(&mut self, focus: Option<String>) -> Result<Result<Event, CompactError>, StoreError> {
         /// What is told where somebody wanted it so.
         const STOPPED: &str = "it was stopped";
         let model = Arc::clone(&self.settings.model);

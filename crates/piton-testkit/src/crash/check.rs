@@ -18,7 +18,8 @@ use piton_core::ids::CallId;
 use piton_core::message::{Message, ToolCall, Usage};
 use piton_core::turn;
 use piton_engine::engine::Engine;
-use piton_engine::journal::{self, SessionDir, Verdict};
+use piton_engine::journal::{self, SessionDir};
+use piton_engine::store::Verdict;
 use std::collections::{BTreeMap, HashMap};
 
 /// Everything that is wrong with the session of this stage.

@@ -14,8 +14,8 @@ use piton_core::question::Decision;
 use piton_core::turn::{self, Job};
 use piton_engine::engine::Subscription;
 use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed, Settings};
-use piton_engine::journal::{self, JournalError};
 use piton_engine::rewind::RewindError;
+use piton_engine::store::StoreError;
 use piton_tools::snapshot;
 use std::collections::HashSet;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub(super) enum Life {
     /// The process died.
     Died,
     /// The journal could not be written: Piton stopped by itself.
-    Stopped(JournalError),
+    Stopped(StoreError),
 }
 
 /// What all lives of one run have in common.
@@ -56,7 +56,7 @@ impl Stage<'_> {
                 Err(EngineError::Journal(error)) => Life::Stopped(error),
                 Err(EngineError::Broken(error)) => match Arc::try_unwrap(error) {
                     Ok(error) => Life::Stopped(error),
-                    Err(error) => Life::Stopped(std::io::Error::other(error.to_string()).into()),
+                    Err(error) => Life::Stopped(StoreError::other(error.to_string())),
                 },
                 Err(error) => {
                     machine.accuse(format!("an unexpected end: {error}"));
@@ -67,7 +67,7 @@ impl Stage<'_> {
     }
 
     async fn use_piton(&mut self) -> Result<(), EngineError> {
-        let (session, recorded) = self.open()?;
+        let (session, recorded) = self.open().await?;
         let mut visit = Visit {
             machine: self.machine,
             scenario: self.scenario,
@@ -92,20 +92,20 @@ impl Stage<'_> {
     }
 
     /// Opens the session it knows of; one of which nothing was ever heard may not have come to be.
-    fn open(&mut self) -> Result<(Handle, Vec<Record>), EngineError> {
+    async fn open(&mut self) -> Result<(Handle, Vec<Record>), EngineError> {
         let engine = Engine::open(self.machine.root());
         if let Some(id) = &self.session {
-            match engine.resume(id, self.settings()) {
+            match engine.resume(id, self.settings()).await {
                 Ok(session) => {
-                    let recorded = journal::read_session(session.dir())?;
+                    let recorded = session.records().await?;
                     return Ok((session, recorded));
                 }
-                Err(EngineError::Journal(JournalError::NotFound { .. } | JournalError::Damaged { .. }))
+                Err(EngineError::Journal(StoreError::NotFound { .. } | StoreError::Damaged { .. }))
                     if self.machine.state().heard.is_empty() => {}
                 Err(error) => return Err(error),
             }
         }
-        let session = engine.create(self.workspace, self.settings())?;
+        let session = engine.create(self.workspace, self.settings()).await?;
         self.session = Some(session.id().clone());
         Ok((session, Vec::new()))
     }

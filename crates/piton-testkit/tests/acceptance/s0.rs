@@ -144,7 +144,7 @@ fn s0_041_a_cancel_closes_the_connection() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let settings = Settings::by_preset("neovate", model).unwrap();
-        let session = piton_engine::engine::Engine::open(data.path()).create(data.path(), settings).unwrap();
+        let session = piton_engine::engine::Engine::open(data.path()).create(data.path(), settings).await.unwrap();
         let mut heard = session.subscribe(1);
         let hearing = async {
             while let Ok(Some(published)) = heard.next().await {

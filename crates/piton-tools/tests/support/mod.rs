@@ -21,6 +21,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
+/// A host without a session behind it.
+#[derive(Debug)]
+struct NoSession;
+
+#[async_trait::async_trait]
+impl piton_tools::host::Host for NoSession {
+    async fn read(&self, _: u64, _: usize) -> Result<Vec<piton_core::event::Record>, String> {
+        Err("there is no session here".to_owned())
+    }
+}
+
 /// A temporary workspace with a session.
 pub(crate) struct Place {
     pub(crate) calls_dir: PathBuf,
@@ -41,6 +52,7 @@ impl Place {
         let cx = ToolContext {
             call: CallId::from("c1_0"),
             workspace: root.join("workspace"),
+            host: Arc::new(NoSession),
             executor: runners(Some(runner_program()), &calls_dir),
             output: OutputSink::none(),
             cancel: CancellationToken::new(),

@@ -13,7 +13,6 @@ use piton_engine::assemble::secrets;
 use piton_engine::engine::Engine;
 use piton_engine::export::redact::Redactor;
 use piton_engine::export::{html, json, markdown};
-use piton_engine::{journal, shelf};
 use std::ffi::OsStr;
 use std::io::Read;
 use std::path::Path;
@@ -28,11 +27,10 @@ fn named(output: Option<&Path>) -> ExportFormat {
 }
 
 /// Writes a session as one file.
-pub(super) fn export(engine: &Engine, id: &SessionId, args: &ExportArgs, around: &Surroundings) -> Result<()> {
-    let dir = engine.session_dir(id);
-    let mut records = journal::read_session(&dir)?;
+pub(super) async fn export(engine: &Engine, id: &SessionId, args: &ExportArgs, around: &Surroundings) -> Result<()> {
+    let mut records = engine.records(id).await?;
     ensure!(!records.is_empty(), "{id} is empty: nothing ever happened in it");
-    let mut title = journal::summary(&dir)?.title;
+    let mut title = engine.store().summary(id).await?.title;
     let mut redacted = 0;
     if !args.no_redact {
         let mut notices = Vec::new();
@@ -63,7 +61,7 @@ pub(super) fn export(engine: &Engine, id: &SessionId, args: &ExportArgs, around:
 }
 
 /// Makes a session of an export.
-pub(super) fn import(engine: &Engine, file: &Path) -> Result<()> {
+pub(super) async fn import(engine: &Engine, file: &Path) -> Result<()> {
     let text = match file.to_str() {
         Some("-") => {
             let mut text = String::new();
@@ -74,8 +72,8 @@ pub(super) fn import(engine: &Engine, file: &Path) -> Result<()> {
     };
     let records = json::read(&text).with_context(|| format!("{} cannot be taken in", file.display()))?;
     let events = view::plural(records.len() as u64, "event");
-    let id = shelf::take_in(engine, records)?;
-    let workspace = journal::summary(&engine.session_dir(&id))?.workspace;
+    let id = engine.take_in(records).await?;
+    let workspace = engine.store().summary(&id).await?.workspace;
     view::write_stdout(&format!("{id}\n"));
     view::write_stderr(&format!("taken in with {events}\n"));
     if !Path::new(&workspace).is_dir() {

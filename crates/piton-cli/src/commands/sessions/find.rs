@@ -7,7 +7,6 @@ use crate::surroundings::Surroundings;
 use piton_core::ids::SessionId;
 use piton_engine::engine::Engine;
 use piton_engine::index::{Index, IndexError};
-use piton_engine::journal;
 
 /// The session that is named; where none is, the one that a person at the terminal chooses.
 pub(crate) fn meant(engine: &Engine, around: &Surroundings, name: Option<&str>) -> Result<SessionId> {
@@ -31,8 +30,8 @@ pub(crate) fn find(engine: &Engine, around: &Surroundings, name: &str) -> Result
 }
 
 /// Who has it open may be in the middle of something.
-pub(crate) fn must_be_closed(engine: &Engine, id: &SessionId) -> Result<()> {
-    let is_open = journal::is_held(&engine.session_dir(id));
+pub(crate) async fn must_be_closed(engine: &Engine, id: &SessionId) -> Result<()> {
+    let is_open = engine.store().holder(id).await.is_some();
     ensure!(!is_open, "{id} is open in another piton; close that one first");
     Ok(())
 }

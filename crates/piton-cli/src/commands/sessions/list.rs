@@ -10,14 +10,14 @@ use jiff::Zoned;
 use piton_core::budget;
 use piton_engine::engine::Engine;
 use piton_engine::index::{Index, Query};
-use piton_engine::journal::{self, Summary};
+use piton_engine::store::Summary;
 use std::path::{Path, PathBuf};
 
 /// How much of an id a list shows: time and some dice, enough to be the only one, and accepted wherever an id is.
 const SHORT_ID_CHARS: usize = 20;
 
 /// Lists sessions.
-pub(super) fn list(engine: &Engine, args: &ListArgs, around: &Surroundings) -> Result<()> {
+pub(super) async fn list(engine: &Engine, args: &ListArgs, around: &Surroundings) -> Result<()> {
     let index = engine.index()?;
     for (id, error) in index.unreadable() {
         view::write_stderr(&format!("{id} cannot be read: {error}\n"));
@@ -36,8 +36,12 @@ pub(super) fn list(engine: &Engine, args: &ListArgs, around: &Surroundings) -> R
         view::write_stderr(&format!("{}\n", nothing(&index, &query)?));
     }
     let columns = view::width(std::io::stdout());
-    let lines = sessions.iter().map(|session| live_line(engine, session, query.project.as_deref(), columns) + "\n");
-    view::write_stdout(&lines.collect::<String>());
+    let mut lines = String::new();
+    for session in &sessions {
+        lines.push_str(&live_line(engine, session, query.project.as_deref(), columns).await);
+        lines.push('\n');
+    }
+    view::write_stdout(&lines);
     Ok(())
 }
 
@@ -52,9 +56,9 @@ pub(super) fn project(scope: &Scope, around: &Surroundings) -> Result<Option<Pat
 }
 
 /// The same of a session that may be running now.
-fn live_line(engine: &Engine, session: &Summary, project: Option<&Path>, columns: Option<usize>) -> String {
+async fn live_line(engine: &Engine, session: &Summary, project: Option<&Path>, columns: Option<usize>) -> String {
     // Only what has no end can be under way: the lists of thousands look at few locks.
-    let runs = session.last_end.is_none() && journal::is_held(&engine.session_dir(&session.id));
+    let runs = session.last_end.is_none() && engine.store().holder(&session.id).await.is_some();
     told(session, project, if runs { "running" } else { UNFINISHED }, columns)
 }
 

@@ -6,14 +6,13 @@ use crate::out::report;
 use crate::out::view;
 use piton_core::ids::{Seq, SessionId};
 use piton_engine::engine::Engine;
-use piton_engine::journal::{self, Flaw, JournalError, Verdict};
-use piton_engine::shelf;
+use piton_engine::store::{Flaw, StoreError, Verdict};
 
 /// Checks a session and says what is wrong and what to do.
-pub(super) fn verify(engine: &Engine, id: &SessionId) -> Result<u8> {
-    let verdict = match journal::verify(&engine.session_dir(id)) {
-        Err(JournalError::Damaged { path, why }) => {
-            view::write_stdout(&format!("{id}: {} is damaged: {why}\n", path.display()));
+pub(super) async fn verify(engine: &Engine, id: &SessionId) -> Result<u8> {
+    let verdict = match engine.store().verify(id).await {
+        Err(StoreError::Damaged { at, why }) => {
+            view::write_stdout(&format!("{id}: {at} is damaged: {why}\n"));
             view::write_stdout(&advice(id));
             return Ok(report::EXIT_FAILED);
         }
@@ -42,9 +41,9 @@ pub(super) fn verify(engine: &Engine, id: &SessionId) -> Result<u8> {
 }
 
 /// Makes a new session of what can be read of this one.
-pub(super) fn repair(engine: &Engine, id: &SessionId) -> Result<()> {
-    find::must_be_closed(engine, id)?;
-    let repaired = shelf::repair(engine, id)?;
+pub(super) async fn repair(engine: &Engine, id: &SessionId) -> Result<()> {
+    find::must_be_closed(engine, id).await?;
+    let repaired = engine.repair(id).await?;
     let salvage = &repaired.salvage;
     let total = salvage.records.len();
     let read = total - salvage.lost.len();

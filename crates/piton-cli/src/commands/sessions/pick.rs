@@ -7,7 +7,7 @@ use crate::surroundings::Surroundings;
 use piton_core::ids::SessionId;
 use piton_engine::engine::Engine;
 use piton_engine::index::Query;
-use piton_engine::journal::Summary;
+use piton_engine::store::Summary;
 use std::path::Path;
 
 /// As many as fit on a small terminal.

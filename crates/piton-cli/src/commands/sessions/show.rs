@@ -9,7 +9,6 @@ use piton_core::story::{Body, CallBlock, CompactionEnd, ModelState, RewindState,
 use piton_core::stream_json;
 use piton_engine::engine::Engine;
 use piton_engine::export::words::{not_rewound, rewound, status};
-use piton_engine::journal;
 
 /// Lines of a tool's output that are shown; of a longer one, the beginning and the end.
 const SHOWN_LINES: usize = 8;
@@ -18,16 +17,15 @@ const SHOWN_LINES: usize = 8;
 const SUMMARY_LINES: usize = 24;
 
 /// Shows a session; `full` with all of the tools' output.
-pub(super) fn show(engine: &Engine, id: &SessionId, full: bool, json: bool) -> Result<()> {
-    let dir = engine.session_dir(id);
-    let records = journal::read_session(&dir)?;
+pub(super) async fn show(engine: &Engine, id: &SessionId, full: bool, json: bool) -> Result<()> {
+    let records = engine.records(id).await?;
     if json {
         for record in &records {
             view::write_stdout(&format!("{}\n", stream_json::record_line(record)));
         }
         return Ok(());
     }
-    let title = journal::summary(&dir).map(|summary| summary.title).unwrap_or_default();
+    let title = engine.store().summary(id).await.map(|summary| summary.title).unwrap_or_default();
     let story = Story::of(&records);
     let session = story.session();
     let mut text = format!("{id}  {}  {}\n", view::clean(&session.workspace), view::clean(&session.model));

@@ -9,16 +9,17 @@ use jiff::Zoned;
 use piton_core::ids::{SessionId, TimeMs};
 use piton_engine::engine::Engine;
 use piton_engine::index::{IndexError, Query};
-use piton_engine::journal::{self, SessionDir, Summary};
+use piton_engine::journal::SessionDir;
 use piton_engine::shelf;
+use piton_engine::store::Summary;
 
 /// Touched within this span, a session is not pruned unless that is said.
 const RECENT: &str = "1d";
 
 /// Moves sessions to the trash.
-pub(super) fn remove(engine: &Engine, ids: &[SessionId]) -> Result<()> {
+pub(super) async fn remove(engine: &Engine, ids: &[SessionId]) -> Result<()> {
     for id in ids {
-        find::must_be_closed(engine, id)?;
+        find::must_be_closed(engine, id).await?;
         shelf::throw_away(engine, id)?;
         view::write_stderr(&format!("{id} is in the trash; `piton session restore {id}` brings it back\n"));
     }
@@ -67,7 +68,7 @@ pub(super) fn restore(engine: &Engine, name: &str, around: &Surroundings) -> Res
 }
 
 /// Moves to the trash what the rules name.
-pub(super) fn prune(engine: &Engine, args: &PruneArgs, around: &Surroundings) -> Result<u8> {
+pub(super) async fn prune(engine: &Engine, args: &PruneArgs, around: &Surroundings) -> Result<u8> {
     let now = Zoned::now();
     let rules = Rules {
         before_ms: args.older_than.as_deref().map(|said| said::before(said, &now)).transpose()?,
@@ -86,7 +87,7 @@ pub(super) fn prune(engine: &Engine, args: &PruneArgs, around: &Surroundings) ->
     let (spared, chosen): (Vec<_>, Vec<_>) = chosen.into_iter().partition(|(session, _)| is_spared(session));
     let (mut moved, mut bytes) = (0, 0);
     for (session, size) in &chosen {
-        if journal::is_held(&engine.session_dir(&session.id)) {
+        if engine.store().holder(&session.id).await.is_some() {
             view::write_stderr(&format!("{} is open; it stays\n", session.id));
             continue;
         }
@@ -131,7 +132,7 @@ impl Rules {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use piton_engine::journal::Activity;
+    use piton_engine::store::Activity;
 
     fn sessions() -> Vec<Summary> {
         let session = |number: u64| Summary {

@@ -12,7 +12,8 @@ mod stamp;
 #[cfg(test)]
 mod tests;
 
-use crate::journal::{self, JournalError, SessionDir, Summary};
+use super::{SessionDir, reader};
+use crate::store::{StoreError, Summary};
 use piton_core::ids::{SessionId, TimeMs};
 use rusqlite::{Connection, OptionalExtension, ToSql, params};
 use stamp::Seen;
@@ -45,7 +46,7 @@ const TABLES: &str = "DROP TABLE IF EXISTS session; DROP TABLE IF EXISTS listed;
 pub struct Index {
     conn: Connection,
     sessions_dir: PathBuf,
-    unreadable: Vec<(SessionId, JournalError)>,
+    unreadable: Vec<(SessionId, StoreError)>,
 }
 
 /// Which sessions to list. Everything that is said must fit.
@@ -172,7 +173,7 @@ impl Index {
     }
 
     /// Sessions that lie there and cannot be read, each with why.
-    pub fn unreadable(&self) -> &[(SessionId, JournalError)] {
+    pub fn unreadable(&self) -> &[(SessionId, StoreError)] {
         &self.unreadable
     }
 
@@ -211,10 +212,10 @@ impl Index {
                 continue;
             }
             let dir = SessionDir::new(&self.sessions_dir, &id);
-            match journal::summary_and_prompts(&dir) {
+            match reader::summary_and_prompts(&dir) {
                 Ok((summary, prompts)) => note(&tx, stamp, &summary, &prompts)?,
                 // A session that was cut off before its first commit: there is nothing to list.
-                Err(JournalError::NotFound { .. }) => {}
+                Err(StoreError::NotFound { .. }) => {}
                 Err(error) => {
                     noted.insert(id.as_str().to_owned(), stamp);
                     self.unreadable.push((id, error));

@@ -4,10 +4,10 @@
 use super::blobs;
 use super::bulk;
 use super::dir::SessionDir;
-use super::error::{Fault, JournalError, is_misshapen};
+use super::error::{Fault, is_misshapen};
 use super::rows::{self, Head, Sheet};
 use super::schema::{self, Found};
-use super::summary::{self, Summary};
+use crate::store::{Flaw, StoreError, Summary, Verdict};
 use piton_core::event::Record;
 use piton_core::ids::Seq;
 use rusqlite::Connection;
@@ -22,48 +22,18 @@ pub struct Reader {
     found: Found,
 }
 
-/// What a full check found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// Every event is where and what it was when it was written.
-    Sound {
-        /// How many there are.
-        events: u64,
-    },
-    /// The events before this one are sound.
-    Bad {
-        /// The first bad event.
-        seq: Seq,
-        /// What is wrong with it.
-        flaw: Flaw,
-    },
-}
-
-/// What is wrong with an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flaw {
-    /// It is not there.
-    Missing,
-    /// It, or its hash, is not what was written.
-    Changed,
-    /// Its blob is not there, or is not what was written.
-    Blob,
-    /// It is as it was written, and cannot be understood.
-    Unreadable,
-}
-
 /// All committed events of a session; none, if it has not committed any.
-pub fn read_session(dir: &SessionDir) -> Result<Vec<Record>, JournalError> {
+pub fn read_session(dir: &SessionDir) -> Result<Vec<Record>, StoreError> {
     tail(dir, 1)
 }
 
 /// The committed events from this position on.
-pub fn tail(dir: &SessionDir, from: Seq) -> Result<Vec<Record>, JournalError> {
+fn tail(dir: &SessionDir, from: Seq) -> Result<Vec<Record>, StoreError> {
     Reader::open(dir)?.read(from, usize::MAX)
 }
 
 /// All committed events one by one: a long session is read in little memory. Of what was visited nothing is used.
-pub fn each(dir: &SessionDir, mut visit: impl FnMut(&mut Record)) -> Result<(), JournalError> {
+pub fn each(dir: &SessionDir, mut visit: impl FnMut(&mut Record)) -> Result<(), StoreError> {
     let reader = Reader::open(dir)?;
     let mut read = || match reader.is_unborn()? {
         true => Ok(()),
@@ -73,7 +43,7 @@ pub fn each(dir: &SessionDir, mut visit: impl FnMut(&mut Record)) -> Result<(), 
 }
 
 /// The committed events of some kinds, in order within each.
-pub fn of_kinds(dir: &SessionDir, kinds: &[&str]) -> Result<Vec<Record>, JournalError> {
+pub fn of_kinds(dir: &SessionDir, kinds: &[&str]) -> Result<Vec<Record>, StoreError> {
     let reader = Reader::open(dir)?;
     let read = || {
         let mut records = Vec::new();
@@ -86,34 +56,34 @@ pub fn of_kinds(dir: &SessionDir, kinds: &[&str]) -> Result<Vec<Record>, Journal
 }
 
 /// The session at a glance, from a single row.
-pub fn summary(dir: &SessionDir) -> Result<Summary, JournalError> {
+pub fn summary(dir: &SessionDir) -> Result<Summary, StoreError> {
     Reader::open(dir)?.summary()
 }
 
 /// The session at a glance, and all that the user said in it, for the search in a list.
-pub fn summary_and_prompts(dir: &SessionDir) -> Result<(Summary, String), JournalError> {
+pub fn summary_and_prompts(dir: &SessionDir) -> Result<(Summary, String), StoreError> {
     let reader = Reader::open(dir)?;
     let summary = reader.summary()?;
-    let prompts = summary::prompts(&reader.conn).map_err(|fault| reader.explain(fault))?;
+    let prompts = super::summary::prompts(&reader.conn).map_err(|fault| reader.explain(fault))?;
     Ok((summary, prompts))
 }
 
 /// Checks every event against the chain of hashes, and every blob against its name. Reads everything.
-pub fn verify(dir: &SessionDir) -> Result<Verdict, JournalError> {
+pub fn verify(dir: &SessionDir) -> Result<Verdict, StoreError> {
     let reader = Reader::open(dir)?;
     reader.verify().map_err(|fault| reader.explain(fault))
 }
 
 impl Reader {
     /// Opens a session to read.
-    pub fn open(dir: &SessionDir) -> Result<Self, JournalError> {
+    pub fn open(dir: &SessionDir) -> Result<Self, StoreError> {
         let db = dir.journal_db();
         let (conn, found) = schema::open_to_read(&db).map_err(|fault| fault.explain(&db, 0))?;
         Ok(Self { dir: dir.clone(), conn, found })
     }
 
     /// At most `max` committed events from this position on.
-    pub fn read(&self, from: Seq, max: usize) -> Result<Vec<Record>, JournalError> {
+    pub fn read(&self, from: Seq, max: usize) -> Result<Vec<Record>, StoreError> {
         let unborn = self.found == Found::Unborn && self.is_unborn().map_err(|fault| self.explain(fault))?;
         if unborn {
             return Ok(Vec::new());
@@ -122,10 +92,10 @@ impl Reader {
     }
 
     /// The session at a glance.
-    pub fn summary(&self) -> Result<Summary, JournalError> {
+    pub fn summary(&self) -> Result<Summary, StoreError> {
         let summary = match self.is_unborn() {
             Ok(true) => Err(Fault::NotFound),
-            Ok(false) => summary::read(&self.conn).and_then(|found| found.ok_or(Fault::NotFound)),
+            Ok(false) => super::summary::read(&self.conn).and_then(|found| found.ok_or(Fault::NotFound)),
             Err(fault) => Err(fault),
         };
         summary.map_err(|fault| self.explain(fault))
@@ -170,7 +140,7 @@ impl Reader {
         })
     }
 
-    fn explain(&self, fault: Fault) -> JournalError {
+    fn explain(&self, fault: Fault) -> StoreError {
         fault.explain(&self.dir.journal_db(), 0)
     }
 }

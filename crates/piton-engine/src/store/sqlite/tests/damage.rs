@@ -3,7 +3,7 @@
 use super::*;
 
 /// Whether nobody gets in, for a reason that fits, and nothing changes.
-fn check_refused(place: &Place, what: &str, fits: fn(&JournalError) -> bool) {
+fn check_refused(place: &Place, what: &str, fits: fn(&StoreError) -> bool) {
     let before = place.bytes();
     let refusals = [
         ("open", place.open().map(drop)),
@@ -17,8 +17,8 @@ fn check_refused(place: &Place, what: &str, fits: fn(&JournalError) -> bool) {
     assert!(place.bytes() == before, "{what}: the files were changed");
 }
 
-fn is_damaged(error: &JournalError) -> bool {
-    matches!(error, JournalError::Damaged { .. })
+fn is_damaged(error: &StoreError) -> bool {
+    matches!(error, StoreError::Damaged { .. })
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn the_words_say_what_is_damaged_and_that_it_is_still_there() {
 fn tables_of_a_newer_piton_are_left_to_it() {
     for place in [Place::closed(small_session()), Place::killed(small_session())] {
         place.behind_the_back().execute_batch("PRAGMA user_version = 2").expect("SQL");
-        let is_newer = |error: &_| matches!(error, JournalError::Newer { found: 2, ours: 1 });
+        let is_newer = |error: &_| matches!(error, StoreError::Newer { found: 2, ours: 1 });
         check_refused(&place, "tables of version 2", is_newer);
     }
 }
@@ -120,7 +120,7 @@ fn tables_of_a_newer_piton_are_left_to_it() {
 fn an_event_of_a_newer_piton_is_left_to_it() {
     for place in [Place::closed(small_session()), Place::killed(small_session())] {
         place.tamper("UPDATE event SET v = 5 WHERE seq = 3");
-        let is_newer = |error: &_| matches!(error, JournalError::Newer { found: 5, ours: 4 });
+        let is_newer = |error: &_| matches!(error, StoreError::Newer { found: 5, ours: 4 });
         check_refused(&place, "an event of version 5", is_newer);
     }
 }

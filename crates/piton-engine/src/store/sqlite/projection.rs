@@ -4,6 +4,7 @@
 
 use super::error::Fault;
 use super::rows::{self, INLINE_BYTES};
+use crate::store::summary::{chain, shorten};
 use piton_core::call::Outcome;
 use piton_core::event::{Asked, Event, Origin, Record, Subject, TitledBy};
 use piton_core::ids::{CallId, Seq, SessionId, TimeMs};
@@ -12,9 +13,6 @@ use piton_core::question::Decision;
 use rusqlite::{Connection, OptionalExtension, ToSql, Transaction, params};
 use serde::Serialize;
 use std::path::Path;
-
-/// Characters of the first prompt that make the title.
-const TITLE_CHARS: usize = 80;
 
 /// Makes all projections again.
 pub(super) fn rebuild(tx: &Transaction<'_>, blobs: Option<&Path>) -> Result<(), Fault> {
@@ -134,11 +132,8 @@ impl Tables<'_> {
         self.run(sql, params![id.as_str(), workspace, version, at_ms, at_ms, from, at])
     }
 
-    /// A model and its fallbacks as people say them: `a/x,b/y`.
     fn model(&self, model: &str, fallbacks: &[String]) -> Result<(), Fault> {
-        let rest = fallbacks.iter().map(String::as_str);
-        let chain = std::iter::once(model).chain(rest).collect::<Vec<_>>().join(",");
-        self.run("UPDATE session SET model = ?", [chain])
+        self.run("UPDATE session SET model = ?", [chain(model, fallbacks)])
     }
 
     fn message(&self, step: Option<u32>, role: &str, state: &str, parts: &[Part]) -> Result<(), Fault> {
@@ -246,9 +241,4 @@ fn data(part: &Part) -> Option<String> {
 
 fn title(parts: &[Part]) -> String {
     shorten(&prose(parts))
-}
-
-fn shorten(prompt: &str) -> String {
-    let line = prompt.split_whitespace().collect::<Vec<_>>().join(" ");
-    line.chars().take(TITLE_CHARS).collect()
 }

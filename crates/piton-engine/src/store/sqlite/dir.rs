@@ -1,7 +1,9 @@
 //! Where a session's files lie. Only names: nothing here touches the disk.
 
+use crate::store::Store;
 use piton_core::ids::SessionId;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The folder of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,20 +17,15 @@ impl SessionDir {
         Self { root: sessions_root.join(session.as_str()) }
     }
 
+    /// The folder of a session that this store keeps on disk.
+    pub fn of(store: &Arc<dyn Store>, session: &SessionId) -> Self {
+        Self { root: store.scratch(session) }
+    }
+
     /// The session whose folder this is; `None` where there is none.
     pub(crate) fn at(root: &Path) -> Option<Self> {
         let dir = Self { root: root.to_owned() };
         dir.journal_db().is_file().then_some(dir)
-    }
-
-    /// The session that the folder is named for.
-    pub(crate) fn id(&self) -> SessionId {
-        SessionId(self.root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default())
-    }
-
-    /// The folder of another session, beside this one.
-    pub(crate) fn beside(&self, session: &SessionId) -> Self {
-        Self { root: self.root.with_file_name(session.as_str()) }
     }
 
     /// The folder itself.

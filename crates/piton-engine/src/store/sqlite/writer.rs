@@ -1,4 +1,4 @@
-//! One session's durable list of events. What is committed here happened; everything else in Piton follows from it.
+//! One session's durable list of events, on disk.
 //!
 //! ```text
 //!   <session>/journal.db   event (append-only, hash-chained) + projections, one SQLite file in WAL mode
@@ -9,7 +9,7 @@
 //!
 //! [`Journal`] is the one writer. [`Journal::stage`] gives an event its place, [`Journal::commit`] makes everything
 //! staged durable in one transaction and with one fsync; what a commit could not write stays staged. Readers
-//! ([`Reader`], [`read_session`], [`tail`]) need no lock and see what is committed.
+//! (`reader`) need no lock and see what is committed.
 //!
 //! Two things keep a second writer out: the lock, and an epoch in the database that every commit compares with its own,
 //! for a process that slept through losing the lock.
@@ -17,89 +17,38 @@
 //! The journal does not know what events mean to a turn, and it has no clock: time comes in with the events. It never
 //! deletes or repairs: a damaged or newer file is reported and left as it is.
 
-mod blobs;
-mod bulk;
-mod dir;
-mod error;
-mod lock;
-mod projection;
-mod quick;
-mod reader;
-mod rows;
-mod salvage;
-mod schema;
-mod summary;
-#[cfg(test)]
-mod tests;
-
-pub use dir::SessionDir;
-use error::Fault;
-pub use error::{JournalError, Kept};
-pub use lock::{Held, hold, is_held, writer_of};
-pub use reader::{Flaw, Reader, Verdict, each, of_kinds, read_session, summary, summary_and_prompts, tail, verify};
-pub use salvage::Salvage;
-pub(crate) use salvage::salvage;
-pub use summary::{Activity, Summary};
-
-use lock::Lock;
-use piton_core::branch;
+use super::blobs;
+use super::bulk;
+use super::dir::SessionDir;
+use super::error::Fault;
+use super::lock::Lock;
+use super::projection;
+use super::rows::{self, Head};
+use super::schema::{self, Found, MIGRATIONS, Migration};
+use super::summary;
+use crate::store::{Opening, StoreError, Summary};
 use piton_core::event::{Event, Record};
 use piton_core::ids::{Seq, TimeMs};
-use piton_core::turn::State;
-use rows::Head;
 use rusqlite::{Connection, TransactionBehavior};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
-use schema::{Found, MIGRATIONS, Migration};
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The one writer of a session, for as long as it lives. Dropping it frees the lock and forgets what is only staged.
 #[derive(Debug)]
 pub struct Journal {
-    conn: Connection,
+    pub(super) conn: Connection,
     /// The folder and its lock; `None` for a journal in memory.
     home: Option<(SessionDir, Lock)>,
     standing: Standing,
     epoch: u64,
     /// The last durable event.
     head: Head,
-    staged: Vec<Record>,
+    staged: Vec<Arc<Record>>,
     opening: Opening,
-}
-
-/// What somebody keeps of a session's events beside its state.
-pub trait Fold {
-    /// Before the first event, and once more where it turns out that not all of them count.
-    fn begin(&mut self);
-    /// The next event; `counts`: it leads to the session's head, no turn of it was taken back.
-    fn hear(&mut self, record: &Record, counts: bool);
-}
-
-/// Nothing is kept.
-impl Fold for () {
-    fn begin(&mut self) {}
-    fn hear(&mut self, _: &Record, _: bool) {}
-}
-
-/// Who opens a journal, and when.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Opening {
-    /// This process.
-    pub pid: u32,
-    /// The machine's boot, where it can be known.
-    pub boot_id: Option<String>,
-    /// Now.
-    pub now_ms: TimeMs,
-}
-
-impl Opening {
-    /// This process, at this time.
-    pub(crate) fn at(now_ms: TimeMs) -> Self {
-        let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_owned());
-        Self { pid: std::process::id(), boot_id, now_ms }
-    }
 }
 
 /// What the next commit has to do before it may add events.
@@ -116,14 +65,14 @@ enum Standing {
 impl Journal {
     /// Makes the folder of a new session and takes its lock. The tables come with the first commit, whose first event
     /// must be [`Event::SessionStarted`]; a process that dies before leaves a folder that holds no session.
-    pub fn create(dir: &SessionDir, opening: Opening) -> Result<Self, JournalError> {
+    pub fn create(dir: &SessionDir, opening: Opening) -> Result<Self, StoreError> {
         let db = dir.journal_db();
         Self::create_in(dir, opening).map_err(|fault| fault.explain(&db, 0))
     }
 
     /// Makes a session of events that happened elsewhere (an import, a repair): all of them or none, in their places and
     /// with their times. The first must be [`Event::SessionStarted`]. Leaves it closed; its folder must be new.
-    pub fn adopt(dir: &SessionDir, opening: Opening, records: Vec<Record>) -> Result<(), JournalError> {
+    pub fn adopt(dir: &SessionDir, opening: Opening, records: Vec<Record>) -> Result<(), StoreError> {
         debug_assert!(records.iter().zip(1..).all(|(record, seq)| record.seq == seq), "no place is empty");
         let mut journal = Self::create(dir, opening)?;
         // Whoever opens it next comes after every writer that the events name.
@@ -132,7 +81,7 @@ impl Journal {
             _ => 1,
         });
         journal.epoch = epochs.max().unwrap_or(1);
-        journal.staged = records;
+        journal.staged = records.into_iter().map(Arc::new).collect();
         journal.commit()?;
         let _ = journal.conn.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
         Ok(())
@@ -140,7 +89,7 @@ impl Journal {
 
     /// Takes the lock of an existing session, upgrades its tables if they are old, and makes it durable that this
     /// process is the writer now ([`Event::WriterOpened`]). Returns all events, that one included.
-    pub fn open(dir: &SessionDir, opening: Opening) -> Result<(Self, Vec<Record>), JournalError> {
+    pub fn open(dir: &SessionDir, opening: Opening) -> Result<(Self, Vec<Record>), StoreError> {
         let mut records = Vec::new();
         let journal = Self::open_each(dir, opening, |record| records.push(bulk::kept(record)))?;
         Ok((journal, records))
@@ -152,54 +101,30 @@ impl Journal {
         dir: &SessionDir,
         opening: Opening,
         mut visit: impl FnMut(&mut Record),
-    ) -> Result<Self, JournalError> {
+    ) -> Result<Self, StoreError> {
         let (journal, mut opened) = Self::open_with(dir, opening, MIGRATIONS, &mut visit)?;
         visit(&mut opened);
         Ok(journal)
     }
 
-    /// Opens a session and folds it, and what the caller keeps beside it. Where turns were taken back, which events count
-    /// is only known at the end: then they are all read once more, and folded from the beginning.
-    pub fn resume(dir: &SessionDir, opening: Opening, beside: &mut impl Fold) -> Result<(Self, State), JournalError> {
-        beside.begin();
-        let (mut session, mut moves, everything) = (State::new(), Vec::new(), branch::Path::default());
-        let journal = Self::open_each(dir, opening, |record| {
-            moves.extend(branch::moved_to(&record.event).map(|to| (record.seq, to)));
-            if moves.is_empty() {
-                beside.hear(record, true);
-                session.apply_along(&everything, record);
-            }
-        })?;
-        if !moves.is_empty() {
-            let path = branch::Path::with_moves(&moves);
-            session = State::new();
-            beside.begin();
-            journal.each(&mut |record| {
-                beside.hear(record, path.contains(record.seq));
-                session.apply_along(&path, record);
-            })?;
-        }
-        Ok((journal, session))
-    }
-
     /// A journal that lasts as long as this value. For tests, and to measure what durability costs.
     pub fn in_memory() -> Self {
         let conn = schema::create_in_memory().expect("SQLite opens a database in memory");
-        Self::new(conn, None, Opening { pid: 0, boot_id: None, now_ms: 0 })
+        Self::new(conn, None, Opening { pid: 0, boot_id: None, now_ms: 0, shares_runtime: false })
     }
 
     /// Gives an event the next place. Nothing is durable yet, and nobody else can see it.
-    pub fn stage(&mut self, at_ms: TimeMs, event: Event) -> Record {
-        let record = Record { seq: self.next_seq(), at_ms, event };
+    pub fn stage(&mut self, at_ms: TimeMs, event: Event) -> Arc<Record> {
+        let record = Arc::new(Record { seq: self.next_seq(), at_ms, event });
         let is_first = matches!(record.event, Event::SessionStarted { .. });
         debug_assert_eq!(record.seq == 1, is_first, "the first event, and only that, starts the session");
-        self.staged.push(record.clone());
+        self.staged.push(Arc::clone(&record));
         record
     }
 
     /// Makes all staged events durable, in one transaction: all of them or none. Does nothing when nothing is staged.
     /// After a failure they are still staged, and the next commit tries again.
-    pub fn commit(&mut self) -> Result<(), JournalError> {
+    pub fn commit(&mut self) -> Result<(), StoreError> {
         if self.staged.is_empty() {
             return Ok(());
         }
@@ -214,39 +139,41 @@ impl Journal {
         }
     }
 
+    /// Makes these events durable, in one transaction: all of them or none. Nothing may be staged.
+    pub(super) fn append(&mut self, records: &[Arc<Record>]) -> Result<(), StoreError> {
+        debug_assert!(records.first().is_none_or(|first| first.seq == self.next_seq()), "no place is empty");
+        self.staged = records.to_vec();
+        self.commit().inspect_err(|_| self.staged.clear())
+    }
+
     /// Leaves in good order: commits what is staged and [`Event::WriterClosed`], and folds the log into the database.
-    /// Returns what it committed. Best effort, since what was committed before is safe in any case. A session that has
-    /// no event stays without.
-    pub fn close(mut self, at_ms: TimeMs) -> Vec<Record> {
+    /// Best effort, since what was committed before is safe in any case. A session that has no event stays without.
+    pub fn close(mut self, at_ms: TimeMs) {
         if self.next_seq() > 1 {
             self.stage(at_ms, Event::WriterClosed {});
         }
-        let last = self.staged.clone();
-        if self.commit().is_err() {
-            return Vec::new();
+        if self.commit().is_ok() {
+            self.leave();
         }
-        // A reader may be in the way: leaving does not wait for it, the next writer folds it then.
+    }
+
+    /// Folds the log into the database. A reader may be in the way: leaving does not wait for it, the next writer folds
+    /// it then.
+    pub(super) fn leave(self) {
         let _ = self.conn.busy_timeout(Duration::ZERO);
         let _ = self.conn.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
-        last
     }
 
     /// At most `max` committed events from this position on.
-    pub fn read(&self, from: Seq, max: usize) -> Result<Vec<Record>, JournalError> {
+    pub fn read(&self, from: Seq, max: usize) -> Result<Vec<Record>, StoreError> {
         if self.standing == Standing::New {
             return Ok(Vec::new());
         }
         bulk::read(&self.conn, self.blobs().as_deref(), from, max).map_err(|fault| self.explain(fault))
     }
 
-    /// All committed events one by one, to be taken apart.
-    fn each(&self, visit: &mut dyn FnMut(&mut Record)) -> Result<(), JournalError> {
-        let read = bulk::each_record(&self.conn, self.blobs().as_deref(), 1, usize::MAX, visit);
-        read.map_err(|fault| self.explain(fault))
-    }
-
     /// The session at a glance; `None` before the first commit.
-    pub fn summary(&self) -> Result<Option<Summary>, JournalError> {
+    pub fn summary(&self) -> Result<Option<Summary>, StoreError> {
         if self.standing == Standing::New {
             return Ok(None);
         }
@@ -254,7 +181,7 @@ impl Journal {
     }
 
     /// Makes the projections again from the events.
-    pub fn rebuild_projections(&mut self) -> Result<(), JournalError> {
+    pub fn rebuild_projections(&mut self) -> Result<(), StoreError> {
         if self.standing == Standing::New {
             return Ok(());
         }
@@ -272,8 +199,11 @@ impl Journal {
     /// The event that says who has opened this journal. `open` records it by itself; whoever creates a session may
     /// stage it second.
     pub fn opened(&self) -> Event {
-        let Opening { pid, boot_id, .. } = self.opening.clone();
-        Event::WriterOpened { epoch: self.epoch, pid, boot_id }
+        self.opening.event(self.epoch)
+    }
+
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch
     }
 
     /// The last durable event; 0 before the first.
@@ -293,18 +223,18 @@ impl Journal {
         Ok(Self::new(conn, Some((dir.clone(), lock)), opening))
     }
 
-    fn open_with(
+    pub(super) fn open_with(
         dir: &SessionDir,
         opening: Opening,
         migrations: &[Migration],
         visit: &mut dyn FnMut(&mut Record),
-    ) -> Result<(Self, Record), JournalError> {
+    ) -> Result<(Self, Record), StoreError> {
         let db = dir.journal_db();
         let loaded = Self::load(dir, opening, migrations, visit);
         let mut journal = loaded.map_err(|fault| fault.explain(&db, 0))?;
         let opened = journal.stage(journal.opening.now_ms, journal.opened());
         journal.commit()?;
-        Ok((journal, opened))
+        Ok((journal, Arc::unwrap_or_clone(opened)))
     }
 
     fn load(
@@ -338,7 +268,7 @@ impl Journal {
 
     fn write_staged(&mut self) -> Result<Head, Fault> {
         let blobs = self.blobs();
-        let write_down = |record| rows::write_down(record, self.epoch, blobs.as_deref());
+        let write_down = |record: &Arc<Record>| rows::write_down(record, self.epoch, blobs.as_deref());
         let sheets = self.staged.iter().map(write_down).collect::<Result<Vec<_>, _>>()?;
 
         let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -368,7 +298,7 @@ impl Journal {
         self.home.as_ref().map(|(dir, _)| dir.blobs())
     }
 
-    fn explain(&self, fault: Fault) -> JournalError {
+    fn explain(&self, fault: Fault) -> StoreError {
         let db = self.home.as_ref().map_or_else(|| PathBuf::from(":memory:"), |(dir, _)| dir.journal_db());
         fault.explain(&db, self.head.seq)
     }

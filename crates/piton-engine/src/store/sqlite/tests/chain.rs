@@ -77,7 +77,7 @@ fn a_well_sealed_row_that_no_writer_has_accounted_for_is_found() {
     let place = Place::closed(small_session());
     add_row(&place, &serde_json::to_string(&said("psst")).expect("JSON"));
     assert_eq!(verdict(&place), Verdict::Bad { seq: 7, flaw: Flaw::Changed });
-    assert!(matches!(place.open(), Err(JournalError::Damaged { .. })));
+    assert!(matches!(place.open(), Err(StoreError::Damaged { .. })));
 }
 
 #[test]
@@ -111,8 +111,8 @@ fn a_journal_that_forgot_who_writes_it_is_damaged() {
     for sql in ["DELETE FROM writer", "DROP TABLE writer", "UPDATE writer SET last_seq = -1"] {
         let place = Place::closed(small_session());
         place.tamper(sql);
-        assert!(matches!(verify(&place.dir), Err(JournalError::Damaged { .. })), "{sql}");
-        assert!(matches!(place.open(), Err(JournalError::Damaged { .. })), "{sql}");
+        assert!(matches!(verify(&place.dir), Err(StoreError::Damaged { .. })), "{sql}");
+        assert!(matches!(place.open(), Err(StoreError::Damaged { .. })), "{sql}");
     }
 }
 

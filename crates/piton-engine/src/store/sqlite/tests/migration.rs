@@ -29,7 +29,7 @@ fn opening_an_older_session_upgrades_it_and_keeps_its_events() {
         assert_eq!(events_of(records)[..before.len()], before);
         append(&mut journal, vec![said("on the new tables")]);
         drop(journal);
-        assert!(matches!(place.open(), Err(JournalError::Newer { found: 2, ours: 1 })), "there is no way back");
+        assert!(matches!(place.open(), Err(StoreError::Newer { found: 2, ours: 1 })), "there is no way back");
     }
 }
 

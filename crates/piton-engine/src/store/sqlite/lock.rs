@@ -2,7 +2,8 @@
 //! id is reused. The id is there for people.
 
 use super::dir::SessionDir;
-use super::error::{Fault, JournalError};
+use super::error::{self, Fault};
+use crate::store::{Holder, StoreError};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::File;
@@ -52,7 +53,7 @@ impl Drop for Lock {
 pub struct Held(#[expect(dead_code, reason = "holds the lock")] Lock);
 
 /// Takes the session's lock without reading anything of it: a damaged session can be moved as well.
-pub fn hold(dir: &SessionDir, pid: u32) -> Result<Held, JournalError> {
+pub fn hold(dir: &SessionDir, pid: u32) -> Result<Held, StoreError> {
     let path = dir.lock();
     if !dir.root().is_dir() {
         return Err(Fault::NotFound.explain(&dir.journal_db(), 0));
@@ -72,8 +73,9 @@ pub fn is_held(dir: &SessionDir) -> bool {
 }
 
 /// The process that says it is the writer, if some process is.
-pub fn writer_of(dir: &SessionDir) -> Option<u32> {
-    holder(&mut File::open(dir.lock()).ok().filter(|_| is_held(dir))?)
+pub(super) fn holder_of(dir: &SessionDir) -> Option<Holder> {
+    let mut file = File::open(dir.lock()).ok().filter(|_| is_held(dir))?;
+    Some(error::holder(holder(&mut file)))
 }
 
 /// [`is_held`] looks by taking a shared lock for a moment. Who is in the way of us but not of a shared lock was only

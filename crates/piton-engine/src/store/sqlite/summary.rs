@@ -1,54 +1,10 @@
 //! One session at a glance, read from a single row.
 
 use super::error::Fault;
-use piton_core::event::{Origin, TurnEnd};
-use piton_core::ids::{Seq, SessionId, TimeMs};
+use crate::store::{Activity, Summary};
+use piton_core::event::Origin;
+use piton_core::ids::{Seq, SessionId};
 use rusqlite::{Connection, Row};
-use serde::{Deserialize, Serialize};
-
-/// One session at a glance.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Summary {
-    /// Its id.
-    pub id: SessionId,
-    /// The folder it works in.
-    pub workspace: String,
-    /// The Piton that made it.
-    pub version: String,
-    /// The beginning of its first prompt, on one line; empty before there is one.
-    pub title: String,
-    /// `provider/model` of its newest turn, once there is one.
-    pub model: Option<String>,
-    /// When it was created.
-    pub created_ms: TimeMs,
-    /// When something last happened in it; opening and closing do not count.
-    pub updated_ms: TimeMs,
-    /// Turns so far.
-    pub turns: u32,
-    /// Steps so far.
-    pub steps: u32,
-    /// Money so far, in millionths of a US dollar; `None` when no reply had a known price.
-    pub cost_micros: Option<u64>,
-    /// Model calls that were or may have been billed and whose cost is not known: with any, `cost_micros` is a least.
-    #[serde(default)]
-    pub unpriced_calls: u32,
-    /// What it is doing, by its record.
-    pub status: Activity,
-    /// How its newest finished turn ended, once there is one.
-    pub last_end: Option<TurnEnd>,
-    /// Where it comes from, if from another session.
-    pub parent: Option<Origin>,
-}
-
-/// What a session is doing, by its record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Activity {
-    /// No turn is under way.
-    Idle,
-    /// A turn is under way, or was when its process died: the lock tells which.
-    Running,
-}
 
 /// Reads the row; `None` before the first commit.
 pub(super) fn read(conn: &Connection) -> Result<Option<Summary>, Fault> {

@@ -1,13 +1,14 @@
 //! The list of sessions as specifications: it follows what lies on the disk, and finds what was meant.
 
 use super::*;
-use crate::journal::{Journal, Opening};
+use crate::journal::Journal;
+use crate::store::Opening;
 use piton_core::event::{Delivery, Event, TitledBy};
 use piton_core::ids::MessageId;
 use piton_core::message::Part;
 
 fn opening(now_ms: u64) -> Opening {
-    Opening { pid: 1, boot_id: None, now_ms }
+    Opening { pid: 1, boot_id: None, now_ms, shares_runtime: false }
 }
 
 /// A session as a killed process leaves it: committed, not closed.
@@ -109,7 +110,7 @@ fn a_session_that_cannot_be_read_is_named_and_does_not_hide_the_others() {
     fs::write(data.path().join("sessions/ses_b/journal.db"), b"garbage".repeat(1000)).expect("a file");
     let index = Index::open(data.path()).expect("one session");
     assert_eq!(ids(&index, None), ["ses_a"]);
-    assert!(matches!(index.unreadable(), [(id, JournalError::Damaged { .. })] if id.as_str() == "ses_b"));
+    assert!(matches!(index.unreadable(), [(id, StoreError::Damaged { .. })] if id.as_str() == "ses_b"));
     assert_eq!(index.find("ses_b").expect("it lies there").as_str(), "ses_b");
 }
 

@@ -5,9 +5,10 @@
 //! gives up what was under way where an event is lost, and takes the thread up again at the next thing the user said.
 
 use super::dir::SessionDir;
-use super::error::{Fault, JournalError};
+use super::error::Fault;
 use super::rows::{self, Sheet};
 use super::schema::{self, MIGRATIONS};
+use crate::store::{Salvage, StoreError};
 use piton_core::event::{Event, Record};
 use piton_core::ids::{Seq, SessionId};
 use rusqlite::{Connection, OptionalExtension};
@@ -17,20 +18,9 @@ use std::path::Path;
 /// So many places without an event, one after the other, are the end where nothing says where it is.
 const PATIENCE: u64 = 10_000;
 
-/// What was found.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Salvage {
-    /// Every place from 1 on: the event, or [`Event::EventLost`].
-    pub records: Vec<Record>,
-    /// The places of events that could not be read.
-    pub lost: Vec<Seq>,
-    /// The places of events that are not what was written, and were taken as they are.
-    pub altered: Vec<Seq>,
-}
-
 /// Reads what can be read, by way of a copy in `scratch`, a folder of its own that must exist. `None` where not even
 /// the folder that the session worked in can be known.
-pub(crate) fn salvage(dir: &SessionDir, scratch: &Path) -> Result<Option<Salvage>, JournalError> {
+pub(crate) fn salvage(dir: &SessionDir, scratch: &Path) -> Result<Option<Salvage>, StoreError> {
     let db = dir.journal_db();
     let copy = copied(&db, scratch).map_err(|fault| fault.explain(&db, 0))?;
     read(&copy, &dir.blobs()).map_err(|fault| fault.explain(&db, 0))

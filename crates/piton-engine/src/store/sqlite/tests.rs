@@ -8,24 +8,30 @@ mod obstacles;
 mod projections;
 mod reading;
 
+use super::lock::Lock;
+use super::schema::{MIGRATIONS, Migration};
 use super::*;
+use crate::store::{Activity, Flaw, Fold, Kept};
 use piton_core::budget::Bound;
 use piton_core::call::{Access, CallInput, Effects, Kind, Outcome, Planned};
+use piton_core::event::Event;
 use piton_core::event::{
     Author, Canceller, Delivery, Direction, Given, GivenKind, Rewind, Spent, StepKind, Subject, TitledBy, Trigger,
     TurnEnd, Verdict as Ruling,
 };
-use piton_core::ids::{CallId, MessageId, SessionId};
+use piton_core::ids::{CallId, MessageId, SessionId, TimeMs};
 use piton_core::message::{FinishReason, Part, ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind, Reply};
 use piton_core::permission::{Action, Rules};
 use piton_core::policy::Policy;
 use piton_core::prompt::{Prompt, Segment, SegmentKind};
 use piton_core::question::{Block, Decision, Question};
+use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// The process that has the journal, as far as these tests say.
@@ -68,7 +74,11 @@ impl Place {
         journal
     }
 
-    fn open(&self) -> Result<(Journal, Vec<Record>), JournalError> {
+    fn store(&self) -> SqliteStore {
+        SqliteStore::new(self.temp.path())
+    }
+
+    fn open(&self) -> Result<(Journal, Vec<Record>), StoreError> {
         Journal::open(&self.dir, opening())
     }
 
@@ -109,7 +119,7 @@ impl Place {
 }
 
 /// Opens a session with these migrations, and its events.
-fn open_with(dir: &SessionDir, migrations: &[Migration]) -> Result<(Journal, Vec<Record>), JournalError> {
+fn open_with(dir: &SessionDir, migrations: &[Migration]) -> Result<(Journal, Vec<Record>), StoreError> {
     let mut records = Vec::new();
     let (journal, opened) =
         Journal::open_with(dir, opening(), migrations, &mut |record| records.push(bulk::kept(record)))?;
@@ -118,12 +128,12 @@ fn open_with(dir: &SessionDir, migrations: &[Migration]) -> Result<(Journal, Vec
 }
 
 fn opening() -> Opening {
-    Opening { pid: PID, boot_id: Some("boot".to_owned()), now_ms: 50 }
+    Opening { pid: PID, boot_id: Some("boot".to_owned()), now_ms: 50, shares_runtime: false }
 }
 
 /// Commits these events at the times 1, 2, 3, …
 fn append(journal: &mut Journal, events: Vec<Event>) -> Vec<Record> {
-    let staged = (1..).zip(events).map(|(at_ms, event)| journal.stage(at_ms, event)).collect();
+    let staged = (1..).zip(events).map(|(at_ms, event)| Arc::unwrap_or_clone(journal.stage(at_ms, event))).collect();
     journal.commit().expect("room on the disk");
     staged
 }

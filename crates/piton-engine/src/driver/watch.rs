@@ -1,0 +1,92 @@
+//! What hooks that only watch are shown: everything durable that they want to see, in order. They are waited for, so that
+//! none lags behind: while they look, the driver starts nothing new. What they do changes nothing of the turn, which is
+//! why this stands beside the machine and not in it.
+
+use crate::hooks::{HookContext, Hooks, ModelAnswer, Sight, StepDone, TurnDone};
+use piton_core::client::last_words;
+use piton_core::event::{Event, Record};
+use piton_core::hook::HookPoint;
+use piton_core::ids::TimeMs;
+use piton_core::message::{Part, Role};
+use piton_core::turn::State;
+use std::sync::Arc;
+
+/// What was seen to happen, and what of it hooks have yet to see.
+pub(crate) struct Watch {
+    unseen: Vec<(Arc<HookContext>, Sight)>,
+    /// Messages of the transcript that were noted.
+    messages: usize,
+    step: StepDone,
+    turn_started_ms: TimeMs,
+}
+
+impl Watch {
+    pub(crate) fn new(session: &State) -> Self {
+        let messages = session.transcript().len();
+        Self { unseen: Vec::new(), messages, step: StepDone::default(), turn_started_ms: 0 }
+    }
+
+    /// What hooks have yet to see.
+    pub(crate) fn take(&mut self) -> Vec<(Arc<HookContext>, Sight)> {
+        std::mem::take(&mut self.unseen)
+    }
+
+    /// Notes what of this hooks want to see, once it is durable. The session has applied it.
+    pub(crate) fn note(
+        &mut self,
+        record: &Record,
+        session: &State,
+        hooks: &Hooks,
+        cx: impl FnOnce() -> Arc<HookContext>,
+    ) {
+        let want = |point| hooks.want(point);
+        let mut sights = Vec::new();
+        match &record.event {
+            Event::TurnStarted { .. } => self.turn_started_ms = record.at_ms,
+            Event::StepStarted { .. } => {
+                self.step = StepDone { started_ms: record.at_ms, ..StepDone::default() };
+            }
+            Event::MessageFinished { attempt, reply, .. } => {
+                self.step.usage = reply.usage;
+                if want(HookPoint::AfterModel) {
+                    let answer = ModelAnswer { attempt: *attempt, result: Ok(reply.clone()) };
+                    sights.push(Sight::Answer(Box::new(answer)));
+                }
+            }
+            Event::ModelFailed { attempt, error, .. } => {
+                let answer = ModelAnswer { attempt: *attempt, result: Err(error.clone()) };
+                sights.push(Sight::Answer(Box::new(answer)));
+            }
+            Event::StepFinished { .. } => {
+                sights.push(Sight::Step(StepDone { ended_ms: record.at_ms, ..self.step }));
+            }
+            Event::CompactionFinished { trigger, summary, .. } => {
+                sights.push(Sight::Compacted { trigger: *trigger, summary: summary.clone() });
+            }
+            Event::TurnEnded { end, detail, spent, .. } => {
+                let (started_ms, ended_ms, text) = (self.turn_started_ms, record.at_ms, last_words(session));
+                let (end, detail, spent) = (*end, detail.clone(), *spent);
+                sights.push(Sight::Turn(Box::new(TurnDone { end, detail, spent, started_ms, ended_ms, text })));
+            }
+            _ => {}
+        }
+        let len = session.transcript().len();
+        let from = self.messages.min(len);
+        self.messages = len;
+        let new = session.transcript().skip(from).filter(|message| message.role != Role::User);
+        sights.extend(new.map(|message| Sight::Message(Arc::clone(message))));
+        if let Event::MessageFinished { reply, .. } = &record.event {
+            let calls = reply.parts.iter().filter_map(|part| match part {
+                Part::ToolCall(call) => Some(Sight::ToolUse(Box::new(call.clone()))),
+                Part::Text { .. } | Part::Reasoning { .. } | Part::ToolResult { .. } => None,
+                Part::Note { .. } | Part::Image { .. } => None,
+            });
+            sights.extend(calls);
+        }
+        sights.retain(|sight| want(sight.point()));
+        if !sights.is_empty() {
+            let cx = cx();
+            self.unseen.extend(sights.into_iter().map(|sight| (Arc::clone(&cx), sight)));
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! A session at a glance, folded from its events. A store that keeps tables beside the events has it from these instead,
+//! and must come to the same.
+
+use super::{Activity, Summary};
+use piton_core::event::{Asked, Event, Record, TitledBy};
+use piton_core::message::{Part, prose};
+
+/// Characters of the first prompt that make the title.
+const TITLE_CHARS: usize = 80;
+
+impl Summary {
+    /// The summary of these events; `None` where the first does not begin a session.
+    pub(super) fn of<'r>(records: impl IntoIterator<Item = &'r Record>) -> Option<Self> {
+        let mut records = records.into_iter();
+        let first = records.next()?;
+        let Event::SessionStarted { session, workspace, version, parent } = &first.event else { return None };
+        let mut summary = Self {
+            id: session.clone(),
+            workspace: workspace.clone(),
+            version: version.clone(),
+            title: String::new(),
+            model: None,
+            created_ms: first.at_ms,
+            updated_ms: first.at_ms,
+            turns: 0,
+            steps: 0,
+            cost_micros: None,
+            unpriced_calls: 0,
+            status: Activity::Idle,
+            last_end: None,
+            parent: parent.clone(),
+        };
+        let mut prompt = String::new();
+        records.for_each(|record| summary.hear(record, &mut prompt));
+        Some(summary)
+    }
+
+    fn hear(&mut self, record: &Record, prompt: &mut String) {
+        match &record.event {
+            // Who opens a session to look at it has not worked on it, nor has who names it.
+            Event::WriterOpened { .. } | Event::WriterClosed {} | Event::EventLost {} => return,
+            Event::TitleGiven { title, by } => return self.titled(title, by, prompt),
+            Event::WorkspaceMoved { workspace } => self.workspace.clone_from(workspace),
+            Event::UserSpoke { parts, .. } => self.prompted(parts, prompt),
+            Event::TurnStarted { turn, model, fallbacks, .. } => {
+                (self.turns, self.status) = (*turn, Activity::Running);
+                self.model = Some(chain(model, fallbacks));
+            }
+            Event::TurnResumed { model, fallbacks, .. } => self.model = Some(chain(model, fallbacks)),
+            Event::StepStarted { step, .. } => self.steps = *step,
+            Event::MessageFinished { cost_micros, .. } => self.pay(*cost_micros),
+            Event::ModelFailed { usage, cost_micros, at_most, .. } if usage.total() > 0 || at_most.is_some() => {
+                self.pay(*cost_micros);
+            }
+            Event::MessageCut { at_most: Some(_), .. } => self.pay(None),
+            Event::CompactionFinished { asked, .. } | Event::CompactionFailed { asked, .. } => {
+                if let Some(Asked { cost_micros, .. }) = asked.as_deref() {
+                    self.pay(*cost_micros);
+                }
+            }
+            Event::TurnEnded { end, .. } => (self.status, self.last_end) = (Activity::Idle, Some(*end)),
+            _ => {}
+        }
+        self.updated_ms = record.at_ms;
+    }
+
+    fn prompted(&mut self, parts: &[Part], prompt: &mut String) {
+        let words = shorten(&prose(parts));
+        if self.title.is_empty() {
+            self.title.clone_from(&words);
+        }
+        if prompt.is_empty() {
+            *prompt = words;
+        }
+    }
+
+    /// An empty title stands for the first prompt's words.
+    fn titled(&mut self, words: &str, by: &TitledBy, prompt: &str) {
+        if by.names(words) {
+            self.title = if words.is_empty() { prompt.to_owned() } else { words.to_owned() };
+        }
+        if let TitledBy::Model { cost_micros, .. } = by {
+            self.pay(*cost_micros);
+        }
+    }
+
+    fn pay(&mut self, cost_micros: Option<u64>) {
+        match cost_micros {
+            Some(cost) => self.cost_micros = Some(self.cost_micros.unwrap_or(0) + cost),
+            None => self.unpriced_calls += 1,
+        }
+    }
+}
+
+/// A model and its fallbacks as people say them: `a/x,b/y`.
+pub(super) fn chain(model: &str, fallbacks: &[String]) -> String {
+    let rest = fallbacks.iter().map(String::as_str);
+    std::iter::once(model).chain(rest).collect::<Vec<_>>().join(",")
+}
+
+/// A prompt as a title: on one line, not too long.
+pub(super) fn shorten(prompt: &str) -> String {
+    let line = prompt.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().take(TITLE_CHARS).collect()
+}
