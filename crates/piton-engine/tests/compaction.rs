@@ -657,6 +657,16 @@ async fn where_the_model_for_summaries_is_broken_the_sessions_own_is_asked_in_th
     settings.compaction_model = Some(broken.clone());
     let session = home.engine().create(&home.path(), settings).await.unwrap();
     let mut heard = session.subscribe(1);
+    // Who listens only at the end has lost fragments.
+    let listening = tokio::spawn(async move {
+        let mut told = Vec::new();
+        while let Some(published) = heard.next().await.unwrap() {
+            if let Published::Live(live) = published {
+                told.push((*live).clone());
+            }
+        }
+        told
+    });
     let report = session.prompt("read on").await.unwrap();
     assert_eq!(report.end, TurnEnd::Completed, "{report:?}");
     let all = records(&session);
@@ -668,12 +678,7 @@ async fn where_the_model_for_summaries_is_broken_the_sessions_own_is_asked_in_th
         assert!(asked.prompt.is_some(), "and with what the cache knows");
     }
     session.close().await;
-    let mut told = Vec::new();
-    while let Some(published) = heard.next().await.unwrap() {
-        if let Published::Live(live) = published {
-            told.push((*live).clone());
-        }
-    }
+    let told = listening.await.unwrap();
     let is_asked = |live: &Live, of: &str| matches!(live, Live::SummaryAsked { model, attempt: 1 } if model == of);
     assert!(
         told.iter().any(|live| is_asked(live, "other/broken")) && told.iter().any(|live| is_asked(live, "fake/small"))
