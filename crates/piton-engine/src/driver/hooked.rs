@@ -29,6 +29,7 @@ use std::time::Duration;
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// What hooks did in the place of a job, or beside one.
+#[expect(clippy::large_enum_variant, reason = "it is boxed on its way")]
 pub(crate) enum Hooked {
     /// The session has begun, and a prompt was seen, where there is one.
     Vetted { start: Option<Gated>, prompt: Option<(Gated, Option<(String, String)>)> },
