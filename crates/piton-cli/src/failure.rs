@@ -190,6 +190,7 @@ impl Known for StoreError {
             Self::Full { .. } => Advice::of(Kind::User, "Free some space and go on with `piton run --continue`."),
             Self::ReadOnly { .. } | Self::Io { .. } => Advice::of(Kind::User, WRITABLE),
             Self::Fenced { .. } => Advice::none(Kind::Busy),
+            Self::Misplaced { .. } => Advice::none(Kind::Internal),
             Self::Taken { .. } => Advice::none(Kind::User),
             Self::NotFound { .. } => Advice::none(Kind::User),
         }

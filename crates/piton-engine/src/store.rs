@@ -12,7 +12,8 @@
 //!
 //! A store does not know what events mean to a turn, and it has no clock: time comes in with the events. It never
 //! deletes or repairs unless told: what is damaged or newer is reported and left as it is. Signatures name no file and no
-//! database, so that one in another place can stand behind them; `piton-testkit` has the suite that each must pass.
+//! database, so that one in another place can stand behind them. `piton_testkit::store` holds what each must keep; what
+//! only one can suffer (a full disk, a torn file) is in its own tests.
 
 pub mod error;
 pub mod memory;
@@ -38,7 +39,8 @@ pub type Visit<'v> = dyn FnMut(&mut Record) + Send + 'v;
 #[async_trait]
 pub trait Store: Debug + Send + Sync {
     /// Makes a session and becomes its writer. The first event that is appended must be [`Event::SessionStarted`]; a
-    /// process that dies before leaves nothing that counts as a session.
+    /// process that dies before leaves nothing that counts as a session. One of this id that has events is
+    /// [`StoreError::Taken`].
     async fn create(&self, id: &SessionId, opening: Opening) -> Result<Box<dyn Log>, StoreError>;
 
     /// Becomes the writer of a session and makes that durable ([`Event::WriterOpened`]). Visits all events, that one
@@ -79,8 +81,9 @@ pub trait Store: Debug + Send + Sync {
 /// The one writer of a session, for as long as it lives. Dropping it lets others write.
 #[async_trait]
 pub trait Log: Debug + Send + Sync {
-    /// Makes these events durable, all of them or none. The first stands behind [`Log::head`], and no place is empty.
-    /// After a failure, or when this was dropped half-way, nothing is known but what the error says.
+    /// Makes these events durable, all of them or none. The first stands behind [`Log::head`], and no place is empty:
+    /// others are [`StoreError::Misplaced`]. After a failure, or when this was dropped half-way, nothing is known but what
+    /// the error says. The same events may then be handed in again, with more behind them: each is written once.
     async fn append(&mut self, records: &[Arc<Record>]) -> Result<(), StoreError>;
 
     /// The last durable event; 0 before the first.
@@ -91,6 +94,28 @@ pub trait Log: Debug + Send + Sync {
 
     /// Leaves in good order. Best effort: what was appended is safe in any case.
     async fn close(self: Box<Self>);
+}
+
+/// What of these events is still to be written behind `head`. Those before were written by an append that was dropped
+/// half-way, and must be the same; `durable` reads them.
+fn unwritten(
+    records: &[Arc<Record>],
+    head: Seq,
+    durable: impl FnOnce(Seq, usize) -> Result<Vec<Record>, StoreError>,
+) -> Result<&[Arc<Record>], StoreError> {
+    let Some(first) = records.first().map(|record| record.seq) else { return Ok(records) };
+    let misplaced = |seq| Err(StoreError::Misplaced { seq, kept: Kept(head) });
+    let fits = |(record, seq): (&Arc<Record>, Seq)| {
+        record.seq == seq && (seq == 1) == matches!(record.event, Event::SessionStarted { .. })
+    };
+    if first == 0 || first > head + 1 || !records.iter().zip(first..).all(fits) {
+        return misplaced(first);
+    }
+    let (again, new) = records.split_at(records.len().min((head + 1 - first) as usize));
+    if !again.is_empty() && !durable(first, again.len())?.iter().eq(again.iter().map(AsRef::as_ref)) {
+        return misplaced(first);
+    }
+    Ok(new)
 }
 
 /// One session in its store, by the id that the store knows it by.

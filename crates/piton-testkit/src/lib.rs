@@ -13,6 +13,7 @@ pub mod files;
 pub mod scenarios;
 mod script;
 mod speech;
+pub mod store;
 mod workspace;
 
 pub use fake_provider::{FakeProvider, SeenRequest};

@@ -19,6 +19,14 @@ pub enum StoreError {
         /// What is safe.
         kept: Kept,
     },
+    /// These events do not stand behind the last durable one: a mistake of the caller. None of them was written.
+    #[error("event {seq} does not stand where it should; {kept}")]
+    Misplaced {
+        /// The first of them.
+        seq: Seq,
+        /// What is safe.
+        kept: Kept,
+    },
     /// There is no such session.
     #[error("there is no session {at}")]
     NotFound {

@@ -1,6 +1,6 @@
 //! Sessions in memory: they last as long as the store. For tests, and to measure what durability costs.
 
-use super::{Holder, Kept, Log, Opening, Salvage, Store, StoreError, Summary, Verdict, Visit};
+use super::{Holder, Kept, Log, Opening, Salvage, Store, StoreError, Summary, Verdict, Visit, unwritten};
 use async_trait::async_trait;
 use piton_core::event::{Event, Record};
 use piton_core::ids::{Seq, SessionId};
@@ -34,6 +34,14 @@ impl MemoryStore {
     /// Nothing yet. Whatever belongs to a session only while it runs lies in folders below this one.
     pub fn new(scratch: impl Into<PathBuf>) -> Self {
         Self { sessions: Arc::default(), scratch: scratch.into() }
+    }
+
+    /// Ends the lease of a session's writer without its knowing, as time does with a process that sleeps: the next may
+    /// open the session.
+    pub fn expire(&self, id: &SessionId) {
+        if let Some(session) = self.lock().get_mut(id) {
+            session.holder = None;
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Session>> {
@@ -141,7 +149,12 @@ impl Log for MemoryLog {
         let mut sessions = self.store.lock();
         let session = sessions.get_mut(&self.id).filter(|session| session.epoch == self.epoch);
         let session = session.ok_or(StoreError::Fenced { kept: Kept(self.head) })?;
-        session.records.extend(records.iter().cloned());
+        let durable = |from: Seq, most| {
+            let kept = session.records.iter().skip(from as usize - 1).take(most);
+            Ok(kept.map(|record| (**record).clone()).collect())
+        };
+        let new = unwritten(records, session.records.len() as Seq, durable)?.to_vec();
+        session.records.extend(new);
         self.head = session.records.len() as Seq;
         Ok(())
     }

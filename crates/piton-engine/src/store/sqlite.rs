@@ -83,6 +83,9 @@ impl SqliteStore {
 impl Store for SqliteStore {
     async fn create(&self, id: &SessionId, opening: Opening) -> Result<Box<dyn Log>, StoreError> {
         let (dir, shares_runtime) = (self.dir(id), opening.shares_runtime);
+        if dir.journal_db().exists() {
+            return Err(StoreError::Taken { id: id.clone() });
+        }
         let create = move || Journal::create(&dir, opening);
         let journal = if shares_runtime { elsewhere(create).await } else { create() };
         Ok(Box::new(SqliteLog::new(journal?, shares_runtime)))
@@ -167,14 +170,21 @@ impl SqliteLog {
 #[async_trait]
 impl Log for SqliteLog {
     async fn append(&mut self, records: &[Arc<Record>]) -> Result<(), StoreError> {
-        if self.shares_runtime {
+        let write = |journal: &Mutex<Option<Journal>>, records: &[Arc<Record>]| {
+            let mut journal = lock(journal);
+            let journal = journal.as_mut().ok_or_else(|| StoreError::other("the session is closed"))?;
+            let done = journal.append(records);
+            Ok((journal.durable_seq(), done))
+        };
+        let (head, done) = if self.shares_runtime {
             let (journal, records) = (Arc::clone(&self.journal), records.to_vec());
-            elsewhere(move || lock(&journal).as_mut().map_or(Ok(()), |journal| journal.append(&records))).await?;
-        } else if let Some(journal) = lock(&self.journal).as_mut() {
-            journal.append(records)?;
-        }
-        self.head += records.len() as Seq;
-        Ok(())
+            elsewhere(move || write(&journal, &records)).await?
+        } else {
+            write(&self.journal, records)?
+        };
+        // A commit that an append left behind half-way may have been finished since.
+        self.head = head;
+        done
     }
 
     fn head(&self) -> Seq {

@@ -1,6 +1,7 @@
 //! A workspace, a session's folder, and calls made in them.
 
 #![allow(dead_code, clippy::unwrap_used, reason = "each test binary uses its part; a test that cannot go on fails")]
+#![allow(clippy::disallowed_methods, reason = "tests start programs by themselves")]
 
 use piton_core::call::Outcome;
 use piton_core::ids::CallId;

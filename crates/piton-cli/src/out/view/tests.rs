@@ -35,6 +35,7 @@ fn check(heard: Vec<Heard>, written: &Expect) {
     written.assert_eq(&text);
 }
 
+#[expect(clippy::large_enum_variant, reason = "a handful of them in a test")]
 enum Heard {
     Event(Event),
     Live(Live),

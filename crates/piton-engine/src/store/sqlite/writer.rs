@@ -26,7 +26,7 @@ use super::projection;
 use super::rows::{self, Head};
 use super::schema::{self, Found, MIGRATIONS, Migration};
 use super::summary;
-use crate::store::{Opening, StoreError, Summary};
+use crate::store::{Opening, StoreError, Summary, unwritten};
 use piton_core::event::{Event, Record};
 use piton_core::ids::{Seq, TimeMs};
 use rusqlite::{Connection, TransactionBehavior};
@@ -73,7 +73,6 @@ impl Journal {
     /// Makes a session of events that happened elsewhere (an import, a repair): all of them or none, in their places and
     /// with their times. The first must be [`Event::SessionStarted`]. Leaves it closed; its folder must be new.
     pub fn adopt(dir: &SessionDir, opening: Opening, records: Vec<Record>) -> Result<(), StoreError> {
-        debug_assert!(records.iter().zip(1..).all(|(record, seq)| record.seq == seq), "no place is empty");
         let mut journal = Self::create(dir, opening)?;
         // Whoever opens it next comes after every writer that the events name.
         let epochs = records.iter().map(|record| match record.event {
@@ -81,8 +80,7 @@ impl Journal {
             _ => 1,
         });
         journal.epoch = epochs.max().unwrap_or(1);
-        journal.staged = records.into_iter().map(Arc::new).collect();
-        journal.commit()?;
+        journal.append(&records.into_iter().map(Arc::new).collect::<Vec<_>>())?;
         let _ = journal.conn.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
         Ok(())
     }
@@ -139,10 +137,11 @@ impl Journal {
         }
     }
 
-    /// Makes these events durable, in one transaction: all of them or none. Nothing may be staged.
+    /// [`Log::append`](crate::store::Log::append): the caller has the events until they are durable, so nothing is
+    /// staged before or after.
     pub(super) fn append(&mut self, records: &[Arc<Record>]) -> Result<(), StoreError> {
-        debug_assert!(records.first().is_none_or(|first| first.seq == self.next_seq()), "no place is empty");
-        self.staged = records.to_vec();
+        let new = unwritten(records, self.head.seq, |from, most| self.read(from, most))?;
+        self.staged = new.to_vec();
         self.commit().inspect_err(|_| self.staged.clear())
     }
 

@@ -35,6 +35,29 @@ fn on_a_full_disk_everything_staged_stays_staged_until_there_is_room() {
     assert_eq!(dump(&journal.conn, "message").len(), 3, "each is shown once");
 }
 
+#[tokio::test]
+async fn an_append_that_found_no_room_is_handed_in_again_and_writes_each_event_once() {
+    for shares_runtime in [false, true] {
+        let place = Place::new();
+        let mut log = SqliteLog::new(place.create(vec![started()]), shares_runtime);
+        let more = |log: &SqliteLog, pages| allow_pages(lock(&log.journal).as_ref().expect("an open journal"), pages);
+        more(&log, 2);
+        let texts = ["small", &"x".repeat(20_000), &"y".repeat(70_000), "meanwhile"];
+        let record = |(seq, text): (Seq, &str)| Arc::new(Record { seq, at_ms: seq, event: said(text) });
+        let staged = (2..).zip(texts).map(record).collect::<Vec<_>>();
+        for _ in 0..2 {
+            let error = log.append(&staged[..3]).await.expect_err("no room");
+            assert!(matches!(error, StoreError::Full { kept: Kept(1), .. }), "{error}");
+            assert_eq!((log.head(), place.events()), (1, vec![started()]), "all of them or none");
+        }
+        more(&log, 1000);
+        log.append(&staged).await.expect("room again");
+        assert_eq!(log.head(), 5);
+        assert_eq!(place.events(), [vec![started()], texts.map(said).to_vec()].concat());
+        assert_eq!(verify(&place.dir).expect("readable"), Verdict::Sound { events: 5 });
+    }
+}
+
 #[test]
 fn a_session_whose_first_commit_finds_no_room_begins_when_there_is_some() {
     let place = Place::new();
