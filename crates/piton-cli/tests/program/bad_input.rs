@@ -248,7 +248,8 @@ fn a_failure_before_the_turn_is_told_to_programs_with_its_kind() {
         for format in ["json", "stream-json"] {
             let line = [&["run", "--format", format], &args[..], &["go"]].concat();
             let ran = Ran::of(stage().piton(&line)).expect_code(code);
-            let told: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+            let last = ran.stdout.lines().last().unwrap();
+            let told: serde_json::Value = serde_json::from_str(last).unwrap();
             assert_eq!((&told["type"], &told["kind"]), (&json!("error"), &json!(kind)));
             assert_eq!(told["exit_code"], code);
         }

@@ -4,6 +4,7 @@ use super::*;
 use async_trait::async_trait;
 use piton_core::compact::MARK;
 use piton_core::event::Trigger;
+use piton_core::message::NoteKind;
 use piton_engine::hooks::{HookContext, HookResult, ModelCall, ModelChange};
 use std::sync::Mutex;
 
@@ -106,7 +107,7 @@ fn s1_024_what_stands_for_older_messages_is_handed_out() {
     let Some(Event::CompactionFinished { summary, .. }) = ran.compactions().pop() else { panic!("none") };
     assert_eq!(told, std::slice::from_ref(&summary));
     let sent = ran.requests.last().unwrap().messages[0].clone();
-    assert_eq!(sent.parts[0], Part::note(summary));
+    assert_eq!(sent.parts[0], Part::Note { kind: NoteKind::Summary, text: summary });
 }
 
 /// S1-045: a compaction is told with its reason, what it stands for, and what it freed.
