@@ -328,7 +328,7 @@ async fn a_paused_session_finishes_what_runs_and_starts_nothing_else() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
-    assert!(events.is_drained() && !turn.is_finished());
+    assert!(!turn.is_finished());
     assert_eq!(gate.runs.load(Ordering::SeqCst), 1);
     drop(session.unpause());
     gate.began.notified().await;
