@@ -52,8 +52,6 @@ pub(crate) struct TextView {
     unshown: String,
     /// Whether prose is shown as it comes; otherwise when its message is complete, so that nothing is shown in vain.
     streams: bool,
-    /// Whether the beginning of the message that streams was missed.
-    midway: bool,
     waiting_for: Option<(String, Instant)>,
     /// Why no room was made, as long as the turn may still end with just that: then its end says so.
     untold: Option<String>,
@@ -79,7 +77,6 @@ impl TextView {
             shown_chars: 0,
             unshown: String::new(),
             streams: std::io::stdout().is_terminal(),
-            midway: false,
             waiting_for: None,
             untold: None,
             told_of_summary: false,
@@ -100,11 +97,6 @@ impl TextView {
     pub(crate) fn remember(&mut self, record: &Record) {
         let changes = self.story.record(record);
         self.forget_what_is_over(&changes);
-    }
-
-    /// What is shown begins in the middle of things: the message under way is shown when it is complete.
-    pub(crate) fn begin_midway(&mut self) {
-        self.midway = true;
     }
 
     /// Shows what somebody said in the session who does not sit here.
@@ -202,12 +194,16 @@ impl TextView {
             self.show_live(live);
         }
         let changes = self.story.hear(published);
+        // What streams is told from its beginning when fragments of it were missed.
+        let mut again = if let Published::Now(_) = published { self.shown_chars } else { 0 };
         for change in &changes {
             match change {
                 Change::Put(block) if !block.taken_back => self.show(block),
-                Change::Grow { id, field: Field::Text, text } if self.streams && !self.midway => {
+                Change::Grow { id, field: Field::Text, text } if self.streams => {
                     if let Some(Body::Words { .. }) = self.story.block(id).map(|block| &block.body) {
-                        self.prose(text);
+                        let (at, _) = text.char_indices().nth(again).unwrap_or((text.len(), ' '));
+                        again -= text[..at].chars().count();
+                        self.prose(&text[at..]);
                     }
                 }
                 Change::Put(_) | Change::Grow { .. } | Change::Drop(_) => {}
@@ -269,7 +265,7 @@ impl TextView {
     fn show(&mut self, block: &Block) {
         match &block.body {
             Body::Step { finished: false, .. } => {
-                (self.shown_chars, self.midway) = (0, false);
+                self.shown_chars = 0;
                 self.unshown.clear();
             }
             Body::Words { text, state: WordsState::Whole } => self.unshown.push_str(text),

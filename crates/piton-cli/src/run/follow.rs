@@ -232,9 +232,6 @@ impl Watch<'_> {
 
     fn take(&mut self, published: &Published) -> Option<Report> {
         self.shown.show(published);
-        if let (Published::CaughtUp, Shown::Text(view)) = (published, &mut *self.shown) {
-            view.begin_midway();
-        }
         let Published::Recorded(record) = published else { return None };
         if let Event::UserSpoke { parts, .. } = &record.event {
             self.shown.user_said(parts);

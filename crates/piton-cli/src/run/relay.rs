@@ -110,9 +110,6 @@ impl Relay<'_> {
 
     fn take(&mut self, published: &Published) {
         self.shown.show(published);
-        if let (Published::CaughtUp, Shown::Text(view)) = (published, &mut *self.shown) {
-            view.begin_midway();
-        }
         let Published::Recorded(record) = published else { return };
         if let Event::UserSpoke { parts, .. } = &record.event {
             self.shown.user_said(parts);

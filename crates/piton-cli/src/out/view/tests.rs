@@ -4,6 +4,7 @@ use super::screen::Piece;
 use super::*;
 use expect_test::{Expect, expect};
 use piton_core::call::{CallInput, Effects, Outcome};
+use piton_core::client::Now;
 use piton_core::event::{Delivery, Event, Given, GivenKind, Spent, StepKind, TurnEnd, Verdict};
 use piton_core::message::{FinishReason, ToolCall, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, Reply};
@@ -22,6 +23,11 @@ fn check(heard: Vec<Heard>, written: &Expect) {
                 Published::Recorded(Arc::new(Record { seq, at_ms: seq * 100, event }))
             }
             Heard::Live(live) => Published::Live(Arc::new(live)),
+            Heard::Now(words) => {
+                let delta = Delta::Text { text: words.to_owned() };
+                let partial = vec![Live::ModelDelta { step: 1, attempt: 1, delta }];
+                Published::Now(Box::new(Now { seq, turn: 1, step: 1, partial, ..Now::default() }))
+            }
         });
         for piece in view.screen.take() {
             let (name, piece) = match &piece {
@@ -39,6 +45,8 @@ fn check(heard: Vec<Heard>, written: &Expect) {
 enum Heard {
     Event(Event),
     Live(Live),
+    /// Where the session is, for somebody who joins late or was too slow: the reply so far.
+    Now(&'static str),
 }
 
 fn turn() -> Heard {
@@ -100,6 +108,30 @@ fn prose_streams_and_a_call_has_one_line() {
             err   │ two
             out It⏎fails.
             err an event was left out
+        "#]],
+    );
+}
+
+#[test]
+fn who_was_too_slow_reads_no_word_twice_and_who_joins_late_reads_all_of_them() {
+    let rest = || [text(" and left"), reply(1, vec![Part::text("I look around and left")], vec![]), ended()];
+    let slow = [turn(), step(1), text("I "), Heard::Now("I look around")];
+    check(
+        slow.into_iter().chain(rest()).collect(),
+        &expect![[r#"
+            out I 
+            out look around
+            out  and left
+            out 
+        "#]],
+    );
+    let late = [turn(), step(1), Heard::Now("I look around")];
+    check(
+        late.into_iter().chain(rest()).collect(),
+        &expect![[r#"
+            out I look around
+            out  and left
+            out 
         "#]],
     );
 }
