@@ -56,8 +56,7 @@ fn main() -> ExitCode {
 
 async fn obey(command: Command) -> u8 {
     let fail = match &command {
-        Command::Run(args) if args.format == Format::Json => report::failure_as_json,
-        Command::Run(args) if args.format == Format::StreamJson => report::failure_as_line,
+        Command::Run(args) if args.format != Format::Text => report::failure_as_json,
         _ => report::failure,
     };
     let around = match Surroundings::read() {

@@ -80,10 +80,10 @@ pub(crate) fn indent(text: &str) -> String {
 /// Whether standard output has refused something, other than by going away.
 static OUTPUT_WAS_LOST: AtomicBool = AtomicBool::new(false);
 
-/// Whether anything was written to standard output.
+/// Whether anything was written to standard output that tells what happened.
 static HAS_OUTPUT: AtomicBool = AtomicBool::new(false);
 
-/// Whether anything was written to standard output.
+/// Whether anything was written to standard output that tells what happened.
 pub(crate) fn has_output() -> bool {
     HAS_OUTPUT.load(Ordering::Relaxed)
 }
@@ -96,6 +96,11 @@ pub(crate) fn output_was_lost() -> bool {
 /// Writes to standard output at once. A reader that went away is no reason to stop the work.
 pub(crate) fn write_stdout(text: &str) {
     HAS_OUTPUT.store(true, Ordering::Relaxed);
+    write_preamble(text);
+}
+
+/// Writes to standard output, at once, what comes before anything has happened.
+pub(crate) fn write_preamble(text: &str) {
     let mut out = anstream::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => OUTPUT_WAS_LOST.store(true, Ordering::Relaxed),

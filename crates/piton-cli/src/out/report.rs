@@ -129,19 +129,16 @@ pub(crate) fn failure(failure: &Failure) -> u8 {
     failure_code(failure)
 }
 
-/// Prints it as the output for programs, unless there is some already that tells what happened, and as words beside it.
+/// Prints it as output for programs, unless there is some already that ends with what happened, and as words beside it.
 /// Returns the exit code.
 pub(crate) fn failure_as_json(failed: &Failure) -> u8 {
-    if has_output() { failure(failed) } else { failure_as_line(failed) }
-}
-
-/// Prints it as the last line of a stream for programs, and as words beside it. Returns the exit code.
-pub(crate) fn failure_as_line(failed: &Failure) -> u8 {
     let Failure { kind, hints, .. } = failed;
     let line = json!({
         "type": "error", "kind": kind, "error": failed.to_string(), "hints": hints, "exit_code": failure_code(failed),
     });
-    write_stdout(&format!("{line}\n"));
+    if !has_output() {
+        write_stdout(&format!("{line}\n"));
+    }
     failure(failed)
 }
 

@@ -2,8 +2,8 @@
 
 use crate::cli::{Format, RunArgs};
 use crate::failure::{Failure, Result};
-use crate::out::report;
 use crate::out::view::{self, TextView};
+use crate::out::{print, report};
 use crate::surroundings::Surroundings;
 use piton_core::client::{Published, Report};
 use piton_core::event::{Event, Record, TurnEnd};
@@ -32,7 +32,7 @@ impl Shown {
 
     /// Event by event; the first line says which version of the lines follows.
     pub(crate) fn stream_json() -> Self {
-        view::write_stdout(&format!("{}\n", stream_json::hello(env!("CARGO_PKG_VERSION"))));
+        print::write_preamble(&format!("{}\n", stream_json::hello(env!("CARGO_PKG_VERSION"))));
         Self::StreamJson
     }
 

@@ -263,6 +263,11 @@ fn a_session_that_is_resumed_from_elsewhere_is_undone_in_its_own_folder() {
     assert_eq!(elsewhere.read("mine.txt"), "mine\n");
 }
 
+/// More than the steps in which the system stamps files: a change right before Piton starts cannot be told from its own.
+fn a_moment_passes() {
+    std::thread::sleep(std::time::Duration::from_millis(60));
+}
+
 #[test]
 fn what_was_changed_while_a_turn_lay_cut_off_is_taken_back_only_on_purpose() {
     let stage = Stage::new(json!([bash("echo two > kept.txt; echo by > bash.txt"), {"text": "half", "stall_mid": 60}]));
@@ -272,6 +277,7 @@ fn what_was_changed_while_a_turn_lay_cut_off_is_taken_back_only_on_purpose() {
     std::thread::sleep(std::time::Duration::from_millis(1_500));
     stage.workspace.write("kept.txt", "mine\n");
     stage.workspace.write("new.txt", "mine, too\n");
+    a_moment_passes();
 
     for attempt in ["ends the turn", "finds it ended"] {
         let refused = piton(&stage, &["undo"]).expect_code(1).expect_said(&["interrupted", "kept.txt", "new.txt"]);
@@ -327,6 +333,7 @@ fn what_was_changed_beside_a_command_that_outlived_piton_is_taken_back_only_on_p
     // Longer than what the turn itself may have left behind.
     std::thread::sleep(std::time::Duration::from_millis(1_500));
     stage.workspace.write("mine.txt", "mine\n");
+    a_moment_passes();
     piton(&stage, &["undo"]).expect_code(1).expect_said(&["interrupted", "mine.txt"]);
     assert_eq!(stage.workspace.read("mine.txt"), "mine\n");
     piton(&stage, &["undo", "--overwrite"]).expect_code(0);
