@@ -231,7 +231,7 @@ impl Ran {
     /// The last line.
     pub(crate) fn result(&self) -> Value {
         let result = self.events().pop().unwrap_or_else(|| panic!("no result; stderr: {}", self.stderr));
-        assert_eq!(result["type"], "result", "{result}");
+        assert_eq!(result["type"], "result", "{result}; exit code {}, stderr: {}", self.code, self.stderr);
         assert_eq!(result["exit_code"], self.code, "the result knows the exit code");
         result
     }
