@@ -48,7 +48,7 @@ use crate::titles::Titling;
 use async_trait::async_trait;
 use piton_core::budget::Short;
 use piton_core::call::{Outcome, Resume, Status};
-use piton_core::client::{Live, Report, Request};
+use piton_core::client::{Closed, Live, Report, Request};
 use piton_core::event::{Answerer, Canceller, Event, Moment, Record, Subject, Trigger};
 use piton_core::hook::HookPoint;
 use piton_core::ids::{CallId, Seq};
@@ -206,6 +206,7 @@ impl Driver {
         self.jobs.stop_all();
         self.titling = Titling::default();
         self.bus.live(Live::Broken { error: error.to_string() });
+        self.bus.close(Closed::Broken { error: error.to_string() });
         self.askers.break_off(error);
     }
 
@@ -244,6 +245,8 @@ impl Driver {
                 asked = self.requests.next(), if !self.closing => self.take_up(asked.unwrap_or(Asked::Close)).await,
                 done = self.jobs.next() => self.take(done),
                 title = self.titling.next() => self.record(title),
+                // Who is gone will not answer.
+                () = self.bus.somebody_left() => {}
             }
         }
     }
@@ -516,10 +519,15 @@ impl Driver {
             Subject::Call(id) if !self.session.is_asked_by_hook(id) && is_allowed(id) == Some(true) => {
                 (Decision::Approve, Answerer::Rules)
             }
-            _ if self.settings.attendance == Attendance::Unattended => (Decision::Unattended, Answerer::Nobody),
+            _ if !self.is_attended() => (Decision::Unattended, Answerer::Nobody),
             Subject::Call(_) | Subject::GoOn(_) => return None,
         };
         Some(Event::ApprovalGiven { subject, decision, by: Some(by) })
+    }
+
+    /// Whether somebody can be asked.
+    fn is_attended(&self) -> bool {
+        self.settings.attendance == Attendance::Attended || self.bus.is_attended()
     }
 
     /// An answer as it is recorded: an input that comes with it, in the tool's own field names.
@@ -640,10 +648,6 @@ impl Driver {
         Ok(())
     }
 
-    fn is_open(&self, subject: &Subject) -> bool {
-        self.session.is_open(subject)
-    }
-
     /// Closes the journal in good order.
     pub(crate) async fn leave(mut self) {
         self.askers.leave();
@@ -663,6 +667,7 @@ impl Driver {
         {
             log.close().await;
         }
+        self.bus.close(Closed::Left);
     }
 }
 
