@@ -31,6 +31,7 @@ mod remote;
 pub mod window;
 
 pub mod provider;
+pub mod short_names;
 pub mod recorded;
 pub mod text_tools;
 
