@@ -24,6 +24,7 @@ mod pack;
 mod git;
 mod seed;
 mod ignored;
+mod entry;
 mod cache;
 mod scan;
 mod compare;

@@ -15,9 +15,10 @@
 
 use super::EntryKind;
 use super::compare::{Comparison, Difference};
+use super::entry::Stamp;
 use super::ignored;
 use super::object::{Node, ObjectKind, Oid, TreeId};
-use super::scan::{Stamp, in_parallel, read_file_in, split};
+use super::scan::{in_parallel, read_file_in, split};
 use super::store::Store;
 use super::{ChangeKind, Conflict, Failure, Restored, SnapshotError, path_of};
 use crate::limits::SNAPSHOT_FILE_BYTES;
