@@ -103,9 +103,14 @@ fn questions_are_answered_from_there_and_by_nobody_when_it_ends() {
     let mut talk = Talk { stage: &stage, child, input };
     until("it asks", || talk.count("approval_asked") == 1);
     talk.say(r#"{"do":"answer","subject":{"call":"c9_9"},"decision":"approve"}"#);
-    talk.say(r#"{"do":"answer","subject":{"call":"c1_0"},"decision":"approve"}"#);
+    talk.say(r#"{"do":"answer","subject":{"call":"c1_0"},"decision":"approve","shown":"something else"}"#);
+    until("both are passed over", || talk.count("input_error") == 2);
+    assert!(!stage.workspace.has("a"), "an answer to another question approves nothing");
+    let wanted = talk.lines().into_iter().find(|line| line["type"] == "wanted").unwrap();
+    let (subject, shown) = (&wanted["subject"], &wanted["approval"]["shown"]);
+    talk.say(json!({"do": "answer", "subject": subject, "decision": "approve", "shown": shown}));
     until("it asks again", || talk.count("approval_asked") == 2);
-    assert_eq!(talk.count("input_error"), 1, "a question that nobody asked");
+    assert_eq!(talk.count("input_error"), 2);
     assert_eq!(talk.end(), 3);
     assert_eq!(talk.results(), [pair("tool_denied", "one of two")]);
     assert!(stage.workspace.has("a") && !stage.workspace.has("b"));
