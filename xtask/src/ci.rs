@@ -1,35 +1,39 @@
 //! `cargo xtask ci`: exactly what the CI runs.
 
-use anyhow::{Context, ensure};
-use std::path::Path;
-use std::process::Command;
+use crate::{cargo, engine, events, tidy};
+use std::time::Instant;
+
+/// The lints.
+pub(crate) const CLIPPY: &[&str] = &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+
+type Check = fn() -> anyhow::Result<()>;
+
+/// Every check by what it is, the short ones first.
+const CHECKS: &[(&str, Check)] = &[
+    ("the code is formatted", || cargo(&["fmt", "--all", "--check"])),
+    ("the house rules", tidy::tidy),
+    ("docs/events.md is what the code says", events::check),
+    ("the lints", || cargo(CLIPPY)),
+    // The tests start the real binary.
+    ("everything builds", || cargo(&["build", "--workspace", "--bins", "--examples"])),
+    ("the tests build", || cargo(&["test", "--workspace", "--no-run"])),
+    ("the tests", || cargo(&["test", "--workspace", "--quiet"])),
+    ("the examples", || {
+        let example = |name| cargo(&["run", "--package", "piton-engine", "--example", name]);
+        ["minimal", "custom_tool"].into_iter().try_for_each(example)
+    }),
+    ("docs that are made from code, and the cases", || engine(&["check"])),
+];
 
 /// Runs every check, stopping at the first that fails.
 pub(crate) fn ci() -> anyhow::Result<()> {
-    cargo(&["fmt", "--all", "--check"])?;
-    cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
-    // The tests start the real binary.
-    cargo(&["build", "--workspace", "--bins", "--examples", "--quiet"])?;
-    cargo(&["test", "--workspace", "--quiet"])?;
-    for example in ["minimal", "custom_tool"] {
-        cargo(&["run", "--package", "piton-engine", "--example", example, "--quiet"])?;
+    let began = Instant::now();
+    for (number, (what, check)) in (1..).zip(CHECKS) {
+        let started = Instant::now();
+        println!("[{number}/{}] {what}", CHECKS.len());
+        check()?;
+        println!("[{number}/{}] {what}: {} s", CHECKS.len(), started.elapsed().as_secs());
     }
-    println!("tidy");
-    crate::tidy::tidy()?;
-    println!("catalogue");
-    crate::catalogue::check()?;
-    println!("schema");
-    crate::schema::check()?;
-    crate::events::check()?;
-    println!("cases");
-    crate::cases::cases(Path::new("tests/cases"))?;
-    println!("all checks passed");
-    Ok(())
-}
-
-fn cargo(args: &[&str]) -> anyhow::Result<()> {
-    println!("cargo {}", args.join(" "));
-    let status = Command::new("cargo").args(args).status().context("cannot run cargo")?;
-    ensure!(status.success(), "cargo {} failed", args.join(" "));
+    println!("all checks passed in {} s", began.elapsed().as_secs());
     Ok(())
 }
