@@ -4,6 +4,7 @@
 //! ```text
 //!   scenario ──▶ client ──▶ engine ──▶ journal ──▶ SQLite ──▶ vfs ──┐
 //!                             │ tools ──▶ runner files              ├──▶ machine: points, power, disk, ledger
+//!                             │ undo ──▶ restore ──▶ fault point    │
 //!                             └ model                      ─────────┘
 //!   then: resume, run to the end, check the invariants
 //! ```
@@ -24,6 +25,7 @@ mod scenario;
 pub mod slow;
 mod sweep;
 mod tools;
+mod tree;
 mod vfs;
 
 pub use machine::{Crash, Refusal};
@@ -77,15 +79,21 @@ const MOST_LIVES: u32 = 8;
 pub fn run(scenario: &Scenario, seed: u64, crash: Option<Crash>, planted: Planted) -> Report {
     let folder = in_memory();
     let (data, workspace) = (folder.path().join("data"), folder.path().join("workspace"));
-    std::fs::create_dir_all(&workspace).unwrap();
-    std::fs::write(workspace.join("there.txt"), "here\n").unwrap();
+    tree::plant(&workspace);
     let machine = Machine::new(&data, if planted == Planted::NoSync { Syncs::Lied } else { Syncs::Kept });
     let rule = match planted {
         Planted::Nothing | Planted::NoSync => Rule::Kept,
         Planted::NoClaim => Rule::NoClaim,
         Planted::RunAgain => Rule::RunAgain,
     };
-    let stage = Stage { machine: &machine, scenario, rule, workspace: &workspace, session: None };
+    let stage = Stage {
+        machine: &machine,
+        scenario,
+        rule,
+        workspace: &workspace,
+        planted: crate::state(&workspace),
+        session: None,
+    };
     let report = Run { stage, dice: fastrand::Rng::with_seed(mixed(seed, crash)), points: 0 }.play(crash);
     vfs::unplug(&machine);
     report

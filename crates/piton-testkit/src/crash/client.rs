@@ -17,8 +17,8 @@ use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed, Set
 use piton_engine::rewind::RewindError;
 use piton_engine::store::StoreError;
 use piton_tools::snapshot;
-use std::collections::HashSet;
-use std::path::Path;
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
@@ -39,6 +39,8 @@ pub(super) struct Stage<'s> {
     pub(super) scenario: &'s Scenario,
     pub(super) rule: Rule,
     pub(super) workspace: &'s Path,
+    /// What was in it before anything happened.
+    pub(super) planted: BTreeMap<PathBuf, String>,
     /// The session, once the client knows of it.
     pub(super) session: Option<SessionId>,
 }
@@ -119,7 +121,7 @@ impl Stage<'_> {
         settings.policy.retry.usual.first_ms = 1;
         settings.policy.compaction.rules.least_freed_percent = 0;
         if self.scenario.undoes {
-            let options = snapshot::Options { git: None, left_out: Vec::new() };
+            let options = snapshot::Options { faults: Some(self.machine.clone()), ..snapshot::Options::default() };
             let store = Engine::open(self.machine.root()).snapshots(self.workspace, options);
             settings.snapshots = Some(Arc::new(store.unwrap()));
         }

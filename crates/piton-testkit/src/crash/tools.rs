@@ -2,6 +2,7 @@
 //! product's own with points around them.
 
 use super::machine::Machine;
+use super::tree;
 use async_trait::async_trait;
 use piton_core::call::{Effects, Outcome, Status, ToolSpec};
 use piton_tools::executor::{End, ExitRecord, Watch};
@@ -52,6 +53,8 @@ enum Progress {
 pub(super) struct Runner {
     base: PathBuf,
     line: String,
+    /// The workspace that it makes something else of.
+    remakes: Option<PathBuf>,
     rule: Rule,
     progress: Progress,
     end: End,
@@ -72,6 +75,7 @@ impl Runner {
             },
             Progress::Claimed(act) => {
                 machine.leave_line(&self.line);
+                self.remakes.as_deref().into_iter().for_each(tree::remake);
                 Progress::Acted(act)
             }
             Progress::Acted(act) => {
@@ -124,7 +128,7 @@ fn simulated() -> Claim {
     Claim { pid: i32::MAX, start_ticks: 0, boot_id: "simulated".to_owned(), pid_namespace: String::new() }
 }
 
-/// Leaves a line in the ledger, once. With `wait` it goes on until it is cancelled.
+/// Leaves a line in the ledger, once. With `wait` it goes on until it is cancelled; with `remake` it changes the workspace.
 struct Acting {
     machine: Arc<Machine>,
     rule: Rule,
@@ -133,7 +137,7 @@ struct Acting {
 #[async_trait]
 impl Tool for Acting {
     fn spec(&self) -> ToolSpec {
-        let schema = json!({"type": "object", "properties": {"line": {"type": "string"}, "wait": {"type": "boolean"}}});
+        let schema = json!({"type": "object", "properties": {"line": {"type": "string"}, "wait": {"type": "boolean"}, "remake": {"type": "boolean"}}});
         ToolSpec { name: "act".into(), description: "Leaves a line.".into(), schema, effects: Effects::OPAQUE }
     }
 
@@ -145,7 +149,8 @@ impl Tool for Acting {
         }
         let line = input["line"].as_str().unwrap_or_default().to_owned();
         let base = cx.calls_dir.join(cx.call.as_str());
-        let runner = Runner { base, line, rule: self.rule, progress: Progress::Told, end: End::Exited };
+        let remakes = (input["remake"] == true).then(|| cx.workspace.clone());
+        let runner = Runner { base, line, remakes, rule: self.rule, progress: Progress::Told, end: End::Exited };
         let runner = Arc::new(Mutex::new(runner));
         machine.state().runners.push(runner.clone());
         loop {
