@@ -25,6 +25,7 @@ mod pack;
 mod git;
 mod seed;
 mod share;
+mod entry;
 mod cache;
 mod scan;
 mod compare;
