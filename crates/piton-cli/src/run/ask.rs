@@ -114,13 +114,15 @@ fn decision(line: Option<&str>, choices: &[Choice]) -> Decision {
 
 fn read_lines() -> UnboundedReceiver<String> {
     let (sender, receiver) = mpsc::unbounded_channel();
-    std::thread::spawn(move || {
+    let reads = move || {
         for line in std::io::stdin().lines().map_while(Result::ok) {
             if sender.send(line).is_err() {
                 return;
             }
         }
-    });
+    };
+    // Without a thread there are no lines, as where nobody is there.
+    drop(std::thread::Builder::new().spawn(reads));
     receiver
 }
 
