@@ -11,14 +11,14 @@ fn says(text: &str) -> Value {
 }
 
 fn runs(command: &str) -> Value {
-    json!({"calls": [{"name": "bash", "arguments": {"command": command}}]})
+    json!({"tools": [{"name": "bash", "args": {"command": command}}]})
 }
 
 #[test]
 fn files_of_patterns_that_never_end_stop_no_run() {
     for place in [".gitignore", ".ignore", ".git/info/exclude", ".git/objects/info/alternates"] {
         for is_pipe in [false, true] {
-            let grep = json!({"calls": [{"name": "grep", "arguments": {"pattern": "needle"}}]});
+            let grep = json!({"tools": [{"name": "grep", "args": {"pattern": "needle"}}]});
             let stage = Stage::new(json!([grep, runs("echo x > made"), says("done")]));
             stage.workspace.write("a.txt", "needle\n");
             let path = stage.workspace.path().join(place);
