@@ -100,7 +100,7 @@ fn an_endless_line_is_an_error_and_not_kept() {
         let error = (0..100).find_map(|_| body.push(&chunk).err()).unwrap();
         assert_eq!(
             (error.kind, error.message.as_str()),
-            (ModelErrorKind::Malformed, "the answer is one endless event")
+            (ModelErrorKind::Endless, "the answer is one endless event")
         );
     }
 }
@@ -203,5 +203,26 @@ fn an_answer_without_an_end_is_given_up() {
     let mut body = Body::new(wire::protocol(Chat));
     let keep_alives = format!(": {}\n\n", "x".repeat(1 << 10)).repeat(1 << 10);
     let error = (0..200).find_map(|_| body.push(keep_alives.as_bytes()).err()).unwrap();
-    assert_eq!((error.kind, error.message.as_str()), (ModelErrorKind::Malformed, "the answer has no end"));
+    assert_eq!((error.kind, error.message.as_str()), (ModelErrorKind::Endless, "the answer has no end"));
+}
+
+#[test]
+fn words_without_an_end_are_given_up_long_before_memory_is() {
+    for delta in [json!({ "content": "x".repeat(1 << 10) }), json!({ "reasoning_content": "x".repeat(1 << 10) })] {
+        let mut body = Body::new(wire::protocol(Chat));
+        let event = format!("data: {}\n\n", json!({ "choices": [{ "delta": delta }] })).repeat(1 << 10);
+        let pushed = (0..200).find_map(|at| body.push(event.as_bytes()).err().map(|error| (at, error)));
+        let (megabytes, error) = pushed.unwrap();
+        assert_eq!((error.kind, error.message.as_str()), (ModelErrorKind::Endless, "the answer has no end"));
+        assert!(megabytes <= 16, "{megabytes}");
+        assert!(!error.kind.is_retryable(), "it would be as long again");
+    }
+}
+
+#[test]
+fn no_more_of_a_prompt_is_cached_than_there_is() {
+    let usage = json!({ "prompt_tokens": 10, "completion_tokens": 1, "prompt_tokens_details": { "cached_tokens": 1_000_000_000 } });
+    let end = json!({ "choices": [{ "delta": { "content": "a" }, "finish_reason": "stop" }], "usage": usage });
+    let usage = read(Chat, format!("data: {end}\n\n").as_bytes()).unwrap().usage;
+    assert_eq!((usage.input_tokens, usage.cache_read_tokens, usage.fresh_input_tokens()), (10, 10, 0));
 }
