@@ -82,6 +82,15 @@ impl Partial {
         }
     }
 
+    /// Lets go of all but the beginning: of an answer without an end more is of no use to anybody.
+    pub(crate) fn keep_beginning(&mut self) {
+        const BYTES: usize = 64 << 10;
+        for text in [&mut self.text, &mut self.reasoning] {
+            text.truncate(text.floor_char_boundary(BYTES));
+            text.shrink_to_fit();
+        }
+    }
+
     /// What came, as parts of a message.
     pub(crate) fn parts(&self) -> Vec<Part> {
         parts(&self.text, &self.reasoning)

@@ -50,7 +50,8 @@ pub fn from_response(refusal: &Refusal<'_>, now: SystemTime) -> ModelError {
         kind => kind,
     };
     let headers = Headers { list: headers, now };
-    let told = headers.retry_after_ms().or_else(|| facts.retry_after_ms(&value)).filter(|told| *told <= LONGEST_WAIT_MS);
+    let told =
+        headers.retry_after_ms().or_else(|| facts.retry_after_ms(&value)).filter(|told| *told <= LONGEST_WAIT_MS);
     let words = if facts.message.is_empty() { meaning(status) } else { &facts.message };
     // Longer than anybody waits for an answer: a person has to come back.
     let long = told.filter(|told| *told > 60_000).map(|told| format!("; it takes requests again in {}", span(told)));
@@ -351,7 +352,8 @@ fn says_too_long(facts: &Facts) -> bool {
     if facts.says(WINDOW_NAMES) {
         return true;
     }
-    let words: Vec<&str> = facts.all.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty()).collect();
+    let words: Vec<&str> =
+        facts.all.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty()).collect();
     let sentence = format!(" {} ", words.join(" "));
     let says = |of: &[&str]| of.iter().any(|words| sentence.contains(&format!(" {words} ")));
     says(PROMPT_WORDS) && says(BEYOND_WORDS) && says(LENGTH_WORDS) && !says(OTHER_LIMITS)

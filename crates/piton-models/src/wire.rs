@@ -148,9 +148,8 @@ impl Body {
             Some(Err(EventError::Failed(error))) => return Err(error),
             Some(Ok(deltas)) => deltas,
         };
-        let mut reply = std::mem::take(&mut self.gaps).judge(self.protocol.finish())?;
-        reply.usage.bound_cached();
-        Ok((deltas, reply))
+        let reply = self.protocol.finish();
+        Ok((deltas, std::mem::take(&mut self.gaps).judge(reply)?))
     }
 }
 

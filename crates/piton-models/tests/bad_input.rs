@@ -98,10 +98,7 @@ fn an_endless_line_is_an_error_and_not_kept() {
         let mut body = Body::new(wire::protocol(Chat));
         body.push(opening.as_bytes()).unwrap();
         let error = (0..100).find_map(|_| body.push(&chunk).err()).unwrap();
-        assert_eq!(
-            (error.kind, error.message.as_str()),
-            (ModelErrorKind::Endless, "the answer is one endless event")
-        );
+        assert_eq!((error.kind, error.message.as_str()), (ModelErrorKind::Endless, "the answer is one endless event"));
     }
 }
 
@@ -217,12 +214,4 @@ fn words_without_an_end_are_given_up_long_before_memory_is() {
         assert!(megabytes <= 16, "{megabytes}");
         assert!(!error.kind.is_retryable(), "it would be as long again");
     }
-}
-
-#[test]
-fn no_more_of_a_prompt_is_cached_than_there_is() {
-    let usage = json!({ "prompt_tokens": 10, "completion_tokens": 1, "prompt_tokens_details": { "cached_tokens": 1_000_000_000 } });
-    let end = json!({ "choices": [{ "delta": { "content": "a" }, "finish_reason": "stop" }], "usage": usage });
-    let usage = read(Chat, format!("data: {end}\n\n").as_bytes()).unwrap().usage;
-    assert_eq!((usage.input_tokens, usage.cache_read_tokens, usage.fresh_input_tokens()), (10, 10, 0));
 }

@@ -88,8 +88,12 @@ async fn summary(engine: &Engine, id: &SessionId) -> Result<Option<String>> {
 
 fn read(path: &Path) -> Result<String> {
     let text = match path.to_str() {
-        Some("-") => regular::text_of(std::io::stdin(), regular::SETTINGS_BYTES).context("cannot read standard input")?,
-        _ => regular::named(path, regular::SETTINGS_BYTES).with_context(|| format!("cannot read {}", path.display()))?,
+        Some("-") => {
+            regular::text_of(std::io::stdin(), regular::SETTINGS_BYTES).context("cannot read standard input")?
+        }
+        _ => {
+            regular::named(path, regular::SETTINGS_BYTES).with_context(|| format!("cannot read {}", path.display()))?
+        }
     };
     ensure!(!text.trim().is_empty(), "the summary in {} is empty; nothing was changed", path.display());
     Ok(text)

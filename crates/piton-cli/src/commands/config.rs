@@ -114,7 +114,8 @@ fn check(file: Option<&Path>, flags: &[Flag], around: &Surroundings) -> Result<(
         if is_a_repositorys {
             sensible(file, around)?;
         } else {
-            let text = regular::named(file, regular::SETTINGS_BYTES).with_context(|| format!("cannot read {}", file.display()))?;
+            let text = regular::named(file, regular::SETTINGS_BYTES)
+                .with_context(|| format!("cannot read {}", file.display()))?;
             let mut layers = Layers::default();
             layers.add_file(Origin::User(file.to_owned()), &text)?;
             layers.merge()?;

@@ -31,7 +31,8 @@ pub(crate) fn wishes(args: &RunArgs, had: Option<String>, around: &Surroundings)
 }
 
 fn schema(path: &Path) -> Result<OutputSchema> {
-    let text = regular::named(path, regular::SETTINGS_BYTES).with_context(|| format!("cannot read {}", path.display()))?;
+    let text =
+        regular::named(path, regular::SETTINGS_BYTES).with_context(|| format!("cannot read {}", path.display()))?;
     OutputSchema::parse(&text).with_context(|| format!("--output-schema {}", path.display()))
 }
 

@@ -53,7 +53,8 @@ fn what_never_ends_is_not_read_to_its_end() {
 #[test]
 fn a_command_cannot_read_the_environment_of_the_agent() {
     let agent = "$(awk '/PPid/{print $2}' /proc/$PPID/status)";
-    let stage = Stage::new(json!([runs(&format!("cat /proc/{agent}/environ | tr '\\0' '\\n'; echo read")), says("done")]));
+    let stage =
+        Stage::new(json!([runs(&format!("cat /proc/{agent}/environ | tr '\\0' '\\n'; echo read")), says("done")]));
     let ran = Ran::of(Stage::without_power(&stage.run_command(&["go"]))).expect_code(0);
     let told = ran.outcomes()[0]["text"].as_str().unwrap().to_owned();
     assert!(told.contains("Permission denied") && told.contains("read"), "{told}");
@@ -107,4 +108,14 @@ fn an_export_goes_to_standard_output_by_a_dash() {
         assert_eq!(text.contains("<script>"), format == "json", "{text}");
     }
     assert!(!stage.workspace.path().join("-").exists());
+}
+
+#[test]
+fn no_more_of_a_prompt_is_cached_than_there_is() {
+    let usage =
+        json!({"prompt_tokens": 10, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 1_000_000_000}});
+    let stage = Stage::new(json!([{"text": "done", "usage": usage}]));
+    let ran = stage.run(&["go"]).expect_code(0);
+    let told = &ran.all("message_finished")[0]["reply"]["usage"];
+    assert_eq!((told["input_tokens"].as_u64(), told["cache_read_tokens"].as_u64()), (Some(10), Some(10)), "{told}");
 }

@@ -131,7 +131,7 @@ impl Stage {
         let mut bare = match rustix::process::geteuid().is_root() {
             true => {
                 let mut bare = Command::new("setpriv");
-                bare.args(["--inh-caps=-all", "--bounding-set=-dac_override,-dac_read_search,-sys_ptrace"]);
+                bare.args(["--inh-caps=-all", "--bounding-set=-all"]);
                 bare.arg(command.get_program());
                 bare
             }

@@ -399,15 +399,16 @@ impl Batch {
     fn is_free(&self, position: usize, effects: Effects) -> bool {
         let runs = |entry: &&Entry| matches!(entry.state, CallState::Running(..) | CallState::Stopping(..));
         let has_room = self.calls.iter().filter(runs).count() < MAX_CALLS_SIDE_BY_SIDE;
-        has_room && self.calls[..position].iter().all(|earlier| match earlier.state {
-            CallState::Unrun(_) | CallState::Answered(_) | CallState::Settled { .. } => true,
-            CallState::New | CallState::Seen(_) => false,
-            CallState::MustAsk(other, _)
-            | CallState::Asking(other, _, _)
-            | CallState::Ready(other, _)
-            | CallState::Running(other, _)
-            | CallState::Stopping(other, _) => effects.beside.may_run_with(other.beside),
-        })
+        has_room
+            && self.calls[..position].iter().all(|earlier| match earlier.state {
+                CallState::Unrun(_) | CallState::Answered(_) | CallState::Settled { .. } => true,
+                CallState::New | CallState::Seen(_) => false,
+                CallState::MustAsk(other, _)
+                | CallState::Asking(other, _, _)
+                | CallState::Ready(other, _)
+                | CallState::Running(other, _)
+                | CallState::Stopping(other, _) => effects.beside.may_run_with(other.beside),
+            })
     }
 }
 

@@ -152,7 +152,8 @@ fn google_account(machine: &Machine) -> Result<Option<GoogleAccount>, Trouble> {
     let usual = machine.var("CLOUDSDK_CONFIG").map(PathBuf::from).or(home);
     let usual = usual.map(|dir| dir.join("application_default_credentials.json")).filter(|path| path.exists());
     let Some(path) = named.or(usual) else { return Ok(None) };
-    let text = regular::text(&path, regular::SETTINGS_BYTES).with_context(|| format!("cannot read {}", path.display()))?;
+    let text =
+        regular::text(&path, regular::SETTINGS_BYTES).with_context(|| format!("cannot read {}", path.display()))?;
     let account = GoogleAccount::parse(&text);
     let account = account.with_context(|| {
         format!("{} holds neither a service account nor a login of gcloud; set VERTEX_ACCESS_TOKEN", path.display())

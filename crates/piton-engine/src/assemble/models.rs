@@ -104,7 +104,8 @@ impl Source<'_> {
     fn cassette(&self, path: &str) -> Result<Recorded, Trouble> {
         let text = match self.cassettes.iter().find(|(name, _)| *name == path) {
             Some((_, text)) => (*text).to_owned(),
-            None => regular::named(Path::new(path), regular::CONVERSATION_BYTES).with_context(|| format!("cannot read the cassette {path}"))?,
+            None => regular::named(Path::new(path), regular::CONVERSATION_BYTES)
+                .with_context(|| format!("cannot read the cassette {path}"))?,
         };
         Ok(Recorded::parse(&text).context(path)?.named(format!("{RECORDED}/{path}")))
     }

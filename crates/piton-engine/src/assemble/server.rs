@@ -99,7 +99,8 @@ fn proxies(config: &Config, machine: &Machine) -> Proxies {
 }
 
 fn certificates(path: &str) -> Result<Roots, Trouble> {
-    let pem = regular::whole(Path::new(path), regular::CATALOGUE_BYTES).with_context(|| format!("cannot read the ca_file {path}"))?;
+    let pem = regular::whole(Path::new(path), regular::CATALOGUE_BYTES)
+        .with_context(|| format!("cannot read the ca_file {path}"))?;
     Roots::parse(&pem).with_context(|| format!("the ca_file {path} holds no sound certificate in PEM form"))
 }
 

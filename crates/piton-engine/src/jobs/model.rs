@@ -108,6 +108,9 @@ async fn listen_to(step: u32, attempt: u32, mut stream: ModelStream, said: Said,
 }
 
 fn failed(attempt: u32, error: ModelError, said: &Mutex<Partial>) -> Done {
+    if error.kind == ModelErrorKind::Endless {
+        lock(said).keep_beginning();
+    }
     Done::ModelFailed { attempt, error, abandoned: lock(said).parts() }
 }
 

@@ -106,7 +106,10 @@ fn a_wait_of_years_is_not_believed() {
         assert_eq!((error.retry_after_ms, error.message.as_str()), (None, "too many requests (HTTP 429)"));
     }
     let body = r#"{"error":{"message":"try again in 99999999999999999999h 99999999999999999999h"}}"#;
-    assert_eq!(from_response(&Refusal { status: 429, headers: &[], body }, SystemTime::UNIX_EPOCH).retry_after_ms, None);
+    assert_eq!(
+        from_response(&Refusal { status: 429, headers: &[], body }, SystemTime::UNIX_EPOCH).retry_after_ms,
+        None
+    );
 }
 
 #[test]

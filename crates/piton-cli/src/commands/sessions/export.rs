@@ -64,8 +64,11 @@ pub(super) async fn export(engine: &Engine, id: &SessionId, args: &ExportArgs, a
 /// Makes a session of an export.
 pub(super) async fn import(engine: &Engine, file: &Path) -> Result<()> {
     let text = match file.to_str() {
-        Some("-") => regular::text_of(std::io::stdin(), regular::CONVERSATION_BYTES).context("cannot read standard input")?,
-        _ => regular::named(file, regular::CONVERSATION_BYTES).with_context(|| format!("cannot read {}", file.display()))?,
+        Some("-") => {
+            regular::text_of(std::io::stdin(), regular::CONVERSATION_BYTES).context("cannot read standard input")?
+        }
+        _ => regular::named(file, regular::CONVERSATION_BYTES)
+            .with_context(|| format!("cannot read {}", file.display()))?,
     };
     let records = json::read(&text).with_context(|| format!("{} cannot be taken in", file.display()))?;
     let events = view::plural(records.len() as u64, "event");
