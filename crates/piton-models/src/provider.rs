@@ -288,8 +288,8 @@ pub fn remarks(spec: &ProviderSpec) -> Vec<String> {
     let Ok(provider) = meant(spec) else { return Vec::new() };
     let Some(model) = spec.model.as_deref().or(provider.default_model) else { return Vec::new() };
     let facts = facts(&provider, spec, model);
-    let is_listed = spec.label.is_none() && !catalogue::models(catalogue::listed_as(provider.name)).is_empty();
-    let unknown = (is_listed && facts.is_none())
+    let is_listed = || spec.label.is_none() && catalogue::lists(provider.name);
+    let unknown = (facts.is_none() && is_listed())
         .then(|| {
             let name = provider.name;
             format!(
