@@ -21,6 +21,7 @@ use piton_models::recorded::Recorded;
 use piton_tools::tool::{Tool, ToolContext};
 use piton_tools::toolset::ToolSet;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
@@ -603,6 +604,62 @@ async fn fragments_are_told_as_they_come_and_are_not_in_the_journal() {
         }
     }
     assert_eq!(*said.lock().unwrap(), "word by word");
+}
+
+/// A model that looks, when it is asked, at what is on record.
+struct Onlooker {
+    sessions: PathBuf,
+    recorded: Arc<Mutex<Option<usize>>>,
+}
+
+impl Model for Onlooker {
+    fn name(&self) -> &str {
+        "test/onlooker"
+    }
+
+    fn limits(&self) -> ModelLimits {
+        ModelLimits::default()
+    }
+
+    fn price(&self) -> Option<Price> {
+        None
+    }
+
+    fn stream(&self, request: Request) -> ModelStream {
+        let (sessions, recorded) = (self.sessions.clone(), Arc::clone(&self.recorded));
+        let look = async move {
+            let session = sessions.read_dir().unwrap().next().unwrap().unwrap().file_name();
+            let dir = SessionDir::new(&sessions, &session.to_str().unwrap().into());
+            let records = journal::read_session(&dir).map_or(0, |records| records.len());
+            *recorded.lock().unwrap() = Some(records);
+            Chatter { deltas: 1 }.stream(request)
+        };
+        futures_util::stream::once(look).flatten().boxed()
+    }
+}
+
+#[tokio::test]
+async fn the_model_is_asked_while_the_disk_works_and_nobody_hears_it_before() {
+    let home = Home::new();
+    let recorded = Arc::new(Mutex::default());
+    let model = Onlooker { sessions: home.engine().sessions_dir(), recorded: Arc::clone(&recorded) };
+    let mut settings = Settings::new(Arc::new(model));
+    settings.shares_runtime = false;
+    let session = home.create(settings).await;
+    let mut events = session.subscribe(1);
+    session.prompt("go").await.unwrap();
+    session.close().await;
+    assert_eq!(*recorded.lock().unwrap(), Some(0), "it was asked before the first commit");
+    let mut told = Vec::new();
+    while let Some(published) = events.next().await.unwrap() {
+        match published {
+            Published::Recorded(record) => told.push(record.event.kind()),
+            Published::Live(live) if matches!(*live, Live::ModelDelta { .. }) => told.push("delta"),
+            _ => {}
+        }
+    }
+    let at = |kind: &str| told.iter().position(|told| *told == kind).unwrap();
+    assert!(at("step_started") < at("delta") && at("delta") < at("message_finished"), "{told:?}");
 }
 
 #[tokio::test]

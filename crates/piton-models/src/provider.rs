@@ -222,7 +222,7 @@ pub fn open(spec: &ProviderSpec, options: &HttpOptions) -> Result<Arc<dyn Model>
     let wire = wire(&provider, &url, limits);
     let calls_read = calls_read(&provider, &url);
     let server = server(&provider, spec, url, wire, options)?;
-    let remote = Remote {
+    let mut remote = Remote {
         name: format!("{}/{model}", spec.label.as_deref().unwrap_or(provider.name)),
         model: model.to_owned(),
         wire,
@@ -233,6 +233,7 @@ pub fn open(spec: &ProviderSpec, options: &HttpOptions) -> Result<Arc<dyn Model>
         max_output: spec.options.max_output,
         extra: translated(&provider, spec, model, limits).body.into(),
     };
+    remote.limits.max_output_tokens = remote.longest_reply().or(limits.max_output_tokens);
     Ok(spec.text_tools.around(Arc::new(remote), model, has_tools, calls_read))
 }
 
