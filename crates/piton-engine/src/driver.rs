@@ -50,7 +50,7 @@ use crate::titles::Titling;
 use async_trait::async_trait;
 use piton_core::budget::Short;
 use piton_core::call::{Outcome, Resume, Status};
-use piton_core::client::{Live, Report, Request};
+use piton_core::client::{Closed, Live, Report, Request};
 use piton_core::event::{Answerer, Canceller, Event, Moment, Record, Subject, Trigger};
 use piton_core::hook::HookPoint;
 use piton_core::ids::{CallId, Seq};
@@ -211,6 +211,7 @@ impl Driver {
         self.jobs.stop_all();
         self.titling = Titling::default();
         self.bus.live(Live::Broken { error: error.to_string() });
+        self.bus.close(Closed::Broken { error: error.to_string() });
         self.askers.break_off(error);
     }
 
@@ -251,6 +252,8 @@ impl Driver {
                 asked = self.requests.next(), if !self.closing => self.take_up(asked.unwrap_or(Asked::Close)).await,
                 done = self.jobs.next() => self.take(done),
                 title = self.titling.next() => self.record(title),
+                // Who is gone will not answer.
+                () = self.bus.somebody_left() => {}
             }
         }
     }
@@ -523,10 +526,15 @@ impl Driver {
             Subject::Call(id) if !self.session.is_asked_by_hook(id) && is_allowed(id) == Some(true) => {
                 (Decision::Approve, Answerer::Rules)
             }
-            _ if self.settings.attendance == Attendance::Unattended => (Decision::Unattended, Answerer::Nobody),
+            _ if !self.is_attended() => (Decision::Unattended, Answerer::Nobody),
             Subject::Call(_) | Subject::GoOn(_) => return None,
         };
         Some(Event::ApprovalGiven { subject, decision, by: Some(by) })
+    }
+
+    /// Whether somebody can be asked.
+    fn is_attended(&self) -> bool {
+        self.settings.attendance == Attendance::Attended || self.bus.is_attended()
     }
 
     /// An answer as it is recorded: an input that comes with it, in the tool's own field names.
@@ -669,10 +677,6 @@ impl Driver {
         Ok(())
     }
 
-    fn is_open(&self, subject: &Subject) -> bool {
-        self.session.is_open(subject)
-    }
-
     /// Closes the journal in good order.
     pub(crate) async fn leave(mut self) {
         self.askers.leave();
@@ -692,6 +696,7 @@ impl Driver {
         {
             log.close().await;
         }
+        self.bus.close(Closed::Left);
     }
 }
 
