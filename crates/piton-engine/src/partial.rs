@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// How long a fragment may stay in memory only.
 pub(crate) const FLUSH_AFTER: Duration = Duration::from_millis(150);
