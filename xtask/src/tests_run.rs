@@ -1,7 +1,6 @@
 //! Runs the tests of the workspace, one executable after the other, and knows how each of them ended.
 
 use anyhow::{Context, ensure};
-use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -89,17 +88,18 @@ pub(crate) fn build(tree: &Path, target: Option<&Path>, which: &[&str]) -> anyho
     }
     let out = command.args(which).stderr(Stdio::inherit()).output().context("cannot run cargo")?;
     ensure!(out.status.success(), "the tests do not build");
-    let messages = String::from_utf8_lossy(&out.stdout);
-    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    Ok(messages.filter_map(|message| executable(&message)).collect())
+    Ok(String::from_utf8_lossy(&out.stdout).lines().filter_map(executable).collect())
 }
 
-fn executable(message: &Value) -> Option<Executable> {
-    let path = message["executable"].as_str().filter(|_| message["profile"]["test"] == true)?;
-    let kind = message["target"]["kind"][0].as_str()?;
-    let name = message["target"]["name"].as_str()?;
+/// The executable of a message of cargo's, if it is about one of tests.
+fn executable(message: &str) -> Option<Executable> {
+    let after = |start: &str, end: &str| message.split_once(start)?.1.split_once(end).map(|(value, _)| value);
+    let is_test = after("\"profile\":{", "}")?.contains("\"test\":true");
+    let path = after("\"executable\":\"", "\"").filter(|_| is_test)?;
+    let kind = after("\"target\":{\"kind\":[\"", "\"")?;
+    let name = message.split_once("\"target\":{")?.1.split_once("\"name\":\"")?.1.split_once('"')?.0;
     let target = if kind == "test" { name } else { kind };
-    let package = Path::new(message["manifest_path"].as_str()?).parent()?;
+    let package = Path::new(after("\"manifest_path\":\"", "\"")?).parent()?;
     Some(Executable { package: package.to_owned(), target: target.to_owned(), path: path.into() })
 }
 
@@ -215,6 +215,11 @@ mod tests {
         assert!(ended("acceptance", "s0::works").is(&place("tests/acceptance/s0")));
         assert!(ended("hooks", "works").is(&place("tests/hooks")));
         assert!(!ended("hooks", "works").is(&place("src/hooks")), "a test of tests/ is none of the library");
+        let message = r#"{"reason":"compiler-artifact","manifest_path":"/w/crates/a/Cargo.toml","target":{"kind":["test"],
+            "crate_types":["bin"],"name":"acceptance"},"profile":{"opt_level":"0","test":true},"executable":"/w/t/a-1","fresh":true}"#;
+        let found = executable(message).expect("an executable");
+        assert_eq!((found.folder().as_str(), found.target.as_str()), ("a", "acceptance"));
+        assert!(executable(&message.replace("true}", "false}")).is_none(), "a program is no test");
         assert_eq!(outcome("test a::b ... ok"), Some(("a::b", "ok")));
         assert_eq!(outcome("test a - should panic ... FAILED"), Some(("a", "FAILED")));
     }

@@ -6,7 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use piton_core::permission::{Action, Rule};
 use piton_engine::config::layers::{Flag, Value};
 use piton_engine::config::preset;
-use piton_models::options::{Effort, Options};
+use piton_models::effort::Effort;
+use piton_models::options::Options;
 use piton_models::text_tools;
 use std::path::PathBuf;
 

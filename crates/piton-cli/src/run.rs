@@ -14,6 +14,7 @@ use crate::cli::{Format, InputFormat, RunArgs};
 use crate::commands::compact;
 use crate::commands::cost;
 use crate::commands::sessions::{find, pick};
+use crate::commands::undo;
 use crate::failure::{Context, Result, bail, ensure};
 use crate::out::report;
 use crate::out::view::{self, TextView};
@@ -32,6 +33,7 @@ use piton_core::event::{Delivery, Event, TurnEnd};
 use piton_core::ids::SessionId;
 use piton_core::message::Part;
 use piton_core::turn;
+use piton_engine::assemble::bare;
 use piton_engine::context::commands;
 use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed, Subscription};
 use piton_engine::store::{StoreError, Summary};
@@ -112,6 +114,7 @@ impl Run<'_> {
                 return Ok(Over::with(code));
             }
             if let Said::Once(None) = &said {
+                self.finish_undo().await?;
                 self.must_have_work_left().await?;
             }
             // Somebody was faster: then it is there that we speak.
@@ -126,6 +129,24 @@ impl Run<'_> {
                 }
             };
         }
+    }
+
+    /// An undo that was cut off is finished before anybody asks what is left to go on with.
+    async fn finish_undo(&self) -> Result<()> {
+        let Some(id) = &self.resumed else { return Ok(()) };
+        if turn::State::fold(&self.engine.records(id).await?).rewinding().is_none() {
+            return Ok(());
+        }
+        let Summary { workspace, model, .. } = self.engine.store().summary(id).await?;
+        let place = PathBuf::from(workspace);
+        if !place.is_dir() {
+            return Ok(());
+        }
+        let settings = bare::for_upkeep(&model.unwrap_or_default(), &self.around.machine, &place);
+        let session = self.engine.resume(id, settings).await?;
+        undo::finish_begun(&session).await;
+        session.close().await;
+        Ok(())
     }
 
     /// Nobody wants to pay for a "go on" where nothing is left to go on with.

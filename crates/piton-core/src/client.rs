@@ -200,8 +200,8 @@ pub struct Plan {
     pub prompts: Vec<String>,
     /// What was said and not taken up yet. It goes with them.
     pub waiting: Vec<String>,
-    /// What would happen to files, in order.
-    pub files: Vec<Restored>,
+    /// What would happen to files.
+    pub files: Restored,
     /// Files of these that were changed while one of the turns lay cut off: by somebody else, or by a command that
     /// outlived Piton.
     pub doubtful: Vec<PathBuf>,
@@ -211,8 +211,7 @@ impl Plan {
     /// Paths that somebody changed since, so that they are in neither of the two states. Ignored ones do not count: every
     /// build changes them.
     pub fn conflicts(&self) -> Vec<PathBuf> {
-        let conflicts = self.files.iter().flat_map(|files| &files.conflicts);
-        conflicts.filter(|conflict| !conflict.ignored).map(|conflict| conflict.path.clone()).collect()
+        self.files.conflicts.iter().filter(|conflict| !conflict.ignored).map(|conflict| conflict.path.clone()).collect()
     }
 }
 
@@ -288,7 +287,7 @@ pub enum Reply {
     /// Room was made in the context.
     Compacted(Compacted),
     /// What a rewind would do.
-    Planned(Plan),
+    Planned(Box<Plan>),
     /// A rewind is done.
     Rewound(Rewound),
     /// The session has the title.
@@ -334,8 +333,8 @@ pub struct Compacted {
 /// What a rewind did.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rewound {
-    /// What happened to files, in order.
-    pub files: Vec<Restored>,
+    /// What happened to files.
+    pub files: Restored,
 }
 
 /// Why a request was refused.

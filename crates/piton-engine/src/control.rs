@@ -20,6 +20,8 @@ mod server;
 mod client;
 mod remote;
 mod awaited;
+#[cfg(test)]
+mod tests;
 
 pub use crate::error::ControlError;
 pub use awaited::Awaited;

@@ -283,7 +283,7 @@ impl Handle {
     /// last. Changes nothing.
     pub async fn plan_rewind(&self, direction: Direction, turns: u32, scope: Scope) -> Result<Plan, RewindError> {
         match self.ask(Request::Plan { direction, turns, scope }).next().await {
-            Ok(Reply::Planned(plan)) => Ok(plan),
+            Ok(Reply::Planned(plan)) => Ok(*plan),
             other => Err(other.err().unwrap_or(EngineError::Closed).into()),
         }
     }

@@ -16,7 +16,7 @@ use piton_core::client::{Plan, Scope};
 use piton_core::event::{Direction, Event, Record, Restore, Rewind, Touched};
 use piton_core::ids::{Seq, TimeMs};
 use piton_core::turn::State;
-use piton_tools::snapshot::{Conflicts, Policy, Restored, Snapshots};
+use piton_tools::snapshot::{Conflict, Conflicts, Leg, Policy, Restored, Snapshots};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -47,7 +47,7 @@ pub(crate) fn plan(
         }
     };
     let files = match (rewind.files.is_empty(), snapshots) {
-        (true, _) => Vec::new(),
+        (true, _) => Restored::default(),
         (false, None) => return Err(RewindError::NoStore),
         (false, Some(snapshots)) => foresee(snapshots, &rewind)?,
     };
@@ -61,22 +61,6 @@ pub(crate) fn plan(
     Ok(Plan { rewind, prompts, waiting, files, doubtful })
 }
 
-/// What a rewind would do to the files: each leg of its way as those before it leave them.
-fn foresee(snapshots: &Snapshots, rewind: &Rewind) -> Result<Vec<Restored>, RewindError> {
-    let mut reports = restore(snapshots, rewind, true)?;
-    // What the legs so far put in its place, and what somebody changed between them.
-    let (mut placed, mut between) = (BTreeSet::new(), BTreeSet::new());
-    for (leg, report) in reports.iter_mut().enumerate() {
-        if let Some(before) = leg.checked_sub(1) {
-            let (left, found) = (rewind.files[before].to.parse()?, rewind.files[leg].from.parse()?);
-            between.extend(snapshots.diff(left, found)?.into_iter().map(|change| change.path));
-        }
-        report.conflicts.retain(|conflict| !placed.contains(&conflict.path) || between.contains(&conflict.path));
-        placed.extend(report.changes.iter().map(|change| change.path.clone()));
-    }
-    Ok(reports)
-}
-
 /// When each of the last turns lay cut off: from the last that is known of it to where somebody went on. A command may
 /// have gone on by itself meanwhile, and its changes cannot be told from those of a person who took the turn for dead.
 fn silences(records: &[Record], turns: u32) -> Vec<(TimeMs, TimeMs)> {
@@ -88,12 +72,12 @@ fn silences(records: &[Record], turns: u32) -> Vec<(TimeMs, TimeMs)> {
     cut_off.map(|pair| (pair[0].at_ms.saturating_add(SILENCE_GRACE_MS), pair[1].at_ms)).collect()
 }
 
-fn doubtful(snapshots: &Snapshots, files: &[Restored], silences: &[(TimeMs, TimeMs)]) -> Vec<PathBuf> {
+fn doubtful(snapshots: &Snapshots, files: &Restored, silences: &[(TimeMs, TimeMs)]) -> Vec<PathBuf> {
     let is_in_silence = |path: &PathBuf| {
         let ms = snapshots.changed_ms(path);
         ms.is_some_and(|ms| silences.iter().any(|(from, to)| *from < ms && ms.saturating_add(CLOCK_STEP_MS) < *to))
     };
-    let changed = files.iter().flat_map(|report| &report.changes).map(|change| &change.path);
+    let changed = files.changes.iter().map(|change| &change.path);
     let paths: BTreeSet<&PathBuf> = changed.filter(|path| !silences.is_empty() && is_in_silence(path)).collect();
     paths.into_iter().cloned().collect()
 }
@@ -139,24 +123,29 @@ fn brought_back(records: &[Record], redo: &Rewind) -> Vec<String> {
     there.filter(|span| !here.contains(&span.turn)).map(|span| span.prompt).collect()
 }
 
-/// Brings the files to where the rewind wants them. What somebody changed since stays, unless it is to be overwritten.
-pub(crate) fn restore(snapshots: &Snapshots, rewind: &Rewind, dry_run: bool) -> Result<Vec<Restored>, RewindError> {
-    let conflicts = if rewind.overwrite { Conflicts::Overwrite } else { Conflicts::Skip };
-    let policy = Policy { conflicts, dry_run };
-    let one = |way: &Restore| Ok(snapshots.restore(way.from.parse()?, way.to.parse()?, policy)?);
-    rewind.files.iter().map(one).collect()
+/// What a rewind would do to the files as they are now.
+pub(crate) fn foresee(snapshots: &Snapshots, rewind: &Rewind) -> Result<Restored, RewindError> {
+    Ok(snapshots.restore(&legs(rewind)?, Policy { conflicts: conflicts(rewind), began: None, dry_run: true })?)
 }
 
-fn conflicts(reports: &[Restored]) -> impl Iterator<Item = &PathBuf> {
-    let all = reports.iter().flat_map(|report| &report.conflicts);
-    all.filter(|conflict| !conflict.ignored).map(|conflict| &conflict.path)
+/// Brings the files to where the rewind wants them, now or after it was cut off; the workspace was like this when it was
+/// put on record. What somebody changed since stays, unless it is to be overwritten.
+pub(crate) fn restore(snapshots: &Snapshots, rewind: &Rewind, was: &str) -> Result<Restored, RewindError> {
+    let policy = Policy { conflicts: conflicts(rewind), began: Some(was.parse()?), dry_run: false };
+    Ok(snapshots.restore(&legs(rewind)?, policy)?)
+}
+
+fn legs(rewind: &Rewind) -> Result<Vec<Leg>, RewindError> {
+    rewind.files.iter().map(|way| Ok(Leg { from: way.from.parse()?, to: way.to.parse()? })).collect()
+}
+
+fn conflicts(rewind: &Rewind) -> Conflicts {
+    if rewind.overwrite { Conflicts::Overwrite } else { Conflicts::Skip }
 }
 
 /// The files that a rewind changes, by what a dry run of it says.
-pub(crate) fn touched(reports: &[Restored]) -> Touched {
-    let changes = reports.iter().flat_map(|report| &report.changes);
-    let paths: BTreeSet<String> = changes.map(|change| change.path.to_string_lossy().into_owned()).collect();
-    Touched::of(paths.into_iter().collect())
+pub(crate) fn touched(report: &Restored) -> Touched {
+    Touched::of(report.changes.iter().map(|change| change.path.to_string_lossy().into_owned()).collect())
 }
 
 /// An error with what it comes of, in one line.
@@ -172,9 +161,10 @@ pub(crate) fn in_words(error: &RewindError) -> String {
 }
 
 /// What was not brought to where it should be, as text.
-pub(crate) fn left(rewind: &Rewind, reports: &[Restored]) -> Vec<String> {
-    let conflicts = conflicts(reports).filter(|_| !rewind.overwrite);
-    let failures = reports.iter().flat_map(|report| &report.failures).map(|failure| &failure.path);
-    let kept = reports.iter().flat_map(|report| &report.kept);
-    conflicts.chain(failures).chain(kept).map(|path| path.to_string_lossy().into_owned()).collect()
+pub(crate) fn left(rewind: &Rewind, report: &Restored) -> Vec<String> {
+    let is_left = |conflict: &&Conflict| !conflict.ignored && !rewind.overwrite;
+    let conflicts = report.conflicts.iter().filter(is_left).map(|conflict| &conflict.path);
+    let failures = report.failures.iter().map(|failure| &failure.path);
+    let paths = conflicts.chain(failures).chain(&report.kept);
+    paths.map(|path| path.to_string_lossy().into_owned()).collect()
 }

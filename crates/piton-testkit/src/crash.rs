@@ -4,6 +4,7 @@
 //! ```text
 //!   scenario ──▶ client ──▶ engine ──▶ journal ──▶ SQLite ──▶ vfs ──┐
 //!                             │ tools ──▶ runner files              ├──▶ machine: points, power, disk, ledger
+//!                             │ undo ──▶ restore ──▶ fault point    │
 //!                             └ model                      ─────────┘
 //!   then: resume, run to the end, check the invariants
 //! ```
@@ -24,6 +25,7 @@ mod scenario;
 pub mod slow;
 mod sweep;
 mod tools;
+mod tree;
 mod vfs;
 
 pub use machine::{Crash, Refusal};
@@ -39,7 +41,7 @@ use piton_engine::store::StoreError;
 use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;
-use tools::Rule;
+use tools::{Rule, Runners};
 
 /// A bug that is there on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,15 +79,23 @@ const MOST_LIVES: u32 = 8;
 pub fn run(scenario: &Scenario, seed: u64, crash: Option<Crash>, planted: Planted) -> Report {
     let folder = in_memory();
     let (data, workspace) = (folder.path().join("data"), folder.path().join("workspace"));
-    std::fs::create_dir_all(&workspace).unwrap();
-    std::fs::write(workspace.join("there.txt"), "here\n").unwrap();
+    tree::plant(&workspace);
     let machine = Machine::new(&data, if planted == Planted::NoSync { Syncs::Lied } else { Syncs::Kept });
+    vfs::plug_in(&machine);
     let rule = match planted {
         Planted::Nothing | Planted::NoSync => Rule::Kept,
         Planted::NoClaim => Rule::NoClaim,
         Planted::RunAgain => Rule::RunAgain,
     };
-    let stage = Stage { machine: &machine, scenario, rule, workspace: &workspace, session: None };
+    let stage = Stage {
+        machine: &machine,
+        runners: Runners::default(),
+        scenario,
+        rule,
+        workspace: &workspace,
+        planted: crate::state(&workspace),
+        session: None,
+    };
     let report = Run { stage, dice: fastrand::Rng::with_seed(mixed(seed, crash)), points: 0 }.play(crash);
     vfs::unplug(&machine);
     report
@@ -154,8 +164,7 @@ impl Run<'_> {
     }
 
     fn power_cut(&mut self) {
-        let runners = std::mem::take(&mut self.stage.machine.state().runners);
-        for runner in runners {
+        for runner in self.stage.runners.take() {
             tools::lock(&runner).lose_power(&mut self.dice).unwrap();
         }
         self.stage.machine.lose_power(&mut self.dice).unwrap();
@@ -163,11 +172,10 @@ impl Run<'_> {
 
     /// Piton is gone. Of the runners that it leaves some die, some go on, and some are late.
     fn leave_runners(&mut self) {
-        let runners = std::mem::take(&mut self.stage.machine.state().runners);
-        for runner in runners {
+        for runner in self.stage.runners.take() {
             match self.dice.u8(0..3) {
                 0 => {}
-                1 if tools::lock(&runner).is_on_its_way() => self.stage.machine.state().runners.push(runner),
+                1 if tools::lock(&runner).is_on_its_way() => self.stage.runners.push(runner),
                 _ => while tools::lock(&runner).go_on(self.stage.machine) {},
             }
         }
@@ -175,8 +183,7 @@ impl Run<'_> {
 
     /// Those that were late arrive.
     fn finish_runners(&mut self) {
-        let runners = std::mem::take(&mut self.stage.machine.state().runners);
-        for runner in runners {
+        for runner in self.stage.runners.take() {
             while tools::lock(&runner).go_on(self.stage.machine) {}
         }
     }

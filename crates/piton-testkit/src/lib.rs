@@ -17,4 +17,4 @@ pub mod store;
 mod workspace;
 
 pub use fake_provider::{FakeProvider, SeenRequest};
-pub use workspace::TempWorkspace;
+pub use workspace::{TempWorkspace, state};

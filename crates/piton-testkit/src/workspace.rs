@@ -1,5 +1,7 @@
 //! A folder with some files in it, gone when the test is.
 
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -51,4 +53,28 @@ impl Default for TempWorkspace {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// Everything that lies in a folder by its path from there, what Piton failed to clear away too: what it is, its
+/// permissions, and its content or where it points.
+pub fn state(folder: &Path) -> BTreeMap<PathBuf, String> {
+    let mut state = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(open) = folders.pop() {
+        for entry in std::fs::read_dir(open).unwrap() {
+            let path = entry.unwrap().path();
+            let found = std::fs::symlink_metadata(&path).unwrap();
+            let mode = found.mode() & 0o777;
+            let line = if found.is_symlink() {
+                format!("link to {}", std::fs::read_link(&path).unwrap().display())
+            } else if found.is_dir() {
+                folders.push(path.clone());
+                format!("folder {mode:o}")
+            } else {
+                format!("file {mode:o} {:?}", String::from_utf8_lossy(&std::fs::read(&path).unwrap()))
+            };
+            state.insert(path.strip_prefix(folder).unwrap().to_owned(), line);
+        }
+    }
+    state
 }

@@ -3,7 +3,7 @@
 
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a measurement: its git and its output")]
 
-use piton_tools::snapshot::{Conflicts, Options, Policy, Snapshots, TreeId};
+use piton_tools::snapshot::{Conflicts, Leg, Options, Policy, Snapshots, TreeId};
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     build(&workspace)?;
     let git =
         ["/usr/bin/git", "/usr/local/bin/git", "/bin/git"].map(PathBuf::from).into_iter().find(|git| git.is_file());
-    let shared = Options { git, left_out: Vec::new() };
+    let shared = Options { git, ..Options::default() };
 
     let snapshots = Snapshots::open(&place.path().join("alone"), &workspace, Options::default())?;
     print("first_alone_s", &[timed(|| snapshots.take())?.0]);
@@ -59,8 +59,8 @@ fn restores(snapshots: &Snapshots, workspace: &Path) -> Result<Vec<f64>, Box<dyn
             fs::write(path, format!("round {round} of file {number}\n"))?;
         }
         let after: TreeId = snapshots.take()?.id;
-        let policy = Policy { conflicts: Conflicts::Stop, dry_run: false };
-        let (seconds, report) = timed(|| snapshots.restore(after, before, policy))?;
+        let policy = Policy { conflicts: Conflicts::Stop, began: Some(after), dry_run: false };
+        let (seconds, report) = timed(|| snapshots.restore(&[Leg { from: after, to: before }], policy))?;
         if report.changes.len() != CHANGED || snapshots.take()?.id != before {
             return Err("the restore did not restore".into());
         }

@@ -28,6 +28,10 @@ pub fn schema_of<T: JsonSchema>() -> Value {
         settings.meta_schema = None;
     });
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    if let Value::Object(root) = &mut schema {
+        // What the type is says the tool's own description.
+        root.retain(|key, _| key != "description");
+    }
     compact(&mut schema);
     schema
 }
@@ -146,6 +150,7 @@ mod tests {
     use serde::Deserialize;
     use serde_json::json;
 
+    /// What the model sends.
     #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
     struct Input {
         /// A file.

@@ -8,6 +8,7 @@
 //!
 //!   restore(from, to) ──▶ compare the two trees ─▶ for each difference: is the workspace still as in `from`?
 //!                            yes: put it as it is in `to`      no: somebody changed it, a conflict
+//!                            half of both, by a restore that was cut off: go on
 //! ```
 //!
 //! Objects are git's (see `object`), in a repository of our own outside of the workspace (see `store`). The user's
@@ -24,9 +25,12 @@ mod pack;
 mod git;
 mod seed;
 mod ignored;
+mod entry;
 mod cache;
 mod scan;
 mod compare;
+mod route;
+mod workspace;
 mod restore;
 mod prune;
 
@@ -49,6 +53,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 use store::{Hold, Store};
 
@@ -59,6 +64,7 @@ pub struct Snapshots {
     workspace: PathBuf,
     git: Option<PathBuf>,
     left_out: Vec<PathBuf>,
+    faults: Option<Arc<dyn FaultPoint>>,
     live: Live,
 }
 
@@ -70,6 +76,43 @@ pub struct Options {
     pub git: Option<PathBuf>,
     /// Folders that are never covered, should they lie in the workspace: Piton's own data.
     pub left_out: Vec<PathBuf>,
+    /// Who may stop a restore at any of its changes; nobody, but where that is tried out.
+    pub faults: Option<Arc<dyn FaultPoint>>,
+}
+
+/// Where a restore is made to fail, or its process to die: called before each change of the workspace, from any thread.
+/// With an error the change is not made, and the error is what the system would have said.
+pub trait FaultPoint: fmt::Debug + Send + Sync {
+    /// What is about to be done, to which path of the workspace.
+    fn before(&self, operation: Operation, path: &Path) -> io::Result<()>;
+}
+
+/// A change of a file system that is seen as a whole or not at all; a [`Operation::Write`] may be torn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Operation {
+    /// A file, a link or a folder goes.
+    Remove,
+    /// An empty folder comes to be.
+    MakeFolder,
+    /// A link, or an empty file, comes to be beside its place.
+    Create,
+    /// The file is filled.
+    Write,
+    /// A file or the names in a folder become durable.
+    Sync,
+    /// What was written beside its place takes it.
+    Rename,
+    /// A file or folder gets its permissions.
+    Permit,
+}
+
+/// A stretch of the way that a restore goes: between two snapshots between which nobody else changed anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leg {
+    /// What the workspace is expected to be.
+    pub from: TreeId,
+    /// What it shall be.
+    pub to: TreeId,
 }
 
 /// A state of the workspace that can be gone back to.
@@ -181,9 +224,9 @@ impl Snapshots {
         let workspace = workspace.canonicalize().map_err(gone)?;
         Store::create(folder)?;
         let folder = folder.canonicalize().map_err(store::store_error(folder))?;
-        let Options { git, mut left_out } = options;
+        let Options { git, mut left_out, faults } = options;
         left_out.push(folder.clone());
-        Ok(Self { folder, workspace, git, left_out, live: Live::default() })
+        Ok(Self { folder, workspace, git, left_out, faults, live: Live::default() })
     }
 
     /// Takes a snapshot of the workspace as it is. An unchanged workspace gives the same id again.
@@ -226,11 +269,19 @@ impl Snapshots {
         Ok(comparison.differences.iter().filter_map(|difference| difference.change(&store)).collect())
     }
 
-    /// Brings the workspace from `from`, which it is expected to be in, to `to`. Touches only what the two have
-    /// differently, and none of it that is in neither state. May be repeated when it was cut.
-    pub fn restore(&self, from: TreeId, to: TreeId, policy: Policy) -> Result<Restored, SnapshotError> {
+    /// Brings the workspace along these legs. Touches only what their snapshots have differently, and none of it that is
+    /// not as it is expected. Done again after it was cut off, with the same legs and [`Policy::began`], it is finished.
+    pub fn restore(&self, legs: &[Leg], policy: Policy) -> Result<Restored, SnapshotError> {
         let store = self.hold(Hold::Read)?;
-        restore::restore(&store, &self.workspace, from, to, policy)
+        let workspace = workspace::Workspace::open(&self.workspace, self.faults.clone())?;
+        restore::restore(&store, &self.workspace, workspace, legs, policy)
+    }
+
+    /// Removes what a restore that is given up had written beside these paths and not named. Best effort.
+    pub fn clear<'p>(&self, paths: impl IntoIterator<Item = &'p Path>) {
+        if let Ok(workspace) = workspace::Workspace::open(&self.workspace, self.faults.clone()) {
+            paths.into_iter().for_each(|path| drop(workspace.remove_unfinished(path.as_os_str().as_bytes())));
+        }
     }
 
     /// Those of these snapshots that are here: others were dropped before, or are another store's.

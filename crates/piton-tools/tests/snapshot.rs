@@ -5,7 +5,8 @@
 
 use piton_tools::limits::{SNAPSHOT_FILE_BYTES, SNAPSHOT_IGNORED_ENTRIES};
 use piton_tools::snapshot::{
-    ChangeKind, Conflicts, EntryKind, NotCovered, Options, Policy, Restored, Snapshot, SnapshotError, Snapshots, TreeId,
+    ChangeKind, Conflicts, EntryKind, Leg, NotCovered, Options, Policy, Restored, Snapshot, SnapshotError, Snapshots,
+    TreeId,
 };
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -88,7 +89,7 @@ impl Place {
     }
 
     fn snapshots_of(&self, folder: &str) -> Snapshots {
-        let options = Options { git: Some(PathBuf::from("/usr/bin/git")), left_out: Vec::new() };
+        let options = Options { git: Some(PathBuf::from("/usr/bin/git")), ..Options::default() };
         Snapshots::open(&self.root().join("store"), &self.path(folder), options).unwrap()
     }
 
@@ -121,10 +122,14 @@ fn add_state(folder: &Path, state: &mut BTreeMap<PathBuf, String>) {
     }
 }
 
-const STOP: Policy = Policy { conflicts: Conflicts::Stop, dry_run: false };
-const SKIP: Policy = Policy { conflicts: Conflicts::Skip, dry_run: false };
-const OVERWRITE: Policy = Policy { conflicts: Conflicts::Overwrite, dry_run: false };
-const DRY: Policy = Policy { conflicts: Conflicts::Stop, dry_run: true };
+const STOP: Policy = Policy { conflicts: Conflicts::Stop, began: None, dry_run: false };
+const SKIP: Policy = Policy { conflicts: Conflicts::Skip, began: None, dry_run: false };
+const OVERWRITE: Policy = Policy { conflicts: Conflicts::Overwrite, began: None, dry_run: false };
+const DRY: Policy = Policy { conflicts: Conflicts::Stop, began: None, dry_run: true };
+
+fn along(from: TreeId, to: TreeId) -> [Leg; 1] {
+    [Leg { from, to }]
+}
 
 /// What happened between two snapshots, a line each.
 fn changes(snapshots: &Snapshots, before: TreeId, after: TreeId) -> Vec<String> {
@@ -144,7 +149,7 @@ fn check(place: &Place, act: impl FnOnce()) -> Vec<String> {
     for (from, to, state) in
         [(after, before, &state_before), (before, after, &state_after), (after, before, &state_before)]
     {
-        let report = snapshots.restore(from, to, STOP).unwrap();
+        let report = snapshots.restore(&along(from, to), STOP).unwrap();
         assert!(report.failures.is_empty() && report.conflicts.is_empty(), "{report:?}");
         assert_eq!(place.state(), *state);
         assert_eq!(snapshots.take().unwrap().id, to);
@@ -249,7 +254,7 @@ fn links_are_never_followed() {
     symlink(&outside, place.path("dir")).unwrap();
     fs::write(outside.join("file"), "after").unwrap();
     for policy in [STOP, OVERWRITE] {
-        snapshots.restore(after, before, policy).unwrap();
+        snapshots.restore(&along(after, before), policy).unwrap();
         assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "after");
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 2);
     }
@@ -303,18 +308,18 @@ fn what_the_user_changed_since_is_not_overwritten() {
     };
     let expected = ["chmodded Permissions", "deleted Deleted", "edited Modified", "made Modified"];
 
-    let dry = snapshots.restore(after, before, DRY).unwrap();
+    let dry = snapshots.restore(&along(after, before), DRY).unwrap();
     assert_eq!((since(&dry), paths(&dry)), (expected.map(str::to_owned).to_vec(), vec!["ours".to_owned()]));
-    let stopped = snapshots.restore(after, before, STOP).unwrap();
+    let stopped = snapshots.restore(&along(after, before), STOP).unwrap();
     assert_eq!((since(&stopped), paths(&stopped)), (expected.map(str::to_owned).to_vec(), Vec::new()));
     assert_eq!(place.state(), state, "nothing was touched");
 
-    let skipped = snapshots.restore(after, before, SKIP).unwrap();
+    let skipped = snapshots.restore(&along(after, before), SKIP).unwrap();
     assert_eq!(
         (paths(&skipped), place.read("ours"), place.read("edited")),
         (vec!["ours".to_owned()], "before".to_owned(), "by the user".to_owned())
     );
-    let overwritten = snapshots.restore(after, before, OVERWRITE).unwrap();
+    let overwritten = snapshots.restore(&along(after, before), OVERWRITE).unwrap();
     assert_eq!(paths(&overwritten), ["chmodded", "deleted", "edited", "made"]);
     assert_eq!(snapshots.take().unwrap().id, before);
 }
@@ -327,9 +332,9 @@ fn what_the_user_put_into_a_new_folder_stays_there() {
     place.put("new/ours", "x");
     let after = snapshots.take().unwrap().id;
     place.put("new/theirs", "y");
-    let report = snapshots.restore(after, before, STOP).unwrap();
+    let report = snapshots.restore(&along(after, before), STOP).unwrap();
     assert_eq!(
-        (report.kept, paths(&snapshots.restore(after, before, DRY).unwrap())),
+        (report.kept, paths(&snapshots.restore(&along(after, before), DRY).unwrap())),
         (vec![PathBuf::from("new")], Vec::new())
     );
     assert!(!place.path("new/ours").exists());
@@ -357,10 +362,10 @@ fn a_restore_that_was_cut_is_repeated() {
     fs::write(place.path("d8/.piton-0123.tmp"), "half").unwrap();
     assert_eq!(changes(&snapshots, after, snapshots.take().unwrap().id).len(), 14, "it is not covered either");
     fs::remove_file(place.path("d8/.piton-0123.tmp")).unwrap();
-    let report = snapshots.restore(after, before, STOP).unwrap();
+    let report = snapshots.restore(&along(after, before), STOP).unwrap();
     assert_eq!((report.changes.len(), report.conflicts.len()), (26, 0));
     assert_eq!(place.state(), state);
-    let again = snapshots.restore(after, before, STOP).unwrap();
+    let again = snapshots.restore(&along(after, before), STOP).unwrap();
     assert_eq!(again, Restored::default());
 }
 
@@ -380,7 +385,7 @@ fn what_cannot_be_restored_is_named_and_everything_else_is() {
     fs::remove_file(&object).unwrap();
     fs::write(object, "").unwrap();
     assert_eq!(changes(&snapshots, before, after), ["modified file a", "modified file b +1 -1"]);
-    let report = snapshots.restore(after, before, STOP).unwrap();
+    let report = snapshots.restore(&along(after, before), STOP).unwrap();
     assert_eq!(paths(&report), ["b"]);
     assert_eq!(report.failures[0].path, Path::new("a"));
     assert!(report.failures[0].error.contains(&oid), "{report:?}");
@@ -413,7 +418,7 @@ fn the_users_repository_is_not_touched() {
     let before = snapshots.take().unwrap().id;
     place.put("b", "tool\n");
     let after = snapshots.take().unwrap().id;
-    snapshots.restore(after, before, STOP).unwrap();
+    snapshots.restore(&along(after, before), STOP).unwrap();
     snapshots.prune(&[]).unwrap();
     assert_eq!(git_state(), before_git);
     assert_eq!(place.read("b"), "worktree\n");
@@ -470,7 +475,7 @@ fn snapshots_survive_whatever_the_user_does_to_the_repository() {
     let usage = snapshots.prune(&[before, after]).unwrap();
     assert_eq!(usage.shared_bytes, 0, "{usage:?}");
     fs::remove_dir_all(place.path(".git")).unwrap();
-    snapshots.restore(after, before, STOP).unwrap();
+    snapshots.restore(&along(after, before), STOP).unwrap();
     assert_eq!((place.read("a"), place.read("b/c")), ("committed once\n".to_owned(), "too\n".to_owned()));
 }
 
@@ -483,7 +488,7 @@ fn without_git_the_store_has_its_own_copies() {
     fs::remove_dir_all(place.path(".git")).unwrap();
     place.put("a", "x");
     let after = snapshots.take().unwrap().id;
-    snapshots.restore(after, before, STOP).unwrap();
+    snapshots.restore(&along(after, before), STOP).unwrap();
     assert_eq!((place.read("a"), snapshots.usage().unwrap().shared_bytes), ("packed\n".to_owned(), 0));
 }
 
@@ -530,7 +535,7 @@ fn a_worktree_and_a_subfolder_share_the_repositorys_objects() {
     place.git("", &["worktree", "add", "--quiet", "../workspace/tree"]);
     for folder in ["sub", "tree"] {
         let store = place.root().join(format!("store of {folder}"));
-        let options = Options { git: Some(PathBuf::from("/usr/bin/git")), left_out: Vec::new() };
+        let options = Options { git: Some(PathBuf::from("/usr/bin/git")), ..Options::default() };
         let snapshots = Snapshots::open(&store, &place.path(folder), options).unwrap();
         (0..=SNAPSHOT_IGNORED_ENTRIES).for_each(|number| place.put(&format!("{folder}/big/{number}"), ""));
         let snapshot = snapshots.take().unwrap();
@@ -579,7 +584,7 @@ fn ignored_files_are_covered_up_to_a_limit_which_is_told() {
     let second = snapshots.take().unwrap();
     assert_eq!(changes(&snapshots, first.id, second.id), ["modified file .env +1 -1", "deleted file out/small +0 -1"]);
     place.put("node_modules/precious", "mine");
-    let report = snapshots.restore(second.id, first.id, STOP).unwrap();
+    let report = snapshots.restore(&along(second.id, first.id), STOP).unwrap();
     assert_eq!((report.not_covered, report.failures.len()), (vec![PathBuf::from("node_modules")], 0));
     assert_eq!((place.read(".env"), place.read("node_modules/precious")), ("KEY=1\n".to_owned(), "mine".to_owned()));
 }
@@ -595,8 +600,8 @@ fn a_folder_that_outgrows_the_limit_is_not_taken_for_deleted() {
     let large = snapshots.take().unwrap();
     assert_eq!(large.notices.len(), 1);
     assert!(snapshots.diff(small.id, large.id).unwrap().is_empty());
-    snapshots.restore(large.id, small.id, OVERWRITE).unwrap();
-    snapshots.restore(small.id, large.id, OVERWRITE).unwrap();
+    snapshots.restore(&along(large.id, small.id), OVERWRITE).unwrap();
+    snapshots.restore(&along(small.id, large.id), OVERWRITE).unwrap();
     assert_eq!(fs::read_dir(place.path("build")).unwrap().count(), SNAPSHOT_IGNORED_ENTRIES + 2);
 }
 
@@ -640,7 +645,7 @@ fn all_permission_bits_come_back_and_read_only_files_too() {
     place.put("dir/x", "y");
     place.chmod("dir", 0o555);
     let after = snapshots.take().unwrap();
-    let report = snapshots.restore(after.id, before.id, STOP).unwrap();
+    let report = snapshots.restore(&along(after.id, before.id), STOP).unwrap();
     assert!(report.failures.is_empty(), "{report:?}");
     let modes = ["secret", "locked", "none", "dir"].map(|name| place.mode(name));
     assert_eq!(modes, [0o600, 0o444, 0o000, 0o750]);
@@ -652,7 +657,7 @@ fn pitons_own_folders_are_left_out() {
     let place = Place::new();
     place.put("data/sessions/journal.db", "1");
     place.put("a", "a");
-    let options = Options { git: None, left_out: vec![place.path("data")] };
+    let options = Options { left_out: vec![place.path("data")], ..Options::default() };
     let snapshots = Snapshots::open(&place.path("own/store"), &place.path(""), options).unwrap();
     let first = snapshots.take().unwrap();
     assert!(first.notices.is_empty());
@@ -722,7 +727,7 @@ fn a_workspace_that_vanished_is_said_to_be_gone() {
     let id = snapshots.take().unwrap().id;
     fs::remove_dir_all(place.path("")).unwrap();
     assert!(matches!(snapshots.take(), Err(SnapshotError::WorkspaceGone(_))));
-    assert!(matches!(snapshots.restore(id, id, STOP), Err(SnapshotError::WorkspaceGone(_))));
+    assert!(matches!(snapshots.restore(&along(id, id), STOP), Err(SnapshotError::WorkspaceGone(_))));
     let opened = Snapshots::open(&place.root().join("store"), &place.path(""), Options::default());
     assert!(matches!(opened, Err(SnapshotError::WorkspaceGone(_))));
 }

@@ -1,7 +1,7 @@
 //! What stands for each row: `tests/rows.txt`, and the tests that it names, found in the tree.
 
+use crate::sources::sources;
 use crate::tests_run::Place;
-use crate::tidy::sources;
 use anyhow::{Context, ensure};
 use std::collections::BTreeMap;
 use std::path::Path;

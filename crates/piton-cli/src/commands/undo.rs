@@ -91,13 +91,23 @@ pub(crate) async fn tell_given_up(session: &Handle, from: Seq) -> Seq {
     next
 }
 
+/// Brings what was left half-way to its end, and says so. No model is asked, and no turn goes on.
+pub(crate) async fn finish_begun(session: &Handle) {
+    // Any question does: it is answered when that is done.
+    drop(session.plan_rewind(Direction::Undo, 1, Scope::Chat).await);
+    tell_given_up(session, session.opened_at()).await;
+    if let Some(done) = finished_now(session).await {
+        view::write_stderr(&format!("{done}\n"));
+    }
+}
+
 /// What was left half-way before, and was brought to its end when the session was opened.
 async fn finished_now(session: &Handle) -> Option<String> {
     // Who cannot read it hears of that from what comes next.
     let records = session.store().of_kinds(session.id(), &["rewind_finished"]).await.unwrap_or_default();
     let since = records.iter().filter(|record| record.seq >= session.opened_at());
     let words = |record: &Record| match &record.event {
-        Event::RewindFinished { rewind, left, .. } => Some(view::finished_late(rewind, left.len())),
+        Event::RewindFinished { rewind, left, .. } => Some(view::finished_late(rewind, left)),
         _ => None,
     };
     since.filter_map(words).next_back()
@@ -128,12 +138,12 @@ async fn take_back(session: &Handle, wish: &Wish, workspace: &Path) -> Result<u8
     let conflicts = plan.conflicts();
     if !conflicts.is_empty() && !wish.overwrite {
         view::write_stderr("changed since by someone else:\n");
-        list(conflicts.iter().map(|path| view::clean(&path.to_string_lossy())));
+        list(conflicts.iter().map(|path| view::path(path)));
         bail!("--overwrite takes these back too (`redo` would bring them back); --chat-only leaves all files alone");
     }
     if !plan.doubtful.is_empty() && !wish.overwrite {
         view::write_stderr("changed after the turn was interrupted, by you or by a command that outlived Piton:\n");
-        list(plan.doubtful.iter().map(|path| clean_path(path)));
+        list(plan.doubtful.iter().map(|path| view::path(path)));
         bail!("--overwrite takes these back too (`redo` would bring them back); --chat-only leaves all files alone");
     }
     plan.rewind.overwrite = wish.overwrite;
@@ -176,10 +186,10 @@ fn announce(plan: &Plan, wish: &Wish) {
     }
     list(changes(&plan.files).into_iter());
     for path in plan.conflicts() {
-        view::write_stderr(&format!("  {}  changed since by someone else, overwritten\n", clean_path(&path)));
+        view::write_stderr(&format!("  {}  changed since by someone else, overwritten\n", view::path(&path)));
     }
-    for path in plan.files.iter().flat_map(|report| &report.not_covered) {
-        view::write_stderr(&format!("  {} stays as it is: no snapshot covers it\n", clean_path(path)));
+    for path in &plan.files.not_covered {
+        view::write_stderr(&format!("  {} stays as it is: no snapshot covers it\n", view::path(path)));
     }
 }
 
@@ -194,14 +204,14 @@ fn list(lines: impl Iterator<Item = String>) {
 }
 
 /// A line per change, or one for a folder with many.
-fn changes(reports: &[Restored]) -> Vec<String> {
+fn changes(report: &Restored) -> Vec<String> {
     let mut folders: BTreeMap<&OsStr, Vec<&Change>> = BTreeMap::new();
-    for change in reports.iter().flat_map(|report| &report.changes) {
+    for change in &report.changes {
         folders.entry(change.path.iter().next().unwrap_or_default()).or_default().push(change);
     }
     let lines = folders.into_iter().flat_map(|(folder, changes)| match changes.len() {
         0..=MOST_IN_FOLDER => changes.into_iter().map(line).collect(),
-        many => vec![format!("{}/  {many} files and folders", clean_path(Path::new(folder)))],
+        many => vec![format!("{}/  {many} files and folders", view::path(Path::new(folder)))],
     });
     lines.collect()
 }
@@ -209,21 +219,17 @@ fn changes(reports: &[Restored]) -> Vec<String> {
 /// `src/lib.rs  changed  +3 −1`.
 fn line(change: &Change) -> String {
     let lines = change.lines.map(|lines| format!("  +{} −{}", lines.added, lines.removed)).unwrap_or_default();
-    format!("{}  {}{lines}", clean_path(&change.path), change.kind)
-}
-
-fn clean_path(path: &Path) -> String {
-    view::clean(&path.to_string_lossy())
+    format!("{}  {}{lines}", view::path(&change.path), change.kind)
 }
 
 /// Says what could not be done. Whether there was anything.
-fn problems(reports: &[Restored], workspace: &Path) -> bool {
-    for failure in reports.iter().flat_map(|report| &report.failures) {
-        view::write_stderr(&format!("{} stays as it is: {}\n", clean_path(&failure.path), failure.error));
+fn problems(report: &Restored, workspace: &Path) -> bool {
+    for failure in &report.failures {
+        view::write_stderr(&format!("{} stays as it is: {}\n", view::path(&failure.path), failure.error));
     }
-    for kept in reports.iter().flat_map(|report| &report.kept) {
-        let folder = clean_path(&workspace.join(kept));
+    for kept in &report.kept {
+        let folder = view::path(&workspace.join(kept));
         view::write_stderr(&format!("{folder} stays: something else is in it\n"));
     }
-    reports.iter().any(|report| !report.failures.is_empty())
+    !report.failures.is_empty()
 }

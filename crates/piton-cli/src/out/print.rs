@@ -4,6 +4,7 @@ use piton_engine::assemble::Notice;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -40,6 +41,21 @@ pub(crate) fn cut(line: String, most: usize) -> String {
 /// Text from a model, a tool or a provider as it may be shown: nothing in it moves the cursor or changes a colour.
 pub(crate) fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\n' && c != '\t' { '�' } else { c }).collect()
+}
+
+/// A path as it may be shown in a line: a line feed in a name starts no line of its own, and a name is not longer than it
+/// is of use.
+pub(crate) fn path(path: &Path) -> String {
+    /// Of a longer one, half of these from each end.
+    const MOST_CHARS: usize = 200;
+    let shown = path.to_string_lossy();
+    let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    let chars: Vec<char> = shown.chars().map(escaped).collect::<String>().chars().collect();
+    if chars.len() <= MOST_CHARS {
+        return chars.into_iter().collect();
+    }
+    let (head, tail) = (&chars[..MOST_CHARS / 2], &chars[chars.len() - MOST_CHARS / 2..]);
+    head.iter().chain(&['…']).chain(tail).collect()
 }
 
 /// `12345` as `12,345`.

@@ -8,7 +8,8 @@ mod screen;
 mod tests;
 
 pub(crate) use crate::out::print::{
-    clean, cut, first_line, indent, output_was_lost, plural, shorten, thousands, width, write_stderr, write_stdout,
+    clean, cut, first_line, indent, output_was_lost, path, plural, shorten, thousands, width, write_stderr,
+    write_stdout,
 };
 
 use crate::out::report;
@@ -25,6 +26,7 @@ use piton_core::story::{
 use piton_engine::export::words;
 use screen::Screen;
 use std::io::IsTerminal;
+use std::path::Path;
 use std::time::Instant;
 
 const DIM: Style = Style::new().dimmed();
@@ -284,7 +286,7 @@ impl TextView {
             Body::Rewind { rewind, state } => {
                 let line = match state {
                     RewindState::Started => return,
-                    RewindState::Finished { left } => finished_late(rewind, left.len()),
+                    RewindState::Finished { left } => finished_late(rewind, left),
                     RewindState::Abandoned { error, touches } => given_up(rewind, error, touches),
                 };
                 self.aside(&format!("{YELLOW}{line}{YELLOW:#}"));
@@ -504,16 +506,20 @@ pub(crate) fn given_up(rewind: &Rewind, error: &str, touches: &Touched) -> Strin
     clean(&format!("{what}. Look at them, and put right by hand what is wrong; {again}"))
 }
 
-/// That turns went back or came back before anything else, in words; how many files were left as they are.
-pub(crate) fn finished_late(rewind: &Rewind, left: usize) -> String {
+/// That turns went back or came back before anything else, in words, with the files that were left as they are.
+pub(crate) fn finished_late(rewind: &Rewind, left: &[String]) -> String {
+    /// More are only counted.
+    const MOST_NAMED: usize = 5;
     let (what, done, opposite) = match rewind.direction {
         Direction::Undo => ("undo", "taken back", "redo"),
         Direction::Redo => ("redo", "brought back", "undo"),
     };
     let turns = plural(u64::from(rewind.turns), "turn");
-    let left = match left {
-        0 => String::new(),
-        some => format!(", but for {}", plural(some as u64, "file")),
+    let names: Vec<String> = left.iter().take(MOST_NAMED).map(|path| self::path(Path::new(path))).collect();
+    let left = match (left.len(), left.len().saturating_sub(MOST_NAMED)) {
+        (0, _) => String::new(),
+        (_, 0) => format!(" except {}", names.join(", ")),
+        (_, more) => format!(" except {} and {more} more", names.join(", ")),
     };
     format!("{turns} {done}{left}, by the {what} that was begun before; `piton {opposite}` reverses it")
 }

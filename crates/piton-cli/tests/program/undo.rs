@@ -6,6 +6,8 @@ use piton_core::event::{Direction, Event, Moment, Record, Restore, Rewind, Touch
 use piton_engine::journal::{Journal, SessionDir};
 use piton_engine::store::Opening;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 fn bash(command: &str) -> Value {
     json!({"tools": [{"name": "bash", "args": {"command": command}}]})
@@ -218,6 +220,72 @@ fn an_undo_that_was_cut_off_is_finished_when_its_snapshots_are_there() {
     let ran = stage.run(&["--continue", "and now?"]).expect_code(0);
     assert_eq!((ran.all("rewind_finished").len(), ran.all("rewind_abandoned").len()), (1, 0));
     assert_eq!(stage.workspace.read("gone.txt"), "gone\n");
+}
+
+#[test]
+fn a_run_without_words_finishes_an_undo_that_was_cut_off_and_asks_no_model() {
+    let stage = changed();
+    cut_off(&stage);
+    let asked = stage.provider.requests().len();
+    let ran = Ran::of(stage.piton(&["run", "--model", "openai-chat/m", "--continue"])).expect_code(1);
+    for told in ["1 turn taken back, by the undo that was begun before", "nothing to go on with"] {
+        assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+    }
+    assert_eq!((stage.workspace.read("gone.txt"), stage.provider.requests().len()), ("gone\n".to_owned(), asked));
+}
+
+#[test]
+fn what_somebody_changed_after_an_undo_was_cut_off_stays_and_is_named() {
+    let stage = changed();
+    cut_off(&stage);
+    stage.workspace.write("kept.txt", "mine\n");
+    piton(&stage, &["undo"]).expect_code(0).expect_said(&["1 turn taken back except kept.txt, by the undo"]);
+    assert_eq!(
+        (stage.workspace.read("gone.txt"), stage.workspace.read("kept.txt")),
+        ("gone\n".into(), "mine\n".into())
+    );
+}
+
+/// A turn that makes folders of files, files of folders, and changes enough beside them for a kill to hit the middle.
+fn changed_kinds() -> (Stage, BTreeMap<PathBuf, String>) {
+    let command =
+        "rm a; mkdir a; echo y > a/y; rm -r b; echo f > b; rm l; mkdir l; for n in $(seq 300); do echo 2 > f$n; done";
+    let stage = Stage::new(json!([bash(command), {"text": "done"}])).with_files([("a", "a\n"), ("b/deep/z", "z\n")]);
+    (1..=300).for_each(|number| stage.workspace.write(format!("f{number}"), "1\n"));
+    std::os::unix::fs::symlink("b/deep", stage.workspace.path().join("l")).unwrap();
+    let before = piton_testkit::state(&stage.workspace.path());
+    stage.run(&["change things"]).expect_code(0);
+    (stage, before)
+}
+
+#[test]
+fn an_undo_that_is_killed_between_a_file_and_a_folder_is_finished_by_whatever_comes_next() {
+    let (stage, before) = changed_kinds();
+    let is = |path: &str, is: fn(&std::fs::Metadata) -> bool| {
+        std::fs::symlink_metadata(stage.workspace.path().join(path)).is_ok_and(|found| is(&found))
+    };
+    let moments: [(&str, &dyn Fn() -> bool, &[&str]); 3] = [
+        ("b is no file", &|| !is("b", std::fs::Metadata::is_file), &["undo"]),
+        ("a is no folder", &|| !is("a", std::fs::Metadata::is_dir), &["run", "--model", "openai-chat/m", "--continue"]),
+        ("b is a folder", &|| is("b", std::fs::Metadata::is_dir), &["undo"]),
+    ];
+    for (moment, has_come, next) in moments {
+        let mut undo = stage.piton(&["undo"]).stderr(std::process::Stdio::null()).spawn().unwrap();
+        while !has_come() {
+            assert!(undo.try_wait().unwrap().is_none_or(|ended| ended.success()));
+        }
+        undo.kill().unwrap();
+        undo.wait().unwrap();
+        let is_finished = stage.journal().iter().rev().find_map(|event| match event["type"].as_str() {
+            Some("rewind_started") => Some(false),
+            Some("rewind_finished") => Some(true),
+            _ => None,
+        });
+        let next = piton(&stage, next);
+        assert!(is_finished == Some(true) || next.stderr.contains("1 turn taken back, by the undo"), "{}", next.stderr);
+        assert_eq!(piton_testkit::state(&stage.workspace.path()), before, "killed when {moment}");
+        piton(&stage, &["redo"]).expect_code(0);
+    }
 }
 
 #[test]

@@ -35,6 +35,6 @@ pub fn for_upkeep(model: &str, machine: &Machine, workspace: &Path) -> Settings 
 fn snapshots(machine: &Machine, workspace: &Path) -> Option<Arc<Snapshots>> {
     let paths = machine.vars.get(OsStr::new("PATH"))?;
     let git = std::env::split_paths(paths).map(|dir| dir.join("git")).find(|git| git.is_absolute() && git.is_file());
-    let options = snapshot::Options { git, left_out: vec![machine.data_dir.clone()] };
+    let options = snapshot::Options { git, left_out: vec![machine.data_dir.clone()], faults: None };
     Engine::open(&machine.data_dir).snapshots(workspace, options).ok().map(Arc::new)
 }

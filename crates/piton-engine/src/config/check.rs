@@ -1,9 +1,10 @@
 //! Whether a configuration makes sense: values that nobody could use, names that nobody has, keys that contradict each
 //! other. What is found here is found before a run, and not by it.
 
-use super::mistake::{Mistake, NoPreset, Way, did_you_mean};
+use super::mistake::{Mistake, NoPreset, Way};
 use super::{Config, FORMAT, preset};
-use crate::engine::Settings;
+use crate::history::default_tools;
+use crate::spelling::did_you_mean;
 use piton_core::permission::Rule;
 use piton_core::policy::Policy;
 use piton_core::retry::RetryPolicy;
@@ -282,7 +283,7 @@ fn seconds(ms: u64) -> f64 {
 
 /// What to say about a rule for a tool that Piton does not have: it may come from a server, and it may be misspelled.
 pub(super) fn unknown_tool(name: &str) -> Option<String> {
-    let specs = Settings::default_tools().specs();
+    let specs = default_tools().specs();
     let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
     let is_known = name == "*" || names.contains(&name);
     let meant = did_you_mean(name, names.iter().copied());

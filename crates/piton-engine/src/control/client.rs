@@ -20,8 +20,8 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio_util::codec::{FramedRead, LinesCodec};
 
 /// A writer has its lock before it has its socket, and loses its socket before its lock: so long we wait for one of
-/// them to follow the other.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// them to follow the other. One that leaves may wait seven seconds in between, for its title and for its hooks.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// The pause before the socket is tried again.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -185,7 +185,7 @@ enum Link {
     /// until this time.
     Lost(Instant),
     Connected(Box<Connection>),
-    /// There is no writer: the journal has the rest.
+    /// There is no writer, and all that the journal has is told.
     Alone,
 }
 
@@ -257,7 +257,9 @@ impl Follower {
             }
             None => {
                 self.backlog = self.stored.read(self.next_seq, usize::MAX).await?.into();
-                self.link = Link::Alone;
+                // A writer may have come between the look and the read. Only where the read finds nothing is everything
+                // told that was there when nobody ran the session, and no half of a turn passes for one that was cut off.
+                self.link = if self.backlog.is_empty() { Link::Alone } else { Link::lost() };
             }
         }
         Ok(())

@@ -152,7 +152,8 @@ impl Driver {
                 let records = self.records().await?;
                 let (session, snapshots) = (self.session.clone(), self.settings.snapshots.clone());
                 let plan = move || rewind::plan(&records, &session, snapshots.as_deref(), direction, turns, scope);
-                Ok(rewinding::blocking(plan).await.map(Reply::Planned).map_err(EngineError::from))
+                let plan = rewinding::blocking(plan).await.map(Box::new);
+                Ok(plan.map(Reply::Planned).map_err(EngineError::from))
             }
             Request::Rewind { rewind } => {
                 self.rewind(rewind).await.map(|done| done.map(Reply::Rewound).map_err(EngineError::from))

@@ -8,6 +8,7 @@ use piton_core::client::Rewound;
 use piton_core::event::{Event, Restore, Rewind};
 use piton_core::turn::{Rewinding, State};
 use piton_tools::snapshot::Restored;
+use std::path::Path;
 
 impl Driver {
     /// Does a rewind that was cut off, before anything else: files and words must not be at different places. One that
@@ -22,12 +23,12 @@ impl Driver {
     /// Brings files and head to where a rewind wants them.
     pub(super) async fn rewind(&mut self, rewind: Rewind) -> Result<Result<Rewound, RewindError>, StoreError> {
         if rewind.files.is_empty() {
-            return self.rewound(rewind, Vec::new(), None).await.map(Ok);
+            return self.rewound(rewind, Restored::default(), None).await.map(Ok);
         }
         let Some(snapshots) = self.settings.snapshots.clone() else { return Ok(Err(RewindError::NoStore)) };
         let way = rewind.clone();
         let look = move || {
-            let touches = rewind::touched(&rewind::restore(&snapshots, &way, true)?);
+            let touches = rewind::touched(&rewind::foresee(&snapshots, &way)?);
             Ok((snapshots.take()?.id.to_string(), touches))
         };
         let (was, touches) = match blocking(look).await {
@@ -42,10 +43,10 @@ impl Driver {
     /// Brings the files of a rewind that is on record as begun to where they shall be, and ends it.
     async fn bring_back(&mut self, rewinding: Rewinding) -> Result<Result<Rewound, RewindError>, StoreError> {
         let Rewinding { rewind, was, touches } = rewinding;
-        let (store, way) = (self.settings.snapshots.clone(), rewind.clone());
+        let (store, way, began) = (self.settings.snapshots.clone(), rewind.clone(), was.clone());
         let restore = move || {
             let store = store.ok_or(RewindError::NoStore)?;
-            let files = rewind::restore(&store, &way, false)?;
+            let files = rewind::restore(&store, &way, &began)?;
             let now = store.take().ok().map(|now| now.id.to_string());
             Ok((files, now))
         };
@@ -55,6 +56,9 @@ impl Driver {
                 self.rewound(rewind, files, back).await.map(Ok)
             }
             Err(error) => {
+                if let Some(snapshots) = &self.settings.snapshots {
+                    snapshots.clear(touches.paths.iter().map(Path::new));
+                }
                 self.record(Event::RewindAbandoned { rewind, error: rewind::in_words(&error), touches });
                 self.commit().await?;
                 Ok(Err(RewindError::Abandoned(Box::new(error))))
@@ -63,12 +67,7 @@ impl Driver {
     }
 
     /// Moves the head, and goes on from there.
-    async fn rewound(
-        &mut self,
-        rewind: Rewind,
-        files: Vec<Restored>,
-        back: Option<Restore>,
-    ) -> Result<Rewound, StoreError> {
+    async fn rewound(&mut self, rewind: Rewind, files: Restored, back: Option<Restore>) -> Result<Rewound, StoreError> {
         let left = rewind::left(&rewind, &files);
         let is_moved = rewind.to.is_some();
         self.record(Event::RewindFinished { rewind, left, back });

@@ -20,7 +20,8 @@ use piton_core::turn;
 use piton_engine::engine::Engine;
 use piton_engine::journal::{self, SessionDir};
 use piton_engine::store::Verdict;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
 
 /// Everything that is wrong with the session of this stage.
 pub(super) fn violations(stage: &Stage<'_>) -> Vec<String> {
@@ -234,9 +235,27 @@ impl Findings<'_> {
         if scenario.undoes && !messages.is_empty() {
             self.say("the turn was taken back, and is there".to_owned());
         }
+        if scenario.undoes {
+            self.is_taken_back();
+        }
         let completed = !scenario.undoes && ends.last() == Some(&piton_core::event::TurnEnd::Completed);
         if completed && messages.last().is_none_or(|message| message.prose() != last) {
             self.say("the model's last words are not what it said".to_owned());
+        }
+    }
+
+    /// Every file is as it was before the turn, and nothing of ours is left.
+    fn is_taken_back(&mut self) {
+        let (now, planted) = (crate::state(self.stage.workspace), self.stage.planted.clone());
+        let differs = |path: &&PathBuf| now.get(*path) != planted.get(*path);
+        let paths: BTreeSet<&PathBuf> = now.keys().chain(planted.keys()).filter(differs).collect();
+        for path in paths {
+            let (was, is) = (planted.get(path), now.get(path));
+            self.say(format!("undo: {} was {was:?} before the turn, and is {is:?}", path.display()));
+        }
+        let left = |event: &Event| matches!(event, Event::RewindFinished { left, .. } if !left.is_empty());
+        if self.has(left) {
+            self.say("undo: it says that files are left as they were".to_owned());
         }
     }
 

@@ -4,7 +4,7 @@
 use super::machine::Machine;
 use super::model::Simulated;
 use super::scenario::Scenario;
-use super::tools::{self, Rule};
+use super::tools::{self, Rule, Runners};
 use piton_core::client::{Published, Report, Scope};
 use piton_core::event::{Direction, Event, Record, Subject};
 use piton_core::ids::{Seq, SessionId};
@@ -17,8 +17,8 @@ use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed, Set
 use piton_engine::rewind::RewindError;
 use piton_engine::store::StoreError;
 use piton_tools::snapshot;
-use std::collections::HashSet;
-use std::path::Path;
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
@@ -36,9 +36,12 @@ pub(super) enum Life {
 /// What all lives of one run have in common.
 pub(super) struct Stage<'s> {
     pub(super) machine: &'s Arc<Machine>,
+    pub(super) runners: Runners,
     pub(super) scenario: &'s Scenario,
     pub(super) rule: Rule,
     pub(super) workspace: &'s Path,
+    /// What was in it before anything happened.
+    pub(super) planted: BTreeMap<PathBuf, String>,
     /// The session, once the client knows of it.
     pub(super) session: Option<SessionId>,
 }
@@ -113,13 +116,13 @@ impl Stage<'_> {
     pub(super) fn settings(&self) -> Settings {
         let answers = self.scenario.replies.clone();
         let mut settings = Settings::new(Arc::new(Simulated { machine: self.machine.clone(), answers }));
-        settings.tools = tools::tools(self.machine, self.rule);
+        settings.tools = tools::tools(self.machine, &self.runners, self.rule);
         settings.attendance = Attendance::Attended;
         settings.shares_runtime = false;
         settings.policy.retry.usual.first_ms = 1;
         settings.policy.compaction.rules.least_freed_percent = 0;
         if self.scenario.undoes {
-            let options = snapshot::Options { git: None, left_out: Vec::new() };
+            let options = snapshot::Options { faults: Some(self.machine.clone()), ..snapshot::Options::default() };
             let store = Engine::open(self.machine.root()).snapshots(self.workspace, options);
             settings.snapshots = Some(Arc::new(store.unwrap()));
         }

@@ -1,16 +1,17 @@
 //! The machine that crashes: its power, its disk, the processes beside Piton, and the world outside that remembers.
 //!
 //! Everything that can be the last thing before a crash is a *point*: each write, sync, cut and delete of SQLite, each
-//! step of a tool and of a model's answer. Points are counted; a [`Crash`] names the one at which it happens. From then
+//! step of a tool and of a model's answer, each change that an undo makes to the workspace. Points are counted; a [`Crash`] names the one at which it happens. From then
 //! on nothing that the process does has any effect: its writes fail, its tools stand still.
 
 use super::disk::Disk;
-use super::tools::Runner;
 use piton_core::event::Record;
 use piton_core::ids::Seq;
+use piton_tools::snapshot::{FaultPoint, Operation};
 use rusqlite::ffi;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::c_int;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -79,8 +80,6 @@ pub(super) struct State {
     points: u64,
     crash: Option<Crash>,
     disk: Disk,
-    /// Runners at work or on their way, in the order they were started.
-    pub(super) runners: Vec<Arc<Mutex<Runner>>>,
     /// What the tools did to the world: one line each time.
     pub(super) ledger: Vec<String>,
     /// What listeners heard of as recorded.
@@ -93,9 +92,7 @@ pub(super) struct State {
 
 impl Machine {
     pub(super) fn new(root: &Path, syncs: Syncs) -> Arc<Self> {
-        let machine = Arc::new(Self { root: root.to_owned(), syncs, state: Mutex::default(), died: Notify::new() });
-        super::vfs::plug_in(&machine);
-        machine
+        Arc::new(Self { root: root.to_owned(), syncs, state: Mutex::default(), died: Notify::new() })
     }
 
     pub(super) fn root(&self) -> &Path {
@@ -196,6 +193,18 @@ impl Machine {
     }
 }
 
+/// A restore changes the workspace. Where it does so from several threads, which of their changes a point is differs from
+/// run to run.
+impl FaultPoint for Machine {
+    fn before(&self, _: Operation, _: &Path) -> io::Result<()> {
+        match self.pass() {
+            Ok(None) => Ok(()),
+            Ok(Some(how)) => Err(how.kind().into()),
+            Err(Dead) => Err(io::Error::other("the process is dead")),
+        }
+    }
+}
+
 /// The process is dead.
 struct Dead;
 
@@ -213,6 +222,14 @@ impl Crash {
 }
 
 impl Refusal {
+    fn kind(self) -> io::ErrorKind {
+        match self {
+            Self::Full => io::ErrorKind::StorageFull,
+            Self::ReadOnly => io::ErrorKind::ReadOnlyFilesystem,
+            Self::Broken => io::ErrorKind::Other,
+        }
+    }
+
     fn code(self, deed: Deed<'_>) -> c_int {
         match (self, deed) {
             (Self::Full, _) => ffi::SQLITE_FULL,

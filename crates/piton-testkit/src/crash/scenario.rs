@@ -85,7 +85,14 @@ pub fn scenarios(seed: u64) -> Vec<Scenario> {
             ],
             said.clone(),
         ),
-        Scenario { undoes: true, ..Scenario::new("undo under way", vec![calls([made_short]), short], said.clone()) },
+        Scenario {
+            undoes: true,
+            ..Scenario::new("undo under way", vec![calls([made_short]), short.clone()], said.clone())
+        },
+        Scenario {
+            undoes: true,
+            ..Scenario::new("undo of kinds and modes", vec![calls([remaking("all")]), short], said.clone())
+        },
         Scenario {
             cancel_on: Some("call_started"),
             ends: &[TurnEnd::Canceled, TurnEnd::Completed],
@@ -116,6 +123,11 @@ fn act(line: &str) -> (&'static str, Value) {
 
 fn waiting(line: &str) -> (&'static str, Value) {
     ("act", json!({"line": line, "wait": true}))
+}
+
+/// Makes something else of the whole workspace.
+fn remaking(line: &str) -> (&'static str, Value) {
+    ("act", json!({"line": line, "remake": true}))
 }
 
 fn at_once(text: &'static str) -> Say {

@@ -2,6 +2,7 @@
 //! product's own with points around them.
 
 use super::machine::Machine;
+use super::tree;
 use async_trait::async_trait;
 use piton_core::call::{Effects, Outcome, Status, ToolSpec};
 use piton_tools::executor::{End, ExitRecord, Watch};
@@ -23,9 +24,25 @@ pub(super) enum Rule {
     RunAgain,
 }
 
-pub(super) fn tools(machine: &Arc<Machine>, rule: Rule) -> ToolSet {
+/// Runners at work or on their way, in the order they were started. They outlive the process.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Runners(Arc<Mutex<Vec<Arc<Mutex<Runner>>>>>);
+
+impl Runners {
+    pub(super) fn push(&self, runner: Arc<Mutex<Runner>>) {
+        lock(&self.0).push(runner);
+    }
+
+    /// All of them; none are left.
+    pub(super) fn take(&self) -> Vec<Arc<Mutex<Runner>>> {
+        std::mem::take(&mut *lock(&self.0))
+    }
+}
+
+pub(super) fn tools(machine: &Arc<Machine>, runners: &Runners, rule: Rule) -> ToolSet {
     let builtin = ToolSet::builtin();
-    let mut tools = ToolSet::empty().with(Arc::new(Acting { machine: machine.clone(), rule }));
+    let mut tools =
+        ToolSet::empty().with(Arc::new(Acting { machine: machine.clone(), runners: runners.clone(), rule }));
     for name in ["read", "write"] {
         if let Some(inner) = builtin.get(name) {
             tools = tools.with(Arc::new(Pointed { machine: machine.clone(), inner }));
@@ -52,6 +69,8 @@ enum Progress {
 pub(super) struct Runner {
     base: PathBuf,
     line: String,
+    /// The workspace that it makes something else of.
+    remakes: Option<PathBuf>,
     rule: Rule,
     progress: Progress,
     end: End,
@@ -72,6 +91,7 @@ impl Runner {
             },
             Progress::Claimed(act) => {
                 machine.leave_line(&self.line);
+                self.remakes.as_deref().into_iter().for_each(tree::remake);
                 Progress::Acted(act)
             }
             Progress::Acted(act) => {
@@ -124,16 +144,17 @@ fn simulated() -> Claim {
     Claim { pid: i32::MAX, start_ticks: 0, boot_id: "simulated".to_owned(), pid_namespace: String::new() }
 }
 
-/// Leaves a line in the ledger, once. With `wait` it goes on until it is cancelled.
+/// Leaves a line in the ledger, once. With `wait` it goes on until it is cancelled; with `remake` it changes the workspace.
 struct Acting {
     machine: Arc<Machine>,
+    runners: Runners,
     rule: Rule,
 }
 
 #[async_trait]
 impl Tool for Acting {
     fn spec(&self) -> ToolSpec {
-        let schema = json!({"type": "object", "properties": {"line": {"type": "string"}, "wait": {"type": "boolean"}}});
+        let schema = json!({"type": "object", "properties": {"line": {"type": "string"}, "wait": {"type": "boolean"}, "remake": {"type": "boolean"}}});
         ToolSpec { name: "act".into(), description: "Leaves a line.".into(), schema, effects: Effects::OPAQUE }
     }
 
@@ -145,9 +166,10 @@ impl Tool for Acting {
         }
         let line = input["line"].as_str().unwrap_or_default().to_owned();
         let base = cx.calls_dir.join(cx.call.as_str());
-        let runner = Runner { base, line, rule: self.rule, progress: Progress::Told, end: End::Exited };
+        let remakes = (input["remake"] == true).then(|| cx.workspace.clone());
+        let runner = Runner { base, line, remakes, rule: self.rule, progress: Progress::Told, end: End::Exited };
         let runner = Arc::new(Mutex::new(runner));
-        machine.state().runners.push(runner.clone());
+        self.runners.push(runner.clone());
         loop {
             machine.point().await;
             // Others may act in between.
@@ -232,6 +254,6 @@ impl Tool for Pointed {
     }
 }
 
-pub(super) fn lock(runner: &Mutex<Runner>) -> MutexGuard<'_, Runner> {
-    runner.lock().unwrap_or_else(PoisonError::into_inner)
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

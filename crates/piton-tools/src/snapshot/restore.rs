@@ -1,7 +1,7 @@
 //! Bringing a workspace from one snapshot to another.
 //!
 //! ```text
-//!   plan      each difference beside what is there now: done already, to do, or a conflict
+//!   plan      each path's start and goal beside what is there now: done already, to do, or a conflict
 //!   remove    what is to go, from the inside out
 //!   make      folders, from the outside in
 //!   write     each file under another name beside its own, and onto the disk
@@ -9,27 +9,19 @@
 //!   permit    permissions of folders, from the inside out
 //! ```
 //!
-//! A restore that was cut is repeated with the same two snapshots: what is done already is seen to be. One path's
-//! failure is reported and stops no other. Every path is walked folder by folder without following a link, so whatever
-//! is put in its way meanwhile, nothing outside of the workspace is touched.
+//! A restore that was cut off is repeated with the same snapshots: what is done already is seen to be, and what is half
+//! done is told from what somebody else did meanwhile (see `route`). One path's failure is reported and stops no other.
 
-use super::EntryKind;
-use super::compare::{Comparison, Difference};
+use super::compare::Difference;
 use super::ignored;
-use super::object::{Node, ObjectKind, Oid, TreeId};
-use super::scan::{Stamp, in_parallel, read_file_in, split};
+use super::object::{Node, ObjectKind};
+use super::route::{Goal, Routes, Tree, is_folder, is_half_done, is_same, is_untouched, since};
+use super::scan::{in_parallel, split};
 use super::store::Store;
-use super::{ChangeKind, Conflict, Failure, Restored, SnapshotError, path_of};
-use crate::limits::SNAPSHOT_FILE_BYTES;
-use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, Uid, chmod, fchmod, fchown, mkdirat, open, openat, readlinkat, renameat,
-    statat, symlinkat, unlinkat,
-};
-use rustix::io::Errno;
+use super::workspace::Workspace;
+use super::{ChangeKind, Conflict, EntryKind, Failure, Leg, Restored, SnapshotError, TreeId, path_of};
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{self, Write as _};
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -41,6 +33,9 @@ const SYNCING_THREADS: usize = 8;
 pub struct Policy {
     /// What to do with what the user changed since.
     pub conflicts: Conflicts,
+    /// The workspace as it was when the restore was begun for the first time. `None` where it begins now: then nothing
+    /// that is there can be its own.
+    pub began: Option<TreeId>,
     /// Only say what would be done.
     pub dry_run: bool,
 }
@@ -56,37 +51,39 @@ pub enum Conflicts {
     Overwrite,
 }
 
-/// A difference that is to be made, and what is there now.
-struct Step<'d> {
-    difference: &'d Difference,
+/// A path that is to be changed.
+struct Step {
+    path: Vec<u8>,
+    start: Option<Node>,
     now: Option<Node>,
+    goal: Option<Node>,
+    /// What is told of it.
+    difference: Difference,
 }
 
 struct Restore<'r> {
     store: &'r Store,
-    root: OwnedFd,
+    workspace: Workspace,
     report: Restored,
     failed: BTreeSet<Vec<u8>>,
 }
 
 pub(super) fn restore(
     store: &Store,
-    workspace: &Path,
-    from: TreeId,
-    to: TreeId,
+    root: &Path,
+    workspace: Workspace,
+    legs: &[Leg],
     policy: Policy,
 ) -> Result<Restored, SnapshotError> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let root = open(workspace, flags, Mode::empty());
-    let root = root.map_err(|_| SnapshotError::WorkspaceGone(workspace.to_owned()))?;
-    let comparison = Comparison::of(store, from, to)?;
-    let not_covered = comparison.not_covered.iter().map(|path| path_of(path)).collect();
+    let routes = Routes::of(store, legs)?;
+    let not_covered = routes.not_covered.iter().map(|path| path_of(path)).collect();
     let report = Restored { not_covered, ..Restored::default() };
-    let mut restore = Restore { store, root, report, failed: BTreeSet::new() };
-    let steps = restore.plan(workspace, &comparison.differences, policy.conflicts);
+    let mut restore = Restore { store, workspace, report, failed: BTreeSet::new() };
+    let steps = restore.plan(root, &routes, policy)?;
     let is_stopping = |conflict: &Conflict| !conflict.ignored;
     let stopped = policy.conflicts == Conflicts::Stop && restore.report.conflicts.iter().any(is_stopping);
     if !policy.dry_run && !stopped {
+        restore.clear(&routes);
         restore.remove(&steps);
         restore.make(&steps);
         restore.write(&steps)?;
@@ -95,8 +92,8 @@ pub(super) fn restore(
     }
     if !stopped || policy.dry_run {
         for step in &steps {
-            let kept = restore.report.kept.contains(&path_of(&step.difference.path));
-            if !kept && !restore.failed.contains(&step.difference.path) {
+            let kept = restore.report.kept.contains(&path_of(&step.path));
+            if !kept && !restore.failed.contains(&step.path) {
                 restore.report.changes.extend(step.difference.change(store));
             }
         }
@@ -107,109 +104,99 @@ pub(super) fn restore(
 
 impl Restore<'_> {
     /// What is to be done, sorted by path.
-    fn plan<'d>(&mut self, workspace: &Path, differences: &'d [Difference], conflicts: Conflicts) -> Vec<Step<'d>> {
+    fn plan(&mut self, root: &Path, routes: &Routes, policy: Policy) -> Result<Vec<Step>, SnapshotError> {
+        let mut began = policy.began.map(|tree| Tree::new(self.store, tree));
         let mut steps = Vec::new();
-        let mut blocked: Option<&[u8]> = None;
-        for difference in differences {
-            let path = difference.path.as_slice();
+        let mut blocked: Vec<&[u8]> = Vec::new();
+        for (path, legs) in &routes.paths {
             // Below a folder that is not to be made, nothing is.
-            if blocked.is_some_and(|above| path.strip_prefix(above).is_some_and(|rest| rest.starts_with(b"/"))) {
+            let is_below = |above: &&[u8]| path.strip_prefix(*above).is_some_and(|rest| rest.starts_with(b"/"));
+            if blocked.iter().any(is_below) {
                 continue;
             }
-            let now = match self.state(path) {
+            let now = match self.workspace.node(path) {
                 Ok(now) => now,
                 Err(error) => {
                     self.fail(path, &error);
                     continue;
                 }
             };
-            if is_as(difference, now, difference.after) {
-                continue;
-            }
-            if !is_as(difference, now, difference.before) {
-                let since = since(difference.before, now);
-                let path_there = path_of(path);
-                let ignored = ignored::is_ignored(workspace, &path_there);
-                self.report.conflicts.push(Conflict { path: path_there, since, ignored });
-                if conflicts != Conflicts::Overwrite {
-                    let was_to_be_made = difference.after.is_some_and(|node| node.kind == EntryKind::Folder);
-                    blocked = was_to_be_made.then_some(path).or(blocked);
-                    continue;
+            let recorded = began.as_mut().map(|tree| tree.node(path)).transpose()?;
+            let is_known = |node: &Option<Node>| node.is_none_or(|node| node.kind != EntryKind::NotCovered);
+            let start = recorded.filter(is_known).unwrap_or(now);
+            let overwrite = policy.conflicts == Conflicts::Overwrite;
+            let goal = Goal::of(legs, start, overwrite);
+            let is_done = is_same(goal.node, now);
+            let is_ours = is_done || is_untouched(start, goal.node, now) || is_half_done(start, goal.node, now);
+            let by_others = goal.since.or_else(|| (!is_ours).then(|| since(start, now)));
+            if let Some(since) = by_others {
+                self.conflict(root, path, since);
+                if !overwrite && is_folder(legs.last().and_then(|leg| leg.after)) && !is_folder(now) {
+                    blocked.push(path);
                 }
             }
-            steps.push(Step { difference, now });
+            if !is_done && (is_ours || overwrite) {
+                let before = legs.first().and_then(|leg| leg.before);
+                let difference = Difference { path: path.clone(), before, after: goal.node };
+                steps.push(Step { path: path.clone(), start, now, goal: goal.node, difference });
+            }
         }
-        steps
+        Ok(steps)
     }
 
-    /// What is at a path now. The hash of a folder is not asked for.
-    fn state(&self, path: &[u8]) -> io::Result<Option<Node>> {
-        let (folder, name) = split(path);
-        let folder = match self.folder(folder) {
-            Ok(folder) => folder,
-            // A folder on the way is gone, or is none any more.
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        let stamp = match statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => Stamp::of(&stat),
-            Err(Errno::NOENT) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        let oid = match stamp.kind {
-            EntryKind::File if stamp.bytes <= SNAPSHOT_FILE_BYTES => {
-                Oid::of(ObjectKind::Blob, &read_file_in(&folder, name)?)
-            }
-            EntryKind::Link => Oid::of(ObjectKind::Blob, readlinkat(&folder, name, Vec::new())?.as_bytes()),
-            EntryKind::File | EntryKind::Folder | EntryKind::NotCovered => Oid::NONE,
-        };
-        Ok(Some(Node { kind: stamp.kind, permissions: stamp.permissions, oid }))
+    fn conflict(&mut self, root: &Path, path: &[u8], since: ChangeKind) {
+        let path = path_of(path);
+        let ignored = ignored::is_ignored(root, &path);
+        self.report.conflicts.push(Conflict { path, since, ignored });
+    }
+
+    /// Removes what an attempt that was cut off had written and not named, also where that is not wanted any more.
+    fn clear(&self, routes: &Routes) {
+        for path in routes.paths.keys() {
+            // What is in the way of a file that is to be written is an error then.
+            let _ = self.workspace.remove_unfinished(path);
+        }
     }
 
     /// Removes what is to go or to become something else, the innermost first.
-    fn remove(&mut self, steps: &[Step<'_>]) {
+    fn remove(&mut self, steps: &[Step]) {
         // A folder may have lost the permission that emptying or filling it takes.
-        for step in steps.iter().filter(|step| step.is(EntryKind::Folder) && step.was(EntryKind::Folder)) {
-            let wanted = step.difference.after.map_or(0, |node| node.permissions);
-            if wanted & 0o300 == 0o300 {
-                self.attempt(step, |this| this.set_permissions(&step.difference.path, wanted));
+        for step in steps.iter().filter(|step| step.is(EntryKind::Folder) && is_folder(step.start)) {
+            let wanted = step.goal.map_or(0, |node| node.permissions);
+            if step.was(EntryKind::Folder) && wanted & 0o300 == 0o300 {
+                self.attempt(step, |this| this.workspace.set_permissions(&step.path, wanted));
             }
         }
-        for step in steps.iter().rev().filter(|step| step.now.is_some()) {
+        for step in steps.iter().rev() {
+            let Some(now) = step.now else { continue };
             let stays = step.was(EntryKind::Folder) == step.is(EntryKind::Folder);
-            if step.difference.after.is_some() && stays {
+            if step.goal.is_some() && stays {
                 continue;
             }
-            let flags = if step.was(EntryKind::Folder) { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-            let (folder, name) = split(&step.difference.path);
-            let removed = self.folder(folder).and_then(|folder| unlinkat(folder, name, flags));
-            match removed {
-                Ok(()) | Err(Errno::NOENT) => {}
-                Err(Errno::NOTEMPTY | Errno::EXIST) if step.difference.after.is_none() => {
-                    self.report.kept.push(path_of(&step.difference.path));
+            match self.workspace.remove(&step.path, now.kind) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty && step.goal.is_none() => {
+                    self.report.kept.push(path_of(&step.path));
                 }
-                Err(error) => self.fail(&step.difference.path, &error.into()),
+                Err(error) => self.fail(&step.path, &error),
             }
         }
         self.report.kept.reverse();
     }
 
     /// Makes folders, the outermost first.
-    fn make(&mut self, steps: &[Step<'_>]) {
+    fn make(&mut self, steps: &[Step]) {
         for step in steps.iter().filter(|step| step.is(EntryKind::Folder) && !step.was(EntryKind::Folder)) {
-            self.attempt(step, |this| {
-                let (folder, name) = split(&step.difference.path);
-                // Nobody else's until it is filled.
-                Ok(mkdirat(this.folder(folder)?, name, Mode::RWXU)?)
-            });
+            self.attempt(step, |this| this.workspace.make_folder(&step.path));
         }
     }
 
     /// Writes files and links, and then gives them their names.
-    fn write(&mut self, steps: &[Step<'_>]) -> Result<(), SnapshotError> {
-        let has_content = |step: &&Step<'_>| step.is(EntryKind::File) || step.is(EntryKind::Link);
-        let open: Vec<_> = steps.iter().filter(has_content).collect();
-        let open: Vec<_> = open.into_iter().filter(|step| !self.failed.contains(&step.difference.path)).collect();
+    fn write(&mut self, steps: &[Step]) -> Result<(), SnapshotError> {
+        let has_content = |step: &&Step| step.is(EntryKind::File) || step.is(EntryKind::Link);
+        let open = steps.iter().filter(has_content).filter(|step| !self.failed.contains(&step.path));
+        let open: Vec<_> = open.collect();
         let next = AtomicUsize::new(0);
         let results = {
             let this: &Self = self;
@@ -223,122 +210,56 @@ impl Restore<'_> {
         };
         for (step, written) in results {
             let named = written.and_then(|written| match written {
-                Written::Beside(unfinished) => self.name(&step.difference.path, &unfinished),
+                Written::Beside => self.workspace.name(&step.path),
                 Written::NotNeeded => Ok(()),
             });
             if let Err(error) = named {
-                self.fail(&step.difference.path, &error);
+                self.fail(&step.path, &error);
             }
         }
         Ok(())
     }
 
-    fn name(&self, path: &[u8], unfinished: &str) -> io::Result<()> {
-        let (folder, name) = split(path);
-        let folder = self.folder(folder)?;
-        let renamed = renameat(&folder, unfinished, &folder, name);
-        if renamed.is_err() {
-            // Best effort: the first error is the one that matters.
-            let _ = unlinkat(&folder, unfinished, AtFlags::empty());
-        }
-        Ok(renamed?)
-    }
-
     /// Writes the content under another name and onto the disk; or only sets permissions where that is all.
-    fn write_beside(&self, step: &Step<'_>) -> io::Result<Written> {
-        let path = step.difference.path.as_slice();
-        let Some(node) = step.difference.after else { return Ok(Written::NotNeeded) };
+    fn write_beside(&self, step: &Step) -> io::Result<Written> {
+        let Some(node) = step.goal else { return Ok(Written::NotNeeded) };
         if step.now.is_some_and(|now| now.kind == node.kind && now.oid == node.oid) {
-            self.set_permissions(path, node.permissions)?;
+            self.workspace.set_permissions(&step.path, node.permissions)?;
             return Ok(Written::NotNeeded);
         }
         let content = self.store.get(node.oid, ObjectKind::Blob).map_err(io::Error::other)?;
-        let (folder, name) = split(path);
-        let folder = self.folder(folder)?;
-        let unfinished = unfinished_name(path);
-        match unlinkat(&folder, &unfinished, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(error) => return Err(error.into()),
-        }
-        if node.kind == EntryKind::Link {
-            symlinkat(&*content, &folder, &unfinished)?;
-            return Ok(Written::Beside(unfinished));
-        }
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut file = File::from(openat(&folder, &unfinished, flags, Mode::RUSR | Mode::WUSR)?);
-        let written = file.write_all(&content).and_then(|()| {
-            if let Ok(old) = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)
-                && FileType::from_raw_mode(old.st_mode) == FileType::RegularFile
-            {
-                // Only root may give a file away; for anybody else it becomes theirs, as with any editor.
-                let _ = fchown(&file, Some(Uid::from_raw(old.st_uid)), Some(Gid::from_raw(old.st_gid)));
-            }
-            fchmod(&file, Mode::from_raw_mode(node.permissions))?;
-            file.sync_all()
-        });
-        match written {
-            Ok(()) => Ok(Written::Beside(unfinished)),
-            Err(error) => {
-                // Best effort: the first error is the one that matters.
-                let _ = unlinkat(&folder, &unfinished, AtFlags::empty());
-                Err(error)
-            }
-        }
+        self.workspace.write_beside(&step.path, node, &content)?;
+        Ok(Written::Beside)
     }
 
     /// Sets the permissions of folders, the innermost first.
-    fn permit(&mut self, steps: &[Step<'_>]) {
+    fn permit(&mut self, steps: &[Step]) {
         for step in steps.iter().rev().filter(|step| step.is(EntryKind::Folder)) {
-            let Some(node) = step.difference.after else { continue };
-            self.attempt(step, |this| this.set_permissions(&step.difference.path, node.permissions));
+            let Some(node) = step.goal else { continue };
+            self.attempt(step, |this| this.workspace.set_permissions(&step.path, node.permissions));
         }
     }
 
     /// Makes the new names durable. Where this cannot be done the files are in their places all the same.
-    fn sync(&self, steps: &[Step<'_>]) -> Result<(), SnapshotError> {
-        let folders: BTreeSet<&[u8]> = steps.iter().map(|step| split(&step.difference.path).0).collect();
+    fn sync(&self, steps: &[Step]) -> Result<(), SnapshotError> {
+        let folders: BTreeSet<&[u8]> = steps.iter().map(|step| split(&step.path).0).collect();
         let folders = Vec::from_iter(folders);
         let next = AtomicUsize::new(0);
         in_parallel(SYNCING_THREADS.min(folders.len()), &|| {
             while let Some(path) = folders.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-                let opened = self.folder(path).and_then(|folder| openat(folder, ".", flags, Mode::empty()));
-                let _ = opened.map(File::from).map(|folder| folder.sync_all());
+                let _ = self.workspace.sync_folder(path);
             }
             Ok(Vec::<()>::new())
         })?;
         Ok(())
     }
 
-    /// Opens a folder of the workspace without following a link. It is good for `*at` calls only.
-    fn folder(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut folder = openat(&self.root, ".", flags, Mode::empty())?;
-        for name in path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
-            folder = openat(&folder, name, flags, Mode::empty())?;
-        }
-        Ok(folder)
-    }
-
-    /// Sets the permissions of a file or folder, and never of what a link points at.
-    fn set_permissions(&self, path: &[u8], permissions: u32) -> io::Result<()> {
-        let (folder, name) = split(path);
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let found = openat(self.folder(folder)?, name, flags, Mode::empty())?;
-        let stat = statat(&found, "", AtFlags::EMPTY_PATH)?;
-        if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
-            return Err(Errno::LOOP.into());
-        }
-        // The one way to change what was opened without a right to read it.
-        Ok(chmod(format!("/proc/self/fd/{}", found.as_raw_fd()), Mode::from_raw_mode(permissions))?)
-    }
-
-    fn attempt(&mut self, step: &Step<'_>, act: impl FnOnce(&Self) -> io::Result<()>) {
-        if self.failed.contains(&step.difference.path) {
+    fn attempt(&mut self, step: &Step, act: impl FnOnce(&Self) -> io::Result<()>) {
+        if self.failed.contains(&step.path) {
             return;
         }
         if let Err(error) = act(self) {
-            self.fail(&step.difference.path, &error);
+            self.fail(&step.path, &error);
         }
     }
 
@@ -350,46 +271,19 @@ impl Restore<'_> {
 }
 
 enum Written {
-    Beside(String),
+    Beside,
     /// The content was there.
     NotNeeded,
 }
 
-impl Step<'_> {
+impl Step {
     /// Whether it is to become this.
     fn is(&self, kind: EntryKind) -> bool {
-        self.difference.after.is_some_and(|node| node.kind == kind)
+        self.goal.is_some_and(|node| node.kind == kind)
     }
 
     /// Whether this is what is there now.
     fn was(&self, kind: EntryKind) -> bool {
         self.now.is_some_and(|node| node.kind == kind)
     }
-}
-
-/// Whether what is there now is what one of the snapshots has. A folder's permissions count only where the snapshots
-/// differ in nothing else.
-fn is_as(difference: &Difference, now: Option<Node>, node: Option<Node>) -> bool {
-    let is_folder = |node: Option<Node>| node.is_some_and(|node| node.kind == EntryKind::Folder);
-    if !is_folder(now) || !is_folder(node) {
-        return now == node;
-    }
-    let only_permissions = is_folder(difference.before) && is_folder(difference.after);
-    !only_permissions || now.map(|now| now.permissions) == node.map(|node| node.permissions)
-}
-
-/// What was done to a path that was as in the snapshot.
-fn since(before: Option<Node>, now: Option<Node>) -> ChangeKind {
-    match (before, now) {
-        (None, _) => ChangeKind::Created,
-        (_, None) => ChangeKind::Deleted,
-        (Some(before), Some(now)) if before.kind != now.kind => ChangeKind::Replaced,
-        (Some(before), Some(now)) if before.oid == now.oid || now.kind == EntryKind::Folder => ChangeKind::Permissions,
-        (Some(_), Some(_)) => ChangeKind::Modified,
-    }
-}
-
-/// The same at every attempt, so that nothing stays behind, and a name that no snapshot covers.
-fn unfinished_name(path: &[u8]) -> String {
-    format!(".piton-{}.tmp", Oid::of(ObjectKind::Blob, path))
 }

@@ -4,7 +4,7 @@ use anyhow::{Context, ensure};
 use std::process::Command;
 
 /// The machine in a few words each: what, and its value.
-pub(super) fn facts() -> anyhow::Result<Vec<(&'static str, String)>> {
+pub(super) fn facts(profile: &str) -> anyhow::Result<Vec<(&'static str, String)>> {
     let cores = std::thread::available_parallelism()?.to_string();
     let folder = tempfile::tempdir()?;
     let folder = folder.path().to_string_lossy();
@@ -14,6 +14,7 @@ pub(super) fn facts() -> anyhow::Result<Vec<(&'static str, String)>> {
         ("Kernel", std::fs::read_to_string("/proc/sys/kernel/osrelease")?.trim().to_owned()),
         ("File system", said_by("stat", &["--file-system", "--format=%T", &folder])?),
         ("Commit", said_by("git", &["describe", "--always", "--dirty"])?),
+        ("Profile", profile.to_owned()),
     ])
 }
 

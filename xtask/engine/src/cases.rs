@@ -28,34 +28,20 @@ type Judge = fn(&Value) -> Result<(), String>;
 /// Characters that are shown of what was expected: enough to know which it was.
 const SHOWN_CHARS: usize = 400;
 
-/// What became of the cases of a suite.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Counts {
-    pub(crate) played: usize,
-    /// They need something that Piton has not got yet.
-    pub(crate) waiting: usize,
-    pub(crate) failed: usize,
-}
-
 /// Runs all known case files below a folder and fails if one case fails.
 pub(crate) fn cases(dir: &Path) -> anyhow::Result<()> {
-    let failed: usize = counts(dir)?.iter().map(|(_, counts)| counts.failed).sum();
-    anyhow::ensure!(failed == 0, "{failed} cases failed");
-    Ok(())
-}
-
-/// Runs them, and counts how the cases of each `system/suite` ended.
-pub(crate) fn counts(dir: &Path) -> anyhow::Result<Vec<(String, Counts)>> {
-    let (mut files, mut counted) = (Vec::new(), Vec::new());
+    let mut files = Vec::new();
     collect(dir, &mut files)?;
     files.sort();
+    let (mut known, mut failed) = (0, 0);
     for file in files {
         let Some(judge) = suite(&file) else { continue };
-        let name = file.strip_prefix(dir).unwrap_or(&file).with_extension("");
-        counted.push((name.display().to_string(), run(&file, judge)?));
+        known += 1;
+        failed += run(&file, judge)?;
     }
-    anyhow::ensure!(!counted.is_empty(), "no case file that is known here lies in {}", dir.display());
-    Ok(counted)
+    anyhow::ensure!(known > 0, "no case file that is known here lies in {}", dir.display());
+    anyhow::ensure!(failed == 0, "{failed} cases failed");
+    Ok(())
 }
 
 /// The suites that are known, by folder and file name.
@@ -83,17 +69,17 @@ fn suite(file: &Path) -> Option<Judge> {
     }
 }
 
-fn run(file: &Path, judge: Judge) -> anyhow::Result<Counts> {
+fn run(file: &Path, judge: Judge) -> anyhow::Result<usize> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let table: Value =
         serde_json::from_str(&whole_characters(&text)).with_context(|| format!("{} is not JSON", file.display()))?;
     let suite = table["suite"].as_str().context("a case file names its suite")?;
     let cases = table["cases"].as_array().context("a case file has cases")?;
-    let (mut played, mut waiting, mut lines) = (0, 0, Vec::new());
+    let (mut passed, mut waiting, mut lines) = (0, 0, Vec::new());
     for case in cases {
         let name = case["name"].as_str().unwrap_or("(no name)");
         match judge(case) {
-            Ok(()) => played += 1,
+            Ok(()) => passed += 1,
             Err(got) if got.starts_with(WAITS) => {
                 waiting += 1;
                 lines.push(format!("  {name}: {got}"));
@@ -105,9 +91,10 @@ fn run(file: &Path, judge: Judge) -> anyhow::Result<Counts> {
         }
     }
     let waits = if waiting > 0 { format!(", {waiting} wait") } else { String::new() };
-    println!("{suite}: {played} of {}{waits}", cases.len());
+    let system = file.parent().and_then(Path::file_name).unwrap_or_default().display();
+    println!("{system}/{suite}: {passed} of {}{waits}", cases.len());
     lines.iter().for_each(|line| println!("{line}"));
-    Ok(Counts { played, waiting, failed: cases.len() - played - waiting })
+    Ok(cases.len() - passed - waiting)
 }
 
 /// The text with every escaped half of a character that has no other half replaced: JSON in Rust has no such thing.

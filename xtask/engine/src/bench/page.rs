@@ -72,7 +72,7 @@ const TITLE: &str = "\
 
 Written by `cargo xtask bench`; `cargo xtask bench NAME...` measures again what is named and only prints it, and
 `cargo xtask bench --against DIR NAME...` measures another checkout by turns with this one and prints the ratios. The
-release binary talks to a scripted model on loopback. Every run has a fresh workspace and a fresh data folder, and the
+binary of the profile named below (`dist` is what is shipped) talks to a scripted model on loopback. Every run has a fresh workspace and a fresh data folder, and the
 journal keeps its default durability: every step is on the disk before the next one begins.";
 
 const READING: &str = "\

@@ -1,4 +1,5 @@
-//! `cargo xtask bench`: what Piton itself costs, measured on the release binary with the fake provider for a model.
+//! `cargo xtask bench`: what Piton itself costs, measured on the binary that is shipped (profile `dist`) with the fake
+//! provider for a model.
 //!
 //! A measure plays a script a number of times, each time in a fresh workspace with a fresh data folder and the
 //! journal's default durability, and gives rows: a number beside its limit. It is a measurement and not a test: a
@@ -27,38 +28,44 @@ struct Wanted<'w> {
     date: Option<&'w str>,
     /// An older checkout to compare with.
     against: Option<&'w str>,
+    /// Of cargo. Without one: what the checkout ships.
+    profile: Option<&'w str>,
 }
 
 /// Runs the named measures and prints them; or runs all and writes the page too. `--date YYYY-MM-DD` dates the page.
-/// `--against DIR` measures another checkout by turns with this one and prints the ratios.
+/// `--against DIR` measures another checkout by turns with this one and prints the ratios; `--profile NAME` measures what
+/// that profile of cargo makes.
 pub(crate) fn bench(words: &[&str]) -> anyhow::Result<()> {
     if let ["--launch", report, program, args @ ..] = words {
         return launch::launch(report, program, args);
     }
     let wanted = Wanted::read(words)?;
-    let mut stage = Stage::new(Path::new("."))?;
+    let mut stage = Stage::new(Path::new("."), wanted.profile)?;
     if let Some(other) = wanted.against {
-        println!("{}", wanted.compare(&mut Stage::new(Path::new(other))?, &mut stage)?);
+        let mut before = Stage::new(Path::new(other), wanted.profile)?;
+        let ratios = wanted.compare(&mut before, &mut stage)?;
+        println!("Before: profile {}; now: profile {}\n\n{ratios}", before.profile(), stage.profile());
         return Ok(());
     }
     let rows = wanted.measure(&stage)?;
     if !wanted.names.is_empty() {
-        println!("{}", page::table(&rows));
+        println!("Profile: {}\n\n{}", stage.profile(), page::table(&rows));
         return Ok(());
     }
     let date = wanted.date.map_or_else(machine::today, |date| Ok(date.to_owned()))?;
-    let page = page::page(&rows, &machine::facts()?, &date);
+    let page = page::page(&rows, &machine::facts(stage.profile())?, &date);
     println!("{page}");
     std::fs::write(PAGE, page).with_context(|| format!("cannot write {PAGE}"))
 }
 
 impl<'w> Wanted<'w> {
     fn read(words: &[&'w str]) -> anyhow::Result<Self> {
-        let mut wanted = Self { names: Vec::new(), date: None, against: None };
+        let mut wanted = Self { names: Vec::new(), date: None, against: None, profile: None };
         let mut words = words.iter();
         while let Some(word) = words.next() {
             match *word {
                 "--date" => wanted.date = Some(*words.next().context("--date wants YYYY-MM-DD")?),
+                "--profile" => wanted.profile = Some(*words.next().context("--profile wants one of cargo's")?),
                 "--against" => wanted.against = Some(*words.next().context("--against wants a checkout")?),
                 name if MEASURES.iter().any(|(known, _)| *known == name) => wanted.names.push(name),
                 other => {
@@ -90,7 +97,7 @@ impl<'w> Wanted<'w> {
             older.push(Vec::new());
             newer.push(Vec::new());
             for (name, _) in MEASURES.iter().filter(|(name, _)| self.names.is_empty() || self.names.contains(name)) {
-                let one = Wanted { names: vec![name], date: None, against: None };
+                let one = Wanted { names: vec![name], date: None, against: None, profile: None };
                 older[round - 1].extend(one.measure(before)?);
                 newer[round - 1].extend(one.measure(now)?);
             }

@@ -1,0 +1,171 @@
+//! Tool calls: their order, questions about them, refusals, and a cancel while they run.
+
+use super::*;
+
+#[test]
+fn a_call_belongs_to_the_writer_that_started_it() {
+    let mut bench = Bench::with(Policy::piton());
+    bench.happen(Event::WriterOpened { epoch: 1, pid: 1, boot_id: None });
+    bench.policy.permission.push("*", Action::Allow);
+    bench.say("go");
+    bench.calls(&["read"]);
+    let id = CallId::from("c1_0");
+    assert!(bench.session.is_started_here(&id));
+    bench.happen(Event::WriterOpened { epoch: 2, pid: 2, boot_id: None });
+    assert!(!bench.session.is_started_here(&id));
+    assert_eq!(bench.wanted(), "run(c1_0)", "it is settled by whoever goes on");
+}
+
+#[test]
+fn results_stand_in_the_order_of_the_calls_whatever_order_they_came_in() {
+    check(
+        |b| {
+            b.say("look");
+            b.calls(&["read", "grep", "bash"]);
+            assert_eq!(b.wanted(), "run(c1_0) run(c1_1) run(c1_2)");
+            b.finish("c1_2");
+            b.finish("c1_0");
+            b.finish("c1_1");
+            b.answer("done");
+        },
+        expect![[r#"
+            user       look
+            assistant  read#c1_0 grep#c1_1 bash#c1_2
+            result     #c1_0 ok
+            result     #c1_1 ok
+            result     #c1_2 ok
+            assistant  done
+            end        completed
+        "#]],
+    );
+}
+
+#[test]
+fn a_write_waits_for_the_calls_before_it_and_holds_up_those_after_it() {
+    check(
+        |b| {
+            b.say("fix");
+            b.calls(&["read", "edit", "bash"]);
+            assert_eq!(b.wanted(), "run(c1_0)");
+            b.finish("c1_0");
+            assert_eq!(b.wanted(), "run(c1_1)");
+            b.finish("c1_1");
+            assert_eq!(b.wanted(), "run(c1_2)");
+        },
+        expect![[r#"
+            user       fix
+            assistant  read#c1_0 edit#c1_1 bash#c1_2
+            running_tools run(c1_2)
+        "#]],
+    );
+}
+
+#[test]
+fn cancelling_keeps_what_finished_and_answers_the_rest() {
+    check(
+        |b| {
+            b.say("go");
+            b.calls(&["read", "bash", "edit"]);
+            b.finish("c1_0");
+            b.cancel();
+            assert_eq!(b.wanted(), "stop(c1_1)");
+            b.finish_with("c1_1", Outcome::new(Status::Cancelled, "stopped after 2 s"));
+        },
+        expect![[r#"
+            user       go
+            assistant  read#c1_0 bash#c1_1 edit#c1_2
+            result     #c1_0 ok
+            result     #c1_1 cancelled
+            result     #c1_2 cancelled
+            end        canceled
+        "#]],
+    );
+}
+
+#[test]
+fn a_person_approves_or_denies_and_one_approval_may_last_for_the_session() {
+    let mut policy = Policy::piton();
+    policy.permission.push("read", Action::Allow);
+    check_with(
+        policy,
+        |b| {
+            b.say("go");
+            b.calls(&["bash", "web", "bash"]);
+            assert!(b.wanted().contains("ask"));
+            b.approve(Subject::Call(CallId::from("c1_0")), Decision::ApproveForSession);
+            b.approve(Subject::Call(CallId::from("c1_1")), Decision::Deny(Some("use the docs".into())));
+            b.approve(Subject::Call(CallId::from("c1_2")), Decision::Approve);
+            b.finish("c1_0");
+            b.finish("c1_2");
+            b.calls(&["bash"]);
+            assert_eq!(b.wanted(), "run(c2_0)");
+        },
+        &expect![[r#"
+            user       go
+            assistant  bash#c1_0 web#c1_1 bash#c1_2
+            result     #c1_0 ok
+            result     #c1_1 denied
+            result     #c1_2 ok
+            assistant  bash#c2_0
+            running_tools run(c2_0)
+        "#]],
+    );
+}
+
+#[test]
+fn with_nobody_to_ask_the_model_may_finish_but_the_turn_does_not_count_as_completed() {
+    let mut policy = Policy::piton();
+    policy.permission.push("read", Action::Allow);
+    check_with(
+        policy,
+        |b| {
+            b.say("go");
+            b.calls(&["bash"]);
+            b.approve(Subject::Call(CallId::from("c1_0")), Decision::Unattended);
+            b.answer("I would have run it");
+        },
+        &expect![[r#"
+            user       go
+            assistant  bash#c1_0
+            result     #c1_0 denied
+            assistant  I would have run it
+            end        tool_denied: calls of bash were refused, since nobody was there to approve them
+        "#]],
+    );
+}
+
+#[test]
+fn three_refusals_in_a_row_end_the_turn() {
+    let mut policy = Policy::piton();
+    policy.permission.push("bash", Action::Deny);
+    check_with(
+        policy,
+        |b| {
+            b.say("go");
+            b.calls(&["bash", "bash"]);
+            b.calls(&["bash"]);
+        },
+        &expect![[r#"
+            user       go
+            assistant  bash#c1_0 bash#c1_1
+            result     #c1_0 denied
+            result     #c1_1 denied
+            assistant  bash#c2_0
+            result     #c2_0 denied
+            end        tool_denied: 3 calls in a row were refused
+        "#]],
+    );
+}
+
+#[test]
+fn always_answers_questions_and_lifts_no_ban() {
+    let mut b = Bench::with(Policy::piton());
+    b.say("go");
+    b.calls(&["bash"]);
+    b.approve(Subject::Call(CallId::from("c1_0")), Decision::ApproveForSession);
+    assert_eq!(action(&b.session, "bash"), Action::Allow);
+    let mut policy = b.policy.clone();
+    policy.permission.push("bash", Action::Deny);
+    b.happen(Event::TurnResumed { model: "fake/model".into(), fallbacks: vec![], policy: Box::new(policy) });
+    assert_eq!(action(&b.session, "bash"), Action::Deny);
+}

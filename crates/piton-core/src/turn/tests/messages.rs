@@ -1,0 +1,144 @@
+//! What the user says, and when the model hears it.
+
+use super::*;
+
+#[test]
+fn cancelling_while_the_model_speaks_keeps_its_words_marked() {
+    check(
+        |b| {
+            b.say("go");
+            b.record(Event::CancelRequested { by: Canceller::User });
+            assert_eq!(b.wanted(), "");
+            b.happen(Event::MessageCut { step: 1, parts: vec![Part::text("partial")], at_most: None });
+        },
+        expect![[r#"
+            user       go
+            assistant  partial (interrupted)
+            end        canceled
+        "#]],
+    );
+}
+
+#[test]
+fn steering_joins_at_the_next_step_and_a_follow_up_waits_for_the_turns_end() {
+    check(
+        |b| {
+            b.say("go");
+            b.speak("later", Delivery::FollowUp);
+            b.speak("also this", Delivery::Steer);
+            b.calls(&["read"]);
+            b.finish("c1_0");
+            b.answer("first");
+            b.answer("second");
+        },
+        expect![[r#"
+            user       go
+            assistant  read#c1_0
+            result     #c1_0 ok
+            user       also this
+            assistant  first
+            user       later
+            assistant  second
+            end        completed
+        "#]],
+    );
+}
+
+#[test]
+fn steering_that_arrives_with_the_last_answer_is_still_answered_in_the_same_turn() {
+    check(
+        |b| {
+            b.say("go");
+            b.record(Event::UserSpoke {
+                message: MessageId::from("late"),
+                parts: vec![Part::text("wait, also")],
+                delivery: Delivery::Steer,
+            });
+            b.answer("first");
+            b.answer("second");
+            assert_eq!(b.session.turn(), 1);
+        },
+        expect![[r#"
+            user       go
+            assistant  first
+            user       wait, also
+            assistant  second
+            end        completed
+        "#]],
+    );
+}
+
+#[test]
+fn messages_that_waited_when_a_turn_was_cancelled_wait_for_the_next_word() {
+    check(
+        |b| {
+            b.say("go");
+            b.speak("later", Delivery::FollowUp);
+            b.cancel();
+            assert_eq!(b.session.phase_name(), "held");
+            b.say("now");
+            b.answer("ok");
+        },
+        expect![[r#"
+            user       go
+            user       later
+            user       now
+            assistant  ok
+            end        completed
+        "#]],
+    );
+}
+
+#[test]
+fn a_repeated_message_is_heard_once() {
+    check(
+        |b| {
+            for _ in 0..2 {
+                let message = MessageId::from("same");
+                b.happen(Event::UserSpoke { message, parts: vec![Part::text("hi")], delivery: Delivery::Steer });
+            }
+            b.answer("hello");
+        },
+        expect![[r#"
+            user       hi
+            assistant  hello
+            end        completed
+        "#]],
+    );
+}
+
+#[test]
+fn a_session_has_the_title_and_the_folder_it_was_given_last() {
+    let mut bench = Bench::with(Policy::piton());
+    assert!(bench.session.is_new_here());
+    bench.record(said("go"));
+    assert!(!bench.session.is_new_here());
+    for title in ["one", "two"] {
+        bench.record(Event::TitleGiven { title: title.into(), by: TitledBy::User });
+    }
+    // A model that found none.
+    let model = TitledBy::Model { model: "p/m".into(), usage: Usage::default(), cost_micros: None, at_most: None };
+    bench.record(Event::TitleGiven { title: String::new(), by: model });
+    assert_eq!(bench.session.title(), Some("two"));
+    bench.record(Event::TitleGiven { title: String::new(), by: TitledBy::User });
+    assert_eq!(bench.session.title(), None);
+    bench.record(Event::WorkspaceMoved { workspace: "/elsewhere".into() });
+    assert_eq!(bench.session.workspace(), "/elsewhere");
+    assert!(bench.session.is_new_here(), "the model must be told of the new place");
+}
+
+#[test]
+fn what_waits_for_a_turn_of_its_own_does_not_fill_this_one() {
+    let mut b = Bench::with(Policy::piton());
+    b.compact_at = Some(2_000);
+    b.say("go");
+    b.speak(&"later ".repeat(5_000), Delivery::FollowUp);
+    b.calls(&["read"]);
+    b.finish("c1_0");
+    assert_eq!(b.session.phase_name(), "calling_model");
+    b.calls(&["read"]);
+    b.say(&"now ".repeat(5_000));
+    b.finish("c2_0");
+    assert_eq!(b.wanted(), "compact(Ordinary)", "steering is part of the next request");
+    assert!(b.session.room().held_tokens() < 1_000 && b.session.room().used_tokens() > 2_000);
+}
