@@ -36,11 +36,11 @@ pub(crate) fn mutants(names: &[&str]) -> anyhow::Result<()> {
     for (number, mutant) in (1..).zip(&mutants) {
         plant(&tree, number, mutant).with_context(|| mutant.name.clone())?;
     }
-    let executables = build(&tree)?;
+    let (executables, tests) = (build(&tree)?, rows::Tests::read()?);
     let mut lines = Vec::new();
     let mut survivors = Vec::new();
     for (number, mutant) in (1..).zip(&mutants).filter(|(_, mutant)| wanted(mutant)) {
-        let killers = killers(&executables, number, mutant)?;
+        let killers = killers(&executables, number, &tests.of(&mutant.rows)?)?;
         match killers.first() {
             Some(killer) => println!("{number:>3} {} caught by {killer}", mutant.name),
             None => println!("{number:>3} {} SURVIVES {}", mutant.name, mutant.rows.join(" ")),
@@ -61,14 +61,14 @@ pub(crate) fn mutants(names: &[&str]) -> anyhow::Result<()> {
 
 /// Whether each of them still fits the tree, and has tests that could catch it.
 pub(crate) fn check() -> anyhow::Result<()> {
-    let mut faults = Vec::new();
+    let (tests, mut faults) = (rows::Tests::read()?, Vec::new());
     for Mutant { name, rows, file, changes } in read()? {
         let text = std::fs::read_to_string(&file).with_context(|| format!("{name}: cannot read {file}"))?;
         let fits = |(old, _): &&(String, String)| find(&text, old).len() == 1;
         if !changes.iter().all(|change| fits(&change)) {
             faults.push(format!("{name} does not fit {file} any more: write down what breaks the row today"));
         }
-        if rows::tests_of(&rows)?.is_empty() {
+        if tests.of(&rows)?.is_empty() {
             faults.push(format!("{name}: no test stands for {}", rows.join(" ")));
         }
     }
@@ -189,12 +189,11 @@ fn build(tree: &Path) -> anyhow::Result<Vec<Executable>> {
 }
 
 /// The tests of its rows that fail with it.
-fn killers(executables: &[Executable], number: usize, mutant: &Mutant) -> anyhow::Result<Vec<String>> {
-    let tests = rows::tests_of(&mutant.rows)?;
+fn killers(executables: &[Executable], number: usize, tests: &[&Place]) -> anyhow::Result<Vec<String>> {
     let mut killers = BTreeSet::new();
     for executable in executables {
         let named: Vec<String> =
-            executable.tests()?.into_iter().filter(|name| is_named(executable, name, &tests)).collect();
+            executable.tests()?.into_iter().filter(|name| is_named(executable, name, tests)).collect();
         for name in named {
             if executable.run_alone(&name, (SWITCH, &number.to_string()))? != Verdict::Passed {
                 killers.insert(name.rsplit("::").next().unwrap_or(&name).to_owned());
@@ -204,7 +203,7 @@ fn killers(executables: &[Executable], number: usize, mutant: &Mutant) -> anyhow
     Ok(killers.into_iter().collect())
 }
 
-fn is_named(executable: &Executable, name: &str, tests: &[Place]) -> bool {
+fn is_named(executable: &Executable, name: &str, tests: &[&Place]) -> bool {
     tests.iter().any(|place| executable.has(name, place))
 }
 

@@ -21,6 +21,7 @@ pub(crate) use self::ran::commit;
 use self::requirements::Requirement;
 use crate::tests_run::{self, Ended, Place};
 use anyhow::{Context, ensure};
+use std::collections::BTreeMap;
 use std::process::Command;
 
 const TABLE: &str = "docs/audit/source-loops.md";
@@ -77,15 +78,23 @@ pub(crate) fn check_run(ended: &[Ended]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The tests that stand for any of these rows.
-pub(crate) fn tests_of(ids: &[String]) -> anyhow::Result<Vec<Place>> {
-    let mut proofs = proofs::read()?;
-    let mut tests = Vec::new();
-    for id in ids {
-        let proof = proofs.remove(id).with_context(|| format!("there is no row {id}"))?;
-        tests.extend(proof.tests.into_iter().map(|test| test.place));
+/// The tests that stand for each row.
+pub(crate) struct Tests(BTreeMap<String, Proof>);
+
+impl Tests {
+    pub(crate) fn read() -> anyhow::Result<Self> {
+        Ok(Self(proofs::read()?))
     }
-    Ok(tests)
+
+    /// Those that stand for any of these rows.
+    pub(crate) fn of(&self, ids: &[String]) -> anyhow::Result<Vec<&Place>> {
+        let mut tests = Vec::new();
+        for id in ids {
+            let proof = self.0.get(id).with_context(|| format!("there is no row {id}"))?;
+            tests.extend(proof.tests.iter().map(|test| &test.place));
+        }
+        Ok(tests)
+    }
 }
 
 fn rows() -> anyhow::Result<Vec<Row>> {

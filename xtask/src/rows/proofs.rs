@@ -19,6 +19,9 @@ pub(super) const CAPABILITIES: [(&str, &str); 6] = [
     ("keys", "several keys of one provider, and aliases of models"),
 ];
 
+/// Tests, by the row that they name.
+type ByRow = BTreeMap<String, Vec<Test>>;
+
 /// What stands for a row.
 #[derive(Debug, Default)]
 pub(super) struct Proof {
@@ -118,8 +121,8 @@ fn find(test: &str, all: &[Place]) -> Result<Place, String> {
 }
 
 /// Every test of the tree, and those of the acceptance folder by the rows that their doc comments name.
-fn tests() -> anyhow::Result<(Vec<Place>, BTreeMap<String, Vec<Test>>)> {
-    let (mut all, mut by_row) = (Vec::new(), BTreeMap::<String, Vec<Test>>::new());
+fn tests() -> anyhow::Result<(Vec<Place>, ByRow)> {
+    let (mut all, mut by_row) = (Vec::new(), ByRow::new());
     for file in sources(Path::new("crates"))? {
         let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
         let stem = file.with_extension("").display().to_string();

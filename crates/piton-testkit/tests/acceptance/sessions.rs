@@ -352,7 +352,9 @@ fn s4_060_rules_are_asked_about_every_call_and_the_last_wins() {
             let ran = Lab::new("opencode", lines)
                 .tools(ToolSet::builtin())
                 .change(move |settings| {
-                    rules.into_iter().for_each(|(tool, action)| settings.policy.permission.push(tool, action))
+                    for (tool, action) in rules {
+                        settings.policy.permission.push(tool, action);
+                    }
                 })
                 .run();
             ran.outcomes()[0].status

@@ -16,17 +16,23 @@ use tokio::time::Instant;
 
 /// What happened, in order, each with the seconds since the first of it.
 #[derive(Clone, Default)]
-struct Diary(Arc<Mutex<(Option<Instant>, Vec<(u64, String)>)>>);
+struct Diary(Arc<Mutex<Written>>);
+
+#[derive(Default)]
+struct Written {
+    began: Option<Instant>,
+    lines: Vec<(u64, String)>,
+}
 
 impl Diary {
     fn note(&self, what: &str) {
         let mut diary = self.0.lock().unwrap();
-        let since = diary.0.get_or_insert_with(Instant::now).elapsed().as_secs();
-        diary.1.push((since, what.to_owned()));
+        let since = diary.began.get_or_insert_with(Instant::now).elapsed().as_secs();
+        diary.lines.push((since, what.to_owned()));
     }
 
     fn read(&self) -> Vec<(u64, String)> {
-        self.0.lock().unwrap().1.clone()
+        self.0.lock().unwrap().lines.clone()
     }
 }
 
