@@ -1,17 +1,19 @@
 //! Whether a configuration makes sense: values that nobody could use, names that nobody has, keys that contradict each
 //! other. What is found here is found before a run, and not by it.
 
-use super::mistake::{Mistake, NoPreset, Way};
+use super::mistake::{Mistake, Way};
 use super::{Config, FORMAT, preset};
 use crate::history::default_tools;
 use crate::spelling::did_you_mean;
 use piton_core::permission::Rule;
 use piton_core::policy::Policy;
+use piton_core::preset::{PRESETS, Preset};
 use piton_core::retry::RetryPolicy;
 use piton_http::options::{is_address, is_proxy, unknown_proxy_scheme};
-use piton_models::catalogue::Rates;
+use piton_models::catalogue::{Catalogue, Rates};
 use piton_models::options::Options;
 use piton_models::provider::{self, PROVIDERS, is_header};
+use piton_models::short_names;
 
 /// The longest time that can be said, in seconds: a year. Beyond it, clocks overflow.
 const MOST_SECONDS: f64 = 31_536_000.0;
@@ -52,10 +54,10 @@ impl Config {
         if self.version.is_some_and(|version| version != FORMAT) {
             return Some(Mistake::new(["version"], format_args!("must be {FORMAT}")));
         }
-        let unknown = preset(self.preset.as_deref()).err();
-        unknown.map(|NoPreset { said }| {
-            let known = piton_core::preset::PRESETS.map(|preset| preset.name);
-            let meant = did_you_mean(&said, known);
+        let said = self.preset.as_deref().filter(|said| Preset::named(said).is_none());
+        said.map(|said| {
+            let known = PRESETS.map(|preset| preset.name);
+            let meant = did_you_mean(said, known);
             Mistake::new(["preset"], format_args!("is `{said}`; there are {}{meant}", known.join(", ")))
         })
     }
@@ -211,8 +213,11 @@ impl Config {
         let tables = self.models.keys().map(|name| (vec!["models", name], name.as_str()));
         let text_tools = self.text_tools.keys().map(|name| (vec!["text_tools", name], name.as_str()));
         models.chain(single).chain(tables).chain(text_tools).find_map(|(way, said)| {
-            let name = said.trim().split('/').next().unwrap_or_default();
-            let unknown = self.no_such_provider(name)?;
+            let said = said.trim();
+            let unknown = self.no_such_provider(said.split('/').next().unwrap_or_default())?;
+            if way.ends_with(&["model"]) && !short_names::meant(said, &Catalogue::default()).is_empty() {
+                return None;
+            }
             Some(Mistake::new(way, format_args!("names nobody: {unknown}")))
         })
     }
