@@ -16,6 +16,7 @@ pub mod typed;
 pub mod limits;
 pub mod ledger;
 pub mod files;
+pub mod private;
 pub mod disk;
 mod paths;
 mod diff;

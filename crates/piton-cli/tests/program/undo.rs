@@ -3,8 +3,8 @@
 use crate::stage::{Ran, Stage};
 use piton_core::branch;
 use piton_core::event::{Direction, Event, Moment, Record, Restore, Rewind, Touched};
-use piton_engine::journal::{Journal, SessionDir};
 use piton_engine::store::Opening;
+use piton_engine::store::sqlite::{Journal, SessionDir};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
