@@ -2,7 +2,7 @@
 
 use piton_core::message::{Message, Part, Role};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, Reply, Request};
-use piton_models::provider::WireProtocol;
+use piton_models::protocol::WireProtocol;
 use piton_models::wire::{self, Body};
 use std::sync::Arc;
 

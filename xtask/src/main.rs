@@ -6,6 +6,7 @@
 mod ci;
 mod events;
 mod rows;
+mod sources;
 mod tidy;
 
 use anyhow::{Context, ensure};

@@ -1,7 +1,7 @@
 //! The checklist of the source documents: which test stands for which row. The rows are `tests/rows.txt`; the tests are
 //! found in the tree, by the rows that the doc comments in `tests/acceptance` name and by the names in that file.
 
-use crate::tidy::sources;
+use crate::sources::sources;
 use anyhow::{Context, ensure};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

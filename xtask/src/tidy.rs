@@ -2,8 +2,9 @@
 
 mod circles;
 
+use crate::sources::sources;
 use anyhow::{Context, ensure};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Lines a function may have; a flat table or match may be longer, and is then listed in [`LONG_FUNCTIONS`].
 const MOST_LINES: usize = 70;
@@ -126,19 +127,4 @@ fn function_name(line: &str) -> Option<&str> {
     }
     let name = rest.strip_prefix("fn ")?;
     name.split(['(', '<']).next()
-}
-
-/// Every source file below a folder, in order.
-pub(crate) fn sources(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))? {
-        let path = entry?.path();
-        if path.is_dir() && !path.ends_with("demo") && !path.ends_with("target") {
-            found.extend(sources(&path)?);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push(path);
-        }
-    }
-    found.sort();
-    Ok(found)
 }

@@ -28,7 +28,6 @@ pub mod turn;
 pub mod branch;
 pub mod changes;
 pub mod client;
-mod batch;
 pub mod request;
 pub mod reference;
 pub mod imports;

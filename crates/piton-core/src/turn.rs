@@ -20,7 +20,7 @@
 //! Where hooks may change what comes next ([`Gate`]), a phase of its own waits for them, if the turn's policy says that
 //! there are such hooks: `Compacted` and `BeforeModel` stand before `CallingModel`, `BeforeCompaction` before `Compacting`,
 //! and `Checking` before an `Ending` that completes the turn: from there hooks may lead back to `NextStep`. Calls have
-//! their gates in [`crate::batch`].
+//! their gates in `batch.rs`.
 //! `Sealing` stands before `Ending` where the workspace was put down in the turn and has to be once more.
 //! `Held` is `Idle` with messages waiting: after a turn that did not complete, they wait for the user's next word.
 //! `GivenUp` is where a failed call leads, and a conversation that no room can be made for, when the turn has another
@@ -30,18 +30,23 @@
 //! This module must not know: tokio, files, the clock, the environment, any provider's wire format. Time comes in with
 //! the records, dice and clock with the questions (`retry_at`).
 
+mod batch;
+mod compaction;
 mod context;
 mod gate;
+mod job;
 mod work;
 
-use self::context::Context;
-pub use self::context::{Entry, Room};
-pub(crate) use self::gate::Askee;
+pub use self::compaction::Room;
+pub use self::context::Entry;
 pub use self::gate::Gate;
+pub use self::job::Job;
 pub use self::work::{Offered, Rewinding};
 
+use self::batch::Batch;
+use self::context::Context;
+use self::gate::Askee;
 use self::work::{After, AfterRoom, Ending, TurnWork, Work, canceled, has_substance, short};
-use crate::batch::Batch;
 use crate::branch::Path;
 use crate::budget::Bound;
 use crate::call::{CallInput, Effects, Outcome, Planned, Status};
@@ -108,51 +113,6 @@ enum Phase {
     Sealing(Ending),
     /// The turn is over but for the record of it.
     Ending(Ending),
-}
-
-/// Something that should be under way.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Job {
-    /// Start a turn for the message waiting: append [`Event::TurnStarted`] with the model and policy in force.
-    StartTurn,
-    /// Ask the model. Ends in `MessageFinished` or `ModelFailed`.
-    CallModel {
-        /// The session's step.
-        step: u32,
-        /// Which attempt, from 1.
-        attempt: u32,
-    },
-    /// Take the next model of the chain: append [`Event::ModelSwitched`].
-    SwitchModel {
-        /// What the one before failed with.
-        reason: String,
-    },
-    /// Wait out the back-off. Ends in `BackoffPassed`.
-    Wait {
-        /// The step that waits.
-        step: u32,
-        /// Until when.
-        until_ms: TimeMs,
-    },
-    /// Watch the turn's wall clock. Ends in `DeadlinePassed`.
-    WatchDeadline {
-        /// When the time is up.
-        at_ms: TimeMs,
-    },
-    /// Let hooks see what comes next. Ends in `HooksRan`.
-    Pass(Gate),
-    /// Let the permission rules judge a call. Ends in `CallRequested`.
-    JudgeCall(Arc<ToolCall>),
-    /// Put a question to a person. Ends in `ApprovalGiven`.
-    AskApproval(Subject),
-    /// Run a call whose start is on record; in a process that did not start it, settle it. Ends in `CallSettled`.
-    RunTool(Arc<ToolCall>),
-    /// Make a running call stop. It still ends in `CallSettled`.
-    StopTool(Arc<ToolCall>),
-    /// Take a snapshot of the workspace. Ends in `SnapshotTaken`.
-    Snapshot(Moment),
-    /// Make room in the context. Ends in `CompactionFinished` or `CompactionFailed`.
-    Compact(Trigger),
 }
 
 impl State {

@@ -9,7 +9,8 @@ mod check;
 mod defaults;
 mod table;
 
-pub use mistake::{ConfigError, NoPreset, did_you_mean, nearest};
+use mistake::Section;
+pub use mistake::{ConfigError, FORMAT, NoPreset};
 
 use self::table::{
     Dollars, HeadTail, Keep, Limit, LongestWait, Plain, Reserve, Seconds, Way, ZeroForNone, said_of, table,
@@ -22,7 +23,8 @@ use piton_core::preset::PRESETS;
 use piton_core::progress::Stuck;
 use piton_core::retry::{BackoffBy, RetryPolicy};
 use piton_models::catalogue::{Catalogue, Known, Rates};
-use piton_models::options::{Effort, Options};
+use piton_models::effort::Effort;
+use piton_models::options::Options;
 use piton_models::provider;
 use piton_models::text_tools;
 use piton_tools::tool::ToolLimits;
@@ -30,9 +32,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-
-/// The format of configuration files that this version of Piton knows.
-pub const FORMAT: u32 = 1;
 
 /// What the file says. Everything is optional; what is not said is left as it is.
 #[derive(Debug, Default, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -417,7 +416,7 @@ impl Config {
         let config = match toml::from_str::<Self>(text) {
             Ok(config) => config,
             // What is not known here may be known to the version that wrote it.
-            Err(error) => return Err(mistake::newer(text).unwrap_or_else(|| ConfigError::shape(&error))),
+            Err(error) => return Err(mistake::newer(text).unwrap_or_else(|| ConfigError::shape(&error, &keys()))),
         };
         match config.version.filter(|version| *version > FORMAT) {
             Some(found) => Err(ConfigError::Newer { found: found.into() }),
@@ -427,7 +426,7 @@ impl Config {
 
     /// The same, from what was read as TOML before.
     pub fn of_table(table: toml::Table) -> Result<Self, ConfigError> {
-        let config = table.try_into::<Self>().map_err(|error| ConfigError::shape(&error))?;
+        let config = table.try_into::<Self>().map_err(|error| ConfigError::shape(&error, &keys()))?;
         config.checked().map_err(|mistake| ConfigError::of(mistake, None))
     }
 
@@ -510,6 +509,19 @@ impl ModelTable {
 /// Seconds as milliseconds, at least one.
 pub fn milliseconds(seconds: f64) -> u64 {
     ((seconds * 1000.0).round() as u64).max(1)
+}
+
+/// Every key that there is at the top, with the keys in it where it is a table.
+fn keys() -> Vec<Section> {
+    let schema = serde_json::to_value(schemars::schema_for!(Config)).unwrap_or_default();
+    let names = |node: &serde_json::Value| -> Vec<String> {
+        node["properties"].as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect()
+    };
+    let within = |top: &String| {
+        let reference = schema["properties"][top]["$ref"].as_str().unwrap_or_default();
+        schema.pointer(reference.trim_start_matches('#')).filter(|_| !reference.is_empty()).map(names)
+    };
+    names(&schema).into_iter().map(|top| (top.clone(), within(&top).unwrap_or_default())).collect()
 }
 
 #[cfg(test)]
@@ -743,7 +755,7 @@ mod tests {
             let options = config.options(provider, model);
             (options.temperature, options.max_output, options.effort)
         };
-        use piton_models::options::Effort;
+        use piton_models::effort::Effort;
         assert_eq!(seen("a", "b"), (Some(1.0), Some(2), Some(Effort::Max)));
         assert_eq!(seen("a", "c"), (Some(1.0), Some(2), Some(Effort::High)));
         assert_eq!(seen("c", "b"), (Some(1.0), Some(1), Some(Effort::Low)));

@@ -8,7 +8,7 @@ use crate::control::{Door, Remote, Server};
 use crate::driver::{Driver, Setup};
 use crate::fork::{self, ForkError};
 use crate::handle::{Handles, Here, Line};
-use crate::history::History;
+use crate::history;
 use crate::hooks::Hook;
 use crate::inbox::Inbox;
 use crate::prompt::{self, Prompts};
@@ -97,18 +97,13 @@ pub enum Attendance {
 }
 
 impl Settings {
-    /// What the model may call where nobody says otherwise: the built-in tools, and the one that finds what was left out.
-    pub fn default_tools() -> ToolSet {
-        ToolSet::builtin().with(Arc::new(History))
-    }
-
     /// Settings with the built-in tools, the default limits, and nobody there to approve anything.
     pub fn new(model: Arc<dyn Model>) -> Self {
         let system = context::system_prompt(model.name()).into();
         Self {
             model,
             fallbacks: Vec::new(),
-            tools: Self::default_tools(),
+            tools: history::default_tools(),
             policy: Policy::piton(),
             attendance: Attendance::Unattended,
             system,

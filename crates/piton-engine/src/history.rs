@@ -9,10 +9,17 @@ use piton_core::ids::{CallId, Seq};
 use piton_core::message::{Part, ToolCall, prose};
 use piton_tools::plan::{Draft, Look, Plan};
 use piton_tools::tool::ToolContext;
+use piton_tools::toolset::ToolSet;
 use piton_tools::typed::TypedTool;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What the model may call by default: the built-in tools and [`History`].
+pub fn default_tools() -> ToolSet {
+    ToolSet::builtin().with(Arc::new(History))
+}
 
 /// The tool.
 #[derive(Debug, Clone, Copy)]

@@ -19,16 +19,18 @@
 
 mod check;
 mod command;
+mod handler;
 mod runner;
 mod schema;
 mod settings;
 mod wire;
 
 pub use check::{Check, ROUNDS as CHECK_ROUNDS, TIMEOUT as CHECK_TIMEOUT};
-pub use command::{CommandHook, Handler};
+pub use command::CommandHook;
+pub use handler::{Handler, Matcher};
 pub(crate) use runner::{Gated, Hooks, Ran, Sight};
 pub use schema::{OutputSchema, SchemaError};
-pub use settings::{HookTable, Matcher, ReadHooks, SettingsError};
+pub use settings::{HookTable, ReadHooks, SettingsError};
 
 use async_trait::async_trait;
 use piton_core::call::{Outcome, ToolSpec};

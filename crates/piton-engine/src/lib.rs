@@ -18,6 +18,7 @@ mod partial;
 mod titles;
 mod bus;
 pub mod context;
+pub mod spelling;
 pub mod config;
 pub mod assemble;
 pub mod store;

@@ -4,7 +4,7 @@
 #![allow(clippy::print_stdout, reason = "a measurement's output")]
 
 use piton_core::model::ModelError;
-use piton_models::provider::WireProtocol;
+use piton_models::protocol::WireProtocol;
 use piton_models::wire::{self, Body};
 use std::time::Instant;
 

@@ -3,7 +3,7 @@
 //! This is the one place where names are looked at for that. The catalogue does not say it well enough: of new models it
 //! does not know whether they think, and of some it says so that refuse to be asked.
 
-use crate::options::Effort;
+use crate::effort::Effort;
 
 /// How one of Anthropic's models is told to think.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

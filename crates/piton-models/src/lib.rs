@@ -8,11 +8,12 @@
 pub mod model;
 pub mod chunks;
 pub mod documents;
-pub mod wire;
+pub mod protocol;
 mod gaps;
 mod stop;
 mod draft;
 mod history;
+pub mod effort;
 mod generation;
 
 pub mod anthropic;
@@ -20,6 +21,7 @@ pub mod chat;
 pub mod gemini;
 pub mod ollama;
 pub mod responses;
+pub mod wire;
 pub mod catalogue;
 pub mod options;
 pub mod errors;
@@ -27,10 +29,12 @@ pub mod errors;
 pub mod credentials;
 pub mod pass;
 mod secrets;
-mod remote;
+mod server;
 pub mod window;
+mod remote;
 
 pub mod provider;
+pub mod short_names;
 pub mod recorded;
 pub mod text_tools;
 

@@ -4,14 +4,14 @@
 //! request body, and into a line for each wish that this model would refuse and that is therefore left out. Same
 //! options, same bytes: the prefix that a provider caches stays what it is.
 
+use crate::effort::Effort;
 use crate::generation::{self, Claude, Gemini};
-use crate::provider::WireProtocol;
+use crate::protocol::WireProtocol;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::str::FromStr;
 
 /// What was said. Everything is optional; what is not said is left to the provider.
 #[derive(Clone, Default, PartialEq, Deserialize, JsonSchema)]
@@ -44,56 +44,6 @@ impl fmt::Debug for Options {
             // Some gateways want a key there.
             .field("headers", &self.headers.keys())
             .finish()
-    }
-}
-
-/// How much a model thinks before it answers. No provider has all of these; each gets the nearest it has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Effort {
-    /// Not at all, where the model can be told so.
-    None,
-    /// Hardly.
-    Minimal,
-    /// A little.
-    Low,
-    /// Some.
-    Medium,
-    /// Much.
-    High,
-    /// More than much.
-    Xhigh,
-    /// As much as it can.
-    Max,
-}
-
-impl Effort {
-    /// All of them, by name.
-    pub const NAMES: [&'static str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
-
-    fn word(self) -> &'static str {
-        Self::NAMES[self as usize]
-    }
-
-    /// About as many tokens of thought, for models that are given a number.
-    fn tokens(self) -> u32 {
-        match self {
-            Self::None => 0,
-            Self::Minimal => 1_024,
-            Self::Low => 4_096,
-            Self::Medium => 8_192,
-            Self::High => 16_384,
-            Self::Xhigh | Self::Max => 24_576,
-        }
-    }
-}
-
-impl FromStr for Effort {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<Self, String> {
-        Self::deserialize(serde::de::value::StrDeserializer::<serde::de::value::Error>::new(word))
-            .map_err(|error| error.to_string())
     }
 }
 

@@ -10,7 +10,9 @@ use crate::credentials::{Cloud, Credentials};
 use crate::model::{Model, ModelLimits, Price};
 use crate::options::{Options, Target, Thinking, Translated};
 use crate::pass::{Pass, Passes, Renewal};
-use crate::remote::{Refused, Remote, Server, Wire};
+use crate::protocol::WireProtocol;
+use crate::remote::Remote;
+use crate::server::{Refused, Server, Wire};
 use crate::text_tools::{self, CallsRead};
 use crate::window::{TellsWindow, Window};
 use piton_core::model::{ModelError, ModelErrorKind};
@@ -69,21 +71,6 @@ pub struct Patience {
     pub first_ms: u64,
     /// The longest wait, in milliseconds.
     pub longest_ms: u64,
-}
-
-/// The languages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WireProtocol {
-    /// OpenAI's Chat Completions.
-    Chat,
-    /// OpenAI's Responses.
-    Responses,
-    /// Anthropic's Messages.
-    Anthropic,
-    /// Google's `streamGenerateContent`.
-    Gemini,
-    /// Ollama's own `/api/chat`.
-    Ollama,
 }
 
 impl Provider {

@@ -4,7 +4,7 @@
 //! before it or with it; one that something followed has shown that in this answer it marks no end, and from then on only
 //! the end of the body does.
 
-use crate::wire::Progress;
+use crate::protocol::Progress;
 use piton_core::message::FinishReason;
 
 /// The reason to stop of an answer in a protocol whose reason is no event of its own.

@@ -4,7 +4,7 @@
 //! nothing had to wait for it. Ollama's own protocol is another matter: there each request says how much of the window is
 //! to be loaded, and what is loaded is what we asked for. So it is asked how much the model can read at most.
 
-use crate::remote::Server;
+use crate::server::Server;
 use piton_http::Url;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! What the protocols have in common: a machine that takes a response body in any cut and ends in a reply.
+//! A response body, in whatever pieces it arrives, read by the machine of its protocol.
 //!
 //! ```text
 //!  bytes ──▶ Body: JSON documents or event stream? ──▶ Protocol machine ──▶ deltas … reply
@@ -14,30 +14,11 @@ use crate::documents::Documents;
 use crate::gaps::Gaps;
 use crate::gemini::GeminiReply;
 use crate::ollama::OllamaReply;
-use crate::provider::WireProtocol;
+use crate::protocol::{EventError, Progress, Protocol, WireProtocol, beginning, garbled};
 use crate::responses::ResponsesReply;
 use piton_core::model::{Delta, ModelError, ModelErrorKind, Reply};
-use piton_http::sse::{SseDecoder, SseEvent};
+use piton_http::sse::SseDecoder;
 use serde_json::Value;
-
-/// One protocol's answer in the making.
-pub trait Protocol: Send {
-    /// Takes one event of a stream.
-    fn event(&mut self, event: &SseEvent) -> Result<Vec<Delta>, EventError>;
-
-    /// Takes one JSON document: a whole answer, or the next piece where the protocol streams documents.
-    fn document(&mut self, document: &Value) -> Result<Vec<Delta>, ModelError>;
-
-    /// Something was lost here that nobody can read, as it came. What is unfinished may miss a piece of it: no call whose
-    /// arguments may be incomplete is ever run, and no signature over lost words goes back.
-    fn gap(&mut self, lost: &str);
-
-    /// How far the answer is.
-    fn progress(&self) -> Progress;
-
-    /// The answer, or [`ModelErrorKind::CutStream`] where its end was not seen.
-    fn finish(&mut self) -> Result<Reply, ModelError>;
-}
 
 /// The machine that reads this protocol's answers.
 pub fn protocol(protocol: WireProtocol) -> Box<dyn Protocol> {
@@ -48,37 +29,6 @@ pub fn protocol(protocol: WireProtocol) -> Box<dyn Protocol> {
         WireProtocol::Gemini => Box::<GeminiReply>::default(),
         WireProtocol::Ollama => Box::<OllamaReply>::default(),
     }
-}
-
-/// Why an event was not taken.
-#[derive(Debug)]
-pub enum EventError {
-    /// It cannot be read. The answer may still be a good one without it.
-    Garbled {
-        /// Why, with its beginning.
-        why: String,
-        /// All of it.
-        text: String,
-    },
-    /// It ends the answer.
-    Failed(ModelError),
-}
-
-impl From<ModelError> for EventError {
-    fn from(error: ModelError) -> Self {
-        Self::Failed(error)
-    }
-}
-
-/// How far an answer is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
-    /// The model is still speaking.
-    Speaking,
-    /// The reason for its stop was seen; only counts should follow. Where words do, it is speaking again.
-    Finished,
-    /// The protocol's own end mark was seen; nothing follows.
-    Complete,
 }
 
 /// A response body being read.
@@ -193,57 +143,8 @@ impl Body {
     }
 }
 
-/// Reads the data of one event. `None`: noise such as `[DONE]` or a keep-alive word.
-pub(crate) fn event_json(event: &SseEvent) -> Result<Option<Value>, EventError> {
-    let data = event.data.trim();
-    if !data.contains(['{', '}', '"']) {
-        return Ok(None);
-    }
-    if event.is_damaged {
-        return Err(garbled(&"it is not UTF-8", data));
-    }
-    serde_json::from_str(data).map(Some).map_err(|error| garbled(&error, data))
-}
-
 fn document_json(document: &[u8]) -> Result<Value, EventError> {
     serde_json::from_slice(document).map_err(|error| garbled(&error, &String::from_utf8_lossy(document)))
-}
-
-fn garbled(why: &dyn std::fmt::Display, text: &str) -> EventError {
-    EventError::Garbled { why: format!("{why}: {}", beginning(text)), text: text.to_owned() }
-}
-
-/// The stream ended before the model did.
-pub(crate) fn cut_stream() -> ModelError {
-    ModelError::new(ModelErrorKind::CutStream, "the stream ended in the middle of the answer")
-}
-
-/// An event that spoke of a call was lost, and the reason to stop does not tell that one is missing.
-pub(crate) fn lost_call() -> ModelError {
-    ModelError::new(ModelErrorKind::Malformed, "the answer is damaged: a call in it could not be read")
-}
-
-/// A string member that is present and not empty.
-pub(crate) fn text_at<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
-    value.get(key).and_then(Value::as_str).filter(|text| !text.is_empty())
-}
-
-/// A count; missing, null and odd values are 0, which is unknown.
-pub(crate) fn count_at(value: &Value, path: &[&str]) -> u64 {
-    /// Nobody counts so many tokens: it is a mistake, most often one of arithmetic.
-    const MOST: u64 = 1 << 40;
-    let found = path.iter().try_fold(value, |at, key| at.get(key));
-    let count = found.and_then(|count| count.as_u64().or_else(|| count.as_f64().map(|float| float as u64)));
-    count.filter(|count| *count <= MOST).unwrap_or(0)
-}
-
-/// A call's arguments as text, whether they came as text or as JSON.
-pub(crate) fn arguments(value: Option<&Value>) -> String {
-    match value {
-        Some(Value::String(text)) => text.clone(),
-        None | Some(Value::Null) => String::new(),
-        Some(other) => other.to_string(),
-    }
 }
 
 /// What may stand before an answer: white space, and a byte order mark, which need not come in one piece.
@@ -261,12 +162,5 @@ fn not_an_answer(bytes: &[u8]) -> ModelError {
     )
 }
 
-/// Enough to recognise a login page, a gateway's error, or what an event was about.
-const SHOWN_CHARS: usize = 80;
-
 /// So much of a page has that many characters, or it is all white space.
 const PAGE_BYTES: usize = 4_096;
-
-fn beginning(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(SHOWN_CHARS).collect()
-}

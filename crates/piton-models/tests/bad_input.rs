@@ -5,7 +5,7 @@
 use piton_core::call::CallInput;
 use piton_core::message::{Part, prose};
 use piton_core::model::{ModelError, ModelErrorKind, Reply};
-use piton_models::provider::WireProtocol::{self, Anthropic, Chat, Gemini, Ollama, Responses};
+use piton_models::protocol::WireProtocol::{self, Anthropic, Chat, Gemini, Ollama, Responses};
 use piton_models::wire::{self, Body};
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use piton_models::chunks;
-use piton_models::provider::WireProtocol;
+use piton_models::protocol::WireProtocol;
 use piton_models::wire::{self, Body};
 use std::sync::{Arc, Mutex};
 

@@ -10,7 +10,7 @@ use piton_core::message::{FinishReason, Message, Part, Role, ToolCall, prose};
 use piton_core::model::{ModelError, ModelErrorKind as Kind, Reply, Request};
 use piton_models::chat::Dialect;
 use piton_models::errors::{self, Refusal};
-use piton_models::provider::WireProtocol::{self, Anthropic, Chat, Gemini, Ollama, Responses};
+use piton_models::protocol::WireProtocol::{self, Anthropic, Chat, Gemini, Ollama, Responses};
 use piton_models::wire::{self, Body};
 use piton_models::{anthropic, chat, gemini, responses};
 use serde_json::{Value, json};

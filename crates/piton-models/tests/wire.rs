@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use piton_models::provider::WireProtocol;
+use piton_models::protocol::WireProtocol;
 use piton_models::wire::{self, Body};
 use piton_testkit::conformance;
 use std::path::{Path, PathBuf};

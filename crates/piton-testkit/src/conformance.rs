@@ -8,7 +8,7 @@ use piton_core::call::CallInput;
 use piton_core::message::{FinishReason, Part, prose};
 use piton_core::model::{ModelError, ModelErrorKind, Reply};
 use piton_models::errors::{self, Refusal};
-use piton_models::provider::WireProtocol;
+use piton_models::protocol::WireProtocol;
 use piton_models::wire::{self, Body};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};

@@ -41,7 +41,7 @@ use piton_engine::store::sqlite;
 use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;
-use tools::Rule;
+use tools::{Rule, Runners};
 
 /// A bug that is there on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +81,7 @@ pub fn run(scenario: &Scenario, seed: u64, crash: Option<Crash>, planted: Plante
     let (data, workspace) = (folder.path().join("data"), folder.path().join("workspace"));
     tree::plant(&workspace);
     let machine = Machine::new(&data, if planted == Planted::NoSync { Syncs::Lied } else { Syncs::Kept });
+    vfs::plug_in(&machine);
     let rule = match planted {
         Planted::Nothing | Planted::NoSync => Rule::Kept,
         Planted::NoClaim => Rule::NoClaim,
@@ -88,6 +89,7 @@ pub fn run(scenario: &Scenario, seed: u64, crash: Option<Crash>, planted: Plante
     };
     let stage = Stage {
         machine: &machine,
+        runners: Runners::default(),
         scenario,
         rule,
         workspace: &workspace,
@@ -162,8 +164,7 @@ impl Run<'_> {
     }
 
     fn power_cut(&mut self) {
-        let runners = std::mem::take(&mut self.stage.machine.state().runners);
-        for runner in runners {
+        for runner in self.stage.runners.take() {
             tools::lock(&runner).lose_power(&mut self.dice).unwrap();
         }
         self.stage.machine.lose_power(&mut self.dice).unwrap();
@@ -171,11 +172,10 @@ impl Run<'_> {
 
     /// Piton is gone. Of the runners that it leaves some die, some go on, and some are late.
     fn leave_runners(&mut self) {
-        let runners = std::mem::take(&mut self.stage.machine.state().runners);
-        for runner in runners {
+        for runner in self.stage.runners.take() {
             match self.dice.u8(0..3) {
                 0 => {}
-                1 if tools::lock(&runner).is_on_its_way() => self.stage.machine.state().runners.push(runner),
+                1 if tools::lock(&runner).is_on_its_way() => self.stage.runners.push(runner),
                 _ => while tools::lock(&runner).go_on(self.stage.machine) {},
             }
         }
@@ -183,8 +183,7 @@ impl Run<'_> {
 
     /// Those that were late arrive.
     fn finish_runners(&mut self) {
-        let runners = std::mem::take(&mut self.stage.machine.state().runners);
-        for runner in runners {
+        for runner in self.stage.runners.take() {
             while tools::lock(&runner).go_on(self.stage.machine) {}
         }
     }

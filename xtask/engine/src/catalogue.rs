@@ -3,7 +3,8 @@
 use anyhow::{Context, ensure};
 use piton_models::catalogue;
 use piton_models::credentials::Cloud;
-use piton_models::provider::{PROVIDERS, Provider, WireProtocol};
+use piton_models::protocol::WireProtocol;
+use piton_models::provider::{PROVIDERS, Provider};
 use std::fmt::Write;
 
 const PAGE: &str = "docs/providers.md";

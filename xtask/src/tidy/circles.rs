@@ -58,7 +58,7 @@ fn circle(start: &str, imports: &Imports) -> Option<Vec<String>> {
 /// What the units of a crate import of each other.
 fn imports(src: &Path) -> anyhow::Result<Imports> {
     let mut texts: BTreeMap<String, String> = BTreeMap::new();
-    for file in super::sources(src)? {
+    for file in crate::sources::sources(src)? {
         let below = file.strip_prefix(src)?.with_extension("");
         let path: Vec<_> = below.iter().map(|part| part.to_string_lossy()).collect();
         let name = path.join("::");

@@ -2,8 +2,8 @@
 //! picture of them, are in [`crate::turn`]: each arm there names a method here.
 
 use super::Phase;
+use super::batch::Batch;
 use super::context::{Context, Entry};
-use crate::batch::Batch;
 use crate::budget::{Bound, Short};
 use crate::call::{Outcome, Status};
 use crate::compact::Family;

@@ -7,7 +7,7 @@ use super::trouble::{Context, Trouble, ensure};
 use crate::config::Config;
 use piton_models::credentials::{AwsKeys, Cloud, Credentials, GoogleAccount};
 use piton_models::pass::{Pass, Renewal};
-use piton_models::provider::WireProtocol;
+use piton_models::protocol::WireProtocol;
 use piton_models::provider::{Provider, ProviderSpec};
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,16 +1,18 @@
 //! Whether a configuration makes sense: values that nobody could use, names that nobody has, keys that contradict each
 //! other. What is found here is found before a run, and not by it.
 
-use super::mistake::{Mistake, NoPreset, Way, did_you_mean};
+use super::mistake::{Mistake, NoPreset, Way};
 use super::{Config, FORMAT, preset};
-use crate::engine::Settings;
+use crate::history::default_tools;
+use crate::spelling::did_you_mean;
 use piton_core::permission::Rule;
 use piton_core::policy::Policy;
 use piton_core::retry::RetryPolicy;
 use piton_http::options::{is_address, is_proxy, unknown_proxy_scheme};
-use piton_models::catalogue::Rates;
+use piton_models::catalogue::{Catalogue, Rates};
 use piton_models::options::Options;
 use piton_models::provider::{self, PROVIDERS, is_header};
+use piton_models::short_names;
 
 /// The longest time that can be said, in seconds: a year. Beyond it, clocks overflow.
 const MOST_SECONDS: f64 = 31_536_000.0;
@@ -210,8 +212,11 @@ impl Config {
         let tables = self.models.keys().map(|name| (vec!["models", name], name.as_str()));
         let text_tools = self.text_tools.keys().map(|name| (vec!["text_tools", name], name.as_str()));
         models.chain(single).chain(tables).chain(text_tools).find_map(|(way, said)| {
-            let name = said.trim().split('/').next().unwrap_or_default();
-            let unknown = self.no_such_provider(name)?;
+            let said = said.trim();
+            let unknown = self.no_such_provider(said.split('/').next().unwrap_or_default())?;
+            if way.ends_with(&["model"]) && !short_names::meant(said, &Catalogue::default()).is_empty() {
+                return None;
+            }
             Some(Mistake::new(way, format_args!("names nobody: {unknown}")))
         })
     }
@@ -282,7 +287,7 @@ fn seconds(ms: u64) -> f64 {
 
 /// What to say about a rule for a tool that Piton does not have: it may come from a server, and it may be misspelled.
 pub(super) fn unknown_tool(name: &str) -> Option<String> {
-    let specs = Settings::default_tools().specs();
+    let specs = default_tools().specs();
     let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
     let is_known = name == "*" || names.contains(&name);
     let meant = did_you_mean(name, names.iter().copied());

@@ -9,8 +9,8 @@
 //! is named with everybody who said a part of it.
 
 use super::check::unknown_tool;
-use super::mistake::{Mistake, Way, dotted, keys, line_of, nearest};
-use super::{Config, ConfigError, defaults};
+use super::mistake::{Mistake, Way, dotted, line_of};
+use super::{Config, ConfigError, defaults, keys};
 use piton_core::permission::Action;
 use piton_core::policy::Policy;
 use std::collections::BTreeMap;
@@ -176,7 +176,7 @@ impl Layers {
     pub fn add_file(&mut self, origin: Origin, text: &str) -> Result<(), LayerError> {
         let invalid = |source| LayerError::invalid(origin.clone(), source);
         Config::parse(text).map_err(invalid)?;
-        let table: Table = toml::from_str(text).map_err(|error| invalid(ConfigError::shape(&error)))?;
+        let table: Table = toml::from_str(text).map_err(|error| invalid(ConfigError::shape(&error, &keys())))?;
         if let Origin::Project(file) = &origin
             && let Some(key) = leaves(&table).keys().find(|key| is_only_the_users(key))
         {
@@ -417,7 +417,9 @@ fn way_and_value(said: &str) -> Option<(Way, &str)> {
 fn is_somebody_elses(path: &str) -> bool {
     let keys = keys();
     let is_key = keys.iter().any(|(_, within)| within.iter().any(|key| key == path));
-    !path.contains("__") && !is_key && nearest(path, keys.iter().map(|(top, _)| top.as_str())).is_none()
+    !path.contains("__")
+        && !is_key
+        && crate::spelling::nearest(path, keys.iter().map(|(top, _)| top.as_str())).is_none()
 }
 
 #[cfg(test)]

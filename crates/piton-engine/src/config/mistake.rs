@@ -1,14 +1,20 @@
 //! What is wrong with a configuration, in words for the person who wrote it: which key, in which line, what it must be,
 //! and which word was meant.
 
-use super::{Config, FORMAT};
+use crate::spelling::{did_you_mean, nearest};
 use piton_core::preset::PRESETS;
 use std::fmt;
 use toml::Value;
 use toml::de::{DeTable, DeValue};
 
+/// The format of configuration files that this version of Piton knows.
+pub const FORMAT: u32 = 1;
+
 /// The way to a key, from the top.
 pub type Way = Vec<String>;
+
+/// A key at the top, with the keys in it where it is a table.
+pub(super) type Section = (String, Vec<String>);
 
 /// A value that makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,9 +108,9 @@ impl ConfigError {
         Self::Value { line, mistake }
     }
 
-    pub(super) fn shape(error: &toml::de::Error) -> Self {
+    pub(super) fn shape(error: &toml::de::Error, keys: &[Section]) -> Self {
         let message = error.message();
-        let hint = meant(message).map(|meant| format!("did you mean {meant}?")).unwrap_or_default();
+        let hint = meant(message, keys).map(|meant| format!("did you mean {meant}?")).unwrap_or_default();
         let said = error.to_string();
         // The message stands at the end, behind the line that is shown.
         let shown = said.trim_end().strip_suffix(message).map(|place| format!("{place}{}", plain(message)));
@@ -165,45 +171,17 @@ fn plain(message: &str) -> String {
 
 /// The word that was meant, in a message of the form "unknown field `modle`, expected one of `model`, `limits`": one of
 /// those, or else one that stands elsewhere.
-fn meant(message: &str) -> Option<String> {
+fn meant(message: &str, keys: &[Section]) -> Option<String> {
     let mut words = message.split('`').skip(1).step_by(2);
     let said = words.next()?;
     let is_near = nearest(said, words).map(|word| format!("`{word}`"));
     let is_key = message.starts_with("unknown field");
-    is_near.or_else(|| elsewhere(said).filter(|_| is_key))
+    is_near.or_else(|| elsewhere(said, keys).filter(|_| is_key))
 }
 
 /// The key of a table that is most like a word.
-pub(super) fn elsewhere(said: &str) -> Option<String> {
-    let keys = keys();
+fn elsewhere(said: &str, keys: &[Section]) -> Option<String> {
     let inner = keys.iter().flat_map(|(section, keys)| keys.iter().map(move |key| (key.as_str(), section.as_str())));
     let word = nearest(said, inner.clone().map(|(key, _)| key))?;
     inner.into_iter().find(|(key, _)| *key == word).map(|(key, section)| format!("`{key}` in [{section}]"))
-}
-
-/// Every key that there is at the top, with the keys in it where it is a table.
-pub(super) fn keys() -> Vec<(String, Vec<String>)> {
-    let schema = serde_json::to_value(schemars::schema_for!(Config)).unwrap_or_default();
-    let names = |node: &serde_json::Value| -> Vec<String> {
-        node["properties"].as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect()
-    };
-    let within = |top: &String| {
-        let reference = schema["properties"][top]["$ref"].as_str().unwrap_or_default();
-        schema.pointer(reference.trim_start_matches('#')).filter(|_| !reference.is_empty()).map(names)
-    };
-    names(&schema).into_iter().map(|top| (top.clone(), within(&top).unwrap_or_default())).collect()
-}
-
-/// The word that is most like the one that was said, if one is much like it.
-pub fn nearest<'w>(said: &str, words: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
-    /// Below this, words have little in common.
-    const MUCH_LIKE: f64 = 0.8;
-    let likeness = |word: &'w str| (strsim::jaro_winkler(said, word), word);
-    let best = words.into_iter().map(likeness).max_by(|(one, _), (other, _)| one.total_cmp(other));
-    best.filter(|(likeness, _)| *likeness >= MUCH_LIKE).map(|(_, word)| word)
-}
-
-/// That word as the end of a sentence, where there is one.
-pub fn did_you_mean<'w>(said: &str, words: impl IntoIterator<Item = &'w str>) -> String {
-    nearest(said, words).map(|word| format!("; did you mean `{word}`?")).unwrap_or_default()
 }

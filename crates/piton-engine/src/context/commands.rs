@@ -4,7 +4,7 @@
 //! anything, so its place needs no trust. Whatever shall take effect of one beyond its text has to ask
 //! [`Trust`](crate::config::trust::Trust) here first.
 
-use crate::config::nearest;
+use crate::spelling::nearest;
 use piton_core::template;
 use std::path::{Path, PathBuf};
 

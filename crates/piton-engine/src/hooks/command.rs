@@ -1,7 +1,7 @@
 //! A hook that is a command: JSON on standard input, JSON or an exit code as the answer. Exit code 2 refuses, with what
 //! is on standard error as the reason; any other than 0 is a failure of the hook, and as if it had not run.
 
-use super::settings::{HookEvent, Matcher};
+use super::handler::{Handler, HookEvent, beginning};
 use super::wire::{self, Answer, Specific};
 use super::{
     CallChange, CompactionChange, Hook, HookContext, HookError, HookResult, HookVerdict, ModelAnswer, ModelCall,
@@ -17,38 +17,6 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-
-/// One command of the configuration.
-#[derive(Debug, Clone)]
-pub struct Handler {
-    pub(super) event: HookEvent,
-    pub(super) matcher: Matcher,
-    /// As in `Bash(git *)`: only for such calls.
-    pub(super) condition: Option<String>,
-    pub(super) command: String,
-    /// Given: the command is a program, and no shell is needed.
-    pub(super) args: Option<Vec<String>>,
-    pub(super) timeout: Duration,
-    /// Nobody waits for it.
-    pub(super) is_async: bool,
-    /// It runs once in a session.
-    pub(super) is_once: bool,
-    pub(super) is_required: bool,
-}
-
-impl Handler {
-    /// Whether the two are one.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
-        let key = |it: &Self| (it.event, format!("{:?}", it.matcher), it.condition.clone(), it.command.clone());
-        key(self) == key(other) && self.args == other.args
-    }
-
-    /// The event and the command, in one line.
-    pub fn summary(&self) -> String {
-        let args = self.args.as_ref().map(|args| format!(" {}", args.join(" "))).unwrap_or_default();
-        wire::beginning(&format!("{} {}{args}", self.event.name(), self.command))
-    }
-}
 
 /// A command that is run at a point of the loop.
 pub struct CommandHook {
@@ -166,7 +134,7 @@ impl Ended {
                 let reason = Some(stderr.trim().to_owned()).filter(|reason| !reason.is_empty());
                 return Ok(Said::Refused(reason));
             }
-            Some(code) => return Err(HookError(format!("exit code {code}: {}", wire::beginning(&stderr)))),
+            Some(code) => return Err(HookError(format!("exit code {code}: {}", beginning(&stderr)))),
             None => return Err(HookError("it was killed by a signal".to_owned())),
         }
         let text = stdout.trim();
@@ -187,7 +155,7 @@ fn words(said: Option<Said>) -> (Words, Option<String>, Specific) {
         Some(Said::Refused(reason)) => (words, Some(reason.unwrap_or_else(no_reason)), Specific::default()),
         Some(Said::Plain(text)) => {
             if !text.is_empty() {
-                words.remark = Some(format!("its output is not JSON and was ignored: {}", wire::beginning(&text)));
+                words.remark = Some(format!("its output is not JSON and was ignored: {}", beginning(&text)));
             }
             (words, None, Specific::default())
         }

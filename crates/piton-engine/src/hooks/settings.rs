@@ -1,9 +1,7 @@
 //! Command hooks as they are written down: the `hooks` object of Claude Code's settings, as JSON or as a table of our
 //! configuration. From what was said to a list of [`Handler`]s, with a notice for each thing that is not run here.
 
-use super::command::Handler;
-use piton_core::hook::HookPoint;
-use regex::Regex;
+use super::handler::{Handler, HookEvent, Matcher};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -131,107 +129,6 @@ impl SettingsError {
     }
 }
 
-/// The events of hooks: what they are called, where they run, and what their matcher is compared with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum HookEvent {
-    SessionStart,
-    UserPromptSubmit,
-    PreToolUse,
-    PermissionRequest,
-    Notification,
-    PostToolUse,
-    PostToolUseFailure,
-    Stop,
-    StopFailure,
-    PreCompact,
-    PostCompact,
-    SessionEnd,
-    BeforeModel,
-    AfterModel,
-    Message,
-    ToolUse,
-    Step,
-    TurnEnd,
-}
-
-impl HookEvent {
-    pub(super) const ALL: [(&'static str, Self, HookPoint); 18] = [
-        ("SessionStart", Self::SessionStart, HookPoint::SessionStart),
-        ("UserPromptSubmit", Self::UserPromptSubmit, HookPoint::Prompt),
-        ("PreToolUse", Self::PreToolUse, HookPoint::BeforeTool),
-        ("PermissionRequest", Self::PermissionRequest, HookPoint::Approval),
-        ("Notification", Self::Notification, HookPoint::Approval),
-        ("PostToolUse", Self::PostToolUse, HookPoint::AfterTool),
-        ("PostToolUseFailure", Self::PostToolUseFailure, HookPoint::AfterTool),
-        ("Stop", Self::Stop, HookPoint::Stop),
-        ("StopFailure", Self::StopFailure, HookPoint::Turn),
-        ("PreCompact", Self::PreCompact, HookPoint::BeforeCompaction),
-        ("PostCompact", Self::PostCompact, HookPoint::Compacted),
-        ("SessionEnd", Self::SessionEnd, HookPoint::SessionEnd),
-        // Our own; the pieces that stream by are left to code: a process for each would be slower than the model.
-        ("BeforeModel", Self::BeforeModel, HookPoint::BeforeModel),
-        ("AfterModel", Self::AfterModel, HookPoint::AfterModel),
-        ("Message", Self::Message, HookPoint::Message),
-        ("ToolUse", Self::ToolUse, HookPoint::ToolUse),
-        ("Step", Self::Step, HookPoint::Step),
-        ("TurnEnd", Self::TurnEnd, HookPoint::Turn),
-    ];
-
-    fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(known, ..)| *known == name).map(|(_, event, _)| *event)
-    }
-
-    fn row(self) -> (&'static str, Self, HookPoint) {
-        // Every event is in the table.
-        Self::ALL.into_iter().find(|(_, event, _)| *event == self).unwrap_or(Self::ALL[0])
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        self.row().0
-    }
-
-    pub(super) fn point(self) -> HookPoint {
-        self.row().2
-    }
-}
-
-/// What a hook is for: a tool's name, the reason of a session's start, and so on.
-#[derive(Debug, Clone)]
-pub enum Matcher {
-    /// Everything.
-    All,
-    /// One of these names.
-    Names(Vec<String>),
-    /// Whatever this is found in.
-    Pattern(Regex),
-}
-
-impl Matcher {
-    /// Reads one: nothing and `*` are everything; letters, digits, `_`, `-`, `,` and `|` are names; anything else is a
-    /// regular expression.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let is_name = |c: char| c.is_ascii_alphanumeric() || "_- ,|".contains(c);
-        match text.trim() {
-            "" | "*" => Ok(Self::All),
-            names if names.chars().all(is_name) => {
-                Ok(Self::Names(names.split(['|', ',']).map(|name| name.trim().to_owned()).collect()))
-            }
-            pattern => Regex::new(pattern)
-                .map(Self::Pattern)
-                .map_err(|_| format!("the matcher `{pattern}` is neither a list of names nor a regular expression")),
-        }
-    }
-
-    /// Whether it is for any of these names of one thing.
-    pub fn is_for(&self, names: &[&str]) -> bool {
-        match self {
-            Self::All => true,
-            Self::Names(mine) => mine.iter().any(|mine| names.contains(&mine.as_str())),
-            Self::Pattern(pattern) => names.iter().any(|name| pattern.is_match(name)),
-        }
-    }
-}
-
 /// What is said of a handler.
 const KEYS: [&str; 9] = ["type", "command", "args", "timeout", "if", "async", "once", "required", "matcher"];
 /// What is known of a handler and makes no difference here.
@@ -264,7 +161,7 @@ impl HookTable {
             let failed = |what: String| SettingsError::Handler { event: name.clone(), what };
             let Some(event) = HookEvent::named(name) else {
                 let known: Vec<&str> = HookEvent::ALL.iter().map(|(known, ..)| *known).collect();
-                let meant = crate::config::nearest(name, known.iter().copied());
+                let meant = crate::spelling::nearest(name, known.iter().copied());
                 let meant = meant.map_or(".".to_owned(), |word| format!("; did you mean `{word}`?"));
                 if is_strict {
                     return Err(failed(format!("there is no such event{meant} There are {}", known.join(", "))));
@@ -300,7 +197,7 @@ impl Said {
         }
         let strange = self.rest.keys().find(|key| !IGNORED.contains(&key.as_str()) && *key != "asyncRewake");
         if let Some(key) = strange.filter(|_| is_strict) {
-            return Err(format!("there is no key `{key}`{}", crate::config::did_you_mean(key, KEYS)));
+            return Err(format!("there is no key `{key}`{}", crate::spelling::did_you_mean(key, KEYS)));
         }
         let command = self.command.clone().filter(|command| !command.trim().is_empty());
         let seconds = self.timeout.unwrap_or(COMMAND_SECONDS);
@@ -324,16 +221,6 @@ impl Said {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_matcher_is_names_or_a_pattern() {
-        let is_for = |matcher: &str, names: &[&str]| Matcher::parse(matcher).expect("sound").is_for(names);
-        assert!(is_for("", &["Bash"]) && is_for("*", &["Bash"]));
-        assert!(is_for("Edit|Write", &["Write", "write"]) && !is_for("Edit|Write", &["NotebookEdit"]));
-        assert!(is_for("bash", &["Bash", "bash"]));
-        assert!(is_for("mcp__.*", &["mcp__memory__read"]) && !is_for("^Read$", &["ReadMany"]));
-        assert!(Matcher::parse("(").is_err());
-    }
 
     #[test]
     fn settings_of_others_are_read_as_far_as_they_go_and_ours_to_the_letter() {

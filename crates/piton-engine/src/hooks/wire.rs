@@ -1,7 +1,7 @@
 //! What is said to a command and what it answers: Claude Code's words for it, so that scripts written for that work
 //! here. Tools and their inputs go under the names they have there, both ways.
 
-use super::settings::HookEvent;
+use super::handler::{HookEvent, beginning};
 use super::{HookContext, Unasked};
 use piton_core::call::{CallInput, Outcome, Status};
 use piton_core::message::ToolCall;
@@ -174,9 +174,4 @@ pub(super) fn cut(text: &mut String) {
         text.truncate(at);
         text.push_str(&format!("\n[cut: {left_out} more characters]"));
     }
-}
-
-/// Enough of a text to recognise it, on one line.
-pub(super) fn beginning(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(120).collect()
 }

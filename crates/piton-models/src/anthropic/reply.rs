@@ -3,7 +3,7 @@
 
 use crate::draft::Draft;
 use crate::errors;
-use crate::wire::{EventError, Progress, Protocol, count_at, cut_stream, event_json, text_at};
+use crate::protocol::{EventError, Progress, Protocol, count_at, cut_stream, event_json, text_at};
 use piton_core::message::{FinishReason, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, Reply};
 use piton_http::sse::SseEvent;

@@ -1,8 +1,8 @@
 //! What the recordings do not cover: requests, and replaying what came.
 
 use super::*;
+use crate::protocol::Protocol;
 use crate::samples::event as sse;
-use crate::wire::Protocol;
 use expect_test::expect;
 use piton_core::call::{CallInput, Effects, Outcome, ToolSpec};
 use piton_core::message::{Message, Part, Role, ToolCall};

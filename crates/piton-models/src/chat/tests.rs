@@ -1,8 +1,8 @@
 //! What the recordings do not cover: requests, and odd ways to stream calls.
 
 use super::*;
+use crate::protocol::{Progress, Protocol};
 use crate::samples::event;
-use crate::wire::{Progress, Protocol};
 use expect_test::{Expect, expect};
 use piton_core::call::{CallInput, Effects, Outcome, ToolSpec};
 use piton_core::message::{FinishReason, Message, Part, Role, ToolCall, prose};

@@ -4,8 +4,10 @@
 
 use crate::draft::Draft;
 use crate::errors;
+use crate::protocol::{
+    EventError, Progress, Protocol, arguments, count_at, cut_stream, event_json, lost_call, text_at,
+};
 use crate::stop::Stop;
-use crate::wire::{EventError, Progress, Protocol, arguments, count_at, cut_stream, event_json, lost_call, text_at};
 use piton_core::message::{FinishReason, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, Reply};
 use piton_http::sse::SseEvent;

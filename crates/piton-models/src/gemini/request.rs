@@ -3,7 +3,7 @@
 
 use crate::generation::Gemini;
 use crate::history::{self, IdRule, WireIds, sent_input, sent_name, speaks};
-use crate::wire::text_at;
+use crate::protocol::text_at;
 use piton_core::ids::CallId;
 use piton_core::message::{Message, Part, Role, ToolCall};
 use piton_core::model::Request;

@@ -1,8 +1,9 @@
 //! What the recordings do not cover: requests, replaying what came, and answers that are none.
 
 use super::*;
+use crate::protocol::{Progress, Protocol};
 use crate::samples::{call, conversation, kept, lines, message, only_adds_bytes, request};
-use crate::wire::{Body, Progress, Protocol};
+use crate::wire::Body;
 use expect_test::expect;
 use piton_core::message::{FinishReason, Part, Role, prose};
 use piton_core::model::ModelErrorKind;

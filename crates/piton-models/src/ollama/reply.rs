@@ -2,7 +2,9 @@
 
 use crate::draft::Draft;
 use crate::errors;
-use crate::wire::{EventError, Progress, Protocol, arguments, count_at, cut_stream, event_json, lost_call, text_at};
+use crate::protocol::{
+    EventError, Progress, Protocol, arguments, count_at, cut_stream, event_json, lost_call, text_at,
+};
 use piton_core::message::{FinishReason, Usage};
 use piton_core::model::{Delta, ModelError, Reply};
 use piton_http::sse::SseEvent;

@@ -1,8 +1,9 @@
 //! What the recordings do not cover: requests, and answers that are none.
 
 use super::*;
+use crate::protocol::Protocol;
 use crate::samples::{conversation, kept, lines, message, only_adds_bytes, request};
-use crate::wire::{Body, Protocol};
+use crate::wire::Body;
 use expect_test::expect;
 use piton_core::message::{Part, Role};
 use piton_core::model::{ModelError, ModelErrorKind, Reply};

@@ -1,9 +1,10 @@
 //! The providers, one row each. To add one that speaks Chat Completions is to add a row.
 
-use super::{Patience, Provider, WireProtocol};
+use super::{Patience, Provider};
 use crate::chat::Dialect;
 use crate::credentials::Cloud;
 use crate::options::Thinking;
+use crate::protocol::WireProtocol;
 use crate::window::TellsWindow;
 
 /// Every provider, in the order in which people are told of them.

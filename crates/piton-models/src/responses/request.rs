@@ -3,7 +3,7 @@
 
 use crate::generation;
 use crate::history::{self, Answer, IdRule, WireIds, sent_input, sent_name, speaks};
-use crate::wire::text_at;
+use crate::protocol::text_at;
 use piton_core::call::CallInput;
 use piton_core::ids::CallId;
 use piton_core::message::{Message, Part, Role, ToolCall};

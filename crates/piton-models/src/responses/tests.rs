@@ -1,8 +1,9 @@
 //! What the recordings do not cover: requests, replaying what came, and odd streams.
 
 use super::*;
+use crate::protocol::Protocol;
 use crate::samples::{conversation, kept, lines, message, only_adds_bytes, request, thought};
-use crate::wire::{Body, Protocol};
+use crate::wire::Body;
 use expect_test::expect;
 use piton_core::call::CallInput;
 use piton_core::message::{FinishReason, Part, Role};

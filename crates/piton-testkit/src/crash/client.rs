@@ -4,7 +4,7 @@
 use super::machine::Machine;
 use super::model::Simulated;
 use super::scenario::Scenario;
-use super::tools::{self, Rule};
+use super::tools::{self, Rule, Runners};
 use piton_core::client::{Published, Report, Scope};
 use piton_core::event::{Direction, Event, Record, Subject};
 use piton_core::ids::{Seq, SessionId};
@@ -36,6 +36,7 @@ pub(super) enum Life {
 /// What all lives of one run have in common.
 pub(super) struct Stage<'s> {
     pub(super) machine: &'s Arc<Machine>,
+    pub(super) runners: Runners,
     pub(super) scenario: &'s Scenario,
     pub(super) rule: Rule,
     pub(super) workspace: &'s Path,
@@ -115,7 +116,7 @@ impl Stage<'_> {
     pub(super) fn settings(&self) -> Settings {
         let answers = self.scenario.replies.clone();
         let mut settings = Settings::new(Arc::new(Simulated { machine: self.machine.clone(), answers }));
-        settings.tools = tools::tools(self.machine, self.rule);
+        settings.tools = tools::tools(self.machine, &self.runners, self.rule);
         settings.attendance = Attendance::Attended;
         settings.shares_runtime = false;
         settings.policy.retry.usual.first_ms = 1;

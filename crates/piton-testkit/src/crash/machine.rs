@@ -5,7 +5,6 @@
 //! on nothing that the process does has any effect: its writes fail, its tools stand still.
 
 use super::disk::Disk;
-use super::tools::Runner;
 use piton_core::event::Record;
 use piton_core::ids::Seq;
 use piton_tools::snapshot::{FaultPoint, Operation};
@@ -81,8 +80,6 @@ pub(super) struct State {
     points: u64,
     crash: Option<Crash>,
     disk: Disk,
-    /// Runners at work or on their way, in the order they were started.
-    pub(super) runners: Vec<Arc<Mutex<Runner>>>,
     /// What the tools did to the world: one line each time.
     pub(super) ledger: Vec<String>,
     /// What listeners heard of as recorded.
@@ -95,9 +92,7 @@ pub(super) struct State {
 
 impl Machine {
     pub(super) fn new(root: &Path, syncs: Syncs) -> Arc<Self> {
-        let machine = Arc::new(Self { root: root.to_owned(), syncs, state: Mutex::default(), died: Notify::new() });
-        super::vfs::plug_in(&machine);
-        machine
+        Arc::new(Self { root: root.to_owned(), syncs, state: Mutex::default(), died: Notify::new() })
     }
 
     pub(super) fn root(&self) -> &Path {

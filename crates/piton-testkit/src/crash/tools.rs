@@ -24,9 +24,25 @@ pub(super) enum Rule {
     RunAgain,
 }
 
-pub(super) fn tools(machine: &Arc<Machine>, rule: Rule) -> ToolSet {
+/// Runners at work or on their way, in the order they were started. They outlive the process.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Runners(Arc<Mutex<Vec<Arc<Mutex<Runner>>>>>);
+
+impl Runners {
+    pub(super) fn push(&self, runner: Arc<Mutex<Runner>>) {
+        lock(&self.0).push(runner);
+    }
+
+    /// All of them; none are left.
+    pub(super) fn take(&self) -> Vec<Arc<Mutex<Runner>>> {
+        std::mem::take(&mut *lock(&self.0))
+    }
+}
+
+pub(super) fn tools(machine: &Arc<Machine>, runners: &Runners, rule: Rule) -> ToolSet {
     let builtin = ToolSet::builtin();
-    let mut tools = ToolSet::empty().with(Arc::new(Acting { machine: machine.clone(), rule }));
+    let mut tools =
+        ToolSet::empty().with(Arc::new(Acting { machine: machine.clone(), runners: runners.clone(), rule }));
     for name in ["read", "write"] {
         if let Some(inner) = builtin.get(name) {
             tools = tools.with(Arc::new(Pointed { machine: machine.clone(), inner }));
@@ -131,6 +147,7 @@ fn simulated() -> Claim {
 /// Leaves a line in the ledger, once. With `wait` it goes on until it is cancelled; with `remake` it changes the workspace.
 struct Acting {
     machine: Arc<Machine>,
+    runners: Runners,
     rule: Rule,
 }
 
@@ -152,7 +169,7 @@ impl Tool for Acting {
         let remakes = (input["remake"] == true).then(|| cx.workspace.clone());
         let runner = Runner { base, line, remakes, rule: self.rule, progress: Progress::Told, end: End::Exited };
         let runner = Arc::new(Mutex::new(runner));
-        machine.state().runners.push(runner.clone());
+        self.runners.push(runner.clone());
         loop {
             machine.point().await;
             // Others may act in between.
@@ -237,6 +254,6 @@ impl Tool for Pointed {
     }
 }
 
-pub(super) fn lock(runner: &Mutex<Runner>) -> MutexGuard<'_, Runner> {
-    runner.lock().unwrap_or_else(PoisonError::into_inner)
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,8 +6,8 @@
 
 use super::EntryKind;
 use super::SnapshotError;
+use super::entry::{Folder, Stamp};
 use super::object::{Oid, TreeId};
-use super::scan::{Folder, Stamp};
 use super::store::{Store, store_error};
 use crate::private;
 use std::collections::HashMap;

@@ -11,13 +11,15 @@
 
 use super::EntryKind;
 use super::cache::Cache;
-use super::ignored::{Budget, Rules};
-use super::object::{Node, ObjectKind, Oid, PERMISSIONS};
+use super::entry::{Folder, Item, Seen, Stamp};
+use super::object::{ObjectKind, Oid};
 use super::seed::Seed;
+use super::share::Budget;
 use super::store::Store;
 use super::{NotCovered, Notice, SnapshotError, path_of};
+use crate::ignored::Rules;
 use crate::limits::{SNAPSHOT_ENTRIES, SNAPSHOT_FILE_BYTES};
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, open, openat, readlinkat, statat};
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, open, openat, readlinkat, statat};
 use rustix::io::Errno;
 use std::ffi::CString;
 use std::fs::File;
@@ -26,67 +28,6 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
-
-/// By what a file's content is taken to be the same as before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stamp {
-    pub(super) kind: EntryKind,
-    pub(super) permissions: u32,
-    pub(super) bytes: u64,
-    pub(super) inode: u64,
-    /// Seconds and nanoseconds.
-    pub(super) modified: (i64, u32),
-    pub(super) changed: (i64, u32),
-}
-
-impl Stamp {
-    pub(super) fn of(stat: &Stat) -> Self {
-        let kind = match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => EntryKind::File,
-            FileType::Directory => EntryKind::Folder,
-            FileType::Symlink => EntryKind::Link,
-            _ => EntryKind::NotCovered,
-        };
-        Self {
-            kind,
-            permissions: if kind == EntryKind::Link { 0 } else { stat.st_mode & PERMISSIONS },
-            bytes: stat.st_size.try_into().unwrap_or(0),
-            inode: stat.st_ino,
-            modified: (stat.st_mtime, stat.st_mtime_nsec as u32),
-            changed: (stat.st_ctime, stat.st_ctime_nsec as u32),
-        }
-    }
-}
-
-/// A folder that was looked at.
-#[derive(Debug)]
-pub(super) struct Folder {
-    /// From the workspace; empty for the workspace itself.
-    pub(super) path: Vec<u8>,
-    /// Sorted by name.
-    pub(super) items: Vec<Item>,
-}
-
-/// A name in it.
-#[derive(Debug)]
-pub(super) struct Item {
-    pub(super) name: Vec<u8>,
-    /// The object of a folder is not known yet.
-    pub(super) node: Node,
-    /// For files and links.
-    pub(super) stamp: Option<Stamp>,
-    seen: Seen,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Seen {
-    /// The object is known, or there is none to know.
-    Known,
-    /// The content is to be read.
-    Unread,
-    /// It went away meanwhile.
-    Gone,
-}
 
 /// What there is.
 #[derive(Debug, Default)]
@@ -292,23 +233,6 @@ enum Content {
     Gone,
     Large(u64),
     Unreadable(String),
-}
-
-impl Item {
-    fn new(name: Vec<u8>, stamp: Stamp, known: Option<Oid>) -> Self {
-        let node = Node { kind: stamp.kind, permissions: stamp.permissions, oid: known.unwrap_or(Oid::NONE) };
-        match stamp.kind {
-            EntryKind::File | EntryKind::Link => {
-                let seen = if known.is_some() { Seen::Known } else { Seen::Unread };
-                Self { name, node, stamp: Some(stamp), seen }
-            }
-            EntryKind::Folder | EntryKind::NotCovered => Self { name, node, stamp: None, seen: Seen::Known },
-        }
-    }
-
-    fn leave_out(&mut self) {
-        (self.node, self.stamp, self.seen) = (Node::NOT_COVERED, None, Seen::Known);
-    }
 }
 
 /// A folder to look at.

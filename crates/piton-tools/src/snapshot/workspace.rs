@@ -3,8 +3,9 @@
 //!
 //! What must not be known here: snapshots, plans, the order of things. See `restore`.
 
+use super::entry::Stamp;
 use super::object::{Node, ObjectKind, Oid};
-use super::scan::{Stamp, read_file_in, split};
+use super::scan::{read_file_in, split};
 use super::{EntryKind, FaultPoint, Operation, SnapshotError, path_of};
 use crate::limits::SNAPSHOT_FILE_BYTES;
 use rustix::fs::{

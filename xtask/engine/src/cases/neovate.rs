@@ -6,7 +6,7 @@ use piton_core::message::{Part, Usage};
 use piton_core::model::{Delta, ModelEvent};
 use piton_core::oneline;
 use piton_core::policy::Policy;
-use piton_models::provider::WireProtocol;
+use piton_models::protocol::WireProtocol;
 use piton_models::text_tools::{CallsRead, Dialect, Event, Mode, Options, ends_in_tag};
 use piton_models::wire::{self, Body};
 use piton_testkit::scenarios;

@@ -13,6 +13,8 @@
 //! in the order of the calls. Calls run side by side as their [`Effects`] let them: one that writes files waits for those
 //! before it and holds up those after it, since a model that edits and then tests in one breath means that order.
 
+use super::gate::{Askee, Gate};
+use super::job::Job;
 use crate::call::{CallInput, Effects, Outcome, Planned, Status};
 use crate::event::{Author, Event, Moment, Subject, Verdict};
 use crate::hook::{Gates, HookPoint, HookVerdict};
@@ -21,13 +23,12 @@ use crate::message::{Part, ToolCall};
 use crate::permission::{Action, Rules};
 use crate::policy::{Policy, Words};
 use crate::question::{Block, Decision, Question};
-use crate::turn::{Askee, Gate, Job};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// The calls of one step.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Batch {
+pub(super) struct Batch {
     calls: Vec<Entry>,
     snapshot: Snapshot,
     words: Words,
@@ -36,7 +37,7 @@ pub(crate) struct Batch {
 
 /// Whether the workspace has to be put down before a call may change it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Snapshot {
+pub(super) enum Snapshot {
     /// No: undo is off, or it was done.
     NotNeeded,
     /// As soon as a call that may change it is ready to.
@@ -99,20 +100,20 @@ enum AllowedBy {
 }
 
 /// What a finished step's calls came to.
-pub(crate) struct Results {
+pub(super) struct Results {
     /// One result per call, in order.
-    pub(crate) parts: Vec<Part>,
+    pub(super) parts: Vec<Part>,
     /// The last call in a few words.
-    pub(crate) last: String,
+    pub(super) last: String,
     /// The calls, in order.
-    pub(crate) calls: Vec<Arc<ToolCall>>,
+    pub(super) calls: Vec<Arc<ToolCall>>,
     /// How many calls a tool really ran.
-    pub(crate) ran: u32,
+    pub(super) ran: u32,
 }
 
 impl Batch {
     /// The calls of a reply. Calls whose input could not be read, and those beyond `most`, are answered, not run.
-    pub(crate) fn new(calls: Vec<Arc<ToolCall>>, policy: &Policy) -> Self {
+    pub(super) fn new(calls: Vec<Arc<ToolCall>>, policy: &Policy) -> Self {
         let (most, words, gates) = (policy.calls.max_per_step, policy.replies.words, &policy.hooks.gates);
         let calls = calls.into_iter().enumerate().map(|(position, call)| {
             let state = match &call.input {
@@ -137,7 +138,7 @@ impl Batch {
     }
 
     /// Answers every call that has not begun with this outcome, and makes those that have begun stop.
-    pub(crate) fn stop(mut self, unrun: &Outcome) -> Self {
+    pub(super) fn stop(mut self, unrun: &Outcome) -> Self {
         for entry in &mut self.calls {
             entry.state = match std::mem::replace(&mut entry.state, CallState::New) {
                 CallState::New
@@ -157,7 +158,7 @@ impl Batch {
     }
 
     /// Settles every open call with this outcome, whatever it was doing.
-    pub(crate) fn give_up(mut self, outcome: &Outcome) -> Self {
+    pub(super) fn give_up(mut self, outcome: &Outcome) -> Self {
         for entry in &mut self.calls {
             if !matches!(entry.state, CallState::Settled { .. }) {
                 entry.state = CallState::Settled { outcome: outcome.clone(), ran: false };
@@ -168,7 +169,7 @@ impl Batch {
 
     /// Lets the rules see every call again that has not begun, except those that a person has allowed: who goes on with
     /// the turn has rules and hooks of its own. They see what the model wrote, not what hooks before them made of it.
-    pub(crate) fn judge_again(mut self, gates: &Gates) -> Self {
+    pub(super) fn judge_again(mut self, gates: &Gates) -> Self {
         self.gates = gates.clone();
         for entry in &mut self.calls {
             if let CallState::New
@@ -185,7 +186,7 @@ impl Batch {
     }
 
     /// Answers the last call, if it has not begun.
-    pub(crate) fn refuse_last(mut self, outcome: Outcome) -> Self {
+    pub(super) fn refuse_last(mut self, outcome: Outcome) -> Self {
         let is_unjudged = |entry: &&mut Entry| matches!(entry.state, CallState::New | CallState::Seen(_));
         if let Some(entry) = self.calls.last_mut().filter(is_unjudged) {
             entry.state = CallState::answered(outcome, &self.gates);
@@ -195,7 +196,7 @@ impl Batch {
 
     /// Takes an event about one call, recorded by the writer of this epoch. Events that come too late for the call's
     /// state change nothing.
-    pub(crate) fn apply(mut self, event: &mut Event, epoch: u64) -> Self {
+    pub(super) fn apply(mut self, event: &mut Event, epoch: u64) -> Self {
         match event {
             Event::SnapshotTaken { .. } => self.snapshot = Snapshot::NotNeeded,
             Event::HooksRan { point, call: Some(call), input, verdict, .. } => {
@@ -236,7 +237,7 @@ impl Batch {
     }
 
     /// Every result in the order of the calls, or the batch back while one is open.
-    pub(crate) fn into_results(self) -> Result<Results, Self> {
+    pub(super) fn into_results(self) -> Result<Results, Self> {
         if !self.calls.iter().all(|entry| matches!(entry.state, CallState::Settled { .. })) {
             return Err(self);
         }
@@ -258,7 +259,7 @@ impl Batch {
     }
 
     /// What should be recorded next, without anything from outside.
-    pub(crate) fn due(&self) -> Option<Event> {
+    pub(super) fn due(&self) -> Option<Event> {
         self.calls.iter().enumerate().find_map(|(position, entry)| match &entry.state {
             CallState::MustAsk(..) => Some(Event::ApprovalAsked {
                 subject: Subject::Call(entry.call.id.clone()),
@@ -282,7 +283,7 @@ impl Batch {
     }
 
     /// What should be under way.
-    pub(crate) fn wanted(&self) -> Vec<Job> {
+    pub(super) fn wanted(&self) -> Vec<Job> {
         let job = |entry: &Entry| match entry.state {
             CallState::New => Some(Job::Pass(Gate::BeforeTool(entry.call.id.clone()))),
             CallState::Seen(_) => Some(Job::JudgeCall(entry.call.clone())),
@@ -307,12 +308,12 @@ impl Batch {
     }
 
     /// The call with this id.
-    pub(crate) fn call(&self, id: &CallId) -> Option<&Arc<ToolCall>> {
+    pub(super) fn call(&self, id: &CallId) -> Option<&Arc<ToolCall>> {
         self.entry(id).map(|entry| &entry.call)
     }
 
     /// What hooks say of this call, which the rules have yet to judge.
-    pub(crate) fn hook_verdict(&self, id: &CallId) -> Option<&HookVerdict> {
+    pub(super) fn hook_verdict(&self, id: &CallId) -> Option<&HookVerdict> {
         match &self.entry(id)?.state {
             CallState::Seen(verdict) => verdict.as_ref(),
             _ => None,
@@ -320,12 +321,12 @@ impl Batch {
     }
 
     /// The input of this call as somebody changed it.
-    pub(crate) fn changed_input(&self, id: &CallId) -> Option<&Value> {
+    pub(super) fn changed_input(&self, id: &CallId) -> Option<&Value> {
         self.entry(id).filter(|entry| entry.made.is_some())?.call.input.value()
     }
 
     /// The answer of this call that hooks have yet to see.
-    pub(crate) fn unrun(&self, id: &CallId) -> Option<&Outcome> {
+    pub(super) fn unrun(&self, id: &CallId) -> Option<&Outcome> {
         match &self.entry(id)?.state {
             CallState::Unrun(outcome) => Some(outcome),
             _ => None,
@@ -333,7 +334,7 @@ impl Batch {
     }
 
     /// The epoch of the writer that started this call.
-    pub(crate) fn started_in(&self, id: &CallId) -> Option<u64> {
+    pub(super) fn started_in(&self, id: &CallId) -> Option<u64> {
         match self.entry(id)?.state {
             CallState::Running(_, epoch) | CallState::Stopping(_, epoch) => Some(epoch),
             _ => None,
@@ -341,12 +342,12 @@ impl Batch {
     }
 
     /// Whether the question about this call waits for its answer.
-    pub(crate) fn is_asking(&self, id: &CallId) -> bool {
+    pub(super) fn is_asking(&self, id: &CallId) -> bool {
         self.entry(id).is_some_and(|entry| matches!(entry.state, CallState::Asking(..)))
     }
 
     /// What is on record of the call with this id, once it was judged and until it is answered.
-    pub(crate) fn effects(&self, id: &CallId) -> Option<Effects> {
+    pub(super) fn effects(&self, id: &CallId) -> Option<Effects> {
         match self.entry(id)?.state {
             CallState::MustAsk(effects, _)
             | CallState::Asking(effects, _, _)
@@ -362,17 +363,17 @@ impl Batch {
     }
 
     /// The rules that an "always" to the call with this id adds, where the question says so.
-    pub(crate) fn offered_grants(&self, id: &CallId) -> Option<&Rules> {
+    pub(super) fn offered_grants(&self, id: &CallId) -> Option<&Rules> {
         self.entry(id)?.grants.as_ref()
     }
 
     /// What its tool says of the call with this id, once it was judged.
-    pub(crate) fn plan(&self, id: &CallId) -> Option<&Planned> {
+    pub(super) fn plan(&self, id: &CallId) -> Option<&Planned> {
         self.entry(id)?.plan.as_deref()
     }
 
     /// Whether a hook wants a person to be asked about this call, whatever the rules say.
-    pub(crate) fn is_asked_by_hook(&self, id: &CallId) -> bool {
+    pub(super) fn is_asked_by_hook(&self, id: &CallId) -> bool {
         let by_hook = |state: &CallState| {
             matches!(state, CallState::MustAsk(_, AskedBy::Hook) | CallState::Asking(_, AskedBy::Hook, _))
         };
