@@ -731,7 +731,7 @@ impl Model for Onlooker {
         let look = async move {
             let session = sessions.read_dir().unwrap().next().unwrap().unwrap().file_name();
             let dir = SessionDir::new(&sessions, &session.to_str().unwrap().into());
-            let records = journal::read_session(&dir).map_or(0, |records| records.len());
+            let records = sqlite::read_session(&dir).map_or(0, |records| records.len());
             *recorded.lock().unwrap() = Some(records);
             Chatter { deltas: 1 }.stream(request)
         };
