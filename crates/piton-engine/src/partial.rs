@@ -4,6 +4,7 @@
 
 use piton_core::message::Part;
 use piton_core::model::Delta;
+use piton_tools::private;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -93,7 +94,7 @@ impl Spool {
     fn write(&mut self, step: u32, attempt: u32) -> std::io::Result<()> {
         let file = match &mut self.open {
             Some(file) => file,
-            none => none.insert(File::create(&self.path)?),
+            none => none.insert(private::create(&self.path)?),
         };
         let mut line = serde_json::to_vec(&self.unwritten)?;
         line.push(b'\n');
