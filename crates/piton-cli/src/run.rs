@@ -165,6 +165,8 @@ impl Run<'_> {
         }
         let why = match ended {
             Some(TurnEnd::Completed) => "its last turn is finished, and nothing waits to be answered",
+            // What was under way was lost, or is another Piton's: there is something to go on with.
+            None if session.transcript().next().is_some() => return Ok(()),
             None => "nothing was said in it yet",
             Some(_) => return Ok(()),
         };
@@ -374,9 +376,9 @@ async fn watch(
                 shown.stopping();
                 drop(session.cancel());
             }
-            (subject, decision) = questions.answer() => {
+            answer = questions.answer() => {
                 shown.line_was_ended();
-                drop(session.answer(subject, decision));
+                drop(session.answer(answer));
             }
             _ = tick.tick(), if !questions.is_open() => shown.tick(),
         }

@@ -11,11 +11,12 @@ use crate::handle::{Handles, Here, Line};
 use crate::history;
 use crate::hooks::Hook;
 use crate::inbox::Inbox;
-use crate::index::{Index, IndexError};
 use crate::prompt::{self, Prompts};
+use crate::store::sqlite::index::{Index, IndexError};
 use crate::store::sqlite::{SessionDir, SqliteStore};
 use crate::store::{self, Fold, Log, Opening, Store, StoreError, Stored};
 use piton_core::call::ToolSpec;
+use piton_core::client::Closed;
 use piton_core::event::{Event, Record};
 use piton_core::ids::{Seq, SessionId};
 use piton_core::policy::Policy;
@@ -90,9 +91,9 @@ pub struct Settings {
 /// Whether somebody is there to approve calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attendance {
-    /// Questions stay open until [`Handle::answer`].
+    /// Somebody will come: questions stay open until [`Handle::answer`].
     Attended,
-    /// Whatever would have to be asked is refused.
+    /// Whatever would have to be asked is refused, unless somebody listens who can answer ([`Subscription::attend`]).
     Unattended,
 }
 
@@ -347,9 +348,19 @@ impl Fold for Memory {
 /// Runs a session, and lets other processes in from the first request on: a session that is over sooner need not be
 /// found. The door is shut before the journal's lock is given up, and those who follow hear the last of it.
 async fn run(mut driver: Driver, door: Door) {
+    let _last_word = LastWord(door.bus.clone());
     let Some(first) = driver.first_request().await else { return driver.leave().await };
     let mut server = Server::open(door);
     driver.run(first).await;
     server.shut().await;
     driver.leave().await;
+}
+
+/// Tells whoever listens that nothing more comes, also where the driver panicked.
+struct LastWord(Bus);
+
+impl Drop for LastWord {
+    fn drop(&mut self) {
+        self.0.close(Closed::Lost);
+    }
 }

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 use piton_core::call::{Effects, Outcome, Status, ToolSpec};
 use piton_core::client::{Live, Published, Report};
-use piton_core::event::{Event, Record};
+use piton_core::event::Record;
 use piton_core::message::{FinishReason, Message, Part, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use piton_core::question::Decision;
@@ -250,7 +250,12 @@ pub struct Play {
     pub answer: Decision,
     /// Whether time is skipped where nothing else happens. Not where a socket is waited for.
     pub skips_time: bool,
+    /// Who listens to all that is published, as it is published.
+    pub listener: Option<Listener>,
 }
+
+/// Hears what is published, and may act on the session.
+pub type Listener = Box<dyn Fn(&Handle, &Published)>;
 
 impl Play {
     /// One prompt, by these settings.
@@ -264,6 +269,7 @@ impl Play {
             stop_at_once: false,
             answer: Decision::Deny(None),
             skips_time: true,
+            listener: None,
         }
     }
 
@@ -328,6 +334,7 @@ impl Play {
                     published = subscription.next() => {
                         let published = published.map_err(|error| error.to_string())?.ok_or("the session is gone")?;
                         self.answer(session, &published);
+                        self.listener.iter().for_each(|listener| listener(session, &published));
                         heard.push(published);
                     }
                     ended = &mut ended, if over.is_none() => over = Some(ended),
@@ -340,12 +347,9 @@ impl Play {
     }
 
     fn answer(&self, session: &Handle, published: &Published) {
-        let Published::Recorded(record) = published else { return };
-        let Event::ApprovalAsked { subject, .. } = &record.event else {
-            return;
-        };
+        let Published::Wanted(wanted) = published else { return };
         // A session that is gone needs no answer.
-        drop(session.answer(subject.clone(), self.answer.clone()));
+        drop(session.answer(wanted.answer(self.answer.clone())));
     }
 }
 

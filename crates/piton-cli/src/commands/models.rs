@@ -10,6 +10,7 @@ use piton_engine::config::Config;
 use piton_http::fetch;
 use piton_models::catalogue::{Catalogue, ModelFacts};
 use piton_models::provider::{self, ListedModel, PROVIDERS};
+use piton_tools::private;
 use piton_tools::regular;
 use serde_json::json;
 use std::io::Write;
@@ -70,7 +71,7 @@ async fn refresh(source: &str, config: &Config, around: &Surroundings) -> Result
     let checked = Catalogue::check(&text).with_context(|| format!("{source} is no catalogue; nothing was changed"))?;
     let path = catalogue::file(&around.machine);
     let failed = || format!("cannot write {}", path.display());
-    std::fs::create_dir_all(&around.machine.data_dir).with_context(failed)?;
+    private::make_folder(&around.machine.data_dir).with_context(failed)?;
     let mut new = tempfile::NamedTempFile::new_in(&around.machine.data_dir).with_context(failed)?;
     new.write_all(checked.text.as_bytes()).with_context(failed)?;
     new.persist(&path).with_context(failed)?;

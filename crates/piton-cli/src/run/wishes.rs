@@ -7,9 +7,9 @@ use crate::surroundings::Surroundings;
 use piton_engine::assemble::Wishes;
 use piton_engine::hooks::OutputSchema;
 use piton_models::options::Options;
+use piton_tools::private;
 use piton_tools::regular;
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
 use std::path::Path;
 
 /// The wishes for a session that was asked by these models before.
@@ -40,7 +40,6 @@ fn schema(path: &Path) -> Result<OutputSchema> {
 fn tape(path: &Path, goes_on: bool) -> Result<File> {
     let is_used = std::fs::metadata(path).is_ok_and(|file| file.len() > 0);
     ensure!(!is_used || goes_on, "{} is not empty; record to a new file", path.display());
-    // A whole conversation is its owner's alone, as the session is.
-    let tape = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
+    let tape = private::append(path);
     tape.with_context(|| format!("cannot record to {}", path.display()))
 }

@@ -12,6 +12,7 @@ use crate::config::Config;
 use piton_models::model::Model;
 use piton_models::pass::{Pass, Renewal};
 use piton_models::provider;
+use piton_tools::private;
 use piton_tools::regular;
 use piton_tools::spawn::{self, Confinement, Env, Group, Spawn, Streams};
 use serde::{Deserialize, Serialize};
@@ -237,7 +238,7 @@ fn kept(machine: &Machine) -> Result<BTreeMap<String, Kept>, Trouble> {
 fn write(all: &BTreeMap<String, Kept>, machine: &Machine) -> Result<(), Trouble> {
     let path = file(machine);
     let failed = || format!("cannot write {}", path.display());
-    std::fs::create_dir_all(&machine.data_dir).with_context(failed)?;
+    private::make_folder(&machine.data_dir).with_context(failed)?;
     let mut new = tempfile::NamedTempFile::new_in(&machine.data_dir).with_context(failed)?;
     new.write_all(serde_json::to_string_pretty(all).with_context(failed)?.as_bytes()).with_context(failed)?;
     new.as_file().sync_all().with_context(failed)?;

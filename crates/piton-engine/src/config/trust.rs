@@ -8,6 +8,7 @@
 //! trusted hides one that is, wherever it lies; and one that was trusted and is changed or gone is never passed over in
 //! silence.
 
+use piton_tools::private;
 use piton_tools::regular;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -170,8 +171,8 @@ impl Trust {
     /// Held from reading the list until it is written: what two processes are told at once must both be on it.
     fn lock(&self) -> Result<File, TrustError> {
         let folder = self.file.parent().unwrap_or(Path::new("."));
-        let locked = std::fs::create_dir_all(folder)
-            .and_then(|()| File::create(self.file.with_extension("lock")))
+        let locked = private::make_folder(folder)
+            .and_then(|()| private::create(&self.file.with_extension("lock")))
             .and_then(|file| file.lock().map(|()| file));
         locked.map_err(|error| self.error(format!("cannot be locked: {error}")))
     }
@@ -191,7 +192,7 @@ impl Trust {
         let json = serde_json::to_vec_pretty(list).map_err(|error| self.error(error.to_string()))?;
         // Nobody else writes there: this is only called with the lock.
         let unfinished = self.file.with_extension("tmp");
-        let written = File::create(&unfinished).and_then(|mut file| {
+        let written = private::create(&unfinished).and_then(|mut file| {
             file.write_all(&json)?;
             file.sync_all()?;
             std::fs::rename(&unfinished, &self.file)

@@ -7,10 +7,9 @@ use crate::fork;
 use crate::inbox::{Asked, Asker};
 use crate::rewind;
 use crate::store::StoreError;
-use piton_core::client::{Prompt, Reply, Report, Request, When};
-use piton_core::event::{Answerer, Canceller, Event, Subject, TitledBy};
+use piton_core::client::{Answer, Prompt, Reply, Report, Request, When};
+use piton_core::event::{Answerer, Canceller, Event, TitledBy};
 use piton_core::ids::{MessageId, Seq};
-use piton_core::question::Decision;
 use std::sync::Arc;
 
 /// Messages that may wait for a turn to take them up. A person has a handful; a program that sends more does not listen.
@@ -38,7 +37,7 @@ impl Driver {
                 self.cancel(Canceller::User).await;
                 self.wait_for_turn(asker);
             }
-            Request::Answer { subject, decision } => self.answered(subject, decision, asker).await,
+            Request::Answer(answer) => self.answered(answer, asker).await,
             Request::Pause {} => self.pause_for(true, &asker),
             Request::Continue {} => self.pause_for(false, &asker),
             Request::Plan { .. } | Request::Rewind { .. } if !self.session.is_at_rest() => {
@@ -111,8 +110,9 @@ impl Driver {
         asker.tell(Reply::State { paused });
     }
 
-    async fn answered(&mut self, subject: Subject, decision: Decision, asker: Asker) {
-        if !self.is_open(&subject) {
+    async fn answered(&mut self, answer: Answer, asker: Asker) {
+        let Answer { subject, decision, shown } = answer;
+        let Some(open) = self.session.question(&subject) else {
             let records = self.records().await.unwrap_or_default();
             let given = records.iter().rev().find_map(|record| match &record.event {
                 Event::ApprovalGiven { subject: about, decision, by } if *about == subject => {
@@ -122,6 +122,9 @@ impl Driver {
             });
             let (given, by) = given.map_or((None, None), |(decision, by)| (Some(decision), by));
             return asker.tell(Reply::NotOpen { subject, given, by });
+        };
+        if shown.is_some_and(|shown| shown != open.shown) {
+            return asker.refuse(EngineError::OtherQuestion { subject });
         }
         let event = self.approval(subject, decision, Answerer::User);
         self.record(event);
