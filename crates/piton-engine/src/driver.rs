@@ -4,15 +4,17 @@
 //! loop {
 //!     drop jobs that are no longer wanted      (their last words are recorded)
 //!     record what is due                       (a step starts, a call starts, a turn ends, …)
+//!     ask the model, if that is wanted         (the request is under way while the disk works)
 //!     commit                                   one transaction, on disk before anything below
 //!     publish                                  listeners hear only what is durable
-//!     start jobs that are wanted and missing   (ask the model, run a tool, wait, …)
+//!     start jobs that are wanted and missing   (run a tool, wait, …)
 //!     wait for something to happen             (a job's end, a command)
 //!     record it
 //! }
 //! ```
 //!
-//! Everything that acts on the world is a job, started only after the events that want it are committed. Resuming is
+//! Everything that acts on the world is a job, started only after the events that want it are committed. Only the model is
+//! asked before: that can be repeated, and nobody hears a word of its reply until the commit is done. Resuming is
 //! the same loop over a session folded from its journal: a call whose start is on record but was not started here is
 //! settled instead of run.
 //!
@@ -77,6 +79,9 @@ use tokio_util::sync::CancellationToken;
 const CALLS: &str = "calls";
 /// And the reply in the making.
 const PARTIAL: &str = "partial";
+/// How often everything else that is ready gets its turn before a commit: enough for a request to leave on a connection
+/// that is open, or to a server of this machine.
+const TURNS_TO_ASK: usize = 3;
 
 /// What a driver is made from.
 pub(crate) struct Setup {
@@ -227,7 +232,9 @@ impl Driver {
             }
             self.drop_unwanted();
             self.record_due();
+            let recorded = self.ask_ahead().await;
             self.commit().await?;
+            recorded.cancel();
             self.show_sights();
             let span = self.spans.now().clone();
             span.in_scope(|| self.start_missing());
@@ -568,7 +575,7 @@ impl Driver {
                     }
                     self.jobs.cancel(&key);
                 }
-                Job::CallModel { step, attempt } => self.call_model(step, attempt),
+                Job::CallModel { step, attempt } => self.call_model(step, attempt, None),
                 Job::Wait { step, until_ms } => self.jobs.wait(step, until_ms),
                 Job::WatchDeadline { at_ms } => self.jobs.watch_deadline(at_ms),
                 Job::RunTool(call) => self.start_tool(&call),
@@ -594,13 +601,35 @@ impl Driver {
         self.settings.fallbacks.iter().find(|model| model.name() == name).unwrap_or(&self.settings.model)
     }
 
-    fn call_model(&mut self, step: u32, attempt: u32) {
+    /// Asks the model that is wanted by what is about to be committed. Nobody hears what it says before the token is
+    /// cancelled. Where hooks may have a word, they come first.
+    async fn ask_ahead(&mut self) -> CancellationToken {
+        let recorded = CancellationToken::new();
+        if self.staged.is_empty() || !self.hooks.is_empty() || self.is_paused || self.is_being_watched() {
+            return recorded;
+        }
+        let asks = |job: &Job| match job {
+            Job::CallModel { step, attempt } if !self.jobs.is_running(&JobKey::of(job)) => Some((*step, *attempt)),
+            _ => None,
+        };
+        if let Some((step, attempt)) = self.session.wanted().iter().find_map(asks) {
+            let span = self.spans.now().clone();
+            span.in_scope(|| self.call_model(step, attempt, Some(recorded.clone())));
+            for _ in 0..TURNS_TO_ASK {
+                tokio::task::yield_now().await;
+            }
+        }
+        recorded
+    }
+
+    fn call_model(&mut self, step: u32, attempt: u32, recorded: Option<CancellationToken>) {
         let model = self.model().clone();
         let name = model.name().split_once('/').map_or(model.name(), |(_, name)| name).to_owned();
         let mut request = request::build(&self.session, self.frame(), &name);
         request.max_output_tokens = self.reply_cap;
         let said = Said::new(partial::Partial::new(step, attempt, Some(self.scratch.join(PARTIAL))), self.bus.clone());
         let said = if self.hooks.is_empty() { said } else { said.seen_by(&self.hooks, self.hook_context()) };
+        let said = recorded.into_iter().fold(said, Said::held_until);
         self.jobs.call_model(step, attempt, model.stream(request), said);
     }
 

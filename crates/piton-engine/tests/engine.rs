@@ -5,7 +5,7 @@
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
-use piton_core::call::{Effects, Outcome, ToolSpec};
+use piton_core::call::{Effects, Outcome, ToolSpec, Touches};
 use piton_core::client::{Answer, Closed, Live, Prompt, Published, Scope, Stage, Wanted};
 use piton_core::event::{Delivery, Direction, Event, Moment, Record, Subject, Touched, TurnEnd};
 use piton_core::message::{Message, Part, Role};
@@ -13,16 +13,18 @@ use piton_core::model::{ModelEvent, Reply, Request};
 use piton_core::permission::Action;
 use piton_core::question::Decision;
 use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed, Settings, Subscription};
-use piton_engine::journal;
 use piton_engine::store::StoreError;
+use piton_engine::store::sqlite;
 use piton_engine::store::sqlite::SessionDir;
 use piton_models::model::{Model, ModelLimits, ModelStream, Price};
 use piton_models::recorded::Recorded;
 use piton_tools::tool::{Tool, ToolContext};
 use piton_tools::toolset::ToolSet;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::Notify;
 
@@ -104,7 +106,7 @@ async fn recorded(mut subscription: Subscription) -> Vec<Record> {
 }
 
 fn transcript(session: &Handle) -> Vec<Arc<Message>> {
-    let records = journal::read_session(&SessionDir::of(session.store(), session.id())).unwrap();
+    let records = sqlite::read_session(&SessionDir::of(session.store(), session.id())).unwrap();
     piton_core::turn::State::fold(&records).transcript().cloned().collect()
 }
 
@@ -120,7 +122,7 @@ async fn who_listens_late_hears_everything_once_and_in_order() {
     session.prompt("again").await.unwrap();
     let dir = SessionDir::of(session.store(), session.id());
     session.close().await;
-    let journal = journal::read_session(&dir).unwrap();
+    let journal = sqlite::read_session(&dir).unwrap();
     assert_eq!(recorded(early).await, journal);
     assert_eq!(recorded(late).await, journal);
     assert_eq!(recorded(from_five).await, journal[4..]);
@@ -135,7 +137,7 @@ async fn a_listener_that_falls_behind_loses_fragments_but_no_event() {
     session.prompt("talk").await.unwrap();
     let dir = SessionDir::of(session.store(), session.id());
     session.close().await;
-    let journal = journal::read_session(&dir).unwrap();
+    let journal = sqlite::read_session(&dir).unwrap();
     assert_eq!(recorded(slow).await, journal);
 }
 
@@ -301,6 +303,67 @@ async fn cancelling_answers_what_runs_and_leaves_a_session_that_goes_on() {
     assert_eq!(turn.await.unwrap().end, TurnEnd::Canceled);
     assert_eq!(session.prompt("go on").await.unwrap().text, "back again");
     session.close().await;
+}
+
+/// A tool that never answers: its future hangs, and so does a thread that it blocks.
+struct Hung {
+    touches: Touches,
+    began: Arc<Notify>,
+    thread: Mutex<Option<std::sync::mpsc::Receiver<()>>>,
+}
+
+#[async_trait]
+impl Tool for Hung {
+    fn spec(&self) -> ToolSpec {
+        let effects = Effects { touches: self.touches, ..Effects::READ };
+        let schema = json!({"type": "object", "properties": {}});
+        ToolSpec { name: "hung".into(), description: "Hangs.".into(), schema, effects }
+    }
+
+    async fn run(&self, _input: Value, _: &ToolContext) -> Outcome {
+        self.began.notify_one();
+        let thread = self.thread.lock().unwrap().take();
+        match thread {
+            // Until the test lets it go: a runtime waits for its threads.
+            Some(thread) => drop(tokio::task::spawn_blocking(move || thread.recv()).await),
+            None => std::future::pending().await,
+        }
+        Outcome::ok("it answered after all")
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_hangs_is_abandoned_when_its_turn_is_canceled() {
+    for (touches, blocks_thread, said) in [
+        (Touches::Nothing, true, "Cancelled. It did not stop when it was asked to and was abandoned."),
+        (Touches::Nothing, false, "It changes nothing."),
+        (
+            Touches::Workspace,
+            true,
+            "[interrupted] It did not stop when it was asked to and was abandoned. Its effect is unknown",
+        ),
+    ] {
+        let home = Home::new();
+        let (let_go, thread) = std::sync::mpsc::channel();
+        let began = Arc::new(Notify::new());
+        let hung = Hung { touches, began: began.clone(), thread: Mutex::new(blocks_thread.then_some(thread)) };
+        let mut settings = cassette(&[call("hung", &json!({})), says("back again")]);
+        settings.tools = ToolSet::builtin().with(Arc::new(hung));
+        let session = home.create(settings).await;
+        let turn = tokio::spawn({
+            let session = session.clone();
+            async move { session.prompt("go").await.unwrap() }
+        });
+        began.notified().await;
+        let canceled = tokio::time::timeout(Duration::from_secs(30), session.cancel()).await.expect("a cancel ends");
+        assert_eq!(canceled.unwrap().expect("a turn was under way").end, TurnEnd::Canceled);
+        assert_eq!(turn.await.unwrap().end, TurnEnd::Canceled);
+        assert_eq!(session.prompt("go on").await.unwrap().text, "back again");
+        let told = format!("{:?}", transcript(&session));
+        assert!(told.contains(said), "{told}");
+        session.close().await;
+        drop(let_go);
+    }
 }
 
 #[tokio::test]
@@ -644,6 +707,62 @@ async fn fragments_are_told_as_they_come_and_are_not_in_the_journal() {
     assert_eq!(*said.lock().unwrap(), "word by word");
 }
 
+/// A model that looks, when it is asked, at what is on record.
+struct Onlooker {
+    sessions: PathBuf,
+    recorded: Arc<Mutex<Option<usize>>>,
+}
+
+impl Model for Onlooker {
+    fn name(&self) -> &str {
+        "test/onlooker"
+    }
+
+    fn limits(&self) -> ModelLimits {
+        ModelLimits::default()
+    }
+
+    fn price(&self) -> Option<Price> {
+        None
+    }
+
+    fn stream(&self, request: Request) -> ModelStream {
+        let (sessions, recorded) = (self.sessions.clone(), Arc::clone(&self.recorded));
+        let look = async move {
+            let session = sessions.read_dir().unwrap().next().unwrap().unwrap().file_name();
+            let dir = SessionDir::new(&sessions, &session.to_str().unwrap().into());
+            let records = sqlite::read_session(&dir).map_or(0, |records| records.len());
+            *recorded.lock().unwrap() = Some(records);
+            Chatter { deltas: 1 }.stream(request)
+        };
+        futures_util::stream::once(look).flatten().boxed()
+    }
+}
+
+#[tokio::test]
+async fn the_model_is_asked_while_the_disk_works_and_nobody_hears_it_before() {
+    let home = Home::new();
+    let recorded = Arc::new(Mutex::default());
+    let model = Onlooker { sessions: home.engine().sessions_dir(), recorded: Arc::clone(&recorded) };
+    let mut settings = Settings::new(Arc::new(model));
+    settings.shares_runtime = false;
+    let session = home.create(settings).await;
+    let mut events = session.subscribe(1);
+    session.prompt("go").await.unwrap();
+    session.close().await;
+    assert_eq!(*recorded.lock().unwrap(), Some(0), "it was asked before the first commit");
+    let mut told = Vec::new();
+    while let Some(published) = events.next().await.unwrap() {
+        match published {
+            Published::Recorded(record) => told.push(record.event.kind()),
+            Published::Live(live) if matches!(*live, Live::ModelDelta { .. }) => told.push("delta"),
+            _ => {}
+        }
+    }
+    let at = |kind: &str| told.iter().position(|told| *told == kind).unwrap();
+    assert!(at("step_started") < at("delta") && at("delta") < at("message_finished"), "{told:?}");
+}
+
 #[tokio::test]
 async fn dropping_the_last_handle_in_mid_turn_cancels_it_once() {
     let home = Home::new();
@@ -658,7 +777,7 @@ async fn dropping_the_last_handle_in_mid_turn_cancels_it_once() {
     let cancels = records.iter().filter(|record| matches!(record.event, Event::CancelRequested { .. })).count();
     assert_eq!(cancels, 1);
     assert!(matches!(records.last().unwrap().event, Event::WriterClosed {}));
-    assert_eq!(journal::read_session(&dir).unwrap(), records);
+    assert_eq!(sqlite::read_session(&dir).unwrap(), records);
 }
 
 #[tokio::test]

@@ -28,6 +28,7 @@ pub(crate) struct Remote {
     pub(crate) model: String,
     pub(crate) wire: Wire,
     pub(crate) server: Arc<Server>,
+    /// What is known of it, with the longest reply that is asked for.
     pub(crate) limits: ModelLimits,
     /// What the server itself says of its window; `None` where somebody else has said it, or the server does not.
     pub(crate) window: Option<Arc<Window>>,
@@ -44,11 +45,7 @@ impl Model for Remote {
     }
 
     fn limits(&self) -> ModelLimits {
-        ModelLimits {
-            window_tokens: self.window_tokens(),
-            max_output_tokens: self.longest_reply().or(self.limits.max_output_tokens),
-            images: self.limits.images,
-        }
+        ModelLimits { window_tokens: self.window_tokens(), ..self.limits }
     }
 
     fn price(&self) -> Option<Price> {
@@ -81,7 +78,7 @@ impl Remote {
     }
 
     /// The longest reply that is asked for where nobody caps it: by the options, their `extra_body`, or the protocol.
-    fn longest_reply(&self) -> Option<u32> {
+    pub(crate) fn longest_reply(&self) -> Option<u32> {
         let request = Request { max_output_tokens: self.max_output, ..Request::default() };
         options::longest_reply(&self.wire.body(&request, &self.extra))
     }
@@ -102,13 +99,13 @@ struct Flow {
 
 enum Phase {
     Ask,
-    Read(Reading),
+    Read(Box<Reading>),
     Ended,
 }
 
 /// An answer under way.
 struct Reading {
-    answer: Box<Answer>,
+    answer: Answer,
     body: Body,
     /// When the answer last said something: its keep-alives do not count.
     said_at: Instant,
@@ -150,11 +147,11 @@ impl Flow {
         }
         let body = Body::new(wire::protocol(self.wire.protocol()));
         let said_at = Instant::now();
-        Ok(Phase::Read(Reading { answer: Box::new(answer), body, said_at, finished_at: None }))
+        Ok(Phase::Read(Box::new(Reading { answer, body, said_at, finished_at: None })))
     }
 
     /// Reads once. The end of the body, however it comes, is the end of the answer.
-    async fn read(&mut self, mut reading: Reading) -> Result<Phase, ModelError> {
+    async fn read(&mut self, mut reading: Box<Reading>) -> Result<Phase, ModelError> {
         let stall = self.server.http.stall();
         let patience = reading.finished_at.map_or(stall, |at| stall.min(AFTERTHOUGHT).saturating_sub(at.elapsed()));
         let cut = match reading.answer.chunk_within(patience).await {
@@ -177,6 +174,7 @@ impl Flow {
         let (deltas, reply) = body.finish()?;
         self.ready.extend(deltas.into_iter().map(|delta| Ok(ModelEvent::Delta(delta))));
         let mut reply = meant(reply)?;
+        reply.usage.bound_cached();
         let secrets = self.server.secrets();
         reply.warnings.iter_mut().for_each(|warning| *warning = secrets.hide(warning));
         self.ready.push_back(Ok(ModelEvent::Done(Box::new(reply))));

@@ -11,6 +11,7 @@ use crate::surroundings::Surroundings;
 use piton_engine::assemble::sources;
 use piton_engine::config::layers::{Flag, Layers, Origin, Value};
 use piton_engine::config::trust::{Found, PROJECT_FILE, ProjectFile, Trust};
+use piton_tools::regular;
 use std::path::Path;
 
 /// The schema of the configuration; `cargo xtask schema` makes it.
@@ -54,7 +55,7 @@ pub(crate) fn config(command: ConfigCommand, around: &Surroundings) -> Result<u8
 fn show(with_origin: bool, flags: &[Flag], around: &Surroundings) -> Result<()> {
     let found = sources::found(&around.machine, &around.workspace(None)?)?;
     let layered = sources::layered(&around.machine, found.in_force.as_ref(), flags)?;
-    for (key, (value, origin)) in layered.settings {
+    for (key, (value, origin)) in layered.settings() {
         let line = view::clean(&format!("{key} = {}", shown(&key, value)));
         match with_origin {
             true => view::write_stdout(&format!("{line:<48} # {origin}\n")),
@@ -113,7 +114,8 @@ fn check(file: Option<&Path>, flags: &[Flag], around: &Surroundings) -> Result<(
         if is_a_repositorys {
             sensible(file, around)?;
         } else {
-            let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+            let text = regular::named(file, regular::SETTINGS_BYTES)
+                .with_context(|| format!("cannot read {}", file.display()))?;
             let mut layers = Layers::default();
             layers.add_file(Origin::User(file.to_owned()), &text)?;
             layers.merge()?;
@@ -129,7 +131,7 @@ fn check(file: Option<&Path>, flags: &[Flag], around: &Surroundings) -> Result<(
     }
     let layered = sources::layered(&around.machine, found.in_force.as_ref(), flags)?;
     layered.notes.iter().for_each(|note| view::write_stderr(&format!("note: {note}\n")));
-    let said = layered.settings.values().filter(|(_, origin)| *origin != Origin::Default).count();
+    let said = layered.settings().values().filter(|(_, origin)| *origin != Origin::Default).count();
     view::write_stdout(&format!("the configuration is valid: {} set\n", view::plural(said as u64, "key")));
     Ok(())
 }

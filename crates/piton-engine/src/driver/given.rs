@@ -7,6 +7,7 @@ use piton_core::event::{Event, Given, StepKind};
 use piton_core::message::Part;
 use piton_core::tokens::Family;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 impl Driver {
     /// What the user says, with what it refers to; the first words in a workspace with what is to be known there. Records
@@ -20,9 +21,10 @@ impl Driver {
         let references = self.references();
         let environment = self.settings.environment_note.clone().filter(|_| is_new);
         let instructions = self.instructions().filter(|_| is_new);
+        let files = Arc::clone(&self.files);
         let work = move || {
-            let start = Notes::at_start(environment.as_deref(), instructions.as_ref(), &references.workspace);
-            let found = references.resolve(&said);
+            let start = Notes::at_start(environment.as_deref(), instructions.as_ref(), &references.workspace, &*files);
+            let found = references.resolve(&said, &*files);
             (said, start, found)
         };
         // A folder can be large, and a disk slow; what is read without being asked for is neither.
@@ -54,7 +56,7 @@ impl Driver {
             self.world.now_ms(),
             environment.as_deref(),
             instructions.as_ref(),
-            &self.ledger,
+            (&self.ledger, &*self.files),
         )
     }
 

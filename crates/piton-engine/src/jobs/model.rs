@@ -14,18 +14,26 @@ use piton_core::hook::HookPoint;
 use piton_core::model::{Delta, ModelError, ModelErrorKind, ModelEvent};
 use piton_models::model::ModelStream;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 /// What a model says, and who hears it.
 pub(crate) struct Said {
     pub(super) partial: Arc<Mutex<Partial>>,
     bus: Bus,
     hooks: Option<(Hooks, Arc<HookContext>)>,
+    /// Cancelled once it is durable that the model is asked: nobody hears a word before.
+    recorded: Option<CancellationToken>,
 }
 
 impl Said {
     pub(crate) fn new(partial: Partial, bus: Bus) -> Self {
-        Self { partial: Arc::new(Mutex::new(partial)), bus, hooks: None }
+        Self { partial: Arc::new(Mutex::new(partial)), bus, hooks: None, recorded: None }
+    }
+
+    /// Held back until this is cancelled.
+    pub(crate) fn held_until(self, recorded: CancellationToken) -> Self {
+        Self { recorded: Some(recorded), ..self }
     }
 
     /// With hooks that see it piece by piece.
@@ -61,7 +69,7 @@ pub(super) async fn listen(step: u32, attempt: u32, stream: ModelStream, said: S
 type Chunks = Arc<Mutex<Vec<String>>>;
 
 async fn listen_to(step: u32, attempt: u32, mut stream: ModelStream, said: Said, chunks: Chunks) -> Done {
-    let Said { partial: said, bus, hooks } = said;
+    let Said { partial: said, bus, hooks, recorded } = said;
     let request: Arc<str> = format!("req_{step}_{attempt}").into();
     let asked = Instant::now();
     let mut heard = asked;
@@ -69,7 +77,10 @@ async fn listen_to(step: u32, attempt: u32, mut stream: ModelStream, said: Said,
     let mut silent_until = heard + SILENCE;
     loop {
         let wake = lock(&said).flush_at().map_or(silent_until, |flush| flush.min(silent_until));
-        let event = tokio::time::timeout_at(wake.into(), stream.next()).await;
+        let event = tokio::time::timeout_at(wake, stream.next()).await;
+        if let Some(recorded) = &recorded {
+            recorded.cancelled().await;
+        }
         if lock(&said).flush_at().is_some_and(|at| at <= Instant::now()) {
             lock(&said).flush();
         }
@@ -108,6 +119,9 @@ async fn listen_to(step: u32, attempt: u32, mut stream: ModelStream, said: Said,
 }
 
 fn failed(attempt: u32, error: ModelError, said: &Mutex<Partial>) -> Done {
+    if error.kind == ModelErrorKind::Endless {
+        lock(said).keep_beginning();
+    }
     Done::ModelFailed { attempt, error, abandoned: lock(said).parts() }
 }
 

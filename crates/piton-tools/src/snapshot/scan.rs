@@ -12,11 +12,12 @@
 use super::EntryKind;
 use super::cache::Cache;
 use super::entry::{Folder, Item, Seen, Stamp};
-use super::ignored::{Budget, Rules};
 use super::object::{ObjectKind, Oid};
 use super::seed::Seed;
+use super::share::Budget;
 use super::store::Store;
 use super::{NotCovered, Notice, SnapshotError, path_of};
+use crate::ignored::Rules;
 use crate::limits::{SNAPSHOT_ENTRIES, SNAPSHOT_FILE_BYTES};
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, open, openat, readlinkat, statat};
 use rustix::io::Errno;
@@ -371,7 +372,9 @@ pub(super) fn in_parallel<T: Send>(
         return work();
     }
     std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        // Where there is no room for more threads, fewer do the same.
+        let others: Vec<_> =
+            (1..threads).map_while(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok()).collect();
         let mut all = work()?;
         for other in others {
             all.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);

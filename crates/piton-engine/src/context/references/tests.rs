@@ -4,6 +4,7 @@ use super::{References, Resolved};
 use piton_core::message::Part;
 use piton_core::reference::Style;
 use piton_core::tokens::Family;
+use piton_tools::disk::Disk;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
@@ -40,7 +41,7 @@ impl Place {
     }
 
     fn resolve(&self, text: &str) -> Resolved {
-        self.references.resolve(&[Part::text(text)])
+        self.references.resolve(&[Part::text(text)], &Disk::to_read())
     }
 
     /// The paths that were shown with how much of each, then what the model is told besides.
@@ -86,6 +87,8 @@ fn files_folders_ranges_and_patterns() {
     );
     assert_eq!(place.told("@src/**/*.rs"), [whole("src/a.rs", 3), whole("src/deep/b.rs", 1)]);
     assert_eq!(place.told("@src/a.rs:2-3!"), ["src/a.rs: Lines 2-3 of 3 total lines"]);
+    assert_eq!(place.told("@src/a.rs:2"), ["src/a.rs: Line 2 of 3 total lines"]);
+    assert_eq!(place.told("@src/a.rs:3-2"), ["[@src/a.rs:3-2: its last line comes before its first]"]);
     let absolute = format!("@{}", place.root.join("src/a.rs").display());
     assert_eq!(place.told(&absolute), [whole("src/a.rs", 3)]);
     let read = place.resolve("@src/a.rs @src/deep/b.rs:1");
@@ -103,7 +106,7 @@ fn words_stay_words_and_a_path_that_is_wrong_is_said_to_be() {
     assert_eq!(notices, [format!("@src/b.rs: {why}"), format!("@notes.md: {why}")]);
     assert_eq!(missing.parts, [Part::note(format!("[{}]", notices.join("\n")))]);
     let piped = [Part::text("look"), Part::text("<stdin>@src/a.rs</stdin>")];
-    assert_eq!(place.references.resolve(&piped), Resolved::default(), "only what the person wrote");
+    assert_eq!(place.references.resolve(&piped, &Disk::to_read()), Resolved::default(), "only what the person wrote");
 }
 
 #[test]
