@@ -29,15 +29,15 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 
-/// Where it is heard what happens.
-enum Ear {
+/// Where events come from.
+enum Feed {
     /// At a session, as long as it runs where it does.
     Session(Subscription),
     /// From writer to writer, and in the journal.
     Follower(Box<Follower>),
 }
 
-impl Ear {
+impl Feed {
     async fn next(&mut self) -> Result<Option<Told>> {
         match self {
             Self::Session(subscription) => Ok(subscription.next().await?.map(Told::Published)),
@@ -149,7 +149,7 @@ impl Conversation {
         if goes_on && !(self.is_elsewhere() && self.input.is_program()) {
             self.ask(Request::GoOn {});
         }
-        let left = self.until_over(Ear::Session(heard), stops).await;
+        let left = self.until_over(Feed::Session(heard), stops).await;
         // What keeps a session open is the caller's handle.
         self.session = None;
         left
@@ -160,10 +160,10 @@ impl Conversation {
         self.id = id.clone();
         before.iter().for_each(|record| self.shown.remember(record));
         self.follows = Some(Awaited::after(before, None));
-        self.until_over(Ear::Follower(Box::new(follower)), &mut Stops::listen()?).await
+        self.until_over(Feed::Follower(Box::new(follower)), &mut Stops::listen()?).await
     }
 
-    async fn until_over(&mut self, mut ear: Ear, stops: &mut Stops) -> Result<Left> {
+    async fn until_over(&mut self, mut feed: Feed, stops: &mut Stops) -> Result<Left> {
         let mut is_closed = false;
         let mut tick = tokio::time::interval(TICK);
         loop {
@@ -173,7 +173,7 @@ impl Conversation {
             }
             tokio::select! {
                 biased;
-                told = ear.next(), if !is_closed => match told? {
+                told = feed.next(), if !is_closed => match told? {
                     None | Some(Told::Published(Published::Closed(_))) => {
                         is_closed = true;
                         self.early.take().into_iter().for_each(|report| self.tell(report));
@@ -186,7 +186,7 @@ impl Conversation {
                     Some(Ok(request)) => self.ask(request),
                     Some(Err(error)) => self.complain(self.input.line(), &error),
                     None => {
-                        ear.attend(false);
+                        feed.attend(false);
                         self.end_of_input();
                     }
                 },
@@ -204,7 +204,7 @@ impl Conversation {
                     self.shown.line_was_ended();
                     match answer {
                         Some(answer) => self.send(Request::Answer(answer), About::Question),
-                        None => ear.attend(false),
+                        None => feed.attend(false),
                     }
                 }
                 // Nothing else happens just now.
@@ -360,8 +360,7 @@ impl Conversation {
             Ok(Reply::Ended { report, .. }) => self.report(report),
             Ok(Reply::Compacted(made)) => self.shown.compacted(&made),
             Ok(Reply::NotOpen { .. }) => self.complain(line, "this question is not open"),
-            // The records tell of that.
-            Ok(_) => {}
+            Ok(reply) => self.shown.reply(&reply),
             Err(EngineError::NotBegun(report)) => self.report(*report),
             Err(error @ EngineError::PromptRefused { .. }) => self.report(shown::refused(&error)),
             // Nothing to stop or to wait for; or it was answered before it was said again.

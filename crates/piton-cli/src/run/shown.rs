@@ -6,7 +6,7 @@ use crate::failure::{Failure, Result};
 use crate::out::view::{self, TextView};
 use crate::out::{print, report};
 use crate::surroundings::Surroundings;
-use piton_core::client::{Compacted, Published, Report};
+use piton_core::client::{Compacted, Published, Reply, Report};
 use piton_core::event::{Event, Record, TurnEnd};
 use piton_core::ids::CallId;
 use piton_core::message::Part;
@@ -79,6 +79,15 @@ impl Shown {
     pub(crate) fn remember(&mut self, record: &Record) {
         if let Self::Text(view) = self {
             view.remember(record);
+        }
+    }
+
+    /// What came of something else that a program asked for: the same line as at the control socket.
+    pub(crate) fn reply(&self, reply: &Reply) {
+        // Of the rest the records and fragments tell.
+        let is_news = !matches!(reply, Reply::Answered { .. } | Reply::State { .. });
+        if let (Self::StreamJson, true, Ok(line)) = (self, is_news, serde_json::to_string(reply)) {
+            view::write_stdout(&format!("{line}\n"));
         }
     }
 

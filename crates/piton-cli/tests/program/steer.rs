@@ -246,6 +246,19 @@ fn it_pauses_and_goes_on_and_makes_room() {
 }
 
 #[test]
+fn what_else_is_asked_for_is_answered_with_a_line() {
+    let stage = Stage::new(json!([{"text": "done"}]));
+    let mut talk = Talk::new(&stage, &["go"]);
+    until("it is at rest", || talk.count("result") == 1);
+    talk.say(r#"{"do":"rename","title":"Tests"}"#);
+    talk.say(r#"{"do":"look"}"#);
+    talk.say(r#"{"do":"plan","direction":"redo","turns":1,"scope":"both"}"#);
+    until("all is answered", || talk.count("seen") == 1 && talk.count("input_error") == 1);
+    assert_eq!((talk.end(), talk.count("renamed"), talk.count("result")), (1, 1, 1), "nothing is there to bring back");
+    assert!(stage.journal().iter().any(|event| event["title"] == "Tests"));
+}
+
+#[test]
 fn compact_typed_beside_the_process_that_runs_the_session_makes_room_there() {
     let answer = "as you wish ".repeat(300);
     let stage = Stage::new(json!([
