@@ -35,8 +35,9 @@ pub struct Record {
 }
 
 /// Something that happened.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Event {
     /// The session was created. Always the first event.
     SessionStarted {
@@ -802,43 +803,6 @@ impl Event {
 
     /// The `type` this event has in JSON and in the journal's `kind` column.
     pub fn kind(&self) -> &'static str {
-        match self {
-            Self::SessionStarted { .. } => "session_started",
-            Self::WriterOpened { .. } => "writer_opened",
-            Self::WriterClosed {} => "writer_closed",
-            Self::ContextGiven { .. } => "context_given",
-            Self::UserSpoke { .. } => "user_spoke",
-            Self::TurnStarted { .. } => "turn_started",
-            Self::TurnResumed { .. } => "turn_resumed",
-            Self::StepStarted { .. } => "step_started",
-            Self::MessageFinished { .. } => "message_finished",
-            Self::ModelFailed { .. } => "model_failed",
-            Self::ModelSwitched { .. } => "model_switched",
-            Self::BackoffPassed { .. } => "backoff_passed",
-            Self::MessageCut { .. } => "message_cut",
-            Self::CallRequested { .. } => "call_requested",
-            Self::ApprovalAsked { .. } => "approval_asked",
-            Self::ApprovalGiven { .. } => "approval_given",
-            Self::SnapshotTaken { .. } => "snapshot_taken",
-            Self::CallStarted { .. } => "call_started",
-            Self::CallSettled { .. } => "call_settled",
-            Self::HooksRan { .. } => "hooks_ran",
-            Self::StepFinished { .. } => "step_finished",
-            Self::CompactionStarted { .. } => "compaction_started",
-            Self::WindowLearned { .. } => "window_learned",
-            Self::ContextPruned { .. } => "context_pruned",
-            Self::CompactionFinished { .. } => "compaction_finished",
-            Self::CompactionFailed { .. } => "compaction_failed",
-            Self::RewindStarted { .. } => "rewind_started",
-            Self::RewindFinished { .. } => "rewind_finished",
-            Self::RewindAbandoned { .. } => "rewind_abandoned",
-            Self::CancelRequested { .. } => "cancel_requested",
-            Self::DeadlinePassed {} => "deadline_passed",
-            Self::BudgetShort { .. } => "budget_short",
-            Self::TitleGiven { .. } => "title_given",
-            Self::WorkspaceMoved { .. } => "workspace_moved",
-            Self::EventLost {} => "event_lost",
-            Self::TurnEnded { .. } => "turn_ended",
-        }
+        self.into()
     }
 }

@@ -74,7 +74,8 @@ pub struct State {
 }
 
 /// What the session waits for. What is valid in one phase only lives in that phase.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 enum Phase {
     /// Nobody wants anything.
     Idle,
@@ -259,27 +260,7 @@ impl State {
 
     /// The word for the phase, as clients and traces show it.
     pub fn phase_name(&self) -> &'static str {
-        match self.phase {
-            Phase::Idle => "idle",
-            Phase::Held => "held",
-            Phase::Due => "due",
-            Phase::NextStep(_) => "next_step",
-            Phase::Compacted { .. } => "compacted",
-            Phase::BeforeModel { .. } => "before_model",
-            Phase::CallingModel { .. } => "calling_model",
-            Phase::BackingOff { .. } => "backing_off",
-            Phase::GivenUp { .. } => "given_up",
-            Phase::RunningTools(..) => "running_tools",
-            Phase::StepOver(_) => "step_over",
-            Phase::Stuck(_) => "stuck",
-            Phase::AskingToGoOn(..) => "asking_to_go_on",
-            Phase::RoomNeeded(..) => "room_needed",
-            Phase::BeforeCompaction(..) => "before_compaction",
-            Phase::Compacting(..) => "compacting",
-            Phase::Checking => "checking",
-            Phase::Sealing(_) => "sealing",
-            Phase::Ending(_) => "ending",
-        }
+        (&self.phase).into()
     }
 
     /// The session's id; empty before the first event.
