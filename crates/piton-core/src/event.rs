@@ -12,7 +12,7 @@ use crate::limits::REWIND_PATHS;
 use crate::message::{Part, Usage};
 use crate::model::{ModelError, Reply};
 use crate::policy::Policy;
-use crate::prompt::Prompt;
+use crate::prompt::PromptContents;
 use crate::question::{Decision, Question};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -129,7 +129,7 @@ pub enum Event {
         at_most: Option<Bound>,
         /// What the request was made of, for the cache ledger. Absent in sessions of older versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        prompt: Option<Box<Prompt>>,
+        prompt: Option<Box<PromptContents>>,
         /// Milliseconds from the call until the first piece of the reply was there.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         first_ms: Option<u64>,
@@ -153,7 +153,7 @@ pub enum Event {
         at_most: Option<Bound>,
         /// What the request was made of, for the trace. Absent in sessions of older versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        prompt: Option<Box<Prompt>>,
+        prompt: Option<Box<PromptContents>>,
         /// What had streamed before it failed. Shown as abandoned; the model never sees it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         abandoned: Vec<Part>,
@@ -318,7 +318,7 @@ pub enum Event {
         tokens_before: u64,
         /// Estimated tokens of the context now.
         tokens_after: u64,
-        /// Whether that is room enough, so that no summary is needed.
+        /// Whether that suffices, so that no summary is needed.
         suffices: bool,
     },
     /// Older messages are represented by a summary from here on. Nothing is deleted.
@@ -338,7 +338,7 @@ pub enum Event {
         note: Option<String>,
         /// Who was asked for it; absent where a person wrote it, and in sessions of older versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        asked: Option<Box<Asked>>,
+        asked: Option<Box<SummaryCall>>,
     },
     /// The compaction failed; the conversation is unchanged.
     CompactionFailed {
@@ -351,7 +351,7 @@ pub enum Event {
         error: String,
         /// Who was asked for it, if anybody was.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        asked: Option<Box<Asked>>,
+        asked: Option<Box<SummaryCall>>,
     },
     /// Files are about to be brought back to where they were. Durable before any is: whoever finds this without its end
     /// brings them back again, which changes nothing where it was done.
@@ -625,7 +625,7 @@ pub enum Trigger {
 
 /// A model that was asked for a summary, and what that used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct SummaryCall {
     /// `provider/model`.
     pub model: String,
     /// How often it was asked.
@@ -641,7 +641,7 @@ pub struct Asked {
     pub at_most: Option<Bound>,
     /// What the request was made of, where it began as the session's own requests do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prompt: Option<Box<Prompt>>,
+    pub prompt: Option<Box<PromptContents>>,
 }
 
 /// When a snapshot was taken.
@@ -789,8 +789,8 @@ impl Event {
         }
     }
 
-    /// Whether it can come of making room while that is under way.
-    pub fn is_about_room(&self) -> bool {
+    /// Whether it can occur while a compaction is under way.
+    pub fn is_about_compaction(&self) -> bool {
         matches!(
             self,
             Self::CompactionStarted { .. }

@@ -32,7 +32,7 @@ pub fn protocol(protocol: WireProtocol) -> Box<dyn Protocol> {
 }
 
 /// A response body being read.
-pub struct Body {
+pub struct ResponseBody {
     protocol: Box<dyn Protocol>,
     form: Form,
     gaps: Gaps,
@@ -54,7 +54,7 @@ const MAX_PENDING_BYTES: usize = 64 << 20;
 /// few hundred bytes.
 const MAX_BYTES: usize = 128 << 20;
 
-impl Body {
+impl ResponseBody {
     /// A body of which nothing was read.
     pub fn new(protocol: Box<dyn Protocol>) -> Self {
         Self { protocol, form: Form::Unknown, gaps: Gaps::default(), bytes: 0 }
