@@ -4,7 +4,7 @@ use crate::bus::Bus;
 use crate::clock::World;
 use crate::compaction::AfterCompaction;
 use crate::context::{self, Notes};
-use crate::control::{Door, Remote, Server};
+use crate::control::{Door, RemoteSession, Server};
 use crate::driver::{Driver, Setup};
 use crate::fork::{self, ForkError};
 use crate::handle::{Handles, Here, Line};
@@ -272,7 +272,7 @@ impl Engine {
     /// A handle on a session that another process runs; `None` where nobody does.
     pub async fn join(&self, id: &SessionId) -> Result<Option<Handle>, EngineError> {
         let stored = self.stored(id);
-        match Remote::open(&stored).await? {
+        match RemoteSession::open(&stored).await? {
             Some(remote) => Handle::there(stored, remote).await,
             None => Ok(None),
         }
