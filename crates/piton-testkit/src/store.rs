@@ -8,7 +8,7 @@ use piton_core::event::{Delivery, Event, Record, Spent, TitledBy, TurnEnd};
 use piton_core::ids::{MessageId, Seq, SessionId};
 use piton_core::message::Part;
 use piton_core::policy::Policy;
-use piton_engine::store::{Activity, Kept, Log, Opening, Store, StoreError, Summary, Verdict};
+use piton_engine::store::{Activity, CheckResult, Kept, Log, Opening, Store, StoreError, Summary};
 use std::sync::Arc;
 
 /// Where an implementation is tested.
@@ -63,7 +63,7 @@ async fn what_was_appended_is_read_back_in_pages(stage: &dyn Stage) {
     let spoken = store.of_kinds(id, &["user_spoke", "session_started"]).await.expect("some");
     assert_eq!(spoken, [&read[1..], &read[..1]].concat(), "by kind, in order within each");
     assert_eq!(store.of_kinds(id, &["turn_ended"]).await.expect("none"), [], "of a kind that did not happen");
-    assert_eq!(store.verify(id).await.expect("a verdict"), Verdict::Sound { events: 700 }, "every event is sound");
+    assert_eq!(store.verify(id).await.expect("a verdict"), CheckResult::Sound { events: 700 }, "every event is sound");
     drop(log);
     let salvage = store.salvage(id).await.expect("readable").expect("a session");
     assert_eq!((salvage.records, salvage.lost, salvage.altered), (read, vec![], vec![]), "nothing needs repair");
@@ -78,7 +78,7 @@ async fn a_large_body_comes_back_whole(stage: &dyn Stage) {
     assert!(scene.each().await.iter().eq(written.iter().map(AsRef::as_ref)), "every byte");
     let page = stage.store().read(&scene.id, 3, 1).await.expect("a page");
     assert!(page == [(*written[2]).clone()], "alone, too");
-    assert_eq!(stage.store().verify(&scene.id).await.expect("a verdict"), Verdict::Sound { events: 4 });
+    assert_eq!(stage.store().verify(&scene.id).await.expect("a verdict"), CheckResult::Sound { events: 4 });
 }
 
 async fn a_session_begins_with_its_first_append(stage: &dyn Stage) {
@@ -92,8 +92,14 @@ async fn a_session_begins_with_its_first_append(stage: &dyn Stage) {
     assert_eq!((log.head(), log.epoch()), (0, 1), "it is empty, and this is its first writer");
     assert_eq!(store.read(&scene.id, 1, 9).await.expect("a page"), [], "what was not appended is not read");
     assert!(matches!(store.summary(&scene.id).await, Err(StoreError::NotFound { .. })), "it is no session yet");
+    let twice = store.create(&scene.id, opening(stage)).await.map(drop);
+    assert!(matches!(twice, Err(StoreError::Taken { .. })), "its id is taken while it may begin: {twice:?}");
     drop(log);
     assert!(matches!(scene.open().await, Err(StoreError::NotFound { .. })), "and never was one");
+    drop(scene.create().await);
+    let records = vec![Arc::unwrap_or_clone(scene.record(1))];
+    store.adopt(&scene.id, opening(stage), records).await.expect("so its id is free");
+    assert_eq!(scene.each().await.len(), 1, "for another");
 }
 
 async fn events_that_do_not_follow_are_refused(stage: &dyn Stage) {

@@ -14,7 +14,7 @@ use piton_core::hook::HookPoint;
 use piton_core::model::{Delta, ModelError, ModelErrorKind, ModelEvent};
 use piton_models::model::ModelStream;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// What a model says, and who hears it.
@@ -77,7 +77,7 @@ async fn listen_to(step: u32, attempt: u32, mut stream: ModelStream, said: Said,
     let mut silent_until = heard + SILENCE;
     loop {
         let wake = lock(&said).flush_at().map_or(silent_until, |flush| flush.min(silent_until));
-        let event = tokio::time::timeout_at(wake.into(), stream.next()).await;
+        let event = tokio::time::timeout_at(wake, stream.next()).await;
         if let Some(recorded) = &recorded {
             recorded.cancelled().await;
         }
@@ -119,6 +119,9 @@ async fn listen_to(step: u32, attempt: u32, mut stream: ModelStream, said: Said,
 }
 
 fn failed(attempt: u32, error: ModelError, said: &Mutex<Partial>) -> Done {
+    if error.kind == ModelErrorKind::Endless {
+        lock(said).keep_beginning();
+    }
     Done::ModelFailed { attempt, error, abandoned: lock(said).parts() }
 }
 
