@@ -36,7 +36,7 @@ impl Asked {
 }
 
 /// A client that asked for something. The driver answers a prompt twice: when it is durable, and when its turn is over.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Asker {
     is_local: bool,
     answers: UnboundedSender<Answer>,

@@ -1,8 +1,8 @@
-//! What hooks that only watch are shown: everything durable that they want to see, in order. They are waited for, so that
-//! none lags behind: while they look, the driver starts nothing new. What they do changes nothing of the turn, which is
-//! why this stands beside the machine and not in it.
+//! What hooks that only watch are shown: everything durable that they want to see, in order. What they do changes nothing of
+//! the turn, which is why this stands beside the machine and not in it.
 
 use crate::hooks::{HookContext, Hooks, ModelAnswer, Sight, StepDone, TurnDone};
+use crate::jobs::Sights;
 use piton_core::client::last_words;
 use piton_core::event::{Event, Record};
 use piton_core::hook::HookPoint;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// What was seen to happen, and what of it hooks have yet to see.
 pub(crate) struct Watch {
-    unseen: Vec<(Arc<HookContext>, Sight)>,
+    unseen: Sights,
     /// Messages of the transcript that were noted.
     messages: usize,
     step: StepDone,
@@ -27,7 +27,7 @@ impl Watch {
     }
 
     /// What hooks have yet to see.
-    pub(crate) fn take(&mut self) -> Vec<(Arc<HookContext>, Sight)> {
+    pub(crate) fn take(&mut self) -> Sights {
         std::mem::take(&mut self.unseen)
     }
 
