@@ -48,6 +48,9 @@ use piton_tools::ledger::FileLedger;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The longest that leaving a session waits for a fork that a client of another process wants.
+const FORK_GRACE: Duration = Duration::from_secs(10);
+
 /// What a driver is made from.
 pub(crate) struct Setup {
     pub(crate) world: World,
@@ -204,7 +207,7 @@ impl Driver {
         let events = end(&mut self.context());
         match key {
             Key::Beside(Beside::Prompt) => self.vetted(events),
-            Key::Turn(_) | Key::Beside(Beside::Watch | Beside::Title) => self.record_all(events),
+            Key::Turn(_) | Key::Beside(Beside::Watch | Beside::Title | Beside::Fork) => self.record_all(events),
         }
         let learned = window_learned(&self.context());
         self.record_all(learned);
@@ -306,6 +309,7 @@ impl Driver {
             let events = title(&mut self.context());
             self.record_all(events);
         }
+        while self.jobs.last(Beside::Fork, FORK_GRACE).await.is_some() {}
         if !self.services.hooks.is_empty() {
             if self.speeches.is_used() {
                 goodbye(&self.context()).await;

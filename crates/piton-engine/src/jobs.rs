@@ -12,6 +12,7 @@
 mod approval;
 mod compact;
 mod context;
+mod fork;
 mod frames;
 mod gate;
 mod judge;
@@ -32,6 +33,7 @@ pub(crate) use self::compact::{
     AtRest, BeforeSummary, STOPPED, before_summary, compacted, summary_at_rest, summary_task,
 };
 pub(crate) use self::context::{JobContext, Memory, Services};
+pub(crate) use self::fork::fork;
 pub(crate) use self::model::{window_changed, window_learned};
 pub(crate) use self::prompt::{Heard, hear, vet};
 pub(crate) use self::reminders::with_reminders;

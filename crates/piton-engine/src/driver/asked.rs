@@ -3,9 +3,8 @@
 use super::speech::Speech;
 use super::{Driver, Stage};
 use crate::error::{CompactError, EngineError, RewindError};
-use crate::fork;
 use crate::inbox::{Asked, Asker};
-use crate::jobs::{Beside, Heard, Key, answer, title};
+use crate::jobs::{Beside, Heard, Key, answer, fork, title};
 use piton_core::client::{Prompt, Reply, Report, Request, When};
 use piton_core::event::{Answerer, Canceller, Event, Subject, TitledBy};
 use piton_core::ids::{MessageId, Seq};
@@ -51,7 +50,10 @@ impl Driver {
                 self.record(Event::TitleGiven { title, by: TitledBy::User });
                 self.askers.tell_when_durable(asker, Reply::Renamed { seq: self.recorder.last_seq() });
             }
-            Request::Fork { at } => self.fork(at, asker),
+            Request::Fork { at } => {
+                let task = fork(at, asker, &self.context());
+                self.jobs.put_ready(Key::Beside(Beside::Fork), task);
+            }
             Request::Look {} => asker.tell(Reply::Seen(Box::new(self.services.bus.now()))),
             unknown => asker.refuse(EngineError::Unknown(format!("{unknown:?}"))),
         }
@@ -74,15 +76,6 @@ impl Driver {
         }
         let (parts, delivery, wait) = (prompt.message_parts(), prompt.delivery.delivery(), prompt.wait);
         self.speak(Speech { heard: Heard { message, parts, delivery }, wait, asker }).await;
-    }
-
-    /// The other session is made from what is durable, by a task that holds up nobody.
-    fn fork(&self, at: Option<Seq>, asker: Asker) {
-        let (stored, world) = (self.services.stored.clone(), self.services.world.clone());
-        tokio::spawn(async move {
-            let forked = fork::fork(&stored, at, &world).await.map(|session| Reply::Forked { session });
-            asker.answer(forked.map_err(EngineError::from));
-        });
     }
 
     /// A prompt that is repeated waits for the same turn.

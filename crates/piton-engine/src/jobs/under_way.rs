@@ -41,6 +41,8 @@ pub(crate) enum Beside {
     Watch,
     /// Naming the session.
     Title,
+    /// Making another session of it.
+    Fork,
 }
 
 /// The jobs under way.
