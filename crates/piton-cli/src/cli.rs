@@ -16,10 +16,10 @@ use std::path::PathBuf;
 #[command(name = "piton", version, max_term_width = 100, after_help = AFTER_HELP)]
 pub(crate) struct Cli {
     /// Append a log to this file
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", help_heading = LOG)]
     pub(crate) log_file: Option<PathBuf>,
     /// Log more: `requests` adds the body of every model request and response, without keys (needs --log-file)
-    #[arg(long, global = true, value_name = "TOPIC", value_enum)]
+    #[arg(long, global = true, value_name = "TOPIC", value_enum, help_heading = LOG)]
     pub(crate) debug: Option<DebugTopic>,
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -37,10 +37,19 @@ Try it without any key:  piton demo
 On your own code:        piton run \"fix the failing test\"
 Exit codes and formats:  docs/exit-codes.md and docs/stream-json.md in the source";
 
+/// Headings of `piton run --help`.
+const MODEL: &str = "Model";
+const PERMISSIONS: &str = "Permissions";
+const LIMITS: &str = "Limits and checks";
+const SESSIONS: &str = "Sessions";
+const OUTPUT: &str = "Input and output";
+const LOG: &str = "Log";
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Give the agent a task in this folder and watch it work
+    /// Give the agent a task in this folder and watch it work. `piton "fix the test"` does the same
+    #[command(alias = "exec")]
     Run(Box<RunArgs>),
     /// Watch the agent fix a failing test in a sample project. The model is a recording, everything else is real
     Demo(DemoArgs),
@@ -88,23 +97,23 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) command: Option<String>,
     /// Model to use, as provider/name (see `piton models`). `a/x,b/y` falls back to b/y if a/x gives no reply
-    #[arg(short, long, value_name = "PROVIDER/NAME[,…]")]
+    #[arg(short, long, value_name = "PROVIDER/NAME[,…]", help_heading = MODEL)]
     pub(crate) model: Option<String>,
     /// For models without native tool calls: `use_tool` or `hermes` teaches them to call tools in plain text; `look` only
     /// finds calls that the server leaves in the text (docs/text-tools.md)
-    #[arg(long, value_name = "HOW")]
+    #[arg(long, value_name = "HOW", help_heading = MODEL)]
     pub(crate) text_tools: Option<text_tools::Mode>,
     /// Reasoning effort: none, minimal, low, medium, high, xhigh or max; a model uses the nearest level it has
-    #[arg(long, value_name = "LEVEL", value_parser = effort())]
+    #[arg(long, value_name = "LEVEL", value_parser = effort(), help_heading = MODEL)]
     pub(crate) effort: Option<Effort>,
     /// Maximum output tokens of one reply, including reasoning
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = MODEL)]
     pub(crate) max_output: Option<u32>,
     /// Sampling temperature, 0 to 2
-    #[arg(long, value_name = "T", value_parser = temperature)]
+    #[arg(long, value_name = "T", value_parser = temperature, help_heading = MODEL)]
     pub(crate) temperature: Option<f64>,
     /// Run every tool without asking
-    #[arg(short, long)]
+    #[arg(short, long, help_heading = PERMISSIONS)]
     pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) settings: SettingFlags,
@@ -112,29 +121,32 @@ pub(crate) struct RunArgs {
     #[arg(short = 'C', long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
     /// Require an answer that matches this JSON Schema; the model gets two chances to repair it
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) output_schema: Option<PathBuf>,
     /// Trust this repository's hooks in their current form and run them (docs/hooks.md)
-    #[arg(long)]
+    #[arg(long, help_heading = PERMISSIONS)]
     pub(crate) trust_hooks: bool,
     /// Continue the newest session of this folder, with a task, or without one to finish an interrupted turn. If
     /// another piton is running it, the task is sent there
-    #[arg(short, long, conflicts_with = "resume")]
+    #[arg(short, long, conflicts_with = "resume", help_heading = SESSIONS)]
     pub(crate) r#continue: bool,
     /// Resume this session (an id or its beginning, a title, last, -2); without a value, choose from a list
-    #[arg(short, long, value_name = "ID", num_args = 0..=1, default_missing_value = "", allow_negative_numbers = true)]
+    #[arg(short, long, value_name = "ID", num_args = 0..=1, default_missing_value = "", allow_negative_numbers = true, help_heading = SESSIONS)]
     pub(crate) resume: Option<String>,
     /// Output format
-    #[arg(long, value_enum, default_value_t = Format::Text)]
+    #[arg(long, value_enum, visible_alias = "output-format", default_value_t = Format::Text, help_heading = OUTPUT)]
     pub(crate) format: Format,
     /// Input format: `stream-json` reads one JSON object per line, to steer while the agent works
-    #[arg(long, value_enum, default_value_t = InputFormat::Text)]
+    #[arg(long, value_enum, default_value_t = InputFormat::Text, help_heading = OUTPUT)]
     pub(crate) input_format: InputFormat,
     /// Record the model's replies to a cassette; replay it with `--model recorded/FILE`
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) record: Option<PathBuf>,
+    /// Print the answer and exit, which `run` does anyway
+    #[arg(short, long, help_heading = OUTPUT)]
+    pub(crate) print: bool,
     /// Print the answer only
-    #[arg(short, long)]
+    #[arg(short, long, help_heading = OUTPUT)]
     pub(crate) quiet: bool,
 }
 
@@ -142,10 +154,10 @@ pub(crate) struct RunArgs {
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct SettingFlags {
     /// Run this tool without asking (repeatable): a tool's name, or `*` for every tool
-    #[arg(long, value_name = "RULE", value_parser = rule)]
+    #[arg(long, value_name = "RULE", value_parser = rule, help_heading = PERMISSIONS)]
     pub(crate) allow: Vec<String>,
     /// Never run this tool (repeatable)
-    #[arg(long, value_name = "RULE", value_parser = rule)]
+    #[arg(long, value_name = "RULE", value_parser = rule, help_heading = PERMISSIONS)]
     pub(crate) deny: Vec<String>,
     /// Use the rules of another agent's loop (see `piton presets`); limits you set take precedence
     #[arg(long, value_name = "NAME", value_parser = preset_name)]
@@ -157,19 +169,19 @@ pub(crate) struct SettingFlags {
     #[arg(long)]
     pub(crate) no_instructions: bool,
     /// Stop after this many model replies; the last one is a summary without tool calls
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = LIMITS)]
     pub(crate) max_steps: Option<u32>,
     /// Token budget, input and output together: a model call that could exceed it is not made
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = LIMITS)]
     pub(crate) max_tokens: Option<u64>,
     /// Budget in US dollars: a model call that could exceed it is not made (needs a model with a known price)
-    #[arg(long, value_name = "USD", value_parser = dollars)]
+    #[arg(long, value_name = "USD", value_parser = dollars, help_heading = LIMITS)]
     pub(crate) max_cost: Option<f64>,
     /// Stop after this many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000), help_heading = LIMITS)]
     pub(crate) max_time: Option<u64>,
     /// Require this command to pass before the turn ends; failures go back to the model up to 3 times (repeatable)
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(long, value_name = "COMMAND", help_heading = LIMITS)]
     pub(crate) check: Vec<String>,
 }
 
@@ -368,6 +380,7 @@ pub(crate) enum SessionCommand {
     /// Watch a session that another piton is running
     Follow {
         /// The session's id or its beginning. Without one, choose from a list
+        #[arg(allow_negative_numbers = true)]
         id: Option<String>,
         /// Start at this event; 1 is the first
         #[arg(long, value_name = "SEQ", default_value_t = 1)]
@@ -379,16 +392,19 @@ pub(crate) enum SessionCommand {
     /// Cancel a session's turn, in whichever process it runs
     Cancel {
         /// The session's id or its beginning. Without one, choose from a list
+        #[arg(allow_negative_numbers = true)]
         id: Option<String>,
     },
     /// Pause a running session: it finishes the current call and starts nothing new
     Pause {
         /// The session's id or its beginning. Without one, choose from a list
+        #[arg(allow_negative_numbers = true)]
         id: Option<String>,
     },
     /// Continue a paused session
     Continue {
         /// The session's id or its beginning. Without one, choose from a list
+        #[arg(allow_negative_numbers = true)]
         id: Option<String>,
     },
     /// Show a session's tokens and cost, step by step, and what the provider's cache saved
@@ -443,6 +459,7 @@ pub(crate) enum SessionCommand {
     /// Restore a session from the trash
     Restore {
         /// The session: an id or its beginning, a title
+        #[arg(allow_negative_numbers = true)]
         id: String,
     },
     /// List the trash, or empty it

@@ -13,6 +13,7 @@ mod out;
 mod run;
 mod settings;
 mod surroundings;
+mod typed;
 mod upkeep;
 
 use crate::cli::{Cli, Command, Format};
@@ -20,7 +21,7 @@ use crate::commands::{auth, config, context, demo, doctor, models, presets, sess
 use crate::failure::Failure;
 use crate::out::{report, view};
 use crate::surroundings::Surroundings;
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 use piton_tools::spawn::Env;
 use std::path::Path;
 use std::process::ExitCode;
@@ -39,7 +40,10 @@ fn main() -> ExitCode {
     // Where this cannot be had, tools still do not inherit them.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
-    let cli = Cli::parse();
+    let cli = match typed::parse(std::env::args_os()) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
     if let Err(error) = logs::start(&cli) {
         return ExitCode::from(report::failure(&error));
     }

@@ -7,6 +7,7 @@ use piton_core::message::Part;
 use piton_core::reference::Style;
 use piton_core::tokens::Family;
 use piton_engine::context::References;
+use piton_tools::disk::Disk;
 use std::error::Error;
 use std::time::Instant;
 
@@ -32,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     for _ in 0..TIMES {
         let started = Instant::now();
-        let found = references.resolve(&[Part::text("look at @dir")]);
+        let found = references.resolve(&[Part::text("look at @dir")], &Disk::to_read());
         println!("{}", started.elapsed().as_secs_f64() * 1e3);
         let cut =
             found.items.iter().any(|item| item.notice.as_ref().is_some_and(|notice| notice.contains("5000 files")));

@@ -5,7 +5,7 @@
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
-use piton_core::call::{Effects, Outcome, ToolSpec};
+use piton_core::call::{Effects, Outcome, ToolSpec, Touches};
 use piton_core::client::{Live, Prompt, Published, Scope, Stage};
 use piton_core::event::{Delivery, Direction, Event, Moment, Record, Subject, Touched, TurnEnd};
 use piton_core::message::{Message, Part, Role};
@@ -23,6 +23,7 @@ use piton_tools::toolset::ToolSet;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::Notify;
 
@@ -301,6 +302,67 @@ async fn cancelling_answers_what_runs_and_leaves_a_session_that_goes_on() {
     assert_eq!(turn.await.unwrap().end, TurnEnd::Canceled);
     assert_eq!(session.prompt("go on").await.unwrap().text, "back again");
     session.close().await;
+}
+
+/// A tool that never answers: its future hangs, and so does a thread that it blocks.
+struct Hung {
+    touches: Touches,
+    began: Arc<Notify>,
+    thread: Mutex<Option<std::sync::mpsc::Receiver<()>>>,
+}
+
+#[async_trait]
+impl Tool for Hung {
+    fn spec(&self) -> ToolSpec {
+        let effects = Effects { touches: self.touches, ..Effects::READ };
+        let schema = json!({"type": "object", "properties": {}});
+        ToolSpec { name: "hung".into(), description: "Hangs.".into(), schema, effects }
+    }
+
+    async fn run(&self, _input: Value, _: &ToolContext) -> Outcome {
+        self.began.notify_one();
+        let thread = self.thread.lock().unwrap().take();
+        match thread {
+            // Until the test lets it go: a runtime waits for its threads.
+            Some(thread) => drop(tokio::task::spawn_blocking(move || thread.recv()).await),
+            None => std::future::pending().await,
+        }
+        Outcome::ok("it answered after all")
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_hangs_is_abandoned_when_its_turn_is_canceled() {
+    for (touches, blocks_thread, said) in [
+        (Touches::Nothing, true, "Cancelled. It did not stop when it was asked to and was abandoned."),
+        (Touches::Nothing, false, "It changes nothing."),
+        (
+            Touches::Workspace,
+            true,
+            "[interrupted] It did not stop when it was asked to and was abandoned. Its effect is unknown",
+        ),
+    ] {
+        let home = Home::new();
+        let (let_go, thread) = std::sync::mpsc::channel();
+        let began = Arc::new(Notify::new());
+        let hung = Hung { touches, began: began.clone(), thread: Mutex::new(blocks_thread.then_some(thread)) };
+        let mut settings = cassette(&[call("hung", &json!({})), says("back again")]);
+        settings.tools = ToolSet::builtin().with(Arc::new(hung));
+        let session = home.create(settings).await;
+        let turn = tokio::spawn({
+            let session = session.clone();
+            async move { session.prompt("go").await.unwrap() }
+        });
+        began.notified().await;
+        let canceled = tokio::time::timeout(Duration::from_secs(30), session.cancel()).await.expect("a cancel ends");
+        assert_eq!(canceled.unwrap().expect("a turn was under way").end, TurnEnd::Canceled);
+        assert_eq!(turn.await.unwrap().end, TurnEnd::Canceled);
+        assert_eq!(session.prompt("go on").await.unwrap().text, "back again");
+        let told = format!("{:?}", transcript(&session));
+        assert!(told.contains(said), "{told}");
+        session.close().await;
+        drop(let_go);
+    }
 }
 
 #[tokio::test]

@@ -34,6 +34,7 @@ pub mod window;
 mod remote;
 
 pub mod provider;
+pub mod short_names;
 pub mod recorded;
 pub mod text_tools;
 

@@ -5,11 +5,12 @@
 
 mod atomic;
 
-use crate::files::{Files, Found, Replacement};
+use crate::files::{Files, Found, Replacement, Stamp, Visit};
 use crate::ledger::hash_of;
+use crate::regular;
+use crate::walk;
 use piton_core::ids::CallId;
-use rustix::fs::{Mode, OFlags};
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::io::{self, Read, Write as _};
 use std::path::{Component, Path, PathBuf};
 
@@ -23,6 +24,11 @@ impl Disk {
     /// The disk for a session whose calls keep their intents in this folder.
     pub fn new(calls_dir: PathBuf) -> Self {
         Self { calls_dir }
+    }
+
+    /// The disk for whoever only reads.
+    pub fn to_read() -> Self {
+        Self::new(PathBuf::new())
     }
 
     fn intent(&self, call: &CallId) -> PathBuf {
@@ -52,21 +58,30 @@ impl Files for Disk {
 
     fn look(&self, path: &Path) -> io::Result<Option<Found>> {
         match fs::metadata(path) {
-            Ok(meta) => Ok(Some(found(&meta))),
+            Ok(meta) => Ok(Some(Found::of(&meta))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        Ok(Box::new(File::from(rustix::fs::open(path, flags, Mode::empty())?)))
+        Ok(Box::new(regular::open(path)?))
+    }
+
+    fn stamp(&self, path: &Path) -> Option<Stamp> {
+        let meta = fs::metadata(path).ok()?;
+        let changed = meta.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+        Some(Stamp { bytes: meta.len(), version: changed.as_nanos() })
+    }
+
+    fn walk(&self, folder: &Path, visit: &mut Visit<'_>) {
+        walk::in_order(folder, visit);
     }
 
     fn list(&self, folder: &Path, most: usize) -> io::Result<Vec<(String, Found)>> {
         let named = |entry: io::Result<fs::DirEntry>| {
             let entry = entry?;
-            let found = fs::metadata(entry.path()).map_or(Found::Other, |meta| found(&meta));
+            let found = fs::metadata(entry.path()).map_or(Found::Other, |meta| Found::of(&meta));
             Ok((entry.file_name().to_string_lossy().into_owned(), found))
         };
         fs::read_dir(folder)?.take(most).map(named).collect()
@@ -86,14 +101,6 @@ impl Files for Disk {
         // If it stays, the change itself is none the worse.
         let _ = atomic::clear(&change.path, &self.key(call));
         Some(change)
-    }
-}
-
-fn found(meta: &Metadata) -> Found {
-    match meta {
-        meta if meta.is_dir() => Found::Folder,
-        meta if meta.is_file() => Found::File { bytes: meta.len() },
-        _ => Found::Other,
     }
 }
 

@@ -1,12 +1,15 @@
-//! The files that tools read and change: the port behind `read`, `write` and `edit`.
+//! The files of a session: the port behind `read`, `write` and `edit`, behind what a message refers to with `@`, the
+//! instruction files of a project, and the ledger of what the model has seen.
 //!
 //! [`crate::disk::Disk`] is the machine's disk; an editor's buffers can stand in, so that a model reads what a person sees
 //! before it is saved. `piton_testkit::files` holds what every implementation must keep. `grep` and `glob` search the disk:
 //! no other place can be searched as fast, and what is unsaved is a handful of files. Which file a model means, and whether
 //! it may change it, is not known here.
 
+use crate::regular::Beginning;
 use piton_core::ids::CallId;
 use serde::{Deserialize, Serialize};
+use std::fs::Metadata;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -18,11 +21,18 @@ pub trait Files: Send + Sync {
     /// What is there; `None`: nothing.
     fn look(&self, path: &Path) -> io::Result<Option<Found>>;
 
-    /// The content of a file, from its beginning. Must not wait where the file has become a pipe.
+    /// The content of a file, from its beginning. Must not wait, and refuses what is no regular file.
     fn open(&self, path: &Path) -> io::Result<Box<dyn Read + Send>>;
+
+    /// By what a file is taken for unchanged without being read; `None` where that cannot be said.
+    fn stamp(&self, path: &Path) -> Option<Stamp>;
 
     /// The names in a folder, in no order, and which are folders; of a huge folder no more than so many.
     fn list(&self, folder: &Path, most: usize) -> io::Result<Vec<(String, Found)>>;
+
+    /// Visits what is below a folder: by name, each folder before what is in it, without `.git` and what `.gitignore` and
+    /// `.ignore` files ignore. Links are named and not followed; a folder that cannot be read is an error, and passed over.
+    fn walk(&self, folder: &Path, visit: &mut Visit<'_>);
 
     /// Puts a new content in place for a call, with the folders it needs: whole or not at all, durably, and not before
     /// [`Files::begun`] would tell of it.
@@ -30,6 +40,40 @@ pub trait Files: Send + Sync {
 
     /// What a call had begun to replace in a process that is gone. What its attempt left unfinished is removed.
     fn begun(&self, call: &CallId) -> Option<Replacement>;
+
+    /// The first `most` bytes of a file.
+    fn beginning(&self, path: &Path, most: usize) -> io::Result<Beginning> {
+        let size = match self.look(path)? {
+            Some(Found::File { bytes }) => bytes,
+            Some(Found::Folder) => return Err(io::ErrorKind::IsADirectory.into()),
+            Some(Found::Other) => return Err(io::Error::other("it is not a regular file")),
+            None => return Err(io::ErrorKind::NotFound.into()),
+        };
+        Beginning::read(self.open(path)?, size, most)
+    }
+}
+
+/// Hears of each thing on a walk, and says how it goes on.
+pub type Visit<'v> = dyn FnMut(io::Result<(&Path, Found)>) -> Next + 'v;
+
+/// How a walk goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// Into the folder, where it is one, and on.
+    GoOn,
+    /// On, but not into the folder.
+    PassOver,
+    /// Not at all.
+    Stop,
+}
+
+/// The state of a file, to be compared with a later one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// Its size.
+    pub bytes: u64,
+    /// When it was changed last, or any other number that a change makes another one.
+    pub version: u128,
 }
 
 /// What there is at a path.
@@ -44,6 +88,17 @@ pub enum Found {
     Folder,
     /// A device, pipe or socket, or a link that leads nowhere.
     Other,
+}
+
+impl Found {
+    /// What a disk tells of it.
+    pub(crate) fn of(meta: &Metadata) -> Self {
+        match meta {
+            meta if meta.is_dir() => Self::Folder,
+            meta if meta.is_file() => Self::File { bytes: meta.len() },
+            _ => Self::Other,
+        }
+    }
 }
 
 /// A change of a file's content. Its hashes tell, whenever somebody looks, whether it happened.

@@ -6,6 +6,7 @@ use crate::plan::{Look, Plan};
 use crate::search::{self, PathPattern};
 use crate::tool::{ToolContext, blocking, cancelled};
 use crate::typed::TypedTool;
+use crate::walk;
 use async_trait::async_trait;
 use ignore::WalkState;
 use piton_core::call::{Effects, Outcome};
@@ -95,7 +96,7 @@ fn glob(input: &Input, cx: &ToolContext) -> Result<Outcome, Outcome> {
 
 fn newest(root: &Path, pattern: &PathPattern, cx: &ToolContext) -> Newest {
     let newest = Mutex::new(Newest::default());
-    search::walk(root).run(|| {
+    walk::parallel(root).run(|| {
         Box::new(|entry| {
             if cx.cancel.is_cancelled() {
                 return WalkState::Quit;

@@ -4,9 +4,11 @@ use crate::input::lenient;
 use crate::limits::{GREP_LINE_CHARS, GREP_MATCHES, GREP_MAX_CONTEXT};
 use crate::paths;
 use crate::plan::{Look, Plan};
+use crate::regular;
 use crate::search::{self, PathPattern};
 use crate::tool::{ToolContext, blocking, cancelled};
 use crate::typed::TypedTool;
+use crate::walk;
 use async_trait::async_trait;
 use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -139,7 +141,7 @@ fn search_all(
     cx: &ToolContext,
 ) -> AllHits {
     let all = Mutex::new(AllHits::default());
-    search::walk(root).run(|| {
+    walk::parallel(root).run(|| {
         let mut searcher = SearcherBuilder::new()
             .binary_detection(BinaryDetection::quit(0))
             .line_terminator(LineTerminator::crlf())
@@ -157,7 +159,8 @@ fn search_all(
             if is_file && glob.is_none_or(|glob| glob.matches(entry.path(), root)) {
                 let mut collect = Collect { hits: FileHits::default(), is_binary: false, cancel: &cx.cancel };
                 // A file that cannot be read, or vanishes meanwhile, has no matches.
-                let searched = searcher.search_path(&regex, entry.path(), &mut collect);
+                let searched =
+                    regular::open(entry.path()).and_then(|file| searcher.search_file(&regex, &file, &mut collect));
                 if searched.is_ok() && !collect.is_binary && collect.hits.total > 0 {
                     all.lock().unwrap_or_else(PoisonError::into_inner).add(entry.into_path(), collect.hits);
                 }

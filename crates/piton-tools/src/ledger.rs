@@ -4,13 +4,12 @@
 //! not read, nor what somebody changed behind its back. The hashes come back from the journal after a restart (see
 //! [`FileLedger::restore`]); the contents, kept only to show what changed, do not.
 
+use crate::files::{Files, Found, Stamp};
 use crate::limits::{REMEMBERED_BYTES, REMEMBERED_FILE_BYTES, TRACKED_BYTES};
+use crate::regular::Beginning;
 use std::collections::{HashMap, VecDeque};
-use std::fs::Metadata;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
 
 /// Path by path, the state in which the model last saw a file. Paths are canonical.
 #[derive(Debug, Default)]
@@ -38,9 +37,6 @@ pub struct Change {
     /// The hash of its content now; `None`: it is gone.
     pub hash: Option<String>,
 }
-
-/// By what a file is taken for unchanged without being read.
-type Stamp = (SystemTime, u64);
 
 #[derive(Debug, Default)]
 struct Known {
@@ -87,21 +83,22 @@ impl FileLedger {
     }
 
     /// The files that have changed since the model saw them, without those that it was told of already. By name.
-    pub fn changes(&self) -> Vec<Change> {
+    pub fn changes(&self, files: &dyn Files) -> Vec<Change> {
         let mut changes = Vec::new();
         for (path, entry) in &mut self.known().files {
-            let meta = path.metadata();
-            let now = meta.as_ref().ok().and_then(stamp_of);
+            let now = files.stamp(path);
             if now.is_some() && now == entry.stamp {
                 continue;
             }
-            let found = match meta {
-                Ok(meta) if meta.is_file() && meta.len() <= TRACKED_BYTES => {
-                    std::fs::read(path).ok().map(|content| hash_of(&content))
+            let most = usize::try_from(TRACKED_BYTES).unwrap_or(usize::MAX);
+            let found = match files.look(path) {
+                Ok(Some(Found::File { bytes })) if bytes <= TRACKED_BYTES => {
+                    let content = files.beginning(path, most).ok().filter(Beginning::is_whole);
+                    content.map(|content| hash_of(&content.bytes))
                 }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Some(String::new()),
+                Ok(None) => Some(String::new()),
                 // What cannot be looked at is not said to have changed.
-                Ok(_) | Err(_) => None,
+                Ok(Some(_)) | Err(_) => None,
             };
             match found {
                 Some(found) if found == entry.hash => entry.stamp = now,
@@ -149,10 +146,6 @@ impl Known {
     }
 }
 
-fn stamp_of(meta: &Metadata) -> Option<Stamp> {
-    Some((meta.modified().ok()?, meta.len()))
-}
-
 /// The hash by which contents are compared, as hex.
 pub fn hash_of(content: &[u8]) -> String {
     blake3::hash(content).to_hex().to_string()
@@ -161,6 +154,7 @@ pub fn hash_of(content: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::Disk;
 
     #[test]
     fn a_file_is_known_as_it_was_seen_last() {
@@ -188,21 +182,22 @@ mod tests {
         let change =
             |text: Option<&str>| Change { path: path.clone(), hash: text.map(|text| hash_of(text.as_bytes())) };
         let ledger = FileLedger::default();
+        let disk = Disk::new(folder.path().join("calls"));
         write("one");
         ledger.note(&path, &hash_of(b"one"), None);
-        assert_eq!(ledger.changes(), []);
+        assert_eq!(ledger.changes(&disk), []);
         write("two!");
-        assert_eq!(ledger.changes(), [change(Some("two!"))]);
+        assert_eq!(ledger.changes(&disk), [change(Some("two!"))]);
         ledger.told(&path, Some(&hash_of(b"two!")));
-        assert_eq!(ledger.changes(), [], "once is enough");
+        assert_eq!(ledger.changes(&disk), [], "once is enough");
         assert!(matches!(ledger.compare(&path, &hash_of(b"two!")), Seen::Changed { .. }), "told is not seen");
         std::fs::remove_file(&path).expect("removed");
-        assert_eq!(ledger.changes(), [change(None)]);
+        assert_eq!(ledger.changes(&disk), [change(None)]);
         ledger.told(&path, None);
-        assert_eq!(ledger.changes(), []);
+        assert_eq!(ledger.changes(&disk), []);
         write("two!");
         ledger.note(&path, &hash_of(b"two!"), None);
-        assert_eq!(ledger.changes(), []);
+        assert_eq!(ledger.changes(&disk), []);
     }
 
     #[test]

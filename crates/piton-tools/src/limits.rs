@@ -49,6 +49,11 @@ pub const CANCEL_GRACE: Duration = Duration::from_millis(80);
 pub const RUNNER_GRACE: Duration = Duration::from_secs(3);
 /// Time a runner takes at most to kill what a command left behind; only what hangs in the kernel needs it.
 pub const SWEEP_TIME: Duration = Duration::from_secs(2);
+/// Time a cancelled call that may change something has to answer before it is abandoned: as long as a runner takes at
+/// most to end a command that resists, and a moment more.
+pub const ABANDON_GRACE: Duration = RUNNER_GRACE.saturating_add(SWEEP_TIME).saturating_add(Duration::from_secs(1));
+/// The same for a call that only looks, of which nothing is lost.
+pub const ABANDON_LOOK_GRACE: Duration = Duration::from_millis(500);
 /// Silence after which the output of an ended command is complete, if something still holds its pipe.
 pub const DRAIN_QUIET: Duration = Duration::from_millis(20);
 /// The most time an ended command's output is still read.

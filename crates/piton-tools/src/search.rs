@@ -1,11 +1,10 @@
-//! Walking the workspace as ripgrep does: `.gitignore` counts, in and out of repositories; hidden files are seen, `.git`
-//! is not. What a person's global git configuration ignores does not count: it would need the environment.
+//! What `grep` and `glob` share: where they search, what they ask, and patterns of paths. How folders are walked is in
+//! [`crate::walk`].
 
 use crate::paths;
 use crate::plan::{Draft, Look, Plan};
 use crate::tool::ToolContext;
 use globset::{GlobBuilder, GlobMatcher};
-use ignore::{WalkBuilder, WalkParallel};
 use piton_core::call::{Kind, Outcome};
 use piton_core::question::Block;
 use std::path::{Path, PathBuf};
@@ -26,17 +25,6 @@ pub(crate) fn plan(question: &'static str, pattern: String, raw: Option<&str>, l
     let root = raw.filter(|raw| !raw.trim().is_empty()).unwrap_or(".");
     let shown = Block::Text { text: format!("{pattern} in {}", look.shown(root)) };
     Plan::new(Kind::Search, pattern, look.read(root), Draft::new(|| (question.to_owned(), vec![shown])))
-}
-
-/// Everything below `root` that is not ignored.
-pub(crate) fn walk(root: &Path) -> WalkParallel {
-    /// Walking waits for the disk more than it computes; more threads only get into each other's way.
-    const MOST_THREADS: usize = 4;
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
-    let mut walk = WalkBuilder::new(root);
-    walk.hidden(false).require_git(false).git_global(false).threads(threads);
-    walk.filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git");
-    walk.build_parallel()
 }
 
 /// A pattern for paths below a root. Without a slash it is for names at any depth.

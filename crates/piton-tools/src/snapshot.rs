@@ -24,7 +24,7 @@ mod store;
 mod pack;
 mod git;
 mod seed;
-mod ignored;
+mod share;
 mod entry;
 mod cache;
 mod scan;
@@ -39,6 +39,7 @@ pub use piton_core::changes::{Change, ChangeKind, Conflict, EntryKind, Failure, 
 pub use prune::Usage;
 pub use restore::{Conflicts, Policy};
 
+use crate::ignored;
 use cache::Cache;
 use object::{Entry, ObjectKind, Oid, write_tree};
 use prune::Live;

@@ -9,7 +9,7 @@ use crate::host::Host;
 use crate::ledger::FileLedger;
 use crate::plan::{Look, Plan};
 use async_trait::async_trait;
-use piton_core::call::{Outcome, Status, ToolSpec};
+use piton_core::call::{Outcome, Status, ToolSpec, Touches};
 use piton_core::ids::CallId;
 use piton_core::limits::{BASH_DEFAULT_MS, BASH_MAX_MS, TOOL_OUTPUT_CHARS};
 use serde_json::Value;
@@ -38,7 +38,8 @@ pub trait Tool: Send + Sync {
     }
 
     /// Runs a call that never began. Called once per call, after its start was recorded. Must not panic on a bad
-    /// input: a bad input is an outcome that says what was expected.
+    /// input: a bad input is an outcome that says what was expected. Must not block its thread, and answer soon once
+    /// `cx.cancel` is cancelled: a call that does not is abandoned, its thread with it.
     async fn run(&self, input: Value, cx: &ToolContext) -> Outcome;
 
     /// Finds the outcome of a call that had begun in a process that is gone, where its effects say that the tool is
@@ -119,6 +120,21 @@ pub fn interrupted() -> Outcome {
         "[interrupted] This call was started once and its end was not seen. It was not run again. It may have had all, \
          part or none of its effects: check before you repeat it.",
     )
+}
+
+/// The call was cancelled and went on: whoever waited for it does so no more.
+pub fn abandoned(touches: Touches) -> Outcome {
+    let text = "It did not stop when it was asked to and was abandoned.";
+    match touches {
+        Touches::Nothing => Outcome::new(Status::Cancelled, format!("Cancelled. {text} It changes nothing.")),
+        Touches::Session | Touches::Workspace | Touches::World => Outcome::new(
+            Status::Interrupted,
+            format!(
+                "[interrupted] {text} Its effect is unknown: it may have had all, part or none of it, and may still go on. \
+                 Check before you repeat it."
+            ),
+        ),
+    }
 }
 
 /// The call was cancelled and had no effect.

@@ -292,6 +292,23 @@ async fn grep_finds_lines_sorted_by_path_and_respects_what_git_ignores() {
 }
 
 #[tokio::test]
+async fn no_tool_reads_what_is_no_file_of_a_disk() {
+    let place = Place::new();
+    place.put("a.txt", "version\n");
+    std::os::unix::fs::symlink("/proc/kmsg", place.path("kernel")).unwrap();
+    // `/proc/kmsg` makes its reader wait for the kernel's next message.
+    for path in ["/proc/kmsg", "/proc/self/status", "/sys/kernel"] {
+        let searching = place.run("grep", json!({"pattern": ".", "path": path}));
+        let outcome = tokio::time::timeout(Duration::from_secs(60), searching).await.expect("it ends");
+        assert!(outcome.text.starts_with("No match below"), "{path}: {}", outcome.text);
+    }
+    let outcome = place.read("kernel").await;
+    assert!(outcome.text.contains("kernel"), "{}", outcome.text);
+    assert_eq!(outcome.status, Status::Failed, "{}", outcome.text);
+    assert!(place.run("grep", json!({"pattern": "version"})).await.text.starts_with("a.txt:1:version"));
+}
+
+#[tokio::test]
 async fn grep_is_cut_and_says_how_much_more_there_is() {
     let place = Place::new();
     for name in ["c", "a", "b"] {

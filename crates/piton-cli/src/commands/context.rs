@@ -15,6 +15,7 @@ use piton_engine::context::{self, Instructions, References, instructions_note};
 use piton_engine::engine::Settings;
 use piton_models::model::{Model, ModelLimits, ModelStream, Nobody, Price};
 use piton_models::text_tools::{CallsRead, Mode};
+use piton_tools::disk::Disk;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -53,11 +54,12 @@ pub(crate) fn context(args: &ContextArgs, around: &Surroundings) -> Result<u8> {
         let text = json!({"name": tool.name, "description": tool.description, "parameters": tool.schema}).to_string();
         pieces.push(weigh("tool", format!("tool {}", tool.name), None, None, text));
     }
+    let files = Disk::to_read();
     let environment = context::environment_note(&workspace, &around.machine.today);
     pieces.push(weigh("environment", "environment".to_owned(), None, None, environment));
     if let Some(instructions) = sources::instructions(&config, &around.machine) {
         let window_tokens = limits.window_tokens;
-        let found = Instructions { window_tokens, ..instructions }.at_start(&workspace);
+        let found = Instructions { window_tokens, ..instructions }.at_start(&workspace, &files);
         for piece in &found {
             let by = piece.imported_by.as_ref().map_or(String::new(), |by| format!(", imported by {by}"));
             let file = Some(piece.path.display().to_string());
@@ -74,7 +76,7 @@ pub(crate) fn context(args: &ContextArgs, around: &Surroundings) -> Result<u8> {
         let (style, sizes) = (settings.policy.references.style, settings.policy.references.sizes);
         let (window_tokens, images) = (limits.window_tokens, limits.images);
         let references = References { workspace, style, sizes, window_tokens, images, family };
-        let found = references.resolve(&[Part::text(prompt.clone())]);
+        let found = references.resolve(&[Part::text(prompt.clone())], &files);
         let notices: Vec<String> = found.items.iter().filter_map(|item| item.notice.clone()).collect();
         for part in &found.parts {
             let text = match part {

@@ -13,6 +13,40 @@ fn run_with_model(stage: &Stage, model: &str) -> Ran {
 }
 
 #[test]
+fn a_task_needs_no_command_and_a_model_no_provider_that_the_catalogue_knows() {
+    for name in ["sonnet", "claude-sonnet-4-5"] {
+        let stage = Stage::speaking("anthropic", json!([{"text": "done"}]));
+        let ran = Ran::of(stage.piton(&["-p", "fix the test", "--model", name])).expect_code(0);
+        assert_eq!(ran.stdout, "done\n");
+        ran.expect_said(&[&format!("{name} is anthropic/claude-sonnet-")]);
+        let model = stage.provider.requests()[0].body["model"].as_str().unwrap().to_owned();
+        assert!(model.starts_with("claude-sonnet-") && !model.contains("202"), "{model}");
+    }
+}
+
+#[test]
+fn the_words_of_other_agents_cost_nothing() {
+    for (words, ours) in [
+        (&["--yolo", "fix the test"][..], "--yes"),
+        (&["mcp", "list"], "not there yet"),
+        (&["fix"], "piton run \"fix …\""),
+    ] {
+        let stage = stage();
+        Ran::of(stage.piton(words)).expect_code(2).expect_said(&[ours]);
+        assert_eq!(stage.provider.requests().len(), 0);
+    }
+}
+
+#[test]
+fn a_session_is_named_by_its_place_in_every_command() {
+    for command in ["cancel", "pause", "continue", "follow", "repair", "restore"] {
+        let ran = Ran::of(stage().piton(&["session", command, "-2"]));
+        assert!(!ran.stderr.contains("unexpected argument"), "{command}: {}", ran.stderr);
+        assert_eq!(ran.code, 1, "{command}: {}", ran.stderr);
+    }
+}
+
+#[test]
 fn an_unknown_provider_is_named_with_the_known_ones() {
     run_with_model(&stage(), "openia/gpt").expect_code(1).expect_said(&[
         "openia",

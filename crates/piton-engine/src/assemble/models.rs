@@ -10,6 +10,7 @@ use piton_models::model::Model;
 use piton_models::options::Options;
 use piton_models::provider::{self, OpenError, ProviderSpec};
 use piton_models::recorded::{Recorded, Recorder};
+use piton_models::short_names::{self, Meant};
 use piton_models::text_tools;
 use std::fs::File;
 use std::sync::Arc;
@@ -77,10 +78,25 @@ impl Source<'_> {
             return Ok(Arc::new(self.cassette(&model.context("name a cassette as recorded/FILE")?)?));
         }
         if self.config.no_such_provider(name).is_some() {
+            let short = if model.is_none() { self.by_short_name(name)? } else { None };
+            if let Some(spec) = short {
+                let whole = format!("{}/{}", spec.provider, spec.model.as_deref().unwrap_or_default());
+                notices.push(Notice::new(format!("{name} is {whole}")));
+                return self.open(spec, answers, notices);
+            }
             let known = self.config.provider_names().join(", ");
             return Err(OpenError::UnknownProvider { name: name.to_owned(), known }.into());
         }
         self.open(server::spec(name, model, self.config, self.machine)?, answers, notices)
+    }
+
+    /// The model that a name without a provider means: at the first provider with a key, or else at the first that has it.
+    fn by_short_name(&self, name: &str) -> Result<Option<ProviderSpec>, Trouble> {
+        let meant = short_names::meant(name, &catalogue::of(self.machine)).into_iter();
+        let spec = |meant: Meant| server::spec(meant.provider.name, Some(meant.model), self.config, self.machine);
+        let specs = meant.map(spec).collect::<Result<Vec<_>, _>>()?;
+        let has_key = |spec: &&ProviderSpec| spec.key.is_some() || spec.credentials.is_some();
+        Ok(specs.iter().find(has_key).or(specs.first()).cloned())
     }
 
     fn cassette(&self, path: &str) -> Result<Recorded, Trouble> {

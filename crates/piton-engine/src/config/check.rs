@@ -9,9 +9,10 @@ use piton_core::permission::Rule;
 use piton_core::policy::Policy;
 use piton_core::retry::RetryPolicy;
 use piton_http::options::{is_address, is_proxy, unknown_proxy_scheme};
-use piton_models::catalogue::Rates;
+use piton_models::catalogue::{Catalogue, Rates};
 use piton_models::options::Options;
 use piton_models::provider::{self, PROVIDERS, is_header};
+use piton_models::short_names;
 
 /// The longest time that can be said, in seconds: a year. Beyond it, clocks overflow.
 const MOST_SECONDS: f64 = 31_536_000.0;
@@ -211,8 +212,11 @@ impl Config {
         let tables = self.models.keys().map(|name| (vec!["models", name], name.as_str()));
         let text_tools = self.text_tools.keys().map(|name| (vec!["text_tools", name], name.as_str()));
         models.chain(single).chain(tables).chain(text_tools).find_map(|(way, said)| {
-            let name = said.trim().split('/').next().unwrap_or_default();
-            let unknown = self.no_such_provider(name)?;
+            let said = said.trim();
+            let unknown = self.no_such_provider(said.split('/').next().unwrap_or_default())?;
+            if way.ends_with(&["model"]) && !short_names::meant(said, &Catalogue::default()).is_empty() {
+                return None;
+            }
             Some(Mistake::new(way, format_args!("names nobody: {unknown}")))
         })
     }

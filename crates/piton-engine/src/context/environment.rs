@@ -1,7 +1,9 @@
 //! Where the model is: folder, repository, system, day, and what lies there.
 
 use super::files;
-use ignore::WalkBuilder;
+use piton_tools::disk::Disk;
+use piton_tools::files::{Files, Found, Next};
+use piton_tools::regular;
 use std::path::{Path, PathBuf};
 
 /// Entries of the working folder that are named.
@@ -37,11 +39,11 @@ fn branch(workspace: &Path) -> Option<String> {
         git
     } else {
         // A work tree or a submodule: a file that says where the folder is.
-        let text = files::read(&git, MOST_BYTES).ok()?.text();
+        let text = regular::beginning(&git, MOST_BYTES).ok()?.text();
         let dir = PathBuf::from(text.trim().strip_prefix("gitdir:")?.trim());
         if dir.is_absolute() { dir } else { git.parent()?.join(dir) }
     };
-    let head = files::read(&dir.join("HEAD"), MOST_BYTES).ok()?.text();
+    let head = regular::beginning(&dir.join("HEAD"), MOST_BYTES).ok()?.text();
     let head = files::line(Path::new(head.trim()));
     match head.strip_prefix("ref: refs/heads/") {
         Some(branch) => Some(format!("on branch {branch}")),
@@ -53,18 +55,14 @@ fn branch(workspace: &Path) -> Option<String> {
 
 /// The names in the working folder that git does not ignore.
 fn entries(workspace: &Path) -> Option<String> {
-    let mut walk = WalkBuilder::new(workspace);
-    walk.hidden(false).require_git(false).git_global(false).max_depth(Some(1));
-    let mut names: Vec<String> = walk
-        .build()
-        .flatten()
-        .filter(|entry| entry.depth() == 1 && entry.file_name() != ".git")
-        .take(LOOKED_AT)
-        .map(|entry| {
-            let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-            format!("{}{}", files::line(Path::new(entry.file_name())), if is_folder { "/" } else { "" })
-        })
-        .collect();
+    let mut names = Vec::new();
+    Disk::to_read().walk(workspace, &mut |entry| {
+        if let Ok((path, found)) = entry {
+            let name = files::line(Path::new(path.file_name().unwrap_or_default()));
+            names.push(format!("{name}{}", if found == Found::Folder { "/" } else { "" }));
+        }
+        if names.len() < LOOKED_AT { Next::PassOver } else { Next::Stop }
+    });
     names.sort();
     let more = names.len().saturating_sub(NAMED);
     names.truncate(NAMED);
@@ -99,6 +97,22 @@ mod tests {
                 .ends_with("Git repository: no\nSystem: linux (x86_64)\nToday: d")
                 || cfg!(not(all(target_os = "linux", target_arch = "x86_64")))
         );
+    }
+
+    #[test]
+    fn files_of_patterns_that_never_end_are_not_read() {
+        for place in [".gitignore", ".ignore", ".git/info/exclude"] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let (root, path) = (folder.path(), folder.path().join(place));
+            fs::create_dir_all(root.join(".git/info")).expect("a folder");
+            fs::create_dir_all(root.join(".git/objects")).expect("a folder");
+            fs::write(root.join("a"), "").expect("a file");
+            std::os::unix::fs::symlink("/dev/zero", &path).expect("a link");
+            assert!(environment_note(root, "d").ends_with(" a") || environment_note(root, "d").ends_with(": a"));
+            fs::remove_file(&path).expect("removed");
+            rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).expect("a pipe");
+            assert!(environment_note(root, "d").contains("Here: "), "{place}");
+        }
     }
 
     #[test]

@@ -1,46 +1,7 @@
-//! Reading files that somebody else has written, and that may be anything.
+//! Words for paths, and for why a file cannot be read.
 
-use rustix::fs::{Mode, OFlags};
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Component, Path, PathBuf};
-
-/// The beginning of a file, or all of it.
-pub(super) struct Beginning {
-    pub(super) bytes: Vec<u8>,
-    /// Of the whole file.
-    pub(super) size: u64,
-}
-
-impl Beginning {
-    /// Whether it is all of the file.
-    pub(super) fn is_whole(&self) -> bool {
-        self.bytes.len() as u64 >= self.size
-    }
-
-    /// Its text; what is not UTF-8 is replaced.
-    pub(super) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.bytes).into_owned()
-    }
-
-    /// Whether it is no text: a zero byte is in none.
-    pub(super) fn is_binary(&self) -> bool {
-        self.bytes.contains(&0)
-    }
-}
-
-/// The first `most` bytes of a regular file. Devices, pipes and folders are refused and never waited for.
-pub(super) fn read(path: &Path, most: usize) -> io::Result<Beginning> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    let meta = file.metadata()?;
-    if !meta.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
-    let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(most).min(most));
-    file.take(most as u64).read_to_end(&mut bytes)?;
-    Ok(Beginning { size: meta.len().max(bytes.len() as u64), bytes })
-}
 
 /// A path on one line: a file may be called anything.
 pub(super) fn line(path: &Path) -> String {

@@ -11,6 +11,7 @@ use piton_core::imports::{MAX_HOPS, imports};
 use piton_core::limits::{INSTRUCTION_FILE_BYTES, INSTRUCTIONS_BYTES};
 use piton_core::reference::Reference;
 use piton_core::{hidden, tokens};
+use piton_tools::files::{Files, Found};
 use piton_tools::ledger::hash_of;
 use std::collections::{HashSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -62,14 +63,14 @@ impl Piece {
 
 impl Instructions {
     /// What holds in a workspace from the beginning.
-    pub fn at_start(&self, workspace: &Path) -> Vec<Piece> {
-        let root = root(workspace);
+    pub fn at_start(&self, workspace: &Path, files: &dyn Files) -> Vec<Piece> {
+        let root = root(workspace, files);
         let mut folders: Vec<&Path> = workspace.ancestors().take_while(|dir| dir.starts_with(&root)).collect();
         folders.reverse();
-        let (own, project) = (Fence::own(self), Fence::repository(root.clone()));
+        let (own, project) = (Fence::own(self, files), Fence::repository(root.clone()));
         let global = self.global_dir.iter().map(|dir| (dir.as_path(), &own));
         let project = folders.into_iter().map(|dir| (dir, &project));
-        self.of_folders(global.chain(project).collect(), workspace, &HashSet::new(), 0)
+        self.of_folders(global.chain(project).collect(), workspace, files, &HashSet::new(), 0)
     }
 
     /// What holds in these folders of the workspace besides, without the files that are known. `used`: how many bytes
@@ -78,12 +79,13 @@ impl Instructions {
         &self,
         folders: &[PathBuf],
         workspace: &Path,
+        files: &dyn Files,
         known: &HashSet<PathBuf>,
         used: usize,
     ) -> Vec<Piece> {
-        let fence = Fence::repository(root(workspace));
+        let fence = Fence::repository(root(workspace, files));
         let folders = folders.iter().map(|dir| (dir.as_path(), &fence)).collect();
-        self.of_folders(folders, workspace, known, used)
+        self.of_folders(folders, workspace, files, known, used)
     }
 
     /// The files of some folders, each with what its imports may not leave, outermost first.
@@ -91,6 +93,7 @@ impl Instructions {
         &self,
         folders: Vec<(&Path, &Fence)>,
         workspace: &Path,
+        files: &dyn Files,
         known: &HashSet<PathBuf>,
         used: usize,
     ) -> Vec<Piece> {
@@ -98,10 +101,10 @@ impl Instructions {
         let window = self.window_tokens.and_then(|tokens| usize::try_from(tokens).ok());
         let most = window.map_or(INSTRUCTIONS_BYTES, |bytes| bytes.min(INSTRUCTIONS_BYTES));
         let room = most.saturating_sub(used);
-        let mut desk = Desk { workspace, home: self.home.as_deref(), seen: known.clone(), most, room };
+        let mut desk = Desk { workspace, files, home: self.home.as_deref(), seen: known.clone(), most, room };
         let found = folders.into_iter().filter_map(|(dir, fence)| {
             let named = NAMES.iter().map(|name| dir.join(name));
-            Some((named.into_iter().find(|path| path.symlink_metadata().is_ok() && !path.is_dir())?, fence))
+            Some((named.into_iter().find(|path| is_there(files, path))?, fence))
         });
         let found: Vec<(PathBuf, &Fence)> = found.collect();
         // The nearest counts most, so it is the last that room is taken from.
@@ -120,8 +123,19 @@ impl Instructions {
 }
 
 /// The repository that a folder lies in, or the folder itself.
-fn root(workspace: &Path) -> PathBuf {
-    workspace.ancestors().find(|dir| dir.join(".git").exists()).unwrap_or(workspace).to_path_buf()
+fn root(workspace: &Path, files: &dyn Files) -> PathBuf {
+    let has_repository = |folder: &&Path| matches!(files.look(&folder.join(".git")), Ok(Some(_)));
+    workspace.ancestors().find(has_repository).unwrap_or(workspace).to_path_buf()
+}
+
+/// Whether there is something that is no folder. What cannot be read says so when it is tried.
+fn is_there(files: &dyn Files, path: &Path) -> bool {
+    match files.look(path) {
+        Ok(Some(Found::File { .. } | Found::Other)) | Err(_) => true,
+        Ok(Some(Found::Folder)) => false,
+        // A link that leads nowhere is there and says so.
+        Ok(None) => files.real(path).is_ok_and(|real| real != path),
+    }
 }
 
 /// What a file of instructions and its imports may not lead out of.
@@ -139,9 +153,9 @@ impl Fence {
     }
 
     /// Of the person's own file: home, and the folder that it lies in.
-    fn own(instructions: &Instructions) -> Self {
+    fn own(instructions: &Instructions, files: &dyn Files) -> Self {
         let dirs = instructions.home.iter().chain(&instructions.global_dir);
-        let real = dirs.clone().filter_map(|dir| dir.canonicalize().ok());
+        let real = dirs.clone().filter_map(|dir| files.real(dir).ok());
         Self { within: dirs.cloned().chain(real).collect(), name: "your home", holds_the_file: false }
     }
 
@@ -153,6 +167,7 @@ impl Fence {
 /// Where files are read, each once, until the room is used up.
 struct Desk<'a> {
     workspace: &'a Path,
+    files: &'a dyn Files,
     home: Option<&'a Path>,
     seen: HashSet<PathBuf>,
     /// Bytes that all of them may have, and what is left of that.
@@ -175,7 +190,7 @@ impl Desk<'_> {
             })
         };
         let refused = |why: String| piece(path, String::new(), None, Some(format!("not used: {why}")));
-        let real = match path.canonicalize() {
+        let real = match self.files.real(path) {
             Ok(real) => real,
             Err(error) => return refused(files::why(&error)),
         };
@@ -189,7 +204,7 @@ impl Desk<'_> {
             return refused(format!("all instructions together may have {} bytes", self.most));
         }
         let most = INSTRUCTION_FILE_BYTES.min(self.room);
-        let file = match files::read(&real, most) {
+        let file = match self.files.beginning(&real, most) {
             Ok(file) if file.is_binary() => return refused("it is not text".to_owned()),
             Ok(file) => file,
             Err(error) => return refused(files::why(&error)),
@@ -244,7 +259,7 @@ impl Desk<'_> {
     }
 
     fn has_read(&self, file: &Path) -> bool {
-        file.canonicalize().is_ok_and(|real| self.seen.contains(&real))
+        self.files.real(file).is_ok_and(|real| self.seen.contains(&real))
     }
 
     /// The file that an import names.
@@ -263,9 +278,7 @@ impl Desk<'_> {
             let leads_away = named.starts_with("..") || files::begins_with_a_folder(named);
             return if names_file || leads_away { Meant::Outside } else { Meant::Nothing };
         }
-        // What is there and cannot be read says so when it is tried.
-        let is_there = |path: &PathBuf| path.symlink_metadata().is_ok() && !path.is_dir();
-        match readings.into_iter().filter(is_inside).find(is_there) {
+        match readings.into_iter().filter(is_inside).find(|path| is_there(self.files, path)) {
             Some(file) => Meant::File(file),
             // `@someone` is no import that went wrong.
             None if reference.readings().iter().any(|reading| reading.path.ends_with(".md")) => Meant::Missing,

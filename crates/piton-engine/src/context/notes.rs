@@ -15,7 +15,8 @@ use piton_core::message::Part;
 use piton_core::policy::LastStep;
 use piton_core::tokens::estimate;
 use piton_core::turn::State;
-use piton_tools::ledger::FileLedger;
+use piton_tools::files::Files;
+use piton_tools::ledger::{Change, FileLedger};
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -111,13 +112,14 @@ impl Notes {
         environment: Option<&str>,
         instructions: Option<&Instructions>,
         workspace: &Path,
+        files: &dyn Files,
     ) -> Addition {
         let mut addition = Addition::default();
         if let Some(text) = environment {
             addition.add(text.to_owned(), Given::of(GivenKind::Environment, text));
         }
         if let Some(instructions) = instructions {
-            addition.instructions(&instructions.at_start(workspace), AT_START);
+            addition.instructions(&instructions.at_start(workspace, files), AT_START);
         }
         addition
     }
@@ -130,7 +132,7 @@ impl Notes {
         now_ms: TimeMs,
         environment: Option<&str>,
         instructions: Option<&Instructions>,
-        ledger: &FileLedger,
+        (ledger, files): (&FileLedger, &dyn Files),
     ) -> Addition {
         let workspace = Path::new(session.workspace());
         let mut addition = Addition::default();
@@ -139,20 +141,26 @@ impl Notes {
             return addition;
         }
         if std::mem::take(&mut self.is_forgotten) {
-            addition = Self::at_start(environment, instructions, workspace);
+            addition = Self::at_start(environment, instructions, workspace, files);
             self.given.extend(addition.items.iter().filter_map(|item| Some(PathBuf::from(item.path.as_ref()?))));
         }
         if let Some(instructions) = instructions {
-            self.further_down(instructions, workspace, &mut addition);
+            self.further_down(instructions, workspace, files, &mut addition);
         }
-        changed_files(ledger, workspace, &mut addition);
+        changed_files(&ledger.changes(files), workspace, &mut addition);
         self.budget_near(session, now_ms, &mut addition);
         self.steps_near(session, &mut addition);
         addition
     }
 
     /// Instructions in the folders of files that were touched.
-    fn further_down(&mut self, instructions: &Instructions, workspace: &Path, addition: &mut Addition) {
+    fn further_down(
+        &mut self,
+        instructions: &Instructions,
+        workspace: &Path,
+        files: &dyn Files,
+        addition: &mut Addition,
+    ) {
         let mut folders = BTreeSet::new();
         for path in std::mem::take(&mut self.touched) {
             let within = path.ancestors().skip(1).take_while(|dir| dir.starts_with(workspace) && *dir != workspace);
@@ -162,7 +170,7 @@ impl Notes {
         if !folders.is_empty() {
             // What is said in this very step is not yet heard of.
             let used = self.instruction_bytes + addition.items.iter().map(|item| item.bytes).sum::<usize>();
-            let pieces = instructions.further_down(&folders, workspace, &self.given, used);
+            let pieces = instructions.further_down(&folders, workspace, files, &self.given, used);
             addition.instructions(&pieces, FURTHER_DOWN);
         }
     }
@@ -214,10 +222,9 @@ impl Notes {
 }
 
 /// Files that are not as the model saw them last.
-fn changed_files(ledger: &FileLedger, workspace: &Path, addition: &mut Addition) {
+fn changed_files(changes: &[Change], workspace: &Path, addition: &mut Addition) {
     /// More are counted only.
     const NAMED: usize = 20;
-    let changes = ledger.changes();
     if changes.is_empty() {
         return;
     }
@@ -238,9 +245,9 @@ fn changed_files(ledger: &FileLedger, workspace: &Path, addition: &mut Addition)
         lines.join("\n")
     );
     let tokens = estimate(&text) / changes.len() as u64;
-    addition.items.extend(changes.into_iter().map(|change| Given {
+    addition.items.extend(changes.iter().map(|change| Given {
         path: Some(change.path.to_string_lossy().into_owned()),
-        hash: change.hash,
+        hash: change.hash.clone(),
         ..Given::new(GivenKind::FileChanged, tokens)
     }));
     addition.texts.push(text);

@@ -7,7 +7,6 @@ use super::files;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use globset::GlobBuilder;
-use ignore::{Walk, WalkBuilder};
 use piton_core::event::{Given, GivenKind};
 use piton_core::limits::{
     IMAGE_BYTES, REFERENCE_FOLDER_PERCENT, REFERENCE_IMAGES, REFERENCE_PERCENT, UNKNOWN_WINDOW_TOKENS,
@@ -16,6 +15,7 @@ use piton_core::message::Part;
 use piton_core::reference::ReferenceSizes;
 use piton_core::reference::{self, Block, Reference, Style};
 use piton_core::tokens::Family;
+use piton_tools::files::{Files, Found as Kind, Next};
 use piton_tools::ledger::hash_of;
 use piton_tools::read::{image_type, is_binary};
 use std::collections::HashSet;
@@ -60,7 +60,7 @@ pub struct Resolved {
 
 impl References {
     /// Reads what a message refers to.
-    pub fn resolve(&self, parts: &[Part]) -> Resolved {
+    pub fn resolve(&self, parts: &[Part], files: &dyn Files) -> Resolved {
         let text = parts.iter().find_map(|part| match part {
             Part::Text { text, .. } => Some(text.as_str()),
             _ => None,
@@ -69,6 +69,7 @@ impl References {
         let window = self.window_tokens.unwrap_or(UNKNOWN_WINDOW_TOKENS);
         let mut desk = Desk {
             rules: self,
+            files,
             room: window * REFERENCE_PERCENT / 100,
             folder_room: window * REFERENCE_FOLDER_PERCENT / 100,
             seen: HashSet::new(),
@@ -85,6 +86,7 @@ impl References {
 /// Where references are read, until there is no room for more.
 struct Desk<'a> {
     rules: &'a References,
+    files: &'a dyn Files,
     /// Tokens that all of it may still be.
     room: u64,
     /// Tokens that folders may still be.
@@ -155,14 +157,14 @@ impl Desk<'_> {
                 {
                     return Meant::Refused("lines are counted from 1, so that there is no line 0".to_owned());
                 }
-                Ok(real) if real.is_dir() && style == Style::Piton => {
-                    return match real.read_dir() {
+                Ok((real, Kind::Folder)) if style == Style::Piton => {
+                    return match self.files.list(&real, 1) {
                         Ok(_) => Meant::Folder(real),
                         Err(error) => Meant::Refused(files::why(&error)),
                     };
                 }
-                Ok(real) if real.is_dir() => return Meant::Folder(real),
-                Ok(real) => return Meant::File(real, reading.lines),
+                Ok((real, Kind::Folder)) => return Meant::Folder(real),
+                Ok((real, Kind::File { .. } | Kind::Other)) => return Meant::File(real, reading.lines),
                 Err(Some(why)) => refused = refused.or(Some(why)),
                 Err(None) => {}
             }
@@ -199,13 +201,15 @@ impl Desk<'_> {
         self.looks_like_a_path(reference).then(|| MISSING.to_owned())
     }
 
-    /// The path without links, if it lies in the workspace. `Err(None)`: there is nothing.
-    fn inside(&self, path: &Path) -> Result<PathBuf, Option<String>> {
+    /// The path without links, if it lies in the workspace, and what is there. `Err(None)`: there is nothing.
+    fn inside(&self, path: &Path) -> Result<(PathBuf, Kind), Option<String>> {
         let workspace = &self.rules.workspace;
-        let real = match path.canonicalize() {
-            Ok(real) => real,
+        let found = self.files.real(path).and_then(|real| Ok((self.files.look(&real)?, real)));
+        let (kind, real) = match found {
+            Ok((Some(kind), real)) => (kind, real),
             // Of what lies outside it is not even said whether it is there.
-            Err(_) if !files::plain(path).starts_with(workspace) => return Err(outside(path)),
+            Ok((None, _)) | Err(_) if !files::plain(path).starts_with(workspace) => return Err(outside(path)),
+            Ok((None, _)) => return Err(None),
             Err(error) => match error.kind() {
                 std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => return Err(None),
                 std::io::ErrorKind::InvalidFilename => return Err(None),
@@ -213,7 +217,7 @@ impl Desk<'_> {
             },
         };
         if real.starts_with(workspace) {
-            return Ok(real);
+            return Ok((real, kind));
         }
         let is_link = files::plain(path).starts_with(workspace);
         if is_link {
@@ -232,7 +236,8 @@ impl Desk<'_> {
         });
         let first = path.components().next().filter(|first| matches!(first, Component::Normal(_)));
         let is_deep = path.components().count() > 1;
-        let starts_here = first.is_some_and(|first| self.rules.workspace.join(first).is_dir());
+        let is_folder = |path: PathBuf| matches!(self.files.look(&path), Ok(Some(Kind::Folder)));
+        let starts_here = first.is_some_and(|first| is_folder(self.rules.workspace.join(first)));
         (is_deep && starts_here) || (has_ending && !is_deep && reference.readings().len() == 1)
     }
 
@@ -243,7 +248,7 @@ impl Desk<'_> {
         // Where to begin: what stands before the first wildcard.
         let fixed = &pattern[..pattern.find(['*', '?', '[', '{']).unwrap_or(0)];
         let base = self.rules.workspace.join(fixed.rsplit_once('/').map_or("", |(folder, _)| folder));
-        let base = self.inside(&base).ok()?;
+        let (base, _) = self.inside(&base).ok()?;
         let workspace = &self.rules.workspace;
         let is_match = |path: &Path| path.strip_prefix(workspace).is_ok_and(|within| glob.is_match(within));
         let found = self.below(&base, MOST_LOOKED_AT, is_match);
@@ -252,20 +257,27 @@ impl Desk<'_> {
 
     /// The files below a folder that are wanted and lie in the workspace; so many are looked at.
     fn below(&self, folder: &Path, most: usize, is_wanted: impl Fn(&Path) -> bool) -> Found {
-        let mut found = Found::default();
-        for (looked_at, entry) in below(folder).enumerate() {
-            let Ok(path) = entry else {
-                found.unreadable += 1;
-                continue;
+        let (mut found, mut looked_at) = (Found::default(), 0);
+        self.files.walk(folder, &mut |entry| {
+            let (path, kind) = match entry {
+                Ok((path, Kind::Folder)) if is_passed_over(path) => return Next::PassOver,
+                Ok((_, Kind::Folder)) => return Next::GoOn,
+                Ok(entry) => entry,
+                Err(_) => {
+                    found.unreadable += 1;
+                    return Next::GoOn;
+                }
             };
-            if looked_at >= most || found.files.len() == MOST_FILES {
+            if looked_at == most || found.files.len() == MOST_FILES {
                 found.is_cut = true;
-                break;
+                return Next::Stop;
             }
-            if is_wanted(&path) {
-                found.files.extend(self.inside(&path).ok().filter(|path| path.is_file()));
+            looked_at += 1;
+            if is_wanted(path) && matches!(kind, Kind::File { .. }) {
+                found.files.extend(self.inside(path).ok().map(|(real, _)| real));
             }
-        }
+            Next::GoOn
+        });
         found
     }
 
@@ -281,7 +293,7 @@ impl Desk<'_> {
         if self.room == 0 && !self.rules.style.is_silent() {
             return self.remark(&format!("@{shown}: there is no room left for it; read it"), Some(path));
         }
-        match load(path, &shown, lines, self.room, &self.rules.sizes) {
+        match self.load(path, &shown, lines, self.room) {
             Ok(loaded) => self.add(path, loaded),
             Err(why) => self.remark(&format!("@{shown}: {why}"), Some(path)),
         }
@@ -307,7 +319,7 @@ impl Desk<'_> {
                 left.push(shown);
                 continue;
             }
-            match load(&path, &shown, None, u64::MAX, &self.rules.sizes) {
+            match self.load(&path, &shown, None, u64::MAX) {
                 Ok(loaded) if self.tokens(&loaded.block) > room => left.push(shown),
                 Ok(loaded) if loaded.hash.is_none() && !self.rules.style.is_silent() => passed_over += 1,
                 Ok(loaded) => {
@@ -357,7 +369,7 @@ impl Desk<'_> {
             Some(false) => Some("the model does not look at pictures".to_owned()),
             None => Some("whether the model looks at pictures is not known".to_owned()),
         };
-        let attached = refused.map_or_else(|| attach(path), Err);
+        let attached = refused.map_or_else(|| self.attach(path), Err);
         match attached {
             Ok((part, bytes)) => {
                 self.images.push(part);
@@ -368,6 +380,48 @@ impl Desk<'_> {
             }
             Err(why) => self.remark(&format!("@{shown} was not attached: {why}"), Some(path)),
         }
+    }
+
+    fn load(&self, path: &Path, shown: &str, lines: Option<reference::LineRange>, room: u64) -> Result<Loaded, String> {
+        let sizes = &self.rules.sizes;
+        let most = usize::try_from(sizes.file_bytes).unwrap_or(usize::MAX);
+        let unread = |size: u64| {
+            let block = reference::unread(shown, size, sizes);
+            let notice = Some(format!("@{shown}: {}", block.metadata));
+            Loaded { block, hash: None, notice }
+        };
+        match self.files.look(path) {
+            Ok(Some(Kind::File { bytes })) if bytes > sizes.file_bytes => return Ok(unread(bytes)),
+            Ok(_) => {}
+            Err(error) => return Err(files::why(&error)),
+        }
+        let file = self.files.beginning(path, most).map_err(|error| files::why(&error))?;
+        if is_binary(&file.bytes) || file.is_binary() {
+            return Ok(unread(file.size));
+        }
+        let text = file.text();
+        // What stands around it has its place, too.
+        let around = Family::OpenAi.estimate(&reference::unread(shown, 0, sizes).element());
+        let block = reference::content(shown, &text, lines, room.saturating_sub(around), sizes);
+        let hidden = block.content.chars().filter(|char| piton_core::hidden::is_hidden(*char)).count();
+        let notice = match hidden {
+            0 if block.is_short => Some(format!("@{shown}: {}", block.metadata)),
+            0 => None,
+            _ => Some(format!("@{shown} holds {hidden} hidden characters")),
+        };
+        Ok(Loaded { hash: Some(hash_of(&file.bytes)), block, notice })
+    }
+
+    /// A picture as a part of a message, and its size in bytes.
+    fn attach(&self, path: &Path) -> Result<(Part, u64), String> {
+        let most = usize::try_from(IMAGE_BYTES).unwrap_or(usize::MAX);
+        let file = self.files.beginning(path, most).map_err(|error| files::why(&error))?;
+        if !file.is_whole() {
+            return Err(format!("it has {} bytes, {IMAGE_BYTES} are taken", file.size));
+        }
+        let media_type = image_type(&file.bytes).ok_or("it is no PNG, JPEG, GIF or WebP picture")?;
+        let data = BASE64_STANDARD.encode(&file.bytes);
+        Ok((Part::Image { media_type: media_type.to_owned(), data }, file.size))
     }
 
     fn add(&mut self, path: &Path, loaded: Loaded) {
@@ -410,71 +464,15 @@ struct Loaded {
     notice: Option<String>,
 }
 
-fn load(
-    path: &Path,
-    shown: &str,
-    lines: Option<reference::LineRange>,
-    room: u64,
-    sizes: &ReferenceSizes,
-) -> Result<Loaded, String> {
-    let most = usize::try_from(sizes.file_bytes).unwrap_or(usize::MAX);
-    let size = path.metadata().map_err(|error| files::why(&error))?.len();
-    let unread = |size: u64| {
-        let block = reference::unread(shown, size, sizes);
-        let notice = Some(format!("@{shown}: {}", block.metadata));
-        Loaded { block, hash: None, notice }
-    };
-    if size > sizes.file_bytes {
-        return Ok(unread(size));
-    }
-    let file = files::read(path, most).map_err(|error| files::why(&error))?;
-    if is_binary(&file.bytes) || file.is_binary() {
-        return Ok(unread(file.size));
-    }
-    let text = file.text();
-    // What stands around it has its place, too.
-    let around = Family::OpenAi.estimate(&reference::unread(shown, 0, sizes).element());
-    let block = reference::content(shown, &text, lines, room.saturating_sub(around), sizes);
-    let hidden = block.content.chars().filter(|char| piton_core::hidden::is_hidden(*char)).count();
-    let notice = match hidden {
-        0 if block.is_short => Some(format!("@{shown}: {}", block.metadata)),
-        0 => None,
-        _ => Some(format!("@{shown} holds {hidden} hidden characters")),
-    };
-    Ok(Loaded { hash: Some(hash_of(&file.bytes)), block, notice })
-}
-
-/// A picture as a part of a message, and its size in bytes.
-fn attach(path: &Path) -> Result<(Part, u64), String> {
-    let most = usize::try_from(IMAGE_BYTES).unwrap_or(usize::MAX);
-    let file = files::read(path, most).map_err(|error| files::why(&error))?;
-    if !file.is_whole() {
-        return Err(format!("it has {} bytes, {IMAGE_BYTES} are taken", file.size));
-    }
-    let media_type = image_type(&file.bytes).ok_or("it is no PNG, JPEG, GIF or WebP picture")?;
-    let data = BASE64_STANDARD.encode(&file.bytes);
-    Ok((Part::Image { media_type: media_type.to_owned(), data }, file.size))
-}
-
 fn item(path: Option<&Path>, hash: Option<String>, tokens: u64, notice: Option<String>) -> Given {
     let path = path.map(|path| path.to_string_lossy().into_owned());
     Given { path, hash, notice, ..Given::new(GivenKind::Reference, tokens) }
 }
 
-/// Every file below a folder that is neither ignored nor made, by name; links are named, not followed. `Err`: something
-/// that cannot be read.
-fn below(folder: &Path) -> impl Iterator<Item = Result<PathBuf, ignore::Error>> + use<> {
-    let mut walk = WalkBuilder::new(folder);
-    walk.hidden(false).require_git(false).git_global(false).follow_links(false);
-    walk.sort_by_file_name(std::cmp::Ord::cmp);
-    walk.filter_entry(|entry| {
-        let name = entry.file_name().to_string_lossy();
-        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-        entry.depth() == 0 || !is_folder || !(name.starts_with('.') || MADE.contains(&name.as_ref()))
-    });
-    let walk: Walk = walk.build();
-    let is_folder = |entry: &ignore::DirEntry| entry.file_type().is_none_or(|kind| kind.is_dir());
-    walk.filter(move |entry| !entry.as_ref().is_ok_and(is_folder)).map(|entry| entry.map(ignore::DirEntry::into_path))
+/// Whether a folder holds what was made or fetched, or is hidden.
+fn is_passed_over(folder: &Path) -> bool {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with('.') || MADE.contains(&name.as_ref())
 }
 
 fn is_picture(path: &Path) -> bool {

@@ -14,7 +14,9 @@ use piton_core::hook::HookPoint;
 use piton_core::ids::MessageId;
 use piton_core::message::{Part, prose};
 use piton_core::tokens::Family;
+use piton_tools::files::Files;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// What somebody says.
 #[derive(Clone)]
@@ -29,6 +31,7 @@ struct Reader {
     environment: Option<String>,
     instructions: Option<Instructions>,
     references: References,
+    files: Arc<dyn Files>,
     is_new_here: bool,
     shares_runtime: bool,
 }
@@ -127,6 +130,7 @@ fn reader(cx: &JobContext<'_>) -> Reader {
             images: limits.images,
             family: Family::of(settings.model.name()),
         },
+        files: Arc::clone(&cx.services.files),
         is_new_here,
         shares_runtime: settings.shares_runtime,
     }
@@ -143,9 +147,13 @@ impl Reader {
         // A folder can be large, and a disk slow; what is read without being asked for is neither.
         let elsewhere = refers || self.shares_runtime;
         let work = move || {
-            let start =
-                Notes::at_start(self.environment.as_deref(), self.instructions.as_ref(), &self.references.workspace);
-            let found = self.references.resolve(&said);
+            let start = Notes::at_start(
+                self.environment.as_deref(),
+                self.instructions.as_ref(),
+                &self.references.workspace,
+                &*self.files,
+            );
+            let found = self.references.resolve(&said, &*self.files);
             (said, start, found)
         };
         let done = if elsewhere { tokio::task::spawn_blocking(work).await } else { Ok(work()) };

@@ -14,7 +14,7 @@ pub(crate) fn with_reminders(event: Event, cx: &mut JobContext<'_>) -> Vec<Event
         services.world.now_ms(),
         services.settings.environment_note.as_deref(),
         instructions.as_ref(),
-        &services.ledger,
+        (&services.ledger, &*services.files),
     );
     let note = addition.behind(note);
     let items = addition.items;

@@ -1,13 +1,14 @@
 //! Running a call, or settling one that another process began: from its start on record to its outcome.
 //!
 //! After a restart a call that had begun is not begun again: its tool says what became of it. A cancel asks the tool to stop
-//! and waits for its outcome. A panic is an outcome, too: the call has failed.
+//! and waits for its outcome, but not for ever: a tool that hangs is abandoned after a grace, which is an outcome. A panic is
+//! an outcome, too: the call has failed.
 
 use super::{JobContext, Step, Task};
 use crate::hooks::{Gated, Ran};
 use crate::store::Stored;
 use async_trait::async_trait;
-use piton_core::call::{CallInput, Outcome, Resume, Status};
+use piton_core::call::{CallInput, Outcome, Resume, Status, Touches};
 use piton_core::client::Live;
 use piton_core::event::{Event, Record};
 use piton_core::hook::HookPoint;
@@ -16,12 +17,13 @@ use piton_core::message::ToolCall;
 use piton_core::truncate::OutputCut;
 use piton_tools::executor::OutputSink;
 use piton_tools::host::Host;
+use piton_tools::limits::{ABANDON_GRACE, ABANDON_LOOK_GRACE};
 use piton_tools::snapshot::Snapshots;
-use piton_tools::tool::{Tool, ToolContext, interrupted};
+use piton_tools::tool::{Tool, ToolContext, abandoned, interrupted};
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -121,12 +123,19 @@ async fn run(call: &ToolCall, tool: Arc<dyn Tool>, context: &ToolContext, cut: O
         CallInput::Json(value) => value.clone(),
         CallInput::Invalid { .. } => serde_json::Value::Null,
     };
-    let mut outcome = match &start {
-        Start::Here | Start::Elsewhere { resume: Resume::Rerun, .. } => tool.run(input, context).await,
-        Start::Elsewhere { resume: Resume::Verify | Resume::Keyed | Resume::Reattach, .. } => {
-            tool.settle(input, context).await
+    let work = async {
+        match &start {
+            Start::Here | Start::Elsewhere { resume: Resume::Rerun, .. } => tool.run(input, context).await,
+            Start::Elsewhere { resume: Resume::Verify | Resume::Keyed | Resume::Reattach, .. } => {
+                tool.settle(input, context).await
+            }
+            Start::Elsewhere { resume: Resume::Never, .. } => interrupted(),
         }
-        Start::Elsewhere { resume: Resume::Never, .. } => interrupted(),
+    };
+    let mut outcome = tokio::select! {
+        biased;
+        outcome = work => outcome,
+        touches = grace_after(&context.cancel, &*tool) => abandoned(touches),
     };
     if let (Status::Interrupted, Start::Elsewhere { before: Some((store, tree)), .. }) = (outcome.status, start) {
         let changed = tokio::task::spawn_blocking(move || changed_since(&store, &tree)).await;
@@ -137,6 +146,20 @@ async fn run(call: &ToolCall, tool: Arc<dyn Tool>, context: &ToolContext, cut: O
     }
     cap(&mut outcome, cut, context);
     outcome
+}
+
+/// Ends when a call that was asked to stop need not be waited for any longer. Answers what it may have changed.
+async fn grace_after(cancel: &CancellationToken, tool: &dyn Tool) -> Touches {
+    const LOOK_EVERY: Duration = Duration::from_millis(50);
+    cancel.cancelled().await;
+    let touches = tool.spec().effects.touches;
+    let grace = if touches == Touches::Nothing { ABANDON_LOOK_GRACE } else { ABANDON_GRACE };
+    // The real clock, not tokio's: a process takes its time even where a test's clock stands still.
+    let asked = Instant::now();
+    while asked.elapsed() < grace {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    touches
 }
 
 /// Which files are not as they were before the step of a call whose end nobody saw; empty where that cannot be said.

@@ -12,11 +12,12 @@
 use super::EntryKind;
 use super::cache::Cache;
 use super::entry::{Folder, Item, Seen, Stamp};
-use super::ignored::{Budget, Rules};
 use super::object::{ObjectKind, Oid};
 use super::seed::Seed;
+use super::share::Budget;
 use super::store::Store;
 use super::{NotCovered, Notice, SnapshotError, path_of};
+use crate::ignored::Rules;
 use crate::limits::{SNAPSHOT_ENTRIES, SNAPSHOT_FILE_BYTES};
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, open, openat, readlinkat, statat};
 use rustix::io::Errno;

@@ -7,6 +7,8 @@
 
 use super::object::Oid;
 use super::store::Store;
+use crate::regular;
+use crate::repository::Repository;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -34,52 +36,19 @@ impl Seed {
     }
 }
 
-/// The repository around a folder: where its own files are (for a worktree) and where its shared ones are.
-pub(super) struct Repository {
-    /// The topmost folder of its files.
-    pub(super) root: PathBuf,
-    /// `.git`, or what a worktree's or submodule's `.git` file points at, or the repository this one is a worktree of.
-    pub(super) common: PathBuf,
-}
-
-impl Repository {
-    /// The nearest one at or above the folder.
-    pub(super) fn around(folder: &Path) -> Option<Self> {
-        folder.ancestors().find_map(|root| Some(Self { root: root.to_owned(), common: common(root)? }))
-    }
-}
-
-fn common(root: &Path) -> Option<PathBuf> {
-    let dot = root.join(".git");
-    let own = match fs::symlink_metadata(&dot).ok()? {
-        found if found.is_file() => root.join(line_of(&dot)?.strip_prefix("gitdir: ")?),
-        _ => dot,
-    };
-    let common = line_of(&own.join("commondir")).map(|common| own.join(common));
-    Some(common.unwrap_or(own)).filter(|common| common.join("objects").is_dir())
-}
-
 fn objects_of(workspace: &Path) -> Option<PathBuf> {
     Repository::around(workspace).map(|repository| repository.common.join("objects"))
-}
-
-/// The only line of a small file, or the first.
-fn line_of(path: &Path) -> Option<String> {
-    /// Longer than any path.
-    const MOST_BYTES: u64 = 8 << 10;
-    if fs::metadata(path).ok().filter(fs::Metadata::is_file)?.len() > MOST_BYTES {
-        return None;
-    }
-    fs::read_to_string(path).ok()?.lines().next().map(str::to_owned)
 }
 
 fn with_borrowed(objects: &Path, folders: &mut Vec<PathBuf>) {
     /// As many as git follows.
     const MOST: usize = 6;
+    /// More than the paths of so many.
+    const MOST_BYTES: usize = 64 << 10;
     if folders.iter().any(|folder| folder == objects) || folders.len() >= MOST || !objects.is_dir() {
         return;
     }
-    let borrowed = fs::read_to_string(objects.join("info/alternates")).unwrap_or_default();
+    let borrowed = regular::text(&objects.join("info/alternates"), MOST_BYTES).unwrap_or_default();
     folders.push(objects.to_owned());
     for line in borrowed.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         with_borrowed(&objects.join(line), folders);

@@ -6,6 +6,7 @@ use piton_core::message::Part;
 use piton_core::reference::{self, Style};
 use piton_core::tokens::Family;
 use piton_engine::context::References;
+use piton_tools::disk::Disk;
 use serde_json::{Value, json};
 
 pub(super) fn extract_seed(case: &Value) -> Result<(), String> {
@@ -65,7 +66,7 @@ fn appended(input: &Value, style: Style) -> anyhow::Result<Value> {
         family: Family::OpenAi,
     };
     let prompt = input["prompt"].as_str().context("a case has a prompt")?;
-    let found = references.resolve(&[Part::text(prompt)]);
+    let found = references.resolve(&[Part::text(prompt)], &Disk::to_read());
     let texts: Vec<String> = found
         .parts
         .into_iter()

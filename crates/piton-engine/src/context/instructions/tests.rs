@@ -1,6 +1,7 @@
 //! Instruction files, in folders made for it.
 
 use super::{Instructions, Piece, instructions_note};
+use piton_tools::disk::Disk;
 use std::collections::HashSet;
 use std::fs;
 use std::path::PathBuf;
@@ -35,7 +36,7 @@ impl Place {
 
     /// What holds in a folder of the repository, as `name: text | notice` lines.
     fn at(&self, folder: &str) -> Vec<String> {
-        self.told(&self.instructions().at_start(&self.root.join(folder)))
+        self.told(&self.instructions().at_start(&self.root.join(folder), &Disk::to_read()))
     }
 
     fn told(&self, pieces: &[Piece]) -> Vec<String> {
@@ -62,7 +63,7 @@ fn one_file_a_folder_from_the_persons_own_down_to_here() {
     assert_eq!(place.at("repo/a/b"), ["config/PITON.md: mine", "repo/AGENTS.md: top", "repo/a/b/CLAUDE.md: deep"]);
     let known = HashSet::from([place.root.join("repo/a/b/CLAUDE.md")]);
     let folders = [place.root.join("repo/a/b"), place.root.join("repo/a/b/c")];
-    let pieces = place.instructions().further_down(&folders, &place.root.join("repo"), &known, 0);
+    let pieces = place.instructions().further_down(&folders, &place.root.join("repo"), &Disk::to_read(), &known, 0);
     assert_eq!(place.told(&pieces), ["repo/a/b/c/AGENTS.md: deeper"]);
     assert_eq!(pieces[0].shown, "a/b/c/AGENTS.md");
 }
@@ -161,7 +162,7 @@ fn a_huge_file_is_cut_and_a_strange_one_is_said_to_be() {
         ("repo/a/AGENTS.md", "ni\u{200b}ce\u{202e}"),
         ("repo/b/AGENTS.md", "a\0b"),
     ]);
-    let pieces = place.instructions().at_start(&place.root.join("repo/a"));
+    let pieces = place.instructions().at_start(&place.root.join("repo/a"), &Disk::to_read());
     assert!(pieces[0].text.len() < 33_000 && pieces[0].hash.is_none());
     assert_eq!(pieces[0].notice.as_deref(), Some("cut to its first 32759 of 10800000 bytes"));
     assert!(pieces[0].text.ends_with("AGENTS.md for the rest]"));
@@ -185,7 +186,7 @@ fn the_nearest_file_has_room_when_all_together_are_too_long() {
         ("repo/a/AGENTS.md", &long),
         ("repo/a/b/AGENTS.md", "near"),
     ]);
-    let pieces = place.instructions().at_start(&place.root.join("repo/a/b"));
+    let pieces = place.instructions().at_start(&place.root.join("repo/a/b"), &Disk::to_read());
     assert_eq!(pieces.last().map(|piece| piece.text.as_str()), Some("near"));
     let total: usize = pieces.iter().map(|piece| piece.text.len()).sum();
     assert!(total < 66_000, "{total}");
@@ -197,7 +198,7 @@ fn a_small_window_has_less_room() {
     let long = "x\n".repeat(5_000);
     let place = Place::with(&[("repo/AGENTS.md", &long), ("repo/a/AGENTS.md", &long)]);
     let small = Instructions { window_tokens: Some(8_192), ..place.instructions() };
-    let pieces = small.at_start(&place.root.join("repo/a"));
+    let pieces = small.at_start(&place.root.join("repo/a"), &Disk::to_read());
     assert!(pieces[1].text.len() < 8_300, "{}", pieces[1].text.len());
     assert_eq!(pieces[0].notice.as_deref(), Some("not used: all instructions together may have 8192 bytes"));
 }
@@ -205,7 +206,7 @@ fn a_small_window_has_less_room() {
 #[test]
 fn the_note_names_each_file() {
     let place = Place::with(&[("repo/AGENTS.md", "a @b.md"), ("repo/b.md", "b")]);
-    let pieces = place.instructions().at_start(&place.root.join("repo"));
+    let pieces = place.instructions().at_start(&place.root.join("repo"), &Disk::to_read());
     let note = instructions_note(&pieces, "Keep to them.").expect("a note");
     assert_eq!(
         note,

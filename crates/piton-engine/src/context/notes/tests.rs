@@ -10,6 +10,7 @@ use piton_core::message::{FinishReason, Part, ToolCall, Usage};
 use piton_core::model::Reply;
 use piton_core::policy::{LastStep, Policy, StepPolicy, StepsCounted};
 use piton_core::turn::State;
+use piton_tools::disk::Disk;
 use piton_tools::ledger::{FileLedger, hash_of};
 use serde_json::json;
 use std::fs;
@@ -87,7 +88,14 @@ impl Play {
     fn step(&mut self, kind: StepKind, now_ms: u64) -> Vec<String> {
         let instructions = Instructions::default();
         let environment = Some("You are here.");
-        let addition = self.notes.at_step(&self.session, kind, now_ms, environment, Some(&instructions), &self.ledger);
+        let addition = self.notes.at_step(
+            &self.session,
+            kind,
+            now_ms,
+            environment,
+            Some(&instructions),
+            (&self.ledger, &Disk::to_read()),
+        );
         let Addition { texts, items } = addition;
         self.happens(Event::ContextGiven { items });
         self.happens(Event::StepStarted { step: self.session.step() + 1, kind, note: None });
@@ -115,7 +123,8 @@ impl Play {
 #[test]
 fn a_folders_instructions_are_given_once_and_again_after_a_compaction() {
     let mut play = Play::new();
-    let start = Notes::at_start(Some("You are here."), Some(&Instructions::default()), &play.workspace);
+    let start =
+        Notes::at_start(Some("You are here."), Some(&Instructions::default()), &play.workspace, &Disk::to_read());
     play.happens(Event::ContextGiven { items: start.items });
     play.turn_starts(Policy::piton());
     assert_eq!(play.step(StepKind::Ordinary, 0), [""; 0]);
@@ -170,7 +179,8 @@ fn all_instructions_of_a_session_have_one_limit() {
         play.reads(&format!("d{number}/x"));
         let instructions = Instructions::default();
         let kind = StepKind::Ordinary;
-        let addition = play.notes.at_step(&play.session, kind, 0, None, Some(&instructions), &play.ledger);
+        let addition =
+            play.notes.at_step(&play.session, kind, 0, None, Some(&instructions), (&play.ledger, &Disk::to_read()));
         bytes += addition.items.iter().map(|item| item.bytes).sum::<usize>();
         play.happens(Event::ContextGiven { items: addition.items });
     }
@@ -184,7 +194,11 @@ fn steps_are_counted_as_the_limit_counts_them() {
         play.turn_starts(Policy { steps: StepPolicy { max: Some(12), ..policy.steps }, ..policy });
         let mut told = Vec::new();
         for _ in 0..9 {
-            told.extend(play.notes.at_step(&play.session, StepKind::Ordinary, 0, None, None, &play.ledger).texts);
+            told.extend(
+                play.notes
+                    .at_step(&play.session, StepKind::Ordinary, 0, None, None, (&play.ledger, &Disk::to_read()))
+                    .texts,
+            );
             play.step(StepKind::Ordinary, 0);
         }
         told
@@ -214,7 +228,8 @@ fn a_file_that_changed_is_named_with_what_became_of_it() {
     assert_eq!(play.step(StepKind::Ordinary, 0), [""; 0]);
     fs::write(play.workspace.join("a"), "two!").expect("a file");
     fs::remove_file(play.workspace.join("b")).expect("removed");
-    let addition = play.notes.at_step(&play.session, StepKind::Ordinary, 0, None, None, &play.ledger);
+    let addition =
+        play.notes.at_step(&play.session, StepKind::Ordinary, 0, None, None, (&play.ledger, &Disk::to_read()));
     assert!(addition.texts[0].ends_with(":\n- a\n- b (gone)"), "{:?}", addition.texts);
     let expected = |name: &str, hash: Option<String>| {
         (GivenKind::FileChanged, Some(play.workspace.join(name).to_string_lossy().into_owned()), hash)

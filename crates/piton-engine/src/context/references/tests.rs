@@ -4,6 +4,7 @@ use super::{References, Resolved};
 use piton_core::message::Part;
 use piton_core::reference::Style;
 use piton_core::tokens::Family;
+use piton_tools::disk::Disk;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
@@ -40,7 +41,7 @@ impl Place {
     }
 
     fn resolve(&self, text: &str) -> Resolved {
-        self.references.resolve(&[Part::text(text)])
+        self.references.resolve(&[Part::text(text)], &Disk::to_read())
     }
 
     /// The paths that were shown with how much of each, then what the model is told besides.
@@ -103,7 +104,7 @@ fn words_stay_words_and_a_path_that_is_wrong_is_said_to_be() {
     assert_eq!(notices, [format!("@src/b.rs: {why}"), format!("@notes.md: {why}")]);
     assert_eq!(missing.parts, [Part::note(format!("[{}]", notices.join("\n")))]);
     let piped = [Part::text("look"), Part::text("<stdin>@src/a.rs</stdin>")];
-    assert_eq!(place.references.resolve(&piped), Resolved::default(), "only what the person wrote");
+    assert_eq!(place.references.resolve(&piped, &Disk::to_read()), Resolved::default(), "only what the person wrote");
 }
 
 #[test]

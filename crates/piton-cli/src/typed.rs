@@ -1,0 +1,224 @@
+//! A command line as a person types it first: without `run`, or in the words of another agent.
+//!
+//! `piton "fix the test"` is `piton run "fix the test"`, and so is `piton -c "go on"`. Flags and commands of other agents
+//! that mean the same as one of ours are aliases in [`crate::cli`]; those that do not are answered with the nearest of ours.
+
+use crate::cli::Cli;
+use clap::Parser;
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
+use std::ffi::OsString;
+
+/// Options that may stand before a command and take a value.
+const GLOBAL: [&str; 2] = ["--log-file", "--debug"];
+
+/// Flags of other agents, and what to type here.
+const FLAGS: [(&str, &str); 33] = [
+    ("--add-dir", "not there yet; start piton in the folder above both"),
+    ("--agent", "not there yet"),
+    ("--allow-all-tools", "--yes runs every tool without asking"),
+    ("--allowed-tools", "--allow TOOL, once for each tool"),
+    ("--allowedTools", "--allow TOOL, once for each tool"),
+    ("--append-system-prompt", "instructions go into AGENTS.md, or into the task"),
+    ("--approval-mode", "--yes runs every tool without asking, --allow and --deny name tools"),
+    ("--ask-for-approval", "--yes runs every tool without asking, --allow and --deny name tools"),
+    ("--attach", "write @picture.png into the task"),
+    ("--auto", "--yes runs every tool without asking"),
+    ("--dangerously-bypass-approvals-and-sandbox", "--yes runs every tool without asking"),
+    ("--dangerously-skip-permissions", "--yes runs every tool without asking"),
+    ("--disallowed-tools", "--deny TOOL, once for each tool"),
+    ("--disallowedTools", "--deny TOOL, once for each tool"),
+    ("--exec", "piton run --format stream-json \"…\""),
+    ("--fallback-model", "--model first/model,second/model"),
+    ("--file", "write @path/to/file into the task"),
+    ("--full-auto", "--yes runs every tool without asking"),
+    ("--image", "write @picture.png into the task"),
+    ("--include-partial-messages", "--format stream-json always has them"),
+    ("--json", "--format json prints one object at the end, --format stream-json one for each event"),
+    ("--json-schema", "--output-schema FILE"),
+    ("--last", "--continue goes on with the newest session of this folder"),
+    ("--max-budget-usd", "--max-cost USD"),
+    ("--max-session-turns", "--max-steps N"),
+    ("--max-turns", "--max-steps N"),
+    ("--mcp-config", "not there yet"),
+    ("--permission-mode", "--yes runs every tool without asking, --allow and --deny name tools"),
+    ("--sandbox", "not there yet"),
+    ("--session-id", "--resume ID"),
+    ("--skip-git-repo-check", "leave it out: piton works in any folder"),
+    ("--system-prompt", "instructions go into AGENTS.md, or into the task"),
+    ("--yolo", "--yes runs every tool without asking"),
+];
+
+/// Commands of other agents, and what to type here.
+const COMMANDS: [(&str, &str); 19] = [
+    ("agents", "not there yet"),
+    ("ask", "piton run \"…\""),
+    ("chat", "piton run \"…\", then piton -c \"…\" to go on"),
+    ("continue", "piton -c"),
+    ("export", "piton session export"),
+    ("history", "piton session list"),
+    ("init", "not needed: write an AGENTS.md, or ask for one: piton run \"write an AGENTS.md for this repository\""),
+    ("list", "piton session list"),
+    ("login", "piton auth login PROVIDER"),
+    ("logout", "piton auth logout PROVIDER"),
+    ("ls", "piton session list"),
+    ("mcp", "not there yet"),
+    ("review", "piton run \"review the changes of this branch\""),
+    ("search", "piton session list --search WORDS"),
+    ("set", "piton config edit, or --set KEY=VALUE for one run"),
+    ("stats", "piton session cost"),
+    ("status", "piton doctor"),
+    ("update", "install it again, as docs/install.md says"),
+    ("upgrade", "install it again, as docs/install.md says"),
+];
+
+/// What was typed, understood. The error is ready to be printed.
+pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, Error> {
+    let args = with_command(args.into_iter().collect());
+    Cli::try_parse_from(&args).map_err(with_our_words)
+}
+
+/// The same with `run` in its place, where no command was named but a task, or a flag that only a run has.
+fn with_command(mut args: Vec<OsString>) -> Vec<OsString> {
+    let Some(at) = first_word(&args) else { return args };
+    let word = args[at].to_string_lossy();
+    if word == "resume" {
+        args.splice(at..=at, ["run".into(), "--resume".into()]);
+    } else if is_task(&word) || is_flag_of_run(&word) {
+        args.insert(at, "run".into());
+    }
+    args
+}
+
+/// The first argument that is no global option.
+fn first_word(args: &[OsString]) -> Option<usize> {
+    let mut at = 1;
+    while let Some(arg) = args.get(at) {
+        let arg = arg.to_string_lossy();
+        let (name, has_value) = arg.split_once('=').map_or((&*arg, false), |(name, _)| (name, true));
+        if !GLOBAL.contains(&name) {
+            return Some(at);
+        }
+        at += if has_value { 1 } else { 2 };
+    }
+    None
+}
+
+/// A single word may be a command that was misspelled, which must cost nothing.
+fn is_task(word: &str) -> bool {
+    !word.starts_with('-') && word.trim().contains(char::is_whitespace)
+}
+
+fn is_flag_of_run(word: &str) -> bool {
+    let is_of_all = ["-h", "--help", "-V", "--version"].contains(&word);
+    word.starts_with('-') && !is_of_all
+}
+
+/// The error, with what to type here in place of a guess from the letters.
+fn with_our_words(mut error: Error) -> Error {
+    let said = |kind| match error.get(kind) {
+        Some(ContextValue::String(said)) => Some(said.split('=').next().unwrap_or_default().to_owned()),
+        _ => None,
+    };
+    let ours = match error.kind() {
+        ErrorKind::UnknownArgument => said(ContextKind::InvalidArg).and_then(|said| instead_of_flag(&said)),
+        ErrorKind::InvalidSubcommand => said(ContextKind::InvalidSubcommand).map(|said| instead_of_command(&said)),
+        _ => None,
+    };
+    if let Some(ours) = ours {
+        error.remove(ContextKind::SuggestedArg);
+        error.remove(ContextKind::Suggested);
+        let is_near = error.get(ContextKind::SuggestedSubcommand).is_some();
+        if !is_near {
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(ours)]));
+        }
+    }
+    error
+}
+
+fn instead_of_flag(said: &str) -> Option<String> {
+    if !said.starts_with('-') {
+        return Some("a task of several words stands in quotes: piton run \"fix the failing test\"".to_owned());
+    }
+    let (_, ours) = FLAGS.iter().find(|(theirs, _)| *theirs == said)?;
+    Some(format!("in Piton: {ours}"))
+}
+
+fn instead_of_command(said: &str) -> String {
+    match COMMANDS.iter().find(|(theirs, _)| *theirs == said) {
+        Some((_, ours)) => format!("in Piton: {ours}"),
+        None => format!("to give the agent this task: piton run \"{said} …\""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Command, Format, RunArgs};
+    use clap::CommandFactory;
+
+    fn typed(words: &[&str]) -> Result<Cli, String> {
+        let args = std::iter::once("piton").chain(words.iter().copied()).map(OsString::from);
+        parse(args).map_err(|error| error.render().to_string())
+    }
+
+    fn run(words: &[&str]) -> RunArgs {
+        match typed(words).map(|cli| cli.command) {
+            Ok(Command::Run(args)) => *args,
+            other => panic!("{words:?}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_task_and_the_flags_of_a_run_need_no_command() {
+        for words in [
+            &["fix the test"][..],
+            &["-p", "fix the test"],
+            &["--print", "fix the test"],
+            &["exec", "fix the test"],
+            &["--log-file", "x.log", "fix the test"],
+            &["--log-file=x.log", "fix the test"],
+            &["run", "fix the test"],
+            &["--model", "a/b", "fix the test"],
+        ] {
+            assert_eq!(run(words).prompt.as_deref(), Some("fix the test"), "{words:?}");
+        }
+        assert!(run(&["-c"]).r#continue);
+        assert_eq!(run(&["resume", "ses_1"]).resume.as_deref(), Some("ses_1"));
+        assert_eq!(run(&["resume"]).resume.as_deref(), Some(""));
+        assert_eq!(run(&["-p", "hi", "--output-format", "json"]).format, Format::Json);
+        assert!(matches!(typed(&["session", "list"]).map(|cli| cli.command), Ok(Command::Session(_))));
+        assert!(typed(&["--version"]).unwrap_err().starts_with("piton "));
+    }
+
+    #[test]
+    fn words_of_other_agents_are_answered_with_ours() {
+        for (words, ours) in [
+            (&["run", "--yolo", "x"][..], "in Piton: --yes"),
+            (&["--dangerously-skip-permissions", "fix it"], "in Piton: --yes"),
+            (&["run", "x", "--json"], "in Piton: --format json"),
+            (&["run", "--max-turns=3", "x"], "in Piton: --max-steps N"),
+            (&["login"], "in Piton: piton auth login PROVIDER"),
+            (&["session", "search", "x"], "in Piton: piton session list --search WORDS"),
+            (&["fix"], "to give the agent this task: piton run \"fix …\""),
+            (&["run", "fix", "the", "test"], "in quotes: piton run"),
+        ] {
+            let error = typed(words).expect_err("is not understood");
+            assert!(error.contains(ours), "{words:?}: {error}");
+            assert_eq!(error.matches("tip:").count(), 1, "{words:?}: {error}");
+        }
+        let error = typed(&["sesion"]).expect_err("is not understood");
+        assert!(error.contains("a similar subcommand exists: 'session'") && !error.contains("piton run"), "{error}");
+    }
+
+    #[test]
+    fn no_word_is_answered_that_is_ours() {
+        let command = Cli::command();
+        let run = command.find_subcommand("run").expect("there is one");
+        let ours: Vec<&str> = run.get_arguments().filter_map(|arg| arg.get_long()).collect();
+        let is_ours = |theirs: &str| ours.contains(&theirs.trim_start_matches('-'));
+        assert_eq!(FLAGS.iter().find(|(theirs, _)| is_ours(theirs)), None);
+        let is_ours = |theirs: &str| command.find_subcommand(theirs).is_some();
+        assert_eq!(COMMANDS.iter().find(|(theirs, _)| is_ours(theirs)), None);
+    }
+}
