@@ -374,9 +374,9 @@ async fn watch(
                 shown.stopping();
                 drop(session.cancel());
             }
-            (subject, decision) = questions.answer() => {
+            answer = questions.answer() => {
                 shown.line_was_ended();
-                drop(session.answer(subject, decision));
+                drop(session.answer(answer));
             }
             _ = tick.tick(), if !questions.is_open() => shown.tick(),
         }

@@ -8,8 +8,10 @@
 //! Plain data, which goes over a socket as it is. Nothing here knows who runs the session, and how it is reached.
 
 mod now;
+mod wanted;
 
 pub use now::{Now, Stage};
+pub use wanted::{Answer, Want, Wanted};
 
 use crate::changes::Restored;
 use crate::ending::{TurnEnd, Why};
@@ -49,12 +51,7 @@ pub enum Request {
     /// is made.
     Compact(Compact),
     /// Answer an open question. The first durable answer counts.
-    Answer {
-        /// The question.
-        subject: Subject,
-        /// The answer.
-        decision: Decision,
-    },
+    Answer(Answer),
     /// Say what a rewind would do. Changes nothing.
     Plan {
         /// Whether turns are taken back or brought back.
@@ -98,6 +95,11 @@ pub enum Line {
         /// The first position; 1 is the beginning.
         #[serde(default = "beginning")]
         from: Seq,
+    },
+    /// Say whether somebody is there who can answer what the session wants; counts as long as the connection follows.
+    Attend {
+        /// Whether somebody is.
+        attends: bool,
     },
 }
 
@@ -364,6 +366,28 @@ pub enum Published {
         /// How many at most.
         fragments: u64,
     },
+    /// The session wants something of its clients. Told again to who comes late.
+    Wanted(Wanted),
+    /// It is not wanted any more: it was answered, or nothing waits for it.
+    Withdrawn(Subject),
+    /// The last there is to hear.
+    Closed(Closed),
+}
+
+/// Why there is nothing more to hear.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Closed {
+    /// Who ran the session has left it in good order.
+    Left,
+    /// The journal cannot be written. What is recorded is safe.
+    Broken {
+        /// What went wrong and what was kept.
+        error: String,
+    },
+    /// Who ran the session is gone, or the connection to it.
+    Lost,
 }
 
 /// What a listener hears besides records and fragments, as a line of a connection.
@@ -379,6 +403,30 @@ pub enum Mark {
         /// How many at most.
         fragments: u64,
     },
+    /// [`Published::Wanted`].
+    Wanted(Wanted),
+    /// [`Published::Withdrawn`].
+    Withdrawn {
+        /// What is not wanted any more.
+        subject: Subject,
+    },
+    /// [`Published::Closed`].
+    Closed(Closed),
+}
+
+impl Mark {
+    /// The line of something that is neither a record nor a fragment.
+    pub fn of(published: &Published) -> Option<Self> {
+        match published {
+            Published::Recorded(_) | Published::Live(_) => None,
+            Published::Now(now) => Some(Self::Now(now.clone())),
+            Published::CaughtUp => Some(Self::CaughtUp {}),
+            Published::Missed { fragments } => Some(Self::Missed { fragments: *fragments }),
+            Published::Wanted(wanted) => Some(Self::Wanted(wanted.clone())),
+            Published::Withdrawn(subject) => Some(Self::Withdrawn { subject: subject.clone() }),
+            Published::Closed(closed) => Some(Self::Closed(closed.clone())),
+        }
+    }
 }
 
 impl From<Mark> for Published {
@@ -387,6 +435,9 @@ impl From<Mark> for Published {
             Mark::Now(now) => Self::Now(now),
             Mark::CaughtUp {} => Self::CaughtUp,
             Mark::Missed { fragments } => Self::Missed { fragments },
+            Mark::Wanted(wanted) => Self::Wanted(wanted),
+            Mark::Withdrawn { subject } => Self::Withdrawn(subject),
+            Mark::Closed(closed) => Self::Closed(closed),
         }
     }
 }
@@ -566,6 +617,7 @@ fn last_replies(session: &State) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::question::Question;
     use serde_json::json;
 
     #[test]
@@ -579,6 +631,20 @@ mod tests {
         assert_eq!(read(json!({"do": "cancel"})), Request::Cancel {});
         let answer = json!({"do": "answer", "subject": {"call": "c1_0"}, "decision": "approve"});
         let subject = Subject::Call("c1_0".into());
-        assert_eq!(read(answer), Request::Answer { subject, decision: Decision::Approve });
+        assert_eq!(read(answer), Request::Answer(Answer::unseen(subject, Decision::Approve)));
+    }
+
+    #[test]
+    fn what_is_wanted_names_its_kind() {
+        let question = Question::new("Run this command?", Vec::new(), Vec::new());
+        let subject = Subject::Call("c1_0".into());
+        let wanted = Wanted { subject: subject.clone(), want: Want::Approval(Box::new(question.clone())) };
+        let line = serde_json::to_value(Mark::Wanted(wanted.clone())).unwrap();
+        assert_eq!((&line["type"], &line["subject"]), (&json!("wanted"), &json!({"call": "c1_0"})));
+        assert_eq!(line["approval"]["title"], "Run this command?");
+        assert_eq!(serde_json::from_value::<Mark>(line).unwrap(), Mark::Wanted(wanted.clone()));
+        assert_eq!(wanted.answer(Decision::Approve).shown, Some(question.shown));
+        let closed = serde_json::to_value(Mark::Closed(Closed::Broken { error: "full".into() })).unwrap();
+        assert_eq!(closed, json!({"type": "closed", "why": "broken", "error": "full"}));
     }
 }

@@ -89,9 +89,13 @@ const SHOWN: [(&str, &str); 28] = [
 impl Policy {
     /// The preset of this name.
     pub fn preset(name: &str) -> Option<Self> {
-        let preset = Preset::named(name)?;
+        let changes = Preset::named(name)?.changes();
+        // Every start asks for the default, and the way through JSON is long.
+        if changes.is_empty() {
+            return Some(Self { preset: name.to_owned(), ..Self::piton() });
+        }
         let mut policy = json!(Self::piton());
-        for Setting { path, value, .. } in preset.changes() {
+        for Setting { path, value, .. } in changes {
             *policy.pointer_mut(&pointer(path))? = value;
         }
         policy["preset"] = json!(name);

@@ -154,7 +154,12 @@ impl Story {
             Published::Recorded(record) => self.record(record),
             Published::Live(live) => self.live(live),
             Published::Now(now) => self.now(now),
-            Published::CaughtUp | Published::Missed { .. } => Vec::new(),
+            // Questions stand in the records, too.
+            Published::CaughtUp
+            | Published::Missed { .. }
+            | Published::Wanted(_)
+            | Published::Withdrawn(_)
+            | Published::Closed(_) => Vec::new(),
         }
     }
 

@@ -4,7 +4,7 @@
 //! Another face with lines of its own is another file like this one.
 
 use crate::call::Effects;
-use crate::client::Published;
+use crate::client::{Mark, Published};
 use crate::event::{Event, Record};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -24,7 +24,8 @@ pub fn line(published: &Published) -> Option<String> {
         // Our own types always are JSON.
         Published::Live(live) => serde_json::to_string(&**live).ok(),
         // What records and fragments tell in the end.
-        Published::Now(_) | Published::CaughtUp | Published::Missed { .. } => None,
+        Published::Now(_) | Published::CaughtUp | Published::Missed { .. } | Published::Closed(_) => None,
+        Published::Wanted(_) | Published::Withdrawn(_) => serde_json::to_string(&Mark::of(published)).ok(),
     }
 }
 

@@ -60,6 +60,7 @@ use crate::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
 use crate::model::{ModelError, ModelErrorKind, Reply};
 use crate::permission::{Action, Ask, Judgement, Rules};
 use crate::policy::{OnEmpty, Policy};
+use crate::question::Question;
 use crate::retry;
 use serde_json::Value;
 use std::collections::{HashSet, VecDeque};
@@ -476,12 +477,12 @@ impl State {
         self.batch().and_then(|batch| batch.started_in(id)) == Some(self.work.epoch)
     }
 
-    /// Whether this question waits for its answer.
-    pub fn is_open(&self, subject: &Subject) -> bool {
+    /// The question that waits for its answer under this name, as people see it.
+    pub fn question(&self, subject: &Subject) -> Option<Question> {
         match (&self.phase, subject) {
-            (Phase::RunningTools(batch, _), Subject::Call(call)) => batch.is_asking(call),
-            (Phase::AskingToGoOn(open, _), Subject::GoOn(call)) => open == call,
-            _ => false,
+            (Phase::RunningTools(batch, _), Subject::Call(call)) => batch.question(call),
+            (Phase::AskingToGoOn(open, _), Subject::GoOn(call)) if open == call => Some(self.work.turn.may_go_on()),
+            _ => None,
         }
     }
 

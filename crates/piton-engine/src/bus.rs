@@ -9,15 +9,19 @@
 //! Every listener has its own place in one bounded ring. A slow one does not hold up the loop: it loses fragments, and
 //! begins again behind the last record it has heard. So recorded events are never lost, and come once and in order;
 //! fragments may be lost, and none is told after the record that supersedes it.
+//!
+//! What the session wants of its clients follows from where it is, and is told as it changes. Who can answer says so
+//! ([`Attending`]); the driver asks nobody where nobody does.
 
 use crate::store::{StoreError, Stored};
-use piton_core::client::{Live, Now, Published};
+use piton_core::client::{Closed, Live, Now, Published};
 use piton_core::event::Record;
 use piton_core::ids::Seq;
 use piton_core::turn::State;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::broadcast;
+use tokio::sync::{Notify, broadcast};
 
 /// Entries the ring holds. Each is a pointer and a short text; a session has a ring for as long as it is open.
 const RING: usize = 512;
@@ -30,45 +34,95 @@ pub(crate) struct Bus {
     ring: broadcast::Sender<Published>,
     /// Where the session is after everything in the ring. Locked while something is put there, so that a listener
     /// begins exactly between two entries.
-    now: Arc<Mutex<Now>>,
+    standing: Arc<Mutex<Standing>>,
+    attendance: Arc<Attendance>,
+}
+
+/// Where a session is.
+#[derive(Debug, Clone)]
+struct Standing {
+    now: Now,
+    /// Why nothing more is told, once that is so.
+    closed: Option<Closed>,
+}
+
+/// How many listeners can answer what the session wants.
+#[derive(Debug, Default)]
+struct Attendance {
+    count: AtomicUsize,
+    /// Told when one of them goes.
+    left: Notify,
+}
+
+/// Somebody who can answer, for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Attending(Arc<Attendance>);
+
+impl Drop for Attending {
+    fn drop(&mut self) {
+        self.0.count.fetch_sub(1, Ordering::AcqRel);
+        self.0.left.notify_one();
+    }
 }
 
 /// One listener's place.
 pub(crate) struct Listener {
     sender: broadcast::WeakSender<Published>,
-    session: Arc<Mutex<Now>>,
+    standing: Arc<Mutex<Standing>>,
     stored: Stored,
     next_seq: Seq,
     ring: broadcast::Receiver<Published>,
     /// Where the session was when the ring was joined, until that is told: first come the records up to there.
-    now: Option<Now>,
+    joined: Option<Standing>,
     missed: u64,
     ready: VecDeque<Published>,
+    is_over: bool,
 }
 
 impl Bus {
     /// A bus without listeners, of a journal that ends here.
     pub(crate) fn new(state: &State, durable_seq: Seq) -> Self {
-        Self { ring: broadcast::Sender::new(RING), now: Arc::new(Mutex::new(Now::of(state, durable_seq))) }
+        let standing = Standing { now: Now::of(state, durable_seq), closed: None };
+        Self {
+            ring: broadcast::Sender::new(RING),
+            standing: Arc::new(Mutex::new(standing)),
+            attendance: Arc::default(),
+        }
     }
 
     /// Tells everyone who listens now of events that are durable. The state has applied them.
     pub(crate) fn recorded(&self, records: impl IntoIterator<Item = Arc<Record>>, state: &State) {
-        let mut now = self.lock();
-        let mut seq = now.seq;
+        let mut standing = self.lock();
+        let mut seq = standing.now.seq;
         for record in records {
             seq = record.seq;
-            now.supersede(&record.event);
+            standing.now.supersede(&record.event);
             self.tell(Published::Recorded(record));
         }
-        *now = Now::of(state, seq).after(std::mem::take(&mut *now));
+        let before = std::mem::take(&mut standing.now);
+        let wanted = before.wanted.clone();
+        standing.now = Now::of(state, seq).after(before);
+        let now = &standing.now.wanted;
+        wanted.iter().filter(|before| !now.contains(before)).for_each(|gone| {
+            self.tell(Published::Withdrawn(gone.subject.clone()));
+        });
+        now.iter().filter(|now| !wanted.contains(now)).for_each(|new| self.tell(Published::Wanted(new.clone())));
     }
 
     /// Tells everyone a fragment.
     pub(crate) fn live(&self, live: Live) {
-        let mut now = self.lock();
-        now.hear(&live);
+        let mut standing = self.lock();
+        standing.now.hear(&live);
         self.tell(Published::Live(Arc::new(live)));
+    }
+
+    /// Tells everyone that nothing more comes, and why. Only the first reason counts.
+    pub(crate) fn close(&self, why: Closed) {
+        let mut standing = self.lock();
+        if standing.closed.is_none() {
+            standing.closed = Some(why.clone());
+            self.tell(Published::Closed(why));
+        }
     }
 
     fn tell(&self, published: Published) {
@@ -78,41 +132,64 @@ impl Bus {
 
     /// Where the session is.
     pub(crate) fn now(&self) -> Now {
-        self.lock().clone()
+        self.lock().now.clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Now> {
-        lock(&self.now)
+    /// Somebody is there who can answer.
+    pub(crate) fn attend(&self) -> Attending {
+        self.attendance.count.fetch_add(1, Ordering::AcqRel);
+        Attending(Arc::clone(&self.attendance))
+    }
+
+    /// Whether somebody is.
+    pub(crate) fn is_attended(&self) -> bool {
+        self.attendance.count.load(Ordering::Acquire) > 0
+    }
+
+    /// Waits until one of those who could answer goes.
+    pub(crate) async fn somebody_left(&self) {
+        self.attendance.left.notified().await;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Standing> {
+        lock(&self.standing)
     }
 
     /// Listens from this position of the journal on: what is recorded already comes first.
     pub(crate) fn subscribe(&self, stored: Stored, from_seq: Seq) -> Listener {
-        let (sender, session) = (self.ring.downgrade(), Arc::clone(&self.now));
-        let (ring, now) = {
-            let now = self.lock();
-            (self.ring.subscribe(), Some(now.clone()))
+        let (sender, standing) = (self.ring.downgrade(), Arc::clone(&self.standing));
+        let (ring, joined) = {
+            let standing = self.lock();
+            (self.ring.subscribe(), Some(standing.clone()))
         };
-        Listener { sender, session, stored, next_seq: from_seq.max(1), ring, now, missed: 0, ready: VecDeque::new() }
+        let (next_seq, ready) = (from_seq.max(1), VecDeque::new());
+        Listener { sender, standing, stored, next_seq, ring, joined, missed: 0, ready, is_over: false }
     }
 }
 
 impl Listener {
     /// Whether everything published so far has been heard.
     pub(crate) fn is_drained(&self) -> bool {
-        self.now.is_none() && self.ready.is_empty() && self.ring.is_empty()
+        self.joined.is_none() && self.ready.is_empty() && self.ring.is_empty()
     }
 
-    /// The next thing there is to hear; `None` when the session is closed and all has been heard. Fails only when the
+    /// The next thing there is to hear; [`Published::Closed`], then `None`, when the session is closed and all has been
+    /// heard. Fails only when the
     /// journal had to be read, to catch up, and could not be. May be dropped half-way and called again.
     pub(crate) async fn next(&mut self) -> Result<Option<Published>, StoreError> {
         loop {
             if let Some(published) = self.ready.pop_front() {
-                if let Published::Recorded(record) = &published {
-                    self.next_seq = record.seq + 1;
+                match &published {
+                    Published::Recorded(record) => self.next_seq = record.seq + 1,
+                    Published::Closed(_) => self.is_over = true,
+                    _ => {}
                 }
                 return Ok(Some(published));
             }
-            if let Some(upto) = self.now.as_ref().map(|now| now.seq) {
+            if self.is_over {
+                return Ok(None);
+            }
+            if let Some(upto) = self.joined.as_ref().map(|joined| joined.now.seq) {
                 self.catch_up(upto).await?;
                 continue;
             }
@@ -130,12 +207,12 @@ impl Listener {
 
     /// Takes a new place at the end of the ring; where the session is closed, an empty one.
     fn join_again(&mut self) {
-        let now = lock(&self.session);
+        let standing = lock(&self.standing);
         self.ring = match self.sender.upgrade() {
             Some(sender) => sender.subscribe(),
             None => broadcast::channel(1).1,
         };
-        self.now = Some(now.clone());
+        self.joined = Some(standing.clone());
     }
 
     /// Reads the next page of the records up to where the ring was joined; behind the last, tells where that was.
@@ -150,12 +227,16 @@ impl Listener {
         }
         let missed = std::mem::take(&mut self.missed);
         self.ready.extend((missed > 0).then_some(Published::Missed { fragments: missed }));
-        self.ready.extend(self.now.take().map(|now| Published::Now(Box::new(now))));
+        let Some(Standing { now, closed }) = self.joined.take() else { return Ok(()) };
+        let wanted: Vec<Published> = now.wanted.iter().cloned().map(Published::Wanted).collect();
+        self.ready.push_back(Published::Now(Box::new(now)));
+        self.ready.extend(wanted);
         self.ready.push_back(Published::CaughtUp);
+        self.ready.extend(closed.map(Published::Closed));
         Ok(())
     }
 }
 
-fn lock(now: &Mutex<Now>) -> MutexGuard<'_, Now> {
-    now.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(standing: &Mutex<Standing>) -> MutexGuard<'_, Standing> {
+    standing.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,15 +4,18 @@
 //! loop {
 //!     drop jobs that are no longer wanted      (their last words are recorded)
 //!     record what is due                       (a step starts, a call starts, a turn ends, …)
+//!     take up jobs that are wanted and missing (some come to events at once)
+//!     begin what may begin before the commit   (the request to the model is under way while the disk works)
 //!     commit                                   one transaction, on disk before anything below
 //!     publish                                  listeners hear only what is durable
-//!     start jobs that are wanted and missing   (ask the model, run a tool, wait, …)
-//!     wait for something to happen             (a job's end, a command)
+//!     start what was taken up                  (run a tool, wait, …)
+//!     wait for something to happen             (a job's end, a request)
 //!     record it
 //! }
 //! ```
 //!
-//! Everything that acts on the world is a job, started only after the events that want it are committed. Resuming is
+//! Everything that acts on the world is a job, started only after the events that want it are committed. Only the model is
+//! asked before: that can be repeated, and nobody hears a word of its reply until the commit is done. Resuming is
 //! the same loop over a session folded from its journal: a call whose start is on record but was not started here is
 //! settled instead of run.
 //!
@@ -40,7 +43,7 @@ use crate::jobs::{
 use crate::prompt::Prompts;
 use crate::settings::Settings;
 use crate::store::{Log, StoreError, Stored};
-use piton_core::client::{Live, Report, Request};
+use piton_core::client::{Closed, Live, Report, Request};
 use piton_core::event::{Canceller, Event, Record};
 use piton_core::limits::TITLE_GRACE_MS;
 use piton_core::turn::{Job, State};
@@ -48,6 +51,9 @@ use piton_tools::ledger::FileLedger;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// How often everything else that is ready gets its turn before a commit: enough for a request to leave on a connection
+/// that is open, or to a server of this machine.
+const TURNS_TO_ASK: usize = 3;
 /// The longest that leaving a session waits for a fork that a client of another process wants.
 const FORK_GRACE: Duration = Duration::from_secs(10);
 
@@ -133,6 +139,7 @@ impl Driver {
     fn break_off(&mut self, error: &Arc<StoreError>) {
         self.jobs.stop_all();
         self.services.bus.live(Live::Broken { error: error.to_string() });
+        self.services.bus.close(Closed::Broken { error: error.to_string() });
         self.askers.break_off(error);
     }
 
@@ -149,6 +156,7 @@ impl Driver {
             }
             self.drop_unwanted();
             self.record_due();
+            self.begin_ahead().await;
             self.commit().await?;
             self.start_ready();
             self.answer_waiters();
@@ -167,6 +175,8 @@ impl Driver {
                     self.take_request(asked.unwrap_or(Asked::Close)).await;
                 }
                 (key, end) = self.jobs.next() => self.take_end(&key, end),
+                // Who is gone will not answer.
+                () = self.services.bus.somebody_left() => {}
             }
         }
     }
@@ -280,6 +290,23 @@ impl Driver {
         None
     }
 
+    /// Begins what may begin before the commit. Where hooks may have a word, they come first.
+    async fn begin_ahead(&mut self) {
+        if self.recorder.is_committed() || !self.services.hooks.is_empty() || self.is_held() {
+            return;
+        }
+        if self.recorder.span().in_scope(|| self.jobs.begin_ahead()) {
+            for _ in 0..TURNS_TO_ASK {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    /// Whether nothing new is started: a client wants it so, or hooks watch.
+    fn is_held(&self) -> bool {
+        self.stage == Stage::Paused || self.jobs.has_beside(Beside::Watch)
+    }
+
     /// Starts what was taken up, now that all that led to it is durable. While hooks watch, nothing new is started; a call
     /// that shall stop is.
     fn start_ready(&mut self) {
@@ -290,7 +317,7 @@ impl Driver {
                 self.jobs.put_ready(Key::Beside(Beside::Watch), task);
             }
         }
-        let is_held = self.stage == Stage::Paused || self.jobs.has_beside(Beside::Watch);
+        let is_held = self.is_held();
         let may_start = |key: &Key| !is_held || matches!(key, Key::Beside(_) | Key::Turn(Job::StopTool(_)));
         self.recorder.span().in_scope(|| self.jobs.start(may_start));
         let wanted = self.session.wanted();
@@ -319,5 +346,6 @@ impl Driver {
         }
         let Self { recorder, services, session, .. } = self;
         recorder.close(&services.bus, &session, services.world.now_ms()).await;
+        services.bus.close(Closed::Left);
     }
 }

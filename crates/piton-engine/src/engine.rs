@@ -12,6 +12,7 @@ use crate::index::{Index, IndexError};
 use crate::prompt::Prompts;
 use crate::store::sqlite::{SessionDir, SqliteStore};
 use crate::store::{self, Fold, Log, Opening, Store, StoreError, Stored};
+use piton_core::client::Closed;
 use piton_core::event::{Event, Record};
 use piton_core::ids::{Seq, SessionId};
 use piton_core::turn;
@@ -241,9 +242,19 @@ impl Fold for Memory {
 /// Runs a session, and lets other processes in from the first request on: a session that is over sooner need not be
 /// found. The door is shut before the journal's lock is given up, and those who follow hear the last of it.
 async fn run(mut driver: Driver, door: Door) {
+    let _last_word = LastWord(door.bus.clone());
     let Some(first) = driver.first_request().await else { return driver.leave().await };
     let mut server = Server::open(door);
     driver.run(first).await;
     server.shut().await;
     driver.leave().await;
+}
+
+/// Tells whoever listens that nothing more comes, also where the driver panicked.
+struct LastWord(Bus);
+
+impl Drop for LastWord {
+    fn drop(&mut self) {
+        self.0.close(Closed::Lost);
+    }
 }

@@ -46,6 +46,15 @@ pub enum EngineError {
         /// Who gave it.
         by: Option<Answerer>,
     },
+    /// The answer is to another question than the one that is open under that name.
+    #[error(
+        "this answer is to another question: what is asked about {} has changed since. Answer the one that is open",
+        name_of(subject)
+    )]
+    OtherQuestion {
+        /// Which question is open.
+        subject: Subject,
+    },
     /// So many messages wait already that this one was not taken.
     #[error("{most} messages wait already to be taken up; this one was not heard")]
     TooMany {
@@ -78,6 +87,11 @@ pub enum EngineError {
     /// No room was made.
     #[error(transparent)]
     Compact(#[from] CompactError),
+}
+
+fn name_of(subject: &Subject) -> &str {
+    let (Subject::Call(call) | Subject::GoOn(call)) = subject;
+    call.as_str()
 }
 
 /// Why a session that somebody runs could not be reached.

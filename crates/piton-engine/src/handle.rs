@@ -4,19 +4,18 @@
 //! as the method is called, and the future that comes back brings only the answer. The driver ends when the last handle
 //! is dropped or [`Handle::close`] is called, and leaves a journal that another process resumes.
 
-use crate::bus::{Bus, Listener};
+use crate::bus::{Attending, Bus, Listener};
 use crate::clock::World;
 use crate::control::{Listening, Remote};
 use crate::error::{CompactError, EngineError, RewindError};
-use crate::inbox::{Answer, Asked, Asker, Inbox};
+use crate::inbox::{self, Asked, Asker, Inbox};
 use crate::store::{Store, StoreError, Stored};
 use piton_core::client::{
-    Accepted, Compact, Compacted, Plan, Prompt, Published, Reply, Report, Request, Rewound, Scope, When,
+    Accepted, Answer, Compact, Compacted, Plan, Prompt, Published, Reply, Report, Request, Rewound, Scope, When,
 };
-use piton_core::event::{Delivery, Direction, Record, Rewind, Subject};
+use piton_core::event::{Delivery, Direction, Record, Rewind};
 use piton_core::ids::{MessageId, Seq, SessionId};
 use piton_core::message::Part;
-use piton_core::question::Decision;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -106,7 +105,7 @@ impl Handles {
 pub struct Subscription(Source);
 
 enum Source {
-    Here(Box<Listener>),
+    Here { listener: Box<Listener>, bus: Bus, attending: Option<Attending> },
     There(Box<Listening>),
 }
 
@@ -114,18 +113,30 @@ impl Subscription {
     /// Whether everything published so far has been heard.
     pub fn is_drained(&self) -> bool {
         match &self.0 {
-            Source::Here(listener) => listener.is_drained(),
+            Source::Here { listener, .. } => listener.is_drained(),
             Source::There(_) => true,
         }
     }
 
-    /// The next thing there is to hear: first the records from the wanted position on, then [`Published::Now`] and
-    /// [`Published::CaughtUp`], then what happens. `None` when the session is closed here, or its process has left, and
-    /// all has been heard. Fails only when the journal had to be read and could not be. May be dropped half-way and
+    /// Says whether somebody listens here who can answer what the session wants. As long as nobody does, anywhere, what
+    /// would have to be asked is refused, unless the session's settings say that somebody will come.
+    pub fn attend(&mut self, attends: bool) {
+        match &mut self.0 {
+            Source::Here { bus, attending, .. } if attends => {
+                attending.get_or_insert_with(|| bus.attend());
+            }
+            Source::Here { attending, .. } => *attending = None,
+            Source::There(listening) => listening.attend(attends),
+        }
+    }
+
+    /// The next thing there is to hear: first the records from the wanted position on, then [`Published::Now`], what the
+    /// session wants of its clients and [`Published::CaughtUp`], then what happens. The last is [`Published::Closed`],
+    /// when the session is closed here or its process has left; `None` comes behind it. Fails only when the journal had to be read and could not be. May be dropped half-way and
     /// called again.
     pub async fn next(&mut self) -> Result<Option<Published>, StoreError> {
         match &mut self.0 {
-            Source::Here(listener) => listener.next().await,
+            Source::Here { listener, .. } => listener.next().await,
             Source::There(listening) => listening.next().await,
         }
     }
@@ -141,7 +152,7 @@ pub enum Resumed {
 }
 
 /// A request that is under way, whether or not anybody waits for its answers.
-pub struct Asking(UnboundedReceiver<Answer>);
+pub struct Asking(UnboundedReceiver<inbox::Answer>);
 
 /// A prompt that is durable.
 pub struct Said {
@@ -305,13 +316,9 @@ impl Handle {
     }
 
     /// Answers an open question, and brings the position of the answer in the journal. Where the question is not open,
-    /// the error names the answer that counts.
-    pub fn answer(
-        &self,
-        subject: Subject,
-        decision: Decision,
-    ) -> impl Future<Output = Result<Seq, EngineError>> + Send + use<> {
-        let mut asking = self.ask(Request::Answer { subject, decision });
+    /// the error names the answer that counts; where it is another one by now, the answer is refused.
+    pub fn answer(&self, answer: Answer) -> impl Future<Output = Result<Seq, EngineError>> + Send + use<> {
+        let mut asking = self.ask(Request::Answer(answer));
         async move {
             match asking.next().await? {
                 Reply::Answered { seq } => Ok(seq),
@@ -341,7 +348,10 @@ impl Handle {
     pub fn subscribe(&self, from_seq: Seq) -> Subscription {
         let stored = self.stored.clone();
         Subscription(match &self.line {
-            Line::Here(here) => Source::Here(Box::new(here.bus.subscribe(stored, from_seq))),
+            Line::Here(here) => {
+                let listener = Box::new(here.bus.subscribe(stored, from_seq));
+                Source::Here { listener, bus: here.bus.clone(), attending: None }
+            }
             Line::There(_) => Source::There(Box::new(Listening::new(stored, from_seq))),
         })
     }

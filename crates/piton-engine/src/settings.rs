@@ -65,9 +65,10 @@ pub struct Settings {
 /// Whether somebody is there to approve calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attendance {
-    /// Questions stay open until [`Handle::answer`](crate::handle::Handle::answer).
+    /// Somebody will come: questions stay open until [`Handle::answer`](crate::handle::Handle::answer).
     Attended,
-    /// Whatever would have to be asked is refused.
+    /// Whatever would have to be asked is refused, unless somebody listens who can answer
+    /// ([`Subscription::attend`](crate::handle::Subscription::attend)).
     Unattended,
 }
 

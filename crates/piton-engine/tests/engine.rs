@@ -6,7 +6,7 @@
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use piton_core::call::{Effects, Outcome, ToolSpec, Touches};
-use piton_core::client::{Live, Prompt, Published, Scope, Stage};
+use piton_core::client::{Answer, Closed, Live, Prompt, Published, Scope, Stage, Wanted};
 use piton_core::event::{Delivery, Direction, Event, Moment, Record, Subject, Touched, TurnEnd};
 use piton_core::message::{Message, Part, Role};
 use piton_core::model::{ModelEvent, Reply, Request};
@@ -21,6 +21,7 @@ use piton_models::recorded::Recorded;
 use piton_tools::tool::{Tool, ToolContext};
 use piton_tools::toolset::ToolSet;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -175,7 +176,7 @@ async fn a_session_has_one_driver_however_many_attach_in_this_process_or_another
     assert_eq!(third.prompt("and now?").await.unwrap().text, "two");
     assert!(third.cancel().await.unwrap().is_none(), "it is at rest");
     assert!(third.pause().await.unwrap() && !third.unpause().await.unwrap());
-    let refused = third.answer(Subject::Call("c9_9".into()), Decision::Approve).await;
+    let refused = third.answer(Answer::unseen(Subject::Call("c9_9".into()), Decision::Approve)).await;
     assert!(matches!(refused, Err(EngineError::NotOpen { given: None, .. })), "{refused:?}");
     third.rename("A name").await.unwrap();
     let fork = third.fork(None).await.unwrap();
@@ -424,11 +425,10 @@ async fn a_person_is_asked_once_for_what_is_always_allowed() {
         else {
             continue;
         };
-        if let Published::Recorded(record) = published
-            && let Event::ApprovalAsked { subject, .. } = &record.event
+        if let Published::Wanted(wanted) = published
             && answered == 0
         {
-            drop(session.answer(subject.clone(), Decision::ApproveForSession));
+            drop(session.answer(wanted.answer(Decision::ApproveForSession)));
             answered += 1;
         }
     }
@@ -460,28 +460,68 @@ async fn nobody_is_asked_about_a_call_that_cannot_run() {
     }
 }
 
-#[tokio::test]
-async fn a_person_may_say_no_and_why() {
-    let home = Home::new();
-    let (mut settings, gate) = with_gate(cassette(&[call("gate", &json!({})), says("all right")]));
+/// A session with a call that has to be asked about, and nobody who is said to come.
+async fn asked(home: &Home, script: &[Value]) -> (Handle, Arc<Gate>) {
+    let (mut settings, gate) = with_gate(cassette(script));
     settings.policy.permission = piton_core::permission::Rules::default();
-    settings.attendance = Attendance::Attended;
-    let session = home.create(settings).await;
-    let mut events = session.subscribe(1);
+    (home.create(settings).await, gate)
+}
+
+/// What is wanted next.
+async fn wanted(events: &mut Subscription) -> Wanted {
+    loop {
+        if let Published::Wanted(wanted) = events.next().await.unwrap().unwrap() {
+            return wanted;
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_can_answer_is_asked_and_who_comes_late_too_and_nobody_once_they_are_gone() {
+    let home = Home::new();
+    let (session, gate) = asked(&home, &[call("gate", &json!({})), call("gate", &json!({"n": 2})), says("fine")]).await;
+    let mut person = session.subscribe(1);
+    person.attend(true);
     let turn = tokio::spawn({
         let session = session.clone();
         async move { session.prompt("go").await.unwrap() }
     });
-    let subject = loop {
-        if let Some(Published::Recorded(record)) = events.next().await.unwrap()
-            && let Event::ApprovalAsked { subject, .. } = &record.event
-        {
-            break subject.clone();
-        }
-    };
+    let first = wanted(&mut person).await;
+    let mut late = session.subscribe(u64::MAX);
+    assert_eq!(wanted(&mut late).await, first);
+    assert_eq!(
+        session
+            .answer(Answer { shown: Some("something else".into()), ..first.answer(Decision::Approve) })
+            .await
+            .unwrap_err()
+            .to_string(),
+        "this answer is to another question: what is asked about c1_0 has changed since. Answer the one that is open"
+    );
+    session.answer(first.answer(Decision::Deny(None))).await.unwrap();
+    while !matches!(late.next().await.unwrap().unwrap(), Published::Withdrawn(subject) if subject == first.subject) {}
+    wanted(&mut person).await;
+    drop(person);
+    let report = turn.await.unwrap();
+    assert_eq!((report.end, gate.runs.load(Ordering::SeqCst)), (TurnEnd::ToolDenied, 0), "who is gone says nothing");
+    session.close().await;
+    while !matches!(late.next().await.unwrap().unwrap(), Published::Closed(Closed::Left)) {}
+    assert_eq!(late.next().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_person_may_say_no_and_why() {
+    let home = Home::new();
+    let (session, gate) = asked(&home, &[call("gate", &json!({})), says("all right")]).await;
+    let mut events = session.subscribe(1);
+    events.attend(true);
+    let turn = tokio::spawn({
+        let session = session.clone();
+        async move { session.prompt("go").await.unwrap() }
+    });
+    let wanted = wanted(&mut events).await;
     // An answer to something else changes nothing.
-    drop(session.answer(Subject::Call("c9_9".into()), Decision::Approve));
-    drop(session.answer(subject, Decision::Deny(Some("not on a Friday".into()))));
+    drop(session.answer(Answer::unseen(Subject::Call("c9_9".into()), Decision::Approve)));
+    drop(session.answer(wanted.answer(Decision::Deny(Some("not on a Friday".into())))));
     assert_eq!(turn.await.unwrap().end, TurnEnd::Completed);
     assert_eq!(gate.runs.load(Ordering::SeqCst), 0);
     let told = format!("{:?}", transcript(&session));
@@ -665,6 +705,62 @@ async fn fragments_are_told_as_they_come_and_are_not_in_the_journal() {
         }
     }
     assert_eq!(*said.lock().unwrap(), "word by word");
+}
+
+/// A model that looks, when it is asked, at what is on record.
+struct Onlooker {
+    sessions: PathBuf,
+    recorded: Arc<Mutex<Option<usize>>>,
+}
+
+impl Model for Onlooker {
+    fn name(&self) -> &str {
+        "test/onlooker"
+    }
+
+    fn limits(&self) -> ModelLimits {
+        ModelLimits::default()
+    }
+
+    fn price(&self) -> Option<Price> {
+        None
+    }
+
+    fn stream(&self, request: Request) -> ModelStream {
+        let (sessions, recorded) = (self.sessions.clone(), Arc::clone(&self.recorded));
+        let look = async move {
+            let session = sessions.read_dir().unwrap().next().unwrap().unwrap().file_name();
+            let dir = SessionDir::new(&sessions, &session.to_str().unwrap().into());
+            let records = journal::read_session(&dir).map_or(0, |records| records.len());
+            *recorded.lock().unwrap() = Some(records);
+            Chatter { deltas: 1 }.stream(request)
+        };
+        futures_util::stream::once(look).flatten().boxed()
+    }
+}
+
+#[tokio::test]
+async fn the_model_is_asked_while_the_disk_works_and_nobody_hears_it_before() {
+    let home = Home::new();
+    let recorded = Arc::new(Mutex::default());
+    let model = Onlooker { sessions: home.engine().sessions_dir(), recorded: Arc::clone(&recorded) };
+    let mut settings = Settings::new(Arc::new(model));
+    settings.shares_runtime = false;
+    let session = home.create(settings).await;
+    let mut events = session.subscribe(1);
+    session.prompt("go").await.unwrap();
+    session.close().await;
+    assert_eq!(*recorded.lock().unwrap(), Some(0), "it was asked before the first commit");
+    let mut told = Vec::new();
+    while let Some(published) = events.next().await.unwrap() {
+        match published {
+            Published::Recorded(record) => told.push(record.event.kind()),
+            Published::Live(live) if matches!(*live, Live::ModelDelta { .. }) => told.push("delta"),
+            _ => {}
+        }
+    }
+    let at = |kind: &str| told.iter().position(|told| *told == kind).unwrap();
+    assert!(at("step_started") < at("delta") && at("delta") < at("message_finished"), "{told:?}");
 }
 
 #[tokio::test]

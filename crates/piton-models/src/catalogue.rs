@@ -239,7 +239,7 @@ impl Catalogue {
     /// it is known by itself.
     pub fn look_up(&self, provider: &str, model: &str) -> Option<ModelFacts> {
         let newer = self.newer.as_deref().and_then(|newer| find_in(newer, provider, model));
-        self.corrected(newer.or_else(|| find_in(DATA, provider, model)), provider, model)
+        self.corrected(newer.or_else(|| embedded(provider, model)), provider, model)
     }
 
     /// The names of all models that are known of a provider; of one that is somebody's own, those that were handed in.
@@ -297,7 +297,13 @@ impl ModelFacts {
 /// All models that are embedded of a provider, by name.
 pub fn models(provider: &str) -> Vec<ModelFacts> {
     let begin = format!("{{\"provider\":{provider:?},");
-    DATA.lines().filter(|line| line.starts_with(&begin)).filter_map(facts).collect()
+    from(&begin).lines().take_while(|line| line.starts_with(&begin)).filter_map(facts).collect()
+}
+
+/// Whether any model is embedded of the provider under whose name this one's stand.
+pub(crate) fn lists(provider: &str) -> bool {
+    let begin = format!("{{\"provider\":{:?},", listed_as(provider));
+    from(&begin).starts_with(&begin)
 }
 
 /// What the embedded data says about a model.
@@ -305,12 +311,37 @@ pub fn look_up(provider: &str, model: &str) -> Option<ModelFacts> {
     Catalogue::default().look_up(provider, model)
 }
 
+fn embedded(provider: &str, model: &str) -> Option<ModelFacts> {
+    by_name(provider, model, |begin| from(begin).lines().next().filter(|line| line.starts_with(begin)))
+}
+
 fn find_in(data: &str, provider: &str, model: &str) -> Option<ModelFacts> {
-    let find = |name: &str| {
-        let begin = format!("{{\"provider\":{:?},\"model\":{name:?},", listed_as(provider));
-        data.lines().find(|line| line.starts_with(&begin)).and_then(facts)
-    };
-    find(model).or_else(|| find(undated(model)))
+    by_name(provider, model, |begin| data.lines().find(|line| line.starts_with(begin)))
+}
+
+/// The model whose line begins like this, or else the one of its name without a date.
+fn by_name<'d>(provider: &str, model: &str, find: impl Fn(&str) -> Option<&'d str>) -> Option<ModelFacts> {
+    let find =
+        |name: &str| find(&format!("{{\"provider\":{:?},\"model\":{name:?},", listed_as(provider))).and_then(facts);
+    find(model).or_else(|| Some(undated(model)).filter(|bare| *bare != model).and_then(find))
+}
+
+/// The embedded data from the first line on that is not before this one. The lines are in order, so that few are looked at:
+/// each start does this, and pages that are not looked at are not read into memory.
+fn from(begin: &str) -> &'static str {
+    let lines = DATA.split_once('\n').map_or("", |(_, lines)| lines);
+    let (mut low, mut high) = (0, lines.len());
+    while low < high {
+        let middle = lines.floor_char_boundary(usize::midpoint(low, high));
+        let line = lines[low..middle].rfind('\n').map_or(low, |end| low + end + 1);
+        let next = lines[line..].find('\n').map_or(lines.len(), |end| line + end + 1);
+        if lines[line..next] < *begin {
+            low = next;
+        } else {
+            high = line;
+        }
+    }
+    &lines[low..]
 }
 
 fn facts(line: &str) -> Option<ModelFacts> {
@@ -368,6 +399,7 @@ mod tests {
     #[test]
     fn every_line_of_the_data_is_read_and_makes_sense() {
         assert!(about().contains("read on 20"));
+        assert!(DATA.lines().skip(1).is_sorted(), "they are looked up by halves");
         for line in DATA.lines().skip(1) {
             let facts = facts(line).unwrap_or_else(|| panic!("not readable: {line}"));
             assert!(find(&facts.provider).is_some(), "{}", facts.provider);

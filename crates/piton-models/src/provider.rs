@@ -209,7 +209,7 @@ pub fn open(spec: &ProviderSpec, options: &HttpOptions) -> Result<Arc<dyn Model>
     let wire = wire(&provider, &url, limits);
     let calls_read = calls_read(&provider, &url);
     let server = server(&provider, spec, url, wire, options)?;
-    let remote = Remote {
+    let mut remote = Remote {
         name: format!("{}/{model}", spec.label.as_deref().unwrap_or(provider.name)),
         model: model.to_owned(),
         wire,
@@ -220,6 +220,7 @@ pub fn open(spec: &ProviderSpec, options: &HttpOptions) -> Result<Arc<dyn Model>
         max_output: spec.options.max_output,
         extra: translated(&provider, spec, model, limits).body.into(),
     };
+    remote.limits.max_output_tokens = remote.longest_reply().or(limits.max_output_tokens);
     Ok(spec.text_tools.around(Arc::new(remote), model, has_tools, calls_read))
 }
 
@@ -275,8 +276,8 @@ pub fn remarks(spec: &ProviderSpec) -> Vec<String> {
     let Ok(provider) = meant(spec) else { return Vec::new() };
     let Some(model) = spec.model.as_deref().or(provider.default_model) else { return Vec::new() };
     let facts = facts(&provider, spec, model);
-    let is_listed = spec.label.is_none() && !catalogue::models(catalogue::listed_as(provider.name)).is_empty();
-    let unknown = (is_listed && facts.is_none())
+    let is_listed = || spec.label.is_none() && catalogue::lists(provider.name);
+    let unknown = (facts.is_none() && is_listed())
         .then(|| {
             let name = provider.name;
             format!(

@@ -28,6 +28,7 @@ pub(crate) struct Remote {
     pub(crate) model: String,
     pub(crate) wire: Wire,
     pub(crate) server: Arc<Server>,
+    /// What is known of it, with the longest reply that is asked for.
     pub(crate) limits: ModelLimits,
     /// What the server itself says of its window; `None` where somebody else has said it, or the server does not.
     pub(crate) window: Option<Arc<Window>>,
@@ -44,11 +45,7 @@ impl Model for Remote {
     }
 
     fn limits(&self) -> ModelLimits {
-        ModelLimits {
-            window_tokens: self.window_tokens(),
-            max_output_tokens: self.longest_reply().or(self.limits.max_output_tokens),
-            images: self.limits.images,
-        }
+        ModelLimits { window_tokens: self.window_tokens(), ..self.limits }
     }
 
     fn price(&self) -> Option<Price> {
@@ -81,7 +78,7 @@ impl Remote {
     }
 
     /// The longest reply that is asked for where nobody caps it: by the options, their `extra_body`, or the protocol.
-    fn longest_reply(&self) -> Option<u32> {
+    pub(crate) fn longest_reply(&self) -> Option<u32> {
         let request = Request { max_output_tokens: self.max_output, ..Request::default() };
         options::longest_reply(&self.wire.body(&request, &self.extra))
     }

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 use piton_core::call::{Effects, Outcome, Status, ToolSpec};
 use piton_core::client::{Live, Published, Report};
-use piton_core::event::{Event, Record};
+use piton_core::event::Record;
 use piton_core::message::{FinishReason, Message, Part, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use piton_core::question::Decision;
@@ -340,12 +340,9 @@ impl Play {
     }
 
     fn answer(&self, session: &Handle, published: &Published) {
-        let Published::Recorded(record) = published else { return };
-        let Event::ApprovalAsked { subject, .. } = &record.event else {
-            return;
-        };
+        let Published::Wanted(wanted) = published else { return };
         // A session that is gone needs no answer.
-        drop(session.answer(subject.clone(), self.answer.clone()));
+        drop(session.answer(wanted.answer(self.answer.clone())));
     }
 }
 

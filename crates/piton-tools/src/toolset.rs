@@ -40,8 +40,11 @@ impl ToolSet {
 
     /// These tools and one more; it replaces one of the same name.
     pub fn with(self, tool: Arc<dyn Tool>) -> Self {
-        let name = tool.spec().name;
-        Self::of(self.tools.into_iter().filter(|other| other.spec().name != name).chain([tool]))
+        let spec = tool.spec();
+        let mut both: Vec<_> = self.specs.iter().cloned().zip(self.tools).collect();
+        both.retain(|(other, _)| other.name != spec.name);
+        both.push((spec, tool));
+        Self::declared(both)
     }
 
     /// The tool of this name; `READ` and `Read` mean `read` where there is no such tool.
@@ -92,7 +95,10 @@ impl ToolSet {
     }
 
     fn of(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
-        let mut both: Vec<_> = tools.into_iter().map(|tool| (tool.spec(), tool)).collect();
+        Self::declared(tools.into_iter().map(|tool| (tool.spec(), tool)).collect())
+    }
+
+    fn declared(mut both: Vec<(ToolSpec, Arc<dyn Tool>)>) -> Self {
         both.sort_by(|a, b| a.0.name.cmp(&b.0.name));
         let (specs, tools): (Vec<_>, Vec<_>) = both.into_iter().unzip();
         Self { tools, specs: specs.into() }

@@ -54,7 +54,7 @@ pub(crate) fn config(command: ConfigCommand, around: &Surroundings) -> Result<u8
 fn show(with_origin: bool, flags: &[Flag], around: &Surroundings) -> Result<()> {
     let found = sources::found(&around.machine, &around.workspace(None)?)?;
     let layered = sources::layered(&around.machine, found.in_force.as_ref(), flags)?;
-    for (key, (value, origin)) in layered.settings {
+    for (key, (value, origin)) in layered.settings() {
         let line = view::clean(&format!("{key} = {}", shown(&key, value)));
         match with_origin {
             true => view::write_stdout(&format!("{line:<48} # {origin}\n")),
@@ -129,7 +129,7 @@ fn check(file: Option<&Path>, flags: &[Flag], around: &Surroundings) -> Result<(
     }
     let layered = sources::layered(&around.machine, found.in_force.as_ref(), flags)?;
     layered.notes.iter().for_each(|note| view::write_stderr(&format!("note: {note}\n")));
-    let said = layered.settings.values().filter(|(_, origin)| *origin != Origin::Default).count();
+    let said = layered.settings().values().filter(|(_, origin)| *origin != Origin::Default).count();
     view::write_stdout(&format!("the configuration is valid: {} set\n", view::plural(said as u64, "key")));
     Ok(())
 }

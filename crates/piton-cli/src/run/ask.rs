@@ -5,8 +5,7 @@
 
 use crate::out::view::{self, TextView};
 use anstyle::Style;
-use piton_core::client::Published;
-use piton_core::event::{Event, Subject};
+use piton_core::client::{Answer, Published, Wanted};
 use piton_core::question::{Block, Choice, Decision, Question};
 use std::collections::VecDeque;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
@@ -20,17 +19,16 @@ const BOLD: Style = Style::new().bold();
 /// The questions of one run.
 pub(crate) struct Questions {
     attended: bool,
-    waiting: VecDeque<(Subject, Question)>,
+    waiting: VecDeque<Wanted>,
     open: Option<Open>,
     lines: Option<UnboundedReceiver<String>>,
 }
 
 /// The question on the screen.
 struct Open {
-    subject: Subject,
+    wanted: Wanted,
     about: String,
     prompt: String,
-    choices: Vec<Choice>,
     /// How often something was shown over it since it was asked whole.
     covers: u32,
 }
@@ -49,18 +47,22 @@ impl Questions {
 
     /// Takes notice of a question that was raised or answered.
     pub(crate) fn hear(&mut self, published: &Published) {
-        let Published::Recorded(record) = published else { return };
-        match &record.event {
-            Event::ApprovalAsked { subject, question: Some(question) } if self.attended => {
-                self.waiting.push_back((subject.clone(), Question::clone(question)));
-            }
-            Event::ApprovalGiven { subject, .. } => {
-                self.waiting.retain(|(waiting, _)| waiting != subject);
-                self.open.take_if(|open| open.subject == *subject);
-            }
-            Event::TurnEnded { .. } => (self.open, self.waiting) = (None, VecDeque::new()),
+        match published {
+            Published::Wanted(wanted) if self.attended && !self.knows(wanted) => self.waiting.push_back(wanted.clone()),
+            Published::Withdrawn(subject) => self.keep(|wanted| wanted.subject != *subject),
+            // After a gap: what is not among these was withdrawn meanwhile.
+            Published::Now(now) => self.keep(|wanted| now.wanted.contains(wanted)),
             _ => {}
         }
+    }
+
+    fn knows(&self, wanted: &Wanted) -> bool {
+        self.waiting.contains(wanted) || self.open.as_ref().is_some_and(|open| open.wanted == *wanted)
+    }
+
+    fn keep(&mut self, is_open: impl Fn(&Wanted) -> bool) {
+        self.waiting.retain(&is_open);
+        self.open.take_if(|open| !is_open(&open.wanted));
     }
 
     /// Puts the next question on the screen, or the open one again if something was shown over it.
@@ -76,12 +78,13 @@ impl Questions {
             }
             return;
         }
-        let Some((subject, question)) = self.waiting.pop_front() else { return };
+        let Some(wanted) = self.waiting.pop_front() else { return };
+        let Some(question) = wanted.question() else { return };
         self.forget_what_was_typed();
-        let (about, prompt) = (drawn(&question), prompt(&question.choices));
+        let (about, prompt) = (drawn(question), prompt(&question.choices));
         view.note(&about);
         view.prompt(&prompt);
-        self.open = Some(Open { subject, about, prompt, choices: question.choices, covers: 0 });
+        self.open = Some(Open { wanted, about, prompt, covers: 0 });
     }
 
     fn forget_what_was_typed(&mut self) {
@@ -91,10 +94,11 @@ impl Questions {
     }
 
     /// The answer to the open question. Waits for ever when there is none.
-    pub(crate) async fn answer(&mut self) -> (Subject, Decision) {
+    pub(crate) async fn answer(&mut self) -> Answer {
         let (Some(open), Some(lines)) = (&self.open, &mut self.lines) else { return std::future::pending().await };
         let line = lines.recv().await;
-        let answer = (open.subject.clone(), decision(line.as_deref(), &open.choices));
+        let choices = open.wanted.question().map(|question| &*question.choices).unwrap_or_default();
+        let answer = open.wanted.answer(decision(line.as_deref(), choices));
         self.open = None;
         answer
     }

@@ -201,7 +201,7 @@ fn read_line(input: &mut impl BufRead, most: usize) -> std::io::Result<Option<Op
 #[cfg(test)]
 mod tests {
     use super::*;
-    use piton_core::client::When;
+    use piton_core::client::{Answer, When};
     use piton_core::event::Subject;
     use piton_core::question::Decision;
 
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(parse(r#"{"do":"cancel"}"#), Ok(Request::Cancel {}));
         let answer = r#"{"do":"answer","subject":{"call":"c1_0"},"decision":{"deny":"no"}}"#;
         let decision = Decision::Deny(Some("no".into()));
-        assert_eq!(parse(answer), Ok(Request::Answer { subject: Subject::Call("c1_0".into()), decision }));
+        assert_eq!(parse(answer), Ok(Request::Answer(Answer::unseen(Subject::Call("c1_0".into()), decision))));
         for bad in ["", "hello", "{}", "[]", r#"{"do":"prompt"}"#, r#"{"do":"prompt","text":" "}"#, r#"{"do":"fly"}"#] {
             assert!(parse(bad).is_err(), "{bad}");
         }

@@ -10,7 +10,7 @@ use crate::run::shown::{self, Shown};
 use crate::run::stops::{Over, Stop, Stops, TICK};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use piton_core::client::{Compact, Compacted, Prompt, Published, Report, Request};
+use piton_core::client::{Answer, Compact, Compacted, Prompt, Published, Report, Request};
 use piton_core::event::{Event, Subject};
 use piton_core::question::Decision;
 use piton_engine::compaction::CompactError;
@@ -134,10 +134,10 @@ impl Steering<'_> {
                     })
                 });
             }
-            Request::Answer { subject, decision } if self.open.contains(&subject) => {
-                drop(self.session.answer(subject, decision));
+            Request::Answer(answer) if self.open.contains(&answer.subject) => {
+                drop(self.session.answer(answer));
             }
-            Request::Answer { .. } => self.complain("this question is not open"),
+            Request::Answer(_) => self.complain("this question is not open"),
             Request::Cancel {} => drop(self.session.cancel()),
             Request::Pause {} => drop(self.session.pause()),
             Request::Continue {} => drop(self.session.unpause()),
@@ -179,7 +179,7 @@ impl Steering<'_> {
     fn end_of_input(&mut self) -> Result<()> {
         drop(self.session.unpause());
         for subject in &self.open {
-            drop(self.session.answer(subject.clone(), Decision::Unattended));
+            drop(self.session.answer(Answer::unseen(subject.clone(), Decision::Unattended)));
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Where a session is right now: what a client that comes late needs beside the records.
 
-use super::Live;
-use crate::event::{Event, Subject};
+use super::{Live, Want, Wanted};
+use crate::event::Event;
 use crate::ids::{MessageId, Seq};
 use crate::model::Delta;
 use crate::turn::{Job, State};
@@ -25,9 +25,9 @@ pub struct Now {
     /// running tools have put out. Each piece is whole, and heard like any other fragment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partial: Vec<Live>,
-    /// Questions that wait for an answer.
+    /// What it wants of its clients: questions that wait for an answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub questions: Vec<Subject>,
+    pub wanted: Vec<Wanted>,
     /// Messages that no turn has taken up yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queue: Vec<MessageId>,
@@ -62,8 +62,11 @@ impl Now {
     /// A session as its records tell, at the last of them.
     pub fn of(state: &State, seq: Seq) -> Self {
         let wanted = state.wanted();
-        let questions = wanted.iter().filter_map(|job| match job {
-            Job::AskApproval(subject) => Some(subject.clone()),
+        let of_clients = wanted.iter().filter_map(|job| match job {
+            Job::AskApproval(subject) => {
+                let want = Want::Approval(Box::new(state.question(subject)?));
+                Some(Wanted { subject: subject.clone(), want })
+            }
             _ => None,
         });
         Self {
@@ -72,7 +75,7 @@ impl Now {
             step: state.step(),
             phase: Stage::of(state, &wanted),
             partial: Vec::new(),
-            questions: questions.collect(),
+            wanted: of_clients.collect(),
             queue: state.waiting().filter_map(|(message, _)| message.id.clone()).collect(),
             paused: false,
         }

@@ -51,8 +51,8 @@ struct Entry {
     made: Option<Arc<ToolCall>>,
     /// What its tool says of it, once it was judged.
     plan: Option<Box<Planned>>,
-    /// The rules that an "always" adds, once a person was asked.
-    grants: Option<Rules>,
+    /// What a person was asked, where the journal says so.
+    asked: Option<Box<Question>>,
     state: CallState,
 }
 
@@ -130,7 +130,7 @@ impl Batch {
                 ),
                 CallInput::Json(_) => CallState::first(gates),
             };
-            Entry { call, made: None, plan: None, grants: None, state }
+            Entry { call, made: None, plan: None, asked: None, state }
         });
         let calls = calls.collect();
         let snapshot = if policy.snapshots { Snapshot::Needed } else { Snapshot::NotNeeded };
@@ -212,7 +212,7 @@ impl Batch {
             }
             Event::ApprovalAsked { subject: Subject::Call(call), question } => self.change(call, |entry, _, gates| {
                 if let CallState::MustAsk(effects, by) = entry.state {
-                    entry.grants = question.as_ref().map(|question| question.grants(&Decision::ApproveForSession));
+                    entry.asked = question.take();
                     entry.state = CallState::Asking(effects, by, Askee::first(gates));
                 }
             }),
@@ -363,8 +363,14 @@ impl Batch {
     }
 
     /// The rules that an "always" to the call with this id adds, where the question says so.
-    pub(super) fn offered_grants(&self, id: &CallId) -> Option<&Rules> {
-        self.entry(id)?.grants.as_ref()
+    pub(super) fn offered_grants(&self, id: &CallId) -> Option<Rules> {
+        Some(self.entry(id)?.asked.as_ref()?.grants(&Decision::ApproveForSession))
+    }
+
+    /// The question about the call with this id, where one waits for its answer.
+    pub(super) fn question(&self, id: &CallId) -> Option<Question> {
+        let entry = self.entry(id).filter(|_| self.is_asking(id))?;
+        Some(entry.asked.as_deref().cloned().unwrap_or_else(|| entry.question()))
     }
 
     /// What its tool says of the call with this id, once it was judged.

@@ -632,7 +632,7 @@ impl Work {
         let Some(call) = batch.call(id) else { return };
         match decision {
             Decision::ApproveForSession => match batch.offered_grants(id) {
-                Some(grants) => self.granted.0.extend(grants.0.iter().cloned()),
+                Some(grants) => self.granted.0.extend(grants.0),
                 // Journals before version 4 leave unsaid what that grants.
                 None => self.granted.push(&call.name, Action::Allow),
             },

@@ -1,12 +1,13 @@
 //! Whether a configuration makes sense: values that nobody could use, names that nobody has, keys that contradict each
 //! other. What is found here is found before a run, and not by it.
 
-use super::mistake::{Mistake, NoPreset, Way};
+use super::mistake::{Mistake, Way};
 use super::{Config, FORMAT, preset};
 use crate::history::default_tools;
 use crate::spelling::did_you_mean;
 use piton_core::permission::Rule;
 use piton_core::policy::Policy;
+use piton_core::preset::{PRESETS, Preset};
 use piton_core::retry::RetryPolicy;
 use piton_http::options::{is_address, is_proxy, unknown_proxy_scheme};
 use piton_models::catalogue::{Catalogue, Rates};
@@ -53,10 +54,10 @@ impl Config {
         if self.version.is_some_and(|version| version != FORMAT) {
             return Some(Mistake::new(["version"], format_args!("must be {FORMAT}")));
         }
-        let unknown = preset(self.preset.as_deref()).err();
-        unknown.map(|NoPreset { said }| {
-            let known = piton_core::preset::PRESETS.map(|preset| preset.name);
-            let meant = did_you_mean(&said, known);
+        let said = self.preset.as_deref().filter(|said| Preset::named(said).is_none());
+        said.map(|said| {
+            let known = PRESETS.map(|preset| preset.name);
+            let meant = did_you_mean(said, known);
             Mistake::new(["preset"], format_args!("is `{said}`; there are {}{meant}", known.join(", ")))
         })
     }

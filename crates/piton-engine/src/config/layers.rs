@@ -162,10 +162,9 @@ enum Form {
 pub struct Layered {
     /// What holds.
     pub config: Config,
-    /// Every key that is set, in full (`limits.max_steps`), with its value and who set it.
-    pub settings: Settings,
     /// What a person should know about it.
     pub notes: Vec<String>,
+    said: Vec<Layer>,
 }
 
 /// Keys with their values, and who set them.
@@ -253,50 +252,28 @@ impl Layers {
 
     /// What holds in the end.
     pub fn merge(self) -> Result<Layered, LayerError> {
-        let preset = self.said.iter().rev().find_map(|layer| layer.table.get("preset")?.as_str());
-        let policy = preset.and_then(Policy::preset).unwrap_or_else(Policy::piton);
-        let mut settings = Settings::new();
         let mut merged = Table::new();
-        let defaults = defaults::of(&policy);
-        let said = self.said.iter().map(|layer| (&layer.origin, layer.form, &layer.table));
-        for (origin, form, table) in std::iter::once((&Origin::Default, Form::Over, &defaults)).chain(said) {
-            let mut table = table.clone();
-            match form {
-                Form::Over => {}
-                Form::Adds => put_behind(&merged, &mut table),
-                Form::ForAllTools => {
-                    merged.remove("permission");
-                    settings.retain(|key, _| !key.starts_with("permission."));
-                }
-            }
-            for (path, value) in leaves(&table) {
-                let key = dotted(&path);
-                // What was a value and is a table now, or the other way round, is said anew.
-                settings.retain(|before: &String, _| !before.starts_with(&format!("{key}.")));
-                settings.insert(key, (value.clone(), origin.clone()));
-            }
-            if *origin != Origin::Default {
-                overlay(&mut merged, table);
-            }
+        for layer in &self.said {
+            layer.lay_over(&mut merged);
         }
         let last = self.said.last().map_or(Origin::Default, |layer| layer.origin.clone());
         let config = match Config::of_table(merged) {
             Ok(config) => config,
-            Err(ConfigError::Value { mistake, .. }) => return Err(self.blame(mistake, &settings)),
+            Err(ConfigError::Value { mistake, .. }) => return Err(self.blame(mistake)),
             Err(source) => return Err(LayerError::invalid(last, source)),
         };
-        match config.mistake_in_all() {
-            Some(mistake) => Err(self.blame(mistake, &settings)),
-            None => {
-                let mut notes = self.notes;
-                notes.extend(config.permission.keys().filter_map(|tool| unknown_rule(tool, &settings)));
-                Ok(Layered { config, settings, notes })
-            }
+        if let Some(mistake) = config.mistake_in_all() {
+            return Err(self.blame(mistake));
         }
+        let mut notes = self.notes;
+        let unknown = config.permission.keys().filter_map(|tool| Some((tool, unknown_tool(tool)?)));
+        notes.extend(unknown.map(|(tool, unknown)| unknown_rule(tool, &unknown, &settings(&self.said))));
+        Ok(Layered { config, notes, said: self.said })
     }
 
     /// A mistake with whoever made it.
-    fn blame(&self, mistake: Mistake, settings: &Settings) -> LayerError {
+    fn blame(&self, mistake: Mistake) -> LayerError {
+        let settings = settings(&self.said);
         let said_by = |way: &Way| {
             let key = dotted(way);
             let within = format!("{key}.");
@@ -321,6 +298,50 @@ impl Layers {
         });
         LayerError::Together { said: said.collect(), mistake }
     }
+}
+
+impl Layered {
+    /// Every key that is set, in full (`limits.max_steps`), with its value and who set it.
+    pub fn settings(&self) -> Settings {
+        settings(&self.said)
+    }
+}
+
+impl Layer {
+    /// Lays it over what was said before it. What it comes to there.
+    fn lay_over(&self, below: &mut Table) -> Table {
+        let mut table = self.table.clone();
+        match self.form {
+            Form::Over => {}
+            Form::Adds => put_behind(below, &mut table),
+            Form::ForAllTools => drop(below.remove("permission")),
+        }
+        overlay(below, table.clone());
+        table
+    }
+}
+
+/// Every key that is set by these layers or, where none sets it, by default.
+fn settings(said: &[Layer]) -> Settings {
+    let preset = said.iter().rev().find_map(|layer| layer.table.get("preset")?.as_str());
+    let policy = preset.and_then(Policy::preset).unwrap_or_else(Policy::piton);
+    let (mut settings, mut merged) = (Settings::new(), Table::new());
+    let mut set = |table: &Table, form: Form, origin: &Origin| {
+        if form == Form::ForAllTools {
+            settings.retain(|key, _| !key.starts_with("permission."));
+        }
+        for (path, value) in leaves(table) {
+            let key = dotted(&path);
+            // What was a value and is a table now, or the other way round, is said anew.
+            settings.retain(|before: &String, _| !before.starts_with(&format!("{key}.")));
+            settings.insert(key, (value.clone(), origin.clone()));
+        }
+    };
+    set(&defaults::of(&policy), Form::Over, &Origin::Default);
+    for layer in said {
+        set(&layer.lay_over(&mut merged), layer.form, &layer.origin);
+    }
+    settings
 }
 
 /// The keys of a table that hold no table of their own, each as the way to it. A table with nothing in it says nothing.
@@ -358,11 +379,10 @@ fn overlay(below: &mut Table, above: Table) {
 }
 
 /// What to say about a rule for a tool that Piton does not have, with whoever made it.
-fn unknown_rule(tool: &str, settings: &Settings) -> Option<String> {
-    let unknown = unknown_tool(tool)?;
+fn unknown_rule(tool: &str, unknown: &str, settings: &Settings) -> String {
     let key = dotted(&["permission".to_owned(), tool.to_owned()]);
     let origin = settings.get(&key).map(|(_, origin)| format!(" ({origin})")).unwrap_or_default();
-    Some(format!("{key}{origin}: {unknown}"))
+    format!("{key}{origin}: {unknown}")
 }
 
 /// Puts the lists of one table behind those of another.
@@ -453,7 +473,7 @@ mod tests {
             ],
         )
         .expect("valid layers");
-        let Layered { config, settings, .. } = &layered;
+        let (config, settings) = (&layered.config, layered.settings());
         assert_eq!(config.model.as_deref(), Some("openai/variable"));
         let limits = &config.limits;
         assert_eq!((limits.max_steps, limits.max_tokens, limits.max_time), (Some(2), Some(10), Some(60)));
@@ -580,7 +600,7 @@ mod tests {
         };
         let layered = said("limits.max_steps = 7").expect("valid");
         assert_eq!(layered.config.limits.max_steps, Some(7));
-        assert_eq!(layered.settings["limits.max_steps"].1.to_string(), "--set limits.max_steps");
+        assert_eq!(layered.settings()["limits.max_steps"].1.to_string(), "--set limits.max_steps");
         let layered = said("models.\"openai/x=y\".effort=low").expect("valid");
         assert!(layered.config.models.contains_key("openai/x=y"));
         let layered = said("check.commands=[\"a = b\"]").expect("valid");
@@ -600,7 +620,7 @@ mod tests {
     #[test]
     fn what_is_shown_is_what_holds() {
         let layered = layers("[limits]\nmax_steps = 5", "[limits]\n[retry]\n", &[]).expect("valid");
-        let shown = |key: &str| layered.settings.get(key).map(|(value, _)| value.to_string());
+        let shown = |key: &str| layered.settings().get(key).map(|(value, _)| value.to_string());
         assert_eq!(shown("limits.max_steps").as_deref(), Some("5"));
         assert_eq!(shown("limits"), None, "an empty table says nothing");
         for (key, value) in [

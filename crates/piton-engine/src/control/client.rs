@@ -5,7 +5,7 @@ use super::address::{self, Address};
 use crate::error::ControlError;
 use crate::store::{Store, StoreError, Stored};
 use futures_util::StreamExt;
-use piton_core::client::{Line, Live, Mark, PROTOCOL, Published, Reply, Request};
+use piton_core::client::{Closed, Line, Live, Mark, PROTOCOL, Published, Reply, Request};
 use piton_core::event::Record;
 use piton_core::ids::{Seq, SessionId};
 use serde::Serialize;
@@ -132,33 +132,48 @@ pub struct Listening {
     stored: Stored,
     next_seq: Seq,
     connection: Option<Connection>,
-    /// What it has left behind in the journal, once it is gone.
-    backlog: Option<VecDeque<Record>>,
+    /// Whether somebody listens here who can answer, and whether the writer knows.
+    attends: bool,
+    is_attending: bool,
+    /// What the writer has left behind, once it is gone.
+    backlog: Option<VecDeque<Published>>,
 }
 
 impl Listening {
     pub(crate) fn new(stored: Stored, from: Seq) -> Self {
-        Self { stored, next_seq: from.max(1), connection: None, backlog: None }
+        Self { stored, next_seq: from.max(1), connection: None, attends: false, is_attending: false, backlog: None }
     }
 
-    /// The next thing there is to hear; `None` when its writer has left or died, and all that it recorded is told. May be
-    /// dropped half-way and called again.
+    /// Says whether somebody is there who can answer. The writer hears of it with the next thing that is heard here.
+    pub(crate) fn attend(&mut self, attends: bool) {
+        self.attends = attends;
+    }
+
+    /// The next thing there is to hear; [`Published::Closed`], then `None`, when its writer has left or died, and all that
+    /// it recorded is told. May be dropped half-way and called again.
     pub(crate) async fn next(&mut self) -> Result<Option<Published>, StoreError> {
-        while self.backlog.is_none() {
-            match self.told().await {
-                Some(Told::Published(Published::Recorded(record))) if record.seq < self.next_seq => {}
-                Some(Told::Published(published)) => {
-                    if let Published::Recorded(record) = &published {
-                        self.next_seq = record.seq + 1;
-                    }
-                    return Ok(Some(published));
-                }
-                Some(Told::Reply(_)) => {}
-                None => self.backlog = Some(self.stored.read(self.next_seq, usize::MAX).await?.into()),
+        loop {
+            if let Some(backlog) = &mut self.backlog {
+                return Ok(backlog.pop_front());
             }
+            let told = match self.told().await {
+                Some(Told::Published(Published::Recorded(record))) if record.seq < self.next_seq => continue,
+                Some(Told::Published(published)) => published,
+                Some(Told::Reply(_)) => continue,
+                None => {
+                    let left = self.stored.read(self.next_seq, usize::MAX).await?;
+                    let left = left.into_iter().map(|record| Published::Recorded(Arc::new(record)));
+                    self.backlog = Some(left.chain([Published::Closed(Closed::Lost)]).collect());
+                    continue;
+                }
+            };
+            match &told {
+                Published::Recorded(record) => self.next_seq = record.seq + 1,
+                Published::Closed(_) => self.backlog = Some(VecDeque::new()),
+                _ => {}
+            }
+            return Ok(Some(told));
         }
-        let record = self.backlog.as_mut().and_then(VecDeque::pop_front);
-        Ok(record.map(|record| Published::Recorded(Arc::new(record))))
     }
 
     async fn told(&mut self) -> Option<Told> {
@@ -167,7 +182,12 @@ impl Listening {
             connection.send(&Line::Follow { from: self.next_seq }).await.ok()?;
             self.connection = Some(connection);
         }
-        self.connection.as_mut()?.next().await
+        let connection = self.connection.as_mut()?;
+        if self.attends != self.is_attending {
+            self.is_attending = self.attends;
+            connection.send(&Line::Attend { attends: self.attends }).await.ok()?;
+        }
+        connection.next().await
     }
 }
 

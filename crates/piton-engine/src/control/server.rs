@@ -3,7 +3,7 @@
 //! he comes back with the position he has got to.
 
 use super::address::{self, Address};
-use crate::bus::{Bus, Listener};
+use crate::bus::{Attending, Bus, Listener};
 use crate::clock::World;
 use crate::error::EngineError;
 use crate::inbox::{Answer, Asked, Asker, WeakInbox};
@@ -109,6 +109,7 @@ struct Guest {
     room: Arc<Room>,
     out: OwnedWriteHalf,
     following: Option<Listener>,
+    attending: Option<Attending>,
     /// Whether the client has said which vocabulary it speaks.
     is_known: bool,
     replies: mpsc::UnboundedSender<(Option<u64>, Reply)>,
@@ -119,7 +120,7 @@ async fn receive(room: Arc<Room>, stream: UnixStream) {
     let (read, out) = stream.into_split();
     let requests = FramedRead::new(read, LinesCodec::new_with_max_length(REQUEST_BYTES));
     let (replies, pending) = mpsc::unbounded_channel();
-    let guest = Guest { room, out, following: None, is_known: false, replies };
+    let guest = Guest { room, out, following: None, attending: None, is_known: false, replies };
     drop(guest.entertain(requests, pending).await);
 }
 
@@ -139,7 +140,8 @@ impl Guest {
                     Some(Ok(request)) if self.hear(&request)? => {}
                     Some(Ok(_)) => break,
                     Some(Err(error)) => return self.tell(None, &refused(None, error)).await,
-                    None => listens_only = true,
+                    // Who says nothing more answers no question.
+                    None => (listens_only, self.attending) = (true, None),
                 },
                 Some((id, reply)) = pending.recv() => self.tell(id, &reply).await?,
                 lines = lines(&mut self.following) => match lines {
@@ -173,10 +175,11 @@ impl Guest {
             _ if !self.is_known => {
                 return self.reply(id, refused(None, older(value["protocol"].as_u64()))).map(|()| false);
             }
-            Some("follow") => match serde_json::from_value(value) {
+            Some("follow" | "attend") => match serde_json::from_value(value) {
                 Ok(Line::Follow { from }) => {
                     self.following = Some(self.room.door.bus.subscribe(self.room.door.stored.clone(), from));
                 }
+                Ok(Line::Attend { attends }) => self.attending = attends.then(|| self.room.door.bus.attend()),
                 Ok(Line::Hello { .. }) => {}
                 Err(error) => self.reply(id, not_understood(error))?,
             },
@@ -249,10 +252,7 @@ fn told(published: &Published) -> String {
     match published {
         Published::Recorded(record) => line(&**record),
         Published::Live(live) => line(&**live),
-        Published::Now(now) => line(&Mark::Now(now.clone())),
-        Published::CaughtUp => line(&Mark::CaughtUp {}),
-        Published::Missed { fragments } => line(&Mark::Missed { fragments: *fragments }),
-        _ => String::new(),
+        other => Mark::of(other).map(|mark| line(&mark)).unwrap_or_default(),
     }
 }
 

@@ -5,10 +5,9 @@ use super::{Driver, Stage};
 use crate::error::{CompactError, EngineError, RewindError};
 use crate::inbox::{Asked, Asker};
 use crate::jobs::{Beside, Heard, Key, answer, fork, title};
-use piton_core::client::{Prompt, Reply, Report, Request, When};
-use piton_core::event::{Answerer, Canceller, Event, Subject, TitledBy};
+use piton_core::client::{Answer, Prompt, Reply, Report, Request, When};
+use piton_core::event::{Answerer, Canceller, Event, TitledBy};
 use piton_core::ids::{MessageId, Seq};
-use piton_core::question::Decision;
 
 /// Messages that may wait for a turn to take them up. A person has a handful; a program that sends more does not listen.
 const MOST_WAITING: usize = 64;
@@ -36,7 +35,7 @@ impl Driver {
                 self.cancel(Canceller::User);
                 self.wait_for_turn(asker);
             }
-            Request::Answer { subject, decision } => self.answered(subject, decision, asker).await,
+            Request::Answer(answer) => self.answered(answer, asker).await,
             Request::Pause {} => self.pause_for(true, &asker),
             Request::Continue {} => self.pause_for(false, &asker),
             Request::Plan { .. } | Request::Rewind { .. } if !self.session.is_at_rest() => {
@@ -109,8 +108,9 @@ impl Driver {
         asker.tell(Reply::State { paused });
     }
 
-    async fn answered(&mut self, subject: Subject, decision: Decision, asker: Asker) {
-        if !self.session.is_open(&subject) {
+    async fn answered(&mut self, given: Answer, asker: Asker) {
+        let Answer { subject, decision, shown } = given;
+        let Some(open) = self.session.question(&subject) else {
             let records = self.services.stored.records().await.unwrap_or_default();
             let given = records.iter().rev().find_map(|record| match &record.event {
                 Event::ApprovalGiven { subject: about, decision, by } if *about == subject => {
@@ -120,6 +120,9 @@ impl Driver {
             });
             let (given, by) = given.map_or((None, None), |(decision, by)| (Some(decision), by));
             return asker.tell(Reply::NotOpen { subject, given, by });
+        };
+        if shown.is_some_and(|shown| shown != open.shown) {
+            return asker.refuse(EngineError::OtherQuestion { subject });
         }
         let event = answer(subject, decision, Answerer::User, &self.context());
         self.record(event);

@@ -50,6 +50,11 @@ impl Recorder {
         Some(record)
     }
 
+    /// Whether everything recorded is durable.
+    pub(super) fn is_committed(&self) -> bool {
+        self.staged.is_empty()
+    }
+
     /// The place of the last event.
     pub(super) fn last_seq(&self) -> Seq {
         self.log.as_ref().map_or(0, |log| log.head()) + self.staged.len() as Seq

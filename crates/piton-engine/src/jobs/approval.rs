@@ -23,10 +23,15 @@ pub(super) fn take_up(subject: &Subject, cx: &JobContext<'_>) -> Step {
         Subject::Call(id) if !cx.session.is_asked_by_hook(id) && is_allowed(id) == Some(true) => {
             (Decision::Approve, Answerer::Rules)
         }
-        _ if cx.services.settings.attendance == Attendance::Unattended => (Decision::Unattended, Answerer::Nobody),
+        _ if !is_attended(cx) => (Decision::Unattended, Answerer::Nobody),
         Subject::Call(_) | Subject::GoOn(_) => return Step::Wait,
     };
     Step::Record(vec![Event::ApprovalGiven { subject: subject.clone(), decision, by: Some(by) }])
+}
+
+/// Whether somebody can be asked.
+fn is_attended(cx: &JobContext<'_>) -> bool {
+    cx.services.settings.attendance == Attendance::Attended || cx.services.bus.is_attended()
 }
 
 /// An answer as it is recorded: an input that comes with it, in the tool's own field names.

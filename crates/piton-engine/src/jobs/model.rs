@@ -22,6 +22,7 @@ use piton_models::model::ModelStream;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 const SILENCE: Duration = Duration::from_millis(STREAM_SILENT_MS);
@@ -33,6 +34,8 @@ struct Said {
     partial: Arc<Mutex<Partial>>,
     bus: Bus,
     hooks: Option<(Hooks, Arc<HookContext>)>,
+    /// Cancelled once it is durable that the model is asked: nobody hears a word before.
+    recorded: CancellationToken,
 }
 
 /// What came of asking.
@@ -54,16 +57,17 @@ pub(super) fn take_up(step: u32, attempt: u32, cx: &mut JobContext<'_>) -> Step 
     let mut request = request::build(cx.session, cx.frame(), name);
     request.max_output_tokens = most;
     let partial = Arc::new(Mutex::new(Partial::new(step, attempt, Some(partial_file(cx)))));
-    let hooks = &cx.services.hooks;
+    let (hooks, recorded) = (&cx.services.hooks, CancellationToken::new());
     let said = Said {
         partial: Arc::clone(&partial),
         bus: cx.services.bus.clone(),
         hooks: (!hooks.is_empty()).then(|| (hooks.clone(), cx.hook_context())),
+        recorded: recorded.clone(),
     };
     let span = tracing::info_span!(target: "piton", "model_call", step, attempt);
     let work = async move { listen(step, attempt, model.stream(request), said).await };
     let task = Task::new(work.instrument(span), move |answer, cx| vec![answered(attempt, answer, cx)]);
-    let task = task.when_cut(move |cx| cut(&partial, cx).into_iter().collect());
+    let task = task.held_until(recorded).when_cut(move |cx| cut(&partial, cx).into_iter().collect());
     Step::Start(task.when_broken(move |why, cx| {
         let why = format!("the provider's answer could not be read: {why}");
         let error = ModelError::new(ModelErrorKind::Malformed, why);
@@ -161,7 +165,7 @@ async fn listen(step: u32, attempt: u32, stream: ModelStream, said: Said) -> Ans
 type Chunks = Arc<Mutex<Vec<String>>>;
 
 async fn listen_to(step: u32, attempt: u32, mut stream: ModelStream, said: Said, chunks: Chunks) -> Answer {
-    let Said { partial: said, bus, hooks } = said;
+    let Said { partial: said, bus, hooks, recorded } = said;
     let request: Arc<str> = format!("req_{step}_{attempt}").into();
     let asked = Instant::now();
     let mut heard = asked;
@@ -170,6 +174,7 @@ async fn listen_to(step: u32, attempt: u32, mut stream: ModelStream, said: Said,
     loop {
         let wake = lock(&said).flush_at().map_or(silent_until, |flush| flush.min(silent_until));
         let event = tokio::time::timeout_at(wake.into(), stream.next()).await;
+        recorded.cancelled().await;
         if lock(&said).flush_at().is_some_and(|at| at <= Instant::now()) {
             lock(&said).flush();
         }

@@ -21,6 +21,7 @@ pub(crate) struct Task {
     cut: End,
     broken: Broken,
     stop: Option<CancellationToken>,
+    recorded: Option<CancellationToken>,
 }
 
 /// What makes two jobs the same job.
@@ -59,6 +60,7 @@ struct Running {
     cut: End,
     broken: Broken,
     stop: Option<CancellationToken>,
+    recorded: Option<CancellationToken>,
 }
 
 impl Task {
@@ -74,7 +76,7 @@ impl Task {
             end
         };
         let work = work.boxed();
-        Self { work, cut: Box::new(|_| Vec::new()), broken: Box::new(|_, _| Vec::new()), stop: None }
+        Self { work, cut: Box::new(|_| Vec::new()), broken: Box::new(|_, _| Vec::new()), stop: None, recorded: None }
     }
 
     /// What is recorded where it is no longer wanted.
@@ -93,6 +95,11 @@ impl Task {
     /// How to ask it to stop; it still ends.
     pub(crate) fn stopped_by(self, stop: CancellationToken) -> Self {
         Self { stop: Some(stop), ..self }
+    }
+
+    /// It may begin before what led to it is durable, and keeps what comes of it to itself until this is cancelled.
+    pub(crate) fn held_until(self, recorded: CancellationToken) -> Self {
+        Self { recorded: Some(recorded), ..self }
     }
 
     /// Its work, and what is recorded where that is given up: for whoever waits for it in place.
@@ -133,11 +140,24 @@ impl Jobs {
         self.ready.retain(|(key, _)| matches!(key, Key::Beside(_)));
     }
 
-    /// Starts what is ready and may be started.
+    /// Begins what is ready and may begin before the commit. Whether there was anything.
+    pub(crate) fn begin_ahead(&mut self) -> bool {
+        let before = self.running.len();
+        self.spawn(|_, task| task.recorded.is_some());
+        self.running.len() > before
+    }
+
+    /// Starts what is ready and may be started: everything that led to it is durable.
     pub(crate) fn start(&mut self, may_start: impl Fn(&Key) -> bool) {
-        for (key, Task { work, cut, broken, stop }) in self.ready.extract_if(.., |(key, _)| may_start(key)) {
+        self.spawn(|key, _| may_start(key));
+        self.running.iter().filter_map(|running| running.recorded.as_ref()).for_each(CancellationToken::cancel);
+    }
+
+    fn spawn(&mut self, is_chosen: impl Fn(&Key, &Task) -> bool) {
+        for (key, task) in self.ready.extract_if(.., |(key, task)| is_chosen(key, task)) {
+            let Task { work, cut, broken, stop, recorded } = task;
             let handle = self.tasks.spawn(work.in_current_span());
-            self.running.push(Running { key, handle, cut, broken, stop });
+            self.running.push(Running { key, handle, cut, broken, stop, recorded });
         }
     }
 

@@ -5,7 +5,7 @@ use super::machine::Machine;
 use super::model::Simulated;
 use super::scenario::Scenario;
 use super::tools::{self, Rule, Runners};
-use piton_core::client::{Published, Report, Scope};
+use piton_core::client::{Answer, Published, Report, Scope};
 use piton_core::event::{Direction, Event, Record, Subject};
 use piton_core::ids::{Seq, SessionId};
 use piton_core::message::Part;
@@ -240,7 +240,8 @@ impl Visit<'_> {
                 |record: &&Record| matches!(&record.event, Event::ApprovalAsked { subject: s, .. } if *s == subject);
             let Some(seq) = self.heard.iter().rev().find(asks).map(|record| record.seq) else { continue };
             if seq >= self.session.opened_at() && self.answered.insert(seq) {
-                drop(self.session.answer(subject, Decision::Approve));
+                let shown = self.fold.question(&subject).map(|question| question.shown);
+                drop(self.session.answer(Answer { subject, decision: Decision::Approve, shown }));
             }
         }
         Ok(())

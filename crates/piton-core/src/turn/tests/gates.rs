@@ -64,7 +64,7 @@ fn a_call_waits_at_each_of_its_gates() {
     assert_eq!(bench.session.hook_verdict(&id), Some(&HookVerdict::Ask("hmm".into())));
     bench.happen(judged(Verdict::AskFirst("hmm".into())));
     assert_eq!(bench.session.wanted(), [Job::Pass(Gate::Question(subject.clone()))]);
-    assert!(bench.session.is_open(&subject), "a person may answer before the hooks have");
+    assert!(bench.session.question(&subject).is_some(), "a person may answer before the hooks have");
     bench.happen(passed(&Gate::Question(subject.clone())));
     assert_eq!(bench.session.wanted(), [Job::AskApproval(subject.clone())]);
     bench.approve(subject, Decision::Deny(None));

@@ -32,7 +32,7 @@ pub(super) fn get(blobs: &Path, name: &str) -> Result<Vec<u8>, Fault> {
 }
 
 /// Creates a folder that only its owner can enter, and makes its name durable. Fine if it is there.
-pub(super) fn make_folder(path: &Path) -> Result<(), Fault> {
+fn make_folder(path: &Path) -> Result<(), Fault> {
     match DirBuilder::new().mode(0o700).create(path) {
         Ok(()) => path.parent().map_or(Ok(()), sync_folder),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),

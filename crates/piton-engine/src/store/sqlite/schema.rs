@@ -26,9 +26,9 @@ const EVERY_CONNECTION: &str = "PRAGMA mmap_size=0; PRAGMA foreign_keys=ON;";
 const WRITER: &str = "PRAGMA synchronous=FULL; PRAGMA fullfsync=ON; PRAGMA journal_size_limit=16777216; \
                       PRAGMA wal_autocheckpoint=4000;";
 
-/// Before an empty file becomes a database in WAL mode, so that it takes a single fsync: there is nothing to roll back
-/// to yet.
-const NEW_FILE: &str = "PRAGMA synchronous=FULL; PRAGMA journal_mode=MEMORY;";
+/// Makes an empty file a database without tables, which is nobody's yet, and syncs nothing: there is nothing to roll back
+/// to.
+const NEW_FILE: &str = "PRAGMA synchronous=OFF; PRAGMA journal_mode=MEMORY; PRAGMA application_id=0;";
 
 /// One step from a version to the next; its place in the list is the version it leads to.
 #[derive(Debug, Clone, Copy)]
@@ -62,16 +62,23 @@ pub(super) enum Found {
     Version(u32),
 }
 
-/// Creates the database file. Durable when it returns, but for its name in the folder.
+/// Creates the database file. Nothing of it is durable before [`settle`].
 pub(super) fn create(path: &Path) -> Result<Connection, Fault> {
     let mut options = File::options();
     options.write(true).create_new(true).mode(0o600);
     drop(options.open(path).map_err(Fault::os(path))?);
     let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     conn.execute_batch(NEW_FILE)?;
-    keep_log(&conn, path)?;
-    conn.execute_batch(WRITER)?;
     Ok(conn)
+}
+
+/// Makes a created file durable, as a database that keeps a log. Its name in the folder becomes so with the log. Fine if that
+/// was done before.
+pub(super) fn settle(conn: &Connection, path: &Path) -> Result<(), Fault> {
+    conn.execute_batch("PRAGMA synchronous=FULL;")?;
+    keep_log(conn, path)?;
+    conn.execute_batch(WRITER)?;
+    Ok(())
 }
 
 /// Turns on WAL mode. SQLite writes the file only after it has answered, and says by its next word whether it could; a

@@ -218,8 +218,16 @@ impl Journal {
         make_session_folder(dir.root())?;
         let lock = Lock::take(&dir.lock(), opening.pid)?;
         let conn = schema::create(&dir.journal_db())?;
-        blobs::sync_folder(dir.root())?;
         Ok(Self::new(conn, Some((dir.clone(), lock)), opening))
+    }
+
+    /// Makes durable what [`Journal::create`] made. The first commit does that, and not creating: whoever creates a session
+    /// has better things to do than to wait for the disk.
+    fn settle_in(&self) -> Result<(), Fault> {
+        let Some((dir, _)) = &self.home else { return Ok(()) };
+        schema::settle(&self.conn, &dir.journal_db())?;
+        // The names in the folder itself become durable with the log, which SQLite makes there and syncs.
+        dir.root().parent().map_or(Ok(()), blobs::sync_folder)
     }
 
     pub(super) fn open_with(
@@ -269,7 +277,9 @@ impl Journal {
         let blobs = self.blobs();
         let write_down = |record: &Arc<Record>| rows::write_down(record, self.epoch, blobs.as_deref());
         let sheets = self.staged.iter().map(write_down).collect::<Result<Vec<_>, _>>()?;
-
+        if self.standing == Standing::New {
+            self.settle_in()?;
+        }
         let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
         match self.standing {
             Standing::New => {
@@ -321,8 +331,8 @@ fn announce(db: &Path, opening: &Opening) {
 }
 
 fn make_session_folder(root: &Path) -> Result<(), Fault> {
-    if let Some(sessions) = root.parent() {
-        DirBuilder::new().recursive(true).mode(0o700).create(sessions).map_err(Fault::os(sessions))?;
+    for folder in root.parent().into_iter().chain([root]) {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(Fault::os(folder))?;
     }
-    blobs::make_folder(root)
+    Ok(())
 }
