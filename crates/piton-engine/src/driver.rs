@@ -22,15 +22,15 @@
 //! This module must not know: which provider, which tool, which front end.
 
 mod asked;
-mod errand;
+mod deferred;
 mod recorder;
 mod recovery;
-mod speech;
+mod prompts;
 mod spans;
 mod watch;
 
+use self::prompts::PromptQueue;
 use self::recorder::Recorder;
-use self::speech::Speeches;
 use self::watch::Watch;
 use crate::bus::Bus;
 use crate::clock::World;
@@ -75,6 +75,7 @@ pub(crate) struct Setup {
 
 /// Drives one session.
 pub(crate) struct Driver {
+    /// The fold of everything recorded.
     session: State,
     stage: Stage,
     recorder: Recorder,
@@ -82,8 +83,9 @@ pub(crate) struct Driver {
     services: Services,
     memory: Memory,
     requests: Requests,
+    /// Who waits for an answer.
     askers: Askers,
-    speeches: Speeches,
+    prompts: PromptQueue,
     watch: Watch,
 }
 
@@ -111,7 +113,7 @@ impl Driver {
             jobs: Jobs::new(),
             requests,
             askers: Askers::default(),
-            speeches: Speeches::new(),
+            prompts: PromptQueue::new(),
         }
     }
 
@@ -160,8 +162,8 @@ impl Driver {
             self.commit().await?;
             self.start_ready();
             self.answer_waiters();
-            if self.requests.has_errand() {
-                self.run_errand().await?;
+            if self.requests.has_deferred() {
+                self.run_deferred().await?;
                 // Somebody may have spoken meanwhile.
                 continue;
             }
@@ -311,9 +313,9 @@ impl Driver {
     /// that shall stop is.
     fn start_ready(&mut self) {
         if !self.jobs.has_beside(Beside::Watch) {
-            let sights = self.watch.take();
-            if !sights.is_empty() {
-                let task = show(sights, &self.context());
+            let watched = self.watch.take();
+            if !watched.is_empty() {
+                let task = show(watched, &self.context());
                 self.jobs.put_ready(Key::Beside(Beside::Watch), task);
             }
         }
@@ -338,7 +340,7 @@ impl Driver {
         }
         while self.jobs.last(Beside::Fork, FORK_GRACE).await.is_some() {}
         if !self.services.hooks.is_empty() {
-            if self.speeches.is_used() {
+            if self.prompts.is_used() {
                 goodbye(&self.context()).await;
             }
             let watched = watched(&self.context());

@@ -35,12 +35,12 @@ pub(crate) use self::compact::{
 pub(crate) use self::context::{JobContext, Memory, Services};
 pub(crate) use self::fork::fork;
 pub(crate) use self::model::{window_changed, window_learned};
-pub(crate) use self::prompt::{Heard, hear, vet};
+pub(crate) use self::prompt::{UserMessage, hear, vet};
 pub(crate) use self::reminders::with_reminders;
 pub(crate) use self::rewind::{RewindEnd, begin_rewind, finish_rewind};
 pub(crate) use self::title::title;
 pub(crate) use self::under_way::{Beside, End, Jobs, Key, Task};
-pub(crate) use self::watch::{Sights, goodbye, show, watched};
+pub(crate) use self::watch::{WatchedEvents, goodbye, show, watched};
 
 use piton_core::event::Event;
 use piton_core::turn::Job;

@@ -1,10 +1,10 @@
-//! What clients ask of the driver: each request is obeyed, put off as an errand, or refused.
+//! What clients ask of the driver: each request is obeyed, deferred until nothing else is to be done, or refused.
 
-use super::speech::Speech;
+use super::prompts::NewPrompt;
 use super::{Driver, Stage};
 use crate::error::{CompactError, EngineError, RewindError};
 use crate::inbox::{Asked, Asker};
-use crate::jobs::{Beside, Heard, Key, answer, fork, title};
+use crate::jobs::{Beside, Key, UserMessage, answer, fork, title};
 use piton_core::client::{Answer, Prompt, Reply, Report, Request, When};
 use piton_core::event::{Answerer, Canceller, Event, TitledBy};
 use piton_core::ids::{MessageId, Seq};
@@ -43,7 +43,7 @@ impl Driver {
             }
             Request::Compact(_) if !self.session.is_at_rest() => asker.refuse(CompactError::MidTurn),
             request @ (Request::Plan { .. } | Request::Rewind { .. } | Request::Compact(_)) => {
-                self.requests.set_errand(request, asker);
+                self.requests.defer(request, asker);
             }
             Request::Rename { title } => {
                 self.record(Event::TitleGiven { title, by: TitledBy::User });
@@ -74,7 +74,7 @@ impl Driver {
             return asker.refuse(EngineError::TooMany { most: MOST_WAITING });
         }
         let (parts, delivery, wait) = (prompt.message_parts(), prompt.delivery.delivery(), prompt.wait);
-        self.speak(Speech { heard: Heard { message, parts, delivery }, wait, asker }).await;
+        self.speak(NewPrompt { message: UserMessage { id: message, parts, delivery }, wait, asker }).await;
     }
 
     /// A prompt that is repeated waits for the same turn.
@@ -133,7 +133,7 @@ impl Driver {
     pub(super) fn turn_ended(&mut self, report: &Report) {
         let session = &self.session;
         self.askers.turn_ended(report, |message| session.has_answered(message));
-        if self.askers.may_leave() && !self.speeches.is_awaited() {
+        if self.askers.may_leave() && !self.prompts.is_awaited() {
             self.stage = Stage::Closing;
         }
         self.services.hooks.disinherit();

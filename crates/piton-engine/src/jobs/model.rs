@@ -6,7 +6,7 @@
 
 use super::{JobContext, Step, Task};
 use crate::bus::Bus;
-use crate::hooks::{HookContext, Hooks, Sight};
+use crate::hooks::{HookContext, Hooks, WatchedEvent};
 use crate::partial::{self, Partial};
 use crate::prompt::Permit;
 use futures_util::StreamExt;
@@ -139,13 +139,13 @@ pub(crate) fn window_changed(cx: &JobContext<'_>) -> Option<Event> {
 }
 
 /// What hooks see of a piece, if they want to.
-fn sight(delta: &Delta, hooks: &Hooks) -> Option<Sight> {
-    let sight = match delta {
-        Delta::Text { text } => Sight::Text(text.clone()),
-        Delta::Reasoning { text } => Sight::Reasoning(text.clone()),
+fn watched(delta: &Delta, hooks: &Hooks) -> Option<WatchedEvent> {
+    let watched = match delta {
+        Delta::Text { text } => WatchedEvent::Text(text.clone()),
+        Delta::Reasoning { text } => WatchedEvent::Reasoning(text.clone()),
         Delta::CallBegan { .. } | Delta::CallInput { .. } => return None,
     };
-    hooks.want(sight.point()).then_some(sight)
+    hooks.want(watched.point()).then_some(watched)
 }
 
 /// Listens to a model until it has replied or failed.
@@ -181,16 +181,16 @@ async fn listen_to(step: u32, attempt: u32, mut stream: ModelStream, said: Said,
         if let Some((hooks, cx)) = &hooks {
             let new = std::mem::take(&mut *lock(&chunks));
             for chunk in new {
-                hooks.see(cx, Sight::Chunk { request: Arc::clone(&request), chunk }).await;
+                hooks.see(cx, WatchedEvent::Chunk { request: Arc::clone(&request), chunk }).await;
             }
         }
         match event {
             Ok(Some(Ok(ModelEvent::Delta(delta)))) => {
                 lock(&said).add(&delta);
-                let sight = hooks.as_ref().and_then(|(hooks, _)| sight(&delta, hooks));
+                let watched = hooks.as_ref().and_then(|(hooks, _)| watched(&delta, hooks));
                 bus.live(Live::ModelDelta { step, attempt, delta });
-                if let (Some((hooks, cx)), Some(sight)) = (&hooks, sight) {
-                    hooks.see(cx, sight).await;
+                if let (Some((hooks, cx)), Some(watched)) = (&hooks, watched) {
+                    hooks.see(cx, watched).await;
                 }
                 heard = Instant::now();
                 first_ms.get_or_insert_with(|| u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX));

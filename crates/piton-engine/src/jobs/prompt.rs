@@ -19,9 +19,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// What somebody says.
-#[derive(Clone)]
-pub(crate) struct Heard {
-    pub(crate) message: MessageId,
+pub(crate) struct UserMessage {
+    pub(crate) id: MessageId,
     pub(crate) parts: Vec<Part>,
     pub(crate) delivery: Delivery,
 }
@@ -52,29 +51,30 @@ struct Read {
 }
 
 /// What is recorded of something that no hook has to see.
-pub(crate) async fn hear(heard: Heard, cx: &JobContext<'_>) -> Result<Vec<Event>, EngineError> {
-    reader(cx).read(heard).await
+pub(crate) async fn hear(message: UserMessage, cx: &JobContext<'_>) -> Result<Vec<Event>, EngineError> {
+    reader(cx).read(message).await
 }
 
 /// Lets hooks see that the session begins, and what somebody says. Who says it is told where it is refused; where it is
 /// not, the last event is what was said.
-pub(crate) fn vet(start: Option<SessionStart>, speech: Option<(Heard, Asker)>, cx: &JobContext<'_>) -> Task {
+pub(crate) fn vet(start: Option<SessionStart>, prompted: Option<(UserMessage, Asker)>, cx: &JobContext<'_>) -> Task {
     let (hooks, at, reader) = (cx.services.hooks.clone(), cx.hook_context(), reader(cx));
-    let refuse = speech.as_ref().map(|(_, asker)| asker.clone());
+    let refuse = prompted.as_ref().map(|(_, asker)| asker.clone());
     let work = async move {
         let start = match start.filter(|_| hooks.want(HookPoint::SessionStart)) {
             Some(how) => Some(hooks.session_start(&at, how).await),
             None => None,
         };
-        let text = speech.as_ref().filter(|_| hooks.want(HookPoint::Prompt)).map(|(heard, _)| prose(&heard.parts));
+        let text =
+            prompted.as_ref().filter(|_| hooks.want(HookPoint::Prompt)).map(|(message, _)| prose(&message.parts));
         let prompt = match text {
             Some(text) => Some(hooks.prompt(&at, &text).await),
             None => None,
         };
         let mut vetted = Vetted { start, prompt };
-        let read = match speech {
-            Some((heard, asker)) => match vetted.let_in(heard) {
-                Ok(heard) => Some(Read { said: reader.read(heard).await, asker }),
+        let read = match prompted {
+            Some((message, asker)) => match vetted.let_in(message) {
+                Ok(message) => Some(Read { said: reader.read(message).await, asker }),
                 Err(refused) => Some(Read { said: Err(refused), asker }),
             },
             None => None,
@@ -96,7 +96,7 @@ pub(crate) fn vet(start: Option<SessionStart>, speech: Option<(Heard, Asker)>, c
 
 impl Vetted {
     /// The prompt as hooks leave it, with what they tell the model before it; or why it is refused.
-    fn let_in(&mut self, mut heard: Heard) -> Result<Heard, EngineError> {
+    fn let_in(&mut self, mut message: UserMessage) -> Result<UserMessage, EngineError> {
         let (mut notes, mut refused) = (Vec::new(), None);
         if let Some(gated) = &mut self.start {
             // They stand beside the prompt.
@@ -110,8 +110,8 @@ impl Vetted {
         if let Some((hook, reason)) = refused {
             return Err(EngineError::PromptRefused { hook, reason });
         }
-        heard.parts.splice(0..0, notes.into_iter().map(Part::note));
-        Ok(heard)
+        message.parts.splice(0..0, notes.into_iter().map(Part::note));
+        Ok(message)
     }
 }
 
@@ -138,8 +138,8 @@ fn reader(cx: &JobContext<'_>) -> Reader {
 
 impl Reader {
     /// What somebody says, with what it refers to; the first words in a workspace with what is to be known there.
-    async fn read(self, heard: Heard) -> Result<Vec<Event>, EngineError> {
-        let Heard { message, parts: said, delivery } = heard;
+    async fn read(self, message: UserMessage) -> Result<Vec<Event>, EngineError> {
+        let UserMessage { id: message, parts: said, delivery } = message;
         let refers = said.iter().any(|part| matches!(part, Part::Text { text, .. } if text.contains('@')));
         if !self.is_new_here && !refers {
             return Ok(vec![Event::UserSpoke { message, parts: said, delivery }]);

@@ -5,7 +5,7 @@
 //! are run, and what went wrong with one is recorded.
 
 use super::{JobContext, Task};
-use crate::hooks::{Gated, HookContext, Sight};
+use crate::hooks::{Gated, HookContext, WatchedEvent};
 use piton_core::event::Event;
 use piton_core::hook::HookPoint;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use std::time::Duration;
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// What hooks have yet to see, each with where it happened.
-pub(crate) type Sights = Vec<(Arc<HookContext>, Sight)>;
+pub(crate) type WatchedEvents = Vec<(Arc<HookContext>, WatchedEvent)>;
 
 /// Shows hooks what happened.
-pub(crate) fn show(sights: Sights, cx: &JobContext<'_>) -> Task {
+pub(crate) fn show(watched: WatchedEvents, cx: &JobContext<'_>) -> Task {
     let hooks = cx.services.hooks.clone();
     let work = async move {
-        for (at, sight) in sights {
-            hooks.see(&at, sight).await;
+        for (at, watched) in watched {
+            hooks.see(&at, watched).await;
         }
     };
     Task::new(work, |(), cx| cx.suspicions().into_iter().collect())
@@ -31,7 +31,9 @@ pub(crate) fn show(sights: Sights, cx: &JobContext<'_>) -> Task {
 /// The session is being left: what hooks did since the last step. Whoever takes longer is not heard.
 pub(crate) async fn goodbye(cx: &JobContext<'_>) {
     if cx.want(HookPoint::SessionEnd) {
-        drop(tokio::time::timeout(LAST_WORDS, cx.services.hooks.see(&cx.hook_context(), Sight::SessionEnd)).await);
+        drop(
+            tokio::time::timeout(LAST_WORDS, cx.services.hooks.see(&cx.hook_context(), WatchedEvent::SessionEnd)).await,
+        );
     }
 }
 

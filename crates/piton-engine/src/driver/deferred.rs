@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 impl Driver {
     /// Does what was asked for at rest.
-    pub(super) async fn run_errand(&mut self) -> Result<(), Arc<StoreError>> {
-        let Some((request, asker)) = self.requests.take_errand() else { return Ok(()) };
+    pub(super) async fn run_deferred(&mut self) -> Result<(), Arc<StoreError>> {
+        let Some((request, asker)) = self.requests.take_deferred() else { return Ok(()) };
         let done = match request {
             Request::Plan { direction, turns, scope } => {
                 let records = self.services.stored.records().await?;

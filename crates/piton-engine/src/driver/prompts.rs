@@ -4,7 +4,7 @@ use super::{Driver, Stage};
 use crate::error::EngineError;
 use crate::hooks::SessionStart;
 use crate::inbox::Asker;
-use crate::jobs::{Beside, Heard, Key, hear, vet};
+use crate::jobs::{Beside, Key, UserMessage, hear, vet};
 use piton_core::client::Report;
 use piton_core::event::{Event, TurnEnd};
 use piton_core::hook::HookPoint;
@@ -12,57 +12,57 @@ use piton_core::ids::MessageId;
 use std::collections::VecDeque;
 
 /// Something said, and who waits for its answer.
-pub(super) struct Speech {
-    pub(super) heard: Heard,
+pub(super) struct NewPrompt {
+    pub(super) message: UserMessage,
     pub(super) wait: bool,
     pub(super) asker: Asker,
 }
 
 /// What is said and not on record yet.
-pub(super) struct Speeches {
-    visit: Visit,
+pub(super) struct PromptQueue {
+    start_hooks: StartHooks,
     waiting: VecDeque<Waiting>,
 }
 
 struct Waiting {
-    message: MessageId,
+    id: MessageId,
     /// `None` while hooks see it.
-    heard: Option<Heard>,
+    message: Option<UserMessage>,
     wait: bool,
     asker: Asker,
 }
 
-/// What this process does with the session, as far as hooks are concerned.
+/// How far the hooks at a session's start are in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Visit {
-    /// Nobody has spoken or gone on: it is only looked after, and has no beginning or end.
-    LookedAfter,
-    /// It is used, and hooks have yet to see that it begins.
-    Used,
-    /// They are seeing it.
-    Beginning,
-    /// They have seen it.
-    Begun,
+enum StartHooks {
+    /// Nobody has spoken or gone on: the session is only looked after, and neither starts nor ends for hooks.
+    Unused,
+    /// They have yet to run.
+    Due,
+    /// They are running.
+    Running,
+    /// They have run.
+    Done,
 }
 
-impl Speeches {
+impl PromptQueue {
     pub(super) fn new() -> Self {
-        Self { visit: Visit::LookedAfter, waiting: VecDeque::new() }
+        Self { start_hooks: StartHooks::Unused, waiting: VecDeque::new() }
     }
 
     /// Whether anything was said, or gone on with.
     pub(super) fn is_used(&self) -> bool {
-        self.visit != Visit::LookedAfter
+        self.start_hooks != StartHooks::Unused
     }
 
     /// Whether somebody of this process waits for his words to be heard.
     pub(super) fn is_awaited(&self) -> bool {
-        self.waiting.iter().any(|speech| speech.asker.is_local())
+        self.waiting.iter().any(|prompt| prompt.asker.is_local())
     }
 
     fn begin(&mut self) {
-        if self.visit == Visit::LookedAfter {
-            self.visit = Visit::Used;
+        if self.start_hooks == StartHooks::Unused {
+            self.start_hooks = StartHooks::Due;
         }
     }
 }
@@ -70,26 +70,26 @@ impl Speeches {
 impl Driver {
     /// Takes notice that a turn is gone on with; hooks may have to see that the session has begun.
     pub(super) fn goes_on(&mut self) {
-        self.speeches.begin();
+        self.prompts.begin();
         if self.is_to_be_vetted() {
             self.vet_next();
         }
     }
 
     /// Hears what somebody says; hooks may have to see it first.
-    pub(super) async fn speak(&mut self, speech: Speech) {
-        self.speeches.begin();
-        let Speech { heard, wait, asker } = speech;
-        let message = heard.message.clone();
+    pub(super) async fn speak(&mut self, prompt: NewPrompt) {
+        self.prompts.begin();
+        let NewPrompt { message, wait, asker } = prompt;
+        let id = message.id.clone();
         if self.is_to_be_vetted() {
-            self.speeches.waiting.push_back(Waiting { message, heard: Some(heard), wait, asker });
+            self.prompts.waiting.push_back(Waiting { id, message: Some(message), wait, asker });
             return self.vet_next();
         }
         let cx = self.context();
-        match hear(heard, &cx).await {
+        match hear(message, &cx).await {
             Ok(events) => {
                 self.record_all(events);
-                self.askers.wait_for_answer(message, self.recorder.last_seq(), wait, asker);
+                self.askers.wait_for_answer(id, self.recorder.last_seq(), wait, asker);
             }
             Err(error) => asker.refuse(error),
         }
@@ -98,8 +98,8 @@ impl Driver {
     /// Whether hooks want to see what is said before it is on record. Words do not overtake others.
     fn is_to_be_vetted(&self) -> bool {
         let hooks = &self.services.hooks;
-        let begins = self.speeches.visit == Visit::Used && hooks.want(HookPoint::SessionStart);
-        begins || hooks.want(HookPoint::Prompt) || !self.speeches.waiting.is_empty()
+        let begins = self.prompts.start_hooks == StartHooks::Due && hooks.want(HookPoint::SessionStart);
+        begins || hooks.want(HookPoint::Prompt) || !self.prompts.waiting.is_empty()
     }
 
     /// Lets hooks see that the session has begun, and what is said next.
@@ -109,28 +109,28 @@ impl Driver {
         }
         let is_resumed = self.session.transcript().len() > 0;
         let how = if is_resumed { SessionStart::Resumed } else { SessionStart::New };
-        let start = (self.speeches.visit == Visit::Used).then_some(how);
+        let start = (self.prompts.start_hooks == StartHooks::Due).then_some(how);
         if start.is_some() {
-            self.speeches.visit = Visit::Beginning;
+            self.prompts.start_hooks = StartHooks::Running;
         }
-        let next = self.speeches.waiting.front_mut();
-        let speech = next.and_then(|next| Some((next.heard.take()?, next.asker.clone())));
-        let task = vet(start, speech, &self.context());
+        let next = self.prompts.waiting.front_mut();
+        let prompt = next.and_then(|next| Some((next.message.take()?, next.asker.clone())));
+        let task = vet(start, prompt, &self.context());
         self.jobs.put_ready(Key::Beside(Beside::Prompt), task);
     }
 
     /// Hooks have seen what was to be seen: puts on record what they let pass.
     pub(super) fn vetted(&mut self, events: Vec<Event>) {
-        if self.speeches.visit == Visit::Beginning {
-            self.speeches.visit = Visit::Begun;
+        if self.prompts.start_hooks == StartHooks::Running {
+            self.prompts.start_hooks = StartHooks::Done;
         }
-        let speech = self.speeches.waiting.pop_front_if(|speech| speech.heard.is_none());
+        let prompt = self.prompts.waiting.pop_front_if(|prompt| prompt.message.is_none());
         let is_heard = matches!(events.last(), Some(Event::UserSpoke { .. }));
         self.record_all(events);
-        if let Some(Waiting { message, wait, asker, .. }) = speech.filter(|_| is_heard) {
-            self.askers.wait_for_answer(message, self.recorder.last_seq(), wait, asker);
+        if let Some(Waiting { id, wait, asker, .. }) = prompt.filter(|_| is_heard) {
+            self.askers.wait_for_answer(id, self.recorder.last_seq(), wait, asker);
         }
-        if !self.speeches.waiting.is_empty() {
+        if !self.prompts.waiting.is_empty() {
             self.vet_next();
         }
     }
@@ -139,17 +139,17 @@ impl Driver {
     /// says it to the next writer where this one leaves.
     pub(super) fn drop_unheard(&mut self) {
         self.jobs.drop_beside(Beside::Prompt);
-        if self.speeches.visit == Visit::Beginning {
-            self.speeches.visit = Visit::Used;
+        if self.prompts.start_hooks == StartHooks::Running {
+            self.prompts.start_hooks = StartHooks::Due;
         }
         let policy = &self.services.settings.policy;
         let own = "it was stopped before hooks had let pass what was said; that is not on record".to_owned();
         let why = policy.replies.words.ending(TurnEnd::Canceled, None, policy, Some(own)).unwrap_or_default();
         let result = policy.replies.words.result(TurnEnd::Canceled, None, Some(&why), "");
-        for speech in self.speeches.waiting.drain(..).filter(|_| self.stage != Stage::Closing) {
+        for prompt in self.prompts.waiting.drain(..).filter(|_| self.stage != Stage::Closing) {
             let report = Report::not_begun(TurnEnd::Canceled, why.clone());
             let report = Box::new(Report { result: result.clone(), ..report });
-            speech.asker.refuse(EngineError::NotBegun(report));
+            prompt.asker.refuse(EngineError::NotBegun(report));
         }
     }
 }
