@@ -40,8 +40,10 @@ pub(crate) fn tidy() -> anyhow::Result<()> {
         function_length(&name, &text, &mut faults);
         core_wall(&name, &text, &mut faults);
     }
-    if let Err(error) = crate::rows::check() {
-        faults.push(format!("{error:#}"));
+    for check in [crate::rows::check, crate::mutants::check] {
+        if let Err(error) = check() {
+            faults.push(format!("{error:#}"));
+        }
     }
     faults.iter().for_each(|fault| println!("  {fault}"));
     ensure!(faults.is_empty(), "{} things are not tidy", faults.len());

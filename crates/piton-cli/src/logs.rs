@@ -4,9 +4,9 @@
 use crate::cli::{Cli, DebugTopic};
 use crate::failure::{Context, Failure, Result};
 use crate::out::view;
-use std::fs::{File, OpenOptions};
+use piton_tools::private;
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Mutex;
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
@@ -27,7 +27,7 @@ pub(crate) fn start(cli: &Cli) -> Result<()> {
         }
         return Ok(());
     };
-    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
+    let file = private::append(path);
     let file = file.with_context(|| format!("cannot write the log {}", path.display()))?;
     let requests = match cli.debug {
         Some(DebugTopic::Requests) => LevelFilter::DEBUG,

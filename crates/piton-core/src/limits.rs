@@ -5,6 +5,8 @@
 pub const MAX_STEPS: u32 = 250;
 /// Tool calls in one reply. More is a model gone wild (small local models do it): the rest is answered, not run.
 pub const MAX_CALLS_PER_STEP: usize = 64;
+/// Calls that run at the same time, however many a reply may have: each takes a process or a thread, and files.
+pub const MAX_CALLS_SIDE_BY_SIDE: usize = 16;
 /// Compactions in one turn. Where three do not make room, a fourth will not.
 pub const MAX_COMPACTIONS: u32 = 3;
 /// Identical calls (tool, input and result) in a row before a person is asked, or a headless turn ends.

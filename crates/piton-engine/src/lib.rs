@@ -29,6 +29,3 @@ pub mod control;
 pub mod shelf;
 pub mod export;
 pub mod otel;
-
-pub use store::sqlite as journal;
-pub use store::sqlite::index;

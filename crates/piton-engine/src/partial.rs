@@ -4,11 +4,13 @@
 
 use piton_core::message::Part;
 use piton_core::model::Delta;
+use piton_tools::private;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// How long a fragment may stay in memory only.
 pub(crate) const FLUSH_AFTER: Duration = Duration::from_millis(150);
@@ -82,6 +84,15 @@ impl Partial {
         }
     }
 
+    /// Lets go of all but the beginning: of an answer without an end more is of no use to anybody.
+    pub(crate) fn keep_beginning(&mut self) {
+        const BYTES: usize = 64 << 10;
+        for text in [&mut self.text, &mut self.reasoning] {
+            text.truncate(text.floor_char_boundary(BYTES));
+            text.shrink_to_fit();
+        }
+    }
+
     /// What came, as parts of a message.
     pub(crate) fn parts(&self) -> Vec<Part> {
         parts(&self.text, &self.reasoning)
@@ -92,7 +103,7 @@ impl Spool {
     fn write(&mut self, step: u32, attempt: u32) -> std::io::Result<()> {
         let file = match &mut self.open {
             Some(file) => file,
-            none => none.insert(File::create(&self.path)?),
+            none => none.insert(private::create(&self.path)?),
         };
         let mut line = serde_json::to_vec(&self.unwritten)?;
         line.push(b'\n');

@@ -8,13 +8,14 @@
 //! Whatever is moved or renamed is held meanwhile: a session that is open somewhere is left alone.
 
 use crate::engine::Engine;
-use crate::index::{Index, IndexError};
-use crate::journal::{self, SessionDir};
+use crate::store::sqlite::index::{Index, IndexError};
+use crate::store::sqlite::{self, SessionDir};
 use crate::store::{Salvage, StoreError};
 use piton_core::event::{Event, Origin, Record, TitledBy};
 use piton_core::ids::{Seq, SessionId};
 use piton_core::question::Decision;
 use piton_core::turn::State;
+use piton_tools::private;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -139,21 +140,21 @@ pub fn empty_in_trash(engine: &Engine) -> Vec<SessionId> {
 /// Moves a session to the trash.
 pub fn throw_away(engine: &Engine, id: &SessionId) -> Result<(), ShelfError> {
     let trash = trash_dir(engine);
-    fs::create_dir_all(&trash).map_err(failed("make the folder", &trash))?;
+    private::make_folder(&trash).map_err(failed("make the folder", &trash))?;
     shift(&engine.session_dir(id), &SessionDir::new(&trash, id), id)
 }
 
 /// Brings a session back from the trash.
 pub fn bring_back(engine: &Engine, id: &SessionId) -> Result<(), ShelfError> {
     let sessions = engine.sessions_dir();
-    fs::create_dir_all(&sessions).map_err(failed("make the folder", &sessions))?;
+    private::make_folder(&sessions).map_err(failed("make the folder", &sessions))?;
     shift(&SessionDir::new(&trash_dir(engine), id), &engine.session_dir(id), id)
 }
 
 /// Removes a session from the trash for good.
 pub fn destroy(engine: &Engine, id: &SessionId) -> Result<(), ShelfError> {
     let dir = SessionDir::new(&trash_dir(engine), id);
-    let held = journal::hold(&dir, std::process::id())?;
+    let held = sqlite::hold(&dir, std::process::id())?;
     fs::remove_dir_all(dir.root()).map_err(failed("remove", dir.root()))?;
     drop(held);
     Ok(())
@@ -179,7 +180,7 @@ fn come_from(engine: &Engine, session: &SessionId, seq: Seq) -> (SessionId, Opti
 }
 
 fn shift(from: &SessionDir, to: &SessionDir, id: &SessionId) -> Result<(), ShelfError> {
-    let held = journal::hold(from, std::process::id())?;
+    let held = sqlite::hold(from, std::process::id())?;
     if to.root().exists() {
         return Err(ShelfError::Taken { id: id.clone() });
     }

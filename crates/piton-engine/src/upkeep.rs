@@ -2,11 +2,12 @@
 //! long. Whatever a journal that cannot be read may need is not known, so then nothing is dropped.
 
 use crate::engine::Engine;
-use crate::index::IndexError;
-use crate::journal::{self, SessionDir};
 use crate::store::StoreError;
+use crate::store::sqlite::index::IndexError;
+use crate::store::sqlite::{self, SessionDir};
 use piton_core::event::{Event, Restore};
 use piton_core::ids::TimeMs;
+use piton_tools::private;
 use piton_tools::snapshot::{SnapshotError, Snapshots, TreeId};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -36,8 +37,8 @@ pub enum UpkeepError {
 }
 
 impl Engine {
-    /// Drops what is not needed any more of a workspace's snapshots, unless that was done within the last day. Whether it
-    /// was done.
+    /// Drops what is not needed any more of a workspace's snapshots, and what is left of sessions that never came to be,
+    /// unless that was done within the last day. Whether it was done.
     pub fn prune_snapshots(
         &self,
         workspace: &Path,
@@ -63,7 +64,8 @@ impl Engine {
         // A session that was moved, imported or left alone for long names some that are not in this store.
         let kept: Vec<TreeId> = snapshots.known(kept.iter().filter_map(|tree| tree.parse().ok()))?;
         snapshots.prune(&kept)?;
-        std::fs::write(&note, "").map_err(UpkeepError::Note)?;
+        private::write(&note, b"").map_err(UpkeepError::Note)?;
+        sqlite::sweep(self.data_dir());
         Ok(true)
     }
 }
@@ -71,7 +73,7 @@ impl Engine {
 /// Every state of the workspace that a session's journal names.
 fn trees(dir: &SessionDir) -> Result<Vec<String>, StoreError> {
     let mut trees = Vec::new();
-    for record in journal::of_kinds(dir, &["snapshot_taken", "rewind_started", "rewind_finished"])? {
+    for record in sqlite::of_kinds(dir, &["snapshot_taken", "rewind_started", "rewind_finished"])? {
         match record.event {
             Event::SnapshotTaken { tree, .. } => trees.extend(tree),
             Event::RewindStarted { was, .. } => trees.push(was),

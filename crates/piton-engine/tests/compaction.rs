@@ -18,7 +18,7 @@ use piton_engine::control::{Connection, Told};
 use piton_engine::engine::Subscription;
 use piton_engine::engine::{Engine, Handle, Settings};
 use piton_engine::hooks::{Hook, HookContext, HookResult, ModelCall, ModelChange, Points};
-use piton_engine::journal;
+use piton_engine::store::sqlite;
 use piton_engine::store::sqlite::SessionDir;
 use piton_models::model::{Model, ModelLimits, ModelStream, Price};
 use serde_json::{Value, json};
@@ -183,7 +183,7 @@ fn settings(model: &Arc<Small>) -> Settings {
 }
 
 fn records(session: &Handle) -> Vec<Record> {
-    journal::read_session(&SessionDir::of(session.store(), session.id())).unwrap()
+    sqlite::read_session(&SessionDir::of(session.store(), session.id())).unwrap()
 }
 
 fn folded(session: &Handle) -> turn::State {
@@ -299,7 +299,7 @@ async fn a_compaction_costs_one_uncached_prefix_and_is_paid_for() {
         })
         .sum();
     assert_eq!(report.spent.cost_micros, Some(paid), "the summary is on the bill");
-    let bill = journal::summary(&SessionDir::of(session.store(), session.id())).unwrap();
+    let bill = sqlite::summary(&SessionDir::of(session.store(), session.id())).unwrap();
     assert_eq!(bill.cost_micros, Some(paid));
     session.close().await;
 }
@@ -427,7 +427,7 @@ async fn a_person_compacts_changes_the_summary_resumes_undoes_and_forks() {
     session.rewind(plan.rewind).await.unwrap();
     assert!(folded(&session).room().summary().is_some());
     let fork = home.engine().fork(&id, None).await.unwrap();
-    let forked = turn::State::fold(&journal::read_session(&home.engine().session_dir(&fork)).unwrap());
+    let forked = turn::State::fold(&sqlite::read_session(&home.engine().session_dir(&fork)).unwrap());
     assert!(forked.room().summary().is_some(), "a fork begins with the summary");
     session.close().await;
 }

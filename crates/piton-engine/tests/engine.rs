@@ -13,8 +13,8 @@ use piton_core::model::{ModelEvent, Reply, Request};
 use piton_core::permission::Action;
 use piton_core::question::Decision;
 use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed, Settings, Subscription};
-use piton_engine::journal;
 use piton_engine::store::StoreError;
+use piton_engine::store::sqlite;
 use piton_engine::store::sqlite::SessionDir;
 use piton_models::model::{Model, ModelLimits, ModelStream, Price};
 use piton_models::recorded::Recorded;
@@ -106,7 +106,7 @@ async fn recorded(mut subscription: Subscription) -> Vec<Record> {
 }
 
 fn transcript(session: &Handle) -> Vec<Arc<Message>> {
-    let records = journal::read_session(&SessionDir::of(session.store(), session.id())).unwrap();
+    let records = sqlite::read_session(&SessionDir::of(session.store(), session.id())).unwrap();
     piton_core::turn::State::fold(&records).transcript().cloned().collect()
 }
 
@@ -122,7 +122,7 @@ async fn who_listens_late_hears_everything_once_and_in_order() {
     session.prompt("again").await.unwrap();
     let dir = SessionDir::of(session.store(), session.id());
     session.close().await;
-    let journal = journal::read_session(&dir).unwrap();
+    let journal = sqlite::read_session(&dir).unwrap();
     assert_eq!(recorded(early).await, journal);
     assert_eq!(recorded(late).await, journal);
     assert_eq!(recorded(from_five).await, journal[4..]);
@@ -137,7 +137,7 @@ async fn a_listener_that_falls_behind_loses_fragments_but_no_event() {
     session.prompt("talk").await.unwrap();
     let dir = SessionDir::of(session.store(), session.id());
     session.close().await;
-    let journal = journal::read_session(&dir).unwrap();
+    let journal = sqlite::read_session(&dir).unwrap();
     assert_eq!(recorded(slow).await, journal);
 }
 
@@ -731,7 +731,7 @@ impl Model for Onlooker {
         let look = async move {
             let session = sessions.read_dir().unwrap().next().unwrap().unwrap().file_name();
             let dir = SessionDir::new(&sessions, &session.to_str().unwrap().into());
-            let records = journal::read_session(&dir).map_or(0, |records| records.len());
+            let records = sqlite::read_session(&dir).map_or(0, |records| records.len());
             *recorded.lock().unwrap() = Some(records);
             Chatter { deltas: 1 }.stream(request)
         };
@@ -777,7 +777,7 @@ async fn dropping_the_last_handle_in_mid_turn_cancels_it_once() {
     let cancels = records.iter().filter(|record| matches!(record.event, Event::CancelRequested { .. })).count();
     assert_eq!(cancels, 1);
     assert!(matches!(records.last().unwrap().event, Event::WriterClosed {}));
-    assert_eq!(journal::read_session(&dir).unwrap(), records);
+    assert_eq!(sqlite::read_session(&dir).unwrap(), records);
 }
 
 #[tokio::test]

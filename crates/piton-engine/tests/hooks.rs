@@ -18,7 +18,7 @@ use piton_engine::hooks::{
     CallChange, Hook, HookContext, HookError, HookResult, HookVerdict, ModelAnswer, ModelCall, ModelChange,
     OutcomeChange, Points, PromptChange, SessionStart, StepDone, Stop, StopChange, TurnDone, Words,
 };
-use piton_engine::journal;
+use piton_engine::store::sqlite;
 use piton_engine::store::sqlite::SessionDir;
 use piton_models::model::{Model, ModelLimits, ModelStream, Price};
 use serde_json::{Value, json};
@@ -125,7 +125,7 @@ fn settings(model: &Arc<Scripted>, hooks: Vec<Arc<dyn Hook>>) -> Settings {
 }
 
 fn journal_of(session: &Handle) -> Vec<Record> {
-    journal::read_session(&SessionDir::of(session.store(), session.id())).unwrap()
+    sqlite::read_session(&SessionDir::of(session.store(), session.id())).unwrap()
 }
 
 fn runs(session: &Handle) -> Vec<(HookPoint, HookRun)> {

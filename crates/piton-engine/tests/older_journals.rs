@@ -11,8 +11,8 @@ use piton_core::story::Story;
 use piton_core::turn;
 use piton_engine::engine::{Engine, Resumed, Settings};
 use piton_engine::export::{html, json, markdown};
-use piton_engine::journal;
 use piton_engine::store::Verdict;
+use piton_engine::store::sqlite;
 use piton_engine::store::sqlite::SessionDir;
 use piton_models::recorded::Recorded;
 use std::path::{Path, PathBuf};
@@ -64,10 +64,10 @@ fn every_older_journal_is_read_listed_and_found_sound() {
     for (version, left, from) in journals() {
         let (_data, engine, id) = laid_out(&from);
         let dir = engine.session_dir(&id);
-        let records = journal::read_session(&dir).unwrap();
+        let records = sqlite::read_session(&dir).unwrap();
         check_read(&records, &left);
-        assert_eq!(journal::verify(&dir).unwrap(), Verdict::Sound { events: records.len() as u64 }, "{version} {left}");
-        assert_eq!(journal::summary(&dir).unwrap().version, version);
+        assert_eq!(sqlite::verify(&dir).unwrap(), Verdict::Sound { events: records.len() as u64 }, "{version} {left}");
+        assert_eq!(sqlite::summary(&dir).unwrap().version, version);
         assert_eq!(engine.index().unwrap().count().unwrap(), 1);
     }
 }
@@ -76,7 +76,7 @@ fn every_older_journal_is_read_listed_and_found_sound() {
 async fn every_older_journal_can_be_gone_on_with() {
     for (version, left, from) in journals() {
         let (_data, engine, id) = laid_out(&from);
-        let before = journal::read_session(&engine.session_dir(&id)).unwrap();
+        let before = sqlite::read_session(&engine.session_dir(&id)).unwrap();
         let session = engine.resume(&id, settings()).await.unwrap();
         let resumed = if left == "closed" { Resumed::AtRest } else { Resumed::MidTurn };
         assert_eq!(session.resumed(), resumed);
@@ -84,9 +84,9 @@ async fn every_older_journal_can_be_gone_on_with() {
         assert_eq!((report.end, report.text.as_str()), (TurnEnd::Completed, "Still here."), "{version} {left}");
         let dir = SessionDir::of(session.store(), session.id());
         session.close().await;
-        let after = journal::read_session(&dir).unwrap();
+        let after = sqlite::read_session(&dir).unwrap();
         assert_eq!(after[..before.len()], before, "what was there stays as it was");
-        assert!(matches!(journal::verify(&dir).unwrap(), Verdict::Sound { .. }));
+        assert!(matches!(sqlite::verify(&dir).unwrap(), Verdict::Sound { .. }));
     }
 }
 
@@ -94,7 +94,7 @@ async fn every_older_journal_can_be_gone_on_with() {
 async fn every_older_journal_is_exported_and_taken_in_again() {
     for (_, left, from) in journals() {
         let (_data, engine, id) = laid_out(&from);
-        let records = journal::read_session(&engine.session_dir(&id)).unwrap();
+        let records = sqlite::read_session(&engine.session_dir(&id)).unwrap();
         let (story, title) = (Story::of(&records), "An older one");
         let when = |at: u64| at.to_string();
         for text in [html::write(&story, title, &when), markdown::write(&story, title, &when)] {
@@ -104,7 +104,7 @@ async fn every_older_journal_is_exported_and_taken_in_again() {
         let other = tempfile::tempdir().unwrap();
         let elsewhere = Engine::open(other.path());
         let taken = elsewhere.take_in(json::read(&text).unwrap()).await.unwrap();
-        let copy = journal::read_session(&elsewhere.session_dir(&taken)).unwrap();
+        let copy = sqlite::read_session(&elsewhere.session_dir(&taken)).unwrap();
         assert_eq!(copy[..records.len()], records);
         let added = copy.len() - records.len();
         assert_eq!(

@@ -8,8 +8,8 @@ use piton_core::permission::Action;
 use piton_core::turn;
 use piton_engine::engine::{Engine, Settings};
 use piton_engine::export::json;
-use piton_engine::journal;
 use piton_engine::shelf::{self, ShelfError};
+use piton_engine::store::sqlite;
 use piton_engine::store::{StoreError, Verdict};
 use piton_models::recorded::Recorded;
 use serde_json::json;
@@ -45,7 +45,7 @@ impl Home {
     }
 
     fn records(&self, id: &SessionId) -> Vec<Record> {
-        journal::read_session(&self.engine().session_dir(id)).unwrap()
+        sqlite::read_session(&self.engine().session_dir(id)).unwrap()
     }
 
     fn files(&self, id: &SessionId) -> BTreeMap<String, Vec<u8>> {
@@ -86,12 +86,12 @@ fn transcript(records: &[Record]) -> String {
 async fn a_title_is_given_and_taken_back() {
     let home = Home::new();
     let (engine, id) = (home.engine(), home.session().await);
-    let title = || journal::summary(&engine.session_dir(&id)).unwrap().title;
-    let touched = journal::summary(&engine.session_dir(&id)).unwrap().updated_ms;
+    let title = || sqlite::summary(&engine.session_dir(&id)).unwrap().title;
+    let touched = sqlite::summary(&engine.session_dir(&id)).unwrap().updated_ms;
     assert_eq!(title(), "question 1");
     engine.rename(&id, "The alpha hunt").await.unwrap();
     assert_eq!(title(), "The alpha hunt");
-    assert_eq!(journal::summary(&engine.session_dir(&id)).unwrap().updated_ms, touched, "naming is not working on it");
+    assert_eq!(sqlite::summary(&engine.session_dir(&id)).unwrap().updated_ms, touched, "naming is not working on it");
     engine.rename(&id, "").await.unwrap();
     assert_eq!(title(), "question 1");
 }
@@ -137,7 +137,7 @@ async fn an_export_is_taken_in_with_the_same_events_and_can_be_gone_on_with() {
     let taken = elsewhere.engine().take_in(json::read(&text).unwrap()).await.unwrap();
     assert_eq!(taken, id, "the id is free there");
     assert_eq!(elsewhere.records(&taken), records);
-    let verdict = journal::verify(&elsewhere.engine().session_dir(&taken)).unwrap();
+    let verdict = sqlite::verify(&elsewhere.engine().session_dir(&taken)).unwrap();
     assert_eq!(verdict, Verdict::Sound { events: records.len() as u64 });
     let session = elsewhere.engine().resume(&taken, settings(1)).await.unwrap();
     assert_eq!(session.prompt("question 4").await.unwrap().turn, 4);

@@ -99,13 +99,13 @@ struct Flow {
 
 enum Phase {
     Ask,
-    Read(Reading),
+    Read(Box<Reading>),
     Ended,
 }
 
 /// An answer under way.
 struct Reading {
-    answer: Box<Answer>,
+    answer: Answer,
     body: Body,
     /// When the answer last said something: its keep-alives do not count.
     said_at: Instant,
@@ -147,11 +147,11 @@ impl Flow {
         }
         let body = Body::new(wire::protocol(self.wire.protocol()));
         let said_at = Instant::now();
-        Ok(Phase::Read(Reading { answer: Box::new(answer), body, said_at, finished_at: None }))
+        Ok(Phase::Read(Box::new(Reading { answer, body, said_at, finished_at: None })))
     }
 
     /// Reads once. The end of the body, however it comes, is the end of the answer.
-    async fn read(&mut self, mut reading: Reading) -> Result<Phase, ModelError> {
+    async fn read(&mut self, mut reading: Box<Reading>) -> Result<Phase, ModelError> {
         let stall = self.server.http.stall();
         let patience = reading.finished_at.map_or(stall, |at| stall.min(AFTERTHOUGHT).saturating_sub(at.elapsed()));
         let cut = match reading.answer.chunk_within(patience).await {
@@ -174,6 +174,7 @@ impl Flow {
         let (deltas, reply) = body.finish()?;
         self.ready.extend(deltas.into_iter().map(|delta| Ok(ModelEvent::Delta(delta))));
         let mut reply = meant(reply)?;
+        reply.usage.bound_cached();
         let secrets = self.server.secrets();
         reply.warnings.iter_mut().for_each(|warning| *warning = secrets.hide(warning));
         self.ready.push_back(Ok(ModelEvent::Done(Box::new(reply))));

@@ -98,10 +98,7 @@ fn an_endless_line_is_an_error_and_not_kept() {
         let mut body = Body::new(wire::protocol(Chat));
         body.push(opening.as_bytes()).unwrap();
         let error = (0..100).find_map(|_| body.push(&chunk).err()).unwrap();
-        assert_eq!(
-            (error.kind, error.message.as_str()),
-            (ModelErrorKind::Malformed, "the answer is one endless event")
-        );
+        assert_eq!((error.kind, error.message.as_str()), (ModelErrorKind::Endless, "the answer is one endless event"));
     }
 }
 
@@ -203,5 +200,18 @@ fn an_answer_without_an_end_is_given_up() {
     let mut body = Body::new(wire::protocol(Chat));
     let keep_alives = format!(": {}\n\n", "x".repeat(1 << 10)).repeat(1 << 10);
     let error = (0..200).find_map(|_| body.push(keep_alives.as_bytes()).err()).unwrap();
-    assert_eq!((error.kind, error.message.as_str()), (ModelErrorKind::Malformed, "the answer has no end"));
+    assert_eq!((error.kind, error.message.as_str()), (ModelErrorKind::Endless, "the answer has no end"));
+}
+
+#[test]
+fn words_without_an_end_are_given_up_long_before_memory_is() {
+    for delta in [json!({ "content": "x".repeat(1 << 10) }), json!({ "reasoning_content": "x".repeat(1 << 10) })] {
+        let mut body = Body::new(wire::protocol(Chat));
+        let event = format!("data: {}\n\n", json!({ "choices": [{ "delta": delta }] })).repeat(1 << 10);
+        let pushed = (0..200).find_map(|at| body.push(event.as_bytes()).err().map(|error| (at, error)));
+        let (megabytes, error) = pushed.unwrap();
+        assert_eq!((error.kind, error.message.as_str()), (ModelErrorKind::Endless, "the answer has no end"));
+        assert!(megabytes <= 16, "{megabytes}");
+        assert!(!error.kind.is_retryable(), "it would be as long again");
+    }
 }

@@ -36,8 +36,8 @@ use client::{Life, Stage};
 use machine::{Machine, Syncs};
 use piton_core::call::Status;
 use piton_engine::engine::Engine;
-use piton_engine::journal;
 use piton_engine::store::StoreError;
+use piton_engine::store::sqlite;
 use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -141,7 +141,7 @@ impl Run<'_> {
         let violations = check::violations(&self.stage);
         let session = self.stage.session.as_ref();
         let dir = session.map(|id| Engine::open(self.stage.machine.root()).session_dir(id));
-        let records = dir.and_then(|dir| journal::read_session(&dir).ok()).unwrap_or_default();
+        let records = dir.and_then(|dir| sqlite::read_session(&dir).ok()).unwrap_or_default();
         Report { violations, lives, points: self.points, statuses: check::statuses(&records) }
     }
 

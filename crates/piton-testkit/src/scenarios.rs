@@ -250,7 +250,12 @@ pub struct Play {
     pub answer: Decision,
     /// Whether time is skipped where nothing else happens. Not where a socket is waited for.
     pub skips_time: bool,
+    /// Who listens to all that is published, as it is published.
+    pub listener: Option<Listener>,
 }
+
+/// Hears what is published, and may act on the session.
+pub type Listener = Box<dyn Fn(&Handle, &Published)>;
 
 impl Play {
     /// One prompt, by these settings.
@@ -264,6 +269,7 @@ impl Play {
             stop_at_once: false,
             answer: Decision::Deny(None),
             skips_time: true,
+            listener: None,
         }
     }
 
@@ -328,6 +334,7 @@ impl Play {
                     published = subscription.next() => {
                         let published = published.map_err(|error| error.to_string())?.ok_or("the session is gone")?;
                         self.answer(session, &published);
+                        self.listener.iter().for_each(|listener| listener(session, &published));
                         heard.push(published);
                     }
                     ended = &mut ended, if over.is_none() => over = Some(ended),

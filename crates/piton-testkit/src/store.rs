@@ -92,8 +92,14 @@ async fn a_session_begins_with_its_first_append(stage: &dyn Stage) {
     assert_eq!((log.head(), log.epoch()), (0, 1), "it is empty, and this is its first writer");
     assert_eq!(store.read(&scene.id, 1, 9).await.expect("a page"), [], "what was not appended is not read");
     assert!(matches!(store.summary(&scene.id).await, Err(StoreError::NotFound { .. })), "it is no session yet");
+    let twice = store.create(&scene.id, opening(stage)).await.map(drop);
+    assert!(matches!(twice, Err(StoreError::Taken { .. })), "its id is taken while it may begin: {twice:?}");
     drop(log);
     assert!(matches!(scene.open().await, Err(StoreError::NotFound { .. })), "and never was one");
+    drop(scene.create().await);
+    let records = vec![Arc::unwrap_or_clone(scene.record(1))];
+    store.adopt(&scene.id, opening(stage), records).await.expect("so its id is free");
+    assert_eq!(scene.each().await.len(), 1, "for another");
 }
 
 async fn events_that_do_not_follow_are_refused(stage: &dyn Stage) {

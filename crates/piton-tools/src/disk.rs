@@ -7,6 +7,7 @@ mod atomic;
 
 use crate::files::{Files, Found, Replacement, Stamp, Visit};
 use crate::ledger::hash_of;
+use crate::private;
 use crate::regular;
 use crate::walk;
 use piton_core::ids::CallId;
@@ -43,8 +44,8 @@ impl Disk {
     }
 
     fn write_intent(&self, call: &CallId, change: &Replacement) -> io::Result<()> {
-        fs::create_dir_all(&self.calls_dir)?;
-        let mut file = File::create(self.intent(call))?;
+        private::make_folder(&self.calls_dir)?;
+        let mut file = private::create(&self.intent(call))?;
         file.write_all(&serde_json::to_vec(change)?)?;
         file.sync_all()?;
         File::open(&self.calls_dir)?.sync_all()

@@ -19,6 +19,7 @@ pub mod regular;
 mod repository;
 pub mod ignored;
 pub mod files;
+pub mod private;
 pub mod disk;
 mod paths;
 mod diff;

@@ -23,7 +23,8 @@
 //! there is no claim, the settler takes it, so that a runner still on its way can never start: *not started*. A settler
 //! writes its finding as an exit record too, so every later look finds the same.
 //!
-//! The lock, not a process id, says whether a runner lives: ids are used again. What must not be known here: sessions,
+//! The lock, not a process id, says whether a runner lives: ids are used again. A claim says which file it is, so that in a
+//! copy of the folder, where nobody holds the lock, nothing of the original is killed. What must not be known here: sessions,
 //! models, permissions. The runner side is plain synchronous code without a runtime, because it starts with every
 //! command and a person waits for it.
 
@@ -37,7 +38,7 @@ mod spool;
 mod work;
 
 pub use act::Act;
-pub use files::{Claim, ClaimedBy};
+pub use files::{Claim, ClaimedBy, FileId};
 pub use launch::Runners;
 pub use settle::{Settled, running, settle_once};
 pub use work::runner_main;

@@ -159,6 +159,47 @@ async fn what_a_dead_runner_left_behind_is_found_wherever_it_went() {
 }
 
 #[tokio::test]
+async fn settling_a_copy_of_a_running_call_leaves_the_original_alone() {
+    let place = Place::new();
+    let (daemon, shell) = (unique_sleep(), unique_sleep());
+    let mut runner =
+        place.start_runner(&format!("echo ran >> ledger; echo half; (setsid sleep {daemon} &); sleep {shell}"));
+    wait_until("it all runs", || is_running(&daemon) && is_running(&shell));
+    // As `cp -r` of the data folder makes it: the session has the same name.
+    let session = place.calls_dir.parent().unwrap();
+    let copy = place.cx.workspace.join("copy").join(session.file_name().unwrap()).join("calls");
+    std::fs::create_dir_all(&copy).unwrap();
+    for extension in ["claim", "out"] {
+        std::fs::copy(place.file(extension), copy.join(format!("{}.{extension}", place.cx.call))).unwrap();
+    }
+    let Settled::Over(record) = settle_once(&copy.join(place.cx.call.as_str())).unwrap() else {
+        panic!("nobody holds it")
+    };
+    assert_eq!(record.status, End::Interrupted);
+    assert!(record.error.unwrap().contains("the original was not touched"));
+    assert!(is_running(&daemon) && is_running(&shell));
+    assert!(matches!(settle_once(&place.base()).unwrap(), Settled::Running(Some(_))));
+
+    // The original's own death still takes everything with it.
+    runner.kill().unwrap();
+    runner.wait().unwrap();
+    assert!(matches!(settle_once(&place.base()).unwrap(), Settled::Over(record) if record.status == End::Interrupted));
+    assert!(!is_running(&daemon) && !is_running(&shell));
+}
+
+#[test]
+fn a_claim_that_was_lost_beside_output_does_not_say_that_nothing_ran() {
+    let place = Place::new();
+    let mut runner = place.start_runner("echo ran");
+    runner.wait().unwrap();
+    ["claim", "exit"].iter().for_each(|lost| std::fs::remove_file(place.file(lost)).unwrap());
+    for look in ["the first", "the second"] {
+        let Settled::Over(record) = settle_once(&place.base()).unwrap() else { panic!("nobody holds it") };
+        assert_eq!((record.status, record.output_bytes), (End::Interrupted, 4), "{look}");
+    }
+}
+
+#[tokio::test]
 async fn a_command_knows_which_call_it_is() {
     let place = Place::new();
     let session = place.calls_dir.parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();

@@ -91,7 +91,8 @@ fn run(file: &Path, judge: Judge) -> anyhow::Result<usize> {
         }
     }
     let waits = if waiting > 0 { format!(", {waiting} wait") } else { String::new() };
-    println!("{suite}: {passed} of {}{waits}", cases.len());
+    let system = file.parent().and_then(Path::file_name).unwrap_or_default().display();
+    println!("{system}/{suite}: {passed} of {}{waits}", cases.len());
     lines.iter().for_each(|line| println!("{line}"));
     Ok(cases.len() - passed - waiting)
 }

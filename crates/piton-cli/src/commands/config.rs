@@ -11,6 +11,7 @@ use crate::surroundings::Surroundings;
 use piton_engine::assemble::sources;
 use piton_engine::config::layers::{Flag, Layers, Origin, Value};
 use piton_engine::config::trust::{Found, PROJECT_FILE, ProjectFile, Trust};
+use piton_tools::regular;
 use std::path::Path;
 
 /// The schema of the configuration; `cargo xtask schema` makes it.
@@ -113,7 +114,8 @@ fn check(file: Option<&Path>, flags: &[Flag], around: &Surroundings) -> Result<(
         if is_a_repositorys {
             sensible(file, around)?;
         } else {
-            let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+            let text = regular::named(file, regular::SETTINGS_BYTES)
+                .with_context(|| format!("cannot read {}", file.display()))?;
             let mut layers = Layers::default();
             layers.add_file(Origin::User(file.to_owned()), &text)?;
             layers.merge()?;

@@ -14,7 +14,7 @@ use piton_core::event::TurnEnd;
 use piton_core::permission::Action;
 use piton_engine::assemble::bare;
 use piton_engine::engine::Engine;
-use piton_engine::journal::SessionDir;
+use piton_engine::store::sqlite::SessionDir;
 use piton_models::recorded::Recorded;
 use piton_tools::spawn::{Confinement, Env, Group, Spawn, Streams};
 use std::path::{Path, PathBuf};

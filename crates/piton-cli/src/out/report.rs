@@ -124,8 +124,8 @@ fn more_budget(why: Option<Why>) -> &'static str {
 
 /// Prints a failure for people, and returns the exit code.
 pub(crate) fn failure(failure: &Failure) -> u8 {
-    write_stderr(&format!("piton: {failure}\n"));
-    failure.hints.iter().for_each(|hint| write_stderr(&format!("{hint}\n")));
+    write_stderr(&clean(&format!("piton: {failure}\n")));
+    failure.hints.iter().for_each(|hint| write_stderr(&clean(&format!("{hint}\n"))));
     failure_code(failure)
 }
 

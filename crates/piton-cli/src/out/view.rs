@@ -387,7 +387,7 @@ impl TextView {
         self.screen.clear();
         self.set_off();
         self.shown_chars += text.chars().count();
-        self.screen.prose(&clean(text));
+        self.screen.prose(text);
         self.spoke = true;
         self.waiting_for = None;
     }

@@ -118,13 +118,15 @@ fn decision(line: Option<&str>, choices: &[Choice]) -> Decision {
 
 fn read_lines() -> UnboundedReceiver<String> {
     let (sender, receiver) = mpsc::unbounded_channel();
-    std::thread::spawn(move || {
+    let reads = move || {
         for line in std::io::stdin().lines().map_while(Result::ok) {
             if sender.send(line).is_err() {
                 return;
             }
         }
-    });
+    };
+    // Without a thread there are no lines, as where nobody is there.
+    drop(std::thread::Builder::new().spawn(reads));
     receiver
 }
 
@@ -195,7 +197,10 @@ mod tests {
     fn a_question_shows_what_would_happen_and_cannot_hide_it() {
         let shown = |block: Block| anstream::adapter::strip_str(&drawn(&question(vec![block]))).to_string();
         let command = "rm -rf x\u{1b}[2K\recho harmless".to_owned();
-        assert_eq!(shown(Block::Command { command }), "Run this command?\n  rm -rf x�[2K�echo harmless");
+        assert_eq!(shown(Block::Command { command }), "Run this command?\n  rm -rf x\\u{1b}[2K\\u{d}echo harmless");
+        let command = "echo safe \u{202e}; touch x\u{2066} \u{200b}".to_owned();
+        let told = "Run this command?\n  echo safe \\u{202e}; touch x\\u{2066} \\u{200b}";
+        assert_eq!(shown(Block::Command { command }), told, "what turns the order of letters is shown");
         let unified = "+line\n".repeat(50) + "+end";
         let diff = shown(Block::Diff { path: "a".into(), unified });
         assert!(diff.contains("… 11 more lines …") && diff.ends_with("+end"), "{diff}");

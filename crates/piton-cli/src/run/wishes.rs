@@ -7,7 +7,9 @@ use crate::surroundings::Surroundings;
 use piton_engine::assemble::Wishes;
 use piton_engine::hooks::OutputSchema;
 use piton_models::options::Options;
-use std::fs::{File, OpenOptions};
+use piton_tools::private;
+use piton_tools::regular;
+use std::fs::File;
 use std::path::Path;
 
 /// The wishes for a session that was asked by these models before.
@@ -29,7 +31,8 @@ pub(crate) fn wishes(args: &RunArgs, had: Option<String>, around: &Surroundings)
 }
 
 fn schema(path: &Path) -> Result<OutputSchema> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text =
+        regular::named(path, regular::SETTINGS_BYTES).with_context(|| format!("cannot read {}", path.display()))?;
     OutputSchema::parse(&text).with_context(|| format!("--output-schema {}", path.display()))
 }
 
@@ -37,6 +40,6 @@ fn schema(path: &Path) -> Result<OutputSchema> {
 fn tape(path: &Path, goes_on: bool) -> Result<File> {
     let is_used = std::fs::metadata(path).is_ok_and(|file| file.len() > 0);
     ensure!(!is_used || goes_on, "{} is not empty; record to a new file", path.display());
-    let tape = OpenOptions::new().create(true).append(true).open(path);
+    let tape = private::append(path);
     tape.with_context(|| format!("cannot record to {}", path.display()))
 }

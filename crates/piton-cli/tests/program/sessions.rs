@@ -382,3 +382,101 @@ fn a_narrow_terminal_gets_a_list_that_fits() {
     assert_eq!(usual[1], "  find out why the calculation of interest is sometimes wrong by a cent");
     assert_eq!(lines(120).len(), 1);
 }
+
+/// The same command in a process whose files are everybody's unless it says otherwise.
+fn open_to_all(command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "umask 0; exec \"$@\"", "sh"]).arg(command.get_program()).args(command.get_args());
+    shell.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell.current_dir(command.get_current_dir().unwrap()).stdin(Stdio::null());
+    shell
+}
+
+#[test]
+fn what_piton_keeps_is_its_owners_alone_whatever_the_umask() {
+    let script = json!([
+        {"tools": [
+            {"name": "bash", "args": {"command": "echo two > kept.txt; mkdir shared"}},
+            {"name": "write", "args": {"path": "made.txt", "content": "made\n"}},
+        ]},
+        {"text": "done"},
+        {"text": "half of it", "stall_mid": 60},
+    ]);
+    let stage = Stage::new(script).with_files([("kept.txt", "one\n"), (".piton/config.toml", "")]);
+    let tape = stage.home.path().join("tape");
+    let model = ["--model", "openai-chat/m"];
+    let run = ["run", "--yes", "--record", tape.to_str().unwrap(), "change it"];
+    let piton = |args: &[&str]| Ran::of(open_to_all(&stage.piton(args)));
+    piton(&[&run[..], &model].concat()).expect_code(0);
+    piton(&["undo"]).expect_code(0);
+    piton(&["redo"]).expect_code(0);
+    let fork = piton(&["session", "fork", "last"]).expect_code(0).stdout;
+    piton(&["session", "export", "last", "--format", "json", "-o", "export.json"]).expect_code(0);
+    piton(&["session", "rm", fork.trim()]).expect_code(0);
+    piton(&["session", "import", "export.json"]).expect_code(0);
+    piton(&["config", "trust", "--yes"]).expect_code(0);
+    // Killed while an answer comes in: what there is of it is kept, too.
+    let mut command = open_to_all(&stage.piton(&[&["run", "--resume", "-2", "more"][..], &model].concat()));
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let kept = || piton_testkit::state(&stage.home.path().join("data"));
+    crate::stage::until("a part is kept", || kept().keys().any(|path| path.ends_with("partial")));
+    let open: Vec<_> = kept().into_iter().filter(|(_, line)| !is_private(line)).map(|(path, _)| path).collect();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(open, Vec::<std::path::PathBuf>::new());
+    let made = kept();
+    for name in ["HEAD", "config", "cache", "journal.db", "trust.json"] {
+        assert!(made.keys().any(|path| path.ends_with(name)), "{name} is not among {:?}", made.keys());
+    }
+    assert!(made.keys().any(|path| path.extension().is_some_and(|name| name == "intent")), "{:?}", made.keys());
+    assert!(is_private(&piton_testkit::state(&stage.home.path())[&std::path::PathBuf::from("tape")]));
+    let workspace = piton_testkit::state(&stage.workspace.path());
+    assert!(
+        workspace[std::path::Path::new("made.txt")].starts_with("file 666 "),
+        "what it makes for others is as they say"
+    );
+}
+
+/// Nothing for anybody but the owner.
+fn is_private(line: &str) -> bool {
+    let mode = line.split(' ').nth(1).unwrap_or_default();
+    mode.ends_with("00") && mode.len() == 3
+}
+
+/// A session that was killed while its first answer came in: all that is on record lies in the log beside the database.
+fn killed() -> Stage {
+    let stage = Stage::new(json!([{"text": "half of it", "stall_mid": 60}, {"text": "Now.", "repeat": true}]));
+    let mut child = stage.start(&["the task"]);
+    crate::stage::until("it is asked", || stage.provider.requests().len() == 1);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    stage
+}
+
+#[test]
+fn a_journal_that_lost_its_log_is_not_called_sound() {
+    let stage = killed();
+    let sound = session(&stage, &["verify", "last"]).expect_code(0);
+    assert!(sound.stdout.contains("every one in its place"), "{}", sound.stdout);
+    let id = ids(&stage).remove(0);
+    std::fs::remove_file(stage.session_dir().join("journal.db-wal")).unwrap();
+    let lost = session(&stage, &["verify", &id]).expect_code(1);
+    assert!(lost.stdout.contains("no events") && lost.stdout.contains("journal.db-wal"), "{}", lost.stdout);
+}
+
+#[test]
+fn what_a_repair_says_to_go_on_with_works_also_where_the_first_turn_was_cut() {
+    let stage = killed();
+    let repaired = session(&stage, &["repair", "last"]).expect_code(0);
+    let hint = repaired.stderr.lines().find_map(|line| line.strip_prefix("go on with:  piton ")).unwrap();
+    let words: Vec<&str> = hint.split_whitespace().map(|word| word.trim_matches('"')).collect();
+    let [run, resume, id, said] = words[..] else { panic!("{hint}") };
+    let with_words = Ran::of(stage.piton(&[run, "--model", "openai-chat/m", resume, id, said]));
+    assert_eq!(with_words.expect_code(0).stdout.trim(), "Now.");
+
+    let repaired = session(&stage, &["repair", "-2"]).expect_code(0);
+    let without = Ran::of(stage.piton(&["run", "--model", "openai-chat/m", "--resume", repaired.stdout.trim()]));
+    assert_eq!(without.expect_code(0).stdout.trim(), "Now.");
+    let said = json!(stage.last_messages()).to_string();
+    assert!(said.contains("the task") && said.contains("Go on."), "{said}");
+}

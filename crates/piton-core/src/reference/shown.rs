@@ -1,6 +1,6 @@
 //! What was read for a reference, as the model reads it.
 
-use super::LineRange;
+use super::{LineRange, Style};
 use crate::limits;
 use crate::tokens;
 use serde::{Deserialize, Serialize};
@@ -72,8 +72,14 @@ pub fn files(blocks: &[Block]) -> Option<String> {
 }
 
 /// Of a file's text what is shown: so many lines of it, each of so many characters, and no more tokens than there is
-/// room for.
-pub fn content(path: &str, text: &str, range: Option<LineRange>, most_tokens: u64, sizes: &ReferenceSizes) -> Block {
+/// room for. In our own style lines are lines, whatever they end in, and one line is `Line 2`.
+pub fn content(
+    path: &str,
+    text: &str,
+    range: Option<LineRange>,
+    (most_tokens, sizes): (u64, &ReferenceSizes),
+    style: Style,
+) -> Block {
     let total = text.split('\n').count();
     let (start, end) = match range {
         Some(LineRange { start, end }) => (start.min(end).max(1), start.max(end).min(total)),
@@ -81,7 +87,9 @@ pub fn content(path: &str, text: &str, range: Option<LineRange>, most_tokens: u6
     };
     let mut content = String::new();
     let (mut last, mut tokens, mut is_cut) = (start.saturating_sub(1), 0, false);
+    let is_ours = style == Style::Piton;
     for line in text.split('\n').take(end).skip(start - 1).take(sizes.lines) {
+        let line = line.strip_suffix('\r').filter(|_| is_ours).unwrap_or(line);
         let cut = line.char_indices().nth(sizes.line_chars).map(|(at, _)| &line[..at]);
         tokens += tokens::estimate(cut.unwrap_or(line)) + 1;
         if tokens > most_tokens && last >= start {
@@ -101,6 +109,7 @@ pub fn content(path: &str, text: &str, range: Option<LineRange>, most_tokens: u6
         Some(_) if start > total => {
             format!("Lines {start}-{end} are beyond the end: {total} total lines", end = end.max(start))
         }
+        Some(_) if is_ours && start == last => format!("Line {start} of {total} total lines"),
         Some(_) => format!("Lines {start}-{last} of {total} total lines"),
         None if last < total => format!("Showing first {last} lines of {total} total lines"),
         None => format!("Complete file ({total} lines)"),

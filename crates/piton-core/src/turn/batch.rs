@@ -19,6 +19,7 @@ use crate::call::{CallInput, Effects, Outcome, Planned, Status};
 use crate::event::{Author, Event, Moment, Subject, Verdict};
 use crate::hook::{Gates, HookPoint, HookVerdict};
 use crate::ids::CallId;
+use crate::limits::MAX_CALLS_SIDE_BY_SIDE;
 use crate::message::{Part, ToolCall};
 use crate::permission::{Action, Rules};
 use crate::policy::{Policy, Words};
@@ -400,17 +401,20 @@ impl Batch {
         self.snapshot == Snapshot::Needed && effects.need_snapshot()
     }
 
-    /// Whether nothing before this call holds it up.
+    /// Whether nothing before this call holds it up, and there is room beside those that run.
     fn is_free(&self, position: usize, effects: Effects) -> bool {
-        self.calls[..position].iter().all(|earlier| match earlier.state {
-            CallState::Unrun(_) | CallState::Answered(_) | CallState::Settled { .. } => true,
-            CallState::New | CallState::Seen(_) => false,
-            CallState::MustAsk(other, _)
-            | CallState::Asking(other, _, _)
-            | CallState::Ready(other, _)
-            | CallState::Running(other, _)
-            | CallState::Stopping(other, _) => effects.beside.may_run_with(other.beside),
-        })
+        let runs = |entry: &&Entry| matches!(entry.state, CallState::Running(..) | CallState::Stopping(..));
+        let has_room = self.calls.iter().filter(runs).count() < MAX_CALLS_SIDE_BY_SIDE;
+        has_room
+            && self.calls[..position].iter().all(|earlier| match earlier.state {
+                CallState::Unrun(_) | CallState::Answered(_) | CallState::Settled { .. } => true,
+                CallState::New | CallState::Seen(_) => false,
+                CallState::MustAsk(other, _)
+                | CallState::Asking(other, _, _)
+                | CallState::Ready(other, _)
+                | CallState::Running(other, _)
+                | CallState::Stopping(other, _) => effects.beside.may_run_with(other.beside),
+            })
     }
 }
 

@@ -26,6 +26,9 @@ use expect_test::{Expect, expect};
 use serde_json::json;
 use std::fmt::Write;
 
+mod late;
+mod stops;
+
 /// A driver without IO: it answers instantaneous wishes itself and hands the rest to the scenario.
 struct Bench {
     session: State,

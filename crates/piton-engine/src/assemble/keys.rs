@@ -12,6 +12,8 @@ use crate::config::Config;
 use piton_models::model::Model;
 use piton_models::pass::{Pass, Renewal};
 use piton_models::provider;
+use piton_tools::private;
+use piton_tools::regular;
 use piton_tools::spawn::{self, Confinement, Env, Group, Spawn, Streams};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -216,7 +218,7 @@ pub fn file(machine: &Machine) -> PathBuf {
 
 fn kept(machine: &Machine) -> Result<BTreeMap<String, Kept>, Trouble> {
     let path = file(machine);
-    let text = match std::fs::read_to_string(&path) {
+    let text = match regular::text(&path, regular::SETTINGS_BYTES) {
         Ok(text) => text,
         // That a data folder is none is found out by whoever needs to write there.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
@@ -236,7 +238,7 @@ fn kept(machine: &Machine) -> Result<BTreeMap<String, Kept>, Trouble> {
 fn write(all: &BTreeMap<String, Kept>, machine: &Machine) -> Result<(), Trouble> {
     let path = file(machine);
     let failed = || format!("cannot write {}", path.display());
-    std::fs::create_dir_all(&machine.data_dir).with_context(failed)?;
+    private::make_folder(&machine.data_dir).with_context(failed)?;
     let mut new = tempfile::NamedTempFile::new_in(&machine.data_dir).with_context(failed)?;
     new.write_all(serde_json::to_string_pretty(all).with_context(failed)?.as_bytes()).with_context(failed)?;
     new.as_file().sync_all().with_context(failed)?;

@@ -6,6 +6,8 @@ use super::{cloud, keys};
 use crate::config::{Config, Protocol, Server, milliseconds};
 use piton_http::{HttpOptions, Proxies, Roots};
 use piton_models::provider::{self, PROBE_MS, PROVIDERS, Provider, ProviderSpec};
+use piton_tools::regular;
+use std::path::Path;
 
 /// What environment and configuration say about a provider.
 pub fn spec(name: &str, model: Option<String>, config: &Config, machine: &Machine) -> Result<ProviderSpec, Trouble> {
@@ -97,7 +99,8 @@ fn proxies(config: &Config, machine: &Machine) -> Proxies {
 }
 
 fn certificates(path: &str) -> Result<Roots, Trouble> {
-    let pem = std::fs::read(path).with_context(|| format!("cannot read the ca_file {path}"))?;
+    let pem = regular::whole(Path::new(path), regular::CATALOGUE_BYTES)
+        .with_context(|| format!("cannot read the ca_file {path}"))?;
     Roots::parse(&pem).with_context(|| format!("the ca_file {path} holds no sound certificate in PEM form"))
 }
 

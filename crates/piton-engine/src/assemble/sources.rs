@@ -9,6 +9,7 @@ use crate::config::Config;
 use crate::config::layers::{Flag, Layered, Layers, NO_SETTINGS, Origin, VARIABLE_PREFIX};
 use crate::config::trust::{Found, ProjectFile, Trust, TrustError};
 use crate::context::Instructions;
+use piton_tools::regular;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -91,7 +92,7 @@ pub fn layered(machine: &Machine, project: Option<&ProjectFile>, flags: &[Flag])
 pub fn of_files(machine: &Machine, project: Option<&ProjectFile>) -> Result<Layers, AssembleError> {
     let mut layers = Layers::default();
     let file = &machine.config_file;
-    match std::fs::read_to_string(file) {
+    match regular::text(file, regular::SETTINGS_BYTES) {
         Ok(text) => layers.add_file(Origin::User(file.clone()), &text)?,
         Err(error) if error.kind() == ErrorKind::NotFound && !machine.config_is_named => {}
         Err(error) if error.kind() == ErrorKind::NotFound => {

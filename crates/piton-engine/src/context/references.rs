@@ -157,6 +157,9 @@ impl Desk<'_> {
                 {
                     return Meant::Refused("lines are counted from 1, so that there is no line 0".to_owned());
                 }
+                Ok(_) if style == Style::Piton && reading.lines.is_some_and(|lines| lines.start > lines.end) => {
+                    return Meant::Refused("its last line comes before its first".to_owned());
+                }
                 Ok((real, Kind::Folder)) if style == Style::Piton => {
                     return match self.files.list(&real, 1) {
                         Ok(_) => Meant::Folder(real),
@@ -402,7 +405,7 @@ impl Desk<'_> {
         let text = file.text();
         // What stands around it has its place, too.
         let around = Family::OpenAi.estimate(&reference::unread(shown, 0, sizes).element());
-        let block = reference::content(shown, &text, lines, room.saturating_sub(around), sizes);
+        let block = reference::content(shown, &text, lines, (room.saturating_sub(around), sizes), self.rules.style);
         let hidden = block.content.chars().filter(|char| piton_core::hidden::is_hidden(*char)).count();
         let notice = match hidden {
             0 if block.is_short => Some(format!("@{shown}: {}", block.metadata)),

@@ -21,7 +21,8 @@ use piton_core::request;
 use piton_models::model::ModelStream;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -173,7 +174,7 @@ async fn listen_to(step: u32, attempt: u32, mut stream: ModelStream, said: Said,
     let mut silent_until = heard + SILENCE;
     loop {
         let wake = lock(&said).flush_at().map_or(silent_until, |flush| flush.min(silent_until));
-        let event = tokio::time::timeout_at(wake.into(), stream.next()).await;
+        let event = tokio::time::timeout_at(wake, stream.next()).await;
         recorded.cancelled().await;
         if lock(&said).flush_at().is_some_and(|at| at <= Instant::now()) {
             lock(&said).flush();
@@ -213,6 +214,9 @@ async fn listen_to(step: u32, attempt: u32, mut stream: ModelStream, said: Said,
 }
 
 fn failed(error: ModelError, said: &Mutex<Partial>) -> Answer {
+    if error.kind == ModelErrorKind::Endless {
+        lock(said).keep_beginning();
+    }
     Answer::Failed { error, abandoned: lock(said).parts() }
 }
 

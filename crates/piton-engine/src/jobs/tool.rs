@@ -18,6 +18,7 @@ use piton_core::truncate::OutputCut;
 use piton_tools::executor::OutputSink;
 use piton_tools::host::Host;
 use piton_tools::limits::{ABANDON_GRACE, ABANDON_LOOK_GRACE};
+use piton_tools::private;
 use piton_tools::snapshot::Snapshots;
 use piton_tools::tool::{Tool, ToolContext, abandoned, interrupted};
 use serde_json::json;
@@ -189,7 +190,7 @@ fn cap(outcome: &mut Outcome, cut: OutputCut, context: &ToolContext) {
     }
     let Some(mut text) = cut.cut(&outcome.text) else { return };
     let path = context.calls_dir.join(format!("{}.full", context.call));
-    let kept = std::fs::create_dir_all(&context.calls_dir).and_then(|()| std::fs::write(&path, &outcome.text));
+    let kept = private::make_folder(&context.calls_dir).and_then(|()| private::write(&path, outcome.text.as_bytes()));
     if kept.is_ok() {
         text.push_str(&format!("\n[full output: {}]", path.display()));
         if !outcome.metadata.is_object() {

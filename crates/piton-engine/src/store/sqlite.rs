@@ -24,6 +24,7 @@ mod rows;
 mod salvage;
 mod schema;
 mod summary;
+mod unborn;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -32,12 +33,14 @@ pub use dir::SessionDir;
 pub use lock::{Held, hold, is_held};
 pub use reader::{Reader, each, of_kinds, read_session, summary, summary_and_prompts, verify};
 pub(crate) use salvage::salvage;
+pub use unborn::sweep;
 pub use writer::Journal;
 
 use super::{Holder, Log, Opening, Salvage, Store, StoreError, Summary, Verdict, Visit};
 use async_trait::async_trait;
 use piton_core::event::Record;
 use piton_core::ids::{Seq, SessionId};
+use piton_tools::private;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -83,7 +86,7 @@ impl SqliteStore {
 impl Store for SqliteStore {
     async fn create(&self, id: &SessionId, opening: Opening) -> Result<Box<dyn Log>, StoreError> {
         let (dir, shares_runtime) = (self.dir(id), opening.shares_runtime);
-        if dir.journal_db().exists() {
+        if dir.journal_db().exists() && (is_held(&dir) || !unborn::is_unborn(&dir)) {
             return Err(StoreError::Taken { id: id.clone() });
         }
         let create = move || Journal::create(&dir, opening);
@@ -100,13 +103,13 @@ impl Store for SqliteStore {
 
     async fn adopt(&self, id: &SessionId, opening: Opening, records: Vec<Record>) -> Result<(), StoreError> {
         let dir = self.dir(id);
-        if dir.root().exists() {
-            return Err(StoreError::Taken { id: id.clone() });
-        }
+        let (id, data_dir) = (id.clone(), self.data_dir.clone());
         elsewhere(move || {
-            Journal::adopt(&dir, opening, records).inspect_err(|_| {
+            let made = unborn::make_way(&data_dir, &dir, &id)?;
+            let placed = Journal::adopt(&made, opening, records).and_then(|()| unborn::place(&made, &dir, &id));
+            placed.inspect_err(|_| {
                 // The folder is ours and holds nothing that is not elsewhere.
-                let _ = fs::remove_dir_all(dir.root());
+                let _ = fs::remove_dir_all(made.root());
             })
         })
         .await
@@ -146,7 +149,7 @@ impl Store for SqliteStore {
         elsewhere(move || {
             let held = hold(&dir, std::process::id())?;
             let failed = error::failed(&scratch);
-            fs::create_dir_all(&scratch).map_err(&failed)?;
+            private::make_folder(&scratch).map_err(&failed)?;
             let salvaged = salvage(&dir, &scratch);
             fs::remove_dir_all(&scratch).map_err(&failed)?;
             drop(held);

@@ -57,6 +57,14 @@ fn a_window_that_is_too_small_is_recognised_in_every_dialect() {
         "prompt is too long: 3333404 tokens > 200000 maximum",
         "Please reduce the length of the messages or completion.",
         "The number of tokens in the prompt exceeds the model's maximum context length of 4096",
+        "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+        "Request Entity Too Large",
+        "the context length is only 32768 tokens",
+        "tokens in request more than max tokens allowed",
+        "Your input of 140000 tokens is longer than this model takes",
+        "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096",
+        "input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000",
+        "The conversation does not fit: 9000 tokens, the context holds 8192",
     ] {
         check(400, &serde_json::json!({ "error": { "message": words } }).to_string(), Kind::WindowExceeded);
     }
@@ -67,6 +75,41 @@ fn a_window_that_is_too_small_is_recognised_in_every_dialect() {
         Kind::WindowExceeded,
     );
     check(429, r#"{"error":{"message":"Limit 30000, Requested 40000. Try again in 1s"}}"#, Kind::RateLimited);
+}
+
+#[test]
+fn other_limits_are_no_window() {
+    for words in [
+        "max_tokens: 100000 > 8192, which is the maximum allowed number of output tokens",
+        "max_tokens is too large: 50000. This model supports at most 16384 completion tokens",
+        "Invalid 'prompt_cache_key': string too long. Expected at most 64, got 90",
+        "messages.3: image exceeds the maximum of 5 MB",
+        "Invalid 'tools': array too long. Expected an array with maximum length 128",
+        "messages must contain at most one system message",
+    ] {
+        check(400, &serde_json::json!({ "error": { "message": words } }).to_string(), Kind::InvalidRequest);
+    }
+    for words in [
+        "Rate limit reached for gpt in organization x on tokens per min (TPM): Limit 30000, Requested 40000 input tokens",
+        "This request would exceed your organization's rate limit of 40,000 input tokens per minute",
+        "Too many tokens in your prompt for this minute; rate limit exceeded, retry after 12 s",
+    ] {
+        check(429, &serde_json::json!({ "error": { "message": words } }).to_string(), Kind::RateLimited);
+        check_stream(&serde_json::json!({ "message": words, "code": 429 }).to_string(), Kind::RateLimited);
+    }
+}
+
+#[test]
+fn a_wait_of_years_is_not_believed() {
+    for headers in [[("retry-after", "99999999999999999999")], [("retry-after-ms", "1e300")]] {
+        let error = from_response(&Refusal { status: 429, headers: &headers, body: "" }, SystemTime::UNIX_EPOCH);
+        assert_eq!((error.retry_after_ms, error.message.as_str()), (None, "too many requests (HTTP 429)"));
+    }
+    let body = r#"{"error":{"message":"try again in 99999999999999999999h 99999999999999999999h"}}"#;
+    assert_eq!(
+        from_response(&Refusal { status: 429, headers: &[], body }, SystemTime::UNIX_EPOCH).retry_after_ms,
+        None
+    );
 }
 
 #[test]

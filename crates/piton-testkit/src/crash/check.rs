@@ -18,8 +18,8 @@ use piton_core::ids::CallId;
 use piton_core::message::{Message, ToolCall, Usage};
 use piton_core::turn;
 use piton_engine::engine::Engine;
-use piton_engine::journal::{self, SessionDir};
 use piton_engine::store::Verdict;
+use piton_engine::store::sqlite::{self, SessionDir};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
@@ -31,12 +31,12 @@ pub(super) fn violations(stage: &Stage<'_>) -> Vec<String> {
         return found;
     };
     let dir = Engine::open(stage.machine.root()).session_dir(id);
-    match journal::verify(&dir) {
+    match sqlite::verify(&dir) {
         Ok(Verdict::Sound { .. }) => {}
         Ok(bad) => found.push(format!("I5: {bad:?}")),
         Err(error) => found.push(format!("I5: {error}")),
     }
-    match journal::read_session(&dir) {
+    match sqlite::read_session(&dir) {
         Ok(records) => Findings { stage, dir: &dir, records, found: &mut found }.look(),
         Err(error) => found.push(format!("I5: {error}")),
     }
@@ -185,7 +185,7 @@ impl Findings<'_> {
 
     /// I10.
     fn derived(&mut self, session: &turn::State) {
-        match journal::summary(self.dir) {
+        match sqlite::summary(self.dir) {
             Ok(summary) if (summary.turns, summary.steps) == (session.turn(), session.step()) => {}
             Ok(summary) => self.say(format!("I10: the summary says {summary:?}")),
             Err(error) => self.say(format!("I10: {error}")),

@@ -11,8 +11,8 @@ use piton_core::event::{Event, Record, TurnEnd};
 use piton_core::ids::SessionId;
 use piton_core::message::{Message, Part, Usage};
 use piton_core::turn;
-use piton_engine::journal::{self, SessionDir};
 use piton_engine::store::Verdict;
+use piton_engine::store::sqlite::{self, SessionDir};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -170,7 +170,7 @@ impl Scene<'_> {
             let id = SessionId(entry.file_name().to_string_lossy().into_owned());
             SessionDir::new(&self.sessions, &id)
         });
-        let with_records = dirs.filter_map(|dir| Some((dir.clone(), journal::read_session(&dir).ok()?)));
+        let with_records = dirs.filter_map(|dir| Some((dir.clone(), sqlite::read_session(&dir).ok()?)));
         with_records.into_iter().find(|(_, records)| times_said(records, PROMPT) > 0 || has_prompt(records))
     }
 
@@ -182,7 +182,7 @@ impl Scene<'_> {
             tally.violations.push("I4: the task is not on record".to_owned());
             return;
         };
-        match journal::verify(&dir) {
+        match sqlite::verify(&dir) {
             Ok(Verdict::Sound { .. }) => {}
             other => tally.violations.push(format!("I5: {other:?}")),
         }

@@ -141,7 +141,7 @@ fn forget(path: &Path, dice: &mut fastrand::Rng) -> std::io::Result<()> {
 
 /// A process of a boot that is over: nothing of it is ever looked for.
 fn simulated() -> Claim {
-    Claim { pid: i32::MAX, start_ticks: 0, boot_id: "simulated".to_owned(), pid_namespace: String::new() }
+    Claim { pid: i32::MAX, start_ticks: 0, boot_id: "simulated".to_owned(), pid_namespace: String::new(), file: None }
 }
 
 /// Leaves a line in the ledger, once. With `wait` it goes on until it is cancelled; with `remake` it changes the workspace.

@@ -37,7 +37,9 @@ fn unfinished(folder: &Path, key: &str) -> PathBuf {
 fn write_new(path: &Path, content: &[u8], like: Option<&fs::Metadata>) -> io::Result<()> {
     /// As any program creates files; the process's umask takes its part.
     const MODE: u32 = 0o666;
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(path)?;
+    // What takes the place of a file is for no more eyes than that, from the start.
+    let mode = like.map_or(MODE, |_| 0o600);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
     file.write_all(content)?;
     if let Some(like) = like {
         let ours = file.metadata()?;

@@ -5,9 +5,9 @@ use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// What a claim says about whoever took it.
@@ -31,6 +31,22 @@ pub struct Claim {
     pub boot_id: String,
     /// The namespace its id belongs to.
     pub pid_namespace: String,
+    /// The file it was written to. Set where that is done; claims of older versions do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<FileId>,
+}
+
+/// Which file of the machine something is, whatever its name. A copy is another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    fn of(found: &Metadata) -> Self {
+        Self { device: found.dev(), inode: found.ino() }
+    }
 }
 
 /// The paths of one call.
@@ -59,7 +75,7 @@ impl ReadyClaim {
         let by = ClaimedBy::Runner(claim);
         let locked = lock(&file)?;
         // Not synced: what is in it serves to find a process, and none outlives a power cut. Its name is what counts.
-        file.write_all(&serde_json::to_vec(&by)?)?;
+        write_claim(&mut file, &by)?;
         if locked { Ok(Self { file, path, by }) } else { Err(io::ErrorKind::ResourceBusy.into()) }
     }
 
@@ -150,11 +166,11 @@ impl CallFiles {
             Err(error) => return Err(error),
         };
         // Between creating and locking, a settler may have found the claim free and written its verdict. It counts. And
-        // beside a torn exit record a missing claim does not say that nothing ran.
-        if !lock(&file)? || self.read_exit()? != Exit::Missing {
+        // beside a torn exit record, or output, a missing claim does not say that nothing ran: it was lost.
+        if !lock(&file)? || self.read_exit()? != Exit::Missing || self.out().exists() {
             return Ok(None);
         }
-        file.write_all(&serde_json::to_vec(by)?)?;
+        write_claim(&mut file, by)?;
         file.sync_all()?;
         self.sync_folder()?;
         Ok(Some(HeldClaim(file)))
@@ -167,6 +183,12 @@ impl CallFiles {
         // A claim cut short by the death of its owner says nothing, and its command was not started yet.
         let by = serde_json::from_slice(&std::fs::read(self.claim())?).ok();
         Ok(if locked { ClaimState::Free(HeldClaim(file), by) } else { ClaimState::Held(by) })
+    }
+
+    /// Whether the claim still is the file that it was written to, and no copy of it. Where that is not known, it is none.
+    pub(super) fn has_original(&self, claim: &Claim) -> bool {
+        let found = std::fs::metadata(self.claim()).ok().map(|found| FileId::of(&found));
+        claim.file.is_some() && claim.file == found
     }
 
     /// What the exit record says. One that a power cut has emptied is none. Where only the spaces behind it are lost, it
@@ -211,6 +233,16 @@ impl CallFiles {
     pub(super) fn sync_folder(&self) -> io::Result<()> {
         File::open(self.base.parent().unwrap_or(Path::new("/")))?.sync_all()
     }
+}
+
+/// Says in a claim's file who took it, and which file that is.
+fn write_claim(file: &mut File, by: &ClaimedBy) -> io::Result<()> {
+    let id = FileId::of(&file.metadata()?);
+    let by = match by {
+        ClaimedBy::Runner(claim) => ClaimedBy::Runner(Claim { file: Some(id), ..claim.clone() }),
+        ClaimedBy::Settler => ClaimedBy::Settler,
+    };
+    file.write_all(&serde_json::to_vec(&by)?)
 }
 
 fn open_exit(path: &Path) -> io::Result<File> {

@@ -6,6 +6,7 @@ use super::settle::settle_from;
 use super::{RunSpec, RunnerCommand};
 use crate::executor::{Executor, ExecutorError, ExitRecord, Order, Output, Watch};
 use crate::limits::{LIVE_EVERY, RUNNER_GRACE};
+use crate::private;
 use crate::spawn::{Confinement, Env, Group, Spawn, Streams};
 use async_trait::async_trait;
 use piton_core::ids::CallId;
@@ -66,7 +67,7 @@ impl Runners {
         // The runner is ours; how its command is confined, it is told with the call.
         let spawn = Spawn::new(argv, env, ".", Confinement::User);
         let streams = Streams { stdin: Stdio::piped(), stdout: Stdio::piped(), stderr: Stdio::null() };
-        let started = std::fs::create_dir_all(&self.calls_dir).and_then(|()| spawn.start_async(Group::Ours, streams));
+        let started = private::make_folder(&self.calls_dir).and_then(|()| spawn.start_async(Group::Ours, streams));
         started.map_err(|error| {
             ExecutorError::NotStarted(format!("the runner {} cannot be started: {error}", program.display()))
         })
@@ -146,7 +147,7 @@ impl Executor for Runners {
 
     async fn settle(&self, call: &CallId, watch: &Watch) -> Result<ExitRecord, ExecutorError> {
         let files = self.files(call);
-        std::fs::create_dir_all(&self.calls_dir).map_err(ExecutorError::Unknown)?;
+        private::make_folder(&self.calls_dir).map_err(ExecutorError::Unknown)?;
         let tail = Tail::new(&files, &watch.output);
         settle_from(&files, tail, &watch.stop).await.map_err(ExecutorError::Unknown)
     }

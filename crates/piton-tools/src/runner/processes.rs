@@ -104,6 +104,7 @@ pub(super) fn this_process() -> Option<Claim> {
         start_ticks: Process::read(pid)?.start_ticks,
         boot_id: boot_id()?,
         pid_namespace: pid_namespace()?,
+        file: None,
     })
 }
 

@@ -63,12 +63,17 @@ fn record(files: &CallFiles, held: &HeldClaim, record: ExitRecord) -> io::Result
 }
 
 fn interrupted(files: &CallFiles, exit: &Exit, claim: Option<&Claim>) -> ExitRecord {
-    if let Some(claim) = claim {
+    // The processes that a copied claim tells of are another session's, which may be at work.
+    let is_original = claim.is_some_and(|claim| files.has_original(claim));
+    if let Some(claim) = claim.filter(|_| is_original) {
         kill_remains(claim, files.base());
     }
     let cause = match (exit, claim) {
         (Exit::Torn, _) => "the loss of its exit record, of which a part is on the disk: how it ended is not known",
         (_, Some(claim)) if is_of_another_boot(claim) => "a restart of the machine",
+        (_, Some(_)) if !is_original => {
+            "the copying of its session: the original was not touched, and may go on with it"
+        }
         (_, Some(_) | None) => "the death of its runner",
     };
     let began = std::fs::metadata(files.claim()).and_then(|claim| claim.modified());

@@ -9,6 +9,7 @@ use super::SnapshotError;
 use super::entry::{Folder, Stamp};
 use super::object::{Oid, TreeId};
 use super::store::{Store, store_error};
+use crate::private;
 use std::collections::HashMap;
 use std::fs;
 use std::time::{Duration, SystemTime};
@@ -117,7 +118,7 @@ impl Cache {
         }
         let hash = blake3::hash(&body);
         let (unfinished, path) = (store.path("cache.new"), store.path("cache"));
-        let written = fs::write(&unfinished, [MAGIC, hash.as_bytes(), &body].concat());
+        let written = private::write(&unfinished, &[MAGIC, hash.as_bytes(), &body].concat());
         written.and_then(|()| fs::rename(&unfinished, &path)).map_err(store_error(&path))
     }
 }

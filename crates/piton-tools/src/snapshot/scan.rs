@@ -372,7 +372,9 @@ pub(super) fn in_parallel<T: Send>(
         return work();
     }
     std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        // Where there is no room for more threads, fewer do the same.
+        let others: Vec<_> =
+            (1..threads).map_while(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok()).collect();
         let mut all = work()?;
         for other in others {
             all.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);

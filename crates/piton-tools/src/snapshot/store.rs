@@ -17,14 +17,15 @@ use super::git::CatFile;
 use super::object::{Entry, ObjectKind, Oid, TreeId, read_tree};
 use super::pack::PackIndex;
 use crate::limits::SNAPSHOT_OBJECT_BYTES;
+use crate::private;
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 use rustix::fs::{FlockOperation, flock, syncfs};
 use std::collections::{BTreeSet, HashMap};
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -56,13 +57,13 @@ impl Store {
         // What lies here is what lies in the workspace: not for others to read.
         let make = |name: &str| {
             let folder = root.join(name);
-            DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(store_error(&folder))
+            private::make_folder(&folder).map_err(store_error(&folder))
         };
         ["objects/pack", "incoming", "live", "refs"].into_iter().try_for_each(make)?;
         for (name, text) in [("HEAD", "ref: refs/heads/none\n"), ("config", CONFIG)] {
             let path = root.join(name);
             if !path.exists() {
-                fs::write(&path, text).map_err(store_error(&path))?;
+                private::write(&path, text.as_bytes()).map_err(store_error(&path))?;
             }
         }
         Ok(())
@@ -143,7 +144,7 @@ impl Store {
         if !fs::symlink_metadata(&theirs).is_ok_and(|theirs| theirs.is_file() && theirs.len() > 0) {
             return false;
         }
-        let _ = fs::create_dir(self.path("objects").join(folder));
+        let _ = private::make_folder(&self.path("objects").join(folder));
         fs::hard_link(theirs, self.loose(oid)).is_ok()
     }
 
@@ -166,7 +167,7 @@ impl Store {
             let named = self.loose(oid);
             let folder = named.parent().unwrap_or(&self.root).to_owned();
             if folders.insert(folder.clone()) {
-                DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(store_error(&folder))?;
+                private::make_folder(&folder).map_err(store_error(&folder))?;
             }
             fs::rename(&path, &named).map_err(store_error(&named))?;
         }

@@ -6,7 +6,7 @@ use crate::out::print;
 use crate::surroundings::Surroundings;
 use piton_core::ids::SessionId;
 use piton_engine::engine::Engine;
-use piton_engine::index::{Index, IndexError};
+use piton_engine::store::sqlite::index::{Index, IndexError};
 
 /// The session that is named; where none is, the one that a person at the terminal chooses.
 pub(crate) fn meant(engine: &Engine, around: &Surroundings, name: Option<&str>) -> Result<SessionId> {

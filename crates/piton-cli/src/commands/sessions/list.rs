@@ -9,8 +9,8 @@ use crate::surroundings::Surroundings;
 use jiff::Zoned;
 use piton_core::budget;
 use piton_engine::engine::Engine;
-use piton_engine::index::{Index, Query};
 use piton_engine::store::Summary;
+use piton_engine::store::sqlite::index::{Index, Query};
 use std::path::{Path, PathBuf};
 
 /// How much of an id a list shows: time and some dice, enough to be the only one, and accepted wherever an id is.

@@ -19,6 +19,13 @@ pub(super) async fn verify(engine: &Engine, id: &SessionId) -> Result<u8> {
         verdict => verdict?,
     };
     match verdict {
+        Verdict::Sound { events: 0 } => {
+            view::write_stdout(&format!(
+                "{id}: no events. Either nothing was ever recorded, or what was is in a file that is missing here: \
+                 journal.db-wal belongs beside journal.db\n"
+            ));
+            Ok(report::EXIT_FAILED)
+        }
         Verdict::Sound { events } => {
             view::write_stdout(&format!("{id}: {events} events, every one in its place and unchanged\n"));
             Ok(0)
@@ -61,7 +68,7 @@ pub(super) async fn repair(engine: &Engine, id: &SessionId) -> Result<()> {
     if salvage.lost.is_empty() && salvage.altered.is_empty() {
         words.push_str("nothing was lost\n");
     }
-    words.push_str(&format!("go on with:  piton run --resume {}\n", repaired.id));
+    words.push_str(&format!("go on with:  piton run --resume {} \"…\"\n", repaired.id));
     view::write_stderr(&words);
     Ok(())
 }

@@ -6,8 +6,8 @@ use crate::out::view;
 use crate::surroundings::Surroundings;
 use piton_core::ids::SessionId;
 use piton_engine::engine::Engine;
-use piton_engine::index::Query;
 use piton_engine::store::Summary;
+use piton_engine::store::sqlite::index::Query;
 use std::path::Path;
 
 /// As many as fit on a small terminal.

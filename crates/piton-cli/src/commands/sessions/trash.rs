@@ -8,10 +8,10 @@ use crate::surroundings::Surroundings;
 use jiff::Zoned;
 use piton_core::ids::{SessionId, TimeMs};
 use piton_engine::engine::Engine;
-use piton_engine::index::{IndexError, Query};
-use piton_engine::journal::SessionDir;
 use piton_engine::shelf;
 use piton_engine::store::Summary;
+use piton_engine::store::sqlite::SessionDir;
+use piton_engine::store::sqlite::index::{IndexError, Query};
 
 /// Touched within this span, a session is not pruned unless that is said.
 const RECENT: &str = "1d";

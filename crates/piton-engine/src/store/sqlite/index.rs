@@ -15,6 +15,7 @@ mod tests;
 use super::{SessionDir, reader};
 use crate::store::{StoreError, Summary};
 use piton_core::ids::{SessionId, TimeMs};
+use piton_tools::private;
 use rusqlite::{Connection, OptionalExtension, ToSql, params};
 use stamp::Seen;
 use std::collections::HashMap;
@@ -262,6 +263,8 @@ fn on_disk(path: &Path) -> Option<Connection> {
 }
 
 fn sound(path: &Path) -> rusqlite::Result<Connection> {
+    // It has titles and what was said. SQLite gives its other files the same permissions, and says what is wrong with this.
+    let _ = private::ensure(path);
     let conn = Connection::open(path)?;
     conn.busy_timeout(Duration::from_secs(5))?;
     conn.execute_batch(SETTINGS)?;

@@ -101,7 +101,7 @@ impl Reader {
         summary.map_err(|fault| self.explain(fault))
     }
 
-    fn is_unborn(&self) -> Result<bool, Fault> {
+    pub(super) fn is_unborn(&self) -> Result<bool, Fault> {
         let tables: i64 = self.conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
         Ok(tables == 0)
     }

@@ -189,7 +189,7 @@ fn connect_and_keep_log(path: &Path) -> Result<Connection, Fault> {
     Ok(conn)
 }
 
-fn has_log(path: &Path) -> bool {
+pub(super) fn has_log(path: &Path) -> bool {
     fs::metadata(format!("{}-wal", path.display())).is_ok_and(|meta| meta.len() > 0)
 }
 

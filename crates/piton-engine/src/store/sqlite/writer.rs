@@ -26,6 +26,7 @@ use super::projection;
 use super::rows::{self, Head};
 use super::schema::{self, Found, MIGRATIONS, Migration};
 use super::summary;
+use super::unborn;
 use crate::store::{Opening, StoreError, Summary, unwritten};
 use piton_core::event::{Event, Record};
 use piton_core::ids::{Seq, TimeMs};
@@ -217,6 +218,9 @@ impl Journal {
     fn create_in(dir: &SessionDir, opening: Opening) -> Result<Self, Fault> {
         make_session_folder(dir.root())?;
         let lock = Lock::take(&dir.lock(), opening.pid)?;
+        if unborn::is_unborn(dir) {
+            unborn::clear(dir, &lock)?;
+        }
         let conn = schema::create(&dir.journal_db())?;
         Ok(Self::new(conn, Some((dir.clone(), lock)), opening))
     }

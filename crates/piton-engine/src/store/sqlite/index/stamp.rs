@@ -3,7 +3,7 @@
 //!
 //! A stamp is made of size and time of the database and of the log beside it, and its lowest bit says whether there is
 //! a log. Where there was none, the database alone tells of a change: who opens a session to write touches it
-//! ([`crate::journal`]), and from then on there is a log. That is one look at the disk instead of two.
+//! ([`crate::store::sqlite`]), and from then on there is a log. That is one look at the disk instead of two.
 
 use super::IndexError;
 use piton_core::ids::SessionId;

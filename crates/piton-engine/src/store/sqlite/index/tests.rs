@@ -1,8 +1,8 @@
 //! The list of sessions as specifications: it follows what lies on the disk, and finds what was meant.
 
 use super::*;
-use crate::journal::Journal;
 use crate::store::Opening;
+use crate::store::sqlite::Journal;
 use piton_core::event::{Delivery, Event, TitledBy};
 use piton_core::ids::MessageId;
 use piton_core::message::Part;

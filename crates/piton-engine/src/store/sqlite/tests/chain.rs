@@ -1,7 +1,7 @@
 //! What a full check finds, after somebody got past the guards.
 
 use super::*;
-use crate::journal::rows::Sheet;
+use crate::store::sqlite::rows::Sheet;
 
 fn verdict(place: &Place) -> Verdict {
     verify(&place.dir).expect("a journal that can be checked")

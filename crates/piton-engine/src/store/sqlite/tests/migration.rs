@@ -1,7 +1,7 @@
 //! An older database becomes a current one, or stays what it was.
 
 use super::*;
-use crate::journal::schema::Projections;
+use crate::store::sqlite::schema::Projections;
 
 const NEW_COLUMN: &str = "ALTER TABLE session ADD COLUMN mood TEXT NOT NULL DEFAULT 'calm'";
 

@@ -20,7 +20,7 @@ fn column(journal: &Journal, sql: &str) -> Vec<String> {
 fn an_event_is_the_same_whether_its_kind_is_known_beforehand_or_not() {
     for event in eventful_session() {
         let body = serde_json::to_string(&event).expect("JSON");
-        assert_eq!(crate::journal::quick::event(event.kind(), &body).expect("our own"), event);
+        assert_eq!(crate::store::sqlite::quick::event(event.kind(), &body).expect("our own"), event);
         assert_eq!(serde_json::from_str::<Event>(&body).expect("our own"), event);
     }
 }

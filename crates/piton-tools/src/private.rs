@@ -1,0 +1,46 @@
+//! Files and folders that Piton keeps: their owner's alone from the start, whatever the umask. What lies in a workspace
+//! is made as any program makes it.
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::io::Errno;
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
+
+/// Makes a folder, and those it lies in, where they are not there.
+pub fn make_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Makes a file, or empties the one that is there.
+pub fn create(path: &Path) -> io::Result<File> {
+    options().write(true).truncate(true).open(path)
+}
+
+/// Opens a file to write at its end, and makes it if it is not there.
+pub fn append(path: &Path) -> io::Result<File> {
+    options().append(true).open(path)
+}
+
+/// Writes a file anew.
+pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    create(path)?.write_all(content)
+}
+
+/// Sees to it that a file is there and its owner's alone, also one that an older Piton made. Does not open it: closing it
+/// again would drop the locks that SQLite holds on it in this process.
+pub fn ensure(path: &Path) -> io::Result<()> {
+    match mknodat(CWD, path, FileType::RegularFile, Mode::RUSR | Mode::WUSR, 0) {
+        Ok(()) => Ok(()),
+        Err(Errno::EXIST) if std::fs::metadata(path)?.permissions().mode() & 0o077 == 0 => Ok(()),
+        Err(Errno::EXIST) => std::fs::set_permissions(path, Permissions::from_mode(0o600)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.create(true).mode(0o600);
+    options
+}
