@@ -85,7 +85,7 @@ fn failed(trigger: Trigger, why: CompactError, cx: &JobContext<'_>) -> Event {
 /// there is no other, the provider may judge; where there is, it is not sent to a server that might cut it silently.
 fn another_may_read_more(cx: &JobContext<'_>) -> bool {
     let window = cx.model().limits().window_tokens;
-    let is_too_long = window.is_some_and(|window| cx.session.room().used_tokens() > window);
+    let is_too_long = window.is_some_and(|window| cx.session.context().used_tokens() > window);
     is_too_long && cx.session.fallbacks().next().is_some()
 }
 

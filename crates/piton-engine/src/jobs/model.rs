@@ -128,14 +128,14 @@ pub(super) fn recover(step: u32, attempt: u32, cx: &mut JobContext<'_>) -> Vec<E
 
 /// How much the model reads, where that became known only now.
 pub(crate) fn window_learned(cx: &JobContext<'_>) -> Option<Event> {
-    let is_unknown = cx.session.is_in_turn() && cx.session.room().full_at_tokens().is_none();
+    let is_unknown = cx.session.is_in_turn() && cx.session.context().full_at_tokens().is_none();
     let known = is_unknown.then(|| cx.full_at(cx.session.model())).flatten();
     known.map(|compact_at_tokens| Event::WindowLearned { compact_at_tokens })
 }
 
 /// The same where another model goes on, perhaps, or by other rules: what its window is counts from here on.
 pub(crate) fn window_changed(cx: &JobContext<'_>) -> Option<Event> {
-    let known = cx.full_at(cx.session.model()).filter(|known| cx.session.room().full_at_tokens() != Some(*known));
+    let known = cx.full_at(cx.session.model()).filter(|known| cx.session.context().full_at_tokens() != Some(*known));
     known.map(|compact_at_tokens| Event::WindowLearned { compact_at_tokens })
 }
 

@@ -8,7 +8,7 @@
 use super::{JobContext, Task};
 use crate::prompt::{self, Weight};
 use futures_util::StreamExt;
-use piton_core::budget::{Bound, Call, Leave};
+use piton_core::budget::{Bound, Leave, UpcomingCall};
 use piton_core::event::{Event, TitledBy, TurnEnd};
 use piton_core::message::{Message, Role, Usage, prose};
 use piton_core::model::{ModelError, ModelEvent, Reply, Request};
@@ -35,7 +35,7 @@ pub(crate) fn title(end: TurnEnd, cx: &JobContext<'_>) -> Option<Task> {
     let model = cx.services.settings.titles.clone().filter(|_| is_due)?;
     let request = request(session, model.name());
     let Weight { input_tokens, rates } = prompt::weigh_alone(&request, &*model);
-    let call = Call { model: model.name(), input_tokens, output_tokens: Some(MOST_TOKENS), rates };
+    let call = UpcomingCall { model: model.name(), input_tokens, output_tokens: Some(MOST_TOKENS), rates };
     if call.leave(&session.policy().budget, &session.used()) != Leave::Free {
         return None;
     }
