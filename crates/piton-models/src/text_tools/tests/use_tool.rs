@@ -182,7 +182,7 @@ fn parts_are_read_in_any_order_and_whatever_stands_between() {
 fn a_comment_is_no_part_of_the_arguments() {
     let text = "<use_tool><tool_name>x</tool_name><arguments>{\"a\": \"// b\", // the first\n \"c\": /* and\n more */ 1}</arguments></use_tool>";
     check_with(
-        Dialect::UseTool,
+        TextDialect::UseTool,
         relaxed(),
         text,
         &expect![[r#"
