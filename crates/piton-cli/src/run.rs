@@ -216,6 +216,8 @@ impl Run<'_> {
             Some(TurnEnd::Completed) => "its last turn is finished, and nothing waits to be answered",
             // What was under way was lost, or is another Piton's: there is something to go on with.
             None if session.transcript().next().is_some() => return Ok(()),
+            // What was under way was lost, or is another Piton's: there is something to go on with.
+            None if session.transcript().next().is_some() => return Ok(()),
             None => "nothing was said in it yet",
             Some(_) => return Ok(()),
         };

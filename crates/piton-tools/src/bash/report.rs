@@ -66,7 +66,7 @@ fn with_notes(record: &ExitRecord, output: &str) -> String {
     }
     match record.status {
         CommandEnd::Exited => {
-            lines.extend(record.code.filter(|code| *code != 0).map(|code| format!("exit code {code}")))
+            lines.extend(record.code.filter(|code| *code != 0).map(|code| format!("exit code {code}")));
         }
         CommandEnd::Signaled => lines.push(format!("ended by {}", signal_name(record.signal))),
         CommandEnd::TimedOut => {
