@@ -1,6 +1,7 @@
 //! `cargo xtask ci`: exactly what the CI runs.
 
-use crate::{cargo, engine, events, tidy};
+use crate::{cargo, engine, events, rows, tests_run, tidy};
+use anyhow::ensure;
 use std::time::Instant;
 
 /// The lints.
@@ -17,7 +18,7 @@ const CHECKS: &[(&str, Check)] = &[
     // The tests start the real binary.
     ("everything builds", || cargo(&["build", "--workspace", "--bins", "--examples"])),
     ("the tests build", || cargo(&["test", "--workspace", "--no-run"])),
-    ("the tests", || cargo(&["test", "--workspace", "--quiet"])),
+    ("the tests, and what docs/audit says of them", tests),
     ("the examples", || {
         let example = |name| cargo(&["run", "--package", "piton-engine", "--example", name]);
         ["minimal", "custom_tool"].into_iter().try_for_each(example)
@@ -36,4 +37,12 @@ pub(crate) fn ci() -> anyhow::Result<()> {
     }
     println!("all checks passed in {} s", began.elapsed().as_secs());
     Ok(())
+}
+
+fn tests() -> anyhow::Result<()> {
+    let ended = tests_run::run(None)?;
+    let failed: Vec<String> = ended.iter().filter(|ended| ended.word() != "ok").map(ToString::to_string).collect();
+    ensure!(failed.is_empty(), "{} tests did not pass:\n  {}", failed.len(), failed.join("\n  "));
+    cargo(&["test", "--workspace", "--doc", "--quiet"])?;
+    rows::check_run(&ended)
 }

@@ -1,182 +1,139 @@
-//! The checklist of the source documents: which test stands for which row. The rows are `tests/rows.txt`; the tests are
-//! found in the tree, by the rows that the doc comments in `tests/acceptance` name and by the names in that file.
+//! The checklist of the source documents: what stands for each row, and what came of it when it was last run.
+//!
+//! ```text
+//!   docs/audit/requirements.md   the rows as they were written, each with its number and its check
+//!   tests/rows.txt               the tests and suites that stand for a row, or what differs, or what it waits for
+//!   tests/rows.ran               what became of these tests and suites in the newest run, and at which commit
+//!   docs/audit/source-loops.md   the page that is made of the three
+//! ```
+//!
+//! A status comes from `tests/rows.ran` alone, and that file from a run alone: `cargo xtask rows` makes it, and `cargo xtask
+//! ci` fails where its own run says anything else.
 
-use crate::sources::sources;
+mod page;
+mod proofs;
+mod ran;
+mod requirements;
+
+use self::proofs::Proof;
+use self::ran::Ran;
+pub(crate) use self::ran::commit;
+use self::requirements::Requirement;
+use crate::tests_run::{self, Ended, Place};
 use anyhow::{Context, ensure};
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::process::Command;
 
-const ROWS: &str = "tests/rows.txt";
 const TABLE: &str = "docs/audit/source-loops.md";
-const ACCEPTANCE: &str = "crates/piton-testkit/tests/acceptance";
+const RAN: &str = "tests/rows.ran";
 
-/// The documents, by the beginning of their rows' ids.
-const DOCUMENTS: [(&str, &str); 9] = [
-    ("S0", "Neovate's `runLoop` (preset `neovate`)"),
-    ("S1", "the loop kernel of Pulse Coder (preset `pulse`)"),
-    ("S2", "the plan to reform that loop (preset `coder-mvp`)"),
-    ("S3", "etcode's agent loop (preset `etcode`)"),
-    ("S4", "OpenCode's `loop` (preset `opencode`)"),
-    ("N0", "newer Neovate"),
-    ("N1", "newer Pulse Coder"),
-    ("N3", "newer etcode"),
-    ("N4", "newer OpenCode"),
-];
-
-/// Tests, by the row that they name.
-type ByRow = BTreeMap<String, Vec<String>>;
-
-/// One row, with what stands for it.
-#[derive(Debug, Default)]
+/// A row with what stands for it.
 struct Row {
-    id: String,
-    statement: String,
-    tests: Vec<String>,
-    suites: Vec<String>,
-    otherwise: Option<String>,
-    waits: Option<String>,
+    required: Requirement,
+    proof: Proof,
 }
 
-/// Writes the table.
-pub(crate) fn write() -> anyhow::Result<()> {
-    std::fs::write(TABLE, table()?)?;
-    println!("{TABLE} is written");
+/// Where a row stands. A row has one status, so that the counts add up to the rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Status {
+    /// Every test and suite that stands for it was run, and passed.
+    Proved,
+    /// The same, for something other than the row asks for.
+    Otherwise(String),
+    /// It is not there, or only a part is.
+    Waits(String),
+    /// A test or suite of it failed, or was not in the run.
+    Open(Vec<String>),
+}
+
+/// Runs every test and suite that a row names, writes down what came of it, and makes the page.
+pub(crate) fn run() -> anyhow::Result<()> {
+    let rows = rows()?;
+    let named: Vec<_> = rows.iter().flat_map(|row| row.proof.tests.iter().map(|test| test.place.clone())).collect();
+    let ended = tests_run::run(Some(&named))?;
+    let ran = Ran::of(&rows, &ended, &suites()?)?;
+    std::fs::write(RAN, ran.text()?)?;
+    std::fs::write(TABLE, page::markdown(&rows, &ran)?)?;
+    let open = rows.iter().filter(|row| matches!(row.status(&ran), Status::Open(_))).count();
+    println!("{TABLE} is written, {open} rows are open");
     Ok(())
 }
 
-/// Whether every row has a test or a reason, every test that is named is there, and the table says so.
+/// Whether every row has a proof or a reason, every test that is named is there, and the page says what the newest run said.
 pub(crate) fn check() -> anyhow::Result<()> {
+    let rows = rows()?;
+    let ran = Ran::read(RAN)?;
     let written = std::fs::read_to_string(TABLE).unwrap_or_default();
-    ensure!(written == table()?, "{TABLE} is not what the tree says; make it with cargo xtask rows");
+    ensure!(written == page::markdown(&rows, &ran)?, "{TABLE} is not what {RAN} says; run cargo xtask rows");
     Ok(())
 }
 
-fn table() -> anyhow::Result<String> {
-    let text = std::fs::read_to_string(ROWS).with_context(|| format!("cannot read {ROWS}"))?;
-    let mut rows: Vec<Row> = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).map(row).collect();
-    let (all, by_row) = tests()?;
+/// Whether a run of all tests says the same as the newest run that the page was made of.
+pub(crate) fn check_run(ended: &[Ended]) -> anyhow::Result<()> {
+    let rows = rows()?;
+    let written = Ran::read(RAN)?;
+    let now = Ran::of(&rows, ended, &suites()?)?;
+    let differ = now.differences(&written);
+    ensure!(differ.is_empty(), "{RAN} is of another run, run cargo xtask rows:\n  {}", differ.join("\n  "));
+    Ok(())
+}
+
+/// The tests that stand for each row.
+pub(crate) struct Tests(BTreeMap<String, Proof>);
+
+impl Tests {
+    pub(crate) fn read() -> anyhow::Result<Self> {
+        Ok(Self(proofs::read()?))
+    }
+
+    /// Those that stand for any of these rows.
+    pub(crate) fn of(&self, ids: &[String]) -> anyhow::Result<Vec<&Place>> {
+        let mut tests = Vec::new();
+        for id in ids {
+            let proof = self.0.get(id).with_context(|| format!("there is no row {id}"))?;
+            tests.extend(proof.tests.iter().map(|test| &test.place));
+        }
+        Ok(tests)
+    }
+}
+
+fn rows() -> anyhow::Result<Vec<Row>> {
+    let required = requirements::read()?;
+    let mut proofs = proofs::read()?;
     let mut faults = Vec::new();
-    for row in &mut rows {
-        faults.extend(row.tests.iter().filter_map(|test| missing(test, &all).map(|why| format!("{}: {why}", row.id))));
-        row.tests.splice(0..0, by_row.get(&row.id).cloned().unwrap_or_default());
-        let absent = |suite: &&String| !Path::new("tests/cases").join(format!("{suite}.json")).is_file();
-        faults.extend(row.suites.iter().filter(absent).map(|suite| format!("{}: there is no suite {suite}", row.id)));
-        if row.tests.is_empty() && row.suites.is_empty() && row.otherwise.is_none() && row.waits.is_none() {
-            faults.push(format!("{}: neither a test nor a reason to wait", row.id));
+    let mut rows = Vec::new();
+    for required in required {
+        match proofs.remove(&required.id) {
+            Some(proof) => rows.push(Row { required, proof }),
+            None => faults.push(format!("{}: neither a test nor a reason to wait", required.id)),
         }
     }
-    let known: BTreeSet<&str> = rows.iter().map(|row| row.id.as_str()).collect();
-    let strange = by_row.keys().filter(|id| !known.contains(id.as_str()) && !id.starts_with("C-"));
-    faults.extend(strange.map(|id| format!("a test names {id}, which is no row")));
-    ensure!(faults.is_empty(), "{ROWS}:\n  {}", faults.join("\n  "));
-    Ok(markdown(&rows))
+    faults.extend(proofs.keys().map(|id| format!("{id} is no row of {}", requirements::LIST)));
+    ensure!(faults.is_empty(), "{}:\n  {}", proofs::LIST, faults.join("\n  "));
+    Ok(rows)
 }
 
-/// `ID statement = tests @ suites ~ otherwise ! waits`, all but the first two optional.
-fn row(line: &str) -> Row {
-    let (id, rest) = line.split_once(' ').unwrap_or((line, ""));
-    let mut row = Row { id: id.to_owned(), ..Row::default() };
-    let mut kind = ' ';
-    let mut words: Vec<&str> = Vec::new();
-    for word in rest.split(' ').chain(["="]) {
-        let is_mark = matches!(word, "=" | "@" | "~" | "!");
-        if !is_mark {
-            words.push(word);
-            continue;
-        }
-        let text = std::mem::take(&mut words);
-        let list = || text.iter().map(|word| (*word).to_owned()).collect();
-        match kind {
-            '=' => row.tests = list(),
-            '@' => row.suites = list(),
-            '~' => row.otherwise = Some(text.join(" ")),
-            '!' => row.waits = Some(text.join(" ")),
-            _ => row.statement = text.join(" "),
-        }
-        kind = word.chars().next().unwrap_or(' ');
-    }
-    row
-}
-
-/// Every test of the tree as `path::name`, and those of the acceptance folder by the rows they name.
-fn tests() -> anyhow::Result<(Vec<String>, ByRow)> {
-    let (mut all, mut by_row) = (Vec::new(), ByRow::new());
-    for file in sources(Path::new("crates"))? {
-        let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
-        let stem = file.with_extension("");
-        let (mut is_test, mut ids) = (false, Vec::new());
-        for line in text.lines().map(str::trim) {
-            if let Some(doc) = line.strip_prefix("/// ") {
-                let named = doc.split(':').next().unwrap_or_default();
-                ids.extend(named.split(' ').filter(|word| is_id(word)).map(str::to_owned));
-            } else if line.starts_with("#[") {
-                is_test |= line.starts_with("#[test") || line.starts_with("#[tokio::test");
-            } else if let Some(name) = function(line).filter(|_| is_test) {
-                all.push(format!("{}::{name}", stem.display()));
-                if file.starts_with(ACCEPTANCE) {
-                    let test = format!("acceptance::{name}");
-                    ids.drain(..).for_each(|id| by_row.entry(id).or_default().push(test.clone()));
-                }
-                (is_test, ids) = (false, Vec::new());
-            } else {
-                (is_test, ids) = (false, Vec::new());
-            }
+impl Row {
+    fn status(&self, ran: &Ran) -> Status {
+        let open = ran.open(&self.proof);
+        match (&self.proof.otherwise, &self.proof.waits) {
+            _ if !open.is_empty() => Status::Open(open),
+            (_, Some(waits)) => Status::Waits(waits.clone()),
+            (Some(otherwise), None) => Status::Otherwise(otherwise.clone()),
+            (None, None) => Status::Proved,
         }
     }
-    Ok((all, by_row))
 }
 
-fn is_id(word: &str) -> bool {
-    let Some((document, number)) = word.split_once('-') else { return false };
-    let is_document = document == "C" || DOCUMENTS.iter().any(|(known, _)| *known == document);
-    is_document && !number.is_empty() && number.chars().all(|c| c.is_ascii_digit())
+/// How the cases of each suite ended, by `system/suite`, as `cargo xtask cases` tells it: `17 of 20, 2 wait`.
+fn suites() -> anyhow::Result<Vec<(String, String)>> {
+    let mut command = Command::new("cargo");
+    let out = command.args(["run", "--quiet", "--package", "xtask-engine", "--", "cases", "tests/cases"]).output()?;
+    let said = String::from_utf8_lossy(&out.stdout);
+    let suites = said.lines().filter_map(|line| line.split_once(": ")).filter(|(name, _)| !name.starts_with(' '));
+    Ok(suites.map(|(name, counts)| (name.to_owned(), counts.to_owned())).collect())
 }
 
-fn function(line: &str) -> Option<&str> {
-    let rest = line.strip_prefix("async ").unwrap_or(line).strip_prefix("fn ")?;
-    rest.split('(').next()
-}
-
-/// Why a test that is named cannot be meant.
-fn missing(test: &str, all: &[String]) -> Option<String> {
-    let ending = format!("/{test}");
-    match all.iter().filter(|path| path.ends_with(&ending)).count() {
-        1 => None,
-        0 => Some(format!("there is no test {test}")),
-        _ => Some(format!("several tests are called {test}; name more of the path")),
-    }
-}
-
-fn markdown(rows: &[Row]) -> String {
-    let waiting = |row: &&Row| row.waits.is_some() && row.tests.is_empty() && row.suites.is_empty();
-    let otherwise = |row: &&Row| row.otherwise.is_some();
-    let (waits, differs) = (rows.iter().filter(waiting).count(), rows.iter().filter(otherwise).count());
-    let mut text = format!(
-        "# The loops of the source documents\n\nFive documents describe five loops. This is their checklist, row by row, with what \
-         stands for each: a test of `{ACCEPTANCE}` that names the row and runs under its preset ([presets.md](../presets.md)), a test \
-         elsewhere, or a suite of `tests/cases` ([cases.md](cases.md)). The statements are ours.\n\nMade by `cargo xtask rows` from \
-         `{ROWS}` and the tests found in the tree; the CI fails where a row has neither a test nor a reason, or a test that is named \
-         is not there.\n\n**{} rows: {} with a test, {differs} done otherwise, {waits} waiting.**\n",
-        rows.len(),
-        rows.iter().filter(|row| !row.tests.is_empty() || !row.suites.is_empty()).count(),
-    );
-    for (prefix, title) in DOCUMENTS {
-        let _ = write!(
-            text,
-            "\n## {prefix}: {title}\n\n| row | what | stands for it | status |\n| --- | --- | --- | --- |\n"
-        );
-        for row in rows.iter().filter(|row| row.id.split('-').next() == Some(prefix)) {
-            let tests = row.tests.iter().map(|test| format!("`{test}`"));
-            let suites = row.suites.iter().map(|suite| format!("suite `{suite}`"));
-            let proof: Vec<String> = tests.chain(suites).collect();
-            let status = match (&row.otherwise, &row.waits) {
-                (Some(otherwise), _) => format!("otherwise: {otherwise}"),
-                (None, Some(waits)) => format!("waits for: {waits}"),
-                (None, None) => "passing".to_owned(),
-            };
-            let _ = writeln!(text, "| {} | {} | {} | {status} |", row.id, row.statement, proof.join(", "));
-        }
-    }
-    text
+fn read(path: &str) -> anyhow::Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("cannot read {path}"))
 }

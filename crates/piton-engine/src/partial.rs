@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// How long a fragment may stay in memory only.
 pub(crate) const FLUSH_AFTER: Duration = Duration::from_millis(150);
@@ -80,6 +81,15 @@ impl Partial {
         let Some(file) = &mut self.file else { return };
         if file.write(self.step, self.attempt).is_err() {
             self.file = None;
+        }
+    }
+
+    /// Lets go of all but the beginning: of an answer without an end more is of no use to anybody.
+    pub(crate) fn keep_beginning(&mut self) {
+        const BYTES: usize = 64 << 10;
+        for text in [&mut self.text, &mut self.reasoning] {
+            text.truncate(text.floor_char_boundary(BYTES));
+            text.shrink_to_fit();
         }
     }
 

@@ -16,7 +16,7 @@ use piton_core::client::{Plan, Scope};
 use piton_core::event::{Direction, Event, Moment, Record, Restore, Rewind, Touched};
 use piton_core::ids::{Seq, TimeMs};
 use piton_core::turn::State;
-use piton_tools::snapshot::{Conflict, Conflicts, Leg, Policy, Restored, Snapshots};
+use piton_tools::snapshot::{Conflict, Conflicts, Leg, RestorePolicy, Restored, Snapshots};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -85,7 +85,7 @@ pub fn preview(
     let session = State::fold(&records);
     if session.is_in_turn() {
         let has_changed = branch::turns(&records).last().is_some_and(|span| span.files.is_some());
-        let tree = snapshots.filter(|_| has_changed).map(|snapshots| snapshots.take()).transpose()?;
+        let tree = snapshots.filter(|_| has_changed).map(Snapshots::take).transpose()?;
         let tree = tree.map(|taken| taken.id.to_string());
         let since = [
             Event::WriterOpened { epoch: 0, pid: 0, boot_id: None },
@@ -159,15 +159,22 @@ fn brought_back(records: &[Record], redo: &Rewind) -> Vec<String> {
     there.filter(|span| !here.contains(&span.turn)).map(|span| span.prompt).collect()
 }
 
+/// Work that waits for the disk, on a thread where that holds up nobody.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, RewindError> + Send + 'static,
+) -> Result<T, RewindError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or(Err(RewindError::Closed))
+}
+
 /// What a rewind would do to the files as they are now.
 pub(crate) fn foresee(snapshots: &Snapshots, rewind: &Rewind) -> Result<Restored, RewindError> {
-    Ok(snapshots.restore(&legs(rewind)?, Policy { conflicts: conflicts(rewind), began: None, dry_run: true })?)
+    Ok(snapshots.restore(&legs(rewind)?, RestorePolicy { conflicts: conflicts(rewind), began: None, dry_run: true })?)
 }
 
 /// Brings the files to where the rewind wants them, now or after it was cut off; the workspace was like this when it was
 /// put on record. What somebody changed since stays, unless it is to be overwritten.
 pub(crate) fn restore(snapshots: &Snapshots, rewind: &Rewind, was: &str) -> Result<Restored, RewindError> {
-    let policy = Policy { conflicts: conflicts(rewind), began: Some(was.parse()?), dry_run: false };
+    let policy = RestorePolicy { conflicts: conflicts(rewind), began: Some(was.parse()?), dry_run: false };
     Ok(snapshots.restore(&legs(rewind)?, policy)?)
 }
 

@@ -17,7 +17,7 @@ use piton_core::question::Decision;
 use piton_core::{compact, turn};
 use piton_engine::clock::{SystemDice, World};
 use piton_engine::engine::{Engine, EngineError, Handle, Settings};
-use piton_models::errors::{self, Refusal};
+use piton_models::errors::{self, HttpRefusal};
 use piton_models::model::{Model, ModelLimits, ModelStream, Price};
 use piton_tools::tool::{Tool, ToolContext};
 use serde_json::{Value, json};
@@ -156,7 +156,7 @@ pub fn refusal(status: Option<u16>, message: &str) -> ModelError {
     match status {
         Some(status) => {
             let body = json!({"error": {"message": message}}).to_string();
-            let refusal = Refusal { status, headers: &[], body: &body };
+            let refusal = HttpRefusal { status, headers: &[], body: &body };
             ModelError { message: message.to_owned(), ..errors::from_response(&refusal, SystemTime::UNIX_EPOCH) }
         }
         None => ModelError::new(ModelErrorKind::InvalidRequest, message),
@@ -250,7 +250,12 @@ pub struct Play {
     pub answer: Decision,
     /// Whether time is skipped where nothing else happens. Not where a socket is waited for.
     pub skips_time: bool,
+    /// Who listens to all that is published, as it is published.
+    pub listener: Option<Listener>,
 }
+
+/// Hears what is published, and may act on the session.
+pub type Listener = Box<dyn Fn(&Handle, &Published)>;
 
 impl Play {
     /// One prompt, by these settings.
@@ -264,6 +269,7 @@ impl Play {
             stop_at_once: false,
             answer: Decision::Deny(None),
             skips_time: true,
+            listener: None,
         }
     }
 
@@ -328,6 +334,7 @@ impl Play {
                     published = subscription.next() => {
                         let published = published.map_err(|error| error.to_string())?.ok_or("the session is gone")?;
                         self.answer(session, &published);
+                        self.listener.iter().for_each(|listener| listener(session, &published));
                         heard.push(published);
                     }
                     ended = &mut ended, if over.is_none() => over = Some(ended),

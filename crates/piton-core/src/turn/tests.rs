@@ -14,7 +14,7 @@ mod steps;
 use super::*;
 use crate::branch;
 use crate::budget::Budget;
-use crate::call::{Access, CallInput, Effects, Kind, Planned};
+use crate::call::{Access, CallInput, CallKind, Effects, Planned};
 use crate::event::{Author, Canceller, Direction, Restore, TitledBy, Touched, Verdict};
 use crate::hook::Gates;
 use crate::ids::MessageId;
@@ -25,6 +25,9 @@ use crate::question::Decision;
 use expect_test::{Expect, expect};
 use serde_json::json;
 use std::fmt::Write;
+
+mod late;
+mod stops;
 
 /// A driver without IO: it answers instantaneous wishes itself and hands the rest to the scenario.
 struct Bench {

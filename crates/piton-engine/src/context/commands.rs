@@ -6,6 +6,7 @@
 
 use crate::spelling::nearest;
 use piton_core::template;
+use piton_tools::regular;
 use std::path::{Path, PathBuf};
 
 /// Where they lie, in every folder from the working one up.
@@ -71,7 +72,7 @@ pub fn prompt(name: &str, words: &str, workspace: &Path) -> Result<Expanded, Com
     }
     let found = folders(workspace).map(|folder| folder.join(format!("{name}.md"))).find(|path| path.is_file());
     let path = found.ok_or_else(|| missing(name, workspace))?;
-    let file = match std::fs::read_to_string(&path) {
+    let file = match regular::text(&path, regular::SETTINGS_BYTES) {
         Ok(file) => file,
         Err(source) => return Err(CommandError::Unreadable { path, source }),
     };

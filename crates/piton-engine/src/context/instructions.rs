@@ -1,7 +1,7 @@
 //! Instruction files: what a person or a project wants to be kept to, in words, as `AGENTS.md` and its like say it.
 //!
-//! Of each folder one file counts, the first of [`NAMES`]: the person's own, then from the repository's root down to the
-//! working folder. Those further down are read when a file beside or below them is touched. A file may import others
+//! Of each folder one file counts, the first of [`NAMES`], and beside it a `CLAUDE.local.md`: the person's own
+//! (`~/.claude/CLAUDE.md`, then Piton's), then from the repository's root down to the working folder. Those further down are read when a file beside or below them is touched. A file may import others
 //! (`@docs/style.md`), four hops far. A repository's files may lead to nothing outside of it, by link or by import:
 //! whoever wrote them need not be the person whose home this is.
 
@@ -18,6 +18,15 @@ use std::path::{Path, PathBuf};
 
 /// What a file of instructions is called; of several in one folder the first counts.
 pub const NAMES: [&str; 4] = ["AGENTS.md", "PITON.md", "CLAUDE.md", "GEMINI.md"];
+
+/// What a person keeps beside a folder's file, for themselves; read after that.
+const LOCAL: [&str; 1] = ["CLAUDE.local.md"];
+
+/// What counts of `~/.claude`.
+const CLAUDE: [&str; 1] = ["CLAUDE.md"];
+
+/// A folder, the names of which the first counts there, and what its file may not lead out of.
+type Place<'a> = (PathBuf, &'static [&'static str], &'a Fence);
 
 /// Where instructions are looked for besides the workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -68,9 +77,10 @@ impl Instructions {
         let mut folders: Vec<&Path> = workspace.ancestors().take_while(|dir| dir.starts_with(&root)).collect();
         folders.reverse();
         let (own, project) = (Fence::own(self, files), Fence::repository(root.clone()));
-        let global = self.global_dir.iter().map(|dir| (dir.as_path(), &own));
-        let project = folders.into_iter().map(|dir| (dir, &project));
-        self.of_folders(global.chain(project).collect(), workspace, files, &HashSet::new(), 0)
+        let claude = self.home.iter().map(|home| (home.join(".claude"), &CLAUDE[..], &own));
+        let global = self.global_dir.iter().map(|dir| (dir.clone(), &NAMES[..], &own));
+        let project = folders.into_iter().flat_map(|dir| in_folder(dir, &project));
+        self.read(claude.chain(global).chain(project).collect(), workspace, files, &HashSet::new(), 0)
     }
 
     /// What holds in these folders of the workspace besides, without the files that are known. `used`: how many bytes
@@ -84,14 +94,13 @@ impl Instructions {
         used: usize,
     ) -> Vec<Piece> {
         let fence = Fence::repository(root(workspace, files));
-        let folders = folders.iter().map(|dir| (dir.as_path(), &fence)).collect();
-        self.of_folders(folders, workspace, files, known, used)
+        self.read(folders.iter().flat_map(|dir| in_folder(dir, &fence)).collect(), workspace, files, known, used)
     }
 
-    /// The files of some folders, each with what its imports may not leave, outermost first.
-    fn of_folders(
+    /// The files of these places, outermost first.
+    fn read(
         &self,
-        folders: Vec<(&Path, &Fence)>,
+        places: Vec<Place<'_>>,
         workspace: &Path,
         files: &dyn Files,
         known: &HashSet<PathBuf>,
@@ -102,8 +111,8 @@ impl Instructions {
         let most = window.map_or(INSTRUCTIONS_BYTES, |bytes| bytes.min(INSTRUCTIONS_BYTES));
         let room = most.saturating_sub(used);
         let mut desk = Desk { workspace, files, home: self.home.as_deref(), seen: known.clone(), most, room };
-        let found = folders.into_iter().filter_map(|(dir, fence)| {
-            let named = NAMES.iter().map(|name| dir.join(name));
+        let found = places.into_iter().filter_map(|(dir, names, fence)| {
+            let named = names.iter().map(|name| dir.join(name));
             Some((named.into_iter().find(|path| is_there(files, path))?, fence))
         });
         let found: Vec<(PathBuf, &Fence)> = found.collect();
@@ -120,6 +129,11 @@ impl Instructions {
         }
         all
     }
+}
+
+/// A folder's own file, and the one that a person keeps beside it.
+fn in_folder<'a>(dir: &Path, fence: &'a Fence) -> [Place<'a>; 2] {
+    [(dir.to_path_buf(), &NAMES, fence), (dir.to_path_buf(), &LOCAL, fence)]
 }
 
 /// The repository that a folder lies in, or the folder itself.

@@ -8,6 +8,7 @@
 //! tool, but not changed or cut.
 
 use piton_core::event::{Event, Record};
+use piton_core::hidden::is_hidden;
 use piton_core::turn;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -68,7 +69,23 @@ pub fn write(records: &[Record], title: &str, redacted: usize) -> Result<String,
     // One event a line, so that two exports can be compared.
     let head = serde_json::to_string(&head)?;
     let head = head.strip_suffix("]}").unwrap_or(&head);
-    Ok(format!("{head}\n{}\n]}}\n", lines.join(",\n")))
+    Ok(plain(&format!("{head}\n{}\n]}}\n", lines.join(",\n"))))
+}
+
+/// The same JSON, with characters that a person would not see written as `\u202e`: they stand in strings only.
+fn plain(json: &str) -> String {
+    let mut plain = String::with_capacity(json.len());
+    for char in json.chars() {
+        if is_hidden(char) {
+            let mut units = [0; 2];
+            for unit in char.encode_utf16(&mut units) {
+                plain.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            plain.push(char);
+        }
+    }
+    plain
 }
 
 /// Reads one back, and checks that it is whole and unchanged.

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod contradictions;
 mod hooks;
 mod references;
 mod room;
@@ -11,19 +12,21 @@ mod s1;
 mod s2;
 mod s3;
 mod s4;
+mod sessions;
+mod times;
 
 use piton_core::call::{CallInput, Outcome};
-use piton_core::client::Report;
+use piton_core::client::{Published, Report};
 use piton_core::event::{Event, Record, TurnEnd};
 use piton_core::ids::CallId;
 use piton_core::message::{FinishReason, Message, Part, ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind, Reply, Request};
 use piton_core::permission::Action;
 use piton_core::question::Decision;
-use piton_engine::engine::{Attendance, Settings};
+use piton_engine::engine::{Attendance, Handle, Settings};
 use piton_engine::hooks::Hook;
 use piton_testkit::TempWorkspace;
-use piton_testkit::scenarios::{Line, Play, Played, Prop, Script, refusal};
+use piton_testkit::scenarios::{Line, Listener, Play, Played, Prop, Script, refusal};
 use piton_tools::toolset::ToolSet;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -44,6 +47,7 @@ struct Lab {
     prompts: Vec<String>,
     answer: Decision,
     stop_at_once: bool,
+    listener: Option<Listener>,
     workspace: TempWorkspace,
     /// The folder of it that the session works in.
     within: &'static str,
@@ -72,6 +76,7 @@ impl Lab {
             prompts: vec!["go".to_owned()],
             answer: Decision::Deny(None),
             stop_at_once: false,
+            listener: None,
             workspace: TempWorkspace::with([("a.txt", "alpha\nbeta\n")]),
             within: "",
             changes: Vec::new(),
@@ -133,6 +138,19 @@ impl Lab {
         Self { stop_at_once: true, ..self }
     }
 
+    /// Cancels the turn as soon as an event of this kind is told.
+    fn cancelled_on(self, kind: &'static str) -> Self {
+        self.heard(move |session, published| {
+            if matches!(published, Published::Recorded(record) if record.event.kind() == kind) {
+                drop(session.cancel());
+            }
+        })
+    }
+
+    fn heard(self, listener: impl Fn(&Handle, &Published) + 'static) -> Self {
+        Self { listener: Some(Box::new(listener)), ..self }
+    }
+
     fn run(self) -> Ran {
         let script = Script::with(self.lines, self.model, &self.summary, self.window_tokens);
         let mut settings = Settings::by_preset(self.preset, script.clone()).unwrap();
@@ -144,6 +162,7 @@ impl Lab {
             props: self.props,
             prompts: self.prompts,
             stop_at_once: self.stop_at_once,
+            listener: self.listener,
             answer: self.answer,
             ..Play::new(settings, "")
         };

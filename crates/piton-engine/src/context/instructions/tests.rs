@@ -50,6 +50,33 @@ impl Place {
 }
 
 #[test]
+fn files_of_claude_code_count_the_persons_and_those_kept_beside_a_repositorys() {
+    let place = Place::with(&[
+        ("home/.claude/CLAUDE.md", "for all my projects"),
+        ("home/.claude/AGENTS.md", "no name that counts there"),
+        ("config/AGENTS.md", "mine"),
+        ("repo/AGENTS.md", "ours"),
+        ("repo/CLAUDE.local.md", "mine here"),
+        ("repo/a/CLAUDE.local.md", "mine further down"),
+    ]);
+    let start = [
+        "home/.claude/CLAUDE.md: for all my projects",
+        "config/AGENTS.md: mine",
+        "repo/AGENTS.md: ours",
+        "repo/CLAUDE.local.md: mine here",
+    ];
+    assert_eq!(place.at("repo"), start);
+    let below = place.instructions().further_down(
+        &[place.root.join("repo/a")],
+        &place.root.join("repo"),
+        &Disk::to_read(),
+        &HashSet::new(),
+        0,
+    );
+    assert_eq!(place.told(&below), ["repo/a/CLAUDE.local.md: mine further down"]);
+}
+
+#[test]
 fn one_file_a_folder_from_the_persons_own_down_to_here() {
     let place = Place::with(&[
         ("config/PITON.md", "mine"),
