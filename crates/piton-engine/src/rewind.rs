@@ -123,6 +123,13 @@ fn brought_back(records: &[Record], redo: &Rewind) -> Vec<String> {
     there.filter(|span| !here.contains(&span.turn)).map(|span| span.prompt).collect()
 }
 
+/// Work that waits for the disk, on a thread where that holds up nobody.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, RewindError> + Send + 'static,
+) -> Result<T, RewindError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or(Err(RewindError::Closed))
+}
+
 /// What a rewind would do to the files as they are now.
 pub(crate) fn foresee(snapshots: &Snapshots, rewind: &Rewind) -> Result<Restored, RewindError> {
     Ok(snapshots.restore(&legs(rewind)?, RestorePolicy { conflicts: conflicts(rewind), began: None, dry_run: true })?)

@@ -154,6 +154,44 @@ fn the_grammar_is_read_kindly() {
 }
 
 #[test]
+fn parts_are_read_in_any_order_and_whatever_stands_between() {
+    for text in [
+        "<use_tool><arguments>{\"a\": \"</arguments> <tool_name>y</tool_name>\"}</arguments><tool_name>x</tool_name></use_tool>",
+        "<use_tool><tool_name>x</tool_name> as you wish: <arguments>{\"a\": \"</arguments> <tool_name>y</tool_name>\"}</arguments></use_tool>",
+        "<use_tool><tool_name>x</tool_name><reason>because</reason>\n<arguments>{\"a\": \"</arguments> <tool_name>y</tool_name>\"}</arguments></use_tool>",
+        "<use_tool><arguments>{\"a\": \"</arguments> <tool_name>y</tool_name>\"}</arguments> by <why/> <name>x</name> now</use_tool>",
+        "<use_tool><tool_name>x</tool_name><arguments>{\"a\": \"</arguments> <tool_name>y</tool_name>\"}}</arguments></use_tool>",
+    ] {
+        check_use(
+            text,
+            &expect![[r#"
+                call      x {"a":"</arguments> <tool_name>y</tool_name>"}
+            "#]],
+        );
+    }
+    // What is not closed is not known, and never runs.
+    check_use(
+        "<use_tool><arguments>{\"a\": 1}</arguments><tool_name>rea",
+        &expect![[r#"
+            broken     "{\"a\":1}": the call does not say which tool
+        "#]],
+    );
+}
+
+#[test]
+fn a_comment_is_no_part_of_the_arguments() {
+    let text = "<use_tool><tool_name>x</tool_name><arguments>{\"a\": \"// b\", // the first\n \"c\": /* and\n more */ 1}</arguments></use_tool>";
+    check_with(
+        TextDialect::UseTool,
+        relaxed(),
+        text,
+        &expect![[r#"
+            call      x {"a":"// b","c":1}
+        "#]],
+    );
+}
+
+#[test]
 fn tags_in_arguments_are_arguments() {
     check_use(
         r#"<use_tool><tool_name>write</tool_name><arguments>{"content":"</arguments></use_tool> <use_tool>\""}</arguments></use_tool>."#,
