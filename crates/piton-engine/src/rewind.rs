@@ -1,4 +1,4 @@
-//! Taking turns back and bringing them back: the words and the files of them together.
+//! Undo and redo of turns: the conversation and the files together.
 //!
 //! ```text
 //!   plan     which turns, which files, and what of them somebody changed since      (changes nothing)

@@ -173,7 +173,7 @@ impl fmt::Display for NotCovered {
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
     /// Moved, removed, or not mounted.
-    #[error("the workspace {} is not there", .0.display())]
+    #[error("the workspace {} does not exist", .0.display())]
     WorkspaceGone(PathBuf),
     /// Looking at all of it would take too long.
     #[error("the workspace has more than {most} files and folders")]
@@ -190,7 +190,7 @@ pub enum SnapshotError {
         source: io::Error,
     },
     /// What was stored before is whole; nothing of the new snapshot counts.
-    #[error("there is no room left for snapshots: cannot write {}", .path.display())]
+    #[error("no space left for snapshots: cannot write {}", .path.display())]
     StoreFull {
         /// What could not be written.
         path: PathBuf,
@@ -209,7 +209,7 @@ pub enum SnapshotError {
     #[error("there is no snapshot {0}")]
     Unknown(TreeId),
     /// The store lost something that a snapshot needs.
-    #[error("the object {object} of the snapshots is missing or damaged")]
+    #[error("snapshot object {object} is missing or damaged")]
     Damaged {
         /// Its name, by which git knows it too.
         object: String,

@@ -61,7 +61,7 @@ fn an_undo_takes_back_what_bash_did_and_the_words_and_a_redo_brings_both_back() 
     assert_eq!(stage.workspace.read("kept.txt"), "two\n");
     assert!(!stage.workspace.has("gone.txt") && stage.workspace.has("new/made.txt") && is_executable(&stage));
     let nothing = piton(&stage, &["redo"]).expect_code(1);
-    assert!(nothing.stderr.contains("there is nothing to bring back"), "{}", nothing.stderr);
+    assert!(nothing.stderr.contains("there is nothing to redo"), "{}", nothing.stderr);
 
     piton(&stage, &["undo"]).expect_code(0);
     stage.run(&["--continue", "something else"]).expect_code(0);
