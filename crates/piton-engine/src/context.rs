@@ -1,5 +1,5 @@
-//! What the model is told beyond the conversation: the system prompt; in front of the first message where it is and
-//! what instructions hold there; behind a message the files that it refers to; and, as the work goes on, reminders.
+//! What the model receives besides the conversation: the system prompt; before the first message, its environment and the
+//! instructions in force; after a message, the files it refers to; and reminders during the work.
 //!
 //! ```text
 //!   system prompt, tools             the same bytes for the whole session

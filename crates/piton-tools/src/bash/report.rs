@@ -1,4 +1,4 @@
-//! The words for how a command ended: its output, and what the model and the people read besides.
+//! The report of a command: its output and how it ended, for the model and for people.
 
 use crate::clean::clean;
 use crate::executor::{CommandEnd, CommandOutput, ExitRecord};
