@@ -52,6 +52,11 @@ impl Driver {
                 let seq = self.staged.last().map_or(0, |record| record.seq);
                 self.askers.tell_when_durable(asker, Reply::Renamed { seq });
             }
+            Request::Revoke { tools } => {
+                self.record(Event::GrantsRevoked { tools });
+                let seq = self.staged.last().map_or(0, |record| record.seq);
+                self.askers.tell_when_durable(asker, Reply::Revoked { seq });
+            }
             Request::Fork { at } => self.fork(at, asker),
             Request::Look {} => asker.tell(Reply::Seen(Box::new(self.bus.now()))),
             unknown => asker.refuse(EngineError::Unknown(format!("{unknown:?}"))),
