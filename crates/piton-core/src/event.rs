@@ -12,7 +12,7 @@ use crate::limits::REWIND_PATHS;
 use crate::message::{Part, Usage};
 use crate::model::{ModelError, Reply};
 use crate::policy::Policy;
-use crate::prompt::Prompt;
+use crate::prompt::PromptContents;
 use crate::question::{Decision, Question};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -35,8 +35,9 @@ pub struct Record {
 }
 
 /// Something that happened.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Event {
     /// The session was created. Always the first event.
     SessionStarted {
@@ -128,7 +129,7 @@ pub enum Event {
         at_most: Option<Bound>,
         /// What the request was made of, for the cache ledger. Absent in sessions of older versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        prompt: Option<Box<Prompt>>,
+        prompt: Option<Box<PromptContents>>,
         /// Milliseconds from the call until the first piece of the reply was there.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         first_ms: Option<u64>,
@@ -152,7 +153,7 @@ pub enum Event {
         at_most: Option<Bound>,
         /// What the request was made of, for the trace. Absent in sessions of older versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        prompt: Option<Box<Prompt>>,
+        prompt: Option<Box<PromptContents>>,
         /// What had streamed before it failed. Shown as abandoned; the model never sees it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         abandoned: Vec<Part>,
@@ -317,7 +318,7 @@ pub enum Event {
         tokens_before: u64,
         /// Estimated tokens of the context now.
         tokens_after: u64,
-        /// Whether that is room enough, so that no summary is needed.
+        /// Whether that suffices, so that no summary is needed.
         suffices: bool,
     },
     /// Older messages are represented by a summary from here on. Nothing is deleted.
@@ -337,7 +338,7 @@ pub enum Event {
         note: Option<String>,
         /// Who was asked for it; absent where a person wrote it, and in sessions of older versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        asked: Option<Box<Asked>>,
+        asked: Option<Box<SummaryCall>>,
     },
     /// The compaction failed; the conversation is unchanged.
     CompactionFailed {
@@ -350,7 +351,7 @@ pub enum Event {
         error: String,
         /// Who was asked for it, if anybody was.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        asked: Option<Box<Asked>>,
+        asked: Option<Box<SummaryCall>>,
     },
     /// Files are about to be brought back to where they were. Durable before any is: whoever finds this without its end
     /// brings them back again, which changes nothing where it was done.
@@ -629,7 +630,7 @@ pub enum Trigger {
 
 /// A model that was asked for a summary, and what that used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct SummaryCall {
     /// `provider/model`.
     pub model: String,
     /// How often it was asked.
@@ -645,7 +646,7 @@ pub struct Asked {
     pub at_most: Option<Bound>,
     /// What the request was made of, where it began as the session's own requests do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prompt: Option<Box<Prompt>>,
+    pub prompt: Option<Box<PromptContents>>,
 }
 
 /// When a snapshot was taken.
@@ -793,8 +794,8 @@ impl Event {
         }
     }
 
-    /// Whether it can come of making room while that is under way.
-    pub fn is_about_room(&self) -> bool {
+    /// Whether it can occur while a compaction is under way.
+    pub fn is_about_compaction(&self) -> bool {
         matches!(
             self,
             Self::CompactionStarted { .. }
@@ -807,44 +808,6 @@ impl Event {
 
     /// The `type` this event has in JSON and in the journal's `kind` column.
     pub fn kind(&self) -> &'static str {
-        match self {
-            Self::SessionStarted { .. } => "session_started",
-            Self::WriterOpened { .. } => "writer_opened",
-            Self::WriterClosed {} => "writer_closed",
-            Self::ContextGiven { .. } => "context_given",
-            Self::UserSpoke { .. } => "user_spoke",
-            Self::TurnStarted { .. } => "turn_started",
-            Self::TurnResumed { .. } => "turn_resumed",
-            Self::StepStarted { .. } => "step_started",
-            Self::MessageFinished { .. } => "message_finished",
-            Self::ModelFailed { .. } => "model_failed",
-            Self::ModelSwitched { .. } => "model_switched",
-            Self::BackoffPassed { .. } => "backoff_passed",
-            Self::MessageCut { .. } => "message_cut",
-            Self::CallRequested { .. } => "call_requested",
-            Self::ApprovalAsked { .. } => "approval_asked",
-            Self::ApprovalGiven { .. } => "approval_given",
-            Self::SnapshotTaken { .. } => "snapshot_taken",
-            Self::CallStarted { .. } => "call_started",
-            Self::CallSettled { .. } => "call_settled",
-            Self::HooksRan { .. } => "hooks_ran",
-            Self::StepFinished { .. } => "step_finished",
-            Self::CompactionStarted { .. } => "compaction_started",
-            Self::WindowLearned { .. } => "window_learned",
-            Self::ContextPruned { .. } => "context_pruned",
-            Self::CompactionFinished { .. } => "compaction_finished",
-            Self::CompactionFailed { .. } => "compaction_failed",
-            Self::RewindStarted { .. } => "rewind_started",
-            Self::RewindFinished { .. } => "rewind_finished",
-            Self::RewindAbandoned { .. } => "rewind_abandoned",
-            Self::CancelRequested { .. } => "cancel_requested",
-            Self::DeadlinePassed {} => "deadline_passed",
-            Self::BudgetShort { .. } => "budget_short",
-            Self::TitleGiven { .. } => "title_given",
-            Self::GrantsRevoked { .. } => "grants_revoked",
-            Self::WorkspaceMoved { .. } => "workspace_moved",
-            Self::EventLost {} => "event_lost",
-            Self::TurnEnded { .. } => "turn_ended",
-        }
+        self.into()
     }
 }

@@ -4,7 +4,7 @@ use crate::bus::Bus;
 use crate::clock::World;
 use crate::compaction::AfterCompaction;
 use crate::context::{self, Notes};
-use crate::control::{Door, Remote, Server};
+use crate::control::{Door, RemoteSession, Server};
 use crate::driver::{Driver, Setup};
 use crate::fork::{self, ForkError};
 use crate::handle::{Handles, Here, Line};
@@ -264,7 +264,7 @@ impl Engine {
             }
             // Where the other process has left meanwhile, the session is ours.
             let stored = self.stored(id);
-            if let Some(remote) = Remote::open(&stored).await? {
+            if let Some(remote) = RemoteSession::open(&stored).await? {
                 return Ok(Handle::there(stored, remote).await?);
             }
         }

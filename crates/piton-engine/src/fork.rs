@@ -85,7 +85,7 @@ fn copy(records: &[Record], cut: Seq, fork: &SessionId, of: &SessionId) -> Vec<(
 mod tests {
     use super::*;
     use crate::engine::Engine;
-    use crate::store::{self, Verdict};
+    use crate::store::{self, CheckResult};
     use piton_core::event::{Delivery, Direction, Rewind, Spent, StepKind, TitledBy, Trigger, TurnEnd};
     use piton_core::ids::MessageId;
     use piton_core::message::{FinishReason, Part, Usage};
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(words(&session), ["go", "first", "go", "third"]);
         assert_eq!((session.turn(), session.step()), (3, 3));
         assert_eq!(session.parent().map(|parent| parent.session.clone()), Some(id.clone()));
-        assert!(matches!(engine.store().verify(&fork).await, Ok(Verdict::Sound { .. })));
+        assert!(matches!(engine.store().verify(&fork).await, Ok(CheckResult::Sound { .. })));
 
         let earlier = engine.fork(&id, Some(7)).await.expect("a fork");
         let records = engine.records(&earlier).await.expect("its journal");

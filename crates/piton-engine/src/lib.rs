@@ -26,6 +26,6 @@ pub mod fork;
 pub mod rewind;
 pub mod upkeep;
 pub mod control;
-pub mod shelf;
+pub mod library;
 pub mod export;
 pub mod otel;

@@ -16,7 +16,7 @@ use piton_core::client::{Plan, Scope};
 use piton_core::event::{Direction, Event, Record, Restore, Rewind, Touched};
 use piton_core::ids::{Seq, TimeMs};
 use piton_core::turn::State;
-use piton_tools::snapshot::{Conflict, Conflicts, Leg, Policy, Restored, Snapshots};
+use piton_tools::snapshot::{Conflict, Conflicts, Leg, RestorePolicy, Restored, Snapshots};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -125,13 +125,13 @@ fn brought_back(records: &[Record], redo: &Rewind) -> Vec<String> {
 
 /// What a rewind would do to the files as they are now.
 pub(crate) fn foresee(snapshots: &Snapshots, rewind: &Rewind) -> Result<Restored, RewindError> {
-    Ok(snapshots.restore(&legs(rewind)?, Policy { conflicts: conflicts(rewind), began: None, dry_run: true })?)
+    Ok(snapshots.restore(&legs(rewind)?, RestorePolicy { conflicts: conflicts(rewind), began: None, dry_run: true })?)
 }
 
 /// Brings the files to where the rewind wants them, now or after it was cut off; the workspace was like this when it was
 /// put on record. What somebody changed since stays, unless it is to be overwritten.
 pub(crate) fn restore(snapshots: &Snapshots, rewind: &Rewind, was: &str) -> Result<Restored, RewindError> {
-    let policy = Policy { conflicts: conflicts(rewind), began: Some(was.parse()?), dry_run: false };
+    let policy = RestorePolicy { conflicts: conflicts(rewind), began: Some(was.parse()?), dry_run: false };
     Ok(snapshots.restore(&legs(rewind)?, policy)?)
 }
 

@@ -4,7 +4,7 @@
 
 use crate::prompt::{self, Weight};
 use futures_util::StreamExt;
-use piton_core::budget::{Bound, Call, Leave};
+use piton_core::budget::{Bound, Leave, UpcomingCall};
 use piton_core::event::{Event, TitledBy, TurnEnd};
 use piton_core::limits::TITLE_GRACE_MS;
 use piton_core::message::{Message, Role, Usage, prose};
@@ -46,7 +46,7 @@ impl Titling {
         let Some(model) = model.filter(|_| is_due && self.0.is_none()) else { return };
         let request = request(session, model.name());
         let Weight { input_tokens, rates } = prompt::weigh_alone(&request, &**model);
-        let call = Call { model: model.name(), input_tokens, output_tokens: Some(MOST_TOKENS), rates };
+        let call = UpcomingCall { model: model.name(), input_tokens, output_tokens: Some(MOST_TOKENS), rates };
         if call.leave(&session.policy().budget, &session.used()) != Leave::Free {
             return;
         }

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A response that is not an answer.
 #[derive(Debug, Clone, Copy)]
-pub struct Refusal<'a> {
+pub struct HttpRefusal<'a> {
     /// The HTTP status.
     pub status: u16,
     /// The headers, names in any case.
@@ -37,8 +37,8 @@ pub fn from_http(error: HttpError) -> ModelError {
 }
 
 /// Why the provider answered like this. `now` is what an HTTP date in `retry-after` is measured from.
-pub fn from_response(refusal: &Refusal<'_>, now: SystemTime) -> ModelError {
-    let Refusal { status, headers, body } = *refusal;
+pub fn from_response(refusal: &HttpRefusal<'_>, now: SystemTime) -> ModelError {
+    let HttpRefusal { status, headers, body } = *refusal;
     let value: Value = serde_json::from_str(body).unwrap_or(Value::Null);
     let facts = Facts::read(&value, body);
     let kind = match kind_of_response(status, &facts) {

@@ -32,7 +32,7 @@ pub fn protocol(protocol: WireProtocol) -> Box<dyn Protocol> {
 }
 
 /// A response body being read.
-pub struct Body {
+pub struct ResponseBody {
     protocol: Box<dyn Protocol>,
     form: Form,
     gaps: Gaps,
@@ -60,7 +60,7 @@ const MAX_BYTES: usize = 64 << 20;
 /// whoever shows, keeps and records it), so that this bounds memory.
 const MAX_SAID_BYTES: usize = 16 << 20;
 
-impl Body {
+impl ResponseBody {
     /// A body of which nothing was read.
     pub fn new(protocol: Box<dyn Protocol>) -> Self {
         Self { protocol, form: Form::Unknown, gaps: Gaps::default(), bytes: 0, said_bytes: 0 }

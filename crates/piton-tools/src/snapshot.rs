@@ -35,9 +35,9 @@ mod restore;
 mod prune;
 
 pub use object::{NotAnId, TreeId};
-pub use piton_core::changes::{Change, ChangeKind, Conflict, EntryKind, Failure, Lines, Restored};
+pub use piton_core::changes::{ChangeKind, Conflict, EntryKind, Lines, PathChange, RestoreFailure, Restored};
 pub use prune::Usage;
-pub use restore::{Conflicts, Policy};
+pub use restore::{Conflicts, RestorePolicy};
 
 use crate::ignored;
 use cache::Cache;
@@ -122,12 +122,12 @@ pub struct Snapshot {
     /// The state.
     pub id: TreeId,
     /// What is not in it, sorted by path. Most are the same at each snapshot of a workspace.
-    pub notices: Vec<Notice>,
+    pub notices: Vec<Uncovered>,
 }
 
 /// Something that a snapshot does not cover.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Notice {
+pub struct Uncovered {
     /// From the workspace.
     pub path: PathBuf,
     /// Why.
@@ -264,15 +264,15 @@ impl Snapshots {
     }
 
     /// What changed from `before` to `after`, sorted by path.
-    pub fn diff(&self, before: TreeId, after: TreeId) -> Result<Vec<Change>, SnapshotError> {
+    pub fn diff(&self, before: TreeId, after: TreeId) -> Result<Vec<PathChange>, SnapshotError> {
         let store = self.hold(Hold::Read)?;
         let comparison = compare::Comparison::of(&store, before, after)?;
         Ok(comparison.differences.iter().filter_map(|difference| difference.change(&store)).collect())
     }
 
     /// Brings the workspace along these legs. Touches only what their snapshots have differently, and none of it that is
-    /// not as it is expected. Done again after it was cut off, with the same legs and [`Policy::began`], it is finished.
-    pub fn restore(&self, legs: &[Leg], policy: Policy) -> Result<Restored, SnapshotError> {
+    /// not as it is expected. Done again after it was cut off, with the same legs and [`RestorePolicy::began`], it is finished.
+    pub fn restore(&self, legs: &[Leg], policy: RestorePolicy) -> Result<Restored, SnapshotError> {
         let store = self.hold(Hold::Read)?;
         let workspace = workspace::Workspace::open(&self.workspace, self.faults.clone())?;
         restore::restore(&store, &self.workspace, workspace, legs, policy)

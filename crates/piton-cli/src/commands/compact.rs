@@ -83,7 +83,7 @@ pub(crate) async fn obey(
 
 async fn summary(engine: &Engine, id: &SessionId) -> Result<Option<String>> {
     let records = engine.records(id).await?;
-    Ok(turn::State::fold(&records).room().summary().map(|(text, _)| text.to_owned()))
+    Ok(turn::State::fold(&records).context().summary().map(|(text, _)| text.to_owned()))
 }
 
 fn read(path: &Path) -> Result<String> {
@@ -250,7 +250,7 @@ async fn heard(session: &Handle, how: Compact) -> Result<Compacted, CompactError
 
 async fn current(session: &Handle) -> Result<Option<String>> {
     let records = session.records().await?;
-    Ok(turn::State::fold(&records).room().summary().map(|(text, _)| text.to_owned()))
+    Ok(turn::State::fold(&records).context().summary().map(|(text, _)| text.to_owned()))
 }
 
 fn tell(done: &Compacted) {

@@ -11,7 +11,7 @@ use piton_core::ids::{Seq, SessionId};
 use piton_engine::assemble::bare;
 use piton_engine::engine::{Engine, Handle, Resumed};
 use piton_engine::rewind::RewindError;
-use piton_tools::snapshot::{Change, Restored, SnapshotError};
+use piton_tools::snapshot::{PathChange, Restored, SnapshotError};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -205,7 +205,7 @@ fn list(lines: impl Iterator<Item = String>) {
 
 /// A line per change, or one for a folder with many.
 fn changes(report: &Restored) -> Vec<String> {
-    let mut folders: BTreeMap<&OsStr, Vec<&Change>> = BTreeMap::new();
+    let mut folders: BTreeMap<&OsStr, Vec<&PathChange>> = BTreeMap::new();
     for change in &report.changes {
         folders.entry(change.path.iter().next().unwrap_or_default()).or_default().push(change);
     }
@@ -217,7 +217,7 @@ fn changes(report: &Restored) -> Vec<String> {
 }
 
 /// `src/lib.rs  changed  +3 −1`.
-fn line(change: &Change) -> String {
+fn line(change: &PathChange) -> String {
     let lines = change.lines.map(|lines| format!("  +{} −{}", lines.added, lines.removed)).unwrap_or_default();
     format!("{}  {}{lines}", view::path(&change.path), change.kind)
 }

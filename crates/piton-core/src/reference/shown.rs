@@ -36,7 +36,7 @@ impl Default for ReferenceSizes {
 
 /// One file of the section.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Block {
+pub struct ShownFile {
     /// Its path, relative to the workspace.
     pub path: String,
     /// How much of it is here.
@@ -49,7 +49,7 @@ pub struct Block {
     pub is_short: bool,
 }
 
-impl Block {
+impl ShownFile {
     /// Its element of the section: what it is sent as.
     pub fn element(&self) -> String {
         let Self { path, metadata, content, .. } = self;
@@ -64,7 +64,7 @@ impl Block {
 }
 
 /// The section that holds these files; `None` without any.
-pub fn files(blocks: &[Block]) -> Option<String> {
+pub fn files(blocks: &[ShownFile]) -> Option<String> {
     let mut text = "<files>This section contains the contents of the repository's files.\n".to_owned();
     blocks.iter().for_each(|block| text.push_str(&block.element()));
     text.push_str("\n</files>");
@@ -79,7 +79,7 @@ pub fn content(
     range: Option<LineRange>,
     (most_tokens, sizes): (u64, &ReferenceSizes),
     style: Style,
-) -> Block {
+) -> ShownFile {
     let total = text.split('\n').count();
     let (start, end) = match range {
         Some(LineRange { start, end }) => (start.min(end).max(1), start.max(end).min(total)),
@@ -116,18 +116,18 @@ pub fn content(
     };
     let is_whole = range.is_none() && last == total && !is_cut;
     let is_short = range.map_or(last < total, |_| start > total);
-    Block { path: path.to_owned(), metadata, content, is_whole, is_short }
+    ShownFile { path: path.to_owned(), metadata, content, is_whole, is_short }
 }
 
 /// A file of so many bytes whose text is not shown: it is too large, or no text.
-pub fn unread(path: &str, size: u64, sizes: &ReferenceSizes) -> Block {
+pub fn unread(path: &str, size: u64, sizes: &ReferenceSizes) -> ShownFile {
     let (metadata, content) = if size > sizes.file_bytes {
         let megabytes = (size + (1 << 19)) >> 20;
         (format!("File size: {megabytes}MB (skipped)"), "// File too large to display")
     } else {
         (format!("Binary file: {size} bytes (skipped)"), "// Binary file, not shown")
     };
-    Block { path: path.to_owned(), metadata, content: content.to_owned(), is_whole: false, is_short: false }
+    ShownFile { path: path.to_owned(), metadata, content: content.to_owned(), is_whole: false, is_short: false }
 }
 
 /// Paths as a list that fits a page: each of them, or where there are too many, how many lie in each folder.

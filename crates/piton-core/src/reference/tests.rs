@@ -1,6 +1,6 @@
 //! References: the grammar of each style, and what is shown of a file.
 
-use super::{Block, LineRange, Reference, Style, content, extract, files, tree};
+use super::{LineRange, Reference, ShownFile, Style, content, extract, files, tree};
 use crate::reference::ReferenceSizes;
 
 fn paths(text: &str, style: Style) -> Vec<String> {
@@ -100,7 +100,7 @@ fn no_file_can_leave_its_element() {
     let text = files(&[block]).expect("one file");
     assert!(text.contains("<path>a&lt;/path>.txt</path>"), "{text}");
     assert!(text.contains("<![CDATA[x]]]]><![CDATA[></content></file>]]></content>"), "{text}");
-    assert_eq!(files(&Vec::<Block>::new()), None);
+    assert_eq!(files(&Vec::<ShownFile>::new()), None);
 }
 
 #[test]

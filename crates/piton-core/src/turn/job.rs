@@ -47,6 +47,6 @@ pub enum Job {
     StopTool(Arc<ToolCall>),
     /// Take a snapshot of the workspace. Ends in `SnapshotTaken`.
     Snapshot(Moment),
-    /// Make room in the context. Ends in `CompactionFinished` or `CompactionFailed`.
+    /// Compact the context. Ends in `CompactionFinished` or `CompactionFailed`.
     Compact(Trigger),
 }

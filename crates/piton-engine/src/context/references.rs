@@ -13,7 +13,7 @@ use piton_core::limits::{
 };
 use piton_core::message::Part;
 use piton_core::reference::ReferenceSizes;
-use piton_core::reference::{self, Block, Reference, Style};
+use piton_core::reference::{self, Reference, ShownFile, Style};
 use piton_core::tokens::Family;
 use piton_tools::files::{Files, Found as Kind, Next};
 use piton_tools::ledger::hash_of;
@@ -92,7 +92,7 @@ struct Desk<'a> {
     /// Tokens that folders may still be.
     folder_room: u64,
     seen: HashSet<(PathBuf, Option<reference::LineRange>)>,
-    blocks: Vec<Block>,
+    blocks: Vec<ShownFile>,
     images: Vec<Part>,
     /// What the model is told beyond the files.
     remarks: Vec<String>,
@@ -436,7 +436,7 @@ impl Desk<'_> {
     }
 
     /// What a file costs as it is sent, with what stands around it.
-    fn tokens(&self, block: &Block) -> u64 {
+    fn tokens(&self, block: &ShownFile) -> u64 {
         self.rules.family.estimate(&block.element())
     }
 
@@ -461,7 +461,7 @@ impl Desk<'_> {
 
 /// A file that was read.
 struct Loaded {
-    block: Block,
+    block: ShownFile,
     /// Of the whole file, if it is text.
     hash: Option<String>,
     notice: Option<String>,

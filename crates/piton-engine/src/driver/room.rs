@@ -52,7 +52,7 @@ impl Driver {
     /// there is no other, the provider may judge; where there is, it is not sent to a server that might cut it silently.
     fn another_may_read_more(&self) -> bool {
         let window = self.model().limits().window_tokens;
-        let is_too_long = window.is_some_and(|window| self.session.room().used_tokens() > window);
+        let is_too_long = window.is_some_and(|window| self.session.context().used_tokens() > window);
         is_too_long && self.session.fallbacks().next().is_some()
     }
 
@@ -194,7 +194,7 @@ impl Driver {
 
     /// Notes how much the model reads, where it became known only now.
     pub(super) fn learn_window(&mut self) {
-        if self.session.is_in_turn() && self.session.room().full_at_tokens().is_none() {
+        if self.session.is_in_turn() && self.session.context().full_at_tokens().is_none() {
             let known = self.full_at(self.session.model());
             known.into_iter().for_each(|compact_at_tokens| self.record(Event::WindowLearned { compact_at_tokens }));
         }
@@ -203,7 +203,7 @@ impl Driver {
     /// Another model goes on, perhaps, or by other rules: what its window is counts from here on.
     pub(super) fn measure_window(&mut self) {
         let known = self.full_at(self.session.model());
-        if let Some(compact_at_tokens) = known.filter(|known| self.session.room().full_at_tokens() != Some(*known)) {
+        if let Some(compact_at_tokens) = known.filter(|known| self.session.context().full_at_tokens() != Some(*known)) {
             self.record(Event::WindowLearned { compact_at_tokens });
         }
     }

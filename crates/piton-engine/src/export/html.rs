@@ -5,7 +5,7 @@
 use super::When;
 use super::words::{not_rewound, rewound, status};
 use piton_core::budget;
-use piton_core::call::{CallInput, Kind, Status};
+use piton_core::call::{CallInput, CallKind, Status};
 use piton_core::event::Direction;
 use piton_core::hidden;
 use piton_core::story::{Block, Body, CallBlock, CompactionEnd, ModelState, RewindState, Story, WordsState};
@@ -155,7 +155,7 @@ fn input(call: &CallBlock) -> String {
     };
     let is_told = input.as_object().is_some_and(|fields| fields.len() == 1) && call.about.len() < 80;
     match call.kind {
-        Kind::Execute if input.get("command").is_some() => {
+        CallKind::Execute if input.get("command").is_some() => {
             format!("<pre class=\"input\">$ {}</pre>", escape(&call.about))
         }
         // The change says it all.

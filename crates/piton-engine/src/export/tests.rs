@@ -320,7 +320,7 @@ fn a_story_pairs_calls_with_outcomes_and_counts_what_was_lost() {
 fn a_summary_that_was_paid_for_is_part_of_the_cost() {
     let mut records = conversation("do", serde_json::json!({"command": "ls"}), Outcome::ok("a"), "done");
     let before = Story::of(&records).session().cost_micros.unwrap_or_default();
-    let asked = piton_core::event::Asked {
+    let asked = piton_core::event::SummaryCall {
         model: "fake/model".to_owned(),
         attempts: 1,
         usage: Usage::default(),

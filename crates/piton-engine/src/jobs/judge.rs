@@ -9,11 +9,11 @@ use piton_core::event::{Author, Event, Subject, Verdict};
 use piton_core::hook::HookVerdict;
 use piton_core::message::ToolCall;
 use piton_core::permission::{Action, Ask, Rules};
-use piton_core::question::{Block, Question};
+use piton_core::question::{Question, QuestionBlock};
 use piton_core::request::Frame;
 use piton_core::turn::State;
 use piton_tools::files::Files;
-use piton_tools::plan::{Draft, Look, accesses};
+use piton_tools::plan::{Look, QuestionDraft, accesses};
 use piton_tools::toolset::ToolSet;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ pub(crate) struct Judged {
 /// A question that is not yet worded.
 struct Unasked {
     subject: Subject,
-    draft: Draft,
+    draft: QuestionDraft,
     /// Why a hook wants it to be asked.
     note: Option<String>,
     /// What it is that an "always" covers.
@@ -131,15 +131,15 @@ impl Judged {
         let worded = tokio::task::spawn_blocking(move || draft.words()).await;
         // It panicked; there is still a call to ask about.
         let (title, mut body) = worded.unwrap_or_else(|_| (format!("Use {tool}?"), input_of(&requested)));
-        body.extend(note.map(|text| Block::Note { text }));
+        body.extend(note.map(|text| QuestionBlock::Note { text }));
         let question = Some(Box::new(Question::may_run(title, body, &tool, remember)));
         vec![requested, Event::ApprovalAsked { subject, question }]
     }
 }
 
-fn input_of(requested: &Event) -> Vec<Block> {
+fn input_of(requested: &Event) -> Vec<QuestionBlock> {
     match requested {
-        Event::CallRequested { input: Some(input), .. } => vec![Block::Json { json: input.to_string() }],
+        Event::CallRequested { input: Some(input), .. } => vec![QuestionBlock::Json { json: input.to_string() }],
         _ => Vec::new(),
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 use ModelErrorKind as Kind;
 
 fn check(status: u16, body: &str, kind: Kind) {
-    let error = from_response(&Refusal { status, headers: &[], body }, SystemTime::UNIX_EPOCH);
+    let error = from_response(&HttpRefusal { status, headers: &[], body }, SystemTime::UNIX_EPOCH);
     assert_eq!(error.kind, kind, "{status} {body}");
     assert_eq!(error.status, Some(status));
     assert!(!error.message.contains('\n'), "one line: {}", error.message);
@@ -102,12 +102,12 @@ fn other_limits_are_no_window() {
 #[test]
 fn a_wait_of_years_is_not_believed() {
     for headers in [[("retry-after", "99999999999999999999")], [("retry-after-ms", "1e300")]] {
-        let error = from_response(&Refusal { status: 429, headers: &headers, body: "" }, SystemTime::UNIX_EPOCH);
+        let error = from_response(&HttpRefusal { status: 429, headers: &headers, body: "" }, SystemTime::UNIX_EPOCH);
         assert_eq!((error.retry_after_ms, error.message.as_str()), (None, "too many requests (HTTP 429)"));
     }
     let body = r#"{"error":{"message":"try again in 99999999999999999999h 99999999999999999999h"}}"#;
     assert_eq!(
-        from_response(&Refusal { status: 429, headers: &[], body }, SystemTime::UNIX_EPOCH).retry_after_ms,
+        from_response(&HttpRefusal { status: 429, headers: &[], body }, SystemTime::UNIX_EPOCH).retry_after_ms,
         None
     );
 }
@@ -130,7 +130,8 @@ fn the_filter_is_named_by_code() {
 
 #[test]
 fn messages_are_the_providers_words_in_one_line() {
-    let said = |status, body| from_response(&Refusal { status, headers: &[], body }, SystemTime::UNIX_EPOCH).message;
+    let said =
+        |status, body| from_response(&HttpRefusal { status, headers: &[], body }, SystemTime::UNIX_EPOCH).message;
     assert_eq!(said(404, r#"{"error":"model 'x'\n not found"}"#), "model 'x' not found (HTTP 404)");
     assert_eq!(said(502, "<html>bad gateway</html>"), "the server failed (HTTP 502)");
     assert_eq!(said(500, "upstream died"), "upstream died (HTTP 500)");
@@ -173,7 +174,7 @@ fn a_wait_is_read_from_headers_or_words() {
         (vec![], r#"{"error":{"message":"try again in a while"}}"#, None),
         (vec![], r#"{"error":{"details":[{"@type":"x"},{"retryDelay":"34.07s"}]}}"#, Some(34_070)),
     ] {
-        let error = from_response(&Refusal { status: 429, headers: &headers, body }, now);
+        let error = from_response(&HttpRefusal { status: 429, headers: &headers, body }, now);
         assert_eq!(error.retry_after_ms, expected, "{headers:?} {body}");
     }
 }
@@ -203,7 +204,7 @@ fn where_no_wait_is_named_the_headers_about_limits_tell_it() {
         // These come with every answer, and are the reason of none but this.
         (vec![("x-ratelimit-reset-requests", "3s")], 500, None),
     ] {
-        let error = from_response(&Refusal { status, headers: &headers, body: "" }, now);
+        let error = from_response(&HttpRefusal { status, headers: &headers, body: "" }, now);
         assert_eq!(error.retry_after_ms, expected, "{headers:?}");
     }
 }
@@ -212,7 +213,7 @@ fn where_no_wait_is_named_the_headers_about_limits_tell_it() {
 fn the_provider_may_say_whether_to_ask_again() {
     let retryable = |status, word| {
         let headers = [("x-should-retry", word)];
-        from_response(&Refusal { status, headers: &headers, body: "" }, SystemTime::UNIX_EPOCH).is_retryable()
+        from_response(&HttpRefusal { status, headers: &headers, body: "" }, SystemTime::UNIX_EPOCH).is_retryable()
     };
     assert!(!retryable(500, "false") && !retryable(429, "false"));
     assert!(retryable(400, "true") && retryable(500, "maybe"));

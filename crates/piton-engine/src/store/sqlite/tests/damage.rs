@@ -58,7 +58,7 @@ fn a_log_that_was_cut_off_costs_its_last_commits_and_nothing_before_them() {
     expected.pop();
     expected.extend([Event::WriterClosed {}, opened(2)]);
     assert_eq!(place.events(), expected);
-    assert_eq!(verify(&place.dir).expect("readable"), Verdict::Sound { events: 6 });
+    assert_eq!(verify(&place.dir).expect("readable"), CheckResult::Sound { events: 6 });
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn a_killed_session_is_read_without_being_tidied_up() {
     let place = Place::killed(small_session());
     let before = place.bytes();
     assert_eq!(place.events().len(), 7);
-    assert_eq!(verify(&place.dir).expect("readable"), Verdict::Sound { events: 7 });
+    assert_eq!(verify(&place.dir).expect("readable"), CheckResult::Sound { events: 7 });
     assert!(place.bytes() == before);
 }
 
