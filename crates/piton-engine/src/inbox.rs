@@ -173,7 +173,17 @@ pub(crate) struct Askers {
     ended: Vec<(Waiter, Report)>,
     /// Answers that count once what they tell of is durable.
     owed: Vec<(Asker, Reply)>,
-    is_leaving: bool,
+    stay: Stay,
+}
+
+/// How long the driver stays.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Stay {
+    /// Until it is closed.
+    #[default]
+    UntilClosed,
+    /// Until no client of this process waits for an answer.
+    UntilAnswered,
 }
 
 /// A client that waits for the end of a turn.
@@ -213,12 +223,13 @@ impl Askers {
 
     /// From here on the driver leaves as soon as no client of this process waits.
     pub(crate) fn leave_when_answered(&mut self) {
-        self.is_leaving = true;
+        self.stay = Stay::UntilAnswered;
     }
 
     /// Whether the driver is to leave.
     pub(crate) fn may_leave(&self) -> bool {
-        self.is_leaving && !self.waiting.iter().any(|waiter| waiter.asker.is_local() && waiter.wants_end)
+        self.stay == Stay::UntilAnswered
+            && !self.waiting.iter().any(|waiter| waiter.asker.is_local() && waiter.wants_end)
     }
 
     /// Notes a turn's end for those who wait for it. Who spoke for a later turn goes on waiting.

@@ -237,6 +237,9 @@ impl Snapshots {
         }
         Store::create(&self.folder)?;
         let store = self.hold(Hold::Change)?;
+        if self.has_repository() {
+            store.note_repository()?;
+        }
         let began = SystemTime::now();
         let cache = Cache::load(&store);
         let seed = match (&self.git, cache.root()) {
@@ -275,7 +278,20 @@ impl Snapshots {
     pub fn restore(&self, legs: &[Leg], policy: RestorePolicy) -> Result<Restored, SnapshotError> {
         let store = self.hold(Hold::Read)?;
         let workspace = workspace::Workspace::open(&self.workspace, self.faults.clone())?;
-        restore::restore(&store, &self.workspace, workspace, legs, policy)
+        let mut report = restore::restore(&store, &self.workspace, workspace, legs, policy)?;
+        if !self.has_repository() && store.had_repository() {
+            // Said once: from here on it is known.
+            report.not_covered.insert(0, PathBuf::from(".git"));
+            if !policy.dry_run {
+                store.forget_repository();
+            }
+        }
+        Ok(report)
+    }
+
+    /// Whether the workspace is a repository's uppermost folder.
+    fn has_repository(&self) -> bool {
+        fs::symlink_metadata(self.workspace.join(".git")).is_ok()
     }
 
     /// Removes what a restore that is given up had written beside these paths and not named. Best effort.
