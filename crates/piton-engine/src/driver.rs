@@ -52,6 +52,7 @@ use piton_core::budget::Short;
 use piton_core::call::{Outcome, Resume, Status};
 use piton_core::client::{Closed, Live, Report, Request};
 use piton_core::event::{Answerer, Canceller, Event, Moment, Record, Subject, Trigger};
+use piton_core::hidden;
 use piton_core::hook::HookPoint;
 use piton_core::ids::{CallId, Seq};
 use piton_core::message::{ToolCall, Usage};
@@ -448,7 +449,10 @@ impl Driver {
                 snapshot
                     .notices
                     .iter()
-                    .map(|notice| format!("{} is not covered: {}", notice.path.display(), notice.why))
+                    .map(|notice| {
+                        let name = hidden::visible_name(&notice.path.to_string_lossy());
+                        format!("{name} is not covered: {}", notice.why)
+                    })
                     .collect(),
             ),
             Err(error) => (None, vec![format!("no snapshot could be made: {error}")]),

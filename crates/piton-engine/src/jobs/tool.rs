@@ -6,6 +6,7 @@
 
 use super::Done;
 use piton_core::call::{CallInput, Outcome, Resume, Status, Touches};
+use piton_core::hidden;
 use piton_core::ids::CallId;
 use piton_core::message::ToolCall;
 use piton_core::truncate::OutputCut;
@@ -88,7 +89,8 @@ fn changed_since(store: &Snapshots, before: &str) -> String {
     }
     let mut text = "\nFiles that have changed since just before it began:".to_owned();
     for change in changes.iter().take(MOST) {
-        text.push_str(&format!("\n- {} ({})", change.path.display(), change.kind));
+        let name = hidden::visible_name(&change.path.to_string_lossy());
+        text.push_str(&format!("\n- {name} ({})", change.kind));
     }
     if let Some(more) = changes.len().checked_sub(MOST).filter(|more| *more > 0) {
         text.push_str(&format!("\n- and {more} more"));
