@@ -63,7 +63,7 @@ pub enum Event {
     },
     /// The writer closed the session normally.
     WriterClosed {},
-    /// Something was read, to be put before the model with the next event: a file that the user's words refer to,
+    /// Piton read something that the model gets with the next event: a file that the user's message refers to,
     /// instructions, a reminder. What the model reads of it is in that event.
     ContextGiven {
         /// Each of them, in order.
@@ -84,7 +84,7 @@ pub enum Event {
         turn: u32,
         /// `provider/model`.
         model: String,
-        /// Who is asked in its place, in order, when it gives no reply: `provider/model` each.
+        /// Fallback models, asked in order when it gives no reply: `provider/model` each.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         fallbacks: Vec<String>,
         /// The rules this turn runs by.
@@ -97,7 +97,7 @@ pub enum Event {
     TurnResumed {
         /// `provider/model` from here on.
         model: String,
-        /// Who is asked in its place, in order, when it gives no reply.
+        /// Fallback models, asked in order when it gives no reply.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         fallbacks: Vec<String>,
         /// The rules from here on. The wall clock of the budget starts again; what was spent stays spent.
@@ -142,7 +142,7 @@ pub enum Event {
         attempt: u32,
         /// Why.
         error: ModelError,
-        /// What it used all the same: an empty answer is billed too.
+        /// What it used: an empty reply is billed, too.
         #[serde(default)]
         usage: Usage,
         /// What that cost, in millionths of a US dollar, where the price is known.
@@ -189,7 +189,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_most: Option<Bound>,
     },
-    /// A call passed the hooks and the permission rules. What it says of the call holds: nobody looks it up elsewhere.
+    /// A call passed the hooks and the permission rules. This event is the only source of what it may do.
     CallRequested {
         /// Which call.
         call: CallId,
@@ -203,7 +203,7 @@ pub enum Event {
         /// What it may do; decides what may run beside it and what resuming may do with it.
         #[serde(alias = "class")]
         effects: Effects,
-        /// What may be done with it.
+        /// The verdict of the rules.
         verdict: Verdict,
         /// What the tool says of it; absent where there is no such tool, or it cannot read the input.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -249,7 +249,7 @@ pub enum Event {
     CallSettled {
         /// Which call.
         call: CallId,
-        /// What came of it.
+        /// Its outcome.
         outcome: Outcome,
     },
     /// Hooks were run. Where the turn waits for them ([`crate::policy::HookPolicy::gates`]), this is what it waits for, also where no hook was
@@ -282,7 +282,7 @@ pub enum Event {
         /// At [`HookPoint::Stop`]: the hook that sends the model back to work.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sent_back: Option<String>,
-        /// Why the turn shall end.
+        /// Why the turn must end.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stopped: Option<String>,
     },
@@ -291,7 +291,7 @@ pub enum Event {
         /// Which step.
         step: u32,
     },
-    /// How much the model reads became known: a server of one's own tells only when it answers.
+    /// The size of the model's window became known: a local server tells it only with its first reply.
     WindowLearned {
         /// Tokens of context at which the conversation is compacted from here on.
         compact_at_tokens: u64,
@@ -300,14 +300,14 @@ pub enum Event {
     CompactionStarted {
         /// Why.
         trigger: Trigger,
-        /// What the user wants the summary to dwell on.
+        /// What the user wants the summary to focus on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         focus: Option<String>,
-        /// What a try may have used whose process is gone.
+        /// The most that an attempt of a lost process may have used.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lost: Option<Bound>,
     },
-    /// Tool outputs are represented by stubs from here on, or by their beginning and end. Nothing is deleted.
+    /// From here on stubs, or beginning and end, represent some tool outputs. Nothing is deleted.
     ContextPruned {
         /// The calls whose outputs these are.
         calls: Vec<CallId>,
@@ -321,11 +321,11 @@ pub enum Event {
         /// Whether that suffices, so that no summary is needed.
         suffices: bool,
     },
-    /// Older messages are represented by a summary from here on. Nothing is deleted.
+    /// From here on a summary represents older messages. Nothing is deleted.
     CompactionFinished {
         /// Why it was made.
         trigger: Trigger,
-        /// Messages that were appended up to this position are covered by the summary.
+        /// The summary covers the messages up to this position.
         upto_seq: Seq,
         /// What the model reads in their place.
         summary: String,
@@ -344,7 +344,7 @@ pub enum Event {
     CompactionFailed {
         /// Why it was wanted.
         trigger: Trigger,
-        /// What was in the way, if code has to know. Absent in sessions of older versions.
+        /// The reason as a type, if there is one. Absent in sessions of older versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<Why>,
         /// What went wrong, for people.
@@ -356,11 +356,11 @@ pub enum Event {
     /// Files are about to be brought back to where they were. Durable before any is: whoever finds this without its end
     /// brings them back again, which changes nothing where it was done.
     RewindStarted {
-        /// What shall be done.
+        /// What will be done.
         rewind: Rewind,
         /// The workspace as it was just before.
         was: String,
-        /// The files that differ from what they shall be.
+        /// The files that will change.
         #[serde(default, skip_serializing_if = "Touched::is_empty")]
         touches: Touched,
     },
@@ -378,9 +378,9 @@ pub enum Event {
     /// A rewind that had begun could not be brought to its end, and is not tried again: what its files were to be brought
     /// back from is gone, or cannot be used. The conversation stays where it was.
     RewindAbandoned {
-        /// What should have been done.
+        /// What was to be done.
         rewind: Rewind,
-        /// What was in the way, in words.
+        /// The reason, for people.
         error: String,
         /// The files that were to be changed. Each is as it was before or as it should be, never half of both.
         #[serde(default, skip_serializing_if = "Touched::is_empty")]
@@ -393,7 +393,7 @@ pub enum Event {
     },
     /// The turn's wall-clock budget is used up.
     DeadlinePassed {},
-    /// What is left of the budget is less than the next model call can need. The call was not made.
+    /// The rest of the budget does not cover the next model call at its worst. The call was not made.
     BudgetShort {
         /// The step it would have belonged to.
         step: u32,

@@ -34,6 +34,8 @@ pub const STREAM_STALL_MS: u64 = 60_000;
 /// Time in which a stream says nothing but "I am still here", in milliseconds, before it counts as stalled too. Models
 /// that hide their thoughts ping for minutes; a gateway that lost its model pings for ever.
 pub const STREAM_KEEP_ALIVE_MS: u64 = 600_000;
+/// Silence of a provider, in milliseconds, after which whoever listens is told of it, and again after each such span.
+pub const STREAM_SILENT_MS: u64 = 10_000;
 /// Time a shell command gets when the model names none, in milliseconds.
 pub const BASH_DEFAULT_MS: u64 = 120_000;
 /// The most time a model may give a shell command, in milliseconds.

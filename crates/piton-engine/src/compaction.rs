@@ -14,9 +14,10 @@ pub(crate) use self::asking::{SharedBill, Summarised, Task, Told, stopped, summa
 
 use self::asking::{Asking, Try};
 pub use crate::error::CompactError;
+pub use crate::settings::AfterCompaction;
 
-use crate::engine::Settings;
 use crate::prompt::Weight;
+use crate::settings::Settings;
 use piton_core::budget::Budget;
 use piton_core::call::Outcome;
 use piton_core::compact::{
@@ -31,10 +32,6 @@ use piton_core::turn::State;
 use piton_models::model::Model;
 use std::path::Path;
 use std::sync::Arc;
-
-/// Called when a summary has taken the place of a conversation, with the workspace. What it returns is told to the
-/// model beside the summary: instructions and skills in force, read anew.
-pub type AfterCompaction = Arc<dyn Fn(&Path) -> Option<String> + Send + Sync>;
 
 /// What of a full context may be left when pruning alone has made room, in percent: with more, the next step would be
 /// full again.

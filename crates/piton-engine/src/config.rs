@@ -736,13 +736,13 @@ mod tests {
         }
         assert_eq!(words, 17);
         assert_eq!(schema["properties"]["preset"]["enum"].as_array().map(Vec::len), Some(PRESETS.len()));
-        assert_eq!(schema["$defs"]["Limits"]["properties"]["max_steps"]["minimum"], 1);
+        assert_eq!(schema["$defs"]["LimitsTable"]["properties"]["max_steps"]["minimum"], 1);
         let handler = &schema["$defs"]["HookHandler"];
         assert_eq!(
             (&handler["additionalProperties"], &handler["properties"]["timeout"]["exclusiveMinimum"]),
             (&false.into(), &0.into())
         );
-        assert_eq!(schema["$defs"]["Http"]["properties"]["stall_timeout"]["exclusiveMinimum"], 0);
+        assert_eq!(schema["$defs"]["HttpTable"]["properties"]["stall_timeout"]["exclusiveMinimum"], 0);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! A session of its own that begins as another one did: the events of the other's path, up to a place where it was at
-//! rest, under new positions. The two share nothing afterwards but the workspace, and either can be removed.
+//! Fork: a new session with a copy of another session's events, up to a position where no turn was under way. Afterwards
+//! the two share only the workspace, and either can be removed.
 
 pub use crate::error::ForkError;
 

@@ -1,5 +1,5 @@
-//! `history`: finds and reads what was said and done before, in the session's own journal. Summaries and stubs name its
-//! events, so that nothing a compaction left out is lost to the model.
+//! `history`: searches and reads earlier events in the session's journal. Summaries and stubs name their events, so the
+//! model can look up whatever a compaction removed.
 
 use async_trait::async_trait;
 use piton_core::branch::Path;

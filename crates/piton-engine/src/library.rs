@@ -31,13 +31,13 @@ pub enum LibraryError {
     #[error(transparent)]
     Index(#[from] IndexError),
     /// There is a session of this id already.
-    #[error("there is a session {id} already; nothing was changed")]
+    #[error("session {id} already exists; nothing was changed")]
     Taken {
         /// That id.
         id: SessionId,
     },
     /// Nothing of a damaged journal can be read.
-    #[error("nothing of {id} can be read; it was left as it is")]
+    #[error("nothing of {id} can be read; it is unchanged")]
     NothingLeft {
         /// The session.
         id: SessionId,

@@ -1,4 +1,4 @@
-//! What a model has said so far, kept where it survives: in memory for a cancel, in a small file for a killed process.
+//! The reply streamed so far, kept in memory for a cancel and in a small file for a killed process.
 //!
 //! The file is a convenience, not a record: it is never fsynced, and what is in it is only ever shown as abandoned.
 

@@ -1,10 +1,8 @@
 //! What the next request is made of, measured without encoding it: each message is hashed once, when it is new. From
 //! this follow the cache ledger's entry of the request and the most it can cost.
 
-use crate::engine::Settings;
 use piton_core::budget::{Bound, Leave, Short, UpcomingCall, WorstRates};
 use piton_core::cache::CacheLedger;
-use piton_core::call::ToolSpec;
 use piton_core::event::{Event, Record};
 use piton_core::message::{Message, Part, Role, Usage};
 use piton_core::model::Request;
@@ -51,14 +49,6 @@ pub(crate) enum Permit {
     Granted(Option<u32>),
     /// It may not be made. Says why.
     Short(Short),
-}
-
-/// The tools that the model is told of: what the rules forbid in any case is not offered.
-pub(crate) fn offered(settings: &Settings) -> Arc<[ToolSpec]> {
-    let specs = settings.tools.specs();
-    let rules = &settings.policy.permission;
-    let is_offered = |spec: &&ToolSpec| !rules.forbid(&spec.name);
-    if specs.iter().all(|spec| is_offered(&spec)) { specs } else { specs.iter().filter(is_offered).cloned().collect() }
 }
 
 impl Prompts {

@@ -1,5 +1,5 @@
-//! `bash`: runs a shell command, at most once, wherever the session runs its commands. What a shell does nobody can
-//! check, so a call that had begun is never repeated (see [`crate::executor`]).
+//! `bash`: runs a shell command, at most once, in the session's executor. The effects of a shell command cannot be checked,
+//! so a call that has started is never repeated (see [`crate::executor`]).
 
 mod report;
 

@@ -1,5 +1,5 @@
-//! What `write` and `edit` have in common: which file is meant and how it is now, whether the model may change it, and
-//! the change itself, exactly once: after a crash the file's own hash tells whether it happened.
+//! What `write` and `edit` share: resolve the file, check that the model has read its current content, and change it
+//! exactly once. After a crash the hash of the file tells whether the change happened.
 
 use crate::diff::{Diff, diff, unified};
 use crate::files::{Files, Found, Replacement};

@@ -67,13 +67,13 @@ pub struct CommandOutput {
 #[derive(Debug, thiserror::Error)]
 pub enum ExecutorError {
     /// No command can be run here. Nothing happened.
-    #[error("no runner configured, so shell commands cannot be run here")]
+    #[error("no runner is configured: shell commands are unavailable")]
     None,
     /// This one cannot be run. Nothing happened.
     #[error("{0}")]
     NotStarted(String),
     /// Something may have happened.
-    #[error("what came of this call cannot be read: {0}")]
+    #[error("cannot read how this call ended: {0}")]
     Unknown(#[source] io::Error),
 }
 

@@ -1,7 +1,7 @@
-//! What the model has seen: each file it read or wrote, as the hash of its content.
+//! The ledger of files that the model has read or written, by the hash of their content.
 //!
-//! `edit` and `write` ask it before they change a file that exists, so that the model never overwrites what it has
-//! not read, nor what somebody changed behind its back. The hashes come back from the journal after a restart (see
+//! `edit` and `write` ask it before they change a file that exists, so that the model never overwrites content it
+//! has not read, or that somebody has changed since. The hashes come back from the journal after a restart (see
 //! [`FileLedger::restore`]); the contents, kept only to show what changed, do not.
 
 use crate::files::{Files, Found, Stamp};

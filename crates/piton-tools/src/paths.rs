@@ -1,4 +1,4 @@
-//! From the path a model wrote to the file that is meant.
+//! Resolves the path that a model wrote to a file.
 
 use crate::files::Files;
 use piton_core::call::Outcome;

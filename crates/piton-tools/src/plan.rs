@@ -1,7 +1,6 @@
-//! What a tool says of a call before it runs: what it will access, how people see it, and the question whether it may.
+//! The plan of a call, made before it runs: what it will access, its title, and the question for approval.
 //!
-//! Planning is cheap and changes nothing. What takes the disk (the change that an edit would make) is left for when a
-//! person is really asked ([`QuestionDraft::words`]).
+//! Planning is cheap and changes nothing. Whatever needs the disk (the diff of an edit) waits until a person is asked ([`QuestionDraft::words`]).
 
 use crate::files::Files;
 use piton_core::call::{Access, CallKind, Effects, Planned, ToolSpec, Touches};

@@ -1,4 +1,4 @@
-//! What `grep` and `glob` share: where they search, what they ask, and patterns of paths. How folders are walked is in
+//! What `grep` and `glob` share: the search root, the plan, and path patterns. How folders are walked is in
 //! [`crate::walk`].
 
 use crate::paths;

@@ -173,7 +173,7 @@ impl fmt::Display for NotCovered {
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
     /// Moved, removed, or not mounted.
-    #[error("the workspace {} is not there", .0.display())]
+    #[error("the workspace {} does not exist", .0.display())]
     WorkspaceGone(PathBuf),
     /// Looking at all of it would take too long.
     #[error("the workspace has more than {most} files and folders")]
@@ -190,7 +190,7 @@ pub enum SnapshotError {
         source: io::Error,
     },
     /// What was stored before is whole; nothing of the new snapshot counts.
-    #[error("there is no room left for snapshots: cannot write {}", .path.display())]
+    #[error("no space left for snapshots: cannot write {}", .path.display())]
     StoreFull {
         /// What could not be written.
         path: PathBuf,
@@ -209,7 +209,7 @@ pub enum SnapshotError {
     #[error("there is no snapshot {0}")]
     Unknown(TreeId),
     /// The store lost something that a snapshot needs.
-    #[error("the object {object} of the snapshots is missing or damaged")]
+    #[error("snapshot object {object} is missing or damaged")]
     Damaged {
         /// Its name, by which git knows it too.
         object: String,
@@ -237,6 +237,9 @@ impl Snapshots {
         }
         Store::create(&self.folder)?;
         let store = self.hold(Hold::Change)?;
+        if self.has_repository() {
+            store.note_repository()?;
+        }
         let began = SystemTime::now();
         let cache = Cache::load(&store);
         let seed = match (&self.git, cache.root()) {
@@ -275,7 +278,20 @@ impl Snapshots {
     pub fn restore(&self, legs: &[Leg], policy: RestorePolicy) -> Result<Restored, SnapshotError> {
         let store = self.hold(Hold::Read)?;
         let workspace = workspace::Workspace::open(&self.workspace, self.faults.clone())?;
-        restore::restore(&store, &self.workspace, workspace, legs, policy)
+        let mut report = restore::restore(&store, &self.workspace, workspace, legs, policy)?;
+        if !self.has_repository() && store.had_repository() {
+            // Said once: from here on it is known.
+            report.not_covered.insert(0, PathBuf::from(".git"));
+            if !policy.dry_run {
+                store.forget_repository();
+            }
+        }
+        Ok(report)
+    }
+
+    /// Whether the workspace is a repository's uppermost folder.
+    fn has_repository(&self) -> bool {
+        fs::symlink_metadata(self.workspace.join(".git")).is_ok()
     }
 
     /// Removes what a restore that is given up had written beside these paths and not named. Best effort.

@@ -1,4 +1,4 @@
-//! `write`: puts a whole file in place, new or instead of one the model has read.
+//! `write`: creates a file, or replaces one that the model has read.
 
 use crate::change::{self, CurrentFile};
 use crate::plan::{Look, Plan, QuestionDraft};

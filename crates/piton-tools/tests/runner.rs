@@ -60,7 +60,7 @@ async fn without_a_runner_nothing_runs() {
     place.set_runner(None);
     let outcome = place.bash("touch ran").await;
     assert_eq!(outcome.status, Status::Failed);
-    assert!(outcome.text.contains("no runner configured"));
+    assert!(outcome.text.contains("no runner is configured"));
     assert!(!place.path("ran").exists());
 }
 

@@ -201,12 +201,12 @@ pub(super) enum Spoken {
     WhileEnding,
 }
 impl Work {
-    pub(super) fn hear(&mut self, phase: Phase, id: &MessageId, parts: &[Part], delivery: Delivery) -> Phase {
+    pub(super) fn hear(&mut self, phase: Phase, id: &MessageId, parts: &mut Vec<Part>, delivery: Delivery) -> Phase {
         if !self.heard.insert(id.clone()) {
             return phase;
         }
         let is_first_here = std::mem::take(&mut self.is_new_here);
-        let message = Message { id: Some(id.clone()), ..Message::new(Role::User, parts.to_vec()) };
+        let message = Message { id: Some(id.clone()), ..Message::new(Role::User, std::mem::take(parts)) };
         let spoken = match &phase {
             Phase::Sealing(_)
             | Phase::Ending(_)
@@ -658,14 +658,14 @@ impl Work {
     }
 
     /// What a reply said that was cut off.
-    pub(super) fn keep_cut(&mut self, event: &Event, seq: Seq) {
+    pub(super) fn keep_cut(&mut self, event: &mut Event, seq: Seq) {
         if let Event::MessageCut { parts, .. } = event
             && has_substance(parts)
         {
             let message = Message {
                 interrupted: true,
                 model: Some(self.turn.model.clone()),
-                ..Message::new(Role::Assistant, parts.to_vec())
+                ..Message::new(Role::Assistant, std::mem::take(parts))
             };
             self.push(seq, message);
         }

@@ -1,4 +1,4 @@
-//! What is known about models: what is built in, and over it what `piton models --refresh` has kept.
+//! The model catalogue: the built-in one, overlaid with what `piton models --refresh` has fetched.
 
 use super::machine::Machine;
 use piton_models::catalogue::Catalogue;

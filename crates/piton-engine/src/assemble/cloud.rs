@@ -1,4 +1,4 @@
-//! What AWS and Google Cloud leave on a machine: credentials, region, project; and the addresses that follow from these.
+//! AWS and Google Cloud settings found on the machine: credentials, region, project, and the addresses derived from them.
 
 use super::environment;
 use super::keys::{self, KEY_COMMAND_LIMIT};

@@ -1,4 +1,4 @@
-//! Keys: where they are looked for, and where `piton auth` keeps them.
+//! API keys: where Piton looks for them, and where `piton auth` stores them.
 //!
 //! The order is: environment, what is kept (in the keyring of the desktop, or in a file that only its owner can read),
 //! and last a command of the configuration. `keys.json` in the data folder knows of every kept key where it is, so that

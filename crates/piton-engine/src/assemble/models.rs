@@ -1,4 +1,4 @@
-//! The models of a session: by name, or found on the machine.
+//! The models of a session: named by the user, or discovered on the machine.
 
 use super::error::AssembleError;
 use super::machine::Machine;

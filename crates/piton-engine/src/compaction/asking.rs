@@ -4,19 +4,21 @@
 use super::Sketch;
 use crate::bus::Bus;
 use crate::clock::World;
-use crate::jobs::SILENCE;
 use crate::prompt::{self, Weight};
 use futures_util::StreamExt;
 use piton_core::budget::{Bound, Budget, Leave, Short, UpcomingCall};
 use piton_core::client::Live;
 use piton_core::compact;
 use piton_core::event::{Event, SummaryCall, Trigger};
+use piton_core::limits::STREAM_SILENT_MS;
 use piton_core::message::{FinishReason, Part, Usage, prose};
 use piton_core::model::{ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use piton_core::retry;
 use piton_models::model::Model;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+const SILENCE: Duration = Duration::from_millis(STREAM_SILENT_MS);
 
 /// A summary to be asked for.
 pub(crate) struct Task {

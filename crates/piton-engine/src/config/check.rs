@@ -1,5 +1,5 @@
-//! Whether a configuration makes sense: values that nobody could use, names that nobody has, keys that contradict each
-//! other. What is found here is found before a run, and not by it.
+//! Validation of a configuration: unusable values, unknown names, contradicting keys. It runs before a session starts, so
+//! that no run fails half-way because of a mistake in a file.
 
 use super::mistake::{KeyPath, Mistake};
 use super::{Config, FORMAT, preset};

@@ -1,4 +1,4 @@
-//! What holds where nobody says anything but a preset, in the words in which it can be said.
+//! The default values of a preset, as configuration keys.
 
 use super::{CompactionTable, ContextTable, Forks, LimitsTable, Retry};
 use crate::hooks::{CHECK_ROUNDS, CHECK_TIMEOUT};

@@ -1,4 +1,4 @@
-//! Where the configuration comes from: several places, each of which wins over those before it.
+//! The layers of the configuration. Each layer overrides those before it.
 //!
 //! ```text
 //!   defaults  <  ~/.config/piton/config.toml  <  .piton/config.toml, if trusted  <  PITON_… variables  <  --set  <  other flags
@@ -64,7 +64,7 @@ pub enum LayerError {
         source: Box<ConfigError>,
     },
     /// Each layer makes sense by itself, but not with the others.
-    #[error("the configuration makes no sense as a whole: {mistake} ({})", said.join(", "))]
+    #[error("the configuration contradicts itself: {mistake} ({})", said.join(", "))]
     Together {
         /// What is wrong.
         mistake: Mistake,
@@ -536,7 +536,7 @@ mod tests {
         let error = layers(user, project, &[("PITON_MODEL", "anthropic/b")]).expect_err("a contradiction").to_string();
         assert_eq!(
             error,
-            "the configuration makes no sense as a whole: first_wait in [retry] is longer than longest_wait, 10 seconds \
+            "the configuration contradicts itself: first_wait in [retry] is longer than longest_wait, 10 seconds \
              (retry.first_wait by user.toml, line 2, retry.longest_wait by project.toml, line 3)"
         );
         // What nobody said cannot be at fault.

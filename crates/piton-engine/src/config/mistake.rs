@@ -1,5 +1,5 @@
-//! What is wrong with a configuration, in words for the person who wrote it: which key, in which line, what it must be,
-//! and which word was meant.
+//! Errors in a configuration, for the person who wrote it: which key, in which line, what it must be, and the nearest
+//! known word.
 
 use crate::spelling::{did_you_mean, nearest};
 use piton_core::preset::PRESETS;

@@ -1,4 +1,4 @@
-//! Which files of repositories the user has put in force. A file is trusted as it is: after any change it is not.
+//! Which files of a repository the user trusts. Trust covers the exact content: any change revokes it.
 //!
 //! A repository's configuration can allow commands and run hooks, and an agent can write it. So what is trusted is a
 //! path *and* the hash of what was read there, and what is used are the very bytes that were hashed. Nothing else of a

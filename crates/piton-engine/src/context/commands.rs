@@ -1,4 +1,4 @@
-//! Slash commands: prompts that are kept in files, to be given again with other words.
+//! Slash commands: prompt templates kept in files.
 //!
 //! They are found here for every client. A command is text that a person picks by name: nothing in its file runs or grants
 //! anything, so its place needs no trust. Whatever shall take effect of one beyond its text has to ask

@@ -1,4 +1,4 @@
-//! Where the model is: folder, repository, system, day, and what lies there.
+//! The environment section of the first message: folder, repository, operating system, date, and a listing.
 
 use super::files;
 use piton_tools::disk::Disk;

@@ -1,4 +1,4 @@
-//! Words for paths, and for why a file cannot be read.
+//! How messages name paths, and why a file cannot be read.
 
 use piton_core::hidden;
 use std::io;

@@ -20,7 +20,7 @@ const FORMAT: u32 = 1;
 #[derive(Debug, thiserror::Error)]
 pub enum NotAnExport {
     /// It ends before its end.
-    #[error("it was cut off: it ends in the middle ({0})")]
+    #[error("it is truncated ({0})")]
     Cut(serde_json::Error),
     /// It is JSON of some other kind, or none at all.
     #[error("it is not an export of a Piton session: {0}")]
@@ -32,7 +32,7 @@ pub enum NotAnExport {
         found: u64,
     },
     /// Its events are not those that were exported.
-    #[error("it was changed after it was exported: its events do not fit the digest beside them")]
+    #[error("it was modified after the export: its events do not match its digest")]
     Changed,
     /// An event is of no kind that this Piton knows.
     #[error("its event {seq} cannot be understood ({why}); a newer Piton may know it")]
@@ -43,7 +43,7 @@ pub enum NotAnExport {
         why: String,
     },
     /// The events are no session.
-    #[error("its events are no session: {0}")]
+    #[error("its events do not form a session: {0}")]
     NoSession(String),
 }
 

@@ -1,4 +1,4 @@
-//! A story as Markdown, as people paste it into an issue or a note: what was said as it was said, tools folded away. What
+//! A story as Markdown, to paste into an issue or a note: messages verbatim, tool calls collapsed. What
 //! a model or a tool wrote is no markup of HTML here, wherever it is rendered.
 
 use super::When;

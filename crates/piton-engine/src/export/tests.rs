@@ -117,8 +117,8 @@ fn json_that_was_changed_cut_or_is_something_else_is_not_taken() {
         assert!(matches!(error, json::NotAnExport::Cut(_)), "{length}: {error}");
     }
     let error = |text: &str| json::read(text).expect_err("not an export").to_string();
-    assert!(error(&text.replace("build it\"}]", "destroy it\"}]")).contains("changed"));
-    assert!(error(&text.replace("\"seq\":4", "\"seq\":5")).contains("changed"));
+    assert!(error(&text.replace("build it\"}]", "destroy it\"}]")).contains("modified"));
+    assert!(error(&text.replace("\"seq\":4", "\"seq\":5")).contains("modified"));
     assert!(error(&text.replace("\"piton_export\":1", "\"piton_export\":2")).contains("newer Piton"));
     for foreign in ["", "hello", "[1, 2]", "{}", "{\"piton_export\":1}"] {
         assert!(

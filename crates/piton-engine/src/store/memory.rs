@@ -1,4 +1,4 @@
-//! Sessions in memory: they last as long as the store. For tests, and to measure what durability costs.
+//! A store in memory, for tests and to measure the cost of durability. Sessions live as long as the store.
 
 use super::{CheckResult, Holder, Kept, Log, Opening, Salvage, Store, StoreError, Summary, Visit, unwritten};
 use async_trait::async_trait;

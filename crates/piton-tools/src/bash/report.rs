@@ -1,4 +1,4 @@
-//! The words for how a command ended: its output, and what the model and the people read besides.
+//! The report of a command: its output and how it ended, for the model and for people.
 
 use crate::clean::clean;
 use crate::executor::{CommandEnd, CommandOutput, ExitRecord};
@@ -66,7 +66,7 @@ fn with_notes(record: &ExitRecord, output: &str) -> String {
     }
     match record.status {
         CommandEnd::Exited => {
-            lines.extend(record.code.filter(|code| *code != 0).map(|code| format!("exit code {code}")))
+            lines.extend(record.code.filter(|code| *code != 0).map(|code| format!("exit code {code}")));
         }
         CommandEnd::Signaled => lines.push(format!("ended by {}", signal_name(record.signal))),
         CommandEnd::TimedOut => {

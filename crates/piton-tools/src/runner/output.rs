@@ -1,4 +1,4 @@
-//! What a command has written: cut for the model, and followed for those who watch.
+//! The output of a command: truncated for the model, and streamed to watchers.
 
 use super::files::CallFiles;
 use crate::clean::{Cleaner, Overwriting, clean};

@@ -1,5 +1,5 @@
-//! What came of a call whose runner somebody else started, or whose runner just ended: the exit record and the claim
-//! tell, and where they do not, the settler decides and writes its decision down.
+//! Settles a call whose runner another process started, or whose runner has ended: from the exit record and the claim;
+//! where these are missing, the settler decides and writes its decision down.
 
 use super::files::{CallFiles, Claim, ClaimState, ClaimedBy, Durably, Exit, HeldClaim};
 use super::output::Tail;
