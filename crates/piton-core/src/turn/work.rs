@@ -438,7 +438,7 @@ impl Work {
         if may_go_on { After::Continue } else { After::Answered }
     }
 
-    /// The budget is weighed before the reply goes on, as before any other call.
+    /// The budget is checked before the reply goes on, as before any other call.
     pub(super) fn after_paused_reply(&mut self) -> After {
         self.turn.paused_replies += 1;
         if self.turn.kind == StepKind::WrapUp {
