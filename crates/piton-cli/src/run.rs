@@ -13,6 +13,7 @@ pub(crate) mod wishes;
 use crate::cli::{Format, InputFormat, RunArgs};
 use crate::commands::compact;
 use crate::commands::cost;
+use crate::commands::sessions::said::when;
 use crate::commands::sessions::{find, pick};
 use crate::commands::undo;
 use crate::failure::{Context, Result, bail, ensure};
@@ -30,6 +31,7 @@ use crate::upkeep::Upkeep;
 use piton_core::client::{Prompt, Report, Request};
 use piton_core::event::{Event, TurnEnd};
 use piton_core::ids::{MessageId, SessionId};
+use piton_core::permission::Grant;
 use piton_core::turn;
 use piton_engine::assemble::bare;
 use piton_engine::context::commands;
@@ -216,8 +218,6 @@ impl Run<'_> {
             Some(TurnEnd::Completed) => "its last turn is finished, and nothing waits to be answered",
             // What was under way was lost, or is another Piton's: there is something to go on with.
             None if session.transcript().next().is_some() => return Ok(()),
-            // What was under way was lost, or is another Piton's: there is something to go on with.
-            None if session.transcript().next().is_some() => return Ok(()),
             None => "nothing was said in it yet",
             Some(_) => return Ok(()),
         };
@@ -252,6 +252,11 @@ impl Run<'_> {
             opened => opened?,
         };
         upkeep.opened(&session, snapshots);
+        for Grant { rule, at_ms, .. } in session.grants() {
+            let since = when(*at_ms);
+            talk.shown
+                .note(&format!("{} is allowed in this session since {since} (piton permission revoke)", rule.tool));
+        }
         // Of a new place the model hears with the next message.
         let goes_on = session.resumed() == Resumed::AtRest || is_moved;
         if goes_on && !talk.input.is_program() && !talk.input.has_first() {

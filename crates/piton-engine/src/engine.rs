@@ -194,6 +194,7 @@ impl Engine {
     ) -> Handle {
         let (stored, bus) = (self.stored(id), Bus::new(&session, log.head()));
         let (inbox, requests) = Inbox::new();
+        let grants = session.grants().to_vec();
         let resumed = if session.is_at_rest() { Resumed::AtRest } else { Resumed::MidTurn };
         let (opened_at, workspace) = (log.head().max(1), PathBuf::from(session.workspace()));
         let served = Served { stored: stored.clone(), bus: bus.clone(), inbox: inbox.weak() };
@@ -213,7 +214,7 @@ impl Engine {
         let span = tracing::info_span!(target: "piton", "session", id = id.as_str());
         let driver = tokio::spawn(run(Driver::new(setup), served).instrument(span));
         let line = Line::Here(Arc::new(Here::new(bus, inbox, driver)));
-        let handle = Handle { stored, resumed, opened_at, workspace, line };
+        let handle = Handle { stored, resumed, grants, opened_at, workspace, line };
         self.handles.remember(&handle);
         handle
     }

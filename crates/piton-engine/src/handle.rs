@@ -16,6 +16,7 @@ use piton_core::client::{
 use piton_core::event::{Delivery, Direction, Record, Rewind};
 use piton_core::ids::{MessageId, Seq, SessionId};
 use piton_core::message::Part;
+use piton_core::permission::Grant;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,6 +28,7 @@ use tokio::task::JoinHandle;
 pub struct Handle {
     pub(crate) stored: Stored,
     pub(crate) resumed: Resumed,
+    pub(crate) grants: Vec<Grant>,
     pub(crate) opened_at: Seq,
     pub(crate) workspace: PathBuf,
     pub(crate) line: Line,
@@ -90,6 +92,7 @@ impl Handles {
         Some(Handle {
             stored: stored.clone(),
             resumed: Resumed::AtRest,
+            grants: Vec::new(),
             opened_at: now.seq,
             workspace: workspace.clone(),
             line: Line::Here(here),
@@ -185,7 +188,14 @@ impl Handle {
         };
         let workspace = PathBuf::from(stored.store().summary(stored.id()).await?.workspace);
         let resumed = if now.phase == Stage::AtRest { Resumed::AtRest } else { Resumed::MidTurn };
-        Ok(Some(Self { stored, resumed, opened_at: now.seq + 1, workspace, line: Line::There(remote) }))
+        Ok(Some(Self {
+            stored,
+            resumed,
+            grants: Vec::new(),
+            opened_at: now.seq + 1,
+            workspace,
+            line: Line::There(remote),
+        }))
     }
 
     /// The session's id.
@@ -216,6 +226,11 @@ impl Handle {
     /// What a session was found to be in the middle of when it was resumed, or reached where it runs.
     pub fn resumed(&self) -> Resumed {
         self.resumed
+    }
+
+    /// What a person had allowed for the rest of the session when it was resumed here.
+    pub fn grants(&self) -> &[Grant] {
+        &self.grants
     }
 
     /// The process that runs the session, where that is another one.

@@ -355,7 +355,7 @@ fn always_ends_with_the_session_with_a_later_rule_and_when_it_is_withdrawn() {
     terminal.type_line("a");
     assert_eq!(terminal.end(), 0, "{}", terminal.screen());
     let headless = |args: &[&str]| Ran::of(stage.piton(&[&["run", "--model", "openai-chat/m", "go"], args].concat()));
-    headless(&["--continue"]).expect_code(0);
+    headless(&["--continue"]).expect_code(0).expect_said(&["bash is allowed in this session since 20"]);
     assert!(stage.workspace.has("two"), "it holds in this session");
     headless(&["--continue", "--set", "permission.bash=ask"]).expect_code(3);
     let first = stage.session_dir().file_name().unwrap().to_str().unwrap().to_owned();
