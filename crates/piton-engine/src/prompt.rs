@@ -8,6 +8,7 @@ use piton_core::call::ToolSpec;
 use piton_core::event::{Event, Record};
 use piton_core::message::{Message, Part, Role, Usage};
 use piton_core::model::Request;
+use piton_core::policy::ToolFields;
 use piton_core::prompt::{Prompt, Segment, SegmentKind};
 use piton_core::request::Frame;
 use piton_core::turn::State;
@@ -58,7 +59,10 @@ pub(crate) fn offered(settings: &Settings) -> Arc<[ToolSpec]> {
     let specs = settings.tools.specs();
     let rules = &settings.policy.permission;
     let is_offered = |spec: &&ToolSpec| !rules.forbid(&spec.name);
-    if specs.iter().all(|spec| is_offered(&spec)) { specs } else { specs.iter().filter(is_offered).cloned().collect() }
+    match settings.policy.calls.tool_fields {
+        ToolFields::Piton if specs.iter().all(|spec| is_offered(&spec)) => specs,
+        fields => specs.iter().filter(is_offered).map(|spec| fields.tell(spec)).collect(),
+    }
 }
 
 impl Prompts {
