@@ -4,15 +4,15 @@
 
 use libfuzzer_sys::fuzz_target;
 use piton_core::call::CallInput;
-use piton_models::text_tools::{Decoder, Dialect, Event, Options, TextCall};
+use piton_models::text_tools::{Decoder, TextDialect, TextEvent, Options, TextCall};
 use std::sync::Arc;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&choice, bytes)) = bytes.split_first() else { return };
     let text = String::from_utf8_lossy(bytes);
-    let decoder = || match Dialect::ALL.get(usize::from(choice) % (Dialect::ALL.len() + 1)) {
+    let decoder = || match TextDialect::ALL.get(usize::from(choice) % (TextDialect::ALL.len() + 1)) {
         Some(dialect) => dialect.decoder(Arc::new([]), Options::default()),
-        None => Dialect::any(Arc::new([]), Options::default()),
+        None => TextDialect::any(Arc::new([]), Options::default()),
     };
     let whole = read(decoder(), &text, usize::MAX);
     assert_eq!(read(decoder(), &text, 1), whole);
@@ -32,9 +32,9 @@ fn read(mut decoder: Box<dyn Decoder>, text: &str, chunk_chars: usize) -> Readin
     events.extend(decoder.finish());
     for event in events {
         match event {
-            Event::Text(more) | Event::Remnant(more) => reading.0.push_str(&more),
-            Event::Reasoning(more) => reading.1.push_str(&more),
-            Event::Call(TextCall { id: _, name, input }) => reading.2.push((name, input)),
+            TextEvent::Text(more) | TextEvent::Remnant(more) => reading.0.push_str(&more),
+            TextEvent::Reasoning(more) => reading.1.push_str(&more),
+            TextEvent::Call(TextCall { id: _, name, input }) => reading.2.push((name, input)),
         }
     }
     reading

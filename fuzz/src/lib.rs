@@ -3,7 +3,7 @@
 use piton_core::message::{Message, Part, Role};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, Reply, Request};
 use piton_models::protocol::WireProtocol;
-use piton_models::wire::{self, Body};
+use piton_models::wire::{self, ResponseBody};
 use std::sync::Arc;
 
 /// Reads the bytes after the first, which says how they are cut. Any cut comes to the same end, and what was read can be
@@ -31,7 +31,7 @@ pub fn decode(protocol: WireProtocol, bytes: &[u8], encode: impl Fn(&Request)) {
 /// What was shown of prose, and the reply; or what kind of failure it was.
 fn read(protocol: WireProtocol, bytes: &[u8], chunk_bytes: usize) -> Result<(String, Reply), ModelErrorKind> {
     let kind = |error: ModelError| error.kind;
-    let mut body = Body::new(wire::protocol(protocol));
+    let mut body = ResponseBody::new(wire::protocol(protocol));
     let mut shown = String::new();
     let mut show = |deltas: Vec<Delta>| {
         for delta in deltas {

@@ -21,7 +21,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("piton-testkit", &["piton-core", "piton-http", "piton-models", "piton-tools", "piton-engine"]),
 ];
 /// What `piton-core` may use from outside: nothing that does IO.
-const CORE_DEPENDENCIES: &[&str] = &["serde", "serde_json", "thiserror"];
+const CORE_DEPENDENCIES: &[&str] = &["serde", "serde_json", "strum", "thiserror"];
 /// Words in `piton-core` that would be a door in its wall.
 const CORE_TABOOS: &[&str] =
     &["std::fs", "std::net", "std::env", "std::process", "std::thread", "SystemTime", "Instant", "async fn"];

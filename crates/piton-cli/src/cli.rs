@@ -491,7 +491,7 @@ pub(crate) enum SessionCommand {
 
 /// Whose sessions are meant.
 #[derive(Debug, Args)]
-pub(crate) struct Scope {
+pub(crate) struct SessionFilter {
     /// Sessions of this folder and its subfolders, instead of the current one
     #[arg(short = 'C', long, alias = "cwd", value_name = "DIR", conflicts_with = "all")]
     pub(crate) project: Option<PathBuf>,
@@ -504,7 +504,7 @@ pub(crate) struct Scope {
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     #[command(flatten)]
-    pub(crate) scope: Scope,
+    pub(crate) scope: SessionFilter,
     /// Only sessions whose title, folder or prompts contain each of these words
     #[arg(short, long, value_name = "WORDS")]
     pub(crate) search: Option<String>,
@@ -577,7 +577,7 @@ pub(crate) enum ExportFormat {
 #[command(group(clap::ArgGroup::new("rule").args(["older_than", "keep", "larger_than"]).required(true).multiple(true)))]
 pub(crate) struct PruneArgs {
     #[command(flatten)]
-    pub(crate) scope: Scope,
+    pub(crate) scope: SessionFilter,
     /// Sessions inactive for this long: 30d, 2w
     #[arg(long, value_name = "SPAN")]
     pub(crate) older_than: Option<String>,

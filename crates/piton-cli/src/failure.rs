@@ -14,8 +14,8 @@ use piton_engine::engine::EngineError;
 use piton_engine::export::json::NotAnExport;
 use piton_engine::fork::ForkError;
 use piton_engine::hooks::SchemaError;
+use piton_engine::library::LibraryError;
 use piton_engine::rewind::RewindError;
-use piton_engine::shelf::ShelfError;
 use piton_engine::spelling::nearest;
 use piton_engine::store::StoreError;
 use piton_engine::store::sqlite::index::IndexError;
@@ -36,7 +36,7 @@ pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 /// What kind of failure it is: what a person or a program does about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Kind {
+pub(crate) enum FailureKind {
     /// Something that was asked for cannot be done as things are.
     User,
     /// The configuration has a mistake.
@@ -56,7 +56,7 @@ pub(crate) enum Kind {
 /// An error with its kind and its hints.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    pub(crate) kind: Kind,
+    pub(crate) kind: FailureKind,
     /// What was tried, from the outermost.
     context: Vec<String>,
     error: Box<dyn Error + Send + Sync>,
@@ -65,18 +65,18 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    pub(crate) fn new(kind: Kind, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+    pub(crate) fn new(kind: FailureKind, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self { kind, context: Vec::new(), error: error.into(), hints: Vec::new() }
     }
 
     /// Something that cannot be done as things are.
     pub(crate) fn user(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self::new(Kind::User, error)
+        Self::new(FailureKind::User, error)
     }
 
     /// A mistake of the command line.
     pub(crate) fn usage(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self::new(Kind::Usage, error)
+        Self::new(FailureKind::Usage, error)
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -149,7 +149,7 @@ macro_rules! ensure {
 pub(crate) use {bail, ensure};
 
 /// The kind of an error, and what to do about it.
-struct Advice(Kind, Option<String>);
+struct Advice(FailureKind, Option<String>);
 
 /// An error that this binary knows.
 trait Known: Error + Send + Sync + 'static {
@@ -164,11 +164,11 @@ impl<E: Known> From<E> for Failure {
 }
 
 impl Advice {
-    fn none(kind: Kind) -> Self {
+    fn none(kind: FailureKind) -> Self {
         Self(kind, None)
     }
 
-    fn of(kind: Kind, hint: &str) -> Self {
+    fn of(kind: FailureKind, hint: &str) -> Self {
         Self(kind, Some(hint.to_owned()))
     }
 }
@@ -181,19 +181,25 @@ const NO_UNDO: &str = "`piton undo --chat-only` takes back the conversation alon
 impl Known for StoreError {
     fn advice(&self) -> Advice {
         match self {
-            Self::Busy { .. } => Advice::of(Kind::Busy, IN_USE),
-            Self::Newer { .. } => Advice::of(Kind::Damaged, "Open it with that newer Piton; nothing was changed."),
+            Self::Busy { .. } => Advice::of(FailureKind::Busy, IN_USE),
+            Self::Newer { .. } => {
+                Advice::of(FailureKind::Damaged, "Open it with that newer Piton; nothing was changed.")
+            }
             Self::Damaged { .. } => Advice::of(
-                Kind::Damaged,
+                FailureKind::Damaged,
                 "Other sessions are not affected. `piton session repair ID` makes a new one of what can be read.",
             ),
-            Self::NoLocks { .. } => Advice::of(Kind::User, "Keep sessions on a local disk, with PITON_DATA_DIR=DIR."),
-            Self::Full { .. } => Advice::of(Kind::User, "Free some space and go on with `piton run --continue`."),
-            Self::ReadOnly { .. } | Self::Io { .. } => Advice::of(Kind::User, WRITABLE),
-            Self::Fenced { .. } => Advice::none(Kind::Busy),
-            Self::Misplaced { .. } => Advice::none(Kind::Internal),
-            Self::Taken { .. } => Advice::none(Kind::User),
-            Self::NotFound { .. } => Advice::none(Kind::User),
+            Self::NoLocks { .. } => {
+                Advice::of(FailureKind::User, "Keep sessions on a local disk, with PITON_DATA_DIR=DIR.")
+            }
+            Self::Full { .. } => {
+                Advice::of(FailureKind::User, "Free some space and go on with `piton run --continue`.")
+            }
+            Self::ReadOnly { .. } | Self::Io { .. } => Advice::of(FailureKind::User, WRITABLE),
+            Self::Fenced { .. } => Advice::none(FailureKind::Busy),
+            Self::Misplaced { .. } => Advice::none(FailureKind::Internal),
+            Self::Taken { .. } => Advice::none(FailureKind::User),
+            Self::NotFound { .. } => Advice::none(FailureKind::User),
         }
     }
 }
@@ -203,17 +209,17 @@ impl Known for EngineError {
         match self {
             Self::Journal(error) => error.advice(),
             Self::Broken(error) => error.advice(),
-            Self::Closed => Advice::none(Kind::Internal),
-            Self::PromptRefused { .. } => Advice::none(Kind::User),
-            Self::AtRest => Advice::of(Kind::User, "Say what comes next:  piton run --continue \"…\""),
-            Self::NotBegun(_) | Self::NotOpen { .. } | Self::Refused(_) => Advice::none(Kind::User),
-            Self::TooMany { .. } | Self::TooLarge { .. } => Advice::none(Kind::User),
+            Self::Closed => Advice::none(FailureKind::Internal),
+            Self::PromptRefused { .. } => Advice::none(FailureKind::User),
+            Self::AtRest => Advice::of(FailureKind::User, "Say what comes next:  piton run --continue \"…\""),
+            Self::NotBegun(_) | Self::NotOpen { .. } | Self::Refused(_) => Advice::none(FailureKind::User),
+            Self::TooMany { .. } | Self::TooLarge { .. } => Advice::none(FailureKind::User),
             Self::Control(error) => error.advice(),
             Self::Fork(error) => error.advice(),
             Self::Rewind(error) => error.advice(),
             Self::Compact(error) => error.advice(),
             // Of this version's own making, or of a later one's.
-            Self::Unknown(_) | _ => Advice::none(Kind::Internal),
+            Self::Unknown(_) | _ => Advice::none(FailureKind::Internal),
         }
     }
 }
@@ -222,26 +228,32 @@ impl Known for IndexError {
     fn advice(&self) -> Advice {
         match self {
             Self::NoSuch { .. } | Self::TooFew { .. } => Advice::of(
-                Kind::User,
+                FailureKind::User,
                 "`piton session list --all` lists all sessions, `piton session trash` those that were removed.",
             ),
-            Self::Ambiguous { .. } => Advice::of(Kind::User, "Write more of the id."),
-            Self::Folder { .. } => Advice::of(Kind::User, WRITABLE),
+            Self::Ambiguous { .. } => Advice::of(FailureKind::User, "Write more of the id."),
+            Self::Folder { .. } => Advice::of(FailureKind::User, WRITABLE),
             Self::Database(_) => {
-                Advice::of(Kind::Damaged, "The list is a cache: remove index.db, and Piton makes it anew.")
+                Advice::of(FailureKind::Damaged, "The list is a cache: remove index.db, and Piton makes it anew.")
             }
         }
     }
 }
 
-impl Known for ShelfError {
+impl Known for LibraryError {
     fn advice(&self) -> Advice {
         match self {
             Self::Journal(error) => error.advice(),
             Self::Index(error) => error.advice(),
-            Self::Taken { .. } => Advice::of(Kind::User, "Remove that one first (`piton session rm ID`), or keep it."),
-            Self::NothingLeft { .. } => Advice::of(Kind::Damaged, "A backup of its folder is all that helps now."),
-            Self::Files { .. } => Advice::of(Kind::User, "Make sure that both places can be written and have space."),
+            Self::Taken { .. } => {
+                Advice::of(FailureKind::User, "Remove that one first (`piton session rm ID`), or keep it.")
+            }
+            Self::NothingLeft { .. } => {
+                Advice::of(FailureKind::Damaged, "A backup of its folder is all that helps now.")
+            }
+            Self::Files { .. } => {
+                Advice::of(FailureKind::User, "Make sure that both places can be written and have space.")
+            }
         }
     }
 }
@@ -249,18 +261,18 @@ impl Known for ShelfError {
 impl Known for RewindError {
     fn advice(&self) -> Advice {
         match self {
-            Self::MidTurn => Advice::of(Kind::Busy, "`piton session cancel ID` stops it."),
+            Self::MidTurn => Advice::of(FailureKind::Busy, "`piton session cancel ID` stops it."),
             Self::NotSoMany { .. } | Self::NothingToRedo => {
-                Advice::of(Kind::User, "`piton session tree ID` shows the turns of a session.")
+                Advice::of(FailureKind::User, "`piton session tree ID` shows the turns of a session.")
             }
-            Self::NoSnapshot { .. } | Self::NoStore => Advice::of(Kind::User, NO_UNDO),
-            Self::BadName(_) => Advice::none(Kind::Internal),
+            Self::NoSnapshot { .. } | Self::NoStore => Advice::of(FailureKind::User, NO_UNDO),
+            Self::BadName(_) => Advice::none(FailureKind::Internal),
             Self::Snapshot(error) => error.advice(),
             Self::Abandoned(error) => error.advice(),
             Self::Journal(error) => error.advice(),
             Self::Broken(error) => error.advice(),
-            Self::Refused(_) => Advice::none(Kind::User),
-            Self::Closed => Advice::none(Kind::Internal),
+            Self::Refused(_) => Advice::none(FailureKind::User),
+            Self::Closed => Advice::none(FailureKind::Internal),
         }
     }
 }
@@ -268,10 +280,10 @@ impl Known for RewindError {
 impl Known for SnapshotError {
     fn advice(&self) -> Advice {
         match self {
-            Self::StoreFull { .. } => Advice::of(Kind::User, "Free some space and try again."),
-            Self::Store { .. } => Advice::of(Kind::User, WRITABLE),
-            Self::Unknown(_) => Advice::of(Kind::User, NO_UNDO),
-            _ => Advice::none(Kind::User),
+            Self::StoreFull { .. } => Advice::of(FailureKind::User, "Free some space and try again."),
+            Self::Store { .. } => Advice::of(FailureKind::User, WRITABLE),
+            Self::Unknown(_) => Advice::of(FailureKind::User, NO_UNDO),
+            _ => Advice::none(FailureKind::User),
         }
     }
 }
@@ -279,15 +291,17 @@ impl Known for SnapshotError {
 impl Known for CompactError {
     fn advice(&self) -> Advice {
         match self {
-            Self::MidTurn => Advice::of(Kind::Busy, "Wait until it is done, or stop it: `piton session cancel ID`."),
-            Self::Nothing | Self::NoSummary | Self::Empty => Advice::none(Kind::User),
+            Self::MidTurn => {
+                Advice::of(FailureKind::Busy, "Wait until it is done, or stop it: `piton session cancel ID`.")
+            }
+            Self::Nothing | Self::NoSummary | Self::Empty => Advice::none(FailureKind::User),
             Self::Failed(_) => Advice::of(
-                Kind::Model,
+                FailureKind::Model,
                 "Try again, ask another model with --model, or write the summary yourself with --summary FILE.",
             ),
             Self::Broken(error) => error.advice(),
-            Self::Refused(_) => Advice::none(Kind::User),
-            Self::Closed => Advice::none(Kind::Internal),
+            Self::Refused(_) => Advice::none(FailureKind::User),
+            Self::Closed => Advice::none(FailureKind::Internal),
         }
     }
 }
@@ -296,8 +310,8 @@ impl Known for ForkError {
     fn advice(&self) -> Advice {
         match self {
             Self::Journal(error) => error.advice(),
-            Self::NotAtRest { .. } => Advice::of(Kind::User, "`piton session tree ID` shows where turns ended."),
-            Self::NothingYet => Advice::none(Kind::User),
+            Self::NotAtRest { .. } => Advice::of(FailureKind::User, "`piton session tree ID` shows where turns ended."),
+            Self::NothingYet => Advice::none(FailureKind::User),
         }
     }
 }
@@ -305,7 +319,7 @@ impl Known for ForkError {
 impl Known for ControlError {
     fn advice(&self) -> Advice {
         match self {
-            Self::Unreachable { .. } | Self::OtherProtocol { .. } => Advice::of(Kind::Busy, IN_USE),
+            Self::Unreachable { .. } | Self::OtherProtocol { .. } => Advice::of(FailureKind::Busy, IN_USE),
             Self::Journal(error) => error.advice(),
         }
     }
@@ -317,20 +331,20 @@ impl Known for UpkeepError {
             Self::Index(error) => error.advice(),
             Self::Journal(error) => error.advice(),
             Self::Snapshot(error) => error.advice(),
-            Self::Note(_) => Advice::of(Kind::User, WRITABLE),
+            Self::Note(_) => Advice::of(FailureKind::User, WRITABLE),
         }
     }
 }
 
 impl Known for TrustError {
     fn advice(&self) -> Advice {
-        Advice::of(Kind::Config, "Nothing is trusted until the list can be used again.")
+        Advice::of(FailureKind::Config, "Nothing is trusted until the list can be used again.")
     }
 }
 
 impl Known for LayerError {
     fn advice(&self) -> Advice {
-        let kind = if self.is_of_a_flag() { Kind::Usage } else { Kind::Config };
+        let kind = if self.is_of_a_flag() { FailureKind::Usage } else { FailureKind::Config };
         match self {
             Self::Invalid { .. } | Self::NotTheirs { .. } => Advice::none(kind),
             Self::Together { .. } => Advice::of(kind, "`piton config show --origin` shows who set what."),
@@ -344,11 +358,11 @@ impl Known for AssembleError {
             Self::Layers(error) => error.advice(),
             Self::Trust(error) => error.advice(),
             Self::Preset(error) => error.advice(),
-            Self::Changed(_) => Advice::none(Kind::Config),
+            Self::Changed(_) => Advice::none(FailureKind::Config),
             Self::Model(error) => error.advice(),
-            Self::NoModel => Advice::of(Kind::Model, NO_MODEL),
+            Self::NoModel => Advice::of(FailureKind::Model, NO_MODEL),
             Self::NoPrice { model } => Advice(
-                Kind::Config,
+                FailureKind::Config,
                 Some(format!(
                     "Set it: price = {{ input = …, output = … }} in [models.\"{model}\"] of the configuration; or limit the \
                      tokens instead, with --max-tokens."
@@ -374,7 +388,7 @@ impl Known for OpenError {
             Self::MissingModel { .. } => Some("`piton models` lists what there is.".to_owned()),
             Self::BadBaseUrl { .. } | Self::MissingBaseUrl { .. } | Self::BadHeader { .. } => None,
         };
-        Advice(Kind::Model, hint)
+        Advice(FailureKind::Model, hint)
     }
 }
 
@@ -383,7 +397,7 @@ macro_rules! plain {
     ($($kind:ident: $($error:ty),+;)+) => {
         $($(impl Known for $error {
             fn advice(&self) -> Advice {
-                Advice::none(Kind::$kind)
+                Advice::none(FailureKind::$kind)
             }
         })+)+
     };

@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     if let Err(error) = logs::start(&cli) {
         return ExitCode::from(report::failure(&error));
     }
-    match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    match ensure_files().and_then(|()| tokio::runtime::Builder::new_current_thread().enable_all().build()) {
         Ok(runtime) => {
             let code = runtime.block_on(obey(cli.command));
             // Whatever still runs (a thread that reads the terminal) is not waited for.
@@ -56,6 +56,13 @@ fn main() -> ExitCode {
         }
         Err(error) => ExitCode::from(report::failure(&Failure::from(error).context("cannot start"))),
     }
+}
+
+/// The runtime needs some files, and panics where it cannot have them.
+fn ensure_files() -> std::io::Result<()> {
+    const NEEDED: usize = 16;
+    let files = (0..NEEDED).map(|_| std::fs::File::open("/dev/null"));
+    files.collect::<Result<Vec<_>, _>>().map(drop)
 }
 
 async fn obey(command: Command) -> u8 {

@@ -30,7 +30,7 @@ use crate::surroundings::Surroundings;
 use crate::upkeep::Upkeep;
 use piton_core::client::{Published, Report};
 use piton_core::event::{Delivery, Event, TurnEnd};
-use piton_core::ids::SessionId;
+use piton_core::ids::{MessageId, SessionId};
 use piton_core::message::Part;
 use piton_core::turn;
 use piton_engine::assemble::bare;
@@ -55,7 +55,7 @@ pub(crate) async fn run(args: RunArgs, around: Surroundings) -> Result<u8> {
     let mut upkeep = Upkeep::new(&engine, &around)?;
     let resumed = resumed_id(&args, &engine, &workspace, &around)?;
     let shown = Shown::new(&args, &around);
-    let run = Run { args: &args, around: &around, engine: &engine, workspace, resumed, shown };
+    let run = Run { args: &args, around: &around, engine: &engine, workspace, resumed, heard: None, shown };
     let over = run.speak(task, &mut upkeep).await;
     if let Ok(Over { code, is_in_haste: true }) = over {
         return Ok(code);
@@ -71,6 +71,8 @@ struct Run<'a> {
     engine: &'a Engine,
     workspace: PathBuf,
     resumed: Option<SessionId>,
+    /// What was said in the session of another process, is on record, and was not answered when that process left.
+    heard: Option<MessageId>,
     shown: Shown,
 }
 
@@ -115,7 +117,9 @@ impl Run<'_> {
             }
             if let Said::Once(None) = &said {
                 self.finish_undo().await?;
-                self.must_have_work_left().await?;
+                if let Some(code) = self.must_have_work_left().await? {
+                    return Ok(Over::with(code));
+                }
             }
             // Somebody was faster: then it is there that we speak.
             let Some(Open { session, attended, is_moved }) = self.open(&mut said, upkeep).await? else { continue };
@@ -149,9 +153,10 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Nobody wants to pay for a "go on" where nothing is left to go on with.
-    async fn must_have_work_left(&self) -> Result<()> {
-        let Some(id) = &self.resumed else { return Ok(()) };
+    /// Nobody wants to pay for a "go on" where nothing is left to go on with. The exit code, where what was said has been
+    /// answered by a third process meanwhile.
+    async fn must_have_work_left(&mut self) -> Result<Option<u8>> {
+        let Some(id) = &self.resumed else { return Ok(None) };
         let records = self.engine.records(id).await?;
         let session = turn::State::fold(&records);
         let path = piton_core::branch::Path::of(&records);
@@ -161,14 +166,19 @@ impl Run<'_> {
                 _ => None,
             });
         if !session.is_at_rest() || session.waiting().next().is_some() {
-            return Ok(());
+            return Ok(None);
+        }
+        if let Some(report) = self.heard.as_ref().and_then(|message| follow::answered(&records, message)) {
+            let code = report::exit_code(report.end);
+            shown::finish(&mut self.shown, &report, id.as_str(), code, self.args);
+            return Ok(Some(code));
         }
         let why = match ended {
             Some(TurnEnd::Completed) => "its last turn is finished, and nothing waits to be answered",
             // What was under way was lost, or is another Piton's: there is something to go on with.
-            None if session.transcript().next().is_some() => return Ok(()),
+            None if session.transcript().next().is_some() => return Ok(None),
             None => "nothing was said in it yet",
-            Some(_) => return Ok(()),
+            Some(_) => return Ok(None),
         };
         bail!(
             "{id} has nothing to go on with: {why}. Nothing was sent. Say what comes next:  piton run --resume {id} \"…\""
@@ -181,7 +191,7 @@ impl Run<'_> {
         let Some(id) = &self.resumed else { return Ok(None) };
         let (engine, shown, args) = (self.engine, &mut self.shown, self.args);
         match said {
-            Said::Once(task) => match follow::join(engine, id, task.take(), shown, args).await? {
+            Said::Once(task) => match follow::join(engine, id, task.take(), &mut self.heard, shown, args).await? {
                 Joined::Over(code) => return Ok(Some(code)),
                 Joined::Alone(unsaid) => *task = unsaid,
             },

@@ -58,7 +58,7 @@ impl Bound {
 
 /// The dearest rates of a model, in millionths of a US dollar for one token.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rates {
+pub struct WorstRates {
     /// A prompt token, should it have to be written to the cache as well.
     pub input: f64,
     /// A generated token.
@@ -67,7 +67,7 @@ pub struct Rates {
 
 /// A model call that is about to be made.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Call<'a> {
+pub struct UpcomingCall<'a> {
     /// The model, for words to people.
     pub model: &'a str,
     /// The most tokens its prompt can have.
@@ -75,7 +75,7 @@ pub struct Call<'a> {
     /// The most tokens its reply can have, where anybody knows: what was asked for, or what the model can.
     pub output_tokens: Option<u32>,
     /// What it costs, where that is known.
-    pub rates: Option<Rates>,
+    pub rates: Option<WorstRates>,
 }
 
 /// What a budget says of a call.
@@ -104,11 +104,12 @@ impl Short {
     }
 }
 
-impl Call<'_> {
+impl UpcomingCall<'_> {
     /// What it uses at most, with a reply of this many tokens.
     pub fn at_most(&self, output_tokens: u32) -> Bound {
         let output = u64::from(output_tokens);
-        let cost = |rates: Rates| (self.input_tokens as f64 * rates.input + output as f64 * rates.output).ceil() as u64;
+        let cost =
+            |rates: WorstRates| (self.input_tokens as f64 * rates.input + output as f64 * rates.output).ceil() as u64;
         Bound { tokens: self.input_tokens.saturating_add(output), cost_micros: self.rates.map(cost) }
     }
 
@@ -175,10 +176,10 @@ impl Call<'_> {
 mod tests {
     use super::*;
 
-    const RATES: Rates = Rates { input: 3.75, output: 15.0 };
+    const RATES: WorstRates = WorstRates { input: 3.75, output: 15.0 };
 
-    fn call(input_tokens: u64, output_tokens: Option<u32>) -> Call<'static> {
-        Call { model: "a/m", input_tokens, output_tokens, rates: Some(RATES) }
+    fn call(input_tokens: u64, output_tokens: Option<u32>) -> UpcomingCall<'static> {
+        UpcomingCall { model: "a/m", input_tokens, output_tokens, rates: Some(RATES) }
     }
 
     fn money(micros: u64) -> Budget {
@@ -222,9 +223,9 @@ mod tests {
 
     #[test]
     fn an_unknown_price_does_not_fit_any_budget_of_money_and_a_free_model_fits_all() {
-        let unknown = Call { rates: None, ..call(10, Some(10)) };
+        let unknown = UpcomingCall { rates: None, ..call(10, Some(10)) };
         assert!(matches!(unknown.leave(&money(1_000_000_000), &Bound::default()), Leave::Short(_)));
-        let free = Call { rates: Some(Rates { input: 0.0, output: 0.0 }), ..call(10, Some(10)) };
+        let free = UpcomingCall { rates: Some(WorstRates { input: 0.0, output: 0.0 }), ..call(10, Some(10)) };
         assert_eq!(free.leave(&money(1), &Bound::default()), Leave::Free);
     }
 
@@ -232,11 +233,11 @@ mod tests {
     fn whatever_is_left_a_call_that_is_made_keeps_within_it() {
         let mut dice = fastrand::Rng::with_seed(7);
         for _ in 0..100_000 {
-            let call = Call {
+            let call = UpcomingCall {
                 model: "a/m",
                 input_tokens: dice.u64(..300_000),
                 output_tokens: dice.bool().then(|| dice.u32(1..200_000)),
-                rates: Some(Rates { input: dice.f64() * 20.0, output: dice.f64() * 80.0 }),
+                rates: Some(WorstRates { input: dice.f64() * 20.0, output: dice.f64() * 80.0 }),
             };
             let budget = Budget {
                 tokens: dice.bool().then(|| dice.u64(..2_000_000)),

@@ -11,7 +11,7 @@
 use crate::event::{Event, Record, StepKind};
 use crate::ids::{Seq, TimeMs};
 use crate::message::Usage;
-use crate::prompt::{Prompt, Segment, SegmentKind};
+use crate::prompt::{PromptContents, Segment, SegmentKind};
 use serde::Serialize;
 
 /// Tokens that need not be read from a cache before it counts as a miss: providers keep whole blocks, up to this size,
@@ -100,9 +100,9 @@ impl CacheLedger {
     }
 
     /// What is new of a request. What it lost is not known yet.
-    pub fn compare(&self, segments: &[Segment]) -> Prompt {
+    pub fn compare(&self, segments: &[Segment]) -> PromptContents {
         let kept = self.kept(segments);
-        Prompt {
+        PromptContents {
             kept,
             new: segments[kept..].to_vec(),
             predicted_tokens: if kept == self.sent.len() {
@@ -159,7 +159,7 @@ impl CacheLedger {
         None
     }
 
-    fn replied(&mut self, record: &Record, step: u32, usage: &Usage, prompt: &Prompt) -> Reading {
+    fn replied(&mut self, record: &Record, step: u32, usage: &Usage, prompt: &PromptContents) -> Reading {
         let reading = Reading {
             seq: record.seq,
             step,
@@ -179,7 +179,7 @@ impl CacheLedger {
         reading
     }
 
-    fn miss(&self, prompt: &Prompt) -> Miss {
+    fn miss(&self, prompt: &PromptContents) -> Miss {
         let idle_ms = self.now.asked_ms.saturating_sub(self.replied_ms);
         match self.sent.get(prompt.kept) {
             Some(_) if self.model != self.now.model => Miss::ModelChanged,

@@ -126,7 +126,7 @@ impl From<RecordedEffects> for Effects {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Planned {
     /// What kind of thing the call does.
-    pub kind: Kind,
+    pub kind: CallKind,
     /// What it is about: the command, the path, the pattern.
     pub title: String,
     /// What it will access.
@@ -137,7 +137,7 @@ pub struct Planned {
 /// What kind of thing a call does, for whoever draws it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum CallKind {
     /// Reads a file.
     Read,
     /// Changes a file; the output shows the change.

@@ -8,11 +8,11 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Restored {
     /// What was changed, as seen from the state before the restore. Sorted by path, like the others.
-    pub changes: Vec<Change>,
+    pub changes: Vec<PathChange>,
     /// What the user changed since, whether it was overwritten or not.
     pub conflicts: Vec<Conflict>,
     /// What could not be done.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<RestoreFailure>,
     /// Folders that were to go and stayed, because something else is in them.
     pub kept: Vec<PathBuf>,
     /// What was left alone because one of the snapshots does not cover it.
@@ -32,7 +32,7 @@ pub struct Conflict {
 
 /// A path that could not be restored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failure {
+pub struct RestoreFailure {
     /// From the workspace.
     pub path: PathBuf,
     /// Why, in the system's words.
@@ -41,7 +41,7 @@ pub struct Failure {
 
 /// A path that two snapshots have differently.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
+pub struct PathChange {
     /// From the workspace.
     pub path: PathBuf,
     /// What happened.

@@ -19,9 +19,9 @@ mod summary;
 mod tokens;
 
 pub use crate::tokens::Family;
-pub use plan::{Plan, by_tokens, by_turns, evenly, unread};
-pub use prune::{Output, clip, select, stub};
-pub use rules::{Compaction, Full, Keep, Made, Prune, Window, WithoutSummary, cut_at};
+pub use plan::{CompactionPlan, by_tokens, by_turns, evenly, unread};
+pub use prune::{PrunableOutput, clip, select, stub};
+pub use rules::{Compaction, Full, KeepRecent, Made, ModelWindow, Prune, WithoutSummary, cut_at};
 pub use summary::{Dropped, FileUse, INSTRUCTION, MARK, instruction, own_words, text, verbatim};
 pub use tokens::{of_message, of_value};
 

@@ -12,7 +12,7 @@ use crate::limits::REWIND_PATHS;
 use crate::message::{Part, Usage};
 use crate::model::{ModelError, Reply};
 use crate::policy::Policy;
-use crate::prompt::Prompt;
+use crate::prompt::PromptContents;
 use crate::question::{Decision, Question};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -35,8 +35,9 @@ pub struct Record {
 }
 
 /// Something that happened.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Event {
     /// The session was created. Always the first event.
     SessionStarted {
@@ -62,7 +63,7 @@ pub enum Event {
     },
     /// The writer closed the session normally.
     WriterClosed {},
-    /// Something was read, to be put before the model with the next event: a file that the user's words refer to,
+    /// Piton read something that the model gets with the next event: a file that the user's message refers to,
     /// instructions, a reminder. What the model reads of it is in that event.
     ContextGiven {
         /// Each of them, in order.
@@ -83,7 +84,7 @@ pub enum Event {
         turn: u32,
         /// `provider/model`.
         model: String,
-        /// Who is asked in its place, in order, when it gives no reply: `provider/model` each.
+        /// Fallback models, asked in order when it gives no reply: `provider/model` each.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         fallbacks: Vec<String>,
         /// The rules this turn runs by.
@@ -96,7 +97,7 @@ pub enum Event {
     TurnResumed {
         /// `provider/model` from here on.
         model: String,
-        /// Who is asked in its place, in order, when it gives no reply.
+        /// Fallback models, asked in order when it gives no reply.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         fallbacks: Vec<String>,
         /// The rules from here on. The wall clock of the budget starts again; what was spent stays spent.
@@ -128,7 +129,7 @@ pub enum Event {
         at_most: Option<Bound>,
         /// What the request was made of, for the cache ledger. Absent in sessions of older versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        prompt: Option<Box<Prompt>>,
+        prompt: Option<Box<PromptContents>>,
         /// Milliseconds from the call until the first piece of the reply was there.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         first_ms: Option<u64>,
@@ -141,7 +142,7 @@ pub enum Event {
         attempt: u32,
         /// Why.
         error: ModelError,
-        /// What it used all the same: an empty answer is billed too.
+        /// What it used: an empty reply is billed, too.
         #[serde(default)]
         usage: Usage,
         /// What that cost, in millionths of a US dollar, where the price is known.
@@ -152,7 +153,7 @@ pub enum Event {
         at_most: Option<Bound>,
         /// What the request was made of, for the trace. Absent in sessions of older versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        prompt: Option<Box<Prompt>>,
+        prompt: Option<Box<PromptContents>>,
         /// What had streamed before it failed. Shown as abandoned; the model never sees it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         abandoned: Vec<Part>,
@@ -188,7 +189,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_most: Option<Bound>,
     },
-    /// A call passed the hooks and the permission rules. What it says of the call holds: nobody looks it up elsewhere.
+    /// A call passed the hooks and the permission rules. This event is the only source of what it may do.
     CallRequested {
         /// Which call.
         call: CallId,
@@ -202,7 +203,7 @@ pub enum Event {
         /// What it may do; decides what may run beside it and what resuming may do with it.
         #[serde(alias = "class")]
         effects: Effects,
-        /// What may be done with it.
+        /// The verdict of the rules.
         verdict: Verdict,
         /// What the tool says of it; absent where there is no such tool, or it cannot read the input.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -248,7 +249,7 @@ pub enum Event {
     CallSettled {
         /// Which call.
         call: CallId,
-        /// What came of it.
+        /// Its outcome.
         outcome: Outcome,
     },
     /// Hooks were run. Where the turn waits for them ([`crate::policy::HookPolicy::gates`]), this is what it waits for, also where no hook was
@@ -281,7 +282,7 @@ pub enum Event {
         /// At [`HookPoint::Stop`]: the hook that sends the model back to work.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sent_back: Option<String>,
-        /// Why the turn shall end.
+        /// Why the turn must end.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stopped: Option<String>,
     },
@@ -290,7 +291,7 @@ pub enum Event {
         /// Which step.
         step: u32,
     },
-    /// How much the model reads became known: a server of one's own tells only when it answers.
+    /// The size of the model's window became known: a local server tells it only with its first reply.
     WindowLearned {
         /// Tokens of context at which the conversation is compacted from here on.
         compact_at_tokens: u64,
@@ -299,14 +300,14 @@ pub enum Event {
     CompactionStarted {
         /// Why.
         trigger: Trigger,
-        /// What the user wants the summary to dwell on.
+        /// What the user wants the summary to focus on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         focus: Option<String>,
-        /// What a try may have used whose process is gone.
+        /// The most that an attempt of a lost process may have used.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lost: Option<Bound>,
     },
-    /// Tool outputs are represented by stubs from here on, or by their beginning and end. Nothing is deleted.
+    /// From here on stubs, or beginning and end, represent some tool outputs. Nothing is deleted.
     ContextPruned {
         /// The calls whose outputs these are.
         calls: Vec<CallId>,
@@ -317,14 +318,14 @@ pub enum Event {
         tokens_before: u64,
         /// Estimated tokens of the context now.
         tokens_after: u64,
-        /// Whether that is room enough, so that no summary is needed.
+        /// Whether that suffices, so that no summary is needed.
         suffices: bool,
     },
-    /// Older messages are represented by a summary from here on. Nothing is deleted.
+    /// From here on a summary represents older messages. Nothing is deleted.
     CompactionFinished {
         /// Why it was made.
         trigger: Trigger,
-        /// Messages that were appended up to this position are covered by the summary.
+        /// The summary covers the messages up to this position.
         upto_seq: Seq,
         /// What the model reads in their place.
         summary: String,
@@ -337,29 +338,29 @@ pub enum Event {
         note: Option<String>,
         /// Who was asked for it; absent where a person wrote it, and in sessions of older versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        asked: Option<Box<Asked>>,
+        asked: Option<Box<SummaryCall>>,
     },
     /// The compaction failed; the conversation is unchanged.
     CompactionFailed {
         /// Why it was wanted.
         trigger: Trigger,
-        /// What was in the way, if code has to know. Absent in sessions of older versions.
+        /// The reason as a type, if there is one. Absent in sessions of older versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<Why>,
         /// What went wrong, for people.
         error: String,
         /// Who was asked for it, if anybody was.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        asked: Option<Box<Asked>>,
+        asked: Option<Box<SummaryCall>>,
     },
     /// Files are about to be brought back to where they were. Durable before any is: whoever finds this without its end
     /// brings them back again, which changes nothing where it was done.
     RewindStarted {
-        /// What shall be done.
+        /// What will be done.
         rewind: Rewind,
         /// The workspace as it was just before.
         was: String,
-        /// The files that differ from what they shall be.
+        /// The files that will change.
         #[serde(default, skip_serializing_if = "Touched::is_empty")]
         touches: Touched,
     },
@@ -377,9 +378,9 @@ pub enum Event {
     /// A rewind that had begun could not be brought to its end, and is not tried again: what its files were to be brought
     /// back from is gone, or cannot be used. The conversation stays where it was.
     RewindAbandoned {
-        /// What should have been done.
+        /// What was to be done.
         rewind: Rewind,
-        /// What was in the way, in words.
+        /// The reason, for people.
         error: String,
         /// The files that were to be changed. Each is as it was before or as it should be, never half of both.
         #[serde(default, skip_serializing_if = "Touched::is_empty")]
@@ -392,7 +393,7 @@ pub enum Event {
     },
     /// The turn's wall-clock budget is used up.
     DeadlinePassed {},
-    /// What is left of the budget is less than the next model call can need. The call was not made.
+    /// The rest of the budget does not cover the next model call at its worst. The call was not made.
     BudgetShort {
         /// The step it would have belonged to.
         step: u32,
@@ -624,7 +625,7 @@ pub enum Trigger {
 
 /// A model that was asked for a summary, and what that used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct SummaryCall {
     /// `provider/model`.
     pub model: String,
     /// How often it was asked.
@@ -640,7 +641,7 @@ pub struct Asked {
     pub at_most: Option<Bound>,
     /// What the request was made of, where it began as the session's own requests do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prompt: Option<Box<Prompt>>,
+    pub prompt: Option<Box<PromptContents>>,
 }
 
 /// When a snapshot was taken.
@@ -791,8 +792,8 @@ impl Event {
         }
     }
 
-    /// Whether it can come of making room while that is under way.
-    pub fn is_about_room(&self) -> bool {
+    /// Whether it can occur while a compaction is under way.
+    pub fn is_about_compaction(&self) -> bool {
         matches!(
             self,
             Self::CompactionStarted { .. }
@@ -805,43 +806,6 @@ impl Event {
 
     /// The `type` this event has in JSON and in the journal's `kind` column.
     pub fn kind(&self) -> &'static str {
-        match self {
-            Self::SessionStarted { .. } => "session_started",
-            Self::WriterOpened { .. } => "writer_opened",
-            Self::WriterClosed {} => "writer_closed",
-            Self::ContextGiven { .. } => "context_given",
-            Self::UserSpoke { .. } => "user_spoke",
-            Self::TurnStarted { .. } => "turn_started",
-            Self::TurnResumed { .. } => "turn_resumed",
-            Self::StepStarted { .. } => "step_started",
-            Self::MessageFinished { .. } => "message_finished",
-            Self::ModelFailed { .. } => "model_failed",
-            Self::ModelSwitched { .. } => "model_switched",
-            Self::BackoffPassed { .. } => "backoff_passed",
-            Self::MessageCut { .. } => "message_cut",
-            Self::CallRequested { .. } => "call_requested",
-            Self::ApprovalAsked { .. } => "approval_asked",
-            Self::ApprovalGiven { .. } => "approval_given",
-            Self::SnapshotTaken { .. } => "snapshot_taken",
-            Self::CallStarted { .. } => "call_started",
-            Self::CallSettled { .. } => "call_settled",
-            Self::HooksRan { .. } => "hooks_ran",
-            Self::StepFinished { .. } => "step_finished",
-            Self::CompactionStarted { .. } => "compaction_started",
-            Self::WindowLearned { .. } => "window_learned",
-            Self::ContextPruned { .. } => "context_pruned",
-            Self::CompactionFinished { .. } => "compaction_finished",
-            Self::CompactionFailed { .. } => "compaction_failed",
-            Self::RewindStarted { .. } => "rewind_started",
-            Self::RewindFinished { .. } => "rewind_finished",
-            Self::RewindAbandoned { .. } => "rewind_abandoned",
-            Self::CancelRequested { .. } => "cancel_requested",
-            Self::DeadlinePassed {} => "deadline_passed",
-            Self::BudgetShort { .. } => "budget_short",
-            Self::TitleGiven { .. } => "title_given",
-            Self::WorkspaceMoved { .. } => "workspace_moved",
-            Self::EventLost {} => "event_lost",
-            Self::TurnEnded { .. } => "turn_ended",
-        }
+        self.into()
     }
 }

@@ -1,4 +1,5 @@
-//! Characters that a model reads and a person does not see: how instructions are smuggled into a file.
+//! Characters that a model reads and a person does not see: how instructions are smuggled into a file, and how a command
+//! looks like another one. What a model reads is freed of them ([`strip`]); what a person reads shows them ([`visible`]).
 
 use std::borrow::Cow;
 
@@ -34,13 +35,7 @@ pub fn strip(text: &str) -> (Cow<'_, str>, usize) {
     let mut before = None;
     let mut chars = text.chars().peekable();
     while let Some(char) = chars.next() {
-        let mut between = || before.is_some_and(is_joined) && chars.peek().copied().is_some_and(is_joined);
-        let stays = match char {
-            '\u{200c}' | '\u{200d}' => between(),
-            '\u{fe0e}' | '\u{fe0f}' => before.is_some_and(|before| is_joined(before) && before != char),
-            _ => !is_hidden(char),
-        };
-        if stays {
+        if stays(char, before, chars.peek().copied()) {
             kept.push(char);
         } else {
             hidden += 1;
@@ -48,6 +43,77 @@ pub fn strip(text: &str) -> (Cow<'_, str>, usize) {
         before = Some(char);
     }
     (Cow::Owned(kept), hidden)
+}
+
+/// The text as people may be shown it, wherever it comes from: what they would not see, or what moves a terminal's cursor
+/// or turns the order of letters, stands there as `\u{202e}`. Lines end in a line feed.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(|char| char == '\r' || is_hidden(char)) {
+        return Cow::Borrowed(text);
+    }
+    let (mut pieces, mut shown) = (Pieces::default(), String::with_capacity(text.len()));
+    pieces.push(text, &mut shown);
+    pieces.finish(&mut shown);
+    Cow::Owned(shown)
+}
+
+/// The same on one line, for names: a file may be called anything.
+pub fn visible_line(text: &str) -> String {
+    visible(text).replace('\n', "\\n").replace('\t', "\\t")
+}
+
+/// Text that comes in pieces, as people may be shown it. What the next piece decides is held back.
+#[derive(Debug, Default)]
+pub struct Pieces {
+    before: Option<char>,
+    /// A joiner, or a carriage return.
+    held: Option<char>,
+}
+
+impl Pieces {
+    /// Adds a piece to what is shown.
+    pub fn push(&mut self, piece: &str, shown: &mut String) {
+        for char in piece.chars() {
+            self.settle(Some(char), shown);
+            match char {
+                '\r' | '\u{200c}' | '\u{200d}' => self.held = Some(char),
+                _ => self.show(char, stays(char, self.before, None), shown),
+            }
+        }
+    }
+
+    /// Adds what was held back.
+    pub fn finish(&mut self, shown: &mut String) {
+        self.settle(None, shown);
+    }
+
+    fn settle(&mut self, after: Option<char>, shown: &mut String) {
+        match self.held.take() {
+            // The line feed says it.
+            Some('\r') if after == Some('\n') => {}
+            Some('\r') => self.show('\r', false, shown),
+            Some(joiner) => self.show(joiner, stays(joiner, self.before, after), shown),
+            None => {}
+        }
+    }
+
+    fn show(&mut self, char: char, stays: bool, shown: &mut String) {
+        if stays {
+            shown.push(char);
+        } else {
+            shown.extend(char.escape_unicode());
+        }
+        self.before = Some(char);
+    }
+}
+
+/// Whether a character is left where it is, between these.
+fn stays(char: char, before: Option<char>, after: Option<char>) -> bool {
+    match char {
+        '\u{200c}' | '\u{200d}' => before.is_some_and(is_joined) && after.is_some_and(is_joined),
+        '\u{fe0e}' | '\u{fe0f}' => before.is_some_and(|before| is_joined(before) && before != char),
+        _ => !is_hidden(char),
+    }
 }
 
 /// Whether it is of those that joiners and variation marks are for: not ASCII, and seen; or the mark of an emoji.
@@ -83,5 +149,24 @@ mod tests {
             assert_eq!(strip(text).1, 0, "{text}");
             assert_eq!(strip(text).0, text);
         }
+    }
+
+    #[test]
+    fn what_nobody_sees_is_shown() {
+        for (text, shown) in [
+            ("plain\n\ttext", "plain\n\ttext"),
+            ("echo safe \u{202e}; touch x\u{2066} \u{200b}", "echo safe \\u{202e}; touch x\\u{2066} \\u{200b}"),
+            ("esc\u{1b}[2K\rgone", "esc\\u{1b}[2K\\u{d}gone"),
+            ("two\r\nlines\r", "two\nlines\\u{d}"),
+            ("c1 \u{9b}31m, tag \u{e0041}", "c1 \\u{9b}31m, tag \\u{e0041}"),
+            ("👩\u{200d}💻 x\u{200d}y", "👩\u{200d}💻 x\\u{200d}y"),
+        ] {
+            assert_eq!(visible(text), shown, "{text:?}");
+            let (mut pieces, mut whole) = (Pieces::default(), String::new());
+            text.chars().for_each(|char| pieces.push(&char.to_string(), &mut whole));
+            pieces.finish(&mut whole);
+            assert_eq!(whole, shown, "in pieces: {text:?}");
+        }
+        assert_eq!(visible_line("a\nb\tc\u{7}"), "a\\nb\\tc\\u{7}");
     }
 }

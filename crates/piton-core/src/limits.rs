@@ -5,6 +5,8 @@
 pub const MAX_STEPS: u32 = 250;
 /// Tool calls in one reply. More is a model gone wild (small local models do it): the rest is answered, not run.
 pub const MAX_CALLS_PER_STEP: usize = 64;
+/// Calls that run at the same time, however many a reply may have: each takes a process or a thread, and files.
+pub const MAX_CALLS_SIDE_BY_SIDE: usize = 16;
 /// Compactions in one turn. Where three do not make room, a fourth will not.
 pub const MAX_COMPACTIONS: u32 = 3;
 /// Identical calls (tool, input and result) in a row before a person is asked, or a headless turn ends.
@@ -32,6 +34,8 @@ pub const STREAM_STALL_MS: u64 = 60_000;
 /// Time in which a stream says nothing but "I am still here", in milliseconds, before it counts as stalled too. Models
 /// that hide their thoughts ping for minutes; a gateway that lost its model pings for ever.
 pub const STREAM_KEEP_ALIVE_MS: u64 = 600_000;
+/// Silence of a provider, in milliseconds, after which whoever listens is told of it, and again after each such span.
+pub const STREAM_SILENT_MS: u64 = 10_000;
 /// Time a shell command gets when the model names none, in milliseconds.
 pub const BASH_DEFAULT_MS: u64 = 120_000;
 /// The most time a model may give a shell command, in milliseconds.

@@ -171,6 +171,14 @@ impl Usage {
         self.input_tokens > 0 && (self.output_tokens > 0 || !has_spoken)
     }
 
+    /// What is of the prompt is no more than it, where the prompt was counted: some servers tell counts that cannot be.
+    pub fn bound_cached(&mut self) {
+        if self.input_tokens > 0 {
+            self.cache_read_tokens = self.cache_read_tokens.min(self.input_tokens);
+            self.cache_write_tokens = self.cache_write_tokens.min(self.input_tokens - self.cache_read_tokens);
+        }
+    }
+
     /// Adds another call's tokens.
     pub fn add(&mut self, other: &Usage) {
         for (mine, theirs) in [

@@ -62,6 +62,17 @@ pub enum Delta {
     },
 }
 
+impl Delta {
+    /// Bytes of what is said in it.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Text { text } | Self::Reasoning { text } => text.len(),
+            Self::CallBegan { index: _, name } => name.len(),
+            Self::CallInput { index: _, json } => json.len(),
+        }
+    }
+}
+
 /// A model's whole reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reply {
@@ -148,6 +159,8 @@ pub enum ModelErrorKind {
     Stalled,
     /// The answer could not be read (not the protocol, not JSON): ask again, a bounded number of times.
     Malformed,
+    /// The answer went on beyond what any model says, and was broken off: tell the person.
+    Endless,
     /// The model said nothing and called nothing: ask again, at most twice.
     EmptyReply,
     /// Piton itself was killed while the model spoke: ask again.
@@ -178,6 +191,7 @@ impl ModelErrorKind {
             | Self::CutStream
             | Self::Stalled
             | Self::Malformed
+            | Self::Endless
             | Self::EmptyReply
             | Self::Auth
             | Self::NotFound
@@ -190,7 +204,12 @@ impl ModelErrorKind {
     /// have worked, and never said what it used. It may in any case where something was seen.
     pub fn may_be_billed(self) -> bool {
         match self {
-            Self::CutStream | Self::Stalled | Self::Malformed | Self::EmptyReply | Self::Interrupted => true,
+            Self::CutStream
+            | Self::Stalled
+            | Self::Malformed
+            | Self::Endless
+            | Self::EmptyReply
+            | Self::Interrupted => true,
             Self::RateLimited
             | Self::Overloaded
             | Self::Server
@@ -216,7 +235,8 @@ impl ModelErrorKind {
             | Self::Malformed
             | Self::EmptyReply
             | Self::Interrupted => true,
-            Self::WindowExceeded
+            Self::Endless
+            | Self::WindowExceeded
             | Self::Auth
             | Self::NotFound
             | Self::QuotaSpent

@@ -109,7 +109,7 @@ pub struct ReplyPolicy {
     /// What follows an empty reply.
     pub on_empty: OnEmpty,
     /// The sentences that tell people how the turn ended.
-    pub words: Words,
+    pub words: Wording,
 }
 
 /// How often a failed model call is made again.
@@ -268,7 +268,7 @@ pub enum OnEmpty {
 /// Whose sentences tell people how a turn ended ([`crate::words`]).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Words {
+pub enum Wording {
     /// Piton's: what happened, and with which number.
     #[default]
     Piton,

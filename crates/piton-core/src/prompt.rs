@@ -34,7 +34,7 @@ pub enum SegmentKind {
 
 /// What a request was made of, recorded with its reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Prompt {
+pub struct PromptContents {
     /// How many segments it shares, from the front, with the request that was answered before.
     pub kept: usize,
     /// The segments behind these.

@@ -14,7 +14,7 @@ pub struct Question {
     pub title: String,
     /// What it is about, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub body: Vec<Block>,
+    pub body: Vec<QuestionBlock>,
     /// The answers on offer. Any other words are a refusal that the model reads.
     pub choices: Vec<Choice>,
     /// Names title and body: a hash of them, so that an answer can say which question it saw.
@@ -24,7 +24,7 @@ pub struct Question {
 /// A piece of a question. Nothing in it is cut or cleaned: that is up to whoever draws it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Block {
+pub enum QuestionBlock {
     /// Prose.
     Text {
         /// The prose itself.
@@ -87,14 +87,19 @@ pub enum Decision {
 
 impl Question {
     /// A question with these answers.
-    pub fn new(title: impl Into<String>, body: Vec<Block>, choices: Vec<Choice>) -> Self {
+    pub fn new(title: impl Into<String>, body: Vec<QuestionBlock>, choices: Vec<Choice>) -> Self {
         let title = title.into();
         let shown = hash(&title, &body);
         Self { title, body, choices, shown }
     }
 
     /// Whether a call may run: yes, always (where that would add these rules), or no.
-    pub fn may_run(title: impl Into<String>, body: Vec<Block>, label: impl Into<String>, remember: Rules) -> Self {
+    pub fn may_run(
+        title: impl Into<String>,
+        body: Vec<QuestionBlock>,
+        label: impl Into<String>,
+        remember: Rules,
+    ) -> Self {
         let mut choices = vec![Choice::new("yes", Decision::Approve), Choice::new("no", Decision::Deny(None))];
         if !remember.is_empty() {
             let always = Choice::new("always", Decision::ApproveForSession);
@@ -118,7 +123,7 @@ impl Choice {
 }
 
 /// FNV-1a: it tells questions of one session apart, nothing more.
-fn hash(title: &str, body: &[Block]) -> String {
+fn hash(title: &str, body: &[QuestionBlock]) -> String {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;
     let text = serde_json::to_string(&(title, body)).unwrap_or_default();

@@ -9,7 +9,7 @@
 
 mod shown;
 
-pub use self::shown::{Block, ReferenceSizes, content, files, tree, unread};
+pub use self::shown::{ReferenceSizes, ShownFile, content, files, tree, unread};
 
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;

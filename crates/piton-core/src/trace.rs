@@ -28,7 +28,7 @@ pub enum Trace {
     /// A step.
     Step(Box<StepTrace>),
     /// Room was made in the context, between steps or between turns.
-    Room(Box<RoomTrace>),
+    Room(Box<CompactionTrace>),
     /// What belongs to no step: hooks, and the end of a turn that had none.
     Outside(OutsideTrace),
     /// A model named the session.
@@ -52,12 +52,12 @@ pub struct StepTrace {
     pub ended_ms: TimeMs,
     /// What the model was sent last, where it replied or failed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub input: Option<Input>,
+    pub input: Option<ModelInput>,
     /// Every time the model was asked, in order.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<ModelCall>,
     /// Room that was made within it, since the provider said that the conversation does not fit.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub rooms: Vec<RoomTrace>,
+    pub rooms: Vec<CompactionTrace>,
     /// How long its calls waited until the workspace was put down, in milliseconds, where it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot_ms: Option<u64>,
@@ -75,7 +75,7 @@ pub struct StepTrace {
 
 /// Room that was made in the context, or could not be.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RoomTrace {
+pub struct CompactionTrace {
     /// Where it begins in the journal.
     pub seq: Seq,
     /// The turn under way, or the last one.
@@ -130,7 +130,7 @@ pub struct SummaryAsked {
     pub cost_micros: Option<u64>,
     /// What it was sent, where that began as the session's own requests do.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub input: Option<Input>,
+    pub input: Option<ModelInput>,
 }
 
 /// What belongs to no step.
@@ -174,11 +174,11 @@ pub struct TitleTrace {
 
 /// What the model was sent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Input {
+pub struct ModelInput {
     /// Pieces that were there, in the same bytes, in the request before.
     pub kept: usize,
     /// The pieces behind these.
-    pub new: Vec<Piece>,
+    pub new: Vec<InputPart>,
     /// What the provider's cache did for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<Reading>,
@@ -186,7 +186,7 @@ pub struct Input {
 
 /// A piece of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Piece {
+pub struct InputPart {
     /// What it is.
     pub kind: SegmentKind,
     /// Equal for equal content.
@@ -221,7 +221,7 @@ pub struct HookTrace {
 
 /// One call of a model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Asked {
+pub struct ModelCall {
     /// Where its end is recorded.
     pub seq: Seq,
     /// `provider/model`.
@@ -290,7 +290,7 @@ pub struct CallTrace {
     pub approval: Option<(Decision, u64)>,
     /// Who refused it, where it was never run for that.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub refused: Option<Refused>,
+    pub refused: Option<RefusedBy>,
     /// How it ended; `None`: its end is not on record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
@@ -304,7 +304,7 @@ pub struct CallTrace {
 /// Who refused a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "by", content = "name", rename_all = "snake_case")]
-pub enum Refused {
+pub enum RefusedBy {
     /// A rule of the permissions.
     Rule,
     /// This hook.
@@ -372,7 +372,7 @@ impl StepTrace {
     }
 }
 
-impl RoomTrace {
+impl CompactionTrace {
     /// Whether the end of it is on record.
     fn is_over(&self) -> bool {
         self.tokens.is_some() || self.error.is_some()

@@ -29,7 +29,7 @@ impl OutputCut {
                 (cut.removed_chars > 0).then_some(cut.text)
             }
             Self::WholeLines { max_lines, max_bytes } => {
-                let cut = whole_lines(text, max_lines, max_bytes, Keep::Head)?;
+                let cut = whole_lines(text, max_lines, max_bytes, KeepEnd::Head)?;
                 Some(format!("{}\n\n...{} {} truncated...", cut.preview, cut.removed, cut.unit))
             }
         }
@@ -65,7 +65,7 @@ pub fn head_tail(text: &str, max_chars: usize) -> HeadTail {
 
 /// Which end of an output is worth keeping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keep {
+pub enum KeepEnd {
     /// The beginning: listings, files.
     Head,
     /// The end: builds, logs.
@@ -85,7 +85,7 @@ pub struct CutLines {
 
 /// Keeps whole lines from one end, at most `max_lines` of them and at most `max_bytes` bytes (joining newlines
 /// included); `None` when the text fits. This is OpenCode's rule (its `truncate.ts`), used by that preset.
-pub fn whole_lines(text: &str, max_lines: usize, max_bytes: usize, keep: Keep) -> Option<CutLines> {
+pub fn whole_lines(text: &str, max_lines: usize, max_bytes: usize, keep: KeepEnd) -> Option<CutLines> {
     let lines: Vec<&str> = text.split('\n').collect();
     if lines.len() <= max_lines && text.len() <= max_bytes {
         return None;
@@ -95,8 +95,8 @@ pub fn whole_lines(text: &str, max_lines: usize, max_bytes: usize, keep: Keep) -
     let mut hit_bytes = false;
     for index in 0..lines.len().min(max_lines) {
         let line = match keep {
-            Keep::Head => lines[index],
-            Keep::Tail => lines[lines.len() - 1 - index],
+            KeepEnd::Head => lines[index],
+            KeepEnd::Tail => lines[lines.len() - 1 - index],
         };
         let size = line.len() + usize::from(index > 0);
         if bytes + size > max_bytes {
@@ -106,7 +106,7 @@ pub fn whole_lines(text: &str, max_lines: usize, max_bytes: usize, keep: Keep) -
         bytes += size;
         kept.push(line);
     }
-    if keep == Keep::Tail {
+    if keep == KeepEnd::Tail {
         kept.reverse();
     }
     let (removed, unit) = if hit_bytes { (text.len() - bytes, "bytes") } else { (lines.len() - kept.len(), "lines") };

@@ -8,7 +8,7 @@
 //! ```text
 //!   Idle ──user spoke──► Due ──turn started──► NextStep ──step started──► CallingModel ◄─────────┐
 //!    ▲                    ▲                     ▲   ▲  │                   │  │   │   └─failed─► BackingOff
-//!    │                  (more                   │   │  └─room needed─┐     │  │   └─does not fit─► Compacting
+//!    │                  (more                   │   │  └─context full┐     │  │   └─does not fit─► Compacting
 //!    │                  waiting)                │   │                ▼     │  │
 //!    │                    │                     │   └────────── Compacting  │  └─calls─► RunningTools
 //!    │                    │                     │                          │                 │ all settled
@@ -23,7 +23,7 @@
 //! their gates in `batch.rs`.
 //! `Sealing` stands before `Ending` where the workspace was put down in the turn and has to be once more.
 //! `Held` is `Idle` with messages waiting: after a turn that did not complete, they wait for the user's next word.
-//! `GivenUp` is where a failed call leads, and a conversation that no room can be made for, when the turn has another
+//! `GivenUp` is where a failed call leads, and a conversation that compaction cannot make fit, when the turn has another
 //! model to ask: that one is then called instead.
 //! A cancel or a deadline leads to `Ending` from everywhere, through `RunningTools` where tools must first stop.
 //!
@@ -37,8 +37,8 @@ mod gate;
 mod job;
 mod work;
 
-pub use self::compaction::Room;
-pub use self::context::Entry;
+pub use self::compaction::ContextUsage;
+pub use self::context::TranscriptEntry;
 pub use self::gate::Gate;
 pub use self::job::Job;
 pub use self::work::{Offered, Rewinding};
@@ -46,7 +46,7 @@ pub use self::work::{Offered, Rewinding};
 use self::batch::Batch;
 use self::context::Context;
 use self::gate::Askee;
-use self::work::{After, AfterRoom, Ending, TurnWork, Work, canceled, has_substance, short};
+use self::work::{After, AfterCompaction, Ending, TurnWork, Work, canceled, has_substance, short};
 use crate::branch::Path;
 use crate::budget::Bound;
 use crate::call::{CallInput, Effects, Outcome, Planned, Status};
@@ -74,7 +74,8 @@ pub struct State {
 }
 
 /// What the session waits for. What is valid in one phase only lives in that phase.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 enum Phase {
     /// Nobody wants anything.
     Idle,
@@ -93,7 +94,7 @@ enum Phase {
     /// The provider is given time.
     BackingOff { attempt: u32, since_ms: TimeMs, until_ms: TimeMs },
     /// The model gave no reply, or reads too little, and another one is there to be asked.
-    GivenUp { reason: String, then: AfterRoom },
+    GivenUp { reason: String, then: AfterCompaction },
     /// Tool calls are open.
     RunningTools(Batch, After),
     /// The step's work is done.
@@ -102,12 +103,12 @@ enum Phase {
     Stuck(CallId),
     /// A person is asked whether it may go on.
     AskingToGoOn(CallId, Askee),
-    /// Room is needed in the context.
-    RoomNeeded(Trigger, AfterRoom),
-    /// Room is about to be made; hooks may refuse it.
-    BeforeCompaction(Trigger, AfterRoom),
-    /// Room is being made.
-    Compacting(Trigger, AfterRoom),
+    /// The context is too full; compaction is about to be recorded.
+    CompactionNeeded(Trigger, AfterCompaction),
+    /// The context is about to be compacted; hooks may refuse it.
+    BeforeCompaction(Trigger, AfterCompaction),
+    /// The context is being compacted.
+    Compacting(Trigger, AfterCompaction),
     /// The model has said all it wanted, and hooks are asked whether the turn may end.
     Checking,
     /// The turn is over but for a last snapshot of the workspace.
@@ -196,7 +197,7 @@ impl State {
                 subject: Subject::GoOn(call.clone()),
                 question: Some(Box::new(work.turn.may_go_on())),
             }),
-            Phase::RoomNeeded(trigger, _) => {
+            Phase::CompactionNeeded(trigger, _) => {
                 Some(Event::CompactionStarted { trigger: *trigger, focus: None, lost: None })
             }
             Phase::Ending(ending) => Some(work.turn_ended(ending, now_ms)),
@@ -238,7 +239,7 @@ impl State {
             | Phase::NextStep(_)
             | Phase::StepOver(_)
             | Phase::Stuck(_)
-            | Phase::RoomNeeded(..)
+            | Phase::CompactionNeeded(..)
             | Phase::Ending(_) => vec![],
         };
         if let Some(at_ms) = self.deadline_ms().filter(|_| self.is_in_turn()) {
@@ -259,27 +260,7 @@ impl State {
 
     /// The word for the phase, as clients and traces show it.
     pub fn phase_name(&self) -> &'static str {
-        match self.phase {
-            Phase::Idle => "idle",
-            Phase::Held => "held",
-            Phase::Due => "due",
-            Phase::NextStep(_) => "next_step",
-            Phase::Compacted { .. } => "compacted",
-            Phase::BeforeModel { .. } => "before_model",
-            Phase::CallingModel { .. } => "calling_model",
-            Phase::BackingOff { .. } => "backing_off",
-            Phase::GivenUp { .. } => "given_up",
-            Phase::RunningTools(..) => "running_tools",
-            Phase::StepOver(_) => "step_over",
-            Phase::Stuck(_) => "stuck",
-            Phase::AskingToGoOn(..) => "asking_to_go_on",
-            Phase::RoomNeeded(..) => "room_needed",
-            Phase::BeforeCompaction(..) => "before_compaction",
-            Phase::Compacting(..) => "compacting",
-            Phase::Checking => "checking",
-            Phase::Sealing(_) => "sealing",
-            Phase::Ending(_) => "ending",
-        }
+        (&self.phase).into()
     }
 
     /// The session's id; empty before the first event.
@@ -313,13 +294,13 @@ impl State {
     }
 
     /// The same with the place of each message in the journal.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[TranscriptEntry] {
         &self.work.transcript
     }
 
     /// How full the context is, and what a summary would have to say.
-    pub fn room(&self) -> Room<'_> {
-        Room::of(&self.work)
+    pub fn context(&self) -> ContextUsage<'_> {
+        ContextUsage::of(&self.work)
     }
 
     /// Messages that wait to be taken up.
@@ -580,7 +561,7 @@ impl Phase {
     /// The one transition function.
     fn step(self, work: &mut Work, record: &mut Record) -> Self {
         use Phase::{
-            AskingToGoOn, BackingOff, CallingModel, Compacting, Due, Ending, GivenUp, NextStep, RoomNeeded,
+            AskingToGoOn, BackingOff, CallingModel, Compacting, CompactionNeeded, Due, Ending, GivenUp, NextStep,
             RunningTools, Sealing, StepOver, Stuck,
         };
         match (self, &mut record.event) {
@@ -648,8 +629,10 @@ impl Phase {
             (AskingToGoOn(..), Event::ApprovalGiven { subject: Subject::GoOn(_), decision, .. }) => {
                 work.go_on(decision)
             }
-            (RoomNeeded(trigger, then), Event::CompactionStarted { .. }) => work.start_compaction(trigger, then),
-            (Compacting(trigger, then), event) if event.is_about_room() => work.make_room(trigger, then, event),
+            (CompactionNeeded(trigger, then), Event::CompactionStarted { .. }) => work.start_compaction(trigger, then),
+            (Compacting(trigger, then), event) if event.is_about_compaction() => {
+                work.take_compaction(trigger, then, event)
+            }
             (phase @ (Phase::Idle | Phase::Held | Due), event @ Event::CompactionFinished { .. }) => {
                 work.sum_up(phase, event)
             }
@@ -737,7 +720,7 @@ impl Phase {
     /// Where another process finds it, with rules and models of its own: what the old ones led to is decided anew.
     fn gone_on_with(self, work: &mut Work, now_ms: TimeMs) -> Self {
         match self {
-            Self::GivenUp { then, .. } => work.resume_with_room(then),
+            Self::GivenUp { then, .. } => work.resume_after_compaction(then),
             Self::RunningTools(batch, after) => {
                 Self::RunningTools(batch.judge_again(&work.turn.policy.hooks.gates), after)
             }
@@ -766,7 +749,7 @@ impl Phase {
             | Self::GivenUp { .. }
             | Self::Stuck(_)
             | Self::AskingToGoOn(..)
-            | Self::RoomNeeded(..)
+            | Self::CompactionNeeded(..)
             | Self::BeforeCompaction(..)
             | Self::Compacting(..)
             | Self::Checking => work.end(ending.clone()),
@@ -776,7 +759,7 @@ impl Phase {
                 let unrun = Outcome::new(Status::Cancelled, "The call was not run: the turn was stopped first.");
                 let after = match after {
                     After::End(first) => After::End(first),
-                    After::GoOn | After::Continue | After::Resume | After::Answered | After::MakeRoom => {
+                    After::GoOn | After::Continue | After::Resume | After::Answered | After::Compact => {
                         After::End(ending.clone())
                     }
                 };

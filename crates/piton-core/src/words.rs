@@ -1,7 +1,7 @@
 //! The sentences in which a turn's end is told. Three of the documents fix them to the letter; the others leave them to us.
 
 use crate::ending::{TurnEnd, Why};
-use crate::policy::{Policy, Words};
+use crate::policy::{Policy, Wording};
 
 /// What Neovate tells model and caller of a call that was refused.
 const NEOVATE_DENIED: &str = "Error: Tool execution was denied by user.";
@@ -9,7 +9,7 @@ const NEOVATE_DENIED: &str = "Error: Tool execution was denied by user.";
 /// What Pulse returns of a run that was stopped.
 const PULSE_ABORTED: &str = "Request aborted.";
 
-impl Words {
+impl Wording {
     /// A model that gave no reply: the provider's words, the failures of the turn so far, and how many there may be.
     /// The count comes before the kind: an error that is hopeless anyway and also one too many is told as one too many.
     pub fn model_error(self, said: &str, failures: u32, most: Option<u32>) -> String {

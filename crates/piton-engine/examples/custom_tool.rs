@@ -5,12 +5,12 @@
 //! ```
 
 use async_trait::async_trait;
-use piton_core::call::{Access, Effects, Kind, Outcome};
+use piton_core::call::{Access, CallKind, Effects, Outcome};
 use piton_core::client::Published;
 use piton_core::event::Event;
 use piton_engine::engine::{Engine, Settings};
 use piton_models::recorded::Recorded;
-use piton_tools::plan::{Draft, Look, Plan};
+use piton_tools::plan::{Look, Plan, QuestionDraft};
 use piton_tools::tool::ToolContext;
 use piton_tools::toolset::ToolSet;
 use piton_tools::typed::TypedTool;
@@ -42,7 +42,7 @@ impl TypedTool for WordCount {
     fn planned(&self, input: Input, look: &Look) -> Result<Plan, Outcome> {
         let access = Access::Read(look.workspace.join(&input.path).to_string_lossy().into_owned());
         let title = format!("Count the words of {}?", input.path);
-        Ok(Plan::new(Kind::Read, input.path, access, Draft::new(|| (title, Vec::new()))))
+        Ok(Plan::new(CallKind::Read, input.path, access, QuestionDraft::new(|| (title, Vec::new()))))
     }
 
     async fn act(&self, input: Input, cx: &ToolContext) -> Outcome {

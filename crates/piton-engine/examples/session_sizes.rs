@@ -12,7 +12,7 @@ use piton_core::message::{FinishReason, Part, ToolCall, Usage};
 use piton_core::model::Reply;
 use piton_core::permission::Action;
 use piton_core::policy::{Policy, StepPolicy};
-use piton_core::prompt::{Prompt, Segment, SegmentKind};
+use piton_core::prompt::{PromptContents, Segment, SegmentKind};
 use piton_core::request::{self, Frame};
 use piton_core::turn::State;
 use piton_engine::engine::{Engine, Settings};
@@ -185,7 +185,7 @@ fn one_step(step: u32) -> [Event; 6] {
     let outcome = Outcome::ok(text.collect::<String>()).titled(format!("read {path} (12 lines)"));
     let metadata = json!({"path": format!("/work/{path}"), "hash": format!("{step:064x}"), "lines": 12});
     let segment = |kind, bytes| Segment { kind, hash: u64::from(step), bytes };
-    let prompt = Prompt {
+    let prompt = PromptContents {
         kept: 2 * step as usize,
         new: vec![segment(SegmentKind::Assistant, 300), segment(SegmentKind::Tool, 1_000)],
         predicted_tokens: u64::from(step) * 300,

@@ -31,7 +31,7 @@ pub use notice::Notice;
 pub use trouble::Trouble;
 pub use wishes::Wishes;
 
-use crate::engine::Settings;
+use crate::settings::Settings;
 use models::{Answers, Source};
 use piton_models::text_tools;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Time and chance. The engine asks [`World`] for both, so that whoever embeds it can hand in others: a simulation, a
-//! test that skips waiting, a fleet whose machines share one clock.
+//! Clock and randomness. The engine takes both from [`World`], so that an embedder can replace them: a simulation, a test
+//! that skips waiting, a fleet whose machines share one clock.
 
 use async_trait::async_trait;
 use piton_core::ids::{MessageId, SessionId, TimeMs};

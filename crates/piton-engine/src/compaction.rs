@@ -14,13 +14,16 @@ pub(crate) use self::asking::{SharedBill, Summarised, Task, Told, stopped, summa
 
 use self::asking::{Asking, Try};
 pub use crate::error::CompactError;
+pub use crate::settings::AfterCompaction;
 
-use crate::engine::Settings;
 use crate::prompt::Weight;
+use crate::settings::Settings;
 use piton_core::budget::Budget;
 use piton_core::call::Outcome;
-use piton_core::compact::{self, Compaction, Dropped, Family, Keep, Made, Output, Plan, WithoutSummary, of_message};
-use piton_core::event::{Asked, Event, Trigger};
+use piton_core::compact::{
+    self, Compaction, CompactionPlan, Dropped, Family, KeepRecent, Made, PrunableOutput, WithoutSummary, of_message,
+};
+use piton_core::event::{Event, SummaryCall, Trigger};
 use piton_core::ids::CallId;
 use piton_core::message::{Message, Part, Role};
 use piton_core::policy::Policy;
@@ -29,10 +32,6 @@ use piton_core::turn::State;
 use piton_models::model::Model;
 use std::path::Path;
 use std::sync::Arc;
-
-/// Called when a summary has taken the place of a conversation, with the workspace. What it returns is told to the
-/// model beside the summary: instructions and skills in force, read anew.
-pub type AfterCompaction = Arc<dyn Fn(&Path) -> Option<String> + Send + Sync>;
 
 /// What of a full context may be left when pruning alone has made room, in percent: with more, the next step would be
 /// full again.
@@ -87,7 +86,7 @@ pub(crate) fn frame_tokens(frame: &Frame, model: &str) -> u64 {
 pub(crate) fn full_at(rules: &Compaction, model: &dyn Model) -> Option<u64> {
     let limits = model.limits();
     let output = limits.max_output_tokens.map(u64::from);
-    rules.full_at(compact::Window { context: limits.window_tokens, input: None, output })
+    rules.full_at(compact::ModelWindow { context: limits.window_tokens, input: None, output })
 }
 
 /// The context, measured.
@@ -115,10 +114,10 @@ impl<'a> Measured<'a> {
         let frame = frame_tokens(frame, model.name());
         let estimate = frame + sizes.iter().sum::<u64>();
         // A server that counts less than half of what is there does not count at all.
-        let used = session.room().held_tokens().max(estimate / 2).max(1);
-        let joining = session.room().used_tokens().saturating_sub(used);
+        let used = session.context().held_tokens().max(estimate / 2).max(1);
+        let joining = session.context().used_tokens().saturating_sub(used);
         let scale = (used as f64 / estimate.max(1) as f64).clamp(0.5, 3.0);
-        let full_at = session.room().full_at_tokens().or_else(|| full_at(&rules, model)).unwrap_or(used);
+        let full_at = session.context().full_at_tokens().or_else(|| full_at(&rules, model)).unwrap_or(used);
         let room = match trigger {
             Trigger::Ordinary => full_at,
             // It does not fit, whatever we thought of the window.
@@ -135,7 +134,7 @@ impl<'a> Measured<'a> {
 
     /// Calls whose outputs go, and the tokens that this frees.
     fn prunable(&self) -> (Vec<CallId>, u64) {
-        let room = self.session.room();
+        let room = self.session.context();
         let (mut turns_since, mut outputs, mut calls) = (0, Vec::new(), Vec::new());
         for entry in self.session.entries().iter().rev() {
             for part in entry.message.parts.iter().rev() {
@@ -143,7 +142,7 @@ impl<'a> Measured<'a> {
                 let Outcome { status, text, .. } = outcome;
                 let pruned = room.is_pruned(call);
                 let tokens = self.scaled(self.family.of_bytes(text.len()));
-                outputs.push(Output { tool, tokens, turns_since, failed: status.is_error(), pruned });
+                outputs.push(PrunableOutput { tool, tokens, turns_since, failed: status.is_error(), pruned });
                 calls.push((call, tokens));
             }
             turns_since += u32::from(entry.message.role == Role::User && entry.message.id.is_some());
@@ -156,7 +155,7 @@ impl<'a> Measured<'a> {
     }
 
     /// How much is summed up.
-    fn plan(&self, trigger: Trigger) -> Option<Plan> {
+    fn plan(&self, trigger: Trigger) -> Option<CompactionPlan> {
         let entries = self.session.entries();
         let begins_turn = |message: &Message| message.role == Role::User && message.id.is_some();
         let by_tokens = |most: u64| {
@@ -168,18 +167,19 @@ impl<'a> Measured<'a> {
             compact::by_tokens(&self.sizes, may_begin, most)
         };
         let plan = match self.rules.keep {
-            Keep::Turns { turns, .. } => {
+            KeepRecent::Turns { turns, .. } => {
                 let begins: Vec<bool> = entries.iter().map(|entry| begins_turn(&entry.message)).collect();
                 compact::by_turns(&begins, turns, trigger != Trigger::Ordinary).or_else(|| by_tokens(self.room / 4))
             }
-            Keep::Tokens { .. } | Keep::Nothing => {
+            KeepRecent::Tokens { .. } | KeepRecent::Nothing => {
                 let kept = self.rules.kept_tokens(self.room);
                 by_tokens(if trigger == Trigger::Asked { kept.min(self.used / 4) } else { kept })
             }
         };
         // A summary of nothing but a summary says nothing new, and one of words that it repeats is no shorter.
-        let has_summary = usize::from(self.session.room().summary().is_some());
-        let is_new = |plan: &Plan| plan.summed_up > has_summary && !self.is_repeated(has_summary..plan.summed_up);
+        let has_summary = usize::from(self.session.context().summary().is_some());
+        let is_new =
+            |plan: &CompactionPlan| plan.summed_up > has_summary && !self.is_repeated(has_summary..plan.summed_up);
         let plan = plan.filter(is_new)?;
         let unread = self.unread(trigger);
         // What leaves no room beside it cannot be spared, or room is never made; but the next model of a chain may read it.
@@ -187,7 +187,7 @@ impl<'a> Measured<'a> {
         if must_fit && self.newest(unread) > self.newest_most() + self.newest_most() / 4 {
             return Some(plan);
         }
-        let spared = Plan { summed_up: plan.summed_up.min(unread) };
+        let spared = CompactionPlan { summed_up: plan.summed_up.min(unread) };
         match is_new(&spared) {
             true => Some(spared),
             // It does not fit, and there is nothing else.
@@ -217,7 +217,7 @@ impl<'a> Measured<'a> {
     fn unread(&self, trigger: Trigger) -> usize {
         let entries = self.session.entries();
         match (trigger, self.rules.keep) {
-            (Trigger::Asked | Trigger::Edited, _) | (_, Keep::Nothing) => entries.len(),
+            (Trigger::Asked | Trigger::Edited, _) | (_, KeepRecent::Nothing) => entries.len(),
             _ => compact::unread(entries.iter().map(|entry| &*entry.message)),
         }
     }
@@ -227,7 +227,7 @@ impl<'a> Measured<'a> {
     fn too_long(&self, trigger: Trigger) -> Option<(Vec<CallId>, u64, u64)> {
         let from = self.unread(trigger);
         let newest = &self.session.entries()[from..];
-        let room = self.session.room();
+        let room = self.session.context();
         let outputs = newest.iter().flat_map(|entry| &entry.message.parts).filter_map(|part| match part {
             Part::ToolResult { call, outcome, .. } if !room.is_pruned(call) && !room.is_clipped(call) => {
                 Some((call, outcome.text.len() as u64))
@@ -252,7 +252,7 @@ impl<'a> Measured<'a> {
 
     /// Whether there is room enough when so many tokens less are used.
     fn suffices(&self, freed: u64) -> bool {
-        let full_at = self.session.room().full_at_tokens().unwrap_or(self.used);
+        let full_at = self.session.context().full_at_tokens().unwrap_or(self.used);
         let tokens_after = self.used.saturating_sub(freed) + self.joining;
         tokens_after <= full_at.min(self.used) * PRUNED_MOST_PERCENT / 100
     }
@@ -262,13 +262,13 @@ impl<'a> Measured<'a> {
         Event::ContextPruned { calls, to_bytes, tokens_before, tokens_after, suffices: self.suffices(freed) }
     }
 
-    fn sketch(&self, trigger: Trigger, plan: Plan, settings: &Settings) -> Sketch {
+    fn sketch(&self, trigger: Trigger, plan: CompactionPlan, settings: &Settings) -> Sketch {
         let kept: u64 = self.sizes[plan.summed_up..].iter().sum();
         let note = note(self.session, settings);
         let noted = note.as_ref().map_or(0, |note| self.family.of_bytes(note.len()));
         Sketch {
             trigger,
-            dropped: self.session.room().dropped(plan.summed_up),
+            dropped: self.session.context().dropped(plan.summed_up),
             words_tokens: self.rules.user_words(self.room),
             family: self.family,
             rules: self.rules.clone(),
@@ -394,7 +394,7 @@ pub(crate) fn written(session: &State, frame: &Frame, settings: &Settings, summa
 /// The whole summary is another one from here on. `None` where there is none.
 pub(crate) fn replaced(session: &State, frame: &Frame, settings: &Settings, summary: &str) -> Option<Event> {
     let measured = Measured::of(session, frame, &*settings.model, rules(session, settings), Trigger::Edited);
-    let (before, upto_seq) = session.room().summary()?;
+    let (before, upto_seq) = session.context().summary()?;
     let tokens = |text: &str| measured.scaled(measured.family.of_bytes(text.len()));
     let tokens_after = measured.used.saturating_sub(tokens(before)).saturating_add(tokens(summary));
     Some(Event::CompactionFinished {
@@ -410,7 +410,7 @@ pub(crate) fn replaced(session: &State, frame: &Frame, settings: &Settings, summ
 
 impl Sketch {
     /// The event that the model's words, or a person's, complete.
-    fn finished(self, said: &str, asked: Option<Box<Asked>>) -> Event {
+    fn finished(self, said: &str, asked: Option<Box<SummaryCall>>) -> Event {
         let with = |said: &str| compact::text(&self.dropped, said, self.words_tokens, self.family);
         let summary = with(said);
         let tokens = self.tokens_kept + self.family.of_bytes(summary.len());
@@ -435,7 +435,7 @@ impl Sketch {
     }
 
     /// The event of this whole summary.
-    fn with(self, summary: String, asked: Option<Box<Asked>>) -> Event {
+    fn with(self, summary: String, asked: Option<Box<SummaryCall>>) -> Event {
         let tokens_after = self.tokens_kept + self.family.of_bytes(summary.len());
         Event::CompactionFinished {
             trigger: self.trigger,

@@ -21,13 +21,13 @@ use piton_core::compact;
 use piton_core::permission::Action;
 use piton_core::policy::{
     CallsTaken, DenialsCounted, LastStep, OnEmpty, OnLength, OnUnknown, Policy, StepsCounted, ToolFields, ToolsBy,
-    Words,
+    Wording,
 };
 use piton_core::preset::PRESETS;
 use piton_core::progress::{Compare, Stuck};
 use piton_core::reference::Style;
 use piton_core::retry::{BackoffBy, BeyondCap, Jitter, RetryOn, RetryPolicy};
-use piton_models::catalogue::{Catalogue, Known, Rates};
+use piton_models::catalogue::{Catalogue, ModelOverride, Rates};
 use piton_models::effort::Effort;
 use piton_models::options::Options;
 use piton_models::provider;
@@ -53,7 +53,7 @@ pub struct Config {
     pub preset: Option<String>,
     /// Limits of one turn.
     #[serde(default)]
-    pub limits: Limits,
+    pub limits: LimitsTable,
     /// Decisions of the loop.
     #[serde(default, rename = "loop")]
     pub forks: Forks,
@@ -62,10 +62,10 @@ pub struct Config {
     pub retry: Retry,
     /// HTTP connections to providers.
     #[serde(default)]
-    pub http: Http,
+    pub http: HttpTable,
     /// Providers, known ones and servers of one's own, by the name that stands before the slash of `model`.
     #[serde(default)]
-    pub providers: BTreeMap<String, Server>,
+    pub providers: BTreeMap<String, ProviderTable>,
     /// How tool calls in a model's text are read, by `provider` or `provider/name`; the whole name wins.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, TextTools>")]
@@ -81,28 +81,28 @@ pub struct Config {
     pub keys_for_tools: Vec<String>,
     /// When and how the context is compacted.
     #[serde(default)]
-    pub compaction: Compaction,
+    pub compaction: CompactionTable,
     /// Where OpenTelemetry spans are sent.
     #[serde(default)]
-    pub otel: Otel,
+    pub otel: OtelTable,
     /// The model that names sessions.
     #[serde(default)]
-    pub titles: Titles,
+    pub titles: TitlesTable,
     /// Commands that run at points of the loop, by event: the shape of Claude Code's `hooks`.
     #[serde(default)]
     pub hooks: HookTable,
     /// What is adopted from Claude Code.
     #[serde(default)]
-    pub claude: Claude,
+    pub claude: ClaudeTable,
     /// Checks that must pass before a turn ends.
     #[serde(default)]
-    pub check: Checks,
+    pub check: ChecksTable,
     /// What the model reads besides the conversation.
     #[serde(default)]
     pub context: ContextTable,
     /// Limits of the tools.
     #[serde(default)]
-    pub tools: Tools,
+    pub tools: ToolsTable,
     /// Whether a tool may run: `bash = "allow"`. `*` is every tool.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, ActionWord>")]
@@ -143,7 +143,7 @@ struct TextTools(String);
 
 table! {
     /// The `[limits]` table.
-    pub struct Limits sets |policy: Policy| {
+    pub struct LimitsTable sets |policy: Policy| {
         /// Model replies.
         max_steps: u32 >= 1 = Limit(policy.steps.max),
         /// Tokens, input and output together.
@@ -181,7 +181,7 @@ table! {
 /// The `[tools]` table.
 #[derive(Debug, Default, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Tools {
+pub struct ToolsTable {
     /// Seconds that a shell command gets when the model names none.
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 31_536_000))]
     pub bash_timeout: Option<f64>,
@@ -233,7 +233,7 @@ table! {
         references: Style = Plain(policy.references.style),
         /// Whose sentences tell how a turn ended: `piton`, `neovate` or `pulse`.
         #[schemars(with = "Option<String>", extend("enum" = ["piton", "neovate", "pulse"]))]
-        words: Words = Plain(policy.replies.words),
+        words: Wording = Plain(policy.replies.words),
     }
 }
 
@@ -271,7 +271,7 @@ table! {
 /// The `[http]` table.
 #[derive(Debug, Default, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Http {
+pub struct HttpTable {
     /// Connection timeout, in seconds.
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 31_536_000))]
     pub connect_timeout: Option<f64>,
@@ -291,7 +291,7 @@ pub struct Http {
 
 table! {
     /// The `[compaction]` table.
-    pub struct Compaction sets |rules: compact::Compaction| {
+    pub struct CompactionTable sets |rules: compact::Compaction| {
         /// Whether the context is compacted automatically when it is full.
         auto: bool = Plain(rules.auto),
         /// Tokens of the window that are kept free.
@@ -310,7 +310,7 @@ table! {
 /// The `[claude]` table.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Claude {
+pub struct ClaudeTable {
     /// Whether the hooks of its settings run too: of `~/.claude/settings.json`, and of the repository's
     /// `.claude/settings.json` where it is trusted.
     #[serde(default)]
@@ -320,7 +320,7 @@ pub struct Claude {
 /// The `[check]` table.
 #[derive(Debug, Default, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Checks {
+pub struct ChecksTable {
     /// Commands for `sh`, each of which must pass.
     #[serde(default)]
     pub commands: Vec<String>,
@@ -334,7 +334,7 @@ pub struct Checks {
 /// The `[otel]` table. OpenTelemetry's own variables win over it.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Otel {
+pub struct OtelTable {
     /// The address of a collector that takes OTLP as JSON over HTTP; `/v1/traces` is added.
     pub endpoint: Option<String>,
     /// Headers of every request to it.
@@ -345,7 +345,7 @@ pub struct Otel {
 /// The `[titles]` table.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Titles {
+pub struct TitlesTable {
     /// The small model that names a session after its first turn, as `provider/name`. Without one, no model is asked.
     pub model: Option<String>,
 }
@@ -390,7 +390,7 @@ pub struct ModelTable {
     #[schemars(range(min = 1))]
     pub window: Option<u64>,
     /// What it costs, in US dollars per million tokens.
-    pub price: Option<Price>,
+    pub price: Option<PriceTable>,
     /// Whether it looks at pictures.
     pub images: Option<bool>,
     /// Whether it calls tools.
@@ -400,7 +400,7 @@ pub struct ModelTable {
 /// What a model costs, in US dollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Price {
+pub struct PriceTable {
     /// What it reads.
     #[schemars(range(min = 0))]
     pub input: f64,
@@ -415,9 +415,9 @@ pub struct Price {
     pub cache_write: Option<f64>,
 }
 
-impl From<Price> for Rates {
-    fn from(price: Price) -> Self {
-        let Price { input, output, cache_read, cache_write } = price;
+impl From<PriceTable> for Rates {
+    fn from(price: PriceTable) -> Self {
+        let PriceTable { input, output, cache_read, cache_write } = price;
         Self { input, output, cache_read, cache_write, long: None }
     }
 }
@@ -425,9 +425,9 @@ impl From<Price> for Rates {
 /// A `[providers.NAME]` table.
 #[derive(Debug, Default, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Server {
+pub struct ProviderTable {
     /// What it speaks. Only a server of one's own has to say so, and where it is.
-    pub protocol: Option<Protocol>,
+    pub protocol: Option<ProtocolName>,
     /// Where it is.
     pub base_url: Option<String>,
     /// The environment variable that holds its key.
@@ -447,7 +447,7 @@ pub struct Server {
 /// What a server speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Protocol {
+pub enum ProtocolName {
     /// OpenAI's Chat Completions.
     Chat,
     /// OpenAI's Responses.
@@ -509,7 +509,8 @@ impl Config {
     pub fn known(&self, catalogue: Catalogue, provider: &str, model: &str) -> Catalogue {
         match self.models.get(&format!("{provider}/{model}")) {
             Some(ModelTable { window, price, images, tools, .. }) => {
-                let said = Known { window: *window, price: price.map(Rates::from), images: *images, tools: *tools };
+                let said =
+                    ModelOverride { window: *window, price: price.map(Rates::from), images: *images, tools: *tools };
                 catalogue.with(provider, model, said)
             }
             None => catalogue,
@@ -797,13 +798,13 @@ mod tests {
         }
         assert_eq!(words, 17);
         assert_eq!(schema["properties"]["preset"]["enum"].as_array().map(Vec::len), Some(PRESETS.len()));
-        assert_eq!(schema["$defs"]["Limits"]["properties"]["max_steps"]["minimum"], 1);
+        assert_eq!(schema["$defs"]["LimitsTable"]["properties"]["max_steps"]["minimum"], 1);
         let handler = &schema["$defs"]["HookHandler"];
         assert_eq!(
             (&handler["additionalProperties"], &handler["properties"]["timeout"]["exclusiveMinimum"]),
             (&false.into(), &0.into())
         );
-        assert_eq!(schema["$defs"]["Http"]["properties"]["stall_timeout"]["exclusiveMinimum"], 0);
+        assert_eq!(schema["$defs"]["HttpTable"]["properties"]["stall_timeout"]["exclusiveMinimum"], 0);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! What the model is told beyond the conversation: the system prompt; in front of the first message where it is and
-//! what instructions hold there; behind a message the files that it refers to; and, as the work goes on, reminders.
+//! What the model receives besides the conversation: the system prompt; before the first message, its environment and the
+//! instructions in force; after a message, the files it refers to; and reminders during the work.
 //!
 //! ```text
 //!   system prompt, tools             the same bytes for the whole session
@@ -22,6 +22,6 @@ mod system;
 
 pub use self::environment::environment_note;
 pub use self::instructions::{Instructions, NAMES, Piece, instructions_note};
-pub(crate) use self::notes::{Addition, Notes, remember_files, remember_given};
+pub(crate) use self::notes::{Notes, remember_files, remember_given};
 pub use self::references::{References, Resolved};
 pub use self::system::{SYSTEM_PROMPT, SYSTEM_PROMPT_VERSION, system_prompt};

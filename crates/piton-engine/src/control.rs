@@ -26,6 +26,6 @@ mod tests;
 pub use crate::error::ControlError;
 pub use awaited::Awaited;
 pub use client::{Connection, Follower, Listening, Told};
-pub(crate) use remote::Remote;
+pub(crate) use remote::RemoteSession;
 pub use server::REQUEST_BYTES;
 pub(crate) use server::{Door, Server};

@@ -2,40 +2,29 @@
 
 use crate::bus::Bus;
 use crate::clock::World;
-use crate::compaction::AfterCompaction;
 use crate::context::{self, Notes};
-use crate::control::{Door, Remote, Server};
+use crate::control::{Door, RemoteSession, Server};
 use crate::driver::{Driver, Setup};
 use crate::fork::{self, ForkError};
 use crate::handle::{Handles, Here, Line};
-use crate::history;
-use crate::hooks::Hook;
 use crate::inbox::Inbox;
-use crate::prompt::{self, Prompts};
+use crate::prompt::Prompts;
 use crate::store::sqlite::index::{Index, IndexError};
 use crate::store::sqlite::{SessionDir, SqliteStore};
 use crate::store::{self, Fold, Log, Opening, Store, StoreError, Stored};
-use piton_core::call::ToolSpec;
 use piton_core::client::Closed;
 use piton_core::event::{Event, Record};
 use piton_core::ids::{Seq, SessionId};
-use piton_core::policy::Policy;
 use piton_core::turn;
-use piton_models::model::Model;
-use piton_models::text_tools::{CallsRead, Mode};
 use piton_tools::ledger::FileLedger;
-use piton_tools::runner::RunnerCommand;
 use piton_tools::snapshot::{self, SnapshotError, Snapshots};
-use piton_tools::tool::ToolLimits;
-use piton_tools::toolset::ToolSet;
-use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracing::Instrument;
 
 pub use crate::error::EngineError;
 pub use crate::handle::{Asking, Handle, Resumed, Said, Subscription, new_message_id};
+pub use crate::settings::{Attendance, Settings};
 
 /// Sessions under one data folder.
 #[derive(Debug, Clone)]
@@ -45,101 +34,6 @@ pub struct Engine {
     world: World,
     /// The sessions that are open in this process, for [`Engine::attach`].
     handles: Arc<Handles>,
-}
-
-/// How a session is to be run: by which model, with which tools, under which rules.
-#[derive(Clone)]
-pub struct Settings {
-    /// The model that is asked.
-    pub model: Arc<dyn Model>,
-    /// Who is asked in its place, in order, when it gives no reply after all retries.
-    pub fallbacks: Vec<Arc<dyn Model>>,
-    /// The tools on offer.
-    pub tools: ToolSet,
-    /// Limits and permission rules; recorded with each turn.
-    pub policy: Policy,
-    /// Whether somebody is there to approve calls.
-    pub attendance: Attendance,
-    /// The system prompt.
-    pub system: Arc<str>,
-    /// How to start this program as a runner; without it, shell commands cannot be run.
-    pub runner: Option<RunnerCommand>,
-    /// The environment that tools' processes get. Keys do not belong in it.
-    pub env: Arc<BTreeMap<OsString, OsString>>,
-    /// Limits of the tools.
-    pub tool_limits: ToolLimits,
-    /// Whether anything else runs on this tokio runtime that must not wait for the disk. Where nothing does, a step is
-    /// some tenths of a millisecond shorter without the way to another thread and back.
-    pub shares_runtime: bool,
-    /// Where the workspace is put down before it is changed, so that turns can be taken back; without it, they cannot.
-    pub snapshots: Option<Arc<Snapshots>>,
-    /// Who names a session when its first turn is over; without one, nobody is asked and the first prompt's words do.
-    pub titles: Option<Arc<dyn Model>>,
-    /// Who sums up a conversation that has become too long; without one, or where that is too small, the session's own
-    /// model.
-    pub compaction_model: Option<Arc<dyn Model>>,
-    /// What the model is told anew after that, beside the summary.
-    pub after_compaction: Option<AfterCompaction>,
-    /// What watches the loop and may change what it does, in order.
-    pub hooks: Vec<Arc<dyn Hook>>,
-    /// Words in front of the first message in a workspace, for the model only.
-    pub environment_note: Option<String>,
-    /// Where instruction files are looked for, for the model; without it, none are read.
-    pub instructions: Option<context::Instructions>,
-}
-
-/// Whether somebody is there to approve calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Attendance {
-    /// Somebody will come: questions stay open until [`Handle::answer`].
-    Attended,
-    /// Whatever would have to be asked is refused, unless somebody listens who can answer ([`Subscription::attend`]).
-    Unattended,
-}
-
-impl Settings {
-    /// Settings with the built-in tools, the default limits, and nobody there to approve anything.
-    pub fn new(model: Arc<dyn Model>) -> Self {
-        let system = context::system_prompt(model.name()).into();
-        Self {
-            model,
-            fallbacks: Vec::new(),
-            tools: history::default_tools(),
-            policy: Policy::piton(),
-            attendance: Attendance::Unattended,
-            system,
-            runner: None,
-            env: Arc::default(),
-            tool_limits: ToolLimits::default(),
-            shares_runtime: true,
-            snapshots: None,
-            titles: None,
-            compaction_model: None,
-            after_compaction: None,
-            hooks: Vec::new(),
-            environment_note: None,
-            instructions: None,
-        }
-    }
-
-    /// The same by the rules of a preset, with the model asked the way that it wants. `None`: there is no such preset.
-    pub fn by_preset(name: &str, model: Arc<dyn Model>) -> Option<Self> {
-        let policy = Policy::preset(name)?;
-        let model = match Mode::of_policy(&policy) {
-            Some(mode) => mode.around(model, "", None, CallsRead::Perhaps),
-            None => model,
-        };
-        Some(Self { policy, ..Self::new(model) })
-    }
-
-    /// The tools that the model is told of: what the rules forbid in any case is not offered.
-    pub fn offered(&self) -> Arc<[ToolSpec]> {
-        prompt::offered(self)
-    }
-
-    pub(crate) fn fallback_names(&self) -> Vec<String> {
-        self.fallbacks.iter().map(|model| model.name().to_owned()).collect()
-    }
 }
 
 impl Engine {
@@ -264,7 +158,7 @@ impl Engine {
             }
             // Where the other process has left meanwhile, the session is ours.
             let stored = self.stored(id);
-            if let Some(remote) = Remote::open(&stored).await? {
+            if let Some(remote) = RemoteSession::open(&stored).await? {
                 return Ok(Handle::there(stored, remote).await?);
             }
         }

@@ -31,7 +31,7 @@ pub enum EngineError {
         reason: String,
     },
     /// There is no turn to go on with.
-    #[error("the session is at rest: there is no turn to go on with")]
+    #[error("no turn is under way; there is nothing to resume")]
     AtRest,
     /// The prompt was cancelled before hooks accepted it. Nothing was recorded.
     #[error("{}", .0.detail.as_deref().unwrap_or("the prompt was cancelled before hooks accepted it; nothing was recorded"))]
@@ -47,22 +47,19 @@ pub enum EngineError {
         by: Option<Answerer>,
     },
     /// The answer is to another question than the one that is open under that name.
-    #[error(
-        "this answer is to another question: what is asked about {} has changed since. Answer the one that is open",
-        name_of(subject)
-    )]
+    #[error("this answer is for an older question about {}. Answer the open one", name_of(subject))]
     OtherQuestion {
         /// Which question is open.
         subject: Subject,
     },
     /// So many messages wait already that this one was not taken.
-    #[error("{most} messages wait already to be taken up; this one was not heard")]
+    #[error("{most} messages are already queued; this one was not accepted")]
     TooMany {
         /// How many may wait.
         most: usize,
     },
     /// A message is larger than any model reads. It was not taken.
-    #[error("the message has {} MB, and {} at most are taken", bytes >> 20, most >> 20)]
+    #[error("the message is {} MB; the limit is {} MB", bytes >> 20, most >> 20)]
     TooLarge {
         /// Its size.
         bytes: usize,
@@ -129,7 +126,7 @@ pub enum ForkError {
     #[error(transparent)]
     Journal(#[from] StoreError),
     /// A fork in the middle of a turn would have to know what its open calls did.
-    #[error("{at} is no place to fork: a fork begins where a turn has ended, here {}", list(.ends))]
+    #[error("cannot fork at event {at}: a fork starts where a turn ended, here {}", list(.ends))]
     NotAtRest {
         /// Where the fork was wanted.
         at: Seq,
@@ -137,7 +134,7 @@ pub enum ForkError {
         ends: Vec<Seq>,
     },
     /// No turn has ended yet.
-    #[error("no turn of this session has ended yet: there is nothing to fork")]
+    #[error("no turn has ended yet: there is nothing to fork")]
     NothingYet,
 }
 
@@ -150,19 +147,19 @@ fn list(ends: &[Seq]) -> String {
 #[derive(Debug, thiserror::Error)]
 pub enum CompactError {
     /// A turn is under way, or was cut off.
-    #[error("a turn is under way: room is made between turns, or by itself when the context is full")]
+    #[error("a turn is under way: compact between turns; a full context is compacted automatically")]
     MidTurn,
     /// There is nothing to sum up.
-    #[error("there is nothing to sum up: the conversation is as short as it can be")]
+    #[error("there is nothing to summarize: the conversation is as short as it can be")]
     Nothing,
     /// There is no summary to change.
-    #[error("the conversation has no summary yet that could be changed")]
+    #[error("the conversation has no summary to edit yet")]
     NoSummary,
     /// The text for it is empty.
-    #[error("the summary is empty; the conversation stays as it is")]
+    #[error("the summary is empty; the conversation is unchanged")]
     Empty,
     /// The model made none.
-    #[error("no summary could be made, and the conversation stays as it is: {0}")]
+    #[error("compaction failed; the conversation is unchanged: {0}")]
     Failed(String),
     /// The journal could not be written; nothing more is done in the session. It can be resumed.
     #[error(transparent)]
@@ -190,10 +187,10 @@ pub enum RewindError {
         there: u32,
     },
     /// Nothing was taken back, or something was said since.
-    #[error("there is nothing to bring back: nothing was taken back since the last prompt")]
+    #[error("there is nothing to redo: nothing was undone since the last prompt")]
     NothingToRedo,
     /// A turn has no snapshot, or only half of them.
-    #[error("the files of turn {turn} cannot be brought back: no snapshot was made of them")]
+    #[error("the files of turn {turn} cannot be restored: they have no snapshot")]
     NoSnapshot {
         /// The turn.
         turn: u32,

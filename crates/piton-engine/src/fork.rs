@@ -1,5 +1,5 @@
-//! A session of its own that begins as another one did: the events of the other's path, up to a place where it was at
-//! rest, under new positions. The two share nothing afterwards but the workspace, and either can be removed.
+//! Fork: a new session with a copy of another session's events, up to a position where no turn was under way. Afterwards
+//! the two share only the workspace, and either can be removed.
 
 pub use crate::error::ForkError;
 
@@ -80,7 +80,7 @@ fn copy(records: &[Record], cut: Seq, fork: &SessionId, of: &SessionId) -> Vec<(
 mod tests {
     use super::*;
     use crate::engine::Engine;
-    use crate::store::{self, Verdict};
+    use crate::store::{self, CheckResult};
     use piton_core::event::{Delivery, Direction, Rewind, Spent, StepKind, TitledBy, Trigger, TurnEnd};
     use piton_core::ids::MessageId;
     use piton_core::message::{FinishReason, Part, Usage};
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(words(&session), ["go", "first", "go", "third"]);
         assert_eq!((session.turn(), session.step()), (3, 3));
         assert_eq!(session.parent().map(|parent| parent.session.clone()), Some(id.clone()));
-        assert!(matches!(engine.store().verify(&fork).await, Ok(Verdict::Sound { .. })));
+        assert!(matches!(engine.store().verify(&fork).await, Ok(CheckResult::Sound { .. })));
 
         let earlier = engine.fork(&id, Some(7)).await.expect("a fork");
         let records = engine.records(&earlier).await.expect("its journal");

@@ -6,7 +6,7 @@
 
 use crate::bus::{Attending, Bus, Listener};
 use crate::clock::World;
-use crate::control::{Listening, Remote};
+use crate::control::{Listening, RemoteSession};
 use crate::error::{CompactError, EngineError, RewindError};
 use crate::inbox::{self, Asked, Asker, Inbox};
 use crate::store::{Store, StoreError, Stored};
@@ -38,7 +38,7 @@ pub(crate) enum Line {
     /// Its driver is a task of this process.
     Here(Arc<Here>),
     /// Another process runs it.
-    There(Remote),
+    There(RemoteSession),
 }
 
 /// A session that is open in this process.
@@ -177,7 +177,7 @@ impl Said {
 
 impl Handle {
     /// A handle on a session that another process runs.
-    pub(crate) async fn there(stored: Stored, remote: Remote) -> Result<Self, StoreError> {
+    pub(crate) async fn there(stored: Stored, remote: RemoteSession) -> Result<Self, StoreError> {
         let workspace = PathBuf::from(stored.store().summary(stored.id()).await?.workspace);
         Ok(Self { stored, resumed: Resumed::AtRest, opened_at: 1, workspace, line: Line::There(remote) })
     }

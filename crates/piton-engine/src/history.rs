@@ -1,13 +1,13 @@
-//! `history`: finds and reads what was said and done before, in the session's own journal. Summaries and stubs name its
-//! events, so that nothing a compaction left out is lost to the model.
+//! `history`: searches and reads earlier events in the session's journal. Summaries and stubs name their events, so the
+//! model can look up whatever a compaction removed.
 
 use async_trait::async_trait;
 use piton_core::branch::Path;
-use piton_core::call::{CallInput, Effects, Kind, Outcome, Planned};
+use piton_core::call::{CallInput, CallKind, Effects, Outcome, Planned};
 use piton_core::event::{Event, Record};
 use piton_core::ids::{CallId, Seq};
 use piton_core::message::{Part, ToolCall, prose};
-use piton_tools::plan::{Draft, Look, Plan};
+use piton_tools::plan::{Look, Plan, QuestionDraft};
 use piton_tools::tool::ToolContext;
 use piton_tools::toolset::ToolSet;
 use piton_tools::typed::TypedTool;
@@ -55,8 +55,8 @@ impl TypedTool for History {
 
     fn planned(&self, input: Input, _: &Look) -> Result<Plan, Outcome> {
         let title = input.query.or_else(|| input.seq.map(|seq| format!("event {seq}"))).unwrap_or_default();
-        let planned = Planned { kind: Kind::Search, title, accesses: Vec::new() };
-        let question = Draft::new(|| ("Look into the session's own history?".to_owned(), Vec::new()));
+        let planned = Planned { kind: CallKind::Search, title, accesses: Vec::new() };
+        let question = QuestionDraft::new(|| ("Look into the session's own history?".to_owned(), Vec::new()));
         Ok(Plan { planned, question })
     }
 

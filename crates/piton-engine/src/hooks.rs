@@ -28,7 +28,7 @@ mod wire;
 pub use check::{Check, ROUNDS as CHECK_ROUNDS, TIMEOUT as CHECK_TIMEOUT};
 pub use command::CommandHook;
 pub use handler::{Handler, Matcher};
-pub(crate) use runner::{Gated, Hooks, Ran, Sight};
+pub(crate) use runner::{Gated, Hooks, Ran, WatchedEvent};
 pub use schema::{OutputSchema, SchemaError};
 pub use settings::{HookTable, ReadHooks, SettingsError};
 

@@ -36,7 +36,7 @@ impl Asked {
 }
 
 /// A client that asked for something. The driver answers a prompt twice: when it is durable, and when its turn is over.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Asker {
     is_local: bool,
     answers: UnboundedSender<Answer>,
@@ -85,7 +85,7 @@ impl Inbox {
     /// An inbox, and the driver's end of it.
     pub(crate) fn new() -> (Self, Requests) {
         let (sender, asked) = mpsc::unbounded_channel();
-        (Self(sender), Requests { asked, put_off: VecDeque::new(), errand: None })
+        (Self(sender), Requests { asked, put_off: VecDeque::new(), deferred: None })
     }
 
     pub(crate) fn put(&self, asked: Asked) -> Result<(), EngineError> {
@@ -110,11 +110,11 @@ impl WeakInbox {
 /// The driver's end of the inbox.
 pub(crate) struct Requests {
     asked: UnboundedReceiver<Asked>,
-    /// What was asked during an errand: done after it, before what is still in the inbox.
+    /// What was asked during a deferred request: done after it, before what is still in the inbox.
     put_off: VecDeque<Asked>,
     /// A request that takes its time and needs the session at rest. Requests behind it wait, for they must not begin a
     /// turn before it is done.
-    errand: Option<(Request, Asker)>,
+    deferred: Option<(Request, Asker)>,
 }
 
 impl Requests {
@@ -125,22 +125,22 @@ impl Requests {
 
     /// What has been asked already and can be done now.
     pub(crate) fn waiting(&mut self) -> Option<Asked> {
-        if self.errand.is_some() {
+        if self.deferred.is_some() {
             return None;
         }
         self.put_off.pop_front().or_else(|| self.asked.try_recv().ok())
     }
 
-    pub(crate) fn set_errand(&mut self, request: Request, asker: Asker) {
-        self.errand = Some((request, asker));
+    pub(crate) fn defer(&mut self, request: Request, asker: Asker) {
+        self.deferred = Some((request, asker));
     }
 
-    pub(crate) fn has_errand(&self) -> bool {
-        self.errand.is_some()
+    pub(crate) fn has_deferred(&self) -> bool {
+        self.deferred.is_some()
     }
 
-    pub(crate) fn take_errand(&mut self) -> Option<(Request, Asker)> {
-        self.errand.take()
+    pub(crate) fn take_deferred(&mut self) -> Option<(Request, Asker)> {
+        self.deferred.take()
     }
 
     /// Does something while all that is asked is put off; `None` where a client wants it stopped, which is answered in
@@ -173,7 +173,17 @@ pub(crate) struct Askers {
     ended: Vec<(Waiter, Report)>,
     /// Answers that count once what they tell of is durable.
     owed: Vec<(Asker, Reply)>,
-    is_leaving: bool,
+    stay: Stay,
+}
+
+/// How long the driver stays.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Stay {
+    /// Until it is closed.
+    #[default]
+    UntilClosed,
+    /// Until no client of this process waits for an answer.
+    UntilAnswered,
 }
 
 /// A client that waits for the end of a turn.
@@ -213,12 +223,13 @@ impl Askers {
 
     /// From here on the driver leaves as soon as no client of this process waits.
     pub(crate) fn leave_when_answered(&mut self) {
-        self.is_leaving = true;
+        self.stay = Stay::UntilAnswered;
     }
 
     /// Whether the driver is to leave.
     pub(crate) fn may_leave(&self) -> bool {
-        self.is_leaving && !self.waiting.iter().any(|waiter| waiter.asker.is_local() && waiter.wants_end)
+        self.stay == Stay::UntilAnswered
+            && !self.waiting.iter().any(|waiter| waiter.asker.is_local() && waiter.wants_end)
     }
 
     /// Notes a turn's end for those who wait for it. Who spoke for a later turn goes on waiting.

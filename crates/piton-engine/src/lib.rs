@@ -4,6 +4,7 @@
 //! Nothing here reads the environment or the home folder, and nothing prints. Modules in reading order.
 
 pub mod engine;
+mod settings;
 mod error;
 mod handle;
 mod inbox;
@@ -15,7 +16,6 @@ mod prompt;
 pub mod compaction;
 pub mod history;
 mod partial;
-mod titles;
 mod bus;
 pub mod context;
 pub mod spelling;
@@ -26,6 +26,6 @@ pub mod fork;
 pub mod rewind;
 pub mod upkeep;
 pub mod control;
-pub mod shelf;
+pub mod library;
 pub mod export;
 pub mod otel;

@@ -14,7 +14,9 @@ use piton_core::event::{TitledBy, TurnEnd};
 use piton_core::ids::{Seq, SessionId, TimeMs};
 use piton_core::message::Usage;
 use piton_core::story::{Body, Story};
-use piton_core::trace::{AskResult, Asked, CallTrace, RoomTrace, StepTrace, SummaryAsked, TitleTrace, Trace, trace};
+use piton_core::trace::{
+    AskResult, CallTrace, CompactionTrace, ModelCall, StepTrace, SummaryAsked, TitleTrace, Trace, trace,
+};
 use serde_json::{Map, Value, json};
 
 /// SPAN_KIND_INTERNAL.
@@ -205,8 +207,8 @@ impl Chat<'_> {
     }
 }
 
-fn chat(asked: &Asked, step: &StepTrace, ids: &Ids<'_>) -> Value {
-    let Asked { seq, at_ms, took_ms, cost_micros, .. } = *asked;
+fn chat(asked: &ModelCall, step: &StepTrace, ids: &Ids<'_>) -> Value {
+    let ModelCall { seq, at_ms, took_ms, cost_micros, .. } = *asked;
     let chat = Chat { seq, model: &asked.model, at_ms, took_ms, usage: &asked.usage, cost_micros };
     let own = vec![number("piton.step", step.step.into()), number("piton.attempt", asked.attempt.into())];
     let (mut span, mut attributes) = chat.span(ids, own);
@@ -229,7 +231,7 @@ fn chat(asked: &Asked, step: &StepTrace, ids: &Ids<'_>) -> Value {
 }
 
 /// The calls for one summary, as one.
-fn summary(room: &RoomTrace, ids: &Ids<'_>) -> Option<Value> {
+fn summary(room: &CompactionTrace, ids: &Ids<'_>) -> Option<Value> {
     let asked = room.asked.as_ref()?;
     let SummaryAsked { seq, at_ms, took_ms, cost_micros, .. } = *asked;
     let chat = Chat { seq, model: &asked.model, at_ms, took_ms, usage: &asked.usage, cost_micros };

@@ -1,4 +1,4 @@
-//! What a model has said so far, kept where it survives: in memory for a cancel, in a small file for a killed process.
+//! The reply streamed so far, kept in memory for a cancel and in a small file for a killed process.
 //!
 //! The file is a convenience, not a record: it is never fsynced, and what is in it is only ever shown as abandoned.
 
@@ -81,6 +81,15 @@ impl Partial {
         let Some(file) = &mut self.file else { return };
         if file.write(self.step, self.attempt).is_err() {
             self.file = None;
+        }
+    }
+
+    /// Lets go of all but the beginning: of an answer without an end more is of no use to anybody.
+    pub(crate) fn keep_beginning(&mut self) {
+        const BYTES: usize = 64 << 10;
+        for text in [&mut self.text, &mut self.reasoning] {
+            text.truncate(text.floor_char_boundary(BYTES));
+            text.shrink_to_fit();
         }
     }
 

@@ -1,15 +1,12 @@
 //! What the next request is made of, measured without encoding it: each message is hashed once, when it is new. From
 //! this follow the cache ledger's entry of the request and the most it can cost.
 
-use crate::engine::Settings;
-use piton_core::budget::{Bound, Call, Leave, Rates, Short};
+use piton_core::budget::{Bound, Leave, Short, UpcomingCall, WorstRates};
 use piton_core::cache::CacheLedger;
-use piton_core::call::ToolSpec;
 use piton_core::event::{Event, Record};
 use piton_core::message::{Message, Part, Role, Usage};
 use piton_core::model::Request;
-use piton_core::policy::ToolFields;
-use piton_core::prompt::{Prompt, Segment, SegmentKind};
+use piton_core::prompt::{PromptContents, Segment, SegmentKind};
 use piton_core::request::Frame;
 use piton_core::turn::State;
 use piton_models::model::Model;
@@ -43,7 +40,7 @@ pub(crate) struct Weight {
     /// The most tokens that it can have.
     pub(crate) input_tokens: u64,
     /// What a token costs, where anybody knows.
-    pub(crate) rates: Option<Rates>,
+    pub(crate) rates: Option<WorstRates>,
 }
 
 /// What a call may do.
@@ -52,17 +49,6 @@ pub(crate) enum Permit {
     Granted(Option<u32>),
     /// It may not be made. Says why.
     Short(Short),
-}
-
-/// The tools that the model is told of: what the rules forbid in any case is not offered.
-pub(crate) fn offered(settings: &Settings) -> Arc<[ToolSpec]> {
-    let specs = settings.tools.specs();
-    let rules = &settings.policy.permission;
-    let is_offered = |spec: &&ToolSpec| !rules.forbid(&spec.name);
-    match settings.policy.calls.tool_fields {
-        ToolFields::Piton if specs.iter().all(|spec| is_offered(&spec)) => specs,
-        fields => specs.iter().filter(is_offered).map(|spec| fields.tell(spec)).collect(),
-    }
 }
 
 impl Prompts {
@@ -76,11 +62,11 @@ impl Prompts {
         let segments = self.measure(session, frame, model.name());
         let input_tokens = self.ledger.most_tokens(&segments);
         let price = model.price().map(|price| price.of_prompt(input_tokens));
-        let call = Call {
+        let call = UpcomingCall {
             model: model.name(),
             input_tokens,
             output_tokens: frame.max_output_tokens.or(model.limits().max_output_tokens),
-            rates: price.map(|price| Rates { input: price.dearest_input(), output: price.output }),
+            rates: price.map(|price| WorstRates { input: price.dearest_input(), output: price.output }),
         };
         let (output, permit) = match call.leave(&session.policy().budget, &session.used()) {
             Leave::Free => (call.longest_reply(), Permit::Granted(frame.max_output_tokens)),
@@ -132,7 +118,10 @@ impl Prompts {
         if is_own {
             self.call = Some(Asked { segments, at_most: Bound::default() });
         }
-        Weight { input_tokens, rates: price.map(|price| Rates { input: price.dearest_input(), output: price.output }) }
+        Weight {
+            input_tokens,
+            rates: price.map(|price| WorstRates { input: price.dearest_input(), output: price.output }),
+        }
     }
 
     /// The call under way is cut off: what it can have used at most.
@@ -141,15 +130,15 @@ impl Prompts {
     }
 
     /// What the request for a summary was made of.
-    pub(crate) fn complete_summary(&mut self, usage: &Usage, model: &dyn Model) -> Option<Prompt> {
+    pub(crate) fn complete_summary(&mut self, usage: &Usage, model: &dyn Model) -> Option<PromptContents> {
         let call = self.call.take()?;
         Some(self.record(&call.segments, usage, model))
     }
 
-    fn record(&self, segments: &[Segment], usage: &Usage, model: &dyn Model) -> Prompt {
+    fn record(&self, segments: &[Segment], usage: &Usage, model: &dyn Model) -> PromptContents {
         let lost = self.ledger.lost_tokens(usage);
         let lost_micros = model.price().map(|price| price.of_prompt(usage.input_tokens).cache_saving_micros(lost));
-        Prompt { lost_micros, ..self.ledger.compare(segments) }
+        PromptContents { lost_micros, ..self.ledger.compare(segments) }
     }
 
     fn measure(&mut self, session: &State, frame: &Frame, model: &str) -> Vec<Segment> {
@@ -182,7 +171,7 @@ pub(crate) fn weigh_alone(request: &Request, model: &dyn Model) -> Weight {
     let segments: Vec<Segment> = std::iter::once(frame.segment(SegmentKind::Frame)).chain(messages).collect();
     let input_tokens = CacheLedger::default().most_tokens(&segments);
     let price = model.price().map(|price| price.of_prompt(input_tokens));
-    Weight { input_tokens, rates: price.map(|price| Rates { input: price.dearest_input(), output: price.output }) }
+    Weight { input_tokens, rates: price.map(|price| WorstRates { input: price.dearest_input(), output: price.output }) }
 }
 
 /// What a call cost, where its price is known and its tokens were counted. A model that costs nothing costs that much

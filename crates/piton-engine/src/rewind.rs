@@ -1,4 +1,4 @@
-//! Taking turns back and bringing them back: the words and the files of them together.
+//! Undo and redo of turns: the conversation and the files together.
 //!
 //! ```text
 //!   plan     which turns, which files, and what of them somebody changed since      (changes nothing)
@@ -13,10 +13,10 @@ pub use crate::error::RewindError;
 
 use piton_core::branch::{self, Trees, TurnSpan};
 use piton_core::client::{Plan, Scope};
-use piton_core::event::{Direction, Event, Record, Restore, Rewind, Touched};
+use piton_core::event::{Direction, Event, Moment, Record, Restore, Rewind, Touched};
 use piton_core::ids::{Seq, TimeMs};
 use piton_core::turn::State;
-use piton_tools::snapshot::{Conflict, Conflicts, Leg, Policy, Restored, Snapshots};
+use piton_tools::snapshot::{Conflict, Conflicts, Leg, RestorePolicy, Restored, Snapshots};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -38,6 +38,17 @@ pub(crate) fn plan(
     if !session.is_at_rest() {
         return Err(RewindError::MidTurn);
     }
+    planned(records, session, snapshots, direction, turns, scope)
+}
+
+fn planned(
+    records: &[Record],
+    session: &State,
+    snapshots: Option<&Snapshots>,
+    direction: Direction,
+    turns: u32,
+    scope: Scope,
+) -> Result<Plan, RewindError> {
     let (rewind, prompts) = match direction {
         Direction::Undo => undo(records, turns, scope)?,
         Direction::Redo => {
@@ -59,6 +70,31 @@ pub(crate) fn plan(
     let said = session.waiting().filter(|_| goes).map(|(message, _)| message.prose());
     let waiting = said.filter(|said| !prompts.contains(said)).collect();
     Ok(Plan { rewind, prompts, waiting, files, doubtful })
+}
+
+/// What a rewind would do, from the journal alone: the session is not opened, nothing is recorded, and a turn that was cut
+/// off is taken as it would be if it were ended now.
+pub fn preview(
+    mut records: Vec<Record>,
+    snapshots: Option<&Snapshots>,
+    direction: Direction,
+    turns: u32,
+    scope: Scope,
+    now_ms: TimeMs,
+) -> Result<Plan, RewindError> {
+    let session = State::fold(&records);
+    if session.is_in_turn() {
+        let has_changed = branch::turns(&records).last().is_some_and(|span| span.files.is_some());
+        let tree = snapshots.filter(|_| has_changed).map(Snapshots::take).transpose()?;
+        let tree = tree.map(|taken| taken.id.to_string());
+        let since = [
+            Event::WriterOpened { epoch: 0, pid: 0, boot_id: None },
+            Event::SnapshotTaken { step: session.step(), moment: Moment::After, tree, notices: Vec::new() },
+        ];
+        let next = records.len() as Seq + 1;
+        records.extend((next..).zip(since).map(|(seq, event)| Record { seq, at_ms: now_ms, event }));
+    }
+    planned(&records, &session, snapshots, direction, turns, scope)
 }
 
 /// When each of the last turns lay cut off: from the last that is known of it to where somebody went on. A command may
@@ -123,15 +159,22 @@ fn brought_back(records: &[Record], redo: &Rewind) -> Vec<String> {
     there.filter(|span| !here.contains(&span.turn)).map(|span| span.prompt).collect()
 }
 
+/// Work that waits for the disk, on a thread where that holds up nobody.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, RewindError> + Send + 'static,
+) -> Result<T, RewindError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or(Err(RewindError::Closed))
+}
+
 /// What a rewind would do to the files as they are now.
 pub(crate) fn foresee(snapshots: &Snapshots, rewind: &Rewind) -> Result<Restored, RewindError> {
-    Ok(snapshots.restore(&legs(rewind)?, Policy { conflicts: conflicts(rewind), began: None, dry_run: true })?)
+    Ok(snapshots.restore(&legs(rewind)?, RestorePolicy { conflicts: conflicts(rewind), began: None, dry_run: true })?)
 }
 
 /// Brings the files to where the rewind wants them, now or after it was cut off; the workspace was like this when it was
 /// put on record. What somebody changed since stays, unless it is to be overwritten.
 pub(crate) fn restore(snapshots: &Snapshots, rewind: &Rewind, was: &str) -> Result<Restored, RewindError> {
-    let policy = Policy { conflicts: conflicts(rewind), began: Some(was.parse()?), dry_run: false };
+    let policy = RestorePolicy { conflicts: conflicts(rewind), began: Some(was.parse()?), dry_run: false };
     Ok(snapshots.restore(&legs(rewind)?, policy)?)
 }
 

@@ -67,7 +67,7 @@ pub trait Store: Debug + Send + Sync {
     async fn summary(&self, id: &SessionId) -> Result<Summary, StoreError>;
 
     /// Checks that every event is what was written. Reads everything.
-    async fn verify(&self, id: &SessionId) -> Result<Verdict, StoreError>;
+    async fn verify(&self, id: &SessionId) -> Result<CheckResult, StoreError>;
 
     /// What can still be read of a damaged session, which stays as it is. `None` where not even the folder that it
     /// worked in can be known.
@@ -231,7 +231,7 @@ pub async fn resume(
 
 /// What a full check found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CheckResult {
     /// Every event is where and what it was when it was written.
     Sound {
         /// How many there are.

@@ -32,7 +32,7 @@ pub enum UpkeepError {
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
     /// The note of when this was done last could not be written.
-    #[error("cannot note when snapshots were last dropped")]
+    #[error("cannot record when snapshots were last pruned")]
     Note(#[source] std::io::Error),
 }
 

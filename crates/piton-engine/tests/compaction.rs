@@ -239,7 +239,7 @@ async fn three_hundred_steps_in_a_small_window_forget_nothing_that_was_planted()
     let window = model.requests().iter().map(|request| tokens(&Small::pieces(request))).max().unwrap();
     assert!(window <= 32_000, "a request of {window} tokens");
 
-    let (summary, upto) = now.room().summary().expect("a summary");
+    let (summary, upto) = now.context().summary().expect("a summary");
     let kept: String = now.transcript().skip(1).map(|message| serde_json::to_string(&**message).unwrap()).collect();
     let mut by_history = 0;
     for turn in 0..TURNS {
@@ -419,16 +419,16 @@ async fn a_person_compacts_changes_the_summary_resumes_undoes_and_forks() {
     assert!(matches!(&sent.messages[0].parts[0], Part::Note { text, .. } if *text == changed));
     let plan = session.plan_rewind(Direction::Undo, 1, Scope::Chat).await.unwrap();
     session.rewind(plan.rewind).await.unwrap();
-    assert_eq!(folded(&session).room().summary().map(|(text, _)| text.to_owned()), Some(changed), "it came before");
+    assert_eq!(folded(&session).context().summary().map(|(text, _)| text.to_owned()), Some(changed), "it came before");
     let plan = session.plan_rewind(Direction::Undo, 1, Scope::Chat).await.unwrap();
     session.rewind(plan.rewind).await.unwrap();
     assert_eq!(prompts(&session), ["never touch the schema", "write the docs"], "past it, all is as it was");
     let plan = session.plan_rewind(Direction::Redo, 1, Scope::Chat).await.unwrap();
     session.rewind(plan.rewind).await.unwrap();
-    assert!(folded(&session).room().summary().is_some());
+    assert!(folded(&session).context().summary().is_some());
     let fork = home.engine().fork(&id, None).await.unwrap();
     let forked = turn::State::fold(&sqlite::read_session(&home.engine().session_dir(&fork)).unwrap());
-    assert!(forked.room().summary().is_some(), "a fork begins with the summary");
+    assert!(forked.context().summary().is_some(), "a fork begins with the summary");
     session.close().await;
 }
 
@@ -513,7 +513,7 @@ async fn words_that_come_while_a_summary_is_made_do_not_void_it() {
     let (done, report) = tokio::join!(compacting, speaking);
     done.unwrap();
     assert_eq!(report.unwrap().end, TurnEnd::Completed);
-    assert!(folded(&session).room().summary().is_some(), "it was paid for");
+    assert!(folded(&session).context().summary().is_some(), "it was paid for");
     assert_eq!(prompts(&session).last().unwrap(), "and now?");
     session.close().await;
 }
@@ -536,7 +536,7 @@ async fn what_is_said_in_the_same_breath_waits_for_the_compaction() {
     let (done, report) = tokio::join!(session.compact(Compact::about(None)), session.prompt("and now?"));
     done.unwrap();
     assert_eq!(report.unwrap().end, TurnEnd::Completed);
-    assert!(folded(&session).room().summary().is_some(), "it was made between turns");
+    assert!(folded(&session).context().summary().is_some(), "it was made between turns");
     assert_eq!(prompts(&session).last().unwrap(), "and now?");
     session.close().await;
 }
@@ -893,7 +893,7 @@ async fn who_goes_on_with_a_smaller_model_counts_by_its_window() {
     let small = Small::new(32_000, reader(1));
     let session = Engine::open(copy.path()).resume(&id, settings(&small)).await.unwrap();
     session.go_on().await.unwrap();
-    let at = folded(&session).room().full_at_tokens();
+    let at = folded(&session).context().full_at_tokens();
     assert!(at.is_some_and(|at| at <= 32_000), "{at:?}");
     session.close().await;
 }

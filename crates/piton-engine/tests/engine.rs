@@ -495,7 +495,7 @@ async fn who_can_answer_is_asked_and_who_comes_late_too_and_nobody_once_they_are
             .await
             .unwrap_err()
             .to_string(),
-        "this answer is to another question: what is asked about c1_0 has changed since. Answer the one that is open"
+        "this answer is for an older question about c1_0. Answer the open one"
     );
     session.answer(first.answer(Decision::Deny(None))).await.unwrap();
     while !matches!(late.next().await.unwrap().unwrap(), Published::Withdrawn(subject) if subject == first.subject) {}

@@ -722,6 +722,67 @@ async fn cancelling_drops_the_hook_at_a_prompt_which_is_not_heard() {
     assert_eq!(folded(&session), ["go", "here"]);
 }
 
+/// Sees that a session begins for as long as it is kept there, and lets no prompt in.
+#[derive(Default)]
+struct Strict {
+    begun: Notify,
+    go: Notify,
+}
+
+#[async_trait]
+impl Hook for Strict {
+    fn name(&self) -> &str {
+        "strict"
+    }
+
+    fn points(&self) -> Points {
+        Points::of([HookPoint::SessionStart, HookPoint::Prompt])
+    }
+
+    async fn on_session_start(&self, _: &HookContext, _: SessionStart) -> HookResult<Words> {
+        self.begun.notify_one();
+        self.go.notified().await;
+        Ok(Words::default())
+    }
+
+    async fn on_prompt(&self, _: &HookContext, _: &str) -> HookResult<PromptChange> {
+        Ok(PromptChange { refuse: Some("not today".to_owned()), ..PromptChange::default() })
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_is_vetted_though_hooks_are_seeing_just_then_that_a_turn_goes_on() {
+    let home = Home::new();
+    let model = Scripted::new(vec![reads("a.txt"), says("done")]);
+    let standing = Standing::at(HookPoint::BeforeTool);
+    let session = home.create(settings(&model, vec![standing.clone()])).await;
+    drop(saying(&session, "go"));
+    standing.here.notified().await;
+    // As if killed: the state of the folder while the hook stands, in another place.
+    let copy = Home::new();
+    let to = copy.data.path().join("sessions").join(session.id().as_str());
+    std::fs::create_dir_all(&to).unwrap();
+    for name in ["journal.db", "journal.db-wal"] {
+        std::fs::copy(SessionDir::of(session.store(), session.id()).root().join(name), to.join(name)).unwrap();
+    }
+    let strict = Arc::new(Strict::default());
+    let settings = settings(&Scripted::new(vec![says("done")]), vec![strict.clone()]);
+    let resumed = Engine::open(copy.data.path()).resume(session.id(), settings).await.unwrap();
+    let turn = tokio::spawn({
+        let resumed = resumed.clone();
+        async move { resumed.go_on().await }
+    });
+    strict.begun.notified().await;
+    let said = resumed.prompt("and this");
+    strict.go.notify_one();
+    let refused = said.await;
+    assert!(matches!(&refused, Err(EngineError::PromptRefused { hook, .. }) if hook == "strict"), "{refused:?}");
+    assert_eq!(turn.await.unwrap().unwrap().end, TurnEnd::Completed);
+    resumed.clone().close().await;
+    assert!(!folded(&resumed).contains(&"and this".to_owned()), "what was refused is not on record");
+    session.close().await;
+}
+
 #[tokio::test]
 async fn what_was_said_before_a_cancel_starts_nothing_after_it() {
     let home = Home::new();

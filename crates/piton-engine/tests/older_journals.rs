@@ -11,7 +11,7 @@ use piton_core::story::Story;
 use piton_core::turn;
 use piton_engine::engine::{Engine, Resumed, Settings};
 use piton_engine::export::{html, json, markdown};
-use piton_engine::store::Verdict;
+use piton_engine::store::CheckResult;
 use piton_engine::store::sqlite;
 use piton_engine::store::sqlite::SessionDir;
 use piton_models::recorded::Recorded;
@@ -66,7 +66,11 @@ fn every_older_journal_is_read_listed_and_found_sound() {
         let dir = engine.session_dir(&id);
         let records = sqlite::read_session(&dir).unwrap();
         check_read(&records, &left);
-        assert_eq!(sqlite::verify(&dir).unwrap(), Verdict::Sound { events: records.len() as u64 }, "{version} {left}");
+        assert_eq!(
+            sqlite::verify(&dir).unwrap(),
+            CheckResult::Sound { events: records.len() as u64 },
+            "{version} {left}"
+        );
         assert_eq!(sqlite::summary(&dir).unwrap().version, version);
         assert_eq!(engine.index().unwrap().count().unwrap(), 1);
     }
@@ -86,7 +90,7 @@ async fn every_older_journal_can_be_gone_on_with() {
         session.close().await;
         let after = sqlite::read_session(&dir).unwrap();
         assert_eq!(after[..before.len()], before, "what was there stays as it was");
-        assert!(matches!(sqlite::verify(&dir).unwrap(), Verdict::Sound { .. }));
+        assert!(matches!(sqlite::verify(&dir).unwrap(), CheckResult::Sound { .. }));
     }
 }
 

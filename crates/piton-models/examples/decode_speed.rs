@@ -5,7 +5,7 @@
 
 use piton_core::model::ModelError;
 use piton_models::protocol::WireProtocol;
-use piton_models::wire::{self, Body};
+use piton_models::wire::{self, ResponseBody};
 use std::time::Instant;
 
 fn main() -> Result<(), ModelError> {
@@ -22,7 +22,7 @@ fn main() -> Result<(), ModelError> {
     stream.push_str("data: [DONE]\n\n");
     for _ in 0..ROUNDS {
         let started = Instant::now();
-        let mut body = Body::new(wire::protocol(WireProtocol::Chat));
+        let mut body = ResponseBody::new(wire::protocol(WireProtocol::Chat));
         for bytes in stream.as_bytes().chunks(16 << 10) {
             body.push(bytes)?;
         }

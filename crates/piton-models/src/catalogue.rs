@@ -86,7 +86,7 @@ pub struct LongRates {
 
 /// What somebody says of one model, where the catalogue is wrong or does not know it.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Known {
+pub struct ModelOverride {
     /// Its window, in tokens.
     pub window: Option<u64>,
     /// What it costs.
@@ -171,7 +171,7 @@ pub fn about() -> String {
 pub struct Catalogue {
     newer: Option<Arc<str>>,
     /// Models by provider and name, of which somebody says something.
-    own: Arc<BTreeMap<(String, String), Known>>,
+    own: Arc<BTreeMap<(String, String), ModelOverride>>,
 }
 
 /// Why a text is no catalogue.
@@ -209,7 +209,7 @@ impl Catalogue {
 
     /// Lays what somebody says of one model over all of it.
     #[must_use]
-    pub fn with(mut self, provider: &str, model: &str, known: Known) -> Self {
+    pub fn with(mut self, provider: &str, model: &str, known: ModelOverride) -> Self {
         Arc::make_mut(&mut self.own).insert((provider.to_owned(), model.to_owned()), known);
         self
     }
@@ -274,7 +274,7 @@ impl Catalogue {
     }
 }
 
-impl Known {
+impl ModelOverride {
     fn says_something(&self) -> bool {
         *self != Self::default()
     }
@@ -435,9 +435,9 @@ mod tests {
     fn what_somebody_says_of_a_model_comes_first_and_the_rest_stays() {
         let rates = Rates { input: 1.0, output: 2.0, cache_read: None, cache_write: None, long: None };
         let catalogue = Catalogue::default()
-            .with("anthropic", "claude-sonnet-4-6", Known { window: Some(5), ..Known::default() })
-            .with("mine", "m", Known { price: Some(rates), ..Known::default() })
-            .with("mine", "silent", Known::default());
+            .with("anthropic", "claude-sonnet-4-6", ModelOverride { window: Some(5), ..ModelOverride::default() })
+            .with("mine", "m", ModelOverride { price: Some(rates), ..ModelOverride::default() })
+            .with("mine", "silent", ModelOverride::default());
         let known = catalogue.look_up("anthropic", "claude-sonnet-4-6").expect("a model of the table");
         assert_eq!((known.limits.window_tokens, known.price.is_some()), (Some(5), true));
         let mine = catalogue.newer("mine", "m").expect("said");

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 /// The pieces so far, in order of their beginning.
 #[derive(Debug, Default)]
-pub(crate) struct Draft {
+pub(crate) struct ReplyDraft {
     pieces: Vec<Piece>,
     /// The places of the calls among the pieces.
     calls: Vec<usize>,
@@ -41,7 +41,7 @@ impl CallDraft {
     }
 }
 
-impl Draft {
+impl ReplyDraft {
     /// Prose that goes on where prose was last, or begins.
     pub(crate) fn say(&mut self, text: &str, deltas: &mut Vec<Delta>) {
         if text.is_empty() {

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A response that is not an answer.
 #[derive(Debug, Clone, Copy)]
-pub struct Refusal<'a> {
+pub struct HttpRefusal<'a> {
     /// The HTTP status.
     pub status: u16,
     /// The headers, names in any case.
@@ -37,8 +37,8 @@ pub fn from_http(error: HttpError) -> ModelError {
 }
 
 /// Why the provider answered like this. `now` is what an HTTP date in `retry-after` is measured from.
-pub fn from_response(refusal: &Refusal<'_>, now: SystemTime) -> ModelError {
-    let Refusal { status, headers, body } = *refusal;
+pub fn from_response(refusal: &HttpRefusal<'_>, now: SystemTime) -> ModelError {
+    let HttpRefusal { status, headers, body } = *refusal;
     let value: Value = serde_json::from_str(body).unwrap_or(Value::Null);
     let facts = Facts::read(&value, body);
     let kind = match kind_of_response(status, &facts) {
@@ -50,7 +50,8 @@ pub fn from_response(refusal: &Refusal<'_>, now: SystemTime) -> ModelError {
         kind => kind,
     };
     let headers = Headers { list: headers, now };
-    let told = headers.retry_after_ms().or_else(|| facts.retry_after_ms(&value));
+    let told =
+        headers.retry_after_ms().or_else(|| facts.retry_after_ms(&value)).filter(|told| *told <= LONGEST_WAIT_MS);
     let words = if facts.message.is_empty() { meaning(status) } else { &facts.message };
     // Longer than anybody waits for an answer: a person has to come back.
     let long = told.filter(|told| *told > 60_000).map(|told| format!("; it takes requests again in {}", span(told)));
@@ -59,11 +60,14 @@ pub fn from_response(refusal: &Refusal<'_>, now: SystemTime) -> ModelError {
         message: format!("{words} (HTTP {status}){}", long.unwrap_or_default()),
         status: Some(status),
         // The headers about limits come with every answer; here they are the reason.
-        retry_after_ms: told.or_else(|| if status == 429 { headers.reset_ms() } else { None }),
+        retry_after_ms: told.or_else(|| headers.reset_ms().filter(|wait| status == 429 && *wait <= LONGEST_WAIT_MS)),
         should_retry: headers.get("x-should-retry").and_then(|word| word.parse().ok()),
         usage: None,
     }
 }
+
+/// Nobody means a longer wait: it is a mistake, most often one of units. A year.
+const LONGEST_WAIT_MS: u64 = 365 * 24 * 3_600 * 1_000;
 
 /// A long time, for people.
 fn span(ms: u64) -> String {
@@ -93,7 +97,7 @@ pub fn from_stream(error: &Value) -> ModelError {
     ModelError {
         // The request itself was accepted, or there would be no stream: asking again may help.
         kind: kind_by_words(&facts).unwrap_or(ModelErrorKind::Server),
-        retry_after_ms: facts.retry_after_ms(error),
+        retry_after_ms: facts.retry_after_ms(error).filter(|told| *told <= LONGEST_WAIT_MS),
         ..ModelError::new(ModelErrorKind::Server, message)
     }
 }
@@ -176,48 +180,87 @@ impl Facts {
     }
 }
 
-/// How providers say that a prompt does not fit. Collected from recordings and from clients that had to learn them.
-const WINDOW_WORDS: &[&str] = &[
+/// Names and fixed words by which providers say that a prompt does not fit.
+const WINDOW_NAMES: &[&str] = &[
     "context_length_exceeded",
     "exceed_context_size",
     "context_window_exceeded",
     "model_max_prompt_tokens_exceeded",
-    "maximum context length",
-    "max context length",
-    "maximum context size",
-    "exceeds the context window",
-    "exceed the context window",
-    "exceeds the model's context",
-    "exceeds the available context size",
-    "exceeds context size",
-    "exceeds the context length",
-    "greater than the context length",
-    "larger than the maximum context",
-    "context window exceeds limit",
-    "context length exceeded",
-    "context size has been exceeded",
-    "prompt is too long",
-    "prompt too long",
-    "prompt is too large",
-    "input is too long",
-    "input is too large",
-    "input length and `max_tokens` exceed context limit",
-    "exceeds the maximum number of tokens allowed",
-    "exceeds the maximum number of input tokens",
-    "exceeded model token limit",
-    "exceeds model token limit",
-    "reduce the length of the messages",
-    "reduce the length of your prompt",
     "request_too_large",
-    "too large for model with",
-    "too many tokens in the prompt",
-    "longer than the model's context",
-    "tokens in the prompt exceeds",
+    "`max_new_tokens` must be",
     // What is left of such an answer where a gateway passes on its status only.
     "400 status code (no body)",
     "400 (no body)",
     "413 status code (no body)",
     "413 (no body)",
+];
+
+/// What such a sentence is about; each word or row of words whole.
+const PROMPT_WORDS: &[&str] = &[
+    "prompt",
+    "context",
+    "input",
+    "conversation",
+    "messages",
+    "request entity",
+    "tokens in request",
+    "tokens in the request",
+    "number of tokens",
+    "token count",
+    "token limit",
+    "too many tokens",
+];
+/// That it is beyond something.
+const BEYOND_WORDS: &[&str] = &[
+    "too long",
+    "too large",
+    "too many",
+    "exceed",
+    "exceeds",
+    "exceeded",
+    "exceeding",
+    "maximum",
+    "max",
+    "at most",
+    "more than",
+    "greater than",
+    "larger than",
+    "longer than",
+    "is only",
+    "reduce",
+    "does not fit",
+];
+/// That its length is meant.
+const LENGTH_WORDS: &[&str] =
+    &["token", "tokens", "context", "length", "too long", "too large", "too many", "long", "size"];
+/// What it is not about: other things have limits, too, and some pass by waiting.
+const OTHER_LIMITS: &[&str] = &[
+    "character",
+    "characters",
+    "byte",
+    "bytes",
+    "image",
+    "images",
+    "file",
+    "files",
+    "item",
+    "items",
+    "per minute",
+    "per hour",
+    "per day",
+    "per second",
+    "tpm",
+    "rpm",
+    "rate limit",
+    "rate_limit",
+    "rate_limit_exceeded",
+    "too many requests",
+    "quota",
+    "try again in",
+    "retry in",
+    "retry after",
+    "output tokens",
+    "completion tokens",
 ];
 
 /// How providers say that the money is gone.
@@ -303,13 +346,17 @@ fn kind_by_words(facts: &Facts) -> Option<ModelErrorKind> {
     }
 }
 
-/// Whether the prompt is too long, by known words or by sentences with numbers inside: Gemini's "input token count
-/// (1196265) exceeds the maximum number of tokens". Other things have limits, too, so these must be of tokens.
+/// Whether the prompt is too long: by a name, or by a sentence that says of a prompt that its length is beyond something.
+/// Each provider words it in its own way, and anew every year.
 fn says_too_long(facts: &Facts) -> bool {
-    facts.says(WINDOW_WORDS)
-        || (facts.says(&["token count", "tokens ("]) && facts.says(&["exceeds the maximum", "exceeds the available"]))
-        // A limit of something else is no window.
-        || (facts.says(&["exceeds the limit of"]) && !facts.says(&["character", "byte", "image", "file", "item"]))
+    if facts.says(WINDOW_NAMES) {
+        return true;
+    }
+    let words: Vec<&str> =
+        facts.all.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty()).collect();
+    let sentence = format!(" {} ", words.join(" "));
+    let says = |of: &[&str]| of.iter().any(|words| sentence.contains(&format!(" {words} ")));
+    says(PROMPT_WORDS) && says(BEYOND_WORDS) && says(LENGTH_WORDS) && !says(OTHER_LIMITS)
 }
 
 /// Whether Google names a limit that holds for a day.
@@ -411,7 +458,7 @@ fn spoken_duration_ms(text: &str) -> Option<u64> {
             "h" | "hour" | "hours" => 3_600_000.0,
             _ => return total,
         };
-        total = Some(total.unwrap_or(0) + millis(number, factor)?);
+        total = Some(total.unwrap_or(0_u64).saturating_add(millis(number, factor)?));
         rest = unit_text[letters..].trim_start();
     }
 }

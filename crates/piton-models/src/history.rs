@@ -103,7 +103,7 @@ pub(crate) fn sent_name(name: &str) -> String {
 }
 
 /// A tool's answer with the images that belong to it: those that stand behind it in the message.
-pub(crate) struct Answer<'m> {
+pub(crate) struct ToolAnswer<'m> {
     pub(crate) call: &'m CallId,
     pub(crate) tool: &'m str,
     pub(crate) outcome: &'m Outcome,
@@ -112,12 +112,12 @@ pub(crate) struct Answer<'m> {
 }
 
 /// The answers of a tool message, in order.
-pub(crate) fn answers(message: &Message) -> Vec<Answer<'_>> {
-    let mut answers: Vec<Answer<'_>> = Vec::new();
+pub(crate) fn answers(message: &Message) -> Vec<ToolAnswer<'_>> {
+    let mut answers: Vec<ToolAnswer<'_>> = Vec::new();
     for part in &message.parts {
         match part {
             Part::ToolResult { call, tool, outcome } => {
-                answers.push(Answer { call, tool, outcome, images: Vec::new() });
+                answers.push(ToolAnswer { call, tool, outcome, images: Vec::new() });
             }
             Part::Image { media_type, data } => {
                 if let Some(answer) = answers.last_mut() {
@@ -130,7 +130,7 @@ pub(crate) fn answers(message: &Message) -> Vec<Answer<'_>> {
     answers
 }
 
-impl Answer<'_> {
+impl ToolAnswer<'_> {
     /// What the tool said; some servers refuse an answer without words.
     pub(crate) fn text(&self) -> &str {
         if self.outcome.text.trim().is_empty() { "(no output)" } else { &self.outcome.text }

@@ -11,8 +11,8 @@ use crate::model::{Model, ModelLimits, Price};
 use crate::options::{Options, Target, Thinking, Translated};
 use crate::pass::{Pass, Passes, Renewal};
 use crate::protocol::WireProtocol;
-use crate::remote::Remote;
-use crate::server::{Refused, Server, Wire};
+use crate::remote::RemoteModel;
+use crate::server::{ModelServer, RefusedMembers, Wire};
 use crate::text_tools::{self, CallsRead};
 use crate::window::{TellsWindow, Window};
 use piton_core::model::{ModelError, ModelErrorKind};
@@ -209,7 +209,7 @@ pub fn open(spec: &ProviderSpec, options: &HttpOptions) -> Result<Arc<dyn Model>
     let wire = wire(&provider, &url, limits);
     let calls_read = calls_read(&provider, &url);
     let server = server(&provider, spec, url, wire, options)?;
-    let mut remote = Remote {
+    let mut remote = RemoteModel {
         name: format!("{}/{model}", spec.label.as_deref().unwrap_or(provider.name)),
         model: model.to_owned(),
         wire,
@@ -239,11 +239,11 @@ fn server(
     url: Url,
     wire: Wire,
     options: &HttpOptions,
-) -> Result<Server, OpenError> {
+) -> Result<ModelServer, OpenError> {
     let key = key(provider, spec)?;
     // A token of Microsoft's directory is no key, and goes where tokens go.
     let is_token = key.as_deref().is_some_and(|key| key.starts_with("eyJ"));
-    Ok(Server {
+    Ok(ModelServer {
         http: Http::new(options.clone()),
         url,
         wire,
@@ -251,7 +251,7 @@ fn server(
         key_header: provider.key_header.filter(|_| !is_token),
         key_said: key_said(provider, spec),
         headers: headers(&spec.options)?,
-        refused: Refused::default(),
+        refused: RefusedMembers::default(),
     })
 }
 

@@ -11,9 +11,9 @@ use crate::errors;
 use crate::model::{Model, ModelLimits, ModelStream, Price};
 use crate::options;
 use crate::protocol::Progress;
-use crate::server::{Server, Wire};
+use crate::server::{ModelServer, Wire};
 use crate::window::Window;
-use crate::wire::{self, Body};
+use crate::wire::{self, ResponseBody};
 use piton_core::model::{ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use piton_http::Answer;
 use serde_json::{Map, Value};
@@ -23,11 +23,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// A model behind an address.
-pub(crate) struct Remote {
+pub(crate) struct RemoteModel {
     pub(crate) name: String,
     pub(crate) model: String,
     pub(crate) wire: Wire,
-    pub(crate) server: Arc<Server>,
+    pub(crate) server: Arc<ModelServer>,
     /// What is known of it, with the longest reply that is asked for.
     pub(crate) limits: ModelLimits,
     /// What the server itself says of its window; `None` where somebody else has said it, or the server does not.
@@ -39,7 +39,7 @@ pub(crate) struct Remote {
     pub(crate) extra: Arc<Map<String, Value>>,
 }
 
-impl Model for Remote {
+impl Model for RemoteModel {
     fn name(&self) -> &str {
         &self.name
     }
@@ -72,7 +72,7 @@ impl Model for Remote {
     }
 }
 
-impl Remote {
+impl RemoteModel {
     fn window_tokens(&self) -> Option<u64> {
         self.window.as_ref().and_then(|window| window.tokens()).or(self.limits.window_tokens)
     }
@@ -86,7 +86,7 @@ impl Remote {
 
 /// A request under way.
 struct Flow {
-    server: Arc<Server>,
+    server: Arc<ModelServer>,
     wire: Wire,
     extra: Arc<Map<String, Value>>,
     /// The most tokens of the reply that whoever asks allows, whatever the options say.
@@ -99,14 +99,14 @@ struct Flow {
 
 enum Phase {
     Ask,
-    Read(Reading),
+    Read(Box<Reading>),
     Ended,
 }
 
 /// An answer under way.
 struct Reading {
-    answer: Box<Answer>,
-    body: Body,
+    answer: Answer,
+    body: ResponseBody,
     /// When the answer last said something: its keep-alives do not count.
     said_at: Instant,
     /// When the answer became whole but for its counts: nobody waits long for these, keep-alives or not. None again where
@@ -145,13 +145,13 @@ impl Flow {
             let (server, model) = (Arc::clone(&self.server), self.request.model.clone());
             tokio::spawn(async move { window.ask(&server, &model).await });
         }
-        let body = Body::new(wire::protocol(self.wire.protocol()));
+        let body = ResponseBody::new(wire::protocol(self.wire.protocol()));
         let said_at = Instant::now();
-        Ok(Phase::Read(Reading { answer: Box::new(answer), body, said_at, finished_at: None }))
+        Ok(Phase::Read(Box::new(Reading { answer, body, said_at, finished_at: None })))
     }
 
     /// Reads once. The end of the body, however it comes, is the end of the answer.
-    async fn read(&mut self, mut reading: Reading) -> Result<Phase, ModelError> {
+    async fn read(&mut self, mut reading: Box<Reading>) -> Result<Phase, ModelError> {
         let stall = self.server.http.stall();
         let patience = reading.finished_at.map_or(stall, |at| stall.min(AFTERTHOUGHT).saturating_sub(at.elapsed()));
         let cut = match reading.answer.chunk_within(patience).await {
@@ -174,6 +174,7 @@ impl Flow {
         let (deltas, reply) = body.finish()?;
         self.ready.extend(deltas.into_iter().map(|delta| Ok(ModelEvent::Delta(delta))));
         let mut reply = meant(reply)?;
+        reply.usage.bound_cached();
         let secrets = self.server.secrets();
         reply.warnings.iter_mut().for_each(|warning| *warning = secrets.hide(warning));
         self.ready.push_back(Ok(ModelEvent::Done(Box::new(reply))));

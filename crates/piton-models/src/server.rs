@@ -5,7 +5,7 @@
 use crate::anthropic;
 use crate::chat::{self, Dialect};
 use crate::credentials::Outgoing;
-use crate::errors::{self, Refusal};
+use crate::errors::{self, HttpRefusal};
 use crate::gemini;
 use crate::ollama;
 use crate::options;
@@ -82,7 +82,7 @@ impl Wire {
 }
 
 /// Where requests go, and with which key.
-pub(crate) struct Server {
+pub(crate) struct ModelServer {
     pub(crate) http: Http,
     pub(crate) url: Url,
     pub(crate) wire: Wire,
@@ -94,17 +94,17 @@ pub(crate) struct Server {
     /// Headers that somebody added. They win over ours.
     pub(crate) headers: HeaderMap,
     /// What it has refused to be told.
-    pub(crate) refused: Refused,
+    pub(crate) refused: RefusedMembers,
 }
 
 /// The members that make an answer better or cheaper and that not every compatible server takes. One that is refused by name
 /// is left out from then on; the loop asks again.
 #[derive(Debug, Default)]
-pub(crate) struct Refused([AtomicBool; OPTIONAL.len()]);
+pub(crate) struct RefusedMembers([AtomicBool; OPTIONAL.len()]);
 
 const OPTIONAL: [&str; 2] = ["stream_options", "prompt_cache_key"];
 
-impl Refused {
+impl RefusedMembers {
     /// Learns from a refusal; gives the member that it is about, where that is news.
     fn learn(&self, status: u16, body: &str) -> Option<&'static str> {
         let news = |(name, refused): &(&&'static str, &AtomicBool)| {
@@ -129,7 +129,7 @@ impl Refused {
 /// The longest list of models there is, OpenRouter's, has a few megabytes.
 const MAX_DOCUMENT_BYTES: usize = 32 << 20;
 
-impl Server {
+impl ModelServer {
     /// Asks, and waits for the headers of an answer. Anything but 200 is an error. Who is not let in asks once again if
     /// there is another key by now.
     pub(crate) async fn post(&self, url: &Url, json: Vec<u8>) -> Result<Answer, ModelError> {
@@ -185,7 +185,7 @@ impl Server {
         // Before anything is cut: half a key is not recognised any more.
         let body = self.secrets().hide(&refusal_text(answer).await);
         self.log("refusal", body.as_bytes());
-        let refusal = Refusal { status: status.as_u16(), headers: &headers, body: &body };
+        let refusal = HttpRefusal { status: status.as_u16(), headers: &headers, body: &body };
         let mut error = errors::from_response(&refusal, SystemTime::now());
         error.message = format!("{}: {}", address(&self.url), error.message);
         let refused = self.refused.learn(status.as_u16(), &body);

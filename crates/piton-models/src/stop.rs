@@ -9,7 +9,7 @@ use piton_core::message::FinishReason;
 
 /// The reason to stop of an answer in a protocol whose reason is no event of its own.
 #[derive(Debug, Default)]
-pub(crate) struct Stop {
+pub(crate) struct StopReason {
     raw: Option<String>,
     /// Something was said since.
     is_stale: bool,
@@ -17,7 +17,7 @@ pub(crate) struct Stop {
     is_doubted: bool,
 }
 
-impl Stop {
+impl StopReason {
     /// Words or calls came.
     pub(crate) fn said_more(&mut self) {
         if self.raw.is_some() {

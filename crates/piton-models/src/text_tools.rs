@@ -5,7 +5,7 @@
 //!  reply   ◀── decoder: text, reasoning, calls  ◀── its stream of text
 //! ```
 //!
-//! A [`Decoder`] reads one [`Dialect`] incrementally and shows text at once, save what may still become a marker.
+//! A [`Decoder`] reads one [`TextDialect`] incrementally and shows text at once, save what may still become a marker.
 //! What is taught is our own `<use_tool>` grammar or Hermes' ([`Speech`]); what is understood is every dialect that
 //! open models were trained on. [`TextTools`] puts both around a model; [`FoundTools`] only listens, to a model whose server
 //! should have parsed its calls. Which of them it is, if any, is a [`Mode`]. Nothing here knows a wire format or runs a
@@ -45,7 +45,7 @@ mod found;
 mod mode;
 
 pub use buffer::{Buffer, ends_in_tag};
-pub use dialect::{Dialect, detect};
+pub use dialect::{TextDialect, detect};
 pub use found::FoundTools;
 pub use mode::{Approach, CallsRead, Mode, NotAMode};
 pub use model::TextTools;
@@ -54,15 +54,15 @@ pub use render::Speech;
 /// Reads a reply as it comes. The cuts between the pieces make no difference, only to how the text is cut up.
 pub trait Decoder: Send {
     /// Takes more of the text.
-    fn push(&mut self, text: &str) -> Vec<Event>;
+    fn push(&mut self, text: &str) -> Vec<TextEvent>;
 
     /// The text is over, properly or not. Asked once; nothing is pushed afterwards.
-    fn finish(&mut self) -> Vec<Event>;
+    fn finish(&mut self) -> Vec<TextEvent>;
 }
 
 /// What a text turns out to hold, in order.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event {
+pub enum TextEvent {
     /// Prose, to show.
     Text(String),
     /// What the model thinks aloud, to show as such.

@@ -4,7 +4,7 @@
 //! nothing had to wait for it. Ollama's own protocol is another matter: there each request says how much of the window is
 //! to be loaded, and what is loaded is what we asked for. So it is asked how much the model can read at most.
 
-use crate::server::Server;
+use crate::server::ModelServer;
 use piton_http::Url;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -52,7 +52,7 @@ impl Window {
     }
 
     /// Asks. A server that does not tell is as good as one that does not know.
-    pub(crate) async fn ask(&self, server: &Server, model: &str) {
+    pub(crate) async fn ask(&self, server: &ModelServer, model: &str) {
         let url = self.from.address(&server.url);
         let answer = match self.from {
             TellsWindow::OllamaModel => server.post_whole(&url, &json!({ "model": model })).await,

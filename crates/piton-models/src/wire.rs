@@ -32,11 +32,13 @@ pub fn protocol(protocol: WireProtocol) -> Box<dyn Protocol> {
 }
 
 /// A response body being read.
-pub struct Body {
+pub struct ResponseBody {
     protocol: Box<dyn Protocol>,
     form: Form,
     gaps: Gaps,
     bytes: usize,
+    /// Bytes of words and arguments in it.
+    said_bytes: usize,
 }
 
 enum Form {
@@ -48,23 +50,27 @@ enum Form {
 }
 
 /// An event or document larger than this is not an answer of a language model.
-const MAX_PENDING_BYTES: usize = 64 << 20;
+const MAX_PENDING_BYTES: usize = 32 << 20;
 
 /// Nor is a body larger than this: the longest answers there are have some hundred thousand tokens, and an event for each has a
 /// few hundred bytes.
-const MAX_BYTES: usize = 128 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
-impl Body {
+/// Nor is one that says more than this: a million tokens have some four megabytes. What is said is held several times (by
+/// whoever shows, keeps and records it), so that this bounds memory.
+const MAX_SAID_BYTES: usize = 16 << 20;
+
+impl ResponseBody {
     /// A body of which nothing was read.
     pub fn new(protocol: Box<dyn Protocol>) -> Self {
-        Self { protocol, form: Form::Unknown, gaps: Gaps::default(), bytes: 0 }
+        Self { protocol, form: Form::Unknown, gaps: Gaps::default(), bytes: 0, said_bytes: 0 }
     }
 
     /// Takes the next bytes and returns what they bring to watch.
     pub fn push(&mut self, mut bytes: &[u8]) -> Result<Vec<Delta>, ModelError> {
         self.bytes = self.bytes.saturating_add(bytes.len());
         if self.bytes > MAX_BYTES {
-            return Err(ModelError::new(ModelErrorKind::Malformed, "the answer has no end"));
+            return Err(endless());
         }
         if matches!(self.form, Form::Unknown) {
             bytes = without_preamble(bytes);
@@ -76,7 +82,7 @@ impl Body {
             }
         }
         let mut deltas = Vec::new();
-        let Self { protocol, form, gaps, bytes: _ } = self;
+        let Self { protocol, form, gaps, bytes: _, said_bytes } = self;
         let mut keep = |taken: Result<Vec<Delta>, EventError>, protocol: &mut Box<dyn Protocol>| match taken {
             Ok(more) => {
                 deltas.extend(more);
@@ -114,7 +120,11 @@ impl Body {
             }
         };
         if pending_bytes > MAX_PENDING_BYTES {
-            return Err(ModelError::new(ModelErrorKind::Malformed, "the answer is one endless event"));
+            return Err(ModelError::new(ModelErrorKind::Endless, "the answer is one endless event"));
+        }
+        *said_bytes += deltas.iter().map(Delta::bytes).sum::<usize>();
+        if *said_bytes > MAX_SAID_BYTES {
+            return Err(endless());
         }
         Ok(deltas)
     }
@@ -141,6 +151,10 @@ impl Body {
         let reply = self.protocol.finish();
         Ok((deltas, std::mem::take(&mut self.gaps).judge(reply)?))
     }
+}
+
+fn endless() -> ModelError {
+    ModelError::new(ModelErrorKind::Endless, "the answer has no end")
 }
 
 fn document_json(document: &[u8]) -> Result<Value, EventError> {

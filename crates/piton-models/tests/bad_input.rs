@@ -6,7 +6,7 @@ use piton_core::call::CallInput;
 use piton_core::message::{Part, prose};
 use piton_core::model::{ModelError, ModelErrorKind, Reply};
 use piton_models::protocol::WireProtocol::{self, Anthropic, Chat, Gemini, Ollama, Responses};
-use piton_models::wire::{self, Body};
+use piton_models::wire::{self, ResponseBody};
 use serde_json::{Value, json};
 
 const ALL: [WireProtocol; 5] = [Chat, Responses, Anthropic, Gemini, Ollama];
@@ -15,7 +15,7 @@ const ALL: [WireProtocol; 5] = [Chat, Responses, Anthropic, Gemini, Ollama];
 const READ_BYTES: usize = 16 << 10;
 
 fn read(protocol: WireProtocol, answer: &[u8]) -> Result<Reply, ModelError> {
-    let mut body = Body::new(wire::protocol(protocol));
+    let mut body = ResponseBody::new(wire::protocol(protocol));
     answer.chunks(READ_BYTES).try_for_each(|chunk| body.push(chunk).map(drop))?;
     body.finish().map(|(_, reply)| reply)
 }
@@ -95,13 +95,10 @@ fn ten_megabytes_in_one_line_are_read() {
 fn an_endless_line_is_an_error_and_not_kept() {
     let chunk = [b'x'; 1 << 20];
     for opening in ["data: {\"a\":\"", "{\"a\":\"", ": "] {
-        let mut body = Body::new(wire::protocol(Chat));
+        let mut body = ResponseBody::new(wire::protocol(Chat));
         body.push(opening.as_bytes()).unwrap();
         let error = (0..100).find_map(|_| body.push(&chunk).err()).unwrap();
-        assert_eq!(
-            (error.kind, error.message.as_str()),
-            (ModelErrorKind::Malformed, "the answer is one endless event")
-        );
+        assert_eq!((error.kind, error.message.as_str()), (ModelErrorKind::Endless, "the answer is one endless event"));
     }
 }
 
@@ -118,7 +115,7 @@ fn a_hundred_thousand_empty_deltas_are_nothing() {
         ),
         (Ollama, 2, "{\"message\":{\"content\":\"\"},\"done\":false}\n"),
     ] {
-        let mut body = Body::new(wire::protocol(protocol));
+        let mut body = ResponseBody::new(wire::protocol(protocol));
         let many = empty.repeat(AT_ONCE);
         for _ in 0..times {
             assert_eq!(body.push(many.as_bytes()).unwrap(), []);
@@ -191,7 +188,7 @@ fn bytes_that_are_no_text_never_reach_a_call() {
 
 #[test]
 fn an_answer_of_nothing_but_garbage_is_given_up() {
-    let mut body = Body::new(wire::protocol(Chat));
+    let mut body = ResponseBody::new(wire::protocol(Chat));
     let garbage = "data: {\"a\n\n".repeat(1_000);
     let error = body.push(garbage.as_bytes()).unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Malformed);
@@ -200,8 +197,21 @@ fn an_answer_of_nothing_but_garbage_is_given_up() {
 
 #[test]
 fn an_answer_without_an_end_is_given_up() {
-    let mut body = Body::new(wire::protocol(Chat));
+    let mut body = ResponseBody::new(wire::protocol(Chat));
     let keep_alives = format!(": {}\n\n", "x".repeat(1 << 10)).repeat(1 << 10);
     let error = (0..200).find_map(|_| body.push(keep_alives.as_bytes()).err()).unwrap();
-    assert_eq!((error.kind, error.message.as_str()), (ModelErrorKind::Malformed, "the answer has no end"));
+    assert_eq!((error.kind, error.message.as_str()), (ModelErrorKind::Endless, "the answer has no end"));
+}
+
+#[test]
+fn words_without_an_end_are_given_up_long_before_memory_is() {
+    for delta in [json!({ "content": "x".repeat(1 << 10) }), json!({ "reasoning_content": "x".repeat(1 << 10) })] {
+        let mut body = ResponseBody::new(wire::protocol(Chat));
+        let event = format!("data: {}\n\n", json!({ "choices": [{ "delta": delta }] })).repeat(1 << 10);
+        let pushed = (0..200).find_map(|at| body.push(event.as_bytes()).err().map(|error| (at, error)));
+        let (megabytes, error) = pushed.unwrap();
+        assert_eq!((error.kind, error.message.as_str()), (ModelErrorKind::Endless, "the answer has no end"));
+        assert!(megabytes <= 16, "{megabytes}");
+        assert!(!error.kind.is_retryable(), "it would be as long again");
+    }
 }

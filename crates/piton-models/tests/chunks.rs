@@ -4,7 +4,7 @@
 
 use piton_models::chunks;
 use piton_models::protocol::WireProtocol;
-use piton_models::wire::{self, Body};
+use piton_models::wire::{self, ResponseBody};
 use std::sync::{Arc, Mutex};
 
 #[tokio::test]
@@ -12,7 +12,7 @@ async fn every_piece_is_seen_as_it_came_and_only_where_somebody_looks() {
     let said =
         b"data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\nevent: odd\ndata: {\"never\":\"heard of\"}\n\n\
                  data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
-    let read = || Body::new(wire::protocol(WireProtocol::Chat)).push(said).unwrap().len();
+    let read = || ResponseBody::new(wire::protocol(WireProtocol::Chat)).push(said).unwrap().len();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sink = {
         let seen = Arc::clone(&seen);

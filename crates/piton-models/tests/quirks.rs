@@ -9,9 +9,9 @@ use piton_core::call::{CallInput, Effects, Outcome, ToolSpec};
 use piton_core::message::{FinishReason, Message, Part, Role, ToolCall, prose};
 use piton_core::model::{ModelError, ModelErrorKind as Kind, Reply, Request};
 use piton_models::chat::Dialect;
-use piton_models::errors::{self, Refusal};
+use piton_models::errors::{self, HttpRefusal};
 use piton_models::protocol::WireProtocol::{self, Anthropic, Chat, Gemini, Ollama, Responses};
-use piton_models::wire::{self, Body};
+use piton_models::wire::{self, ResponseBody};
 use piton_models::{anthropic, chat, gemini, responses};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use std::time::SystemTime;
 fn read(protocol: WireProtocol, answer: impl AsRef<[u8]>) -> Result<Reply, ModelError> {
     let answer = answer.as_ref();
     let in_chunks = |chunk_bytes: usize| {
-        let mut body = Body::new(wire::protocol(protocol));
+        let mut body = ResponseBody::new(wire::protocol(protocol));
         answer.chunks(chunk_bytes).try_for_each(|chunk| body.push(chunk).map(drop))?;
         body.finish().map(|(_, reply)| reply)
     };
@@ -96,7 +96,7 @@ fn gemini_answer(candidate: Value) -> String {
 }
 
 fn refused(status: u16, headers: &[(&str, &str)], body: &str) -> ModelError {
-    errors::from_response(&Refusal { status, headers, body }, SystemTime::UNIX_EPOCH)
+    errors::from_response(&HttpRefusal { status, headers, body }, SystemTime::UNIX_EPOCH)
 }
 
 /// A request whose history is what the model said, its calls answered.
@@ -721,7 +721,7 @@ fn quirk_49_keep_alives_bring_nothing_to_watch() {
         (Anthropic, "event: ping\ndata: {\"type\":\"ping\"}\n\n"),
         (Responses, "data: {\"type\":\"keepalive\",\"sequence_number\":3}\n\n"),
     ] {
-        let mut body = Body::new(wire::protocol(protocol));
+        let mut body = ResponseBody::new(wire::protocol(protocol));
         assert_eq!(body.push(alive.repeat(3).as_bytes()).unwrap(), [], "{alive}");
     }
 }

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use piton_models::protocol::WireProtocol;
-use piton_models::wire::{self, Body};
+use piton_models::wire::{self, ResponseBody};
 use piton_testkit::conformance;
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,7 @@ fn every_recording_decodes_as_the_reference_decoder_does_in_any_cut() {
 fn a_byte_order_mark_is_no_part_of_any_answer() {
     let text = "\u{feff}{\"message\":{\"content\":\"a\"},\"done\":true,\"done_reason\":\"stop\"}";
     for chunk_bytes in [1, 2, text.len()] {
-        let mut body = Body::new(wire::protocol(WireProtocol::Ollama));
+        let mut body = ResponseBody::new(wire::protocol(WireProtocol::Ollama));
         text.as_bytes().chunks(chunk_bytes).for_each(|chunk| drop(body.push(chunk).unwrap()));
         body.finish().unwrap();
     }
@@ -51,7 +51,7 @@ fn damaged_answers_do_no_harm() {
         let whole = recording.body().unwrap();
         for (seed, protocol) in (1..=ROUNDS).zip(protocols.iter().cycle()) {
             let damaged = damage(&whole[..whole.len().min(40_000)], seed);
-            let mut body = Body::new(wire::protocol(*protocol));
+            let mut body = ResponseBody::new(wire::protocol(*protocol));
             let read = damaged.chunks(1_000).try_for_each(|chunk| body.push(chunk).map(drop));
             let _ = read.and_then(|()| body.finish());
         }

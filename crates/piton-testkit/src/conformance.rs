@@ -7,9 +7,9 @@
 use piton_core::call::CallInput;
 use piton_core::message::{FinishReason, Part, prose};
 use piton_core::model::{ModelError, ModelErrorKind, Reply};
-use piton_models::errors::{self, Refusal};
+use piton_models::errors::{self, HttpRefusal};
 use piton_models::protocol::WireProtocol;
-use piton_models::wire::{self, Body};
+use piton_models::wire::{self, ResponseBody};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -103,10 +103,10 @@ impl Recording {
             let headers: Vec<(&str, &str)> =
                 self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
             let body = String::from_utf8_lossy(bytes);
-            let refusal = Refusal { status: self.status, headers: &headers, body: &body };
+            let refusal = HttpRefusal { status: self.status, headers: &headers, body: &body };
             return Err(errors::from_response(&refusal, SystemTime::now()));
         }
-        let mut body = Body::new(wire::protocol(self.protocol));
+        let mut body = ResponseBody::new(wire::protocol(self.protocol));
         for chunk in bytes.chunks(chunk_bytes) {
             body.push(chunk)?;
         }

@@ -4,7 +4,7 @@
 //! do. What only some can suffer (a runner that is killed) is in their own tests.
 
 use piton_core::ids::CallId;
-use piton_tools::executor::{End, Executor, ExecutorError, ExitRecord, Order, OutputSink, Watch};
+use piton_tools::executor::{CommandEnd, CommandSpec, CommandWatch, Executor, ExecutorError, ExitRecord, OutputSink};
 use piton_tools::spawn::{Confinement, Env, Spawn};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,11 +37,11 @@ async fn ends_and_output_are_told(stage: &dyn Stage) {
     let heard = Arc::new(Mutex::new(String::new()));
     let hears = Arc::clone(&heard);
     let output = OutputSink::new(move |text| hears.lock().unwrap_or_else(PoisonError::into_inner).push_str(text));
-    let watch = Watch { output, ..Watch::default() };
+    let watch = CommandWatch { output, ..CommandWatch::default() };
     let executor = stage.executor();
     let record = executor.run(&scene.call, &scene.order("echo out; echo err >&2; exit 3"), &watch).await;
     let record = record.expect("it can be run");
-    assert_eq!((record.status, record.code, record.output_bytes), (End::Exited, Some(3), 8), "how it ended");
+    assert_eq!((record.status, record.code, record.output_bytes), (CommandEnd::Exited, Some(3), 8), "how it ended");
     assert_eq!(executor.output(&scene.call, 100).await.text, "out\nerr\n", "what it wrote");
     assert_eq!(*heard.lock().unwrap_or_else(PoisonError::into_inner), "out\nerr\n", "and as it wrote it");
     assert_eq!(scene.settle().await, record, "the same for everybody");
@@ -51,15 +51,16 @@ async fn ends_and_output_are_told(stage: &dyn Stage) {
 
 async fn what_cannot_end_well_is_told(stage: &dyn Stage) {
     let scene = Scene::new(stage, "slow");
-    let order = Order { timeout_ms: 100, ..scene.order("exec sleep 600") };
-    let record = stage.executor().run(&scene.call, &order, &Watch::default()).await;
-    assert_eq!(record.expect("it can be run").status, End::TimedOut, "a command whose time is up is ended");
+    let order = CommandSpec { timeout_ms: 100, ..scene.order("exec sleep 600") };
+    let record = stage.executor().run(&scene.call, &order, &CommandWatch::default()).await;
+    assert_eq!(record.expect("it can be run").status, CommandEnd::TimedOut, "a command whose time is up is ended");
 
     let scene = Scene::new(stage, "homeless");
     let mut order = scene.order("echo ran");
     order.spawn.cwd.push("gone");
-    let record = stage.executor().run(&scene.call, &order, &Watch::default()).await.expect("an end, not an error");
-    assert_eq!(record.status, End::SpawnFailed, "a command whose folder is gone");
+    let record =
+        stage.executor().run(&scene.call, &order, &CommandWatch::default()).await.expect("an end, not an error");
+    assert_eq!(record.status, CommandEnd::SpawnFailed, "a command whose folder is gone");
     assert!(record.error.is_some_and(|why| why.contains("gone")), "and why");
 }
 
@@ -67,25 +68,25 @@ async fn a_call_runs_once_whoever_runs_it(stage: &dyn Stage) {
     let scene = Scene::new(stage, "once");
     let order = scene.order("echo ran >> once; echo done");
     let (one, two) = (stage.executor(), stage.executor());
-    let (watch, other) = (Watch::default(), Watch::default());
+    let (watch, other) = (CommandWatch::default(), CommandWatch::default());
     let (one, two) = tokio::join!(one.run(&scene.call, &order, &watch), two.run(&scene.call, &order, &other));
     assert_eq!(one.expect("a record"), two.expect("a record"), "both find what came of the one run");
-    let again = stage.executor().run(&scene.call, &order, &Watch::default()).await.expect("a record");
-    assert_eq!((again.status, again.code), (End::Exited, Some(0)), "a third finds it, too");
+    let again = stage.executor().run(&scene.call, &order, &CommandWatch::default()).await.expect("a record");
+    assert_eq!((again.status, again.code), (CommandEnd::Exited, Some(0)), "a third finds it, too");
     assert_eq!(std::fs::read_to_string(scene.file("once")).unwrap_or_default(), "ran\n", "it ran once");
 }
 
 async fn what_was_settled_never_runs(stage: &dyn Stage) {
     let scene = Scene::new(stage, "never");
-    assert_eq!(scene.settle().await.status, End::NotStarted, "nobody has run it");
-    let late = stage.executor().run(&scene.call, &scene.order("touch never"), &Watch::default()).await;
-    assert_eq!(late.expect("a record").status, End::NotStarted, "whoever comes later finds that");
+    assert_eq!(scene.settle().await.status, CommandEnd::NotStarted, "nobody has run it");
+    let late = stage.executor().run(&scene.call, &scene.order("touch never"), &CommandWatch::default()).await;
+    assert_eq!(late.expect("a record").status, CommandEnd::NotStarted, "whoever comes later finds that");
     assert!(!scene.file("never").exists(), "and does nothing");
 }
 
 async fn who_comes_late_waits_for_the_same_end(stage: &dyn Stage) {
     let scene = Scene::new(stage, "late");
-    let (executor, watch) = (stage.executor(), Watch::default());
+    let (executor, watch) = (stage.executor(), CommandWatch::default());
     let order = scene.order("touch late.begun; until [ -e late.gate ]; do sleep 0.01; done; echo done");
     let attached = async {
         scene.begun().await;
@@ -95,23 +96,23 @@ async fn who_comes_late_waits_for_the_same_end(stage: &dyn Stage) {
     };
     let (ran, settled) = tokio::join!(executor.run(&scene.call, &order, &watch), attached);
     assert_eq!(settled, ran.expect("a record"), "who waits late hears the same");
-    assert_eq!((settled.status, settled.code), (End::Exited, Some(0)));
+    assert_eq!((settled.status, settled.code), (CommandEnd::Exited, Some(0)));
 }
 
 async fn a_command_stops_when_somebody_stops_it(stage: &dyn Stage) {
     let script = |name: &str| format!("touch {name}.begun; exec sleep 600");
     let scene = Scene::new(stage, "stop");
-    let (executor, watch) = (stage.executor(), Watch::default());
+    let (executor, watch) = (stage.executor(), CommandWatch::default());
     let stop = async {
         scene.begun().await;
         watch.stop.cancel();
     };
     let order = scene.order(&script("stop"));
     let (ran, ()) = tokio::join!(executor.run(&scene.call, &order, &watch), stop);
-    assert_eq!(ran.expect("a record").status, End::Cancelled, "who runs it can stop it");
+    assert_eq!(ran.expect("a record").status, CommandEnd::Cancelled, "who runs it can stop it");
 
     let scene = Scene::new(stage, "beside");
-    let (watch, other) = (Watch::default(), Watch::default());
+    let (watch, other) = (CommandWatch::default(), CommandWatch::default());
     let stop = async {
         scene.begun().await;
         other.stop.cancel();
@@ -119,16 +120,16 @@ async fn a_command_stops_when_somebody_stops_it(stage: &dyn Stage) {
     };
     let order = scene.order(&script("beside"));
     let (ran, settled) = tokio::join!(executor.run(&scene.call, &order, &watch), stop);
-    assert_eq!(settled.expect("a record").status, End::Cancelled, "so can who came late");
-    assert_eq!(ran.expect("a record").status, End::Cancelled, "and who runs it hears of that");
+    assert_eq!(settled.expect("a record").status, CommandEnd::Cancelled, "so can who came late");
+    assert_eq!(ran.expect("a record").status, CommandEnd::Cancelled, "and who runs it hears of that");
 
     let scene = Scene::new(stage, "dropped");
-    let (watch, order) = (Watch::default(), scene.order(&script("dropped")));
+    let (watch, order) = (CommandWatch::default(), scene.order(&script("dropped")));
     tokio::select! {
         _ = executor.run(&scene.call, &order, &watch) => panic!("it does not end by itself"),
         () = scene.begun() => {}
     }
-    assert_eq!(scene.settle().await.status, End::Cancelled, "nobody waits any more: it is stopped");
+    assert_eq!(scene.settle().await.status, CommandEnd::Cancelled, "nobody waits any more: it is stopped");
 }
 
 /// A call of the suite.
@@ -143,9 +144,9 @@ impl<'s> Scene<'s> {
         Self { stage, call: CallId(format!("c1_{name}")), name: name.to_owned() }
     }
 
-    fn order(&self, script: &str) -> Order {
+    fn order(&self, script: &str) -> CommandSpec {
         let spawn = Spawn::new(["sh", "-c", script], &self.stage.env(), self.stage.folder(), Confinement::Model);
-        Order { spawn, timeout_ms: 600_000, spool_bytes: 1 << 20 }
+        CommandSpec { spawn, timeout_ms: 600_000, spool_bytes: 1 << 20 }
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -162,7 +163,7 @@ impl<'s> Scene<'s> {
 
     /// What somebody finds who was not there.
     async fn settle(&self) -> ExitRecord {
-        let found: Result<_, ExecutorError> = self.stage.executor().settle(&self.call, &Watch::default()).await;
+        let found: Result<_, ExecutorError> = self.stage.executor().settle(&self.call, &CommandWatch::default()).await;
         found.expect("what came of it can be found")
     }
 }

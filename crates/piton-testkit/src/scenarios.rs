@@ -17,7 +17,7 @@ use piton_core::question::Decision;
 use piton_core::{compact, turn};
 use piton_engine::clock::{SystemDice, World};
 use piton_engine::engine::{Engine, EngineError, Handle, Settings};
-use piton_models::errors::{self, Refusal};
+use piton_models::errors::{self, HttpRefusal};
 use piton_models::model::{Model, ModelLimits, ModelStream, Price};
 use piton_tools::tool::{Tool, ToolContext};
 use serde_json::{Value, json};
@@ -156,7 +156,7 @@ pub fn refusal(status: Option<u16>, message: &str) -> ModelError {
     match status {
         Some(status) => {
             let body = json!({"error": {"message": message}}).to_string();
-            let refusal = Refusal { status, headers: &[], body: &body };
+            let refusal = HttpRefusal { status, headers: &[], body: &body };
             ModelError { message: message.to_owned(), ..errors::from_response(&refusal, SystemTime::UNIX_EPOCH) }
         }
         None => ModelError::new(ModelErrorKind::InvalidRequest, message),

@@ -8,7 +8,7 @@ use piton_core::event::{Delivery, Event, Record, Spent, TitledBy, TurnEnd};
 use piton_core::ids::{MessageId, Seq, SessionId};
 use piton_core::message::Part;
 use piton_core::policy::Policy;
-use piton_engine::store::{Activity, Kept, Log, Opening, Store, StoreError, Summary, Verdict};
+use piton_engine::store::{Activity, CheckResult, Kept, Log, Opening, Store, StoreError, Summary};
 use std::sync::Arc;
 
 /// Where an implementation is tested.
@@ -63,7 +63,7 @@ async fn what_was_appended_is_read_back_in_pages(stage: &dyn Stage) {
     let spoken = store.of_kinds(id, &["user_spoke", "session_started"]).await.expect("some");
     assert_eq!(spoken, [&read[1..], &read[..1]].concat(), "by kind, in order within each");
     assert_eq!(store.of_kinds(id, &["turn_ended"]).await.expect("none"), [], "of a kind that did not happen");
-    assert_eq!(store.verify(id).await.expect("a verdict"), Verdict::Sound { events: 700 }, "every event is sound");
+    assert_eq!(store.verify(id).await.expect("a verdict"), CheckResult::Sound { events: 700 }, "every event is sound");
     drop(log);
     let salvage = store.salvage(id).await.expect("readable").expect("a session");
     assert_eq!((salvage.records, salvage.lost, salvage.altered), (read, vec![], vec![]), "nothing needs repair");
@@ -78,7 +78,7 @@ async fn a_large_body_comes_back_whole(stage: &dyn Stage) {
     assert!(scene.each().await.iter().eq(written.iter().map(AsRef::as_ref)), "every byte");
     let page = stage.store().read(&scene.id, 3, 1).await.expect("a page");
     assert!(page == [(*written[2]).clone()], "alone, too");
-    assert_eq!(stage.store().verify(&scene.id).await.expect("a verdict"), Verdict::Sound { events: 4 });
+    assert_eq!(stage.store().verify(&scene.id).await.expect("a verdict"), CheckResult::Sound { events: 4 });
 }
 
 async fn a_session_begins_with_its_first_append(stage: &dyn Stage) {

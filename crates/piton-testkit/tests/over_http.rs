@@ -8,7 +8,7 @@ use piton_core::message::{FinishReason, Message, Part};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use piton_http::HttpOptions;
 use piton_models::Model;
-use piton_models::catalogue::{Catalogue, Known};
+use piton_models::catalogue::{Catalogue, ModelOverride};
 use piton_models::provider::{self, ProviderSpec};
 use piton_testkit::FakeProvider;
 use serde_json::{Value, json};
@@ -508,7 +508,7 @@ async fn ollama_loads_what_is_needed_up_to_what_the_model_can_or_was_said() {
     assert_eq!(model.limits().window_tokens, Some(40_960), "not what it was told to load");
 
     let server = FakeProvider::start(json!([{"text": "hi", "repeat": true}]));
-    let said = Known { window: Some(131_072), ..Known::default() };
+    let said = ModelOverride { window: Some(131_072), ..ModelOverride::default() };
     let catalogue = Catalogue::default().with("ollama-native", "m", said);
     let spec = ProviderSpec { catalogue, ..spec("ollama-native", &server.url()) };
     let model = provider::open(&spec, &HttpOptions::default()).ok().unwrap();

@@ -3,7 +3,7 @@
 
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a measurement: its git and its output")]
 
-use piton_tools::snapshot::{Conflicts, Leg, Options, Policy, Snapshots, TreeId};
+use piton_tools::snapshot::{Conflicts, Leg, Options, RestorePolicy, Snapshots, TreeId};
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -59,7 +59,7 @@ fn restores(snapshots: &Snapshots, workspace: &Path) -> Result<Vec<f64>, Box<dyn
             fs::write(path, format!("round {round} of file {number}\n"))?;
         }
         let after: TreeId = snapshots.take()?.id;
-        let policy = Policy { conflicts: Conflicts::Stop, began: Some(after), dry_run: false };
+        let policy = RestorePolicy { conflicts: Conflicts::Stop, began: Some(after), dry_run: false };
         let (seconds, report) = timed(|| snapshots.restore(&[Leg { from: after, to: before }], policy))?;
         if report.changes.len() != CHANGED || snapshots.take()?.id != before {
             return Err("the restore did not restore".into());

@@ -1,17 +1,17 @@
-//! `bash`: runs a shell command, at most once, wherever the session runs its commands. What a shell does nobody can
-//! check, so a call that had begun is never repeated (see [`crate::executor`]).
+//! `bash`: runs a shell command, at most once, in the session's executor. The effects of a shell command cannot be checked,
+//! so a call that has started is never repeated (see [`crate::executor`]).
 
 mod report;
 
-use crate::executor::{ExecutorError, ExitRecord, Order, Watch};
+use crate::executor::{CommandSpec, CommandWatch, ExecutorError, ExitRecord};
 use crate::input::lenient;
-use crate::plan::{Draft, Look, Plan};
+use crate::plan::{Look, Plan, QuestionDraft};
 use crate::spawn::{Confinement, Spawn};
 use crate::tool::{ToolContext, cancelled};
 use crate::typed::TypedTool;
 use async_trait::async_trait;
-use piton_core::call::{Access, Effects, Kind, Outcome};
-use piton_core::question::Block;
+use piton_core::call::{Access, CallKind, Effects, Outcome};
+use piton_core::question::QuestionBlock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -53,9 +53,9 @@ impl TypedTool for Bash {
     fn planned(&self, input: Input, _: &Look) -> Result<Plan, Outcome> {
         input.check()?;
         let command = input.command;
-        let shown = Block::Command { command: command.clone() };
-        let question = Draft::new(|| ("Run this command?".to_owned(), vec![shown]));
-        Ok(Plan::new(Kind::Execute, command.clone(), Access::Run(command), question))
+        let shown = QuestionBlock::Command { command: command.clone() };
+        let question = QuestionDraft::new(|| ("Run this command?".to_owned(), vec![shown]));
+        Ok(Plan::new(CallKind::Execute, command.clone(), Access::Run(command), question))
     }
 
     async fn act(&self, input: Input, cx: &ToolContext) -> Outcome {
@@ -66,7 +66,7 @@ impl TypedTool for Bash {
         if cx.cancel.is_cancelled() {
             return cancelled();
         }
-        let order = Order {
+        let order = CommandSpec {
             spawn: Spawn::new(["bash", "-c", &input.command], &cx.env, &cx.workspace, Confinement::Model),
             timeout_ms: asked_ms.min(cx.limits.bash_max_ms),
             spool_bytes: cx.limits.spool_bytes,
@@ -81,8 +81,8 @@ impl TypedTool for Bash {
     }
 }
 
-fn watch(cx: &ToolContext) -> Watch {
-    Watch { output: cx.output.clone(), stop: cx.cancel.clone() }
+fn watch(cx: &ToolContext) -> CommandWatch {
+    CommandWatch { output: cx.output.clone(), stop: cx.cancel.clone() }
 }
 
 async fn report(ended: Result<ExitRecord, ExecutorError>, command: &str, cx: &ToolContext) -> Outcome {

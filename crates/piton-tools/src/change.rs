@@ -1,32 +1,32 @@
-//! What `write` and `edit` have in common: which file is meant and how it is now, whether the model may change it, and
-//! the change itself, exactly once: after a crash the file's own hash tells whether it happened.
+//! What `write` and `edit` share: resolve the file, check that the model has read its current content, and change it
+//! exactly once. After a crash the hash of the file tells whether the change happened.
 
 use crate::diff::{Diff, diff, unified};
 use crate::files::{Files, Found, Replacement};
-use crate::ledger::{Seen, hash_of};
+use crate::ledger::{FileState, hash_of};
 use crate::limits::TRACKED_BYTES;
 use crate::paths;
 use crate::tool::ToolContext;
 use piton_core::call::Outcome;
-use piton_core::question::Block;
+use piton_core::question::QuestionBlock;
 use serde_json::{Value, json};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 /// The file that is to change.
 #[derive(Debug)]
-pub(crate) struct Target {
+pub(crate) struct EditTarget {
     /// Through all links.
     pub(crate) path: PathBuf,
     /// For people.
     pub(crate) shown: String,
     /// As it is.
-    pub(crate) now: Now,
+    pub(crate) now: CurrentFile,
 }
 
 /// A file as it is.
 #[derive(Debug)]
-pub(crate) enum Now {
+pub(crate) enum CurrentFile {
     Absent,
     File { content: Vec<u8>, hash: String },
 }
@@ -37,7 +37,7 @@ pub(crate) struct Changed {
     pub(crate) metadata: Value,
 }
 
-impl Now {
+impl CurrentFile {
     pub(crate) fn content(&self) -> &[u8] {
         match self {
             Self::Absent => &[],
@@ -54,13 +54,13 @@ impl Now {
 }
 
 /// Finds the file a model means. Refuses what is not a plain file of a reasonable size.
-pub(crate) fn target(tool: &str, raw: &str, workspace: &Path, files: &dyn Files) -> Result<Target, Outcome> {
+pub(crate) fn target(tool: &str, raw: &str, workspace: &Path, files: &dyn Files) -> Result<EditTarget, Outcome> {
     let path = paths::resolve(tool, raw, workspace)?;
     let failed = |error: io::Error| Outcome::failed(format!("{tool}: {}: {error}", paths::shown(&path, workspace)));
     let real = files.real(&path).map_err(failed)?;
     let shown = paths::shown(&real, workspace);
     let now = match files.look(&real).map_err(failed)? {
-        None => Now::Absent,
+        None => CurrentFile::Absent,
         Some(Found::Folder) => return Err(Outcome::failed(format!("{tool}: {shown} is a directory"))),
         Some(Found::Other) => {
             return Err(Outcome::failed(format!("{tool}: {shown} is not a regular file (a device, pipe or socket)")));
@@ -71,29 +71,29 @@ pub(crate) fn target(tool: &str, raw: &str, workspace: &Path, files: &dyn Files)
         }
         Some(Found::File { .. }) => read_now(&real, files).map_err(failed)?,
     };
-    Ok(Target { path: real, shown, now })
+    Ok(EditTarget { path: real, shown, now })
 }
 
-fn read_now(path: &Path, files: &dyn Files) -> io::Result<Now> {
+fn read_now(path: &Path, files: &dyn Files) -> io::Result<CurrentFile> {
     let mut content = Vec::new();
     files.open(path)?.take(TRACKED_BYTES + 1).read_to_end(&mut content)?;
     let hash = hash_of(&content);
-    Ok(Now::File { content, hash })
+    Ok(CurrentFile::File { content, hash })
 }
 
 /// Refuses to change what the model has not seen as it is now.
-pub(crate) fn check_seen(tool: &str, target: &Target, cx: &ToolContext) -> Result<(), Outcome> {
-    let Now::File { content, hash } = &target.now else { return Ok(()) };
+pub(crate) fn check_seen(tool: &str, target: &EditTarget, cx: &ToolContext) -> Result<(), Outcome> {
+    let CurrentFile::File { content, hash } = &target.now else { return Ok(()) };
     let shown = &target.shown;
     let refused = match cx.ledger.compare(&target.path, hash) {
-        Seen::AsItIs => return Ok(()),
-        Seen::Never => {
+        FileState::AsItIs => return Ok(()),
+        FileState::Never => {
             format!("{tool}: {shown} exists and was not read in this session. Read it first, then {tool} again.")
         }
-        Seen::Changed { before: None } => {
+        FileState::Changed { before: None } => {
             format!("{tool}: {shown} was changed since you read it. Read it again, then {tool} again.")
         }
-        Seen::Changed { before: Some(before) } => {
+        FileState::Changed { before: Some(before) } => {
             let diff = diff(&before, content);
             // Now it knows, unless not all of it was shown.
             let next = match diff.is_cut {
@@ -113,12 +113,12 @@ pub(crate) fn check_seen(tool: &str, target: &Target, cx: &ToolContext) -> Resul
 }
 
 /// The change that would be made, for a person to judge.
-pub(crate) fn preview(target: &Target, content: &[u8]) -> Block {
-    Block::Diff { path: target.shown.clone(), unified: unified(target.now.content(), content) }
+pub(crate) fn preview(target: &EditTarget, content: &[u8]) -> QuestionBlock {
+    QuestionBlock::Diff { path: target.shown.clone(), unified: unified(target.now.content(), content) }
 }
 
 /// Makes the change.
-pub(crate) fn apply(tool: &str, target: &Target, content: &[u8], cx: &ToolContext) -> Result<Changed, Outcome> {
+pub(crate) fn apply(tool: &str, target: &EditTarget, content: &[u8], cx: &ToolContext) -> Result<Changed, Outcome> {
     let after = hash_of(content);
     let before = target.now.hash().map(ToOwned::to_owned);
     let change = Replacement { path: target.path.clone(), before, after };
@@ -138,7 +138,7 @@ pub(crate) fn settled(tool: &str, cx: &ToolContext) -> Option<Outcome> {
     let change = cx.files.begun(&cx.call)?;
     let shown = paths::shown(&change.path, &cx.workspace);
     let now = match cx.files.look(&change.path) {
-        Ok(None) => Ok(Now::Absent),
+        Ok(None) => Ok(CurrentFile::Absent),
         Ok(Some(Found::File { .. })) => read_now(&change.path, &*cx.files),
         Ok(Some(Found::Folder | Found::Other)) => Err(io::Error::other("it is no regular file any more")),
         Err(error) => Err(error),

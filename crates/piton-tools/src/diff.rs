@@ -1,4 +1,4 @@
-//! Differences as people and models read them.
+//! Unified diffs, for people and models.
 
 use crate::limits::DIFF_LINES;
 use imara_diff::{Algorithm, BasicLineDiffPrinter, InternedInput, UnifiedDiffConfig};

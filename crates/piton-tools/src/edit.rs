@@ -1,15 +1,15 @@
 //! `edit`: replaces an exact piece of a file the model has read. Works on bytes, so that everything it does not touch
 //! stays byte for byte as it is: line endings, a byte order mark, characters that are not UTF-8.
 
-use crate::change::{self, Now, Target};
+use crate::change::{self, CurrentFile, EditTarget};
 use crate::input::lenient;
-use crate::plan::{Draft, Look, Plan};
+use crate::plan::{Look, Plan, QuestionDraft};
 use crate::tool::{ToolContext, blocking};
 use crate::typed::TypedTool;
 use async_trait::async_trait;
 use memchr::memmem;
-use piton_core::call::{Effects, Kind, Outcome};
-use piton_core::question::Block;
+use piton_core::call::{CallKind, Effects, Outcome};
+use piton_core::question::QuestionBlock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -50,8 +50,8 @@ impl TypedTool for Edit {
         }
         let (access, title, look) = (look.write(&input.path), look.shown(&input.path), look.clone());
         let about = format!("Edit {title}?");
-        let question = Draft::new(move || (about, vec![preview(&input, &look)]));
-        Ok(Plan::new(Kind::Edit, title, access, question))
+        let question = QuestionDraft::new(move || (about, vec![preview(&input, &look)]));
+        Ok(Plan::new(CallKind::Edit, title, access, question))
     }
 
     async fn act(&self, input: Input, cx: &ToolContext) -> Outcome {
@@ -71,19 +71,21 @@ fn same_strings() -> Outcome {
 }
 
 /// The change as it would be now; where it does not fit the file, the two texts.
-fn preview(input: &Input, look: &Look) -> Block {
+fn preview(input: &Input, look: &Look) -> QuestionBlock {
     let target = change::target(NAME, &input.path, &look.workspace, &*look.files);
-    let fits = |target: &Target| match &target.now {
-        Now::Absent => input.old_string.is_empty().then(|| input.new_string.clone().into_bytes()),
-        Now::File { content, .. } if !input.old_string.is_empty() => Some(replaced(content, input, target).ok()?.0),
-        Now::File { .. } => None,
+    let fits = |target: &EditTarget| match &target.now {
+        CurrentFile::Absent => input.old_string.is_empty().then(|| input.new_string.clone().into_bytes()),
+        CurrentFile::File { content, .. } if !input.old_string.is_empty() => {
+            Some(replaced(content, input, target).ok()?.0)
+        }
+        CurrentFile::File { .. } => None,
     };
     match target.ok().and_then(|target| Some((fits(&target)?, target))) {
         Some((content, target)) => change::preview(&target, &content),
         None => {
             let lines = |mark: char, text: &str| text.lines().map(|line| format!("{mark}{line}\n")).collect::<String>();
             let unified = lines('-', &input.old_string) + &lines('+', &input.new_string);
-            Block::Diff { path: input.path.clone(), unified }
+            QuestionBlock::Diff { path: input.path.clone(), unified }
         }
     }
 }
@@ -94,19 +96,19 @@ fn edit(input: &Input, cx: &ToolContext) -> Result<Outcome, Outcome> {
     }
     let target = change::target(NAME, &input.path, &cx.workspace, &*cx.files)?;
     let (content, count) = match &target.now {
-        Now::Absent if input.old_string.is_empty() => (input.new_string.as_bytes().to_vec(), 0),
-        Now::Absent => {
+        CurrentFile::Absent if input.old_string.is_empty() => (input.new_string.as_bytes().to_vec(), 0),
+        CurrentFile::Absent => {
             let text = format!("edit: {} does not exist. An empty old_string creates it.", target.shown);
             return Err(Outcome::failed(text));
         }
-        Now::File { .. } if input.old_string.is_empty() => {
+        CurrentFile::File { .. } if input.old_string.is_empty() => {
             let text = format!(
                 "edit: {} exists, and an empty old_string only creates new files. Name the text to replace, or use write.",
                 target.shown
             );
             return Err(Outcome::failed(text));
         }
-        Now::File { content, .. } => {
+        CurrentFile::File { content, .. } => {
             change::check_seen(NAME, &target, cx)?;
             replaced(content, input, &target)?
         }
@@ -119,7 +121,7 @@ fn edit(input: &Input, cx: &ToolContext) -> Result<Outcome, Outcome> {
 }
 
 /// The new content, and how many places changed.
-fn replaced(content: &[u8], input: &Input, target: &Target) -> Result<(Vec<u8>, usize), Outcome> {
+fn replaced(content: &[u8], input: &Input, target: &EditTarget) -> Result<(Vec<u8>, usize), Outcome> {
     for (old, new) in readings(content, input) {
         let places: Vec<usize> = memmem::find_iter(content, &old).collect();
         match places.len() {

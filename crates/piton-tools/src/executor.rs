@@ -21,20 +21,20 @@ pub trait Executor: Send + Sync {
     /// Runs a call's command and waits for its end. Whoever loses the race for a call finds what came of the winner's
     /// command. Once `watch.stop` is cancelled, the command is ended with all it started. Dropped half-way, it asks the
     /// command to stop.
-    async fn run(&self, call: &CallId, order: &Order, watch: &Watch) -> Result<ExitRecord, ExecutorError>;
+    async fn run(&self, call: &CallId, order: &CommandSpec, watch: &CommandWatch) -> Result<ExitRecord, ExecutorError>;
 
     /// Finds what came of a call that began in a process that is gone. A command that still runs is waited for, and
     /// stopped as by [`Executor::run`]; one that never ran never will from here on. Every later look finds the same.
-    async fn settle(&self, call: &CallId, watch: &Watch) -> Result<ExitRecord, ExecutorError>;
+    async fn settle(&self, call: &CallId, watch: &CommandWatch) -> Result<ExitRecord, ExecutorError>;
 
     /// What the call's command has written, for the model to read: cut to its beginning and end where it is longer than
     /// so many characters.
-    async fn output(&self, call: &CallId, max_chars: usize) -> Output;
+    async fn output(&self, call: &CallId, max_chars: usize) -> CommandOutput;
 }
 
 /// A command, and what it may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Order {
+pub struct CommandSpec {
     /// The command. Where `bash` is not installed, `sh` takes its place.
     pub spawn: Spawn,
     /// How long it may run, in milliseconds.
@@ -45,7 +45,7 @@ pub struct Order {
 
 /// Whoever waits for a command.
 #[derive(Debug, Clone, Default)]
-pub struct Watch {
+pub struct CommandWatch {
     /// Where its output goes as it comes.
     pub output: OutputSink,
     /// Cancelled when it is to stop.
@@ -54,7 +54,7 @@ pub struct Watch {
 
 /// What a command has written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Output {
+pub struct CommandOutput {
     /// The text, clean and cut.
     pub text: String,
     /// Where all of it is kept.
@@ -67,13 +67,13 @@ pub struct Output {
 #[derive(Debug, thiserror::Error)]
 pub enum ExecutorError {
     /// No command can be run here. Nothing happened.
-    #[error("no runner configured, so shell commands cannot be run here")]
+    #[error("no runner is configured: shell commands are unavailable")]
     None,
     /// This one cannot be run. Nothing happened.
     #[error("{0}")]
     NotStarted(String),
     /// Something may have happened.
-    #[error("what came of this call cannot be read: {0}")]
+    #[error("cannot read how this call ended: {0}")]
     Unknown(#[source] io::Error),
 }
 
@@ -81,7 +81,7 @@ pub enum ExecutorError {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExitRecord {
     /// How it ended.
-    pub status: End,
+    pub status: CommandEnd,
     /// The exit code, if the command exited.
     #[serde(default)]
     pub code: Option<i32>,
@@ -108,7 +108,7 @@ pub struct ExitRecord {
 /// The ways a call ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum End {
+pub enum CommandEnd {
     /// The command exited by itself.
     Exited,
     /// A signal ended it that the executor did not send.
@@ -127,7 +127,7 @@ pub enum End {
 
 impl ExitRecord {
     /// A record of this end and nothing else.
-    pub fn of(status: End) -> Self {
+    pub fn of(status: CommandEnd) -> Self {
         Self {
             status,
             code: None,

@@ -1,4 +1,4 @@
-//! `glob`: finds files by name, the newest first.
+//! `glob`: finds files by name, newest first.
 
 use crate::limits::GLOB_PATHS;
 use crate::paths;

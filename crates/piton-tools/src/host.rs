@@ -1,4 +1,4 @@
-//! The session that a tool runs in, as far as a tool may use it.
+//! The part of a session that a tool may use.
 
 use async_trait::async_trait;
 use piton_core::event::Record;

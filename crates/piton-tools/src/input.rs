@@ -1,4 +1,4 @@
-//! The arguments of a call: what the model is told they look like, and how they are read.
+//! The arguments of a call: the schema that the model sees, and the parser.
 //!
 //! Lenient where nothing is lost ("10" for 10, "true" for true, `null` for absent, unknown fields), and otherwise an
 //! outcome that names the field, what was expected, and everything the tool takes.

@@ -1,7 +1,7 @@
-//! What the model has seen: each file it read or wrote, as the hash of its content.
+//! The ledger of files that the model has read or written, by the hash of their content.
 //!
-//! `edit` and `write` ask it before they change a file that exists, so that the model never overwrites what it has
-//! not read, nor what somebody changed behind its back. The hashes come back from the journal after a restart (see
+//! `edit` and `write` ask it before they change a file that exists, so that the model never overwrites content it
+//! has not read, or that somebody has changed since. The hashes come back from the journal after a restart (see
 //! [`FileLedger::restore`]); the contents, kept only to show what changed, do not.
 
 use crate::files::{Files, Found, Stamp};
@@ -17,7 +17,7 @@ pub struct FileLedger(Mutex<Known>);
 
 /// What the ledger says about a file as it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Seen {
+pub enum FileState {
     /// The model never saw it.
     Never,
     /// The model saw exactly this.
@@ -31,7 +31,7 @@ pub enum Seen {
 
 /// A file that is not as the model saw it last.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct ExternalChange {
     /// The file.
     pub path: PathBuf,
     /// The hash of its content now; `None`: it is gone.
@@ -74,16 +74,16 @@ impl FileLedger {
     }
 
     /// How the file, whose content now has the hash `now`, compares with what the model saw.
-    pub fn compare(&self, path: &Path, now: &str) -> Seen {
+    pub fn compare(&self, path: &Path, now: &str) -> FileState {
         match self.known().files.get(path) {
-            None => Seen::Never,
-            Some(entry) if entry.hash == now => Seen::AsItIs,
-            Some(entry) => Seen::Changed { before: entry.content.clone() },
+            None => FileState::Never,
+            Some(entry) if entry.hash == now => FileState::AsItIs,
+            Some(entry) => FileState::Changed { before: entry.content.clone() },
         }
     }
 
     /// The files that have changed since the model saw them, without those that it was told of already. By name.
-    pub fn changes(&self, files: &dyn Files) -> Vec<Change> {
+    pub fn changes(&self, files: &dyn Files) -> Vec<ExternalChange> {
         let mut changes = Vec::new();
         for (path, entry) in &mut self.known().files {
             let now = files.stamp(path);
@@ -104,7 +104,7 @@ impl FileLedger {
                 Some(found) if found == entry.hash => entry.stamp = now,
                 Some(found) if entry.told.as_ref() != Some(&found) => {
                     let hash = Some(found).filter(|found| !found.is_empty());
-                    changes.push(Change { path: path.clone(), hash });
+                    changes.push(ExternalChange { path: path.clone(), hash });
                 }
                 Some(_) | None => {}
             }
@@ -160,18 +160,18 @@ mod tests {
     fn a_file_is_known_as_it_was_seen_last() {
         let ledger = FileLedger::default();
         let path = Path::new("/w/a");
-        assert_eq!(ledger.compare(path, "1"), Seen::Never);
+        assert_eq!(ledger.compare(path, "1"), FileState::Never);
         ledger.note(path, "1", Some(b"one"));
-        assert_eq!(ledger.compare(path, "1"), Seen::AsItIs);
-        assert_eq!(ledger.compare(path, "2"), Seen::Changed { before: Some(Arc::from(*b"one")) });
+        assert_eq!(ledger.compare(path, "1"), FileState::AsItIs);
+        assert_eq!(ledger.compare(path, "2"), FileState::Changed { before: Some(Arc::from(*b"one")) });
     }
 
     #[test]
     fn a_restored_file_is_known_by_its_hash_only() {
         let ledger = FileLedger::default();
         ledger.restore(Path::new("/w/a"), "1");
-        assert_eq!(ledger.compare(Path::new("/w/a"), "1"), Seen::AsItIs);
-        assert_eq!(ledger.compare(Path::new("/w/a"), "2"), Seen::Changed { before: None });
+        assert_eq!(ledger.compare(Path::new("/w/a"), "1"), FileState::AsItIs);
+        assert_eq!(ledger.compare(Path::new("/w/a"), "2"), FileState::Changed { before: None });
     }
 
     #[test]
@@ -180,7 +180,7 @@ mod tests {
         let path = folder.path().join("a");
         let write = |text: &str| std::fs::write(&path, text).expect("a file");
         let change =
-            |text: Option<&str>| Change { path: path.clone(), hash: text.map(|text| hash_of(text.as_bytes())) };
+            |text: Option<&str>| ExternalChange { path: path.clone(), hash: text.map(|text| hash_of(text.as_bytes())) };
         let ledger = FileLedger::default();
         let disk = Disk::new(folder.path().join("calls"));
         write("one");
@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(ledger.changes(&disk), [change(Some("two!"))]);
         ledger.told(&path, Some(&hash_of(b"two!")));
         assert_eq!(ledger.changes(&disk), [], "once is enough");
-        assert!(matches!(ledger.compare(&path, &hash_of(b"two!")), Seen::Changed { .. }), "told is not seen");
+        assert!(matches!(ledger.compare(&path, &hash_of(b"two!")), FileState::Changed { .. }), "told is not seen");
         std::fs::remove_file(&path).expect("removed");
         assert_eq!(ledger.changes(&disk), [change(None)]);
         ledger.told(&path, None);
@@ -208,11 +208,11 @@ mod tests {
             ledger.note(Path::new(&format!("/w/{number}")), "1", Some(&content));
             ledger.note(Path::new(&format!("/w/{number}")), "1", Some(&content));
         }
-        assert_eq!(ledger.compare(Path::new("/w/0"), "2"), Seen::Changed { before: None });
-        assert!(matches!(ledger.compare(Path::new("/w/99"), "2"), Seen::Changed { before: Some(_) }));
+        assert_eq!(ledger.compare(Path::new("/w/0"), "2"), FileState::Changed { before: None });
+        assert!(matches!(ledger.compare(Path::new("/w/99"), "2"), FileState::Changed { before: Some(_) }));
         assert!(ledger.known().bytes <= REMEMBERED_BYTES);
         let large = vec![b'x'; REMEMBERED_FILE_BYTES + 1];
         ledger.note(Path::new("/w/large"), "1", Some(&large));
-        assert_eq!(ledger.compare(Path::new("/w/large"), "2"), Seen::Changed { before: None });
+        assert_eq!(ledger.compare(Path::new("/w/large"), "2"), FileState::Changed { before: None });
     }
 }

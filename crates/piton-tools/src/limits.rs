@@ -1,4 +1,4 @@
-//! Every limit of the tools, each with its unit, its reason and who feels it.
+//! The limits of the tools, each with its unit and its reason.
 //!
 //! What a session may change is in [`crate::tool::ToolLimits`]; these are the same for everybody.
 

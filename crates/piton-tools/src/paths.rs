@@ -1,7 +1,8 @@
-//! From the path a model wrote to the file that is meant.
+//! Resolves the path that a model wrote to a file.
 
 use crate::files::Files;
 use piton_core::call::Outcome;
+use piton_core::hidden;
 use std::path::{Path, PathBuf};
 
 /// The absolute path of what the model wrote; relative paths begin at the workspace.
@@ -27,7 +28,7 @@ pub(crate) fn shown(path: &Path, workspace: &Path) -> String {
 
 /// A name on one line: a file may be called anything.
 pub(crate) fn clean_name(name: &str) -> String {
-    name.chars().map(|char| if char.is_control() { char::REPLACEMENT_CHARACTER } else { char }).collect()
+    hidden::visible_line(name)
 }
 
 /// Names in the folder of a missing file that are much like it, the most similar first.

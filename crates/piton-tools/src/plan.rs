@@ -1,11 +1,10 @@
-//! What a tool says of a call before it runs: what it will access, how people see it, and the question whether it may.
+//! The plan of a call, made before it runs: what it will access, its title, and the question for approval.
 //!
-//! Planning is cheap and changes nothing. What takes the disk (the change that an edit would make) is left for when a
-//! person is really asked ([`Draft::words`]).
+//! Planning is cheap and changes nothing. Whatever needs the disk (the diff of an edit) waits until a person is asked ([`QuestionDraft::words`]).
 
 use crate::files::Files;
-use piton_core::call::{Access, Effects, Kind, Planned, ToolSpec, Touches};
-use piton_core::question::Block;
+use piton_core::call::{Access, CallKind, Effects, Planned, ToolSpec, Touches};
+use piton_core::question::QuestionBlock;
 use serde_json::Value;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -26,15 +25,15 @@ pub struct Plan {
     /// What is recorded of it.
     pub planned: Planned,
     /// The question whether it may run.
-    pub question: Draft,
+    pub question: QuestionDraft,
 }
 
 /// A question that is worded when it is asked: that may take the disk.
-pub struct Draft(Box<dyn FnOnce() -> (String, Vec<Block>) + Send>);
+pub struct QuestionDraft(Box<dyn FnOnce() -> (String, Vec<QuestionBlock>) + Send>);
 
 impl Plan {
     /// A plan of this kind and title that accesses this, and may run if the person says yes to `question`.
-    pub fn new(kind: Kind, title: impl Into<String>, access: Access, question: Draft) -> Self {
+    pub fn new(kind: CallKind, title: impl Into<String>, access: Access, question: QuestionDraft) -> Self {
         Self { planned: Planned { kind, title: title.into(), accesses: vec![access] }, question }
     }
 
@@ -42,8 +41,8 @@ impl Plan {
     pub fn unknown(spec: &ToolSpec, input: &Value) -> Self {
         let json = input.to_string();
         let (name, shown) = (spec.name.clone(), json.clone());
-        let question = Draft::new(move || (format!("Use {name}?"), vec![Block::Json { json: shown }]));
-        Self { planned: Planned { kind: Kind::Other, title: json, accesses: accesses(spec) }, question }
+        let question = QuestionDraft::new(move || (format!("Use {name}?"), vec![QuestionBlock::Json { json: shown }]));
+        Self { planned: Planned { kind: CallKind::Other, title: json, accesses: accesses(spec) }, question }
     }
 }
 
@@ -56,20 +55,20 @@ pub fn accesses(ToolSpec { name, effects, .. }: &ToolSpec) -> Vec<Access> {
     }
 }
 
-impl Draft {
+impl QuestionDraft {
     /// The question (`Run this command?`) and what it is about, worded by this. It never fails: of a change that does
     /// not fit the file as it is, it shows what the model wrote, since a call before this one may yet make it fit.
-    pub fn new(words: impl FnOnce() -> (String, Vec<Block>) + Send + 'static) -> Self {
+    pub fn new(words: impl FnOnce() -> (String, Vec<QuestionBlock>) + Send + 'static) -> Self {
         Self(Box::new(words))
     }
 
     /// Words it. May block its thread.
-    pub fn words(self) -> (String, Vec<Block>) {
+    pub fn words(self) -> (String, Vec<QuestionBlock>) {
         (self.0)()
     }
 }
 
-impl fmt::Debug for Draft {
+impl fmt::Debug for QuestionDraft {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Draft")
     }

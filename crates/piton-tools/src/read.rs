@@ -10,11 +10,11 @@ use crate::files::Found;
 use crate::input::lenient;
 use crate::limits::{LISTED_ENTRIES, READ_LINES, REMEMBERED_FILE_BYTES, TRACKED_BYTES};
 use crate::paths;
-use crate::plan::{Draft, Look, Plan};
+use crate::plan::{Look, Plan, QuestionDraft};
 use crate::tool::{ToolContext, blocking, cancelled};
 use crate::typed::TypedTool;
 use async_trait::async_trait;
-use piton_core::call::{Effects, Kind, Outcome};
+use piton_core::call::{CallKind, Effects, Outcome};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -55,7 +55,7 @@ impl TypedTool for Read {
     fn planned(&self, input: Input, look: &Look) -> Result<Plan, Outcome> {
         let title = look.shown(&input.path);
         let about = format!("Read {title}?");
-        Ok(Plan::new(Kind::Read, title, look.read(&input.path), Draft::new(|| (about, Vec::new()))))
+        Ok(Plan::new(CallKind::Read, title, look.read(&input.path), QuestionDraft::new(|| (about, Vec::new()))))
     }
 
     async fn act(&self, input: Input, cx: &ToolContext) -> Outcome {

@@ -7,7 +7,15 @@
 use rustix::fs::{Mode, OFlags, fstatfs, open as open_raw};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
+
+/// More than any file of settings, keys, rules or words that a person keeps has, in bytes.
+pub const SETTINGS_BYTES: usize = 1 << 20;
+/// More than any conversation that is handed to us whole has, in bytes: an export, a cassette.
+pub const CONVERSATION_BYTES: usize = 512 << 20;
+/// More than any catalogue of models has, in bytes: thirty times what is built in.
+pub const CATALOGUE_BYTES: usize = 10 << 20;
 
 /// The beginning of a file, or all of it.
 #[derive(Debug)]
@@ -67,6 +75,19 @@ pub fn text(path: &Path, most: usize) -> io::Result<String> {
     into_text(whole(path, most)?)
 }
 
+/// All of a file that a person named, as text. It may be a pipe, as a shell makes one of `<(…)`: whoever named it waits.
+pub fn named(path: &Path, most: usize) -> io::Result<String> {
+    if fs::metadata(path)?.file_type().is_fifo() {
+        return text_of(File::open(path)?, most);
+    }
+    text(path, most)
+}
+
+/// All of a stream as text, such as standard input.
+pub fn text_of(content: impl io::Read, most: usize) -> io::Result<String> {
+    into_text(all_of(Beginning::read(content, 0, most)?, most)?)
+}
+
 /// All of a file that is no link itself.
 pub fn whole_unlinked(path: &Path, most: usize) -> io::Result<Vec<u8>> {
     check(&fs::symlink_metadata(path)?)?;
@@ -121,7 +142,15 @@ fn all_of(beginning: Beginning, most: usize) -> io::Result<Vec<u8>> {
     if beginning.is_whole() {
         return Ok(beginning.bytes);
     }
-    Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is too large: more than {} KB", most / 1024)))
+    Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is too large: more than {}", size(most))))
+}
+
+fn size(bytes: usize) -> String {
+    match bytes {
+        0..0x400 => format!("{bytes} bytes"),
+        0x400..0x10_0000 => format!("{} KB", bytes >> 10),
+        _ => format!("{} MB", bytes >> 20),
+    }
 }
 
 fn into_text(bytes: Vec<u8>) -> io::Result<String> {
@@ -147,6 +176,25 @@ mod tests {
         let error = open(Path::new("/proc/self/status")).expect_err("no file of a disk");
         assert!(error.to_string().contains("of the kernel"), "{error}");
         assert!(open(Path::new("/sys/kernel/mm/transparent_hugepage/enabled")).is_err());
+    }
+
+    #[test]
+    fn what_a_person_names_may_be_a_pipe_but_has_an_end() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let pipe = folder.path().join("pipe");
+        mkfifoat(CWD, &pipe, Mode::RWXU).expect("a pipe");
+        let says = |what: &'static str| {
+            let pipe = pipe.clone();
+            std::thread::spawn(move || fs::write(pipe, what))
+        };
+        let writer = says("12345678");
+        assert_eq!(named(&pipe, 8).expect("all of it"), "12345678");
+        writer.join().expect("no panic").expect("written");
+        let writer = says("123456789");
+        assert_eq!(named(&pipe, 8).expect_err("too much").kind(), io::ErrorKind::FileTooLarge);
+        drop(writer.join());
+        assert!(named(Path::new("/dev/zero"), 8).is_err());
+        assert!(text_of(io::repeat(b'x'), 2 << 20).expect_err("no end").to_string().contains("more than 2 MB"));
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! What `grep` and `glob` share: where they search, what they ask, and patterns of paths. How folders are walked is in
+//! What `grep` and `glob` share: the search root, the plan, and path patterns. How folders are walked is in
 //! [`crate::walk`].
 
 use crate::paths;
-use crate::plan::{Draft, Look, Plan};
+use crate::plan::{Look, Plan, QuestionDraft};
 use crate::tool::ToolContext;
 use globset::{GlobBuilder, GlobMatcher};
-use piton_core::call::{Kind, Outcome};
-use piton_core::question::Block;
+use piton_core::call::{CallKind, Outcome};
+use piton_core::question::QuestionBlock;
 use std::path::{Path, PathBuf};
 
 /// Where to search: the workspace, or what the model named.
@@ -23,8 +23,8 @@ pub(crate) fn root(tool: &str, raw: Option<&str>, cx: &ToolContext) -> Result<Pa
 /// The plan of a search for a pattern.
 pub(crate) fn plan(question: &'static str, pattern: String, raw: Option<&str>, look: &Look) -> Plan {
     let root = raw.filter(|raw| !raw.trim().is_empty()).unwrap_or(".");
-    let shown = Block::Text { text: format!("{pattern} in {}", look.shown(root)) };
-    Plan::new(Kind::Search, pattern, look.read(root), Draft::new(|| (question.to_owned(), vec![shown])))
+    let shown = QuestionBlock::Text { text: format!("{pattern} in {}", look.shown(root)) };
+    Plan::new(CallKind::Search, pattern, look.read(root), QuestionDraft::new(|| (question.to_owned(), vec![shown])))
 }
 
 /// A pattern for paths below a root. Without a slash it is for names at any depth.

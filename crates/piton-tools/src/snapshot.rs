@@ -35,9 +35,9 @@ mod restore;
 mod prune;
 
 pub use object::{NotAnId, TreeId};
-pub use piton_core::changes::{Change, ChangeKind, Conflict, EntryKind, Failure, Lines, Restored};
+pub use piton_core::changes::{ChangeKind, Conflict, EntryKind, Lines, PathChange, RestoreFailure, Restored};
 pub use prune::Usage;
-pub use restore::{Conflicts, Policy};
+pub use restore::{Conflicts, RestorePolicy};
 
 use crate::ignored;
 use cache::Cache;
@@ -122,12 +122,12 @@ pub struct Snapshot {
     /// The state.
     pub id: TreeId,
     /// What is not in it, sorted by path. Most are the same at each snapshot of a workspace.
-    pub notices: Vec<Notice>,
+    pub notices: Vec<Uncovered>,
 }
 
 /// Something that a snapshot does not cover.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Notice {
+pub struct Uncovered {
     /// From the workspace.
     pub path: PathBuf,
     /// Why.
@@ -173,7 +173,7 @@ impl fmt::Display for NotCovered {
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
     /// Moved, removed, or not mounted.
-    #[error("the workspace {} is not there", .0.display())]
+    #[error("the workspace {} does not exist", .0.display())]
     WorkspaceGone(PathBuf),
     /// Looking at all of it would take too long.
     #[error("the workspace has more than {most} files and folders")]
@@ -190,7 +190,7 @@ pub enum SnapshotError {
         source: io::Error,
     },
     /// What was stored before is whole; nothing of the new snapshot counts.
-    #[error("there is no room left for snapshots: cannot write {}", .path.display())]
+    #[error("no space left for snapshots: cannot write {}", .path.display())]
     StoreFull {
         /// What could not be written.
         path: PathBuf,
@@ -209,7 +209,7 @@ pub enum SnapshotError {
     #[error("there is no snapshot {0}")]
     Unknown(TreeId),
     /// The store lost something that a snapshot needs.
-    #[error("the object {object} of the snapshots is missing or damaged")]
+    #[error("snapshot object {object} is missing or damaged")]
     Damaged {
         /// Its name, by which git knows it too.
         object: String,
@@ -237,6 +237,9 @@ impl Snapshots {
         }
         Store::create(&self.folder)?;
         let store = self.hold(Hold::Change)?;
+        if self.has_repository() {
+            store.note_repository()?;
+        }
         let began = SystemTime::now();
         let cache = Cache::load(&store);
         let seed = match (&self.git, cache.root()) {
@@ -264,18 +267,31 @@ impl Snapshots {
     }
 
     /// What changed from `before` to `after`, sorted by path.
-    pub fn diff(&self, before: TreeId, after: TreeId) -> Result<Vec<Change>, SnapshotError> {
+    pub fn diff(&self, before: TreeId, after: TreeId) -> Result<Vec<PathChange>, SnapshotError> {
         let store = self.hold(Hold::Read)?;
         let comparison = compare::Comparison::of(&store, before, after)?;
         Ok(comparison.differences.iter().filter_map(|difference| difference.change(&store)).collect())
     }
 
     /// Brings the workspace along these legs. Touches only what their snapshots have differently, and none of it that is
-    /// not as it is expected. Done again after it was cut off, with the same legs and [`Policy::began`], it is finished.
-    pub fn restore(&self, legs: &[Leg], policy: Policy) -> Result<Restored, SnapshotError> {
+    /// not as it is expected. Done again after it was cut off, with the same legs and [`RestorePolicy::began`], it is finished.
+    pub fn restore(&self, legs: &[Leg], policy: RestorePolicy) -> Result<Restored, SnapshotError> {
         let store = self.hold(Hold::Read)?;
         let workspace = workspace::Workspace::open(&self.workspace, self.faults.clone())?;
-        restore::restore(&store, &self.workspace, workspace, legs, policy)
+        let mut report = restore::restore(&store, &self.workspace, workspace, legs, policy)?;
+        if !self.has_repository() && store.had_repository() {
+            // Said once: from here on it is known.
+            report.not_covered.insert(0, PathBuf::from(".git"));
+            if !policy.dry_run {
+                store.forget_repository();
+            }
+        }
+        Ok(report)
+    }
+
+    /// Whether the workspace is a repository's uppermost folder.
+    fn has_repository(&self) -> bool {
+        fs::symlink_metadata(self.workspace.join(".git")).is_ok()
     }
 
     /// Removes what a restore that is given up had written beside these paths and not named. Best effort.

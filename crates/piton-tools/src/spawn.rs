@@ -5,10 +5,11 @@
 //! forbids `Command::new` everywhere else, so a sandbox has one place to attach to. How long a process may run, and who
 //! ends what it leaves behind, is here, too. What a process is for is not known here.
 
+use rustix::fs::{Access, access};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
@@ -24,7 +25,8 @@ pub type Env = Arc<BTreeMap<OsString, OsString>>;
 /// A process that is to be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spawn {
-    /// The program and its arguments. A name without a slash is looked for in the environment's `PATH`.
+    /// The program and its arguments. A name without a slash is looked for in the environment's `PATH`, in absolute folders
+    /// only: with `.` or nothing in it, a repository would bring its own `bash`.
     pub argv: Vec<OsString>,
     /// Its whole environment.
     pub env: Env,
@@ -128,14 +130,30 @@ impl Spawn {
         Ok(Running { child, group, feeding, stdout, stderr })
     }
 
+    /// Where the program is.
+    fn found(&self, program: &OsStr) -> io::Result<PathBuf> {
+        if program.as_encoded_bytes().contains(&b'/') {
+            return Ok(program.into());
+        }
+        let path = self.env.get(OsStr::new("PATH")).map_or(OsStr::new("/usr/bin:/bin"), OsString::as_os_str);
+        let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
+        let is_program = |file: &PathBuf| file.is_file() && access(file, Access::EXEC_OK).is_ok();
+        folders.map(|folder| folder.join(program)).find(is_program).ok_or_else(|| {
+            let name = program.to_string_lossy();
+            io::Error::new(io::ErrorKind::NotFound, format!("{name} is in none of the absolute folders of PATH"))
+        })
+    }
+
     #[expect(clippy::disallowed_methods, reason = "this is the one place that starts processes")]
     fn command(&self, group: Group, streams: Streams) -> io::Result<Command> {
         let Some((program, arguments)) = self.argv.split_first() else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no command"));
         };
         let mut command = match self.confinement {
-            Confinement::User | Confinement::Model => Command::new(program),
+            Confinement::User | Confinement::Model => Command::new(self.found(program)?),
         };
+        // What it is called by is what it was called by: shells and busybox go by it.
+        command.arg0(program);
         command.args(arguments).current_dir(&self.cwd).env_clear().envs(self.env.iter());
         command.stdin(streams.stdin).stdout(streams.stdout).stderr(streams.stderr);
         match group {
@@ -152,7 +170,12 @@ impl Spawn {
 pub fn output_within(limit: Duration, child: Child) -> io::Result<Option<Output>> {
     let process = Pid::from_child(&child);
     let (told, heard) = std::sync::mpsc::channel();
-    std::thread::spawn(move || told.send(child.wait_with_output()));
+    let waits = std::thread::Builder::new().spawn(move || told.send(child.wait_with_output()));
+    if let Err(error) = waits {
+        // An error means that it is gone after all.
+        let _ = kill_process(process, Signal::KILL);
+        return Err(error);
+    }
     if let Ok(output) = heard.recv_timeout(limit) {
         return output.map(Some);
     }
@@ -264,6 +287,28 @@ mod tests {
         let seen: Vec<&str> =
             seen.lines().filter(|line| !line.starts_with("SHLVL=") && !line.starts_with("OLDPWD=")).collect();
         assert_eq!(seen, ["A=1", "B=2", "PATH=/usr/bin:/bin"]);
+    }
+
+    #[test]
+    fn no_program_comes_from_a_folder_that_is_not_absolute() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["sh", "only-here"] {
+            let file = folder.path().join(name);
+            std::fs::write(&file, "#!/bin/sh\necho taken\n").unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let started = |name: &str, path: &str| {
+            let env = Env::from(BTreeMap::from([("PATH".into(), path.into())]));
+            let spawn = Spawn::new([name, "-c", "echo ours"], &env, folder.path(), Confinement::Model);
+            Ok::<_, io::Error>(spawn.start(Group::Own, Streams::caught())?.wait_with_output()?.stdout)
+        };
+        for path in [".:/usr/bin:/bin", ":/usr/bin:/bin", "/usr/bin:/bin:", "x/..:/usr/bin:/bin"] {
+            assert_eq!(started("sh", path).unwrap(), b"ours\n", "{path}");
+            assert_eq!(started("only-here", path).unwrap_err().kind(), io::ErrorKind::NotFound, "{path}");
+        }
+        let named = format!("{}:/usr/bin:/bin", folder.path().display());
+        assert_eq!(started("sh", &named).unwrap(), b"taken\n", "whom a person names, is taken");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a tool is, and what it is given.
+//! The trait of a tool, and the context it runs in.
 //!
 //! A tool turns an input into an [`Outcome`]. Whether the call may run at all was decided before it gets here, and
 //! what it may touch is confined elsewhere: nothing in this crate asks a person or reads a rule.

@@ -1,5 +1,5 @@
-//! A tool whose input is a type: parsed in one place, so that the tool itself never sees JSON. Whatever else models
-//! call a field (`filePath` for `path`), the type's own aliases say so, and nobody else knows.
+//! A tool with a typed input, parsed in one place, so that the tool never sees JSON. Other names that models use for a
+//! field (`filePath` for `path`) are serde aliases of the type, and known nowhere else.
 
 use crate::input::{parse_input, schema_of};
 use crate::plan::{Look, Plan};

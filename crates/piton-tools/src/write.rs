@@ -1,12 +1,12 @@
-//! `write`: puts a whole file in place, new or instead of one the model has read.
+//! `write`: creates a file, or replaces one that the model has read.
 
-use crate::change::{self, Now};
-use crate::plan::{Draft, Look, Plan};
+use crate::change::{self, CurrentFile};
+use crate::plan::{Look, Plan, QuestionDraft};
 use crate::tool::{ToolContext, blocking};
 use crate::typed::TypedTool;
 use async_trait::async_trait;
-use piton_core::call::{Effects, Kind, Outcome};
-use piton_core::question::Block;
+use piton_core::call::{CallKind, Effects, Outcome};
+use piton_core::question::QuestionBlock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -37,8 +37,8 @@ impl TypedTool for Write {
 
     fn planned(&self, input: Input, look: &Look) -> Result<Plan, Outcome> {
         let (access, title, look) = (look.write(&input.path), look.shown(&input.path), look.clone());
-        let question = Draft::new(move || preview(&input, &look));
-        Ok(Plan::new(Kind::Edit, title, access, question))
+        let question = QuestionDraft::new(move || preview(&input, &look));
+        Ok(Plan::new(CallKind::Edit, title, access, question))
     }
 
     async fn act(&self, input: Input, cx: &ToolContext) -> Outcome {
@@ -54,14 +54,14 @@ impl TypedTool for Write {
 }
 
 /// The question, and the change as it would be now.
-fn preview(input: &Input, look: &Look) -> (String, Vec<Block>) {
+fn preview(input: &Input, look: &Look) -> (String, Vec<QuestionBlock>) {
     let lines = |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().count();
     let new = input.content.as_bytes();
     match change::target(NAME, &input.path, &look.workspace, &*look.files) {
         Ok(target) => {
             let title = match &target.now {
-                Now::Absent => format!("Create {}?", target.shown),
-                Now::File { content, .. } => {
+                CurrentFile::Absent => format!("Create {}?", target.shown),
+                CurrentFile::File { content, .. } => {
                     format!("Overwrite {} ({} → {} lines)?", target.shown, lines(content), lines(new))
                 }
             };
@@ -69,8 +69,8 @@ fn preview(input: &Input, look: &Look) -> (String, Vec<Block>) {
         }
         Err(refused) => {
             let unified = input.content.lines().map(|line| format!("+{line}\n")).collect();
-            let diff = Block::Diff { path: input.path.clone(), unified };
-            (format!("Write {}?", input.path), vec![Block::Text { text: refused.text }, diff])
+            let diff = QuestionBlock::Diff { path: input.path.clone(), unified };
+            (format!("Write {}?", input.path), vec![QuestionBlock::Text { text: refused.text }, diff])
         }
     }
 }
@@ -78,7 +78,7 @@ fn preview(input: &Input, look: &Look) -> (String, Vec<Block>) {
 fn write(input: &Input, cx: &ToolContext) -> Result<Outcome, Outcome> {
     let target = change::target(NAME, &input.path, &cx.workspace, &*cx.files)?;
     let content = input.content.as_bytes();
-    if let Now::File { content: now, hash } = &target.now
+    if let CurrentFile::File { content: now, hash } = &target.now
         && now == content
     {
         cx.ledger.note(&target.path, hash, Some(content));
@@ -90,8 +90,8 @@ fn write(input: &Input, cx: &ToolContext) -> Result<Outcome, Outcome> {
     let changed = change::apply(NAME, &target, content, cx)?;
     let size = format!("{} lines, {} bytes", input.content.lines().count(), content.len());
     let done = match target.now {
-        Now::Absent => "created",
-        Now::File { .. } => "wrote",
+        CurrentFile::Absent => "created",
+        CurrentFile::File { .. } => "wrote",
     };
     let title = format!("write {} (+{} −{})", target.shown, changed.diff.added, changed.diff.removed);
     Ok(Outcome::ok(format!("{done} {} ({size})", target.shown)).titled(title).with(changed.metadata))

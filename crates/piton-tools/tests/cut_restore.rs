@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use piton_tools::snapshot::{
-    ChangeKind, Conflicts, FaultPoint, Leg, Operation, Options, Policy, Restored, Snapshots, TreeId,
+    ChangeKind, Conflicts, FaultPoint, Leg, Operation, Options, RestorePolicy, Restored, Snapshots, TreeId,
 };
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
@@ -81,7 +81,7 @@ impl Place {
 
     fn restore(&self, legs: &[Leg], began: TreeId, changes: usize) -> Restored {
         self.life.begin(changes);
-        let policy = Policy { conflicts: Conflicts::Skip, began: Some(began), dry_run: false };
+        let policy = RestorePolicy { conflicts: Conflicts::Skip, began: Some(began), dry_run: false };
         let report = self.snapshots.restore(legs, policy).unwrap();
         self.life.begin(UNTOLD);
         report
@@ -91,7 +91,7 @@ impl Place {
     fn changes(&self, legs: &[Leg]) -> usize {
         self.life.begin(UNTOLD);
         self.snapshots
-            .restore(legs, Policy { conflicts: Conflicts::Skip, began: Some(legs[0].from), dry_run: false })
+            .restore(legs, RestorePolicy { conflicts: Conflicts::Skip, began: Some(legs[0].from), dry_run: false })
             .unwrap();
         let changes = UNTOLD - self.life.0.load(Ordering::SeqCst);
         self.reset(legs);

@@ -6,7 +6,7 @@
 mod support;
 
 use piton_core::call::Status;
-use piton_tools::executor::{End, OutputSink};
+use piton_tools::executor::{CommandEnd, OutputSink};
 use piton_tools::runner::{Settled, settle_once};
 use serde_json::json;
 use std::os::unix::process::ExitStatusExt as _;
@@ -60,7 +60,7 @@ async fn without_a_runner_nothing_runs() {
     place.set_runner(None);
     let outcome = place.bash("touch ran").await;
     assert_eq!(outcome.status, Status::Failed);
-    assert!(outcome.text.contains("no runner configured"));
+    assert!(outcome.text.contains("no runner is configured"));
     assert!(!place.path("ran").exists());
 }
 
@@ -175,7 +175,7 @@ async fn settling_a_copy_of_a_running_call_leaves_the_original_alone() {
     let Settled::Over(record) = settle_once(&copy.join(place.cx.call.as_str())).unwrap() else {
         panic!("nobody holds it")
     };
-    assert_eq!(record.status, End::Interrupted);
+    assert_eq!(record.status, CommandEnd::Interrupted);
     assert!(record.error.unwrap().contains("the original was not touched"));
     assert!(is_running(&daemon) && is_running(&shell));
     assert!(matches!(settle_once(&place.base()).unwrap(), Settled::Running(Some(_))));
@@ -183,7 +183,9 @@ async fn settling_a_copy_of_a_running_call_leaves_the_original_alone() {
     // The original's own death still takes everything with it.
     runner.kill().unwrap();
     runner.wait().unwrap();
-    assert!(matches!(settle_once(&place.base()).unwrap(), Settled::Over(record) if record.status == End::Interrupted));
+    assert!(
+        matches!(settle_once(&place.base()).unwrap(), Settled::Over(record) if record.status == CommandEnd::Interrupted)
+    );
     assert!(!is_running(&daemon) && !is_running(&shell));
 }
 
@@ -195,7 +197,7 @@ fn a_claim_that_was_lost_beside_output_does_not_say_that_nothing_ran() {
     ["claim", "exit"].iter().for_each(|lost| std::fs::remove_file(place.file(lost)).unwrap());
     for look in ["the first", "the second"] {
         let Settled::Over(record) = settle_once(&place.base()).unwrap() else { panic!("nobody holds it") };
-        assert_eq!((record.status, record.output_bytes), (End::Interrupted, 4), "{look}");
+        assert_eq!((record.status, record.output_bytes), (CommandEnd::Interrupted, 4), "{look}");
     }
 }
 
@@ -265,7 +267,7 @@ fn a_settler_that_died_between_claim_and_verdict_leaves_a_call_that_never_ran() 
     settle_once(&place.base()).unwrap();
     std::fs::remove_file(place.file("exit")).unwrap();
     let Settled::Over(record) = settle_once(&place.base()).unwrap() else { panic!("nobody holds it") };
-    assert_eq!(record.status, End::NotStarted);
+    assert_eq!(record.status, CommandEnd::NotStarted);
 }
 
 #[test]
@@ -274,7 +276,7 @@ fn a_claim_cut_short_is_interrupted_never_run() {
     std::fs::create_dir_all(&place.calls_dir).unwrap();
     std::fs::write(place.file("claim"), "{\"runner\":{\"pi").unwrap();
     let Settled::Over(record) = settle_once(&place.base()).unwrap() else { panic!("nobody holds it") };
-    assert_eq!(record.status, End::Interrupted);
+    assert_eq!(record.status, CommandEnd::Interrupted);
 }
 
 #[tokio::test]
@@ -319,7 +321,7 @@ fn a_torn_exit_record_without_its_claim_does_not_say_that_nothing_ran() {
     std::fs::create_dir_all(&place.calls_dir).unwrap();
     std::fs::write(place.file("exit"), "{\"status\":\"exi").unwrap();
     let Settled::Over(record) = settle_once(&place.base()).unwrap() else { panic!("nobody holds it") };
-    assert_eq!(record.status, End::Interrupted);
+    assert_eq!(record.status, CommandEnd::Interrupted);
 }
 
 #[test]
@@ -330,7 +332,7 @@ fn a_claim_of_another_boot_kills_nobody() {
     let claim = json!({"runner": {"pid": pid, "start_ticks": 1, "boot_id": "another", "pid_namespace": "another"}});
     std::fs::write(place.file("claim"), claim.to_string()).unwrap();
     let Settled::Over(record) = settle_once(&place.base()).unwrap() else { panic!("nobody holds it") };
-    assert_eq!(record.status, End::Interrupted);
+    assert_eq!(record.status, CommandEnd::Interrupted);
     assert_eq!(record.error.as_deref(), Some("a restart of the machine"));
 }
 

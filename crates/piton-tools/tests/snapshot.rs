@@ -5,8 +5,8 @@
 
 use piton_tools::limits::{SNAPSHOT_FILE_BYTES, SNAPSHOT_IGNORED_ENTRIES};
 use piton_tools::snapshot::{
-    ChangeKind, Conflicts, EntryKind, Leg, NotCovered, Options, Policy, Restored, Snapshot, SnapshotError, Snapshots,
-    TreeId,
+    ChangeKind, Conflicts, EntryKind, Leg, NotCovered, Options, RestorePolicy, Restored, Snapshot, SnapshotError,
+    Snapshots, TreeId,
 };
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -122,10 +122,10 @@ fn add_state(folder: &Path, state: &mut BTreeMap<PathBuf, String>) {
     }
 }
 
-const STOP: Policy = Policy { conflicts: Conflicts::Stop, began: None, dry_run: false };
-const SKIP: Policy = Policy { conflicts: Conflicts::Skip, began: None, dry_run: false };
-const OVERWRITE: Policy = Policy { conflicts: Conflicts::Overwrite, began: None, dry_run: false };
-const DRY: Policy = Policy { conflicts: Conflicts::Stop, began: None, dry_run: true };
+const STOP: RestorePolicy = RestorePolicy { conflicts: Conflicts::Stop, began: None, dry_run: false };
+const SKIP: RestorePolicy = RestorePolicy { conflicts: Conflicts::Skip, began: None, dry_run: false };
+const OVERWRITE: RestorePolicy = RestorePolicy { conflicts: Conflicts::Overwrite, began: None, dry_run: false };
+const DRY: RestorePolicy = RestorePolicy { conflicts: Conflicts::Stop, began: None, dry_run: true };
 
 fn along(from: TreeId, to: TreeId) -> [Leg; 1] {
     [Leg { from, to }]

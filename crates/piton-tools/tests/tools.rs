@@ -5,7 +5,7 @@
 
 mod support;
 
-use piton_core::call::{Access, CallInput, Kind, Planned, Status};
+use piton_core::call::{Access, CallInput, CallKind, Planned, Status};
 use piton_core::message::ToolCall;
 use piton_tools::plan::Look;
 use piton_tools::toolset::ToolSet;
@@ -416,7 +416,7 @@ fn a_plan_says_what_a_call_accesses_and_its_question_shows_the_change() {
     };
     let path = place.cx.workspace.join("a.txt").to_string_lossy().into_owned();
     let (planned, title, shown) = worded("edit", json!({"path": "./a.txt", "old_string": "two", "new_string": "2"}));
-    assert_eq!(planned, Planned { kind: Kind::Edit, title: "a.txt".into(), accesses: vec![Access::Write(path)] });
+    assert_eq!(planned, Planned { kind: CallKind::Edit, title: "a.txt".into(), accesses: vec![Access::Write(path)] });
     assert_eq!(title, "Edit a.txt?");
     assert!(shown.contains(r" one\n-two\n+2\n"), "{shown}");
     let (_, _, shown) = worded("edit", json!({"path": "a.txt", "old_string": "three", "new_string": "3"}));

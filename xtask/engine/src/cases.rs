@@ -15,8 +15,8 @@ use piton_core::model::{ModelError, ModelErrorKind};
 use piton_core::policy::Policy;
 use piton_core::progress::{self, Seen};
 use piton_core::retry::{self, Failures};
-use piton_core::truncate::{self, Keep, OutputCut};
-use piton_models::errors::{self, Refusal};
+use piton_core::truncate::{self, KeepEnd, OutputCut};
+use piton_models::errors::{self, HttpRefusal};
 use piton_testkit::scenarios::WAITS;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -155,7 +155,7 @@ fn truncate_output(case: &Value) -> Result<(), String> {
     let number = |key: &str, default: usize| {
         options[key].as_u64().and_then(|number| usize::try_from(number).ok()).unwrap_or(default)
     };
-    let keep = if options["direction"] == "tail" { Keep::Tail } else { Keep::Head };
+    let keep = if options["direction"] == "tail" { KeepEnd::Tail } else { KeepEnd::Head };
     let text = case["input"]["text"].as_str().ok_or("no text")?;
     let cut = truncate::whole_lines(text, number("maxLines", max_lines), number("maxBytes", max_bytes), keep);
     expect(
@@ -177,7 +177,7 @@ fn retry_delay(case: &Value) -> Result<(), String> {
         Some(headers) => {
             let headers: Vec<(&str, &str)> =
                 headers.iter().map(|(name, value)| (name.as_str(), value.as_str().unwrap_or_default())).collect();
-            errors::from_response(&Refusal { status: 429, headers: &headers, body: "" }, SystemTime::now())
+            errors::from_response(&HttpRefusal { status: 429, headers: &headers, body: "" }, SystemTime::now())
         }
     };
     let wait = retry::wait_ms(&preset("opencode").retry.usual, &error, Failures::alike(error.kind, attempt), 0);
@@ -216,7 +216,7 @@ fn reference_error(error: &Value) -> Option<ModelError> {
     if let Some(status) = data["statusCode"].as_u64().and_then(|status| u16::try_from(status).ok()) {
         let spoken = json!({"error": {"message": message}}).to_string();
         let body = if body.is_empty() { &spoken } else { body };
-        return Some(errors::from_response(&Refusal { status, headers: &[], body }, SystemTime::now()));
+        return Some(errors::from_response(&HttpRefusal { status, headers: &[], body }, SystemTime::now()));
     }
     if !body.is_empty() {
         return Some(errors::from_stream(&serde_json::from_str(body).unwrap_or(parsed)));

@@ -2,33 +2,22 @@
 //!
 //! A *unit* is a file together with its private child modules: those are its inside, and nobody else can name them. A
 //! child that others can name (`pub`, `pub(crate)`) is a unit of its own. Tests are left out, and so is the root, which
-//! only lists modules. `circles.txt` holds the units that still are in a circle; it may only get shorter.
+//! only lists modules.
 
 use anyhow::Context;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Units that were in a circle when this check was made, as `crate module::path`.
-const KNOWN: &str = include_str!("circles.txt");
-
 /// Units by name, each with those that it imports.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
-/// Reports each unit in a circle that is not listed, and each listed one that is in none any more.
+/// Reports each unit in a circle.
 pub(super) fn check(krate: &str, faults: &mut Vec<String>) -> anyhow::Result<()> {
-    let known: BTreeSet<&str> = KNOWN.lines().filter_map(|line| line.strip_prefix(krate)?.strip_prefix(' ')).collect();
     let imports = imports(&Path::new("crates").join(krate).join("src"))?;
-    let mut inside = BTreeSet::new();
-    for unit in imports.keys() {
-        let Some(circle) = circle(unit, &imports) else { continue };
-        inside.insert(unit.as_str());
-        if !known.contains(unit.as_str()) {
-            faults.push(format!("{krate}: {unit} is in an import circle: {}", circle.join(" -> ")));
-        }
-    }
-    for gone in known.difference(&inside) {
-        println!("  {krate}: {gone} is in no circle any more: take it off xtask/src/tidy/circles.txt");
-    }
+    let circles = imports.keys().filter_map(|unit| Some((unit, circle(unit, &imports)?)));
+    faults.extend(
+        circles.map(|(unit, circle)| format!("{krate}: {unit} is in an import circle: {}", circle.join(" -> "))),
+    );
     Ok(())
 }
 

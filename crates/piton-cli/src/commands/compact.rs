@@ -21,6 +21,7 @@ use piton_engine::compaction::CompactError;
 use piton_engine::control::{Connection, Told};
 use piton_engine::engine::{Engine, EngineError, Handle, Resumed};
 use piton_engine::store::StoreError;
+use piton_tools::regular;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
@@ -82,13 +83,17 @@ pub(crate) async fn obey(
 
 async fn summary(engine: &Engine, id: &SessionId) -> Result<Option<String>> {
     let records = engine.records(id).await?;
-    Ok(turn::State::fold(&records).room().summary().map(|(text, _)| text.to_owned()))
+    Ok(turn::State::fold(&records).context().summary().map(|(text, _)| text.to_owned()))
 }
 
 fn read(path: &Path) -> Result<String> {
     let text = match path.to_str() {
-        Some("-") => std::io::read_to_string(std::io::stdin()).context("cannot read standard input")?,
-        _ => std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?,
+        Some("-") => {
+            regular::text_of(std::io::stdin(), regular::SETTINGS_BYTES).context("cannot read standard input")?
+        }
+        _ => {
+            regular::named(path, regular::SETTINGS_BYTES).with_context(|| format!("cannot read {}", path.display()))?
+        }
     };
     ensure!(!text.trim().is_empty(), "the summary in {} is empty; nothing was changed", path.display());
     Ok(text)
@@ -245,7 +250,7 @@ async fn heard(session: &Handle, how: Compact) -> Result<Compacted, CompactError
 
 async fn current(session: &Handle) -> Result<Option<String>> {
     let records = session.records().await?;
-    Ok(turn::State::fold(&records).room().summary().map(|(text, _)| text.to_owned()))
+    Ok(turn::State::fold(&records).context().summary().map(|(text, _)| text.to_owned()))
 }
 
 fn tell(done: &Compacted) {
@@ -270,11 +275,11 @@ fn edited(text: &str, editor: &Editor, around: &Surroundings) -> Result<(String,
     let mut file = file.with_context(|| format!("cannot write in {}", around.temp_dir.display()))?;
     file.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", file.path().display()))?;
     if let Err(error) = editor.open(file.path()) {
-        let is_untouched = std::fs::read_to_string(file.path()).is_ok_and(|now| now == text);
+        let is_untouched = regular::text(file.path(), regular::SETTINGS_BYTES).is_ok_and(|now| now == text);
         return Err(if is_untouched { error } else { error.context(kept(file)) });
     }
     // By its name: many editors put a new file in its place.
-    let after = std::fs::read_to_string(file.path());
+    let after = regular::text(file.path(), regular::SETTINGS_BYTES);
     let after = after.with_context(|| format!("cannot read {}", file.path().display()))?;
     Ok((after, file))
 }

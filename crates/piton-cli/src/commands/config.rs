@@ -9,8 +9,9 @@ use crate::out::{print, view};
 use crate::settings;
 use crate::surroundings::Surroundings;
 use piton_engine::assemble::sources;
-use piton_engine::config::layers::{Flag, Layers, Origin, Value};
+use piton_engine::config::layers::{Flag, KeyOrigin, Layers, Value};
 use piton_engine::config::trust::{Found, PROJECT_FILE, ProjectFile, Trust};
+use piton_tools::regular;
 use std::path::Path;
 
 /// The schema of the configuration; `cargo xtask schema` makes it.
@@ -113,9 +114,10 @@ fn check(file: Option<&Path>, flags: &[Flag], around: &Surroundings) -> Result<(
         if is_a_repositorys {
             sensible(file, around)?;
         } else {
-            let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+            let text = regular::named(file, regular::SETTINGS_BYTES)
+                .with_context(|| format!("cannot read {}", file.display()))?;
             let mut layers = Layers::default();
-            layers.add_file(Origin::User(file.to_owned()), &text)?;
+            layers.add_file(KeyOrigin::User(file.to_owned()), &text)?;
             layers.merge()?;
         }
         view::write_stdout(&format!("{} is valid\n", file.display()));
@@ -129,7 +131,7 @@ fn check(file: Option<&Path>, flags: &[Flag], around: &Surroundings) -> Result<(
     }
     let layered = sources::layered(&around.machine, found.in_force.as_ref(), flags)?;
     layered.notes.iter().for_each(|note| view::write_stderr(&format!("note: {note}\n")));
-    let said = layered.settings().values().filter(|(_, origin)| *origin != Origin::Default).count();
+    let said = layered.settings().values().filter(|(_, origin)| *origin != KeyOrigin::Default).count();
     view::write_stdout(&format!("the configuration is valid: {} set\n", view::plural(said as u64, "key")));
     Ok(())
 }

@@ -11,8 +11,10 @@ use piton_http::fetch;
 use piton_models::catalogue::{Catalogue, ModelFacts};
 use piton_models::provider::{self, ListedModel, PROVIDERS};
 use piton_tools::private;
+use piton_tools::regular;
 use serde_json::json;
 use std::io::Write;
+use std::path::Path;
 
 /// Lists them, provider by provider. One that fails does not hide the others.
 pub(crate) async fn models(args: &ModelsArgs, around: &Surroundings) -> Result<u8> {
@@ -59,12 +61,11 @@ pub(crate) async fn models(args: &ModelsArgs, around: &Surroundings) -> Result<u
 
 /// Keeps a newer catalogue, if it is one; else everything stays as it is.
 async fn refresh(source: &str, config: &Config, around: &Surroundings) -> Result<u8> {
-    /// Thirty times what is embedded.
-    const MAX_BYTES: usize = 10 << 20;
     let bytes = if source.starts_with("http://") || source.starts_with("https://") {
-        fetch(source, &server::http_options("", config, &around.machine)?, MAX_BYTES).await?
+        fetch(source, &server::http_options("", config, &around.machine)?, regular::CATALOGUE_BYTES).await?
     } else {
-        std::fs::read(source).with_context(|| format!("cannot read {source}"))?
+        let text = regular::named(Path::new(source), regular::CATALOGUE_BYTES);
+        text.with_context(|| format!("cannot read {source}"))?.into_bytes()
     };
     let text = String::from_utf8(bytes).ok().with_context(|| format!("{source} is not text; nothing was changed"))?;
     let checked = Catalogue::check(&text).with_context(|| format!("{source} is no catalogue; nothing was changed"))?;

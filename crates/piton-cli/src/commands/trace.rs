@@ -17,8 +17,8 @@ use piton_core::prompt::SegmentKind;
 use piton_core::question::Decision;
 use piton_core::story::Story;
 use piton_core::trace::{
-    self, AskResult, Asked, CallTrace, Cause, HookTrace, Input, Next, OutsideTrace, Refused, RoomTrace, StepTrace,
-    SummaryAsked, TitleTrace, Trace,
+    self, AskResult, CallTrace, Cause, CompactionTrace, HookTrace, ModelCall, ModelInput, Next, OutsideTrace,
+    RefusedBy, StepTrace, SummaryAsked, TitleTrace, Trace,
 };
 use piton_engine::assemble::server;
 use piton_engine::config::Config;
@@ -149,7 +149,7 @@ impl Words {
         hooks.iter().for_each(|run| self.line("hook", &hooked(run)));
     }
 
-    fn room(&mut self, room: &RoomTrace) {
+    fn compaction(&mut self, room: &CompactionTrace) {
         if room.lost_tries > 0 {
             let tries = plural(room.lost_tries.into(), "try");
             self.line("model", &format!("{tries} for a summary ended with the process that made it"));
@@ -185,7 +185,7 @@ fn of_step(step: &StepTrace) -> Words {
     for asked in &step.asked {
         words.line("model", &answered(asked));
     }
-    step.rooms.iter().for_each(|room| words.room(room));
+    step.rooms.iter().for_each(|room| words.compaction(room));
     if let Some(ms) = step.snapshot_ms {
         words.line("files", &format!("put down for undo in {}", span(ms)));
     }
@@ -197,7 +197,7 @@ fn of_step(step: &StepTrace) -> Words {
     words
 }
 
-fn of_room(room: &RoomTrace) -> Words {
+fn of_room(room: &CompactionTrace) -> Words {
     let when = match room.trigger {
         Trigger::Ordinary | Trigger::Forced => format!("in turn {}", room.turn),
         Trigger::Asked | Trigger::Edited => format!("after turn {}", room.turn),
@@ -206,7 +206,7 @@ fn of_room(room: &RoomTrace) -> Words {
     if let Some((asked, input)) = room.asked.as_ref().and_then(|asked| Some((asked, asked.input.as_ref()?))) {
         words.line("sent", &sent(input, Some(asked.usage)));
     }
-    words.room(room);
+    words.compaction(room);
     words.hooks(&room.hooks);
     if let Some(next) = &room.next {
         words.line("then", &then(next));
@@ -247,7 +247,7 @@ fn summed_up(asked: &SummaryAsked) -> String {
     )
 }
 
-fn made(room: &RoomTrace) -> String {
+fn made(room: &CompactionTrace) -> String {
     let why = match room.trigger {
         Trigger::Ordinary => "the context was full",
         Trigger::Forced => "the conversation did not fit the model",
@@ -283,7 +283,7 @@ fn hooked(run: &HookTrace) -> String {
     format!("{} at {point} in {}{times}{end}{did}", view::clean(&run.hook), span(run.duration_ms))
 }
 
-fn sent(input: &Input, used: Option<Usage>) -> String {
+fn sent(input: &ModelInput, used: Option<Usage>) -> String {
     let count = |kind: SegmentKind| input.new.iter().filter(|segment| segment.kind == kind).count() as u64;
     let kinds = [
         (SegmentKind::Frame, "system prompt with tools"),
@@ -313,7 +313,7 @@ fn sent(input: &Input, used: Option<Usage>) -> String {
     format!("{kept}new: {new}{tokens}")
 }
 
-fn answered(asked: &Asked) -> String {
+fn answered(asked: &ModelCall) -> String {
     let took = span(asked.took_ms);
     let end = match &asked.result {
         AskResult::Replied { finish, raw } => {
@@ -357,9 +357,9 @@ fn called(call: &CallTrace) -> String {
         Some((Decision::Unattended, _)) => ", nobody there to ask".to_owned(),
     };
     let refused = match &call.refused {
-        Some(Refused::Hook(hook)) => Some(format!("not run: refused by the hook {hook}")),
-        Some(Refused::Rule) => Some("not run: refused by a rule of the permissions".to_owned()),
-        Some(Refused::Piton) => Some("not run: refused by Piton itself".to_owned()),
+        Some(RefusedBy::Hook(hook)) => Some(format!("not run: refused by the hook {hook}")),
+        Some(RefusedBy::Rule) => Some("not run: refused by a rule of the permissions".to_owned()),
+        Some(RefusedBy::Piton) => Some("not run: refused by Piton itself".to_owned()),
         None => None,
     };
     let end = match (refused, &call.status, call.started_ms) {

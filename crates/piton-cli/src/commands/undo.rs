@@ -7,14 +7,16 @@ use crate::out::view;
 use crate::surroundings::Surroundings;
 use piton_core::client::{Plan, Scope};
 use piton_core::event::{Direction, Event, Record};
-use piton_core::ids::{Seq, SessionId};
+use piton_core::ids::{Seq, SessionId, TimeMs};
+use piton_core::turn::State;
 use piton_engine::assemble::bare;
 use piton_engine::engine::{Engine, Handle, Resumed};
-use piton_engine::rewind::RewindError;
-use piton_tools::snapshot::{Change, Restored, SnapshotError};
+use piton_engine::rewind::{self, RewindError};
+use piton_tools::snapshot::{PathChange, Restored, SnapshotError, Snapshots};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How many lines a list has at most.
 const MOST_LISTED: usize = 30;
@@ -59,9 +61,14 @@ async fn rewind(session: Option<&str>, wish: &Wish, around: &Surroundings) -> Re
     let workspace = PathBuf::from(&summary.workspace);
     ensure!(workspace.is_dir(), "the folder that {id} works in, {}, is not there", workspace.display());
     let settings = bare::for_upkeep(summary.model.as_deref().unwrap_or_default(), &around.machine, &workspace);
-    let session = engine.resume(&id, settings).await?;
-    let done = take_back(&session, wish, &workspace).await;
-    session.close().await;
+    let done = if wish.dry_run {
+        preview(&engine, &id, settings.snapshots, wish, &workspace, around.now_ms).await
+    } else {
+        let session = engine.resume(&id, settings).await?;
+        let done = take_back(&session, wish, &workspace).await;
+        session.close().await;
+        done
+    };
     let has_begun = |error: &Failure| matches!(error.find(), Some(RewindError::Abandoned(_)));
     let is_dropped = |error: &Failure| matches!(error.find(), Some(RewindError::Snapshot(SnapshotError::Unknown(_))));
     match done {
@@ -120,9 +127,37 @@ fn newest_here(engine: &Engine, around: &Surroundings) -> Result<SessionId> {
     Ok(newest.with_context(none)?.id)
 }
 
+/// Says what would be done, and opens nothing.
+async fn preview(
+    engine: &Engine,
+    id: &SessionId,
+    snapshots: Option<Arc<Snapshots>>,
+    wish: &Wish,
+    workspace: &Path,
+    now_ms: TimeMs,
+) -> Result<u8> {
+    let records = engine.records(id).await?;
+    let session = State::fold(&records);
+    if let Some(begun) = session.rewinding() {
+        let what = match begun.rewind.direction {
+            Direction::Undo => "undo",
+            Direction::Redo => "redo",
+        };
+        view::write_stderr(&format!("would finish the {what} that was begun before, and go no further\n"));
+        return Ok(0);
+    }
+    if session.is_in_turn() {
+        view::write_stderr("the last turn was interrupted; it would be ended first\n");
+    }
+    let (direction, turns, scope) = (wish.direction, wish.turns, wish.scope);
+    let plan = move || rewind::preview(records, snapshots.as_deref(), direction, turns, scope, now_ms);
+    let mut plan = tokio::task::spawn_blocking(plan).await??;
+    show(&mut plan, wish, workspace)?;
+    Ok(0)
+}
+
 async fn take_back(session: &Handle, wish: &Wish, workspace: &Path) -> Result<u8> {
     if session.resumed() == Resumed::MidTurn {
-        ensure!(!wish.dry_run, "its last turn was cut off; `piton run --continue` ends it, or an undo does");
         view::write_stderr("the last turn was interrupted; ending it first\n");
         drop(session.cancel());
         // What it ends with is on record, and that it has ended is all that counts here.
@@ -135,22 +170,7 @@ async fn take_back(session: &Handle, wish: &Wish, workspace: &Path) -> Result<u8
         return Ok(0);
     }
     let mut plan = plan?;
-    let conflicts = plan.conflicts();
-    if !conflicts.is_empty() && !wish.overwrite {
-        view::write_stderr("changed since by someone else:\n");
-        list(conflicts.iter().map(|path| view::path(path)));
-        bail!("--overwrite takes these back too (`redo` would bring them back); --chat-only leaves all files alone");
-    }
-    if !plan.doubtful.is_empty() && !wish.overwrite {
-        view::write_stderr("changed after the turn was interrupted, by you or by a command that outlived Piton:\n");
-        list(plan.doubtful.iter().map(|path| view::path(path)));
-        bail!("--overwrite takes these back too (`redo` would bring them back); --chat-only leaves all files alone");
-    }
-    plan.rewind.overwrite = wish.overwrite;
-    announce(&plan, wish);
-    if wish.dry_run {
-        return Ok(0);
-    }
+    show(&mut plan, wish, workspace)?;
     let done = session.rewind(plan.rewind.clone()).await;
     tell_given_up(session, told).await;
     let done = done?;
@@ -163,8 +183,26 @@ async fn take_back(session: &Handle, wish: &Wish, workspace: &Path) -> Result<u8
     Ok(u8::from(failed))
 }
 
+/// Says what will be done, or what stops it.
+fn show(plan: &mut Plan, wish: &Wish, workspace: &Path) -> Result<()> {
+    let conflicts = plan.conflicts();
+    if !conflicts.is_empty() && !wish.overwrite {
+        view::write_stderr("changed since by someone else:\n");
+        list(conflicts.iter().map(|path| view::path(path)));
+        bail!("--overwrite takes these back too (`redo` would bring them back); --chat-only leaves all files alone");
+    }
+    if !plan.doubtful.is_empty() && !wish.overwrite {
+        view::write_stderr("changed after the turn was interrupted, by you or by a command that outlived Piton:\n");
+        list(plan.doubtful.iter().map(|path| view::path(path)));
+        bail!("--overwrite takes these back too (`redo` would bring them back); --chat-only leaves all files alone");
+    }
+    plan.rewind.overwrite = wish.overwrite;
+    announce(plan, wish, workspace);
+    Ok(())
+}
+
 /// What will be done, before it is.
-fn announce(plan: &Plan, wish: &Wish) {
+fn announce(plan: &Plan, wish: &Wish, workspace: &Path) {
     let verb = match (wish.direction, wish.dry_run) {
         (Direction::Undo, false) => "taking back",
         (Direction::Undo, true) => "would take back",
@@ -189,7 +227,8 @@ fn announce(plan: &Plan, wish: &Wish) {
         view::write_stderr(&format!("  {}  changed since by someone else, overwritten\n", view::path(&path)));
     }
     for path in &plan.files.not_covered {
-        view::write_stderr(&format!("  {} stays as it is: no snapshot covers it\n", view::path(path)));
+        let stays = if workspace.join(path).exists() { "stays as it is" } else { "does not come back" };
+        view::write_stderr(&format!("  {} {stays}: no snapshot covers it\n", view::path(path)));
     }
 }
 
@@ -205,7 +244,7 @@ fn list(lines: impl Iterator<Item = String>) {
 
 /// A line per change, or one for a folder with many.
 fn changes(report: &Restored) -> Vec<String> {
-    let mut folders: BTreeMap<&OsStr, Vec<&Change>> = BTreeMap::new();
+    let mut folders: BTreeMap<&OsStr, Vec<&PathChange>> = BTreeMap::new();
     for change in &report.changes {
         folders.entry(change.path.iter().next().unwrap_or_default()).or_default().push(change);
     }
@@ -217,7 +256,7 @@ fn changes(report: &Restored) -> Vec<String> {
 }
 
 /// `src/lib.rs  changed  +3 −1`.
-fn line(change: &Change) -> String {
+fn line(change: &PathChange) -> String {
     let lines = change.lines.map(|lines| format!("  +{} −{}", lines.added, lines.removed)).unwrap_or_default();
     format!("{}  {}{lines}", view::path(&change.path), change.kind)
 }

@@ -1,5 +1,6 @@
 //! Printing, and text as it may be printed: nothing else in this crate writes to standard output or standard error.
 
+use piton_core::hidden;
 use piton_engine::assemble::Notice;
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -23,8 +24,8 @@ pub(crate) fn first_line(text: &str) -> String {
 }
 
 pub(crate) fn shorten(text: &str) -> String {
-    let flat: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    cut(flat, GIST_CHARS)
+    let flat: String = text.chars().map(|c| if "\n\t\r".contains(c) { ' ' } else { c }).collect();
+    cut(clean(&flat), GIST_CHARS)
 }
 
 /// A line in so many characters; one that is longer ends behind a word, if there is one in its last part.
@@ -38,9 +39,10 @@ pub(crate) fn cut(line: String, most: usize) -> String {
     format!("{}…", kept[..word.unwrap_or(kept.len())].trim_end())
 }
 
-/// Text from a model, a tool or a provider as it may be shown: nothing in it moves the cursor or changes a colour.
+/// Text from a model, a tool or a provider as it may be shown: nothing in it moves the cursor, changes a colour, hides or
+/// turns the order of letters.
 pub(crate) fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' && c != '\t' { '�' } else { c }).collect()
+    hidden::visible(text).into_owned()
 }
 
 /// A path as it may be shown in a line: a line feed in a name starts no line of its own, and a name is not longer than it
@@ -48,9 +50,7 @@ pub(crate) fn clean(text: &str) -> String {
 pub(crate) fn path(path: &Path) -> String {
     /// Of a longer one, half of these from each end.
     const MOST_CHARS: usize = 200;
-    let shown = path.to_string_lossy();
-    let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-    let chars: Vec<char> = shown.chars().map(escaped).collect::<String>().chars().collect();
+    let chars: Vec<char> = hidden::visible_line(&path.to_string_lossy()).chars().collect();
     if chars.len() <= MOST_CHARS {
         return chars.into_iter().collect();
     }

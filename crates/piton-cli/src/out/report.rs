@@ -1,6 +1,6 @@
 //! Words for people: how a turn ended, what an error means and what to do next, and the exit code of each.
 
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, FailureKind};
 use crate::out::print::{clean, has_output, thousands, write_stderr, write_stdout};
 use piton_core::budget::dollars;
 use piton_core::client::Report;
@@ -124,8 +124,8 @@ fn more_budget(why: Option<Why>) -> &'static str {
 
 /// Prints a failure for people, and returns the exit code.
 pub(crate) fn failure(failure: &Failure) -> u8 {
-    write_stderr(&format!("piton: {failure}\n"));
-    failure.hints.iter().for_each(|hint| write_stderr(&format!("{hint}\n")));
+    write_stderr(&clean(&format!("piton: {failure}\n")));
+    failure.hints.iter().for_each(|hint| write_stderr(&clean(&format!("{hint}\n"))));
     failure_code(failure)
 }
 
@@ -144,7 +144,12 @@ pub(crate) fn failure_as_json(failed: &Failure) -> u8 {
 
 fn failure_code(failure: &Failure) -> u8 {
     match failure.kind {
-        Kind::Usage => EXIT_USAGE,
-        Kind::User | Kind::Config | Kind::Busy | Kind::Damaged | Kind::Model | Kind::Internal => EXIT_FAILED,
+        FailureKind::Usage => EXIT_USAGE,
+        FailureKind::User
+        | FailureKind::Config
+        | FailureKind::Busy
+        | FailureKind::Damaged
+        | FailureKind::Model
+        | FailureKind::Internal => EXIT_FAILED,
     }
 }

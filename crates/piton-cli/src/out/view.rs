@@ -14,7 +14,7 @@ pub(crate) use crate::out::print::{
 
 use crate::out::report;
 use anstyle::{AnsiColor, Style};
-use piton_core::call::{Kind, Status};
+use piton_core::call::{CallKind, Status};
 use piton_core::client::{CheckRun, Live, Published, Report};
 use piton_core::event::{Direction, Record, Rewind, Touched, Trigger};
 use piton_core::hook::{HookEnd, HookRun};
@@ -388,7 +388,7 @@ impl TextView {
         self.screen.clear();
         self.set_off();
         self.shown_chars += text.chars().count();
-        self.screen.prose(&clean(text));
+        self.screen.prose(text);
         self.spoke = true;
         self.waiting_for = None;
     }
@@ -450,7 +450,7 @@ impl TextView {
         };
         self.aside(&format!("{style}{mark}{style:#} {BOLD}{}{BOLD:#} {what}{why}", call.tool));
         // What was not run has printed nothing.
-        if call.kind == Kind::Execute && outcome.status == Status::Failed && !outcome.title.is_empty() {
+        if call.kind == CallKind::Execute && outcome.status == Status::Failed && !outcome.title.is_empty() {
             self.tail(&outcome.text);
         }
     }

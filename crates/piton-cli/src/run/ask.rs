@@ -6,7 +6,7 @@
 use crate::out::view::{self, TextView};
 use anstyle::Style;
 use piton_core::client::{Answer, Published, Wanted};
-use piton_core::question::{Block, Choice, Decision, Question};
+use piton_core::question::{Choice, Decision, Question, QuestionBlock};
 use std::collections::VecDeque;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
@@ -118,13 +118,15 @@ fn decision(line: Option<&str>, choices: &[Choice]) -> Decision {
 
 fn read_lines() -> UnboundedReceiver<String> {
     let (sender, receiver) = mpsc::unbounded_channel();
-    std::thread::spawn(move || {
+    let reads = move || {
         for line in std::io::stdin().lines().map_while(Result::ok) {
             if sender.send(line).is_err() {
                 return;
             }
         }
-    });
+    };
+    // Without a thread there are no lines, as where nobody is there.
+    drop(std::thread::Builder::new().spawn(reads));
     receiver
 }
 
@@ -133,13 +135,13 @@ fn drawn(question: &Question) -> String {
     let mut text = format!("{BOLD}{}{BOLD:#}", view::clean(&question.title));
     for block in &question.body {
         let block = match block {
-            Block::Text { text } => view::indent(&cut(text.lines())),
-            Block::Json { json } => view::indent(&cut(json.lines())),
-            Block::Command { command } => {
+            QuestionBlock::Text { text } => view::indent(&cut(text.lines())),
+            QuestionBlock::Json { json } => view::indent(&cut(json.lines())),
+            QuestionBlock::Command { command } => {
                 view::indent(&command.lines().map(view::clean).collect::<Vec<_>>().join("\n"))
             }
-            Block::Diff { path: _, unified } => view::indent(&view::colour_diff(&cut(unified.lines()))),
-            Block::Note { text } => view::clean(text),
+            QuestionBlock::Diff { path: _, unified } => view::indent(&view::colour_diff(&cut(unified.lines()))),
+            QuestionBlock::Note { text } => view::clean(text),
         };
         text.push('\n');
         text.push_str(&block);
@@ -173,7 +175,7 @@ mod tests {
     use super::*;
     use piton_core::permission::{Action, Rules};
 
-    fn question(body: Vec<Block>) -> Question {
+    fn question(body: Vec<QuestionBlock>) -> Question {
         let mut remember = Rules::default();
         remember.push("bash", Action::Allow);
         Question::may_run("Run this command?", body, "bash", remember)
@@ -193,13 +195,19 @@ mod tests {
 
     #[test]
     fn a_question_shows_what_would_happen_and_cannot_hide_it() {
-        let shown = |block: Block| anstream::adapter::strip_str(&drawn(&question(vec![block]))).to_string();
+        let shown = |block: QuestionBlock| anstream::adapter::strip_str(&drawn(&question(vec![block]))).to_string();
         let command = "rm -rf x\u{1b}[2K\recho harmless".to_owned();
-        assert_eq!(shown(Block::Command { command }), "Run this command?\n  rm -rf x�[2K�echo harmless");
+        assert_eq!(
+            shown(QuestionBlock::Command { command }),
+            "Run this command?\n  rm -rf x\\u{1b}[2K\\u{d}echo harmless"
+        );
+        let command = "echo safe \u{202e}; touch x\u{2066} \u{200b}".to_owned();
+        let told = "Run this command?\n  echo safe \\u{202e}; touch x\\u{2066} \\u{200b}";
+        assert_eq!(shown(QuestionBlock::Command { command }), told, "what turns the order of letters is shown");
         let unified = "+line\n".repeat(50) + "+end";
-        let diff = shown(Block::Diff { path: "a".into(), unified });
+        let diff = shown(QuestionBlock::Diff { path: "a".into(), unified });
         assert!(diff.contains("… 11 more lines …") && diff.ends_with("+end"), "{diff}");
         let command = "true\n".repeat(500);
-        assert_eq!(shown(Block::Command { command }).lines().count(), 501, "a command is shown whole");
+        assert_eq!(shown(QuestionBlock::Command { command }).lines().count(), 501, "a command is shown whole");
     }
 }

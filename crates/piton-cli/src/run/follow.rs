@@ -46,10 +46,13 @@ enum Heard {
 
 /// Says something in a session that somebody else runs, if somebody does, and shows the turn until it is answered;
 /// without a prompt, until the turn under way is over. Ctrl-C only stops the watching.
+///
+/// `heard` is what was said before, in the session of a process that has left since, and is on record; here it is noted.
 pub(crate) async fn join(
     engine: &Engine,
     id: &SessionId,
     prompt: Option<Task>,
+    heard: &mut Option<MessageId>,
     shown: &mut Shown,
     args: &RunArgs,
 ) -> Result<Joined<Option<Task>>> {
@@ -59,7 +62,8 @@ pub(crate) async fn join(
     adds_nothing(id, args)?;
     let prompt = prompt.map(|text| (new_message_id(), text));
     let records = engine.records(id).await?;
-    let awaited = Awaited::after(&records, prompt.as_ref().map(|(message, _)| message.clone()));
+    let message = prompt.as_ref().map(|(message, _)| message).or(heard.as_ref());
+    let awaited = Awaited::after(&records, message.cloned());
     let follower = Follower::new(Arc::clone(engine.store()), id.clone(), awaited.next_seq());
     let mut watch = Watch { id, follower, awaited, shown, prompt, writer: None };
     watch.remember(&records);
@@ -83,7 +87,12 @@ pub(crate) async fn join(
             if let Some(pid) = watch.writer {
                 view::write_stderr(&format!("process {pid} has left {id}; going on here\n"));
             }
-            Ok(Joined::Alone(watch.prompt.map(|(_, text)| text).filter(|_| !is_heard)))
+            let Some((message, task)) = watch.prompt else { return Ok(Joined::Alone(None)) };
+            if !is_heard {
+                return Ok(Joined::Alone(Some(task)));
+            }
+            *heard = Some(message);
+            Ok(Joined::Alone(None))
         }
     }
 }
@@ -98,6 +107,12 @@ pub(crate) fn adds_nothing(id: &SessionId, args: &RunArgs) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// How the turn ended that answered this message, once it has.
+pub(crate) fn answered(records: &[Record], message: &MessageId) -> Option<Report> {
+    let mut awaited = Awaited::after(&[], Some(message.clone()));
+    records.iter().find_map(|record| awaited.hear(record))
 }
 
 /// `piton session follow`.

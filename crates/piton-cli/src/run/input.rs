@@ -165,14 +165,16 @@ fn content(content: &Value) -> Result<String, String> {
 
 fn read_lines() -> Receiver<Option<Vec<u8>>> {
     let (sender, receiver) = mpsc::channel(AHEAD);
-    std::thread::spawn(move || {
+    let reads = move || {
         let mut input = std::io::stdin().lock();
         while let Ok(Some(line)) = read_line(&mut input, REQUEST_BYTES) {
             if sender.blocking_send(line).is_err() {
                 return;
             }
         }
-    });
+    };
+    // Without a thread nothing is said, as at the end of the input.
+    drop(std::thread::Builder::new().spawn(reads));
     receiver
 }
 

@@ -100,14 +100,16 @@ fn stdin_has_data() -> bool {
 
 fn read_stdin() -> Result<String> {
     let (done, reading) = std::sync::mpsc::channel::<()>();
-    std::thread::spawn(move || {
+    let remind = move || {
         // A pipe that nobody closes: programs that start others often leave one.
         if reading.recv_timeout(PATIENCE_WITH_STDIN) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
             view::write_stderr(
                 "reading standard input until its end; if nothing is to come, start piton with </dev/null\n",
             );
         }
-    });
+    };
+    // Without a thread nobody is reminded.
+    drop(std::thread::Builder::new().spawn(remind));
     let mut bytes = Vec::new();
     let most = MAX_STDIN_BYTES as u64 + 1;
     std::io::stdin().lock().take(most).read_to_end(&mut bytes).context("cannot read standard input")?;

@@ -8,6 +8,7 @@ use piton_engine::assemble::Wishes;
 use piton_engine::hooks::OutputSchema;
 use piton_models::options::Options;
 use piton_tools::private;
+use piton_tools::regular;
 use std::fs::File;
 use std::path::Path;
 
@@ -30,7 +31,8 @@ pub(crate) fn wishes(args: &RunArgs, had: Option<String>, around: &Surroundings)
 }
 
 fn schema(path: &Path) -> Result<OutputSchema> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text =
+        regular::named(path, regular::SETTINGS_BYTES).with_context(|| format!("cannot read {}", path.display()))?;
     OutputSchema::parse(&text).with_context(|| format!("--output-schema {}", path.display()))
 }
 

@@ -213,7 +213,7 @@ fn a_limit_in_dollars_that_cannot_be_kept_is_not_accepted() {
 fn what_a_model_says_cannot_draw_on_the_terminal() {
     let stage = Stage::new(json!([{"text": "hi\u{1b}[2K\rho"}]));
     let ran = Ran::of(stage.piton(&["run", "--model", "openai-chat/m", "go"])).expect_code(0);
-    assert_eq!(ran.stdout, "hi�[2K�ho\n");
+    assert_eq!(ran.stdout, "hi\\u{1b}[2K\\u{d}ho\n");
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn a_fork_begins_where_a_turn_has_ended_or_not_at_all() {
     let id = stage.session_dir().file_name().unwrap().to_str().unwrap().to_owned();
     let ran = Ran::of(stage.piton(&["session", "fork", &id, "--at", "4"]));
     assert_eq!(ran.code, 1, "{}", ran.stderr);
-    assert!(ran.stderr.contains("4 is no place to fork"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("cannot fork at event 4"), "{}", ran.stderr);
     let sessions = std::fs::read_dir(stage.home.path().join("data/sessions")).unwrap();
     assert_eq!(sessions.count(), 1, "nothing was made");
 }

@@ -70,7 +70,8 @@ fn what_cannot_be_compacted_is_said_and_nothing_changes() {
     let id = stage.session_dir().file_name().unwrap().to_str().unwrap().to_owned();
     let ran = piton(&stage, &["session", "compact", &id, "--show"]).expect_code(1);
     assert!(ran.stderr.contains("was never compacted"), "{}", ran.stderr);
-    let ran = piton(&stage, &["session", "compact", &id, "--summary", "/dev/null"]).expect_code(1);
+    stage.workspace.write("empty.md", "");
+    let ran = piton(&stage, &["session", "compact", &id, "--summary", "empty.md"]).expect_code(1);
     assert!(ran.stderr.contains("is empty"), "{}", ran.stderr);
 }
 

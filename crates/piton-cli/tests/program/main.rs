@@ -17,6 +17,7 @@ mod demo;
 mod faults;
 mod follow;
 mod hooks;
+mod hostile;
 mod money;
 mod options;
 mod presets;

@@ -105,9 +105,9 @@ fn an_export_in_json_is_imported_with_the_same_events() {
     assert_ne!(again.stdout.trim(), id, "an id that is taken is not taken again");
 
     other.workspace.write("changed.json", text.replace("say hi", "say no"));
-    session(&other, &["import", "changed.json"]).expect_code(1).expect_said(&["changed.json", "was changed"]);
+    session(&other, &["import", "changed.json"]).expect_code(1).expect_said(&["changed.json", "was modified"]);
     other.workspace.write("cut.json", &text[..text.len() / 2]);
-    session(&other, &["import", "cut.json"]).expect_code(1).expect_said(&["cut.json", "cut off"]);
+    session(&other, &["import", "cut.json"]).expect_code(1).expect_said(&["cut.json", "truncated"]);
     other.workspace.write("other.json", "{\"a\": 1}");
     session(&other, &["import", "other.json"]).expect_code(1).expect_said(&["not an export"]);
     session(&other, &["import", "none.json"]).expect_code(1).expect_said(&["none.json"]);

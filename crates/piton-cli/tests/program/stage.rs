@@ -126,12 +126,12 @@ impl Stage {
         Terminal { child, screen }
     }
 
-    /// Takes root's power over permissions from a command, so that it may read only what anybody may.
+    /// Takes root's power over permissions and processes from a command, so that it may read only what anybody may.
     pub(crate) fn without_power(command: &Command) -> Command {
         let mut bare = match rustix::process::geteuid().is_root() {
             true => {
                 let mut bare = Command::new("setpriv");
-                bare.args(["--inh-caps=-all", "--bounding-set=-dac_override,-dac_read_search"]);
+                bare.args(["--inh-caps=-all", "--bounding-set=-all"]);
                 bare.arg(command.get_program());
                 bare
             }

@@ -7,7 +7,7 @@ use piton_engine::store::Opening;
 use piton_engine::store::sqlite::{Journal, SessionDir};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 fn bash(command: &str) -> Value {
     json!({"tools": [{"name": "bash", "args": {"command": command}}]})
@@ -61,7 +61,7 @@ fn an_undo_takes_back_what_bash_did_and_the_words_and_a_redo_brings_both_back() 
     assert_eq!(stage.workspace.read("kept.txt"), "two\n");
     assert!(!stage.workspace.has("gone.txt") && stage.workspace.has("new/made.txt") && is_executable(&stage));
     let nothing = piton(&stage, &["redo"]).expect_code(1);
-    assert!(nothing.stderr.contains("there is nothing to bring back"), "{}", nothing.stderr);
+    assert!(nothing.stderr.contains("there is nothing to redo"), "{}", nothing.stderr);
 
     piton(&stage, &["undo"]).expect_code(0);
     stage.run(&["--continue", "something else"]).expect_code(0);
@@ -77,6 +77,56 @@ fn a_dry_run_says_the_same_and_changes_nothing() {
     assert_eq!(stage.workspace.read("kept.txt"), "two\n");
     let tree = piton(&stage, &["session", "tree", stage.session_dir().file_name().unwrap().to_str().unwrap()]);
     assert!(!tree.stdout.contains("taken back"), "{}", tree.stdout);
+}
+
+#[test]
+fn a_dry_run_shows_a_turn_that_was_cut_off_and_does_not_even_end_it() {
+    let stage = Stage::new(json!([bash("echo two > kept.txt; echo new > new.txt"), {"text": "half", "stall_mid": 60}]));
+    let stage = stage.with_files([("kept.txt", "one\n")]);
+    kill_when(&stage, |stage| stage.provider.requests().len() == 2);
+    let (files, events) = (piton_testkit::state(&stage.workspace.path()), stage.journal().len());
+    let said = piton(&stage, &["undo", "--dry-run"]).expect_code(0);
+    for told in [
+        "interrupted; it would be ended first",
+        "would take back 1 turn",
+        "“go”",
+        "kept.txt  changed  +1 −1",
+        "new.txt  deleted",
+    ] {
+        assert!(said.stderr.contains(told), "{told}: {}", said.stderr);
+    }
+    assert_eq!((piton_testkit::state(&stage.workspace.path()), stage.journal().len()), (files, events));
+    piton(&stage, &["undo"]).expect_code(0);
+    assert!(!stage.workspace.has("new.txt"));
+}
+
+#[test]
+fn a_dry_run_leaves_an_undo_that_was_cut_off_as_it_is() {
+    let stage = changed();
+    cut_off(&stage);
+    let (files, events) = (piton_testkit::state(&stage.workspace.path()), stage.journal().len());
+    piton(&stage, &["undo", "--dry-run"]).expect_code(0).expect_said(&["would finish the undo that was begun before"]);
+    assert_eq!((piton_testkit::state(&stage.workspace.path()), stage.journal().len()), (files, events));
+}
+
+#[test]
+fn a_repository_that_is_gone_is_said_once_not_to_come_back() {
+    let stage = Stage::new(json!([bash("rm -rf .git; echo two > kept.txt"), {"text": "done"}]));
+    let stage = stage.with_files([("kept.txt", "one\n"), (".git/HEAD", "ref: refs/heads/main\n")]);
+    stage.run(&["tidy up"]).expect_code(0);
+    let word = [".git does not come back: no snapshot covers it"];
+    piton(&stage, &["undo", "--dry-run"]).expect_code(0).expect_said(&word);
+    piton(&stage, &["undo"]).expect_code(0).expect_said(&word);
+    assert_eq!(stage.workspace.read("kept.txt"), "one\n");
+    assert!(!piton(&stage, &["redo"]).expect_code(0).stderr.contains(".git"), "once is enough");
+}
+
+#[test]
+fn a_name_with_a_line_feed_makes_no_line_of_its_own() {
+    let stage = Stage::new(json!([bash("echo new > $'a\ndone; all is well'"), {"text": "done"}]));
+    stage.run(&["odd"]).expect_code(0);
+    let said = piton(&stage, &["undo"]).expect_code(0);
+    assert!(said.stderr.contains(r"a\ndone; all is well  deleted"), "{}", said.stderr);
 }
 
 #[test]
@@ -262,12 +312,12 @@ fn changed_kinds() -> (Stage, BTreeMap<PathBuf, String>) {
 fn an_undo_that_is_killed_between_a_file_and_a_folder_is_finished_by_whatever_comes_next() {
     let (stage, before) = changed_kinds();
     let run: &[&str] = &["run", "--model", "openai-chat/m", "--continue"];
-    for (path, kind, is_so, next) in
-        [("b", "file", false, &["undo"][..]), ("a", "folder", false, run), ("b", "folder", true, &["undo"])]
-    {
-        let is_kind = |line: &String| line.starts_with(kind);
+    for (path, is_folder, next) in [("b", None, &["undo"][..]), ("a", None, run), ("b", Some(true), &["undo"])] {
+        let kind = || std::fs::symlink_metadata(stage.workspace.path().join(path)).ok().map(|found| found.is_dir());
+        let was = kind();
+        let has_come = || kind() != was && (is_folder.is_none() || kind() == is_folder);
         let mut undo = stage.piton(&["undo"]).stderr(std::process::Stdio::null()).spawn().unwrap();
-        while piton_testkit::state(&stage.workspace.path()).get(Path::new(path)).is_some_and(is_kind) != is_so {
+        while !has_come() {
             assert!(undo.try_wait().unwrap().is_none_or(|ended| ended.success()));
         }
         undo.kill().unwrap();
@@ -279,7 +329,7 @@ fn an_undo_that_is_killed_between_a_file_and_a_folder_is_finished_by_whatever_co
         });
         let next = piton(&stage, next);
         assert!(is_finished == Some(true) || next.stderr.contains("1 turn taken back, by the undo"), "{}", next.stderr);
-        assert_eq!(piton_testkit::state(&stage.workspace.path()), before, "killed when {path} is {kind}: {is_so}");
+        assert_eq!(piton_testkit::state(&stage.workspace.path()), before, "killed when {path} was no longer {was:?}");
         piton(&stage, &["redo"]).expect_code(0);
     }
 }

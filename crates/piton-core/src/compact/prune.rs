@@ -5,7 +5,7 @@ use crate::ids::Seq;
 
 /// An output as pruning sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Output<'a> {
+pub struct PrunableOutput<'a> {
     /// The tool.
     pub tool: &'a str,
     /// How much it is.
@@ -20,7 +20,7 @@ pub struct Output<'a> {
 
 /// Which of these outputs go: their places in the list, which has the newest first. What is older than one that went
 /// has been looked at already. Empty where too little would be freed.
-pub fn select<'a>(rule: &Prune, newest_first: impl IntoIterator<Item = Output<'a>>) -> Vec<usize> {
+pub fn select<'a>(rule: &Prune, newest_first: impl IntoIterator<Item = PrunableOutput<'a>>) -> Vec<usize> {
     let (mut seen, mut freed, mut chosen) = (0_u64, 0_u64, Vec::new());
     if !rule.on {
         return chosen;

@@ -53,7 +53,7 @@ pub struct Compaction {
     /// Which old outputs go first.
     pub prune: Prune,
     /// How much of the newest stays word for word.
-    pub keep: Keep,
+    pub keep: KeepRecent,
     /// The most tokens of the model's part of a summary.
     pub summary_tokens: u32,
     /// The most tokens of the user's own words in a summary.
@@ -124,7 +124,7 @@ pub struct Prune {
 /// How much of the newest stays word for word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Keep {
+pub enum KeepRecent {
     /// Steps of so many tokens.
     Tokens {
         /// How many.
@@ -167,7 +167,7 @@ pub enum Made {
 
 /// How much a model reads and writes, in tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Window {
+pub struct ModelWindow {
     /// Prompt and reply together; `None` where nobody knows.
     pub context: Option<u64>,
     /// The prompt alone, where that has a limit of its own.
@@ -183,7 +183,7 @@ impl Compaction {
             auto: true,
             full: Full::Reserve { tokens: RESERVE_TOKENS, most_percent: RESERVE_MOST_PERCENT },
             prune: Prune::piton(),
-            keep: Keep::Tokens { tokens: KEEP_TOKENS, most_percent: KEEP_MOST_PERCENT },
+            keep: KeepRecent::Tokens { tokens: KEEP_TOKENS, most_percent: KEEP_MOST_PERCENT },
             summary_tokens: SUMMARY_TOKENS,
             user_words_tokens: USER_WORDS_TOKENS,
             least_freed_percent: LEAST_FREED_PERCENT,
@@ -204,7 +204,7 @@ impl Compaction {
             failed_too: false,
             ..Prune::piton()
         };
-        Self { full, prune, keep: Keep::Tokens { tokens: 8_000, most_percent: 25 }, ..Self::piton() }
+        Self { full, prune, keep: KeepRecent::Tokens { tokens: 8_000, most_percent: 25 }, ..Self::piton() }
     }
 
     /// Neovate's: above 70 % of the window and 25,600 tokens of prompt; a summary is all there is then.
@@ -212,7 +212,7 @@ impl Compaction {
         let full = Full::Above { share: 0.7, least_tokens: 25_600 };
         let prune =
             Prune { protect_turns: 2, protect_tools: vec!["skill".to_owned(), "task".to_owned()], ..Prune::piton() };
-        Self { full, prune, keep: Keep::Nothing, summary_tokens: 4_096, ..Self::piton() }
+        Self { full, prune, keep: KeepRecent::Nothing, summary_tokens: 4_096, ..Self::piton() }
     }
 
     /// Pulse Coder's: 75 % of 64,000 tokens, four turns kept, half of the window to aim at.
@@ -220,7 +220,7 @@ impl Compaction {
         Self {
             full: Full::From { share: 0.75, window_tokens: 64_000 },
             prune: Prune { on: false, ..Prune::piton() },
-            keep: Keep::Turns { turns: 4, target_percent: 50 },
+            keep: KeepRecent::Turns { turns: 4, target_percent: 50 },
             summary_tokens: 1_200,
             without_summary: WithoutSummary::OwnWords,
             ..Self::piton()
@@ -228,7 +228,7 @@ impl Compaction {
     }
 
     /// Tokens from which on the context of a model counts as full; `None` where its window is not known.
-    pub fn full_at(&self, window: Window) -> Option<u64> {
+    pub fn full_at(&self, window: ModelWindow) -> Option<u64> {
         let context = window.context.filter(|tokens| *tokens > 0);
         match self.full {
             Full::Reserve { tokens, most_percent } => {
@@ -271,9 +271,9 @@ impl Compaction {
     /// The most tokens of the newest steps that stay, of a context that has this many at most.
     pub fn kept_tokens(&self, room: u64) -> u64 {
         match self.keep {
-            Keep::Tokens { tokens, most_percent } => tokens.min(percent(room, most_percent)),
-            Keep::Turns { .. } => room,
-            Keep::Nothing => 0,
+            KeepRecent::Tokens { tokens, most_percent } => tokens.min(percent(room, most_percent)),
+            KeepRecent::Turns { .. } => room,
+            KeepRecent::Nothing => 0,
         }
     }
 
@@ -281,7 +281,7 @@ impl Compaction {
     /// unless room must be made. `tokens` are those of the context with it, `context` the model's window.
     pub fn made(&self, context: Option<u64>, is_forced: bool, is_empty: bool, tokens: u64) -> Made {
         let aim = match (self.keep, self.full) {
-            (Keep::Turns { target_percent, .. }, Full::From { window_tokens, .. }) => {
+            (KeepRecent::Turns { target_percent, .. }, Full::From { window_tokens, .. }) => {
                 Some(percent(context.map_or(window_tokens, |context| context.min(window_tokens)), target_percent))
             }
             _ => None,

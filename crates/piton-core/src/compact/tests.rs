@@ -3,8 +3,8 @@
 use super::*;
 use crate::message::{Message, Part, Role};
 
-fn window(context: u64, output: u64) -> Window {
-    Window { context: Some(context), input: None, output: Some(output) }
+fn window(context: u64, output: u64) -> ModelWindow {
+    ModelWindow { context: Some(context), input: None, output: Some(output) }
 }
 
 #[test]
@@ -13,8 +13,8 @@ fn a_small_window_keeps_three_quarters_and_a_large_one_all_but_a_reply() {
     assert_eq!(rules.full_at(window(32_000, 8_000)), Some(24_000));
     assert_eq!(rules.full_at(window(128_000, 16_000)), Some(108_000));
     assert_eq!(rules.full_at(window(200_000, 64_000)), Some(168_000));
-    assert_eq!(rules.full_at(Window { input: Some(100_000), ..window(200_000, 8_000) }), Some(80_000));
-    assert_eq!(rules.full_at(Window::default()), None, "nobody knows when it is full");
+    assert_eq!(rules.full_at(ModelWindow { input: Some(100_000), ..window(200_000, 8_000) }), Some(80_000));
+    assert_eq!(rules.full_at(ModelWindow::default()), None, "nobody knows when it is full");
     assert_eq!(rules.full_at(window(0, 0)), None);
     assert_eq!(rules.with_reserve(1_000).full_at(window(32_000, 0)), Some(31_000));
 }
@@ -24,11 +24,11 @@ fn other_loops_count_in_other_ways() {
     assert_eq!(Compaction::opencode().full_at(window(100_000, 32_000)), Some(68_000));
     assert_eq!(Compaction::neovate().full_at(window(100_000, 8_000)), Some(70_001));
     assert_eq!(Compaction::neovate().full_at(window(8_000, 8_000)), Some(25_600), "never below its least");
-    assert_eq!(Compaction::pulse().full_at(Window::default()), Some(48_000));
+    assert_eq!(Compaction::pulse().full_at(ModelWindow::default()), Some(48_000));
 }
 
-fn output(tool: &str, tokens: u64) -> Output<'_> {
-    Output { tool, tokens, turns_since: 0, failed: false, pruned: false }
+fn output(tool: &str, tokens: u64) -> PrunableOutput<'_> {
+    PrunableOutput { tool, tokens, turns_since: 0, failed: false, pruned: false }
 }
 
 #[test]
@@ -39,11 +39,11 @@ fn pruning_takes_the_oldest_outputs_and_only_where_it_is_worth_it() {
     assert!(of(&[40_000, 19_999]).is_empty(), "it frees too little");
     assert_eq!(of(&[40_000, 20_000]), [1]);
     assert!(select(&Prune { on: false, ..rule.clone() }, [output("bash", 1_000_000)]).is_empty());
-    let gone = Output { pruned: true, ..output("bash", 10) };
+    let gone = PrunableOutput { pruned: true, ..output("bash", 10) };
     assert_eq!(select(&rule, [output("bash", 70_000), gone, output("bash", 70_000)]), [0], "the rest went before");
     let kept = Prune { protect_tools: vec!["skill".to_owned()], failed_too: false, protect_turns: 1, ..rule };
-    let newer = |output| Output { turns_since: 1, ..output };
-    let failed = Output { failed: true, ..newer(output("bash", 90_000)) };
+    let newer = |output| PrunableOutput { turns_since: 1, ..output };
+    let failed = PrunableOutput { failed: true, ..newer(output("bash", 90_000)) };
     let outputs = [output("bash", 90_000), newer(output("skill", 90_000)), failed, newer(output("bash", 90_000))];
     assert_eq!(select(&kept, outputs), [3]);
 }
@@ -54,17 +54,21 @@ fn what_is_kept_begins_where_it_may() {
     let may_begin = |place: usize| [true, true, false, true, false][place];
     let sizes = [10, 10, 100, 10, 100];
     assert_eq!(by_tokens(&sizes, may_begin, 1_000), None, "all of it fits");
-    assert_eq!(by_tokens(&sizes, may_begin, 115), Some(Plan { summed_up: 3 }));
-    assert_eq!(by_tokens(&sizes, may_begin, 105), Some(Plan { summed_up: 5 }), "a result does not stay alone");
+    assert_eq!(by_tokens(&sizes, may_begin, 115), Some(CompactionPlan { summed_up: 3 }));
+    assert_eq!(
+        by_tokens(&sizes, may_begin, 105),
+        Some(CompactionPlan { summed_up: 5 }),
+        "a result does not stay alone"
+    );
     assert_eq!(by_tokens(&[], may_begin, 5), None);
 }
 
 #[test]
 fn turns_are_kept_whole() {
     let turns = [true, false, true, false, true, false];
-    assert_eq!(by_turns(&turns, 2, false), Some(Plan { summed_up: 2 }));
+    assert_eq!(by_turns(&turns, 2, false), Some(CompactionPlan { summed_up: 2 }));
     assert_eq!(by_turns(&turns, 3, false), None);
-    assert_eq!(by_turns(&turns, 3, true), Some(Plan { summed_up: 5 }));
+    assert_eq!(by_turns(&turns, 3, true), Some(CompactionPlan { summed_up: 5 }));
 }
 
 #[test]

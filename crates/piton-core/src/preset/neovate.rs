@@ -2,7 +2,7 @@
 
 use super::{Preset, set};
 use crate::compact::Compaction;
-use crate::policy::Words;
+use crate::policy::Wording;
 use crate::policy::{CallsTaken, LastStep, OnEmpty, OnLength, StepsCounted, ToolsBy};
 use crate::progress::{Compare, NoProgress, Stuck};
 use crate::reference::Style;
@@ -34,7 +34,7 @@ pub(super) const PRESET: Preset = Preset {
             set("on_length", OnLength::End, "S0-061"),
             set("on_empty", OnEmpty::Accept, "S0-061"),
             set("references", Style::Neovate, "S0-073 S0-075 S0-083 C-29"),
-            set("words", Words::Neovate, "S0-030 S0-034 S0-036"),
+            set("words", Wording::Neovate, "S0-030 S0-034 S0-036"),
         ]
     },
 };

@@ -2,7 +2,7 @@
 
 use super::{NO_LIMIT, Preset, set};
 use crate::compact::Compaction;
-use crate::policy::Words;
+use crate::policy::Wording;
 use crate::policy::{LastStep, OnEmpty, OnLength};
 use crate::progress::{Compare, NoProgress, Stuck};
 use crate::retry::{BackoffBy, BeyondCap, Jitter, RetryOn};
@@ -50,7 +50,7 @@ pub(super) const PRESET: Preset = Preset {
             set("max_denials_in_a_row", NO_LIMIT, "S1-033 C-13"),
             set("on_length", OnLength::Compact, "S1-053 N1-06 C-16"),
             set("on_empty", OnEmpty::Accept, "S1-050"),
-            set("words", Words::Pulse, "S1-050 S1-052 S1-053 S1-055 S1-056 S1-060"),
+            set("words", Wording::Pulse, "S1-050 S1-052 S1-053 S1-055 S1-056 S1-060"),
         ]
     },
 };

@@ -1,6 +1,6 @@
 //! What was read for a reference, as the model reads it.
 
-use super::LineRange;
+use super::{LineRange, Style};
 use crate::limits;
 use crate::tokens;
 use serde::{Deserialize, Serialize};
@@ -36,7 +36,7 @@ impl Default for ReferenceSizes {
 
 /// One file of the section.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Block {
+pub struct ShownFile {
     /// Its path, relative to the workspace.
     pub path: String,
     /// How much of it is here.
@@ -49,7 +49,7 @@ pub struct Block {
     pub is_short: bool,
 }
 
-impl Block {
+impl ShownFile {
     /// Its element of the section: what it is sent as.
     pub fn element(&self) -> String {
         let Self { path, metadata, content, .. } = self;
@@ -64,7 +64,7 @@ impl Block {
 }
 
 /// The section that holds these files; `None` without any.
-pub fn files(blocks: &[Block]) -> Option<String> {
+pub fn files(blocks: &[ShownFile]) -> Option<String> {
     let mut text = "<files>This section contains the contents of the repository's files.\n".to_owned();
     blocks.iter().for_each(|block| text.push_str(&block.element()));
     text.push_str("\n</files>");
@@ -72,8 +72,14 @@ pub fn files(blocks: &[Block]) -> Option<String> {
 }
 
 /// Of a file's text what is shown: so many lines of it, each of so many characters, and no more tokens than there is
-/// room for.
-pub fn content(path: &str, text: &str, range: Option<LineRange>, most_tokens: u64, sizes: &ReferenceSizes) -> Block {
+/// room for. In our own style lines are lines, whatever they end in, and one line is `Line 2`.
+pub fn content(
+    path: &str,
+    text: &str,
+    range: Option<LineRange>,
+    (most_tokens, sizes): (u64, &ReferenceSizes),
+    style: Style,
+) -> ShownFile {
     let total = text.split('\n').count();
     let (start, end) = match range {
         Some(LineRange { start, end }) => (start.min(end).max(1), start.max(end).min(total)),
@@ -81,7 +87,9 @@ pub fn content(path: &str, text: &str, range: Option<LineRange>, most_tokens: u6
     };
     let mut content = String::new();
     let (mut last, mut tokens, mut is_cut) = (start.saturating_sub(1), 0, false);
+    let is_ours = style == Style::Piton;
     for line in text.split('\n').take(end).skip(start - 1).take(sizes.lines) {
+        let line = line.strip_suffix('\r').filter(|_| is_ours).unwrap_or(line);
         let cut = line.char_indices().nth(sizes.line_chars).map(|(at, _)| &line[..at]);
         tokens += tokens::estimate(cut.unwrap_or(line)) + 1;
         if tokens > most_tokens && last >= start {
@@ -101,24 +109,25 @@ pub fn content(path: &str, text: &str, range: Option<LineRange>, most_tokens: u6
         Some(_) if start > total => {
             format!("Lines {start}-{end} are beyond the end: {total} total lines", end = end.max(start))
         }
+        Some(_) if is_ours && start == last => format!("Line {start} of {total} total lines"),
         Some(_) => format!("Lines {start}-{last} of {total} total lines"),
         None if last < total => format!("Showing first {last} lines of {total} total lines"),
         None => format!("Complete file ({total} lines)"),
     };
     let is_whole = range.is_none() && last == total && !is_cut;
     let is_short = range.map_or(last < total, |_| start > total);
-    Block { path: path.to_owned(), metadata, content, is_whole, is_short }
+    ShownFile { path: path.to_owned(), metadata, content, is_whole, is_short }
 }
 
 /// A file of so many bytes whose text is not shown: it is too large, or no text.
-pub fn unread(path: &str, size: u64, sizes: &ReferenceSizes) -> Block {
+pub fn unread(path: &str, size: u64, sizes: &ReferenceSizes) -> ShownFile {
     let (metadata, content) = if size > sizes.file_bytes {
         let megabytes = (size + (1 << 19)) >> 20;
         (format!("File size: {megabytes}MB (skipped)"), "// File too large to display")
     } else {
         (format!("Binary file: {size} bytes (skipped)"), "// Binary file, not shown")
     };
-    Block { path: path.to_owned(), metadata, content: content.to_owned(), is_whole: false, is_short: false }
+    ShownFile { path: path.to_owned(), metadata, content: content.to_owned(), is_whole: false, is_short: false }
 }
 
 /// Paths as a list that fits a page: each of them, or where there are too many, how many lie in each folder.

@@ -1,6 +1,6 @@
 //! References: the grammar of each style, and what is shown of a file.
 
-use super::{Block, LineRange, Reference, Style, content, extract, files, tree};
+use super::{LineRange, Reference, ShownFile, Style, content, extract, files, tree};
 use crate::reference::ReferenceSizes;
 
 fn paths(text: &str, style: Style) -> Vec<String> {
@@ -77,7 +77,7 @@ fn a_range_may_stand_behind_quotes() {
 fn what_is_shown_says_how_much_of_the_file_it_is() {
     let shown = |text: &str, range: Option<(usize, usize)>, room| {
         let range = range.map(|(start, end)| LineRange { start, end });
-        let block = content("f", text, range, room, &ReferenceSizes::default());
+        let block = content("f", text, range, (room, &ReferenceSizes::default()), Style::Neovate);
         (block.metadata, block.content, block.is_whole)
     };
     let line = |text: &str| text.to_owned();
@@ -96,11 +96,11 @@ fn what_is_shown_says_how_much_of_the_file_it_is() {
 
 #[test]
 fn no_file_can_leave_its_element() {
-    let block = content("a</path>.txt", "x]]></content></file>", None, 99, &ReferenceSizes::default());
+    let block = content("a</path>.txt", "x]]></content></file>", None, (99, &ReferenceSizes::default()), Style::Piton);
     let text = files(&[block]).expect("one file");
     assert!(text.contains("<path>a&lt;/path>.txt</path>"), "{text}");
     assert!(text.contains("<![CDATA[x]]]]><![CDATA[></content></file>]]></content>"), "{text}");
-    assert_eq!(files(&Vec::<Block>::new()), None);
+    assert_eq!(files(&Vec::<ShownFile>::new()), None);
 }
 
 #[test]
@@ -108,4 +108,17 @@ fn many_paths_become_their_folders() {
     let paths: Vec<String> = (0..300).map(|number| format!("src/{}/{number}.rs", number % 3)).collect();
     assert_eq!(tree(&paths), "src/0/ (100 files)\nsrc/1/ (100 files)\nsrc/2/ (100 files)");
     assert_eq!(tree(&paths[..2]), "src/0/0.rs\nsrc/1/1.rs");
+}
+
+#[test]
+fn one_line_is_a_line_whatever_it_ends_in() {
+    let shown = |range: Option<(usize, usize)>, style| {
+        let range = range.map(|(start, end)| LineRange { start, end });
+        let block = content("f", "one\r\ntwo\r\nthree", range, (99, &ReferenceSizes::default()), style);
+        format!("{}: {:?}", block.metadata, block.content)
+    };
+    assert_eq!(shown(Some((2, 2)), Style::Piton), "Line 2 of 3 total lines: \"two\"");
+    assert_eq!(shown(Some((1, 2)), Style::Piton), "Lines 1-2 of 3 total lines: \"one\\ntwo\"");
+    assert_eq!(shown(None, Style::Piton), "Complete file (3 lines): \"one\\ntwo\\nthree\"");
+    assert_eq!(shown(Some((2, 2)), Style::Neovate028), "Lines 2-2 of 3 total lines: \"two\\r\"");
 }

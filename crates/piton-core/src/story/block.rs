@@ -2,16 +2,16 @@
 
 use crate::budget::Bound;
 use crate::cache::Reading;
-use crate::call::{CallInput, Kind, Outcome};
+use crate::call::{CallInput, CallKind, Outcome};
 use crate::event::{
-    Asked, Canceller, Delivery, Given, Moment, Rewind, Spent, StepKind, Subject, TitledBy, Touched, Trigger, TurnEnd,
-    Verdict,
+    Canceller, Delivery, Given, Moment, Rewind, Spent, StepKind, Subject, SummaryCall, TitledBy, Touched, Trigger,
+    TurnEnd, Verdict,
 };
 use crate::hook::{HookPoint, HookRun};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::message::{FinishReason, Usage};
 use crate::model::ModelError;
-use crate::prompt::Prompt;
+use crate::prompt::PromptContents;
 use crate::question::{Decision, Question};
 use std::fmt;
 
@@ -324,7 +324,7 @@ pub struct ModelBlock {
     /// How long until the first piece of the reply, in milliseconds.
     pub first_ms: Option<u64>,
     /// What the request was made of.
-    pub prompt: Option<Box<Prompt>>,
+    pub prompt: Option<Box<PromptContents>>,
     /// What the provider's cache did for it, where it replied.
     pub cache: Option<Reading>,
 }
@@ -366,7 +366,7 @@ pub struct CallBlock {
     /// The tool.
     pub tool: String,
     /// What kind of thing it does.
-    pub kind: Kind,
+    pub kind: CallKind,
     /// What it is about: the command, the path, the pattern, or all of its input.
     pub about: String,
     /// The files it names.
@@ -408,7 +408,7 @@ pub struct CompactionBlock {
     /// Tries of processes that are gone.
     pub lost: Vec<LostTry>,
     /// Who was asked for a summary, if anybody was.
-    pub asked: Option<Box<Asked>>,
+    pub asked: Option<Box<SummaryCall>>,
     /// When that was.
     pub asked_ms: TimeMs,
     /// What the provider's cache did for that request.

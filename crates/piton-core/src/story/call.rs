@@ -2,7 +2,7 @@
 //! nothing better is recorded.
 
 use super::block::{CallBlock, CallStage};
-use crate::call::{Access, CallInput, Kind, Outcome, Planned, Status};
+use crate::call::{Access, CallInput, CallKind, Outcome, Planned, Status};
 use crate::ids::CallId;
 use crate::message::ToolCall;
 use serde_json::Value;
@@ -41,7 +41,7 @@ impl CallBlock {
         let path = input.value().and_then(|input| PATHS.iter().find_map(|name| input.get(name)?.as_str()));
         self.places = path.map(str::to_owned).into_iter().collect();
         let content =
-            input.value().filter(|_| self.kind == Kind::Edit).and_then(|input| input.get("content")?.as_str());
+            input.value().filter(|_| self.kind == CallKind::Edit).and_then(|input| input.get("content")?.as_str());
         self.diff = content.map(|content| content.lines().map(|line| format!("+{line}\n")).collect());
         self.input = input;
     }
@@ -59,7 +59,7 @@ impl CallBlock {
         }
         // An edit answers with its title, and the change below.
         let change = outcome.text.split_once('\n').map(|(_, change)| change).filter(|change| change.starts_with("@@"));
-        if let Some(change) = change.filter(|_| self.kind == Kind::Edit && outcome.status == Status::Ok) {
+        if let Some(change) = change.filter(|_| self.kind == CallKind::Edit && outcome.status == Status::Ok) {
             self.diff = Some(change.to_owned());
         }
         self.stage = CallStage::Settled(outcome);
@@ -73,12 +73,12 @@ fn about(input: &CallInput) -> String {
     telling.filter_map(|name| input.get(name)?.as_str()).next().map_or_else(|| input.to_string(), str::to_owned)
 }
 
-fn kind(tool: &str) -> Kind {
+fn kind(tool: &str) -> CallKind {
     match tool.to_lowercase().as_str() {
-        "read" | "view" | "history" => Kind::Read,
-        "glob" | "grep" | "list" | "ls" => Kind::Search,
-        "edit" | "write" | "patch" | "apply_patch" | "multi_edit" => Kind::Edit,
-        "bash" | "shell" => Kind::Execute,
-        _ => Kind::Other,
+        "read" | "view" | "history" => CallKind::Read,
+        "glob" | "grep" | "list" | "ls" => CallKind::Search,
+        "edit" | "write" | "patch" | "apply_patch" | "multi_edit" => CallKind::Edit,
+        "bash" | "shell" => CallKind::Execute,
+        _ => CallKind::Other,
     }
 }

@@ -9,7 +9,7 @@ use super::{Asking, Change, OpenStep, Story};
 use crate::branch::moved_to;
 use crate::cache::Reading;
 use crate::call::CallInput;
-use crate::event::{Asked, Delivery, Event, Record, StepKind, TitledBy, Trigger, TurnEnd};
+use crate::event::{Delivery, Event, Record, StepKind, SummaryCall, TitledBy, Trigger, TurnEnd};
 use crate::hook::HookPoint;
 use crate::ids::{CallId, MessageId};
 use crate::message::{Part, Usage, prose};
@@ -473,7 +473,7 @@ impl Story {
             }
             Event::HooksRan { .. } => {
                 let Some(id) = self.compaction.clone() else { return };
-                return self.room_changed(&id, record, changes, |room| room.asked_ms = record.at_ms);
+                return self.compaction_changed(&id, record, changes, |room| room.asked_ms = record.at_ms);
             }
             Event::ContextPruned { calls, to_bytes, tokens_before, tokens_after, suffices } => {
                 let tokens = (*tokens_before, *tokens_after);
@@ -481,7 +481,7 @@ impl Story {
                 self.mark_at(1, body, record, changes);
                 if let Some(id) = self.compaction.clone() {
                     self.compaction = self.compaction.take().filter(|_| !suffices);
-                    self.room_changed(&id, record, changes, |room| {
+                    self.compaction_changed(&id, record, changes, |room| {
                         (room.asked_ms, room.end) = (record.at_ms, suffices.then_some(CompactionEnd::Pruned));
                     });
                 }
@@ -504,7 +504,7 @@ impl Story {
         record: &Record,
         trigger: Trigger,
         end: CompactionEnd,
-        asked: Option<Box<Asked>>,
+        asked: Option<Box<SummaryCall>>,
         cache: Option<Reading>,
         changes: &mut Vec<Change>,
     ) {
@@ -530,10 +530,10 @@ impl Story {
             self.mark_at(0, Body::Compaction(Box::new(room)), record, changes)
         });
         self.compaction = Some(id.clone());
-        self.room_changed(&id, record, changes, change);
+        self.compaction_changed(&id, record, changes, change);
     }
 
-    fn room_changed(
+    fn compaction_changed(
         &mut self,
         id: &BlockId,
         record: &Record,

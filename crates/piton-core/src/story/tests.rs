@@ -4,7 +4,7 @@ use super::*;
 use crate::call::{CallInput, Effects, Outcome};
 use crate::client::Live;
 use crate::event::{
-    Asked as ForSummary, Author, Canceller, Direction, Event, Rewind, Spent, StepKind, Subject, Trigger, TurnEnd,
+    Author, Canceller, Direction, Event, Rewind, Spent, StepKind, Subject, SummaryCall as ForSummary, Trigger, TurnEnd,
     Verdict,
 };
 use crate::message::{FinishReason, Part, ToolCall, Usage};

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::call::{CallInput, Effects};
-use crate::event::{Asked as ForSummary, Delivery, Event, Record, Spent, TitledBy, Verdict};
+use crate::event::{Delivery, Event, Record, Spent, SummaryCall as ForSummary, TitledBy, Verdict};
 use crate::hook::HookRun;
 use crate::message::{Part, ToolCall};
 use crate::model::{ModelError, Reply};
@@ -210,7 +210,7 @@ fn a_call_says_who_refused_it_and_a_failed_attempt_what_it_was_sent() {
     };
     let judged = |id: &str, verdict| Event::requested(id.into(), Effects::OPAQUE, verdict);
     let segment = crate::prompt::Segment { kind: SegmentKind::User, hash: 0xab, bytes: 68 };
-    let prompt = crate::prompt::Prompt { kept: 3, new: vec![segment], predicted_tokens: 0, lost_micros: None };
+    let prompt = crate::prompt::PromptContents { kept: 3, new: vec![segment], predicted_tokens: 0, lost_micros: None };
     let failed = Event::ModelFailed {
         step: 2,
         attempt: 1,

@@ -2,15 +2,15 @@
 //! something that it cannot contain closes it.
 
 use super::{
-    AskResult, Asked, CallTrace, Cause, HookTrace, Input, Next, OutsideTrace, Piece, Refused, RoomTrace, StepTrace,
-    SummaryAsked, TitleTrace, Trace,
+    AskResult, CallTrace, Cause, CompactionTrace, HookTrace, InputPart, ModelCall, ModelInput, Next, OutsideTrace,
+    RefusedBy, StepTrace, SummaryAsked, TitleTrace, Trace,
 };
 use crate::cache::Reading;
 use crate::event::{Canceller, Delivery, StepKind, Subject, TitledBy, Trigger, TurnEnd, Verdict};
 use crate::hook::{HookPoint, HookRun};
 use crate::ids::{CallId, Seq, TimeMs};
 use crate::message::FinishReason;
-use crate::prompt::{Prompt, Segment};
+use crate::prompt::{PromptContents, Segment};
 use crate::story::{
     Block, Body, CallBlock, CallStage, CompactionBlock, CompactionEnd, ModelBlock, ModelState, RewindState, Story,
 };
@@ -49,7 +49,7 @@ impl Tracer {
             Body::Hooks { point, call, runs, sent_back } => {
                 self.hooks_ran(block, *point, call.as_ref(), runs, sent_back.as_ref());
             }
-            Body::Compaction(room) => self.room_made(block, room),
+            Body::Compaction(room) => self.compacted(block, room),
             Body::Pruned { calls, tokens, suffices, .. } => self.pruned(block, *calls, suffices.then_some(*tokens)),
             Body::Stopping { by } => self.stopped_by = Some(by.clone()),
             Body::TurnEnd { end, detail, .. } => {
@@ -82,7 +82,7 @@ impl Tracer {
             Some(Trace::Step(step)) => self.done.push(Trace::Step(Box::new(StepTrace { next: followed, ..*step }))),
             Some(Trace::Room(room)) => {
                 let next = Some(followed).filter(|_| !room.is_last());
-                self.done.push(Trace::Room(Box::new(RoomTrace { next, ..*room })));
+                self.done.push(Trace::Room(Box::new(CompactionTrace { next, ..*room })));
             }
             Some(outside) => self.done.push(outside),
             None => {}
@@ -195,8 +195,8 @@ impl Tracer {
     }
 
     /// Room ends what is open; forced, it is part of the step, for the same step asks again.
-    fn room_made(&mut self, block: &Block, room: &CompactionBlock) {
-        let trace = RoomTrace::of(block, room);
+    fn compacted(&mut self, block: &Block, room: &CompactionBlock) {
+        let trace = CompactionTrace::of(block, room);
         self.room_upto = block.changed_seq;
         match &mut self.open {
             Some(Trace::Step(step)) if room.trigger == Trigger::Forced => step.rooms.push(trace),
@@ -223,7 +223,7 @@ impl Tracer {
     fn model_answered(&mut self, block: &Block, model: &ModelBlock) {
         let Some(Trace::Step(step)) = &mut self.open else { return };
         let mut response = None;
-        let input = |cache| model.prompt.as_deref().map(|prompt| Input::of(prompt, cache));
+        let input = |cache| model.prompt.as_deref().map(|prompt| ModelInput::of(prompt, cache));
         let result = match &model.state {
             ModelState::Asked => return,
             ModelState::Replied { finish, raw, response_id, .. } => {
@@ -238,7 +238,7 @@ impl Tracer {
             }
             ModelState::Cut => AskResult::Cut,
         };
-        step.asked.push(Asked {
+        step.asked.push(ModelCall {
             seq: block.seq,
             model: model.model.clone(),
             attempt: model.attempt,
@@ -274,9 +274,9 @@ impl StepTrace {
     fn note_refusal(&mut self, run: &HookTrace) {
         let about = run.call.as_ref().filter(|_| run.point == HookPoint::BeforeTool);
         if let Some(call) = about.and_then(|call| self.call(call))
-            && let Some(refused @ (Refused::Piton | Refused::Hook(_))) = &mut call.refused
+            && let Some(refused @ (RefusedBy::Piton | RefusedBy::Hook(_))) = &mut call.refused
         {
-            *refused = Refused::Hook(run.hook.clone());
+            *refused = RefusedBy::Hook(run.hook.clone());
         }
     }
 }
@@ -297,8 +297,8 @@ impl CallTrace {
             approval: None,
             refused: call.verdict.as_ref().and_then(|verdict| match verdict {
                 Verdict::Allow | Verdict::Ask | Verdict::AskFirst(_) => None,
-                Verdict::Deny(_) => Some(Refused::Rule),
-                Verdict::Refuse(_) => Some(Refused::Piton),
+                Verdict::Deny(_) => Some(RefusedBy::Rule),
+                Verdict::Refuse(_) => Some(RefusedBy::Piton),
             }),
             status: outcome.map(|outcome| outcome.status),
             title: outcome.map(|outcome| outcome.title.clone()).unwrap_or_default(),
@@ -307,7 +307,7 @@ impl CallTrace {
     }
 }
 
-impl RoomTrace {
+impl CompactionTrace {
     fn of(block: &Block, room: &CompactionBlock) -> Self {
         let (tokens, error) = match &room.end {
             Some(CompactionEnd::Summary { tokens, .. }) => (Some(*tokens), None),
@@ -323,7 +323,7 @@ impl RoomTrace {
             replied: tokens.is_some(),
             usage: asked.usage,
             cost_micros: asked.cost_micros,
-            input: asked.prompt.as_deref().map(|prompt| Input::of(prompt, room.cache.clone())),
+            input: asked.prompt.as_deref().map(|prompt| ModelInput::of(prompt, room.cache.clone())),
         });
         Self {
             seq: block.seq,
@@ -342,13 +342,13 @@ impl RoomTrace {
     }
 }
 
-impl Input {
-    fn of(prompt: &Prompt, cache: Option<Reading>) -> Self {
-        Self { kept: prompt.kept, new: prompt.new.iter().map(Piece::of).collect(), cache }
+impl ModelInput {
+    fn of(prompt: &PromptContents, cache: Option<Reading>) -> Self {
+        Self { kept: prompt.kept, new: prompt.new.iter().map(InputPart::of).collect(), cache }
     }
 }
 
-impl Piece {
+impl InputPart {
     fn of(segment: &Segment) -> Self {
         Self { kind: segment.kind, hash: format!("{:016x}", segment.hash), at_most_tokens: segment.bytes }
     }

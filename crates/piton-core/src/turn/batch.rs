@@ -19,25 +19,26 @@ use crate::call::{CallInput, Effects, Outcome, Planned, Status};
 use crate::event::{Author, Event, Moment, Subject, Verdict};
 use crate::hook::{Gates, HookPoint, HookVerdict};
 use crate::ids::CallId;
+use crate::limits::MAX_CALLS_SIDE_BY_SIDE;
 use crate::message::{Part, ToolCall};
 use crate::permission::{Action, Rules};
-use crate::policy::{Policy, Words};
-use crate::question::{Block, Decision, Question};
+use crate::policy::{Policy, Wording};
+use crate::question::{Decision, Question, QuestionBlock};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// The calls of one step.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Batch {
-    calls: Vec<Entry>,
-    snapshot: Snapshot,
-    words: Words,
+    calls: Vec<CallEntry>,
+    snapshot: SnapshotNeed,
+    words: Wording,
     gates: Gates,
 }
 
 /// Whether the workspace has to be put down before a call may change it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Snapshot {
+pub(super) enum SnapshotNeed {
     /// No: undo is off, or it was done.
     NotNeeded,
     /// As soon as a call that may change it is ready to.
@@ -45,7 +46,7 @@ pub(super) enum Snapshot {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Entry {
+struct CallEntry {
     call: Arc<ToolCall>,
     /// The call as the model made it, where a hook or a person changed its input.
     made: Option<Arc<ToolCall>>,
@@ -130,10 +131,10 @@ impl Batch {
                 ),
                 CallInput::Json(_) => CallState::first(gates),
             };
-            Entry { call, made: None, plan: None, asked: None, state }
+            CallEntry { call, made: None, plan: None, asked: None, state }
         });
         let calls = calls.collect();
-        let snapshot = if policy.snapshots { Snapshot::Needed } else { Snapshot::NotNeeded };
+        let snapshot = if policy.snapshots { SnapshotNeed::Needed } else { SnapshotNeed::NotNeeded };
         Self { calls, snapshot, words, gates: gates.clone() }
     }
 
@@ -187,7 +188,7 @@ impl Batch {
 
     /// Answers the last call, if it has not begun.
     pub(super) fn refuse_last(mut self, outcome: Outcome) -> Self {
-        let is_unjudged = |entry: &&mut Entry| matches!(entry.state, CallState::New | CallState::Seen(_));
+        let is_unjudged = |entry: &&mut CallEntry| matches!(entry.state, CallState::New | CallState::Seen(_));
         if let Some(entry) = self.calls.last_mut().filter(is_unjudged) {
             entry.state = CallState::answered(outcome, &self.gates);
         }
@@ -198,7 +199,7 @@ impl Batch {
     /// state change nothing.
     pub(super) fn apply(mut self, event: &mut Event, epoch: u64) -> Self {
         match event {
-            Event::SnapshotTaken { .. } => self.snapshot = Snapshot::NotNeeded,
+            Event::SnapshotTaken { .. } => self.snapshot = SnapshotNeed::NotNeeded,
             Event::HooksRan { point, call: Some(call), input, verdict, .. } => {
                 self.change(call, |entry, _, _| entry.pass(*point, input.as_ref(), verdict.take()));
             }
@@ -241,9 +242,9 @@ impl Batch {
         if !self.calls.iter().all(|entry| matches!(entry.state, CallState::Settled { .. })) {
             return Err(self);
         }
-        let last = self.calls.last().map(Entry::in_words).unwrap_or_default();
+        let last = self.calls.last().map(CallEntry::in_words).unwrap_or_default();
         let mut results = Results { parts: Vec::new(), last, calls: Vec::new(), ran: 0 };
-        for Entry { call, made, state, .. } in self.calls {
+        for CallEntry { call, made, state, .. } in self.calls {
             let CallState::Settled { mut outcome, ran } = state else { continue };
             if let CallInput::Json(input) = &call.input
                 && made.is_some()
@@ -284,7 +285,7 @@ impl Batch {
 
     /// What should be under way.
     pub(super) fn wanted(&self) -> Vec<Job> {
-        let job = |entry: &Entry| match entry.state {
+        let job = |entry: &CallEntry| match entry.state {
             CallState::New => Some(Job::Pass(Gate::BeforeTool(entry.call.id.clone()))),
             CallState::Seen(_) => Some(Job::JudgeCall(entry.call.clone())),
             CallState::Asking(_, _, Askee::Hooks) => {
@@ -297,7 +298,7 @@ impl Batch {
             CallState::MustAsk(..) | CallState::Ready(..) | CallState::Answered(_) | CallState::Settled { .. } => None,
         };
         let mut jobs: Vec<Job> = self.calls.iter().filter_map(job).collect();
-        let waits = |(position, entry): (usize, &Entry)| match entry.state {
+        let waits = |(position, entry): (usize, &CallEntry)| match entry.state {
             CallState::Ready(effects, _) => self.waits_for_snapshot(effects) && self.is_free(position, effects),
             _ => false,
         };
@@ -386,31 +387,34 @@ impl Batch {
         self.entry(id).is_some_and(|entry| by_hook(&entry.state))
     }
 
-    fn entry(&self, id: &CallId) -> Option<&Entry> {
+    fn entry(&self, id: &CallId) -> Option<&CallEntry> {
         self.calls.iter().find(|entry| entry.call.id == *id)
     }
 
-    fn change(&mut self, id: &CallId, change: impl FnOnce(&mut Entry, Words, &Gates)) {
+    fn change(&mut self, id: &CallId, change: impl FnOnce(&mut CallEntry, Wording, &Gates)) {
         if let Some(entry) = self.calls.iter_mut().find(|entry| entry.call.id == *id) {
             change(entry, self.words, &self.gates);
         }
     }
 
     fn waits_for_snapshot(&self, effects: Effects) -> bool {
-        self.snapshot == Snapshot::Needed && effects.need_snapshot()
+        self.snapshot == SnapshotNeed::Needed && effects.need_snapshot()
     }
 
-    /// Whether nothing before this call holds it up.
+    /// Whether nothing before this call holds it up, and there is room beside those that run.
     fn is_free(&self, position: usize, effects: Effects) -> bool {
-        self.calls[..position].iter().all(|earlier| match earlier.state {
-            CallState::Unrun(_) | CallState::Answered(_) | CallState::Settled { .. } => true,
-            CallState::New | CallState::Seen(_) => false,
-            CallState::MustAsk(other, _)
-            | CallState::Asking(other, _, _)
-            | CallState::Ready(other, _)
-            | CallState::Running(other, _)
-            | CallState::Stopping(other, _) => effects.beside.may_run_with(other.beside),
-        })
+        let runs = |entry: &&CallEntry| matches!(entry.state, CallState::Running(..) | CallState::Stopping(..));
+        let has_room = self.calls.iter().filter(runs).count() < MAX_CALLS_SIDE_BY_SIDE;
+        has_room
+            && self.calls[..position].iter().all(|earlier| match earlier.state {
+                CallState::Unrun(_) | CallState::Answered(_) | CallState::Settled { .. } => true,
+                CallState::New | CallState::Seen(_) => false,
+                CallState::MustAsk(other, _)
+                | CallState::Asking(other, _, _)
+                | CallState::Ready(other, _)
+                | CallState::Running(other, _)
+                | CallState::Stopping(other, _) => effects.beside.may_run_with(other.beside),
+            })
     }
 }
 
@@ -426,7 +430,7 @@ impl CallState {
     }
 }
 
-impl Entry {
+impl CallEntry {
     /// Hooks have seen it, where it waits for them.
     fn pass(&mut self, point: HookPoint, input: Option<&Value>, verdict: Option<HookVerdict>) {
         self.state = match (std::mem::replace(&mut self.state, CallState::New), point) {
@@ -473,7 +477,12 @@ impl Entry {
         let json = self.call.input.value().map(Value::to_string).unwrap_or_default();
         let mut remember = Rules::default();
         remember.push(&self.call.name, Action::Allow);
-        Question::may_run(format!("Use {}?", self.call.name), vec![Block::Json { json }], &self.call.name, remember)
+        Question::may_run(
+            format!("Use {}?", self.call.name),
+            vec![QuestionBlock::Json { json }],
+            &self.call.name,
+            remember,
+        )
     }
 
     fn change_input(&mut self, input: &Value) {
@@ -481,7 +490,7 @@ impl Entry {
         Arc::make_mut(&mut self.call).input = CallInput::Json(input.clone());
     }
 
-    fn decide(&mut self, decision: &Decision, words: Words, gates: &Gates) {
+    fn decide(&mut self, decision: &Decision, words: Wording, gates: &Gates) {
         let CallState::Asking(effects, _, _) = self.state else { return };
         self.state = match decision {
             Decision::Approve | Decision::ApproveForSession => CallState::Ready(effects, AllowedBy::Person),

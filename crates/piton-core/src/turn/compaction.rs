@@ -2,9 +2,9 @@
 //! Which messages go is planned elsewhere ([`crate::compact`]).
 
 use super::Phase;
-use super::context::{Context, Entry, Touched};
-use super::work::{AfterRoom, Ending, Work, short};
-use crate::call::{Access, Kind};
+use super::context::{Context, Touched, TranscriptEntry};
+use super::work::{AfterCompaction, Ending, Work, short};
+use crate::call::{Access, CallKind};
 use crate::compact::{Dropped, Full, clip, cut_at, of_message, stub};
 use crate::event::{Delivery, Event, Trigger, TurnEnd};
 use crate::ids::{CallId, Seq};
@@ -14,11 +14,11 @@ use std::sync::Arc;
 
 /// How full the context is, and what a summary would have to say.
 #[derive(Debug, Clone, Copy)]
-pub struct Room<'a> {
+pub struct ContextUsage<'a> {
     work: &'a Work,
 }
 
-impl<'a> Room<'a> {
+impl<'a> ContextUsage<'a> {
     pub(super) fn of(work: &'a Work) -> Self {
         Self { work }
     }
@@ -81,9 +81,11 @@ impl Work {
     /// Notes which files a call is about, and where its result is recorded.
     pub(super) fn note_call(&mut self, event: &Event, seq: Seq) {
         match event {
-            Event::CallRequested { call, plan: Some(plan), .. } if matches!(plan.kind, Kind::Read | Kind::Edit) => {
+            Event::CallRequested { call, plan: Some(plan), .. }
+                if matches!(plan.kind, CallKind::Read | CallKind::Edit) =>
+            {
                 let paths = plan.accesses.iter().filter_map(Access::path).map(|path| self.shown(path)).collect();
-                self.context.touched.insert(call.clone(), Touched { paths, changed: plan.kind == Kind::Edit });
+                self.context.touched.insert(call.clone(), Touched { paths, changed: plan.kind == CallKind::Edit });
             }
             Event::CallSettled { call, outcome } => {
                 self.context.results.insert(call.clone(), seq);
@@ -117,23 +119,23 @@ impl Work {
         self.context.tokens.saturating_add(frame)
     }
 
-    /// Whether room may be made in this turn, as often as it was made so far.
+    /// Whether this turn may compact once more.
     pub(super) fn may_compact(&self) -> bool {
         self.turn.policy.compaction.rules.auto && self.turn.compactions < self.turn.policy.compaction.max
     }
 
-    /// Whether room is to be made before anything else, of our own accord.
+    /// Whether the context is full and has to be compacted before anything else.
     pub(super) fn is_full(&self) -> bool {
         self.may_compact() && self.turn.compact_at_tokens.is_some_and(|at| self.used_tokens() >= at)
     }
 
-    /// Whether the newest reply was cut because the prompt left no room for it.
+    /// Whether the newest reply was cut because the prompt left no tokens for it.
     pub(super) fn is_cut_by_window(&self, usage: &Usage) -> bool {
         let prompt = if usage.input_tokens > 0 { usage.input_tokens } else { self.used_tokens() };
         prompt >= cut_at(&self.turn.model, self.turn.compact_at_tokens)
     }
 
-    /// The end of a turn whose context is full where a person alone makes room. The documents of other loops send what
+    /// The end of a turn whose context is full where only a person may compact. The documents of other loops send what
     /// they have, and let the provider judge.
     pub(super) fn full_by_hand(&self) -> Option<Ending> {
         let rules = &self.turn.policy.compaction.rules;
@@ -153,12 +155,12 @@ impl Work {
     }
 
     /// The next model of the chain is asked, once the conversation fits it.
-    pub(super) fn switched(&mut self, model: &str, compact_at_tokens: Option<u64>, then: AfterRoom) -> Phase {
+    pub(super) fn switched(&mut self, model: &str, compact_at_tokens: Option<u64>, then: AfterCompaction) -> Phase {
         self.turn.switch(model, compact_at_tokens);
         match then {
-            _ if self.is_full() => Phase::RoomNeeded(Trigger::Ordinary, then),
-            AfterRoom::AskAgain => self.ask_again(1),
-            AfterRoom::StartStep(_) => self.resume_with_room(then),
+            _ if self.is_full() => Phase::CompactionNeeded(Trigger::Ordinary, then),
+            AfterCompaction::AskAgain => self.ask_again(1),
+            AfterCompaction::StartStep(_) => self.resume_after_compaction(then),
         }
     }
 
@@ -170,21 +172,21 @@ impl Work {
         phase
     }
 
-    /// Something came of making room.
-    pub(super) fn make_room(&mut self, trigger: Trigger, then: AfterRoom, event: &Event) -> Phase {
+    /// Takes an event of the compaction under way.
+    pub(super) fn take_compaction(&mut self, trigger: Trigger, then: AfterCompaction, event: &Event) -> Phase {
         self.turn.pay(event);
         match event {
             Event::ContextPruned { calls, to_bytes, tokens_after, suffices, .. } => {
                 self.prune(calls, *to_bytes);
                 self.context.tokens = *tokens_after;
-                if *suffices { self.resume_with_room(then) } else { Phase::Compacting(trigger, then) }
+                if *suffices { self.resume_after_compaction(then) } else { Phase::Compacting(trigger, then) }
             }
             Event::CompactionFinished { tokens_before, tokens_after, .. } => {
                 self.turn.compactions += 1;
                 self.summarised(event);
                 match self.freed_too_little(*tokens_before, *tokens_after) {
                     Some(detail) => self.end_or_switch(Ending::new(TurnEnd::ContextLimit, detail), then),
-                    None => self.resume_with_room(then),
+                    None => self.resume_after_compaction(then),
                 }
             }
             Event::CompactionFailed { why, error, trigger: found, .. } => {
@@ -192,7 +194,7 @@ impl Work {
                 // That there is no way without it may be found out on the way.
                 match trigger == Trigger::Forced || *found == Trigger::Forced {
                     true => self.end_or_switch(Ending { why: *why, ..Ending::new(TurnEnd::ContextLimit, error) }, then),
-                    false => self.resume_with_room(then),
+                    false => self.resume_after_compaction(then),
                 }
             }
             Event::BudgetShort { why, detail, .. } => self.end(short(*why, detail)),
@@ -206,9 +208,7 @@ impl Work {
         let is_full = !is_early && self.turn.compact_at_tokens.is_some_and(|at| after >= at);
         let freed = before.saturating_sub(after);
         let too_little = u128::from(freed) * 100 < u128::from(before) * u128::from(least);
-        (is_full || too_little).then(|| {
-            format!("making room freed too little: about {after} of {before} tokens are left, and they are needed")
-        })
+        (is_full || too_little).then(|| format!("compaction freed too little: about {after} of {before} tokens remain"))
     }
 
     /// A summary stands for the messages up to a place. What is kept never begins with a result: its call would be gone.
@@ -220,7 +220,8 @@ impl Work {
         let mut parts = vec![Part::Note { kind: NoteKind::Summary, text: summary.clone() }];
         parts.extend(note.clone().map(Part::note));
         let message = Arc::new(Message::new(Role::User, parts));
-        let going: Vec<Entry> = self.transcript.splice(..kept, [Entry { seq: *upto_seq, message }]).collect();
+        let going: Vec<TranscriptEntry> =
+            self.transcript.splice(..kept, [TranscriptEntry { seq: *upto_seq, message }]).collect();
         self.context.remember(&going);
         (self.context.tokens, self.context.summed_up_to) = (*tokens_after, *upto_seq);
         // What has no results here any more needs no place to name.

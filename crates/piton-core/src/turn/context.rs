@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// A message of the transcript, and the event that put it there.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct TranscriptEntry {
     /// The event.
     pub seq: Seq,
     /// The message.
@@ -25,7 +25,7 @@ pub(super) struct Context {
     /// The last message that a summary stands for; 0 where there is none.
     pub(super) summed_up_to: Seq,
     /// What the user said that is not in the transcript any more.
-    pub(super) words: Vec<Entry>,
+    pub(super) words: Vec<TranscriptEntry>,
     /// Files of calls that are not in the transcript any more.
     pub(super) files: BTreeMap<String, FileUse>,
     /// Files of calls that are still in it.
@@ -66,11 +66,11 @@ impl Context {
     }
 
     /// What these messages say that must not be forgotten.
-    pub(super) fn remember(&mut self, entries: &[Entry]) {
+    pub(super) fn remember(&mut self, entries: &[TranscriptEntry]) {
         for entry in entries {
             if is_of_user(&entry.message) {
                 let seq = entry.message.id.as_ref().and_then(|id| self.spoken.get(id)).copied().unwrap_or(entry.seq);
-                self.words.push(Entry { seq, message: Arc::clone(&entry.message) });
+                self.words.push(TranscriptEntry { seq, message: Arc::clone(&entry.message) });
             }
             for Touched { paths, changed } in entry.message.calls().filter_map(|call| self.touched.get(&call.id)) {
                 for path in paths {

@@ -47,6 +47,18 @@ pub enum Job {
     StopTool(Arc<ToolCall>),
     /// Take a snapshot of the workspace. Ends in `SnapshotTaken`.
     Snapshot(Moment),
-    /// Make room in the context. Ends in `CompactionFinished` or `CompactionFailed`.
+    /// Compact the context. Ends in `CompactionFinished` or `CompactionFailed`.
     Compact(Trigger),
+}
+
+impl Job {
+    /// Whether the work for the one is the work for the other: a call that shall stop is the call that runs.
+    pub fn is_same_work(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::RunTool(one) | Self::StopTool(one), Self::RunTool(other) | Self::StopTool(other))
+            | (Self::JudgeCall(one), Self::JudgeCall(other)) => one.id == other.id,
+            (Self::Snapshot(_), Self::Snapshot(_)) | (Self::Compact(_), Self::Compact(_)) => true,
+            (one, other) => one == other,
+        }
+    }
 }

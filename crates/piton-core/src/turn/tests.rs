@@ -14,7 +14,7 @@ mod steps;
 use super::*;
 use crate::branch;
 use crate::budget::Budget;
-use crate::call::{Access, CallInput, Effects, Kind, Planned};
+use crate::call::{Access, CallInput, CallKind, Effects, Planned};
 use crate::event::{Author, Canceller, Direction, Restore, TitledBy, Touched, Verdict};
 use crate::hook::Gates;
 use crate::ids::MessageId;

@@ -3,7 +3,7 @@
 
 use super::Phase;
 use super::batch::Batch;
-use super::context::{Context, Entry};
+use super::context::{Context, TranscriptEntry};
 use crate::budget::{Bound, Short};
 use crate::call::{Outcome, Status};
 use crate::compact::Family;
@@ -21,7 +21,7 @@ use crate::permission::{Action, Rules};
 use crate::policy::{CallsTaken, DenialsCounted, LastStep, OnLength, OnUnknown, Policy, StepsCounted};
 use crate::progress::{self, Circle, Compare, NoProgress, Seen, Stuck};
 use crate::question::Decision;
-use crate::question::{Block, Choice, Question};
+use crate::question::{Choice, Question, QuestionBlock};
 use crate::retry::{self, Failures};
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -45,15 +45,15 @@ pub(super) enum After {
     Resume,
     /// The model has said all it wanted; only a waiting message keeps the turn alive.
     Answered,
-    /// Room is needed before anything else.
-    MakeRoom,
+    /// The context must be compacted before anything else.
+    Compact,
     /// The turn ends.
     End(Ending),
 }
 
-/// What follows when there is room, made in the context or found with another model.
+/// What follows once the context fits, after a compaction or with another model.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum AfterRoom {
+pub(super) enum AfterCompaction {
     AskAgain,
     StartStep(StepKind),
 }
@@ -76,7 +76,7 @@ pub(super) struct Work {
     pub(super) title: Option<String>,
     /// Nothing was said yet since it works in this folder.
     pub(super) is_new_here: bool,
-    pub(super) transcript: Vec<Entry>,
+    pub(super) transcript: Vec<TranscriptEntry>,
     pub(super) heard: HashSet<MessageId>,
     pub(super) waiting: VecDeque<Waiting>,
     /// What hooks tell the model at the next step's beginning.
@@ -201,12 +201,12 @@ pub(super) enum Spoken {
     WhileEnding,
 }
 impl Work {
-    pub(super) fn hear(&mut self, phase: Phase, id: &MessageId, parts: &[Part], delivery: Delivery) -> Phase {
+    pub(super) fn hear(&mut self, phase: Phase, id: &MessageId, parts: &mut Vec<Part>, delivery: Delivery) -> Phase {
         if !self.heard.insert(id.clone()) {
             return phase;
         }
         let is_first_here = std::mem::take(&mut self.is_new_here);
-        let message = Message { id: Some(id.clone()), ..Message::new(Role::User, parts.to_vec()) };
+        let message = Message { id: Some(id.clone()), ..Message::new(Role::User, std::mem::take(parts)) };
         let spoken = match &phase {
             Phase::Sealing(_)
             | Phase::Ending(_)
@@ -238,12 +238,12 @@ impl Work {
         }
     }
 
-    /// The next step, unless a limit stands in its way; room is made for it first where there is none.
+    /// Starts the next step, unless a limit forbids it; a full context is compacted first.
     pub(super) fn next_step(&mut self, kind: StepKind) -> Phase {
         match self.limited(kind) {
-            Ok(kind) if self.is_full() => Phase::RoomNeeded(Trigger::Ordinary, AfterRoom::StartStep(kind)),
+            Ok(kind) if self.is_full() => Phase::CompactionNeeded(Trigger::Ordinary, AfterCompaction::StartStep(kind)),
             Ok(kind) => Phase::NextStep(kind),
-            Err(ending) => self.end_or_switch(ending, AfterRoom::StartStep(kind)),
+            Err(ending) => self.end_or_switch(ending, AfterCompaction::StartStep(kind)),
         }
     }
 
@@ -324,7 +324,7 @@ impl Work {
     }
 
     /// The context is to be compacted.
-    pub(super) fn start_compaction(&self, trigger: Trigger, then: AfterRoom) -> Phase {
+    pub(super) fn start_compaction(&self, trigger: Trigger, then: AfterCompaction) -> Phase {
         if self.has_gate(HookPoint::BeforeCompaction) {
             Phase::BeforeCompaction(trigger, then)
         } else {
@@ -414,10 +414,10 @@ impl Work {
             OnLength::Compact => self.is_cut_by_window(usage),
         };
         if is_by_window && self.may_compact() {
-            return After::MakeRoom;
+            return After::Compact;
         }
         if is_by_window {
-            let detail = "the reply was cut at the end of the window, and no more room can be made";
+            let detail = "the reply was cut at the end of the window, and the context cannot be compacted further";
             return After::End(Ending::new(TurnEnd::ContextLimit, detail));
         }
         self.turn.cut_replies += 1;
@@ -495,24 +495,26 @@ impl Work {
         let patience = policy.retry.of_model(&self.turn.model);
         let may_retry = patience.on.holds(error) && retry::within(patience, error.kind, failures);
         let said = policy.replies.words.model_error(&error.message, self.turn.failures, patience.per_turn);
-        let makes_room = policy.compaction.on_error && self.may_compact();
-        if error.kind == ModelErrorKind::WindowExceeded && makes_room {
-            return Phase::RoomNeeded(Trigger::Forced, AfterRoom::AskAgain);
+        let may_compact = policy.compaction.on_error && self.may_compact();
+        if error.kind == ModelErrorKind::WindowExceeded && may_compact {
+            return Phase::CompactionNeeded(Trigger::Forced, AfterCompaction::AskAgain);
         }
         match (retry_at.filter(|_| may_retry), error.kind) {
             (Some(until_ms), _) => Phase::BackingOff { attempt: attempt + 1, since_ms: at_ms, until_ms },
-            (None, ModelErrorKind::WindowExceeded) => self
-                .end_or_switch(Ending::new(TurnEnd::ContextLimit, said).because(Why::ModelError), AfterRoom::AskAgain),
+            (None, ModelErrorKind::WindowExceeded) => self.end_or_switch(
+                Ending::new(TurnEnd::ContextLimit, said).because(Why::ModelError),
+                AfterCompaction::AskAgain,
+            ),
             (None, ModelErrorKind::ContentFilter) => self.end(Ending::new(TurnEnd::ContentFilter, said)),
             (None, kind) if kind.is_of_provider() && !self.turn.fallbacks.is_empty() => {
-                Phase::GivenUp { reason: error.message.clone(), then: AfterRoom::AskAgain }
+                Phase::GivenUp { reason: error.message.clone(), then: AfterCompaction::AskAgain }
             }
             (None, _) => self.end(Ending::new(TurnEnd::ApiError, said).because(Why::ModelError)),
         }
     }
 
     /// Ends the turn; but where only the model's window is too small, the next of the chain may read more.
-    pub(super) fn end_or_switch(&self, ending: Ending, then: AfterRoom) -> Phase {
+    pub(super) fn end_or_switch(&self, ending: Ending, then: AfterCompaction) -> Phase {
         match ending {
             Ending { end: TurnEnd::ContextLimit, detail: Some(reason), .. } if !self.turn.fallbacks.is_empty() => {
                 Phase::GivenUp { reason, then }
@@ -570,8 +572,8 @@ impl Work {
             After::End(ending) => self.end(ending),
             After::Continue => self.next_step(StepKind::Continue),
             After::Resume => self.next_step(StepKind::Ordinary),
-            After::MakeRoom => match self.limited(StepKind::Continue) {
-                Ok(kind) => Phase::RoomNeeded(Trigger::Forced, AfterRoom::StartStep(kind)),
+            After::Compact => match self.limited(StepKind::Continue) {
+                Ok(kind) => Phase::CompactionNeeded(Trigger::Forced, AfterCompaction::StartStep(kind)),
                 Err(ending) => self.end(ending),
             },
             After::GoOn => match self.repeated_call() {
@@ -645,25 +647,25 @@ impl Work {
         }
     }
 
-    pub(super) fn resume_with_room(&mut self, then: AfterRoom) -> Phase {
+    pub(super) fn resume_after_compaction(&mut self, then: AfterCompaction) -> Phase {
         match then {
-            AfterRoom::AskAgain => self.call_model(1),
-            // Not `next_step`: whether there is room enough now is decided already.
-            AfterRoom::StartStep(kind) => {
+            AfterCompaction::AskAgain => self.call_model(1),
+            // Not `next_step`: whether the context fits is decided already.
+            AfterCompaction::StartStep(kind) => {
                 self.limited(kind).map_or_else(|ending| self.end_or_switch(ending, then), Phase::NextStep)
             }
         }
     }
 
     /// What a reply said that was cut off.
-    pub(super) fn keep_cut(&mut self, event: &Event, seq: Seq) {
+    pub(super) fn keep_cut(&mut self, event: &mut Event, seq: Seq) {
         if let Event::MessageCut { parts, .. } = event
             && has_substance(parts)
         {
             let message = Message {
                 interrupted: true,
                 model: Some(self.turn.model.clone()),
-                ..Message::new(Role::Assistant, parts.to_vec())
+                ..Message::new(Role::Assistant, std::mem::take(parts))
             };
             self.push(seq, message);
         }
@@ -779,7 +781,7 @@ impl Work {
 
     pub(super) fn push(&mut self, seq: Seq, message: Message) {
         self.context.add(self.turn.family, &message);
-        self.transcript.push(Entry { seq, message: Arc::new(message) });
+        self.transcript.push(TranscriptEntry { seq, message: Arc::new(message) });
     }
 }
 
@@ -912,7 +914,7 @@ impl TurnWork {
     /// Whether a model that goes round in circles may go on.
     pub(super) fn may_go_on(&self) -> Question {
         let title = "The model repeats itself. Let it go on?";
-        let body = vec![Block::Text { text: format!("{}: the same result each time", self.last_call) }];
+        let body = vec![QuestionBlock::Text { text: format!("{}: the same result each time", self.last_call) }];
         let choices = vec![Choice::new("yes", Decision::Approve), Choice::new("no", Decision::Deny(None))];
         Question::new(title, body, choices)
     }

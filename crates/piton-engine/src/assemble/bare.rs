@@ -1,4 +1,4 @@
-//! Settings before anything is wished: how a session runs on this machine.
+//! Default settings of a session on this machine, before flags and configuration apply.
 
 use super::environment;
 use super::machine::Machine;

@@ -1,13 +1,14 @@
-//! What is known about models: what is built in, and over it what `piton models --refresh` has kept.
+//! The model catalogue: the built-in one, overlaid with what `piton models --refresh` has fetched.
 
 use super::machine::Machine;
 use piton_models::catalogue::Catalogue;
+use piton_tools::regular;
 use std::path::PathBuf;
 
 /// What this machine knows.
 pub fn of(machine: &Machine) -> Catalogue {
     // A cache of facts: one that cannot be read is as good as none.
-    std::fs::read_to_string(file(machine)).map(|text| Catalogue::over(&text)).unwrap_or_default()
+    regular::text(&file(machine), regular::CATALOGUE_BYTES).map(|text| Catalogue::over(&text)).unwrap_or_default()
 }
 
 /// Where a newer catalogue is kept.

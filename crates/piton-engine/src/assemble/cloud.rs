@@ -1,4 +1,4 @@
-//! What AWS and Google Cloud leave on a machine: credentials, region, project; and the addresses that follow from these.
+//! AWS and Google Cloud settings found on the machine: credentials, region, project, and the addresses derived from them.
 
 use super::environment;
 use super::keys::{self, KEY_COMMAND_LIMIT};
@@ -9,6 +9,7 @@ use piton_models::credentials::{AwsKeys, Cloud, Credentials, GoogleAccount};
 use piton_models::pass::{Pass, Renewal};
 use piton_models::protocol::WireProtocol;
 use piton_models::provider::{Provider, ProviderSpec};
+use piton_tools::regular;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -67,7 +68,7 @@ impl Aws {
         for (variable, name) in [("AWS_CONFIG_FILE", "config"), ("AWS_SHARED_CREDENTIALS_FILE", "credentials")] {
             let usual = machine.var("HOME").map(|home| PathBuf::from(home).join(".aws").join(name));
             let path = machine.var(variable).map(PathBuf::from).or(usual);
-            let text = path.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
+            let text = path.and_then(|path| regular::text(&path, regular::SETTINGS_BYTES).ok()).unwrap_or_default();
             read_sections(&text, &mut sections);
         }
         let named = machine.var("AWS_PROFILE");
@@ -151,7 +152,8 @@ fn google_account(machine: &Machine) -> Result<Option<GoogleAccount>, Trouble> {
     let usual = machine.var("CLOUDSDK_CONFIG").map(PathBuf::from).or(home);
     let usual = usual.map(|dir| dir.join("application_default_credentials.json")).filter(|path| path.exists());
     let Some(path) = named.or(usual) else { return Ok(None) };
-    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text =
+        regular::text(&path, regular::SETTINGS_BYTES).with_context(|| format!("cannot read {}", path.display()))?;
     let account = GoogleAccount::parse(&text);
     let account = account.with_context(|| {
         format!("{} holds neither a service account nor a login of gcloud; set VERTEX_ACCESS_TOKEN", path.display())

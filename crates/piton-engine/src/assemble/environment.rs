@@ -1,4 +1,4 @@
-//! What tools' processes see of the environment, all but keys.
+//! The environment that tool processes inherit: everything except keys.
 
 use crate::config::Config;
 use piton_models::provider::PROVIDERS;

@@ -1,5 +1,5 @@
-//! Which hooks run: those of the configuration, those of Claude Code's settings where the configuration says so, those
-//! of the repository where the user has allowed them, the checks, and the schema of the answer.
+//! The hooks of a session: from the configuration, from Claude Code's settings if the configuration enables them, from
+//! the repository if the user trusts it, plus the checks and the schema of the answer.
 
 use super::machine::Machine;
 use super::notice::{Notice, chain};

@@ -1,4 +1,4 @@
-//! Keys: where they are looked for, and where `piton auth` keeps them.
+//! API keys: where Piton looks for them, and where `piton auth` stores them.
 //!
 //! The order is: environment, what is kept (in the keyring of the desktop, or in a file that only its owner can read),
 //! and last a command of the configuration. `keys.json` in the data folder knows of every kept key where it is, so that
@@ -13,6 +13,7 @@ use piton_models::model::Model;
 use piton_models::pass::{Pass, Renewal};
 use piton_models::provider;
 use piton_tools::private;
+use piton_tools::regular;
 use piton_tools::spawn::{self, Confinement, Env, Group, Spawn, Streams};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -217,7 +218,7 @@ pub fn file(machine: &Machine) -> PathBuf {
 
 fn kept(machine: &Machine) -> Result<BTreeMap<String, Kept>, Trouble> {
     let path = file(machine);
-    let text = match std::fs::read_to_string(&path) {
+    let text = match regular::text(&path, regular::SETTINGS_BYTES) {
         Ok(text) => text,
         // That a data folder is none is found out by whoever needs to write there.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {

@@ -1,4 +1,4 @@
-//! The models of a session: by name, or found on the machine.
+//! The models of a session: named by the user, or discovered on the machine.
 
 use super::error::AssembleError;
 use super::machine::Machine;
@@ -12,7 +12,9 @@ use piton_models::provider::{self, OpenError, ProviderSpec};
 use piton_models::recorded::{Recorded, Recorder};
 use piton_models::short_names::{self, Meant};
 use piton_models::text_tools;
+use piton_tools::regular;
 use std::fs::File;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The name by which cassettes are asked.
@@ -102,7 +104,8 @@ impl Source<'_> {
     fn cassette(&self, path: &str) -> Result<Recorded, Trouble> {
         let text = match self.cassettes.iter().find(|(name, _)| *name == path) {
             Some((_, text)) => (*text).to_owned(),
-            None => std::fs::read_to_string(path).with_context(|| format!("cannot read the cassette {path}"))?,
+            None => regular::named(Path::new(path), regular::CONVERSATION_BYTES)
+                .with_context(|| format!("cannot read the cassette {path}"))?,
         };
         Ok(Recorded::parse(&text).context(path)?.named(format!("{RECORDED}/{path}")))
     }

@@ -1,4 +1,4 @@
-//! What a person should know about what was assembled. The library collects it; whoever has a face shows it.
+//! Notices: what the user should know about the assembled settings. The library collects them; the front end shows them.
 
 use std::error::Error;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What an export must not show: keys, wherever they are kept, and variables that are named like one.
+//! Secrets that an export must redact: stored keys, and environment variables named like keys.
 
 use super::environment::{has_ending, is_of_provider};
 use super::keys;

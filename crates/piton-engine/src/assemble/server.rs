@@ -3,9 +3,11 @@
 use super::machine::Machine;
 use super::trouble::{Context, Trouble};
 use super::{cloud, keys};
-use crate::config::{Config, Protocol, Server, milliseconds};
+use crate::config::{Config, ProtocolName, ProviderTable, milliseconds};
 use piton_http::{HttpOptions, Proxies, Roots};
 use piton_models::provider::{self, PROBE_MS, PROVIDERS, Provider, ProviderSpec};
+use piton_tools::regular;
+use std::path::Path;
 
 /// What environment and configuration say about a provider.
 pub fn spec(name: &str, model: Option<String>, config: &Config, machine: &Machine) -> Result<ProviderSpec, Trouble> {
@@ -20,16 +22,16 @@ pub fn spec(name: &str, model: Option<String>, config: &Config, machine: &Machin
 fn own_server(
     name: &str,
     model: Option<String>,
-    (server, protocol): (&Server, Protocol),
+    (server, protocol): (&ProviderTable, ProtocolName),
     config: &Config,
     machine: &Machine,
 ) -> Result<ProviderSpec, Trouble> {
     let provider = match protocol {
-        Protocol::Chat => "openai-chat",
-        Protocol::Responses => "openai-responses",
-        Protocol::Anthropic => "anthropic",
-        Protocol::Gemini => "google",
-        Protocol::Ollama => "ollama-native",
+        ProtocolName::Chat => "openai-chat",
+        ProtocolName::Responses => "openai-responses",
+        ProtocolName::Anthropic => "anthropic",
+        ProtocolName::Gemini => "google",
+        ProtocolName::Ollama => "ollama-native",
     };
     let found = keys::find(name, config, machine)?;
     let renewal = found.as_ref().and_then(|(_, place)| keys::renewal(name, place, config, machine));
@@ -97,7 +99,8 @@ fn proxies(config: &Config, machine: &Machine) -> Proxies {
 }
 
 fn certificates(path: &str) -> Result<Roots, Trouble> {
-    let pem = std::fs::read(path).with_context(|| format!("cannot read the ca_file {path}"))?;
+    let pem = regular::whole(Path::new(path), regular::CATALOGUE_BYTES)
+        .with_context(|| format!("cannot read the ca_file {path}"))?;
     Roots::parse(&pem).with_context(|| format!("the ca_file {path} holds no sound certificate in PEM form"))
 }
 

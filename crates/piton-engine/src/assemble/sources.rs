@@ -6,9 +6,10 @@ use super::notice::Notice;
 use super::trouble::{Context, Trouble};
 use super::wishes::Wishes;
 use crate::config::Config;
-use crate::config::layers::{Flag, Layered, Layers, NO_SETTINGS, Origin, VARIABLE_PREFIX};
+use crate::config::layers::{Flag, KeyOrigin, Layered, Layers, NO_SETTINGS, VARIABLE_PREFIX};
 use crate::config::trust::{Found, ProjectFile, Trust, TrustError};
 use crate::context::Instructions;
+use piton_tools::regular;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -98,8 +99,8 @@ pub fn layered(machine: &Machine, project: Option<&ProjectFile>, flags: &[Flag])
 pub fn of_files(machine: &Machine, project: Option<&ProjectFile>) -> Result<Layers, AssembleError> {
     let mut layers = Layers::default();
     let file = &machine.config_file;
-    match std::fs::read_to_string(file) {
-        Ok(text) => layers.add_file(Origin::User(file.clone()), &text)?,
+    match regular::text(file, regular::SETTINGS_BYTES) {
+        Ok(text) => layers.add_file(KeyOrigin::User(file.clone()), &text)?,
         Err(error) if error.kind() == ErrorKind::NotFound && !machine.config_is_named => {}
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let what = "which PITON_CONFIG names; `piton config edit` creates one";
@@ -109,7 +110,7 @@ pub fn of_files(machine: &Machine, project: Option<&ProjectFile>) -> Result<Laye
     }
     if let Some(file) = project {
         let text = file.text().with_context(|| format!("{} is not text", file.path.display()))?;
-        layers.add_file(Origin::Project(file.path.clone()), text)?;
+        layers.add_file(KeyOrigin::Project(file.path.clone()), text)?;
     }
     Ok(layers)
 }

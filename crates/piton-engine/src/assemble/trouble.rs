@@ -1,4 +1,4 @@
-//! Something outside (a file, a program, the keyring) did not do what was needed. All a caller can do is say so.
+//! Failures of the outside world (a file, a program, the keyring) that a caller can only report.
 
 use std::error::Error;
 

@@ -1,4 +1,4 @@
-//! What a client wants of a session, over what files and variables say.
+//! What a client asks of a session; it overrides files and environment variables.
 
 use crate::config::layers::Flag;
 use crate::hooks::OutputSchema;

@@ -4,19 +4,21 @@
 use super::Sketch;
 use crate::bus::Bus;
 use crate::clock::World;
-use crate::jobs::SILENCE;
 use crate::prompt::{self, Weight};
 use futures_util::StreamExt;
-use piton_core::budget::{Bound, Budget, Call, Leave, Short};
+use piton_core::budget::{Bound, Budget, Leave, Short, UpcomingCall};
 use piton_core::client::Live;
 use piton_core::compact;
-use piton_core::event::{Asked, Event, Trigger};
+use piton_core::event::{Event, SummaryCall, Trigger};
+use piton_core::limits::STREAM_SILENT_MS;
 use piton_core::message::{FinishReason, Part, Usage, prose};
 use piton_core::model::{ModelError, ModelErrorKind, ModelEvent, Reply, Request};
 use piton_core::retry;
 use piton_models::model::Model;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+const SILENCE: Duration = Duration::from_millis(STREAM_SILENT_MS);
 
 /// A summary to be asked for.
 pub(crate) struct Task {
@@ -104,7 +106,7 @@ impl Try {
     /// What it can use at most, and how long its reply may be.
     fn permit(&self, model: &dyn Model, budget: &Budget, used: &Bound) -> Result<(Bound, Option<u32>), Short> {
         let asked_for = self.request.max_output_tokens;
-        let call = Call {
+        let call = UpcomingCall {
             model: model.name(),
             input_tokens: self.weight.input_tokens,
             output_tokens: asked_for.or(model.limits().max_output_tokens),
@@ -138,10 +140,10 @@ impl Bill {
     }
 
     /// What it says on record, where anybody was asked.
-    fn asked(&self) -> Option<Asked> {
+    fn asked(&self) -> Option<SummaryCall> {
         let mut at_most = self.at_most;
         self.under_way.iter().for_each(|most| at_most.get_or_insert_default().add(most));
-        (self.attempts > 0).then(|| Asked {
+        (self.attempts > 0).then(|| SummaryCall {
             model: self.model.clone(),
             attempts: self.attempts,
             usage: self.usage,
@@ -159,8 +161,8 @@ pub(crate) fn stopped(trigger: Trigger, error: String, bill: &SharedBill) -> Eve
 
 impl Summarised {
     /// The event that it ends in.
-    pub(crate) fn event(self, prompt: Option<Box<piton_core::prompt::Prompt>>) -> Event {
-        let asked = lock(&self.bill).asked().map(|asked| Box::new(Asked { prompt, ..asked }));
+    pub(crate) fn event(self, prompt: Option<Box<piton_core::prompt::PromptContents>>) -> Event {
+        let asked = lock(&self.bill).asked().map(|asked| Box::new(SummaryCall { prompt, ..asked }));
         match self.said {
             Ok(said) => self.sketch.finished(&said, asked),
             Err(error) => Event::CompactionFailed { trigger: self.sketch.trigger, why: None, error, asked },

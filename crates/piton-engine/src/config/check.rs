@@ -1,7 +1,7 @@
-//! Whether a configuration makes sense: values that nobody could use, names that nobody has, keys that contradict each
-//! other. What is found here is found before a run, and not by it.
+//! Validation of a configuration: unusable values, unknown names, contradicting keys. It runs before a session starts, so
+//! that no run fails half-way because of a mistake in a file.
 
-use super::mistake::{Mistake, Way};
+use super::mistake::{KeyPath, Mistake};
 use super::{Config, FORMAT, is_preset_file, preset};
 use crate::history::default_tools;
 use crate::spelling::did_you_mean;
@@ -77,7 +77,7 @@ impl Config {
     }
 
     fn times(&self) -> Option<Mistake> {
-        let way = |way: &[&str]| -> Way { way.iter().map(|key| (*key).to_owned()).collect() };
+        let way = |way: &[&str]| -> KeyPath { way.iter().map(|key| (*key).to_owned()).collect() };
         let http = &self.http;
         let mut times = vec![
             (way(&["limits", "max_time"]), self.limits.max_time.map(|seconds| seconds as f64)),
@@ -154,7 +154,7 @@ impl Config {
 
     /// What is set about answers, and what is known of models.
     fn answers(&self) -> Option<Mistake> {
-        let way = |way: &[&str]| -> Way { way.iter().map(|key| (*key).to_owned()).collect() };
+        let way = |way: &[&str]| -> KeyPath { way.iter().map(|key| (*key).to_owned()).collect() };
         let everywhere = (way(&["options"]), self.options.clone());
         let providers = self.providers.iter();
         let of_providers =
@@ -267,7 +267,7 @@ impl Config {
 
 fn odd_options(table: &[String], options: &Options) -> Option<Mistake> {
     let key =
-        |keys: &[&str]| -> Way { table.iter().cloned().chain(keys.iter().map(|key| (*key).to_owned())).collect() };
+        |keys: &[&str]| -> KeyPath { table.iter().cloned().chain(keys.iter().map(|key| (*key).to_owned())).collect() };
     if let Some((name, what)) = options.mistake() {
         let mistake = Mistake::new(key(&[name]), format_args!("must be {what}"));
         return Some(if name == "thinking_budget" { mistake.against(key(&["effort"])) } else { mistake });
@@ -277,7 +277,8 @@ fn odd_options(table: &[String], options: &Options) -> Option<Mistake> {
 }
 
 fn too_long(table: &[&str], retry: &RetryPolicy, longest: &[&str]) -> Mistake {
-    let key = |table: &[&str], key: &str| -> Way { table.iter().chain([&key]).map(|key| (*key).to_owned()).collect() };
+    let key =
+        |table: &[&str], key: &str| -> KeyPath { table.iter().chain([&key]).map(|key| (*key).to_owned()).collect() };
     let what = format!("is longer than longest_wait, {} seconds", seconds(retry.cap_ms));
     Mistake::new(key(table, "first_wait"), what).against(key(longest, "longest_wait"))
 }

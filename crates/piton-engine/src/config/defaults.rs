@@ -1,6 +1,6 @@
-//! What holds where nobody says anything but a preset, in the words in which it can be said.
+//! The default values of a preset, as configuration keys.
 
-use super::{Compaction, ContextTable, Forks, Limits, Retry};
+use super::{CompactionTable, ContextTable, Forks, LimitsTable, Retry};
 use crate::hooks::{CHECK_ROUNDS, CHECK_TIMEOUT};
 use piton_core::policy::Policy;
 use piton_http::HttpOptions;
@@ -12,10 +12,10 @@ use toml::{Table, Value};
 pub(super) fn of(policy: &Policy) -> Table {
     let context = ContextTable { instructions: Some(true), ..ContextTable::of(policy) };
     let said = [
-        ("limits", said(&Limits::of(policy))),
+        ("limits", said(&LimitsTable::of(policy))),
         ("loop", said(&Forks::of(policy))),
         ("retry", said(&Retry::of(&policy.retry.usual))),
-        ("compaction", said(&Compaction::of(&policy.compaction.rules))),
+        ("compaction", said(&CompactionTable::of(&policy.compaction.rules))),
         ("context", said(&context)),
         ("http", table(http())),
         ("check", table(vec![seconds("timeout", millis(CHECK_TIMEOUT)), number("rounds", CHECK_ROUNDS as u64)])),

@@ -1,4 +1,4 @@
-//! Where the configuration comes from: several places, each of which wins over those before it.
+//! The layers of the configuration. Each layer overrides those before it.
 //!
 //! ```text
 //!   defaults  <  a preset of one's own  <  ~/.config/piton/config.toml  <  .piton/config.toml, if trusted  <  PITON_… variables  <  --set  <  other flags
@@ -9,7 +9,7 @@
 //! is named with everybody who said a part of it.
 
 use super::check::unknown_tool;
-use super::mistake::{Mistake, Way, dotted, line_of};
+use super::mistake::{KeyPath, Mistake, dotted, line_of};
 use super::{Config, ConfigError, defaults, is_preset_file, keys};
 use piton_core::permission::Action;
 use piton_core::policy::Policy;
@@ -29,7 +29,7 @@ pub const NO_SETTINGS: [&str; 5] =
 
 /// Who said something.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum KeyOrigin {
     /// Nobody; this is what holds then.
     Default,
     /// The file of a preset of one's own.
@@ -44,7 +44,7 @@ pub enum Origin {
     Flag(String),
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for KeyOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => write!(f, "default"),
@@ -61,12 +61,12 @@ pub enum LayerError {
     #[error("{origin} is not a valid configuration")]
     Invalid {
         /// Whose it is.
-        origin: Origin,
+        origin: KeyOrigin,
         /// What is wrong with it.
         source: Box<ConfigError>,
     },
     /// Each layer makes sense by itself, but not with the others.
-    #[error("the configuration makes no sense as a whole: {mistake} ({})", said.join(", "))]
+    #[error("the configuration contradicts itself: {mistake} ({})", said.join(", "))]
     Together {
         /// What is wrong.
         mistake: Mistake,
@@ -88,13 +88,13 @@ pub enum LayerError {
 }
 
 impl LayerError {
-    fn invalid(origin: Origin, source: ConfigError) -> Self {
+    fn invalid(origin: KeyOrigin, source: ConfigError) -> Self {
         Self::Invalid { origin, source: Box::new(source) }
     }
 
     /// Whether the command line is at fault.
     pub fn is_of_a_flag(&self) -> bool {
-        matches!(self, Self::Invalid { origin: Origin::Flag(_), .. })
+        matches!(self, Self::Invalid { origin: KeyOrigin::Flag(_), .. })
     }
 }
 
@@ -141,7 +141,7 @@ pub enum Flag {
 
 #[derive(Debug)]
 struct Layer {
-    origin: Origin,
+    origin: KeyOrigin,
     form: Form,
     table: Table,
     /// Where it can be read, line by line.
@@ -170,15 +170,15 @@ pub struct Layered {
 }
 
 /// Keys with their values, and who set them.
-pub type Settings = BTreeMap<String, (Value, Origin)>;
+pub type MergedConfig = BTreeMap<String, (Value, KeyOrigin)>;
 
 impl Layers {
     /// Adds a file. The file of a repository may not set what decides where keys go.
-    pub fn add_file(&mut self, origin: Origin, text: &str) -> Result<(), LayerError> {
+    pub fn add_file(&mut self, origin: KeyOrigin, text: &str) -> Result<(), LayerError> {
         let invalid = |source| LayerError::invalid(origin.clone(), source);
         Config::parse(text).map_err(invalid)?;
         let table: Table = toml::from_str(text).map_err(|error| invalid(ConfigError::shape(&error, &keys())))?;
-        if let Origin::Project(file) = &origin
+        if let KeyOrigin::Project(file) = &origin
             && let Some(key) = leaves(&table).keys().find(|key| is_only_the_users(key))
         {
             return Err(LayerError::NotTheirs { file: file.clone(), key: dotted(key) });
@@ -195,7 +195,7 @@ impl Layers {
     /// Adds the file of that preset. Everything else that was said wins over it. It is a configuration like any other, and
     /// its own `preset` names the one that it changes.
     pub fn add_own_preset(&mut self, path: PathBuf, text: &str) -> Result<(), LayerError> {
-        let (mut layers, origin) = (Self::default(), Origin::Preset(path));
+        let (mut layers, origin) = (Self::default(), KeyOrigin::Preset(path));
         layers.add_file(origin.clone(), text)?;
         if layers.own_preset().is_some() {
             let mistake = Mistake::new(["preset"], "must be one of Piton's own: a preset changes one of those");
@@ -219,16 +219,16 @@ impl Layers {
                 continue;
             }
             let path = path.to_lowercase();
-            let way: Way = path.split("__").map(str::to_owned).collect();
+            let way: KeyPath = path.split("__").map(str::to_owned).collect();
             match said_of(&way, value) {
                 Ok(table) => {
-                    let origin = Origin::Variable(name.to_owned());
+                    let origin = KeyOrigin::Variable(name.to_owned());
                     self.said.push(Layer { origin, form: Form::Over, table, text: None });
                 }
                 Err(_) if is_somebody_elses(&path) => {
                     self.notes.push(format!("the variable {name} is no setting of Piton's, and changes nothing"));
                 }
-                Err(source) => return Err(LayerError::invalid(Origin::Variable(name.to_owned()), source)),
+                Err(source) => return Err(LayerError::invalid(KeyOrigin::Variable(name.to_owned()), source)),
             }
         }
         Ok(())
@@ -236,7 +236,7 @@ impl Layers {
 
     /// Adds what a flag sets.
     pub fn add_flag(&mut self, flag: &Flag) -> Result<(), LayerError> {
-        let owned = |key: &[&str]| -> Way { key.iter().map(|key| (*key).to_owned()).collect() };
+        let owned = |key: &[&str]| -> KeyPath { key.iter().map(|key| (*key).to_owned()).collect() };
         let (flag, form, table) = match flag {
             Flag::Set(said) => return self.add_set(said),
             Flag::Key { flag, key, value } => (flag, Form::Over, nested(&owned(key), value.clone())),
@@ -253,13 +253,13 @@ impl Layers {
                 (flag, form, nested(&owned(&["permission", tool]), Value::from(word)))
             }
         };
-        self.said.push(Layer { origin: Origin::Flag((*flag).to_owned()), form, table, text: None });
+        self.said.push(Layer { origin: KeyOrigin::Flag((*flag).to_owned()), form, table, text: None });
         Ok(())
     }
 
     fn add_set(&mut self, said: &str) -> Result<(), LayerError> {
         let key = said.split('=').next().unwrap_or_default().trim();
-        let origin = Origin::Flag(format!("--set {key}"));
+        let origin = KeyOrigin::Flag(format!("--set {key}"));
         let invalid = |source| LayerError::invalid(origin.clone(), source);
         let parsed = way_and_value(said).ok_or_else(|| {
             let what = "it must be KEY=VALUE, such as limits.max_steps=40 or 'models.\"a/b\".effort=low'";
@@ -277,7 +277,7 @@ impl Layers {
         for layer in &self.said {
             layer.lay_over(&mut merged);
         }
-        let last = self.said.last().map_or(Origin::Default, |layer| layer.origin.clone());
+        let last = self.said.last().map_or(KeyOrigin::Default, |layer| layer.origin.clone());
         if self.own_preset().is_some() {
             merged.insert("preset".to_owned(), Value::from(built_in));
         }
@@ -298,18 +298,18 @@ impl Layers {
     /// A mistake with whoever made it.
     fn blame(&self, mistake: Mistake) -> LayerError {
         let settings = settings(&self.said);
-        let said_by = |way: &Way| {
+        let said_by = |way: &KeyPath| {
             let key = dotted(way);
             let within = format!("{key}.");
             let found = settings.iter().find(|(set, _)| **set == key || set.starts_with(&within));
-            found.map_or(Origin::Default, |(_, (_, origin))| origin.clone())
+            found.map_or(KeyOrigin::Default, |(_, (_, origin))| origin.clone())
         };
-        let line = |origin: &Origin, way: &Way| {
+        let line = |origin: &KeyOrigin, way: &KeyPath| {
             let text = self.said.iter().find(|layer| layer.origin == *origin)?.text.as_deref()?;
             line_of(text, way)
         };
-        let origins: Vec<(&Way, Origin)> = mistake.keys.iter().map(|way| (way, said_by(way))).collect();
-        let mut people = origins.iter().filter(|(_, origin)| *origin != Origin::Default);
+        let origins: Vec<(&KeyPath, KeyOrigin)> = mistake.keys.iter().map(|way| (way, said_by(way))).collect();
+        let mut people = origins.iter().filter(|(_, origin)| *origin != KeyOrigin::Default);
         if let Some((way, origin)) = people.next()
             && people.all(|(_, other)| other == origin)
         {
@@ -326,7 +326,7 @@ impl Layers {
 
 impl Layered {
     /// Every key that is set, in full (`limits.max_steps`), with its value and who set it.
-    pub fn settings(&self) -> Settings {
+    pub fn settings(&self) -> MergedConfig {
         settings(&self.said)
     }
 }
@@ -354,7 +354,7 @@ fn said_preset(said: &[Layer]) -> Option<&str> {
 fn built_in(said: &[Layer]) -> Option<&str> {
     match said_preset(said) {
         Some(preset) if is_preset_file(preset) => {
-            let own = said.iter().find(|layer| matches!(layer.origin, Origin::Preset(_)))?;
+            let own = said.iter().find(|layer| matches!(layer.origin, KeyOrigin::Preset(_)))?;
             own.table.get("preset")?.as_str()
         }
         preset => preset,
@@ -362,10 +362,10 @@ fn built_in(said: &[Layer]) -> Option<&str> {
 }
 
 /// Every key that is set by these layers or, where none sets it, by default.
-fn settings(said: &[Layer]) -> Settings {
+fn settings(said: &[Layer]) -> MergedConfig {
     let policy = built_in(said).and_then(Policy::preset).unwrap_or_else(Policy::piton);
-    let (mut settings, mut merged) = (Settings::new(), Table::new());
-    let mut set = |table: &Table, form: Form, origin: &Origin| {
+    let (mut settings, mut merged) = (MergedConfig::new(), Table::new());
+    let mut set = |table: &Table, form: Form, origin: &KeyOrigin| {
         if form == Form::ForAllTools {
             settings.retain(|key, _| !key.starts_with("permission."));
         }
@@ -376,7 +376,7 @@ fn settings(said: &[Layer]) -> Settings {
             settings.insert(key, (value.clone(), origin.clone()));
         }
     };
-    set(&defaults::of(&policy), Form::Over, &Origin::Default);
+    set(&defaults::of(&policy), Form::Over, &KeyOrigin::Default);
     for layer in said {
         set(&layer.lay_over(&mut merged), layer.form, &layer.origin);
     }
@@ -384,12 +384,12 @@ fn settings(said: &[Layer]) -> Settings {
 }
 
 /// The keys of a table that hold no table of their own, each as the way to it. A table with nothing in it says nothing.
-fn leaves(table: &Table) -> BTreeMap<Way, &Value> {
+fn leaves(table: &Table) -> BTreeMap<KeyPath, &Value> {
     let mut found = BTreeMap::new();
-    let mut open: Vec<(Way, &Table)> = vec![(Vec::new(), table)];
+    let mut open: Vec<(KeyPath, &Table)> = vec![(Vec::new(), table)];
     while let Some((way, table)) = open.pop() {
         for (key, value) in table {
-            let way: Way = way.iter().chain([key]).cloned().collect();
+            let way: KeyPath = way.iter().chain([key]).cloned().collect();
             match value {
                 Value::Table(inner) => open.push((way, inner)),
                 leaf => drop(found.insert(way, leaf)),
@@ -418,7 +418,7 @@ fn overlay(below: &mut Table, above: Table) {
 }
 
 /// What to say about a rule for a tool that Piton does not have, with whoever made it.
-fn unknown_rule(tool: &str, unknown: &str, settings: &Settings) -> String {
+fn unknown_rule(tool: &str, unknown: &str, settings: &MergedConfig) -> String {
     let key = dotted(&["permission".to_owned(), tool.to_owned()]);
     let origin = settings.get(&key).map(|(_, origin)| format!(" ({origin})")).unwrap_or_default();
     format!("{key}{origin}: {unknown}")
@@ -463,7 +463,7 @@ fn said_of(way: &[String], value: &str) -> Result<Table, ConfigError> {
 }
 
 /// `limits.max_steps=7`, taken apart. An `=` may be in quotes.
-fn way_and_value(said: &str) -> Option<(Way, &str)> {
+fn way_and_value(said: &str) -> Option<(KeyPath, &str)> {
     said.match_indices('=').find_map(|(at, _)| {
         let key = said[..at].trim();
         let table: Table = toml::from_str(&format!("{key} = 0")).ok().filter(|_| !key.contains('\n'))?;
@@ -487,8 +487,8 @@ mod tests {
 
     fn layers(user: &str, project: &str, variables: &[(&str, &str)]) -> Result<Layered, LayerError> {
         let mut layers = Layers::default();
-        layers.add_file(Origin::User(PathBuf::from("user.toml")), user)?;
-        layers.add_file(Origin::Project(PathBuf::from("project.toml")), project)?;
+        layers.add_file(KeyOrigin::User(PathBuf::from("user.toml")), user)?;
+        layers.add_file(KeyOrigin::Project(PathBuf::from("project.toml")), project)?;
         layers.add_variables(variables.iter().copied())?;
         layers.merge()
     }
@@ -575,7 +575,7 @@ mod tests {
         let error = layers(user, project, &[("PITON_MODEL", "anthropic/b")]).expect_err("a contradiction").to_string();
         assert_eq!(
             error,
-            "the configuration makes no sense as a whole: first_wait in [retry] is longer than longest_wait, 10 seconds \
+            "the configuration contradicts itself: first_wait in [retry] is longer than longest_wait, 10 seconds \
              (retry.first_wait by user.toml, line 2, retry.longest_wait by project.toml, line 3)"
         );
         // What nobody said cannot be at fault.

@@ -1,5 +1,5 @@
-//! What is wrong with a configuration, in words for the person who wrote it: which key, in which line, what it must be,
-//! and which word was meant.
+//! Errors in a configuration, for the person who wrote it: which key, in which line, what it must be, and the nearest
+//! known word.
 
 use crate::spelling::{did_you_mean, nearest};
 use piton_core::preset::PRESETS;
@@ -11,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 pub const FORMAT: u32 = 1;
 
 /// The way to a key, from the top.
-pub type Way = Vec<String>;
+pub type KeyPath = Vec<String>;
 
 /// A key at the top, with the keys in it where it is a table.
 pub(super) type Section = (String, Vec<String>);
@@ -20,7 +20,7 @@ pub(super) type Section = (String, Vec<String>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
     /// The keys that it is about: the one at fault, and those that it contradicts.
-    pub keys: Vec<Way>,
+    pub keys: Vec<KeyPath>,
     what: String,
 }
 
@@ -64,7 +64,7 @@ fn names() -> Vec<&'static str> {
 impl Mistake {
     /// `what` is said of the key: "must be a number above 0".
     pub(super) fn new<K: Into<String>>(way: impl IntoIterator<Item = K>, what: impl fmt::Display) -> Self {
-        let way: Way = way.into_iter().map(Into::into).collect();
+        let way: KeyPath = way.into_iter().map(Into::into).collect();
         Self { what: format!("{} {what}", subject(&way)), keys: vec![way] }
     }
 

@@ -173,15 +173,15 @@ impl Way<compact::Compaction, u64> for Reserve {
     }
 }
 
-impl Way<compact::Keep, u64> for Keep {
-    fn set(place: &mut compact::Keep, tokens: u64) {
-        *place = compact::Keep::Tokens { tokens, most_percent: 50 };
+impl Way<compact::KeepRecent, u64> for Keep {
+    fn set(place: &mut compact::KeepRecent, tokens: u64) {
+        *place = compact::KeepRecent::Tokens { tokens, most_percent: 50 };
     }
 
-    fn said(place: &compact::Keep) -> Option<u64> {
+    fn said(place: &compact::KeepRecent) -> Option<u64> {
         match place {
-            compact::Keep::Tokens { tokens, .. } => Some(*tokens),
-            compact::Keep::Turns { .. } | compact::Keep::Nothing => None,
+            compact::KeepRecent::Tokens { tokens, .. } => Some(*tokens),
+            compact::KeepRecent::Turns { .. } | compact::KeepRecent::Nothing => None,
         }
     }
 }

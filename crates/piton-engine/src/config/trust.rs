@@ -1,4 +1,4 @@
-//! Which files of repositories the user has put in force. A file is trusted as it is: after any change it is not.
+//! Which files of a repository the user trusts. Trust covers the exact content: any change revokes it.
 //!
 //! A repository's configuration can allow commands and run hooks, and an agent can write it. So what is trusted is a
 //! path *and* the hash of what was read there, and what is used are the very bytes that were hashed. Nothing else of a
@@ -9,16 +9,17 @@
 //! silence.
 
 use piton_tools::private;
+use piton_tools::regular;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 /// Where a repository has its configuration, below its root.
 pub const PROJECT_FILE: &str = ".piton/config.toml";
 /// The largest file that is read before anybody trusts it, in bytes. No configuration is nearly as long.
-pub const PROJECT_FILE_BYTES: u64 = 1 << 20;
+pub const PROJECT_FILE_BYTES: usize = regular::SETTINGS_BYTES;
 
 /// What the files of repositories come to in a folder.
 #[derive(Debug, Default)]
@@ -177,7 +178,7 @@ impl Trust {
     }
 
     fn read(&self) -> Result<List, TrustError> {
-        match std::fs::read(&self.file) {
+        match regular::whole(&self.file, regular::SETTINGS_BYTES) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
                 self.error(format!("cannot be understood ({error}). Remove it, and trust again what should be trusted"))
             }),
@@ -222,16 +223,8 @@ impl ProjectFile {
 
     /// Reads one, whatever is in it, if it is not too long to be one.
     pub fn read(path: &Path) -> io::Result<Self> {
-        let mut bytes = Vec::new();
-        // A pipe would never end, and opening it may never either.
-        if !path.metadata()?.is_file() {
-            return Err(io::Error::other("it is not a file"));
-        }
-        File::open(path)?.take(PROJECT_FILE_BYTES + 1).read_to_end(&mut bytes)?;
-        match bytes.len() as u64 > PROJECT_FILE_BYTES {
-            true => Err(io::Error::other(format!("it is longer than {PROJECT_FILE_BYTES} bytes"))),
-            false => Ok(Self { path: path.to_owned(), bytes }),
-        }
+        let bytes = regular::whole(path, PROJECT_FILE_BYTES)?;
+        Ok(Self { path: path.to_owned(), bytes })
     }
 
     /// What is in it, as text.
@@ -383,7 +376,7 @@ mod tests {
         let file = tree.path("repo").join(PROJECT_FILE);
         fs::write(&file, [0xff, 0xfe]).expect("written");
         assert_eq!(tree.look("repo").unknown, std::slice::from_ref(&file));
-        fs::write(&file, vec![b'#'; PROJECT_FILE_BYTES as usize + 1]).expect("written");
+        fs::write(&file, vec![b'#'; PROJECT_FILE_BYTES + 1]).expect("written");
         assert_eq!(tree.look("repo").unknown, std::slice::from_ref(&file));
         assert!(ProjectFile::read(&file).is_err());
     }

@@ -1,4 +1,4 @@
-//! Slash commands: prompts that are kept in files, to be given again with other words.
+//! Slash commands: prompt templates kept in files.
 //!
 //! They are found here for every client. A command is text that a person picks by name: nothing in its file runs or grants
 //! anything, so its place needs no trust. Whatever shall take effect of one beyond its text has to ask
@@ -6,6 +6,7 @@
 
 use crate::spelling::nearest;
 use piton_core::template;
+use piton_tools::regular;
 use std::path::{Path, PathBuf};
 
 /// Where they lie, in every folder from the working one up.
@@ -71,7 +72,7 @@ pub fn prompt(name: &str, words: &str, workspace: &Path) -> Result<Expanded, Com
     }
     let found = folders(workspace).map(|folder| folder.join(format!("{name}.md"))).find(|path| path.is_file());
     let path = found.ok_or_else(|| missing(name, workspace))?;
-    let file = match std::fs::read_to_string(&path) {
+    let file = match regular::text(&path, regular::SETTINGS_BYTES) {
         Ok(file) => file,
         Err(source) => return Err(CommandError::Unreadable { path, source }),
     };

@@ -1,4 +1,4 @@
-//! Where the model is: folder, repository, system, day, and what lies there.
+//! The environment section of the first message: folder, repository, operating system, date, and a listing.
 
 use super::files;
 use piton_tools::disk::Disk;
@@ -87,7 +87,7 @@ mod tests {
         fs::write(root.join("odd\nname"), "").expect("a file");
         let note = environment_note(root, "2026-11-21");
         assert!(note.contains("Git repository: yes, on branch feature/x\n"), "{note}");
-        assert!(note.ends_with("Today: 2026-11-21\nHere: .gitignore odd\u{fffd}name src/"), "{note}");
+        assert!(note.ends_with("Today: 2026-11-21\nHere: .gitignore odd\\nname src/"), "{note}");
         fs::write(root.join(".git/HEAD"), "0123456789abcdef0123456789abcdef01234567\n").expect("a file");
         let below = environment_note(&root.join("src"), "2026-11-21");
         assert!(below.contains("yes, detached at 0123456789, its root is "), "{below}");

@@ -1,12 +1,12 @@
-//! Words for paths, and for why a file cannot be read.
+//! How messages name paths, and why a file cannot be read.
 
+use piton_core::hidden;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
 /// A path on one line: a file may be called anything.
 pub(super) fn line(path: &Path) -> String {
-    let name = path.to_string_lossy();
-    name.chars().map(|char| if char.is_control() { char::REPLACEMENT_CHARACTER } else { char }).collect()
+    hidden::visible_line(&path.to_string_lossy())
 }
 
 /// A path for people and models: relative where it lies in the workspace.

@@ -100,7 +100,7 @@ impl Instructions {
     /// The files of these places, outermost first.
     fn read(
         &self,
-        places: Vec<Place>,
+        places: Vec<Place<'_>>,
         workspace: &Path,
         files: &dyn Files,
         known: &HashSet<PathBuf>,

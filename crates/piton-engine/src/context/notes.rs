@@ -16,7 +16,7 @@ use piton_core::policy::LastStep;
 use piton_core::tokens::estimate;
 use piton_core::turn::State;
 use piton_tools::files::Files;
-use piton_tools::ledger::{Change, FileLedger};
+use piton_tools::ledger::{ExternalChange, FileLedger};
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -222,7 +222,7 @@ impl Notes {
 }
 
 /// Files that are not as the model saw them last.
-fn changed_files(changes: &[Change], workspace: &Path, addition: &mut Addition) {
+fn changed_files(changes: &[ExternalChange], workspace: &Path, addition: &mut Addition) {
     /// More are counted only.
     const NAMED: usize = 20;
     if changes.is_empty() {

@@ -13,7 +13,7 @@ use piton_core::limits::{
 };
 use piton_core::message::Part;
 use piton_core::reference::ReferenceSizes;
-use piton_core::reference::{self, Block, Reference, Style};
+use piton_core::reference::{self, Reference, ShownFile, Style};
 use piton_core::tokens::Family;
 use piton_tools::files::{Files, Found as Kind, Next};
 use piton_tools::ledger::hash_of;
@@ -92,7 +92,7 @@ struct Desk<'a> {
     /// Tokens that folders may still be.
     folder_room: u64,
     seen: HashSet<(PathBuf, Option<reference::LineRange>)>,
-    blocks: Vec<Block>,
+    blocks: Vec<ShownFile>,
     images: Vec<Part>,
     /// What the model is told beyond the files.
     remarks: Vec<String>,
@@ -156,6 +156,9 @@ impl Desk<'_> {
                     if style == Style::Piton && reading.lines.is_some_and(|lines| lines.start.max(lines.end) == 0) =>
                 {
                     return Meant::Refused("lines are counted from 1, so that there is no line 0".to_owned());
+                }
+                Ok(_) if style == Style::Piton && reading.lines.is_some_and(|lines| lines.start > lines.end) => {
+                    return Meant::Refused("its last line comes before its first".to_owned());
                 }
                 Ok((real, Kind::Folder)) if style == Style::Piton => {
                     return match self.files.list(&real, 1) {
@@ -402,7 +405,7 @@ impl Desk<'_> {
         let text = file.text();
         // What stands around it has its place, too.
         let around = Family::OpenAi.estimate(&reference::unread(shown, 0, sizes).element());
-        let block = reference::content(shown, &text, lines, room.saturating_sub(around), sizes);
+        let block = reference::content(shown, &text, lines, (room.saturating_sub(around), sizes), self.rules.style);
         let hidden = block.content.chars().filter(|char| piton_core::hidden::is_hidden(*char)).count();
         let notice = match hidden {
             0 if block.is_short => Some(format!("@{shown}: {}", block.metadata)),
@@ -433,7 +436,7 @@ impl Desk<'_> {
     }
 
     /// What a file costs as it is sent, with what stands around it.
-    fn tokens(&self, block: &Block) -> u64 {
+    fn tokens(&self, block: &ShownFile) -> u64 {
         self.rules.family.estimate(&block.element())
     }
 
@@ -458,7 +461,7 @@ impl Desk<'_> {
 
 /// A file that was read.
 struct Loaded {
-    block: Block,
+    block: ShownFile,
     /// Of the whole file, if it is text.
     hash: Option<String>,
     notice: Option<String>,

@@ -1,4 +1,4 @@
-//! The system prompt: one text for all, and a few words more for families of models that need them.
+//! The system prompt: one text for all models, with additions for the families that need them.
 
 /// The system prompt. Short on purpose: with the tools' schemas it is the price of every first request.
 pub const SYSTEM_PROMPT: &str = include_str!("system.md");

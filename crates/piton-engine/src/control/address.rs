@@ -1,4 +1,4 @@
-//! Where the socket is, in the few bytes that a socket's address has.
+//! The path of the control socket, within the length limit of a socket address.
 
 use crate::store::Store;
 use piton_core::ids::SessionId;

@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
 /// The way to the writer of a session. The connection ends with the last clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Remote {
+pub(crate) struct RemoteSession {
     requests: UnboundedSender<(Request, UnboundedSender<Answer>)>,
     pid: u32,
 }
@@ -23,7 +23,7 @@ struct Pending {
     wants_end: bool,
 }
 
-impl Remote {
+impl RemoteSession {
     /// Reaches the writer of a session; `None` where there is none.
     pub(crate) async fn open(stored: &Stored) -> Result<Option<Self>, ControlError> {
         let Some(mut connection) = Connection::open(&**stored.store(), stored.id()).await? else { return Ok(None) };

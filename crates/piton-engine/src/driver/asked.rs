@@ -1,16 +1,13 @@
-//! What clients ask of the driver: each request is obeyed, put off as an errand, or refused.
+//! What clients ask of the driver: each request is obeyed, deferred until nothing else is to be done, or refused.
 
-use super::hooked::Speech;
-use super::{Driver, rewinding};
+use super::prompts::NewPrompt;
+use super::{Driver, Stage};
 use crate::error::{CompactError, EngineError, RewindError};
-use crate::fork;
 use crate::inbox::{Asked, Asker};
-use crate::rewind;
-use crate::store::StoreError;
+use crate::jobs::{Beside, Key, UserMessage, answer, fork, title};
 use piton_core::client::{Answer, Prompt, Reply, Report, Request, When};
 use piton_core::event::{Answerer, Canceller, Event, TitledBy};
 use piton_core::ids::{MessageId, Seq};
-use std::sync::Arc;
 
 /// Messages that may wait for a turn to take them up. A person has a handful; a program that sends more does not listen.
 const MOST_WAITING: usize = 64;
@@ -18,13 +15,14 @@ const MOST_WAITING: usize = 64;
 const PROMPT_BYTES: usize = 16 << 20;
 
 impl Driver {
-    pub(super) async fn take_up(&mut self, asked: Asked) {
+    pub(super) async fn take_request(&mut self, asked: Asked) {
         match asked {
             Asked::Request(request, asker) => self.obey(request, asker).await,
             Asked::LeaveWhenAnswered => self.askers.leave_when_answered(),
             Asked::Close => {
-                self.closing = true;
-                self.cancel(Canceller::User).await;
+                self.pause(false);
+                self.stage = Stage::Closing;
+                self.cancel(Canceller::User);
             }
         }
     }
@@ -34,7 +32,7 @@ impl Driver {
             Request::Prompt(prompt) => self.prompted(prompt, asker).await,
             Request::GoOn {} => self.wait_for_turn(asker),
             Request::Cancel {} => {
-                self.cancel(Canceller::User).await;
+                self.cancel(Canceller::User);
                 self.wait_for_turn(asker);
             }
             Request::Answer(answer) => self.answered(answer, asker).await,
@@ -45,24 +43,26 @@ impl Driver {
             }
             Request::Compact(_) if !self.session.is_at_rest() => asker.refuse(CompactError::MidTurn),
             request @ (Request::Plan { .. } | Request::Rewind { .. } | Request::Compact(_)) => {
-                self.requests.set_errand(request, asker);
+                self.requests.defer(request, asker);
             }
             Request::Rename { title } => {
                 self.record(Event::TitleGiven { title, by: TitledBy::User });
-                let seq = self.staged.last().map_or(0, |record| record.seq);
-                self.askers.tell_when_durable(asker, Reply::Renamed { seq });
+                self.askers.tell_when_durable(asker, Reply::Renamed { seq: self.recorder.last_seq() });
             }
-            Request::Fork { at } => self.fork(at, asker),
-            Request::Look {} => asker.tell(Reply::Seen(Box::new(self.bus.now()))),
+            Request::Fork { at } => {
+                let task = fork(at, asker, &self.context());
+                self.jobs.put_ready(Key::Beside(Beside::Fork), task);
+            }
+            Request::Look {} => asker.tell(Reply::Seen(Box::new(self.services.bus.now()))),
             unknown => asker.refuse(EngineError::Unknown(format!("{unknown:?}"))),
         }
     }
 
     async fn prompted(&mut self, prompt: Prompt, asker: Asker) {
         if prompt.delivery == When::Interrupt {
-            self.cancel(Canceller::User).await;
+            self.cancel(Canceller::User);
         }
-        let message = prompt.message.clone().unwrap_or_else(|| self.world.message_id());
+        let message = prompt.message.clone().unwrap_or_else(|| self.services.world.message_id());
         if self.session.has_heard(&message) {
             return self.heard_before(message, prompt.wait, asker).await;
         }
@@ -74,21 +74,19 @@ impl Driver {
             return asker.refuse(EngineError::TooMany { most: MOST_WAITING });
         }
         let (parts, delivery, wait) = (prompt.message_parts(), prompt.delivery.delivery(), prompt.wait);
-        self.speak(Speech { message, parts, delivery, wait, asker }).await;
-    }
-
-    /// The other session is made from what is durable, by a task that holds up nobody.
-    fn fork(&self, at: Option<Seq>, asker: Asker) {
-        let (stored, world) = (self.stored.clone(), self.world.clone());
-        tokio::spawn(async move {
-            let forked = fork::fork(&stored, at, &world).await.map(|session| Reply::Forked { session });
-            asker.answer(forked.map_err(EngineError::from));
-        });
+        self.speak(NewPrompt { message: UserMessage { id: message, parts, delivery }, wait, asker }).await;
     }
 
     /// A prompt that is repeated waits for the same turn.
     async fn heard_before(&mut self, message: MessageId, wait: bool, asker: Asker) {
-        let seq = self.records().await.ok().and_then(|records| seq_of(&records, &message)).unwrap_or_default();
+        let seq = self
+            .services
+            .stored
+            .records()
+            .await
+            .ok()
+            .and_then(|records| seq_of(&records, &message))
+            .unwrap_or_default();
         if self.session.is_at_rest() {
             asker.tell(Reply::Accepted(piton_core::client::Accepted { message, seq }));
             asker.refuse(EngineError::AtRest);
@@ -110,10 +108,10 @@ impl Driver {
         asker.tell(Reply::State { paused });
     }
 
-    async fn answered(&mut self, answer: Answer, asker: Asker) {
-        let Answer { subject, decision, shown } = answer;
+    async fn answered(&mut self, given: Answer, asker: Asker) {
+        let Answer { subject, decision, shown } = given;
         let Some(open) = self.session.question(&subject) else {
-            let records = self.records().await.unwrap_or_default();
+            let records = self.services.stored.records().await.unwrap_or_default();
             let given = records.iter().rev().find_map(|record| match &record.event {
                 Event::ApprovalGiven { subject: about, decision, by } if *about == subject => {
                     Some((decision.clone(), *by))
@@ -126,51 +124,30 @@ impl Driver {
         if shown.is_some_and(|shown| shown != open.shown) {
             return asker.refuse(EngineError::OtherQuestion { subject });
         }
-        let event = self.approval(subject, decision, Answerer::User);
+        let event = answer(subject, decision, Answerer::User, &self.context());
         self.record(event);
-        let seq = self.staged.last().map_or(0, |record| record.seq);
-        self.askers.tell_when_durable(asker, Reply::Answered { seq });
+        self.askers.tell_when_durable(asker, Reply::Answered { seq: self.recorder.last_seq() });
     }
 
     /// Notes a turn's end for those who wait for it, and leaves where nobody else does.
     pub(super) fn turn_ended(&mut self, report: &Report) {
         let session = &self.session;
         self.askers.turn_ended(report, |message| session.has_answered(message));
-        self.closing |= self.askers.may_leave() && !self.is_vetting();
+        if self.askers.may_leave() && !self.prompts.is_awaited() {
+            self.stage = Stage::Closing;
+        }
+        self.services.hooks.disinherit();
+        if let Some(task) = title(report.end, &self.context()) {
+            self.jobs.put_ready(Key::Beside(Beside::Title), task);
+        }
     }
 
     /// Tells everybody what is durable now: that they were heard, and how their turn ended.
     pub(super) fn answer_waiters(&mut self) {
         self.askers.tell_durable();
-        if !self.is_being_watched() {
+        if !self.jobs.has_beside(Beside::Watch) {
             self.askers.tell_ended();
         }
-    }
-
-    /// Does what was asked for at rest: what reads the journal, touches files, or asks the model.
-    pub(super) async fn run_errand(&mut self) -> Result<(), Arc<StoreError>> {
-        let Some((request, asker)) = self.requests.take_errand() else { return Ok(()) };
-        let done = match request {
-            Request::Plan { direction, turns, scope } => {
-                let records = self.records().await?;
-                let (session, snapshots) = (self.session.clone(), self.settings.snapshots.clone());
-                let plan = move || rewind::plan(&records, &session, snapshots.as_deref(), direction, turns, scope);
-                let plan = rewinding::blocking(plan).await.map(Box::new);
-                Ok(plan.map(Reply::Planned).map_err(EngineError::from))
-            }
-            Request::Rewind { rewind } => {
-                self.rewind(rewind).await.map(|done| done.map(Reply::Rewound).map_err(EngineError::from))
-            }
-            Request::Compact(compact) => {
-                let done = self.compact_at_rest(compact).await;
-                done.map(|done| done.map(Reply::Compacted).map_err(EngineError::from))
-            }
-            _ => return Ok(()),
-        };
-        let done = done.map_err(Arc::new);
-        let failed = done.as_ref().err().map(Arc::clone);
-        asker.answer(done.unwrap_or_else(|error| Err(EngineError::Broken(error))));
-        failed.map_or(Ok(()), Err)
     }
 }
 

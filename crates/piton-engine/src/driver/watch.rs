@@ -1,8 +1,8 @@
-//! What hooks that only watch are shown: everything durable that they want to see, in order. They are waited for, so that
-//! none lags behind: while they look, the driver starts nothing new. What they do changes nothing of the turn, which is
-//! why this stands beside the machine and not in it.
+//! What hooks that only watch are shown: everything durable that they want to see, in order. What they do changes nothing of
+//! the turn, which is why this stands beside the machine and not in it.
 
-use crate::hooks::{HookContext, Hooks, ModelAnswer, Sight, StepDone, TurnDone};
+use crate::hooks::{HookContext, Hooks, ModelAnswer, StepDone, TurnDone, WatchedEvent};
+use crate::jobs::WatchedEvents;
 use piton_core::client::last_words;
 use piton_core::event::{Event, Record};
 use piton_core::hook::HookPoint;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// What was seen to happen, and what of it hooks have yet to see.
 pub(crate) struct Watch {
-    unseen: Vec<(Arc<HookContext>, Sight)>,
+    unseen: WatchedEvents,
     /// Messages of the transcript that were noted.
     messages: usize,
     step: StepDone,
@@ -27,7 +27,7 @@ impl Watch {
     }
 
     /// What hooks have yet to see.
-    pub(crate) fn take(&mut self) -> Vec<(Arc<HookContext>, Sight)> {
+    pub(crate) fn take(&mut self) -> WatchedEvents {
         std::mem::take(&mut self.unseen)
     }
 
@@ -40,7 +40,7 @@ impl Watch {
         cx: impl FnOnce() -> Arc<HookContext>,
     ) {
         let want = |point| hooks.want(point);
-        let mut sights = Vec::new();
+        let mut watched = Vec::new();
         match &record.event {
             Event::TurnStarted { .. } => self.turn_started_ms = record.at_ms,
             Event::StepStarted { .. } => {
@@ -50,23 +50,23 @@ impl Watch {
                 self.step.usage = reply.usage;
                 if want(HookPoint::AfterModel) {
                     let answer = ModelAnswer { attempt: *attempt, result: Ok(reply.clone()) };
-                    sights.push(Sight::Answer(Box::new(answer)));
+                    watched.push(WatchedEvent::Answer(Box::new(answer)));
                 }
             }
             Event::ModelFailed { attempt, error, .. } => {
                 let answer = ModelAnswer { attempt: *attempt, result: Err(error.clone()) };
-                sights.push(Sight::Answer(Box::new(answer)));
+                watched.push(WatchedEvent::Answer(Box::new(answer)));
             }
             Event::StepFinished { .. } => {
-                sights.push(Sight::Step(StepDone { ended_ms: record.at_ms, ..self.step }));
+                watched.push(WatchedEvent::Step(StepDone { ended_ms: record.at_ms, ..self.step }));
             }
             Event::CompactionFinished { trigger, summary, .. } => {
-                sights.push(Sight::Compacted { trigger: *trigger, summary: summary.clone() });
+                watched.push(WatchedEvent::Compacted { trigger: *trigger, summary: summary.clone() });
             }
             Event::TurnEnded { end, detail, spent, .. } => {
                 let (started_ms, ended_ms, text) = (self.turn_started_ms, record.at_ms, last_words(session));
                 let (end, detail, spent) = (*end, detail.clone(), *spent);
-                sights.push(Sight::Turn(Box::new(TurnDone { end, detail, spent, started_ms, ended_ms, text })));
+                watched.push(WatchedEvent::Turn(Box::new(TurnDone { end, detail, spent, started_ms, ended_ms, text })));
             }
             _ => {}
         }
@@ -74,19 +74,19 @@ impl Watch {
         let from = self.messages.min(len);
         self.messages = len;
         let new = session.transcript().skip(from).filter(|message| message.role != Role::User);
-        sights.extend(new.map(|message| Sight::Message(Arc::clone(message))));
+        watched.extend(new.map(|message| WatchedEvent::Message(Arc::clone(message))));
         if let Event::MessageFinished { reply, .. } = &record.event {
             let calls = reply.parts.iter().filter_map(|part| match part {
-                Part::ToolCall(call) => Some(Sight::ToolUse(Box::new(call.clone()))),
+                Part::ToolCall(call) => Some(WatchedEvent::ToolUse(Box::new(call.clone()))),
                 Part::Text { .. } | Part::Reasoning { .. } | Part::ToolResult { .. } => None,
                 Part::Note { .. } | Part::Image { .. } => None,
             });
-            sights.extend(calls);
+            watched.extend(calls);
         }
-        sights.retain(|sight| want(sight.point()));
-        if !sights.is_empty() {
+        watched.retain(|watched| want(watched.point()));
+        if !watched.is_empty() {
             let cx = cx();
-            self.unseen.extend(sights.into_iter().map(|sight| (Arc::clone(&cx), sight)));
+            self.unseen.extend(watched.into_iter().map(|watched| (Arc::clone(&cx), watched)));
         }
     }
 }

@@ -5,8 +5,9 @@
 use super::When;
 use super::words::{not_rewound, rewound, status};
 use piton_core::budget;
-use piton_core::call::{CallInput, Kind, Status};
+use piton_core::call::{CallInput, CallKind, Status};
 use piton_core::event::Direction;
+use piton_core::hidden;
 use piton_core::story::{Block, Body, CallBlock, CompactionEnd, ModelState, RewindState, Story, WordsState};
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd};
 
@@ -81,7 +82,7 @@ fn drawn(block: &Block, when: When<'_>) -> String {
         Body::Moved { workspace } => aside(&format!("From here on in <code>{}</code>", escape(workspace))),
         Body::Rewind { rewind, state } => match state {
             RewindState::Finished { .. } if rewind.direction == Direction::Redo && rewind.to.is_some() => String::new(),
-            RewindState::Finished { .. } => aside(&format!("Here {}.", rewound(rewind))),
+            RewindState::Finished { .. } => aside(&format!("Here {}.", escape(&rewound(rewind)))),
             RewindState::Abandoned { error, touches } => {
                 bad(&format!("Here {}.", escape(&not_rewound(rewind, error, touches))))
             }
@@ -141,7 +142,7 @@ fn called(call: &CallBlock) -> String {
          <span class=\"status\">{}{took}</span></summary>{}{change}{output}</details>\n",
         escape(&call.tool),
         escape(&about),
-        status(outcome),
+        escape(&status(outcome)),
         input(call),
     )
 }
@@ -154,7 +155,7 @@ fn input(call: &CallBlock) -> String {
     };
     let is_told = input.as_object().is_some_and(|fields| fields.len() == 1) && call.about.len() < 80;
     match call.kind {
-        Kind::Execute if input.get("command").is_some() => {
+        CallKind::Execute if input.get("command").is_some() => {
             format!("<pre class=\"input\">$ {}</pre>", escape(&call.about))
         }
         // The change says it all.
@@ -188,7 +189,8 @@ fn diff<'l>(lines: impl Iterator<Item = &'l str>) -> String {
 fn prose(text: &str) -> String {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut links = Vec::new();
-    let events = Parser::new_ext(text, options).filter_map(move |event| match event {
+    let text = hidden::visible(text);
+    let events = Parser::new_ext(&text, options).filter_map(move |event| match event {
         Event::Html(html) | Event::InlineHtml(html) => Some(Event::Text(html)),
         // An image would be fetched from wherever a model says.
         Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => None,
@@ -208,14 +210,13 @@ fn prose(text: &str) -> String {
 
 fn escape(text: &str) -> String {
     let mut into = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in hidden::visible(text).chars() {
         match c {
             '&' => into.push_str("&amp;"),
             '<' => into.push_str("&lt;"),
             '>' => into.push_str("&gt;"),
             '"' => into.push_str("&quot;"),
             '\'' => into.push_str("&#39;"),
-            c if c.is_control() && c != '\n' && c != '\t' => into.push('\u{fffd}'),
             c => into.push(c),
         }
     }

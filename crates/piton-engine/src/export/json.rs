@@ -8,6 +8,7 @@
 //! tool, but not changed or cut.
 
 use piton_core::event::{Event, Record};
+use piton_core::hidden::is_hidden;
 use piton_core::turn;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -19,7 +20,7 @@ const FORMAT: u32 = 1;
 #[derive(Debug, thiserror::Error)]
 pub enum NotAnExport {
     /// It ends before its end.
-    #[error("it was cut off: it ends in the middle ({0})")]
+    #[error("it is truncated ({0})")]
     Cut(serde_json::Error),
     /// It is JSON of some other kind, or none at all.
     #[error("it is not an export of a Piton session: {0}")]
@@ -31,7 +32,7 @@ pub enum NotAnExport {
         found: u64,
     },
     /// Its events are not those that were exported.
-    #[error("it was changed after it was exported: its events do not fit the digest beside them")]
+    #[error("it was modified after the export: its events do not match its digest")]
     Changed,
     /// An event is of no kind that this Piton knows.
     #[error("its event {seq} cannot be understood ({why}); a newer Piton may know it")]
@@ -42,7 +43,7 @@ pub enum NotAnExport {
         why: String,
     },
     /// The events are no session.
-    #[error("its events are no session: {0}")]
+    #[error("its events do not form a session: {0}")]
     NoSession(String),
 }
 
@@ -68,7 +69,23 @@ pub fn write(records: &[Record], title: &str, redacted: usize) -> Result<String,
     // One event a line, so that two exports can be compared.
     let head = serde_json::to_string(&head)?;
     let head = head.strip_suffix("]}").unwrap_or(&head);
-    Ok(format!("{head}\n{}\n]}}\n", lines.join(",\n")))
+    Ok(plain(&format!("{head}\n{}\n]}}\n", lines.join(",\n"))))
+}
+
+/// The same JSON, with characters that a person would not see written as `\u202e`: they stand in strings only.
+fn plain(json: &str) -> String {
+    let mut plain = String::with_capacity(json.len());
+    for char in json.chars() {
+        if is_hidden(char) {
+            let mut units = [0; 2];
+            for unit in char.encode_utf16(&mut units) {
+                plain.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            plain.push(char);
+        }
+    }
+    plain
 }
 
 /// Reads one back, and checks that it is whole and unchanged.

@@ -1,6 +1,6 @@
-//! Secrets are taken out of what leaves the machine. Found by their form (keys of known providers, private keys, tokens
-//! in headers and addresses), by the name they are given to (`…_API_KEY=…`), and by being the value of such a variable
-//! here. It errs on the side of taking out too much; it cannot find a secret that looks like any other word.
+//! Redaction of exports. A secret is recognised by its form (keys of known providers, private keys, tokens in headers and
+//! addresses), by the name of the variable it is assigned to (`…_API_KEY=…`), or as the value of such a variable of this
+//! process. It prefers to redact too much; it cannot find a secret that looks like an ordinary word.
 
 use piton_core::event::Record;
 use regex::{Captures, Regex};

@@ -117,8 +117,8 @@ fn json_that_was_changed_cut_or_is_something_else_is_not_taken() {
         assert!(matches!(error, json::NotAnExport::Cut(_)), "{length}: {error}");
     }
     let error = |text: &str| json::read(text).expect_err("not an export").to_string();
-    assert!(error(&text.replace("build it\"}]", "destroy it\"}]")).contains("changed"));
-    assert!(error(&text.replace("\"seq\":4", "\"seq\":5")).contains("changed"));
+    assert!(error(&text.replace("build it\"}]", "destroy it\"}]")).contains("modified"));
+    assert!(error(&text.replace("\"seq\":4", "\"seq\":5")).contains("modified"));
     assert!(error(&text.replace("\"piton_export\":1", "\"piton_export\":2")).contains("newer Piton"));
     for foreign in ["", "hello", "[1, 2]", "{}", "{\"piton_export\":1}"] {
         assert!(
@@ -238,6 +238,31 @@ fn a_page_shows_edits_as_diffs_and_tools_folded() {
 }
 
 #[test]
+fn no_form_of_an_export_holds_tags_or_characters_that_nobody_sees() {
+    let said = "hi <script>alert(1)</script> `<b>` <img src=x onerror=alert(2)>\n\n```\n<i>\n```\n<a title=\"`\"> `<script>` \
+                C1 \u{9b}31m, order \u{202e}, tag \u{e0041}, \rreturn";
+    let input = serde_json::json!({"command": "echo \u{202e}x"});
+    let records = conversation(said, input, Outcome::ok("out \u{9b}2J\u{2066}"), said);
+    let story = Story::of(&records);
+    let title = "say <script>alert(3)</script> \u{202e}";
+    let markdown = markdown::write(&story, title, &utc);
+    let parsed = pulldown_cmark::Parser::new(&markdown).filter_map(|event| match event {
+        pulldown_cmark::Event::Html(html) | pulldown_cmark::Event::InlineHtml(html) => Some(html.to_string()),
+        _ => None,
+    });
+    let tags: String = parsed.collect();
+    assert!(!["script", "img", "<i>", "<a"].iter().any(|tag| tags.contains(tag)), "{tags}");
+    assert!(markdown.contains("`<b>`") && markdown.contains("```\n<i>\n```"), "code is left alone: {markdown}");
+    let json = json::write(&records, title, 0).expect("JSON");
+    assert_eq!(json::read(&json).expect("the same events"), records);
+    for text in [&markdown, &html::write(&story, title, &utc), &json] {
+        let odd = text.chars().find(|char| *char == '\r' || piton_core::hidden::is_hidden(*char));
+        assert_eq!(odd, None, "{text}");
+    }
+    assert!(markdown.contains("order \\u{202e}, tag \\u{e0041}, \\u{d}return"), "{markdown}");
+}
+
+#[test]
 fn markdown_reads_as_it_was_said() {
     let records =
         conversation("build it", serde_json::json!({"command": "make"}), Outcome::ok("a ``` fence"), "It **builds**.");
@@ -295,7 +320,7 @@ fn a_story_pairs_calls_with_outcomes_and_counts_what_was_lost() {
 fn a_summary_that_was_paid_for_is_part_of_the_cost() {
     let mut records = conversation("do", serde_json::json!({"command": "ls"}), Outcome::ok("a"), "done");
     let before = Story::of(&records).session().cost_micros.unwrap_or_default();
-    let asked = piton_core::event::Asked {
+    let asked = piton_core::event::SummaryCall {
         model: "fake/model".to_owned(),
         attempts: 1,
         usage: Usage::default(),

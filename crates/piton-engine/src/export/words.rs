@@ -1,4 +1,4 @@
-//! What happened, in words that every form of export and the terminal share.
+//! The sentences that every export format and the terminal view share.
 
 use piton_core::call::Outcome;
 use piton_core::event::{Direction, Rewind, Touched};

@@ -380,7 +380,7 @@ impl Hooks {
 
 /// Something to watch.
 #[derive(Debug, Clone)]
-pub(crate) enum Sight {
+pub(crate) enum WatchedEvent {
     Chunk { request: Arc<str>, chunk: String },
     Text(String),
     Reasoning(String),
@@ -393,7 +393,7 @@ pub(crate) enum Sight {
     SessionEnd,
 }
 
-impl Sight {
+impl WatchedEvent {
     pub(crate) fn point(&self) -> HookPoint {
         match self {
             Self::Chunk { .. } => HookPoint::Chunk,
@@ -427,11 +427,11 @@ impl Sight {
 
 impl Hooks {
     /// Shows something to every hook that wants to see it, in order.
-    pub(crate) async fn see(&self, cx: &Arc<HookContext>, sight: Sight) {
-        let mut gated = Gated::new(sight.point());
+    pub(crate) async fn see(&self, cx: &Arc<HookContext>, watched: WatchedEvent) {
+        let mut gated = Gated::new(watched.point());
         for entry in self.at(gated.point) {
-            let (cx, sight) = (Arc::clone(cx), sight.clone());
-            entry.ask(&mut gated, move |hook| sight.show(hook, cx)).await;
+            let (cx, watched) = (Arc::clone(cx), watched.clone());
+            entry.ask(&mut gated, move |hook| watched.show(hook, cx)).await;
         }
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         for mut run in gated.runs {

@@ -1,5 +1,5 @@
-//! Command hooks as they are written down: the `hooks` object of Claude Code's settings, as JSON or as a table of our
-//! configuration. From what was said to a list of [`Handler`]s, with a notice for each thing that is not run here.
+//! Parser of command hooks: the `hooks` object of Claude Code's settings, as JSON or as a table of our configuration. The
+//! result is a list of [`Handler`]s, and a notice for each entry that Piton does not run.
 
 use super::handler::{Handler, HookEvent, Matcher};
 use schemars::JsonSchema;

@@ -1,5 +1,5 @@
-//! What is said to a command and what it answers: Claude Code's words for it, so that scripts written for that work
-//! here. Tools and their inputs go under the names they have there, both ways.
+//! The JSON that a command hook reads and writes: Claude Code's format, so that scripts written for it work here. Tools
+//! and their fields have Claude Code's names in both directions.
 
 use super::handler::{HookEvent, beginning};
 use super::{HookContext, Unasked};

@@ -4,96 +4,82 @@
 //! After a restart the turn waits at the same gate, and the hooks of whoever goes on are asked. A cancel drops them: the
 //! machine has left the gate. A hook that panics is caught where hooks are run.
 
-use crate::hooks::{Gated, HookContext, Hooks, ModelCall, Ran, SessionStart};
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+use super::{JobContext, Step, Task, approval};
+use crate::hooks::{Gated, ModelCall, Ran, SessionStart};
 use piton_core::client::last_words;
 use piton_core::event::{Answerer, Event, Subject};
 use piton_core::ids::CallId;
 use piton_core::message::{Message, ToolCall};
 use piton_core::request::Frame;
 use piton_core::turn::{Gate, State};
-use piton_tools::toolset::ToolSet;
 use std::sync::Arc;
 
-/// What came of it.
-#[expect(clippy::large_enum_variant, reason = "it is boxed on its way")]
-pub(crate) enum Passed {
-    /// A model call as the hooks leave it.
-    Model(Gated, ModelCall),
-    /// What is recorded, in order.
-    Events(Vec<Event>),
+/// Lets hooks see what comes next. Where none is concerned, or there is nothing that they could be shown, they have passed.
+pub(super) fn take_up(gate: &Gate, cx: &JobContext<'_>) -> Step {
+    let task = if cx.want(gate.point()) { task(gate.clone(), cx) } else { None };
+    match task {
+        Some(task) => Step::Start(task),
+        None => Step::Record(vec![Gated::nothing_at(gate).event(cx.session.step())]),
+    }
 }
 
-/// What is known at a gate.
-pub(crate) struct Bench<'a> {
-    pub(crate) session: &'a State,
-    pub(crate) tools: &'a ToolSet,
-    /// The frame that hooks have not seen.
-    pub(crate) frame: &'a Frame,
-    pub(crate) hooks: &'a Hooks,
-}
-
-/// Asks the hooks. `None` where there is nothing that they could be shown.
-pub(crate) fn pass(gate: &Gate, bench: &Bench<'_>, cx: Arc<HookContext>) -> Option<BoxFuture<'static, Passed>> {
-    let (session, hooks, step) = (bench.session, bench.hooks.clone(), bench.session.step());
-    let work = match gate.clone() {
+fn task(gate: Gate, cx: &JobContext<'_>) -> Option<Task> {
+    let (session, hooks, at) = (cx.session, cx.services.hooks.clone(), cx.hook_context());
+    let task = match gate {
         Gate::Compacted { .. } => {
-            async move { Passed::Events(vec![hooks.session_start(&cx, SessionStart::Compacted).await.event(step)]) }
-                .boxed()
+            Task::new(async move { hooks.session_start(&at, SessionStart::Compacted).await }, |gated, cx| {
+                passed(gated, None, cx)
+            })
         }
         Gate::BeforeModel { attempt, .. } => {
             let messages: Arc<[Arc<Message>]> = session.transcript().cloned().collect();
-            let Frame { system, tools, .. } = bench.frame.clone();
+            let Frame { system, tools, .. } = cx.memory.frames.own().clone();
             let call = ModelCall { attempt, system, tools, messages };
-            async move {
-                let (gated, call) = hooks.before_model(&cx, call).await;
-                Passed::Model(gated, call)
-            }
-            .boxed()
+            Task::new(async move { hooks.before_model(&at, call).await }, |(gated, call), cx| {
+                let event = cx.memory.frames.take(cx.session, gated, call);
+                std::iter::once(event).chain(cx.suspicions()).collect()
+            })
         }
         Gate::BeforeTool(id) => {
-            let call = bench.tools.understand(&*find(session, &id)?);
-            async move { Passed::Events(vec![hooks.before_tool(&cx, &call).await.event(step)]) }.boxed()
+            let call = cx.services.settings.tools.understand(&*find(session, &id)?);
+            Task::new(async move { hooks.before_tool(&at, &call).await }, |gated, cx| passed(gated, None, cx))
         }
         Gate::Question(subject) => {
             let (Subject::Call(id) | Subject::GoOn(id)) = &subject;
             let call = find(session, id)?;
-            async move {
-                let (gated, decision) = hooks.approval(&cx, &subject, &call).await;
+            let about = subject.clone();
+            Task::new(async move { hooks.approval(&at, &about, &call).await }, move |(gated, decision), cx| {
                 let decision = decision.filter(|_| gated.stopped.is_none());
-                let answer = decision.map(|decision| {
-                    let by = Some(Answerer::Hook);
-                    Event::ApprovalGiven { subject, decision, by }
-                });
-                Passed::Events(std::iter::once(gated.event(step)).chain(answer).collect())
-            }
-            .boxed()
+                let answer = decision.map(|decision| approval::answer(subject, decision, Answerer::Hook, cx));
+                passed(gated, answer, cx)
+            })
         }
         Gate::AfterTool(id) => {
             let (call, outcome) = find(session, &id).zip(session.unrun(&id).cloned())?;
-            async move {
-                let (gated, outcome) = hooks.after_tool(&cx, &call, outcome, Ran::Never).await;
-                Passed::Events(vec![gated.event(step), Event::CallSettled { call: id, outcome }])
-            }
-            .boxed()
+            Task::new(
+                async move { hooks.after_tool(&at, &call, outcome, Ran::Never).await },
+                move |(gated, outcome), cx| passed(gated, Some(Event::CallSettled { call: id, outcome }), cx),
+            )
         }
-        Gate::BeforeCompaction(trigger) => async move {
-            let (gated, refused) = hooks.before_compaction(&cx, trigger).await;
-            let refused = refused.map(|error| Event::CompactionFailed { trigger, why: None, error, asked: None });
-            Passed::Events(std::iter::once(gated.event(step)).chain(refused).collect())
+        Gate::BeforeCompaction(trigger) => {
+            Task::new(async move { hooks.before_compaction(&at, trigger).await }, move |(gated, refused), cx| {
+                let refused = refused.map(|error| Event::CompactionFailed { trigger, why: None, error, asked: None });
+                passed(gated, refused, cx)
+            })
         }
-        .boxed(),
         Gate::End { .. } => {
             let (session, text) = (session.clone(), last_words(session));
-            async move {
-                let gated = hooks.stop(&cx, &text, |hook| session.times_sent_back(hook)).await;
-                Passed::Events(vec![gated.event(step)])
-            }
-            .boxed()
+            Task::new(async move { hooks.stop(&at, &text, |hook| session.times_sent_back(hook)).await }, |gated, cx| {
+                passed(gated, None, cx)
+            })
         }
     };
-    Some(work)
+    Some(task)
+}
+
+/// What hooks did, and what follows from it at once.
+fn passed(gated: Gated, then: Option<Event>, cx: &JobContext<'_>) -> Vec<Event> {
+    std::iter::once(gated.event(cx.session.step())).chain(then).chain(cx.suspicions()).collect()
 }
 
 /// A call of the newest reply.

@@ -2,44 +2,31 @@
 //! where a person has to be asked. What comes of it is recorded ([`Event::CallRequested`], [`Event::ApprovalAsked`]), and
 //! everybody after this reads it from there.
 //!
-//! This module must not know: the driver, the journal, and which tool it is.
+//! After a restart a call that has not begun is judged again, by the rules of whoever goes on. A cancel drops what is not on
+//! record. A panic while the question is worded is caught: it is put in plain words.
 
+use super::{JobContext, Step, Task};
 use piton_core::call::{Effects, Outcome};
 use piton_core::event::{Author, Event, Subject, Verdict};
 use piton_core::hook::HookVerdict;
 use piton_core::message::ToolCall;
 use piton_core::permission::{Action, Ask, Rules};
-use piton_core::question::{Block, Question};
-use piton_core::request::Frame;
-use piton_core::turn::State;
-use piton_tools::files::Files;
-use piton_tools::plan::{Draft, Look, accesses};
-use piton_tools::toolset::ToolSet;
-use serde_json::Value;
+use piton_core::question::{Question, QuestionBlock};
+use piton_tools::plan::{Look, QuestionDraft, accesses};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What a call is judged by.
-pub(crate) struct Bench<'a> {
-    pub(crate) session: &'a State,
-    pub(crate) tools: &'a ToolSet,
-    pub(crate) files: &'a Arc<dyn Files>,
-    /// What the model was told of.
-    pub(crate) frame: &'a Frame,
-    /// Whether hooks took the tool from the model in this step.
-    pub(crate) is_taken_away: bool,
-}
-
-/// What hooks say of a call.
-#[derive(Default)]
-pub(crate) struct Hooked {
-    /// The input in the place of the model's.
-    pub(crate) input: Option<Value>,
-    pub(crate) verdict: Option<HookVerdict>,
+/// Judges a call: at once, where nobody has to be asked.
+pub(super) fn take_up(call: &ToolCall, cx: &JobContext<'_>) -> Step {
+    let judged = judge(&cx.services.settings.tools.understand(call), cx);
+    match judged.question {
+        None => Step::Record(vec![judged.requested]),
+        Some(_) => Step::Start(Task::new(judged.ask(), |events, _| events)),
+    }
 }
 
 /// A call that was judged.
-pub(crate) struct Judged {
+struct Judged {
     requested: Event,
     question: Option<Unasked>,
 }
@@ -47,7 +34,7 @@ pub(crate) struct Judged {
 /// A question that is not yet worded.
 struct Unasked {
     subject: Subject,
-    draft: Draft,
+    draft: QuestionDraft,
     /// Why a hook wants it to be asked.
     note: Option<String>,
     /// What it is that an "always" covers.
@@ -55,9 +42,11 @@ struct Unasked {
     remember: Rules,
 }
 
-/// Judges a call, which must be one that the tools understand ([`ToolSet::understand`]).
-pub(crate) fn judge(call: &ToolCall, hooked: Hooked, bench: &Bench<'_>) -> Judged {
-    let author = if hooked.input.is_some() { Author::Hook } else { Author::Model };
+/// Judges a call, which must be one that the tools understand ([`piton_tools::toolset::ToolSet::understand`]).
+fn judge(call: &ToolCall, cx: &JobContext<'_>) -> Judged {
+    let (session, settings) = (cx.session, &cx.services.settings);
+    let (changed, said) = (session.changed_input(&call.id).cloned(), session.hook_verdict(&call.id).cloned());
+    let author = if changed.is_some() { Author::Hook } else { Author::Model };
     let own = || call.input.value().cloned().unwrap_or_default();
     let requested = |input, effects, verdict, plan| Event::CallRequested {
         call: call.id.clone(),
@@ -67,22 +56,23 @@ pub(crate) fn judge(call: &ToolCall, hooked: Hooked, bench: &Bench<'_>) -> Judge
         verdict,
         plan,
     };
-    let Some((spec, tool)) = bench.tools.find(&call.name).filter(|_| !bench.is_taken_away) else {
-        let names: Vec<&str> = bench.frame.tools.iter().map(|spec| spec.name.as_str()).collect();
+    let is_taken_away = cx.memory.frames.is_taken_away(&call.name, session);
+    let Some((spec, tool)) = settings.tools.find(&call.name).filter(|_| !is_taken_away) else {
+        let names: Vec<&str> = cx.frame().tools.iter().map(|spec| spec.name.as_str()).collect();
         let text = format!("Tool {} not found. The tools are: {}.", call.spelling(), names.join(", "));
-        let input = hooked.input.unwrap_or_else(own);
+        let input = changed.unwrap_or_else(own);
         return Judged { requested: requested(input, Effects::READ, Verdict::Refuse(text), None), question: None };
     };
-    let input = hooked.input.map_or_else(own, |input| tool.canonical(input));
-    let look = Look { workspace: PathBuf::from(bench.session.workspace()), files: Arc::clone(bench.files) };
+    let input = changed.map_or_else(own, |input| tool.canonical(input));
+    let look = Look { workspace: PathBuf::from(session.workspace()), files: Arc::clone(&cx.services.files) };
     let (planned, draft) = match tool.plan(&input, &look) {
         Ok(plan) => (Some(Box::new(plan.planned)), Ok(plan.question)),
         Err(outcome) => (None, Err(outcome)),
     };
     let own = accesses(spec);
     let accesses = planned.as_ref().map_or(&own, |plan| &plan.accesses);
-    let judged = bench.session.judge(&Ask { tool: &spec.name, accesses });
-    let verdict = match (judged.action, hooked.verdict) {
+    let judged = session.judge(&Ask { tool: &spec.name, accesses });
+    let verdict = match (judged.action, said) {
         (Action::Deny, _) => Verdict::Deny(format!("The call was not run: a rule forbids {} here.", spec.name)),
         (_, Some(HookVerdict::Refuse(reason))) => {
             Verdict::Refuse(format!("The call was not run: a hook refused it. {reason}"))
@@ -116,30 +106,22 @@ pub(crate) fn judge(call: &ToolCall, hooked: Hooked, bench: &Bench<'_>) -> Judge
 }
 
 impl Judged {
-    /// What is recorded, where nobody has to be asked.
-    pub(crate) fn at_once(self) -> Option<Event> {
-        match self.question {
-            None => Some(self.requested),
-            Some(_) => None,
-        }
-    }
-
     /// Words the question, which may take the disk. What is recorded then, in order.
-    pub(crate) async fn ask(self) -> Vec<Event> {
+    async fn ask(self) -> Vec<Event> {
         let Self { requested, question } = self;
         let Some(Unasked { subject, draft, note, tool, remember }) = question else { return vec![requested] };
         let worded = tokio::task::spawn_blocking(move || draft.words()).await;
         // It panicked; there is still a call to ask about.
         let (title, mut body) = worded.unwrap_or_else(|_| (format!("Use {tool}?"), input_of(&requested)));
-        body.extend(note.map(|text| Block::Note { text }));
+        body.extend(note.map(|text| QuestionBlock::Note { text }));
         let question = Some(Box::new(Question::may_run(title, body, tool, remember)));
         vec![requested, Event::ApprovalAsked { subject, question }]
     }
 }
 
-fn input_of(requested: &Event) -> Vec<Block> {
+fn input_of(requested: &Event) -> Vec<QuestionBlock> {
     match requested {
-        Event::CallRequested { input: Some(input), .. } => vec![Block::Json { json: input.to_string() }],
+        Event::CallRequested { input: Some(input), .. } => vec![QuestionBlock::Json { json: input.to_string() }],
         _ => Vec::new(),
     }
 }

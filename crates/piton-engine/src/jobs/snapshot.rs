@@ -1,21 +1,61 @@
-//! Taking a snapshot of the workspace. A restart takes it anew; a panic, like any other failure, leaves the turn without one.
+//! Taking a snapshot of the workspace. A restart takes it anew, a cancel drops it; a panic, like any other failure, leaves
+//! the turn without one.
 
-use super::Done;
-use piton_core::event::Moment;
-use piton_tools::snapshot::Snapshots;
+use super::{JobContext, Step, Task};
+use piton_core::event::{Event, Moment};
+use piton_tools::snapshot::{Snapshot, Snapshots};
 use std::time::{Duration, Instant};
 
-/// Puts the workspace down, here and now.
-pub(crate) fn take(moment: Moment, store: Option<&Snapshots>) -> Done {
+/// Nobody notices a wait of this length.
+const SHORT: Duration = Duration::from_millis(5);
+
+struct Taken {
+    taken: Result<Snapshot, String>,
+    took: Duration,
+}
+
+pub(super) fn take_up(moment: Moment, cx: &mut JobContext<'_>) -> Step {
+    let settings = &cx.services.settings;
+    let store = settings.snapshots.clone();
+    if !settings.shares_runtime && cx.memory.snapshot_took <= SHORT {
+        // This spares a commit: what waits for it becomes durable together with it.
+        let taken = take(store.as_deref());
+        return Step::Record(vec![event(moment, taken, cx)]);
+    }
+    let work = async move {
+        let taken = tokio::task::spawn_blocking(move || take(store.as_deref())).await;
+        taken.unwrap_or_else(|_| Taken::failed("it panicked; this is a bug"))
+    };
+    Step::Start(Task::new(work, move |taken, cx| vec![event(moment, taken, cx)]))
+}
+
+fn take(store: Option<&Snapshots>) -> Taken {
     let began = Instant::now();
     let taken = match store {
         Some(store) => store.take().map_err(|error| error.to_string()),
         None => Err("this Piton keeps no snapshots".to_owned()),
     };
-    Done::Snapshot { moment, taken, took: began.elapsed() }
+    Taken { taken, took: began.elapsed() }
 }
 
-/// It panicked. Which of the two it was does not matter: no snapshot was taken.
-pub(super) fn broken(why: &str) -> Done {
-    Done::Snapshot { moment: Moment::Before, taken: Err(why.to_owned()), took: Duration::MAX }
+impl Taken {
+    fn failed(why: &str) -> Self {
+        Self { taken: Err(why.to_owned()), took: Duration::MAX }
+    }
+}
+
+fn event(moment: Moment, Taken { taken, took }: Taken, cx: &mut JobContext<'_>) -> Event {
+    cx.memory.snapshot_took = took;
+    let (tree, notices) = match taken {
+        Ok(snapshot) => (
+            Some(snapshot.id.to_string()),
+            snapshot
+                .notices
+                .iter()
+                .map(|notice| format!("{} is not covered: {}", notice.path.display(), notice.why))
+                .collect(),
+        ),
+        Err(error) => (None, vec![format!("no snapshot could be made: {error}")]),
+    };
+    Event::SnapshotTaken { step: cx.session.step(), moment, tree, notices }
 }

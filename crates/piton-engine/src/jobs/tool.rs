@@ -4,35 +4,121 @@
 //! and waits for its outcome, but not for ever: a tool that hangs is abandoned after a grace, which is an outcome. A panic is
 //! an outcome, too: the call has failed.
 
-use super::Done;
+use super::{JobContext, Step, Task};
+use crate::hooks::{Gated, Ran};
+use crate::store::Stored;
+use async_trait::async_trait;
 use piton_core::call::{CallInput, Outcome, Resume, Status, Touches};
-use piton_core::ids::CallId;
+use piton_core::client::Live;
+use piton_core::event::{Event, Record};
+use piton_core::hook::HookPoint;
+use piton_core::ids::{CallId, Seq};
 use piton_core::message::ToolCall;
 use piton_core::truncate::OutputCut;
+use piton_tools::executor::OutputSink;
+use piton_tools::host::Host;
 use piton_tools::limits::{ABANDON_GRACE, ABANDON_LOOK_GRACE};
 use piton_tools::private;
 use piton_tools::snapshot::Snapshots;
 use piton_tools::tool::{Tool, ToolContext, abandoned, interrupted};
 use serde_json::json;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 /// Who started a call.
-pub(crate) enum Start {
+enum Start {
     /// This process: it is run.
     Here,
     /// Another one: it is settled as its effects say. What it may have changed shows beside the workspace before it.
     Elsewhere { resume: Resume, before: Option<(Arc<Snapshots>, String)> },
 }
 
-pub(super) async fn run(
-    call: &ToolCall,
-    tool: Arc<dyn Tool>,
-    context: &ToolContext,
-    cut: OutputCut,
-    start: Start,
-) -> Outcome {
+/// Runs a call whose start is on record, or settles it.
+pub(super) fn take_up(call: &Arc<ToolCall>, cx: &JobContext<'_>) -> Step {
+    let Some(tool) = cx.services.settings.tools.get(&call.name) else {
+        let text = format!(
+            "[interrupted] This call was started by a Piton that had the tool {}; this one has not.",
+            call.name
+        );
+        return Step::Record(vec![settled(call.id.clone(), Outcome::new(Status::Interrupted, text))]);
+    };
+    let (call, context, start) = (Arc::clone(call), tool_context(call, cx), start(&call.id, cx));
+    let cut = cx.session.policy().calls.output_cut;
+    let hooks = cx.want(HookPoint::AfterTool).then(|| (cx.services.hooks.clone(), cx.hook_context()));
+    let span = tracing::info_span!(target: "piton", "tool_call", call = call.id.as_str(), tool = call.name);
+    let (id, stop) = (call.id.clone(), context.cancel.clone());
+    let work = async move {
+        let outcome = run(&call, tool, &context, cut, start).await;
+        let seen = async {
+            let (hooks, cx) = hooks?;
+            Some(hooks.after_tool(&cx, &call, outcome.clone(), Ran::Begun).await)
+        };
+        // Who stops the turn does not wait for hooks: the outcome is as the tool left it.
+        let seen = context.cancel.run_until_cancelled(seen).await.flatten();
+        match seen {
+            Some((gated, mut changed)) => {
+                cap(&mut changed, cut, &context);
+                (Some(gated), changed)
+            }
+            None => (None, outcome),
+        }
+    };
+    let (of, broken) = (id.clone(), id);
+    let ended = move |(gated, outcome): (Option<Gated>, Outcome), cx: &mut JobContext<'_>| {
+        let ran = gated.and_then(|gated| cx.ran(gated));
+        ran.into_iter().chain([settled(of, outcome)]).collect()
+    };
+    let task = Task::new(work.instrument(span), ended).when_broken(move |why, _| {
+        let outcome = Outcome::new(Status::Failed, format!("The tool failed inside Piton: {why}."));
+        vec![settled(broken, outcome)]
+    });
+    Step::Start(task.stopped_by(stop))
+}
+
+fn settled(call: CallId, outcome: Outcome) -> Event {
+    Event::CallSettled { call, outcome }
+}
+
+fn tool_context(call: &ToolCall, cx: &JobContext<'_>) -> ToolContext {
+    let services = cx.services;
+    let (bus, of) = (services.bus.clone(), call.id.clone());
+    ToolContext {
+        call: call.id.clone(),
+        workspace: PathBuf::from(cx.session.workspace()),
+        host: Arc::new(services.stored.clone()),
+        calls_dir: services.calls_dir(),
+        executor: Arc::clone(&services.executor),
+        output: OutputSink::new(move |text: &str| {
+            bus.live(Live::ToolOutput { call: of.clone(), text: text.to_owned() });
+        }),
+        cancel: CancellationToken::new(),
+        ledger: Arc::clone(&services.ledger),
+        files: Arc::clone(&services.files),
+        env: Arc::clone(&services.settings.env),
+        limits: services.settings.tool_limits.clone(),
+    }
+}
+
+fn start(call: &CallId, cx: &JobContext<'_>) -> Start {
+    if cx.session.is_started_here(call) {
+        return Start::Here;
+    }
+    let before = cx.session.snapshot().map(str::to_owned);
+    let resume = cx.session.effects(call).map_or(Resume::Never, |effects| effects.resume);
+    Start::Elsewhere { resume, before: cx.services.settings.snapshots.clone().zip(before) }
+}
+
+#[async_trait]
+impl Host for Stored {
+    async fn read(&self, from: Seq, max: usize) -> Result<Vec<Record>, String> {
+        Stored::read(self, from, max).await.map_err(|error| error.to_string())
+    }
+}
+
+async fn run(call: &ToolCall, tool: Arc<dyn Tool>, context: &ToolContext, cut: OutputCut, start: Start) -> Outcome {
     let began = Instant::now();
     let input = match &call.input {
         CallInput::Json(value) => value.clone(),
@@ -97,7 +183,7 @@ fn changed_since(store: &Snapshots, before: &str) -> String {
 }
 
 /// Cuts what a tool did not cut itself; the whole text stays in the session's folder.
-pub(super) fn cap(outcome: &mut Outcome, cut: OutputCut, context: &ToolContext) {
+fn cap(outcome: &mut Outcome, cut: OutputCut, context: &ToolContext) {
     // A tool that keeps its whole output elsewhere has cut what it returns; notices may have come on top.
     if outcome.metadata.get("output_path").is_some() {
         return;
@@ -113,10 +199,4 @@ pub(super) fn cap(outcome: &mut Outcome, cut: OutputCut, context: &ToolContext) 
         outcome.metadata["output_path"] = json!(path);
     }
     outcome.text = text;
-}
-
-/// It panicked: that must not take the session with it.
-pub(super) fn broken(call: &CallId, why: &str) -> Done {
-    let outcome = Outcome::new(Status::Failed, format!("The tool failed inside Piton: {why}."));
-    Done::Settled { call: call.clone(), outcome, hooked: None }
 }

@@ -1,4 +1,4 @@
-//! Why a store could not do what was asked, in terms of what the caller can do about it.
+//! Errors of a store, one variant per reaction of the caller.
 
 use piton_core::ids::{Seq, SessionId};
 use std::fmt;
@@ -20,7 +20,7 @@ pub enum StoreError {
         kept: Kept,
     },
     /// These events do not stand behind the last durable one: a mistake of the caller. None of them was written.
-    #[error("event {seq} does not stand where it should; {kept}")]
+    #[error("event {seq} is out of order; {kept}")]
     Misplaced {
         /// The first of them.
         seq: Seq,
@@ -34,13 +34,13 @@ pub enum StoreError {
         at: String,
     },
     /// There is a session of this id already.
-    #[error("there is a session {id} already; nothing was changed")]
+    #[error("session {id} already exists; nothing was changed")]
     Taken {
         /// That id.
         id: SessionId,
     },
     /// What is stored is not what it should be. Nothing was changed; it can be repaired, or forked up to the damage.
-    #[error("{at} is damaged: {why}; the file was left as it is")]
+    #[error("{at} is damaged: {why}; the file is unchanged")]
     Damaged {
         /// What is damaged.
         at: String,
@@ -48,7 +48,7 @@ pub enum StoreError {
         why: String,
     },
     /// A newer Piton wrote this: use that one.
-    #[error("the session was written by a newer Piton (format {found}, this one knows {ours}); it was left as it is")]
+    #[error("the session was written by a newer Piton (format {found}, this one knows {ours}); it is unchanged")]
     Newer {
         /// The version that was found.
         found: u32,

@@ -1,6 +1,6 @@
-//! Sessions in memory: they last as long as the store. For tests, and to measure what durability costs.
+//! A store in memory, for tests and to measure the cost of durability. Sessions live as long as the store.
 
-use super::{Holder, Kept, Log, Opening, Salvage, Store, StoreError, Summary, Verdict, Visit, unwritten};
+use super::{CheckResult, Holder, Kept, Log, Opening, Salvage, Store, StoreError, Summary, Visit, unwritten};
 use async_trait::async_trait;
 use piton_core::event::{Event, Record};
 use piton_core::ids::{Seq, SessionId};
@@ -129,8 +129,8 @@ impl Store for MemoryStore {
         Summary::of(self.records(id)?.iter().map(AsRef::as_ref)).ok_or_else(|| not_found(id))
     }
 
-    async fn verify(&self, id: &SessionId) -> Result<Verdict, StoreError> {
-        Ok(Verdict::Sound { events: self.records(id)?.len() as u64 })
+    async fn verify(&self, id: &SessionId) -> Result<CheckResult, StoreError> {
+        Ok(CheckResult::Sound { events: self.records(id)?.len() as u64 })
     }
 
     async fn salvage(&self, id: &SessionId) -> Result<Option<Salvage>, StoreError> {

@@ -36,7 +36,7 @@ pub(crate) use salvage::salvage;
 pub use unborn::sweep;
 pub use writer::Journal;
 
-use super::{Holder, Log, Opening, Salvage, Store, StoreError, Summary, Verdict, Visit};
+use super::{CheckResult, Holder, Log, Opening, Salvage, Store, StoreError, Summary, Visit};
 use async_trait::async_trait;
 use piton_core::event::Record;
 use piton_core::ids::{Seq, SessionId};
@@ -139,7 +139,7 @@ impl Store for SqliteStore {
         elsewhere(move || reader::summary(&dir)).await
     }
 
-    async fn verify(&self, id: &SessionId) -> Result<Verdict, StoreError> {
+    async fn verify(&self, id: &SessionId) -> Result<CheckResult, StoreError> {
         let dir = self.dir(id);
         elsewhere(move || reader::verify(&dir)).await
     }

@@ -2,7 +2,7 @@
 //! and must come to the same.
 
 use super::{Activity, Summary};
-use piton_core::event::{Asked, Event, Record, TitledBy};
+use piton_core::event::{Event, Record, SummaryCall, TitledBy};
 use piton_core::message::{Part, prose};
 
 /// Characters of the first prompt that make the title.
@@ -54,7 +54,7 @@ impl Summary {
             }
             Event::MessageCut { at_most: Some(_), .. } => self.pay(None),
             Event::CompactionFinished { asked, .. } | Event::CompactionFailed { asked, .. } => {
-                if let Some(Asked { cost_micros, .. }) = asked.as_deref() {
+                if let Some(SummaryCall { cost_micros, .. }) = asked.as_deref() {
                     self.pay(*cost_micros);
                 }
             }

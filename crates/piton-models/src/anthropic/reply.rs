@@ -1,7 +1,7 @@
 //! The answer of Messages: numbered blocks that begin, grow and end. Events of unknown kinds are let pass. Blocks of
 //! unknown kinds, the provider's own tools among them, are kept whole and go back: there is nothing to run here.
 
-use crate::draft::Draft;
+use crate::draft::ReplyDraft;
 use crate::errors;
 use crate::protocol::{EventError, Progress, Protocol, count_at, cut_stream, event_json, text_at};
 use piton_core::message::{FinishReason, Usage};
@@ -16,7 +16,7 @@ pub(super) const CITATIONS: &str = "citations";
 /// An answer in the making.
 #[derive(Debug, Default)]
 pub struct AnthropicReply {
-    draft: Draft,
+    draft: ReplyDraft,
     blocks: HashMap<u64, Block>,
     stop_reason: Option<String>,
     is_stopped: bool,

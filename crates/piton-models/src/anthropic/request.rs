@@ -6,7 +6,7 @@
 //! them all the same: a step that forbids calls reads tools and system only.
 
 use super::reply::CITATIONS;
-use crate::history::{self, Answer, IdRule, WireIds, mark_cached, sent_input, sent_name, speaks};
+use crate::history::{self, IdRule, ToolAnswer, WireIds, mark_cached, sent_input, sent_name, speaks};
 use piton_core::message::{Message, Part, Role};
 use piton_core::model::Request;
 use serde_json::{Map, Value, json};
@@ -159,7 +159,7 @@ fn image_block(media_type: &str, data: &str) -> Value {
     json!({ "type": "image", "source": { "type": "base64", "media_type": media_type, "data": data } })
 }
 
-fn tool_result(answer: &Answer<'_>, ids: &WireIds) -> Value {
+fn tool_result(answer: &ToolAnswer<'_>, ids: &WireIds) -> Value {
     let content: Value = if answer.images.is_empty() {
         answer.text().into()
     } else {

@@ -3,10 +3,10 @@
 
 use super::quick;
 use super::request::{DETAILS_FIELD, ECHOED_FIELD};
-use crate::draft::Draft;
+use crate::draft::ReplyDraft;
 use crate::errors;
 use crate::protocol::{EventError, Progress, Protocol, arguments, count_at, cut_stream, event_json, text_at};
-use crate::stop::Stop;
+use crate::stop::StopReason;
 use piton_core::message::{FinishReason, Usage};
 use piton_core::model::{Delta, ModelError, Reply};
 use piton_http::sse::SseEvent;
@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 /// An answer in the making.
 #[derive(Debug, Default)]
 pub struct ChatReply {
-    draft: Draft,
+    draft: ReplyDraft,
     /// The index under which the server last spoke of each call, by position among the calls.
     indexes: Vec<Option<u64>>,
     /// OpenRouter's reasoning in blocks, signatures included, put together from its pieces.
@@ -24,7 +24,7 @@ pub struct ChatReply {
     details_lost: bool,
     /// Where the answer is from, by the member that says it.
     sources: Map<String, Value>,
-    stop: Stop,
+    stop: StopReason,
     is_refused: bool,
     /// Whether a chunk was seen: the first one has the answer's id in it.
     has_begun: bool,

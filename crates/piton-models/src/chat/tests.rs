@@ -300,7 +300,7 @@ fn blocks_of_reasoning_are_put_together_and_go_back_whole() {
 
 #[test]
 fn chunks_that_come_as_bare_lines_are_no_whole_answer() {
-    let mut body = crate::wire::Body::new(Box::<ChatReply>::default());
+    let mut body = crate::wire::ResponseBody::new(Box::<ChatReply>::default());
     body.push(b"{\"choices\":[{\"delta\":{\"content\":\"half\"}}]}\n").unwrap();
     assert_eq!(body.finish().unwrap_err().kind, ModelErrorKind::CutStream);
 }

@@ -4,7 +4,7 @@ use super::*;
 use ModelErrorKind as Kind;
 
 fn check(status: u16, body: &str, kind: Kind) {
-    let error = from_response(&Refusal { status, headers: &[], body }, SystemTime::UNIX_EPOCH);
+    let error = from_response(&HttpRefusal { status, headers: &[], body }, SystemTime::UNIX_EPOCH);
     assert_eq!(error.kind, kind, "{status} {body}");
     assert_eq!(error.status, Some(status));
     assert!(!error.message.contains('\n'), "one line: {}", error.message);
@@ -57,6 +57,14 @@ fn a_window_that_is_too_small_is_recognised_in_every_dialect() {
         "prompt is too long: 3333404 tokens > 200000 maximum",
         "Please reduce the length of the messages or completion.",
         "The number of tokens in the prompt exceeds the model's maximum context length of 4096",
+        "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+        "Request Entity Too Large",
+        "the context length is only 32768 tokens",
+        "tokens in request more than max tokens allowed",
+        "Your input of 140000 tokens is longer than this model takes",
+        "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096",
+        "input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000",
+        "The conversation does not fit: 9000 tokens, the context holds 8192",
     ] {
         check(400, &serde_json::json!({ "error": { "message": words } }).to_string(), Kind::WindowExceeded);
     }
@@ -67,6 +75,41 @@ fn a_window_that_is_too_small_is_recognised_in_every_dialect() {
         Kind::WindowExceeded,
     );
     check(429, r#"{"error":{"message":"Limit 30000, Requested 40000. Try again in 1s"}}"#, Kind::RateLimited);
+}
+
+#[test]
+fn other_limits_are_no_window() {
+    for words in [
+        "max_tokens: 100000 > 8192, which is the maximum allowed number of output tokens",
+        "max_tokens is too large: 50000. This model supports at most 16384 completion tokens",
+        "Invalid 'prompt_cache_key': string too long. Expected at most 64, got 90",
+        "messages.3: image exceeds the maximum of 5 MB",
+        "Invalid 'tools': array too long. Expected an array with maximum length 128",
+        "messages must contain at most one system message",
+    ] {
+        check(400, &serde_json::json!({ "error": { "message": words } }).to_string(), Kind::InvalidRequest);
+    }
+    for words in [
+        "Rate limit reached for gpt in organization x on tokens per min (TPM): Limit 30000, Requested 40000 input tokens",
+        "This request would exceed your organization's rate limit of 40,000 input tokens per minute",
+        "Too many tokens in your prompt for this minute; rate limit exceeded, retry after 12 s",
+    ] {
+        check(429, &serde_json::json!({ "error": { "message": words } }).to_string(), Kind::RateLimited);
+        check_stream(&serde_json::json!({ "message": words, "code": 429 }).to_string(), Kind::RateLimited);
+    }
+}
+
+#[test]
+fn a_wait_of_years_is_not_believed() {
+    for headers in [[("retry-after", "99999999999999999999")], [("retry-after-ms", "1e300")]] {
+        let error = from_response(&HttpRefusal { status: 429, headers: &headers, body: "" }, SystemTime::UNIX_EPOCH);
+        assert_eq!((error.retry_after_ms, error.message.as_str()), (None, "too many requests (HTTP 429)"));
+    }
+    let body = r#"{"error":{"message":"try again in 99999999999999999999h 99999999999999999999h"}}"#;
+    assert_eq!(
+        from_response(&HttpRefusal { status: 429, headers: &[], body }, SystemTime::UNIX_EPOCH).retry_after_ms,
+        None
+    );
 }
 
 #[test]
@@ -87,7 +130,8 @@ fn the_filter_is_named_by_code() {
 
 #[test]
 fn messages_are_the_providers_words_in_one_line() {
-    let said = |status, body| from_response(&Refusal { status, headers: &[], body }, SystemTime::UNIX_EPOCH).message;
+    let said =
+        |status, body| from_response(&HttpRefusal { status, headers: &[], body }, SystemTime::UNIX_EPOCH).message;
     assert_eq!(said(404, r#"{"error":"model 'x'\n not found"}"#), "model 'x' not found (HTTP 404)");
     assert_eq!(said(502, "<html>bad gateway</html>"), "the server failed (HTTP 502)");
     assert_eq!(said(500, "upstream died"), "upstream died (HTTP 500)");
@@ -130,7 +174,7 @@ fn a_wait_is_read_from_headers_or_words() {
         (vec![], r#"{"error":{"message":"try again in a while"}}"#, None),
         (vec![], r#"{"error":{"details":[{"@type":"x"},{"retryDelay":"34.07s"}]}}"#, Some(34_070)),
     ] {
-        let error = from_response(&Refusal { status: 429, headers: &headers, body }, now);
+        let error = from_response(&HttpRefusal { status: 429, headers: &headers, body }, now);
         assert_eq!(error.retry_after_ms, expected, "{headers:?} {body}");
     }
 }
@@ -160,7 +204,7 @@ fn where_no_wait_is_named_the_headers_about_limits_tell_it() {
         // These come with every answer, and are the reason of none but this.
         (vec![("x-ratelimit-reset-requests", "3s")], 500, None),
     ] {
-        let error = from_response(&Refusal { status, headers: &headers, body: "" }, now);
+        let error = from_response(&HttpRefusal { status, headers: &headers, body: "" }, now);
         assert_eq!(error.retry_after_ms, expected, "{headers:?}");
     }
 }
@@ -169,7 +213,7 @@ fn where_no_wait_is_named_the_headers_about_limits_tell_it() {
 fn the_provider_may_say_whether_to_ask_again() {
     let retryable = |status, word| {
         let headers = [("x-should-retry", word)];
-        from_response(&Refusal { status, headers: &headers, body: "" }, SystemTime::UNIX_EPOCH).is_retryable()
+        from_response(&HttpRefusal { status, headers: &headers, body: "" }, SystemTime::UNIX_EPOCH).is_retryable()
     };
     assert!(!retryable(500, "false") && !retryable(429, "false"));
     assert!(retryable(400, "true") && retryable(500, "maybe"));

@@ -1,13 +1,13 @@
 //! The answer of Gemini: documents with parts, the same whether they come as events, as an array or as one. A part is
 //! whole when it comes. There is no end mark: the reason to stop is the end, and the connection closes after it, save where
-//! a gateway gives the reason too early ([`Stop`]).
+//! a gateway gives the reason too early ([`StopReason`]).
 
-use crate::draft::Draft;
+use crate::draft::ReplyDraft;
 use crate::errors;
 use crate::protocol::{
     EventError, Progress, Protocol, arguments, count_at, cut_stream, event_json, lost_call, text_at,
 };
-use crate::stop::Stop;
+use crate::stop::StopReason;
 use piton_core::message::{FinishReason, Usage};
 use piton_core::model::{Delta, ModelError, ModelErrorKind, Reply};
 use piton_http::sse::SseEvent;
@@ -16,8 +16,8 @@ use serde_json::{Map, Value, json};
 /// An answer in the making.
 #[derive(Debug, Default)]
 pub struct GeminiReply {
-    draft: Draft,
-    stop: Stop,
+    draft: ReplyDraft,
+    stop: StopReason,
     /// All counts seen so far; what comes later replaces what came before.
     counts: Map<String, Value>,
     /// Where the answer is from: what the provider looked up, and whom it quotes.

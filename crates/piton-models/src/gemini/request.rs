@@ -153,7 +153,7 @@ fn function_call(call: &ToolCall, ids: &GivenIds<'_>, needs_stand_in: bool) -> V
     part
 }
 
-fn result(answer: &history::Answer<'_>, id: Option<&str>) -> Value {
+fn result(answer: &history::ToolAnswer<'_>, id: Option<&str>) -> Value {
     let key = if answer.outcome.status.is_error() { "error" } else { "output" };
     let mut response = json!({ "name": answer.tool, "response": { key: answer.text() } });
     if let Some(id) = id {

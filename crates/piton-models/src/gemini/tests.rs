@@ -3,7 +3,7 @@
 use super::*;
 use crate::protocol::{Progress, Protocol};
 use crate::samples::{call, conversation, kept, lines, message, only_adds_bytes, request};
-use crate::wire::Body;
+use crate::wire::ResponseBody;
 use expect_test::expect;
 use piton_core::message::{FinishReason, Part, Role, prose};
 use piton_core::model::ModelErrorKind;
@@ -102,7 +102,7 @@ fn a_blocked_prompt_is_an_error_and_a_blocked_answer_is_filtered() {
 
 #[test]
 fn an_array_that_breaks_off_is_a_cut_stream() {
-    let mut body = Body::new(Box::<GeminiReply>::default());
+    let mut body = ResponseBody::new(Box::<GeminiReply>::default());
     body.push(br#"[{"candidates":[{"content":{"parts":[{"functionCall":{"name":"rm","args":{}}}]}}]},{"cand"#).unwrap();
     assert_eq!(body.finish().unwrap_err().kind, ModelErrorKind::CutStream);
 }

@@ -1,6 +1,6 @@
 //! The answer of Ollama: one JSON document a line, or a single one. Calls come whole, with their arguments as an object.
 
-use crate::draft::Draft;
+use crate::draft::ReplyDraft;
 use crate::errors;
 use crate::protocol::{
     EventError, Progress, Protocol, arguments, count_at, cut_stream, event_json, lost_call, text_at,
@@ -16,7 +16,7 @@ pub(super) const THINKING: &str = "thinking";
 /// An answer in the making.
 #[derive(Debug, Default)]
 pub struct OllamaReply {
-    draft: Draft,
+    draft: ReplyDraft,
     finish_raw: Option<String>,
     is_done: bool,
     usage: Usage,

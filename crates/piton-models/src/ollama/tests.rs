@@ -3,14 +3,14 @@
 use super::*;
 use crate::protocol::Protocol;
 use crate::samples::{conversation, kept, lines, message, only_adds_bytes, request};
-use crate::wire::Body;
+use crate::wire::ResponseBody;
 use expect_test::expect;
 use piton_core::message::{Part, Role};
 use piton_core::model::{ModelError, ModelErrorKind, Reply};
 use serde_json::json;
 
 fn read(text: &str) -> Result<Reply, ModelError> {
-    let mut body = Body::new(Box::<OllamaReply>::default());
+    let mut body = ResponseBody::new(Box::<OllamaReply>::default());
     body.push(text.as_bytes())?;
     body.finish().map(|(_, reply)| reply)
 }

@@ -73,16 +73,16 @@ fn a_model_knows_its_name_and_what_is_known_of_it() {
 
 #[test]
 fn a_model_of_this_machine_is_free_whatever_else_is_said_of_it() {
-    let price = |known: catalogue::Known| {
+    let price = |known: catalogue::ModelOverride| {
         let catalogue = Catalogue::default().with("ollama", "qwen3", known);
         let spec =
             ProviderSpec { provider: "ollama".into(), model: Some("qwen3".into()), catalogue, ..Default::default() };
         open(&spec, &HttpOptions::default()).ok().unwrap().price()
     };
-    let window = catalogue::Known { window: Some(32_768), ..Default::default() };
+    let window = catalogue::ModelOverride { window: Some(32_768), ..Default::default() };
     assert_eq!(price(window.clone()), Some(Price::FREE));
     let rates = catalogue::Rates { input: 1.0, output: 2.0, cache_read: None, cache_write: None, long: None };
-    assert_eq!(price(catalogue::Known { price: Some(rates), ..window }).map(|price| price.output), Some(2.0));
+    assert_eq!(price(catalogue::ModelOverride { price: Some(rates), ..window }).map(|price| price.output), Some(2.0));
 }
 
 #[test]

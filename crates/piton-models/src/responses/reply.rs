@@ -4,7 +4,7 @@
 //! The provider's own tools (web search and its kin) are noted and left alone: there is nothing to run here.
 
 use super::request::{ANNOTATIONS, CUSTOM};
-use crate::draft::Draft;
+use crate::draft::ReplyDraft;
 use crate::errors;
 use crate::protocol::{EventError, Progress, Protocol, arguments, count_at, cut_stream, event_json, text_at};
 use piton_core::message::{FinishReason, Usage};
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 /// An answer in the making.
 #[derive(Debug, Default)]
 pub struct ResponsesReply {
-    draft: Draft,
+    draft: ReplyDraft,
     items: BTreeMap<u64, Item>,
     is_refused: bool,
     /// `completed`, `incomplete:max_output_tokens`, …: seen at the end only.

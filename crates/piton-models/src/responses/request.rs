@@ -2,7 +2,7 @@
 //! may change from step to step stands behind it.
 
 use crate::generation;
-use crate::history::{self, Answer, IdRule, WireIds, sent_input, sent_name, speaks};
+use crate::history::{self, IdRule, ToolAnswer, WireIds, sent_input, sent_name, speaks};
 use crate::protocol::text_at;
 use piton_core::call::CallInput;
 use piton_core::ids::CallId;
@@ -156,7 +156,7 @@ fn tool_call(call: &ToolCall, ids: &WireIds) -> Value {
     }
 }
 
-fn result(answer: &Answer<'_>, is_custom: bool, ids: &WireIds) -> Value {
+fn result(answer: &ToolAnswer<'_>, is_custom: bool, ids: &WireIds) -> Value {
     let kind = if is_custom { "custom_tool_call_output" } else { "function_call_output" };
     let output: Value = if answer.images.is_empty() {
         answer.outcome.text.clone().into()

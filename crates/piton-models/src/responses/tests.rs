@@ -3,7 +3,7 @@
 use super::*;
 use crate::protocol::Protocol;
 use crate::samples::{conversation, kept, lines, message, only_adds_bytes, request, thought};
-use crate::wire::Body;
+use crate::wire::ResponseBody;
 use expect_test::expect;
 use piton_core::call::CallInput;
 use piton_core::message::{FinishReason, Part, Role};
@@ -11,7 +11,7 @@ use piton_core::model::{ModelError, ModelErrorKind, Reply};
 use serde_json::{Value, json};
 
 fn stream(events: &[Value]) -> Result<Reply, ModelError> {
-    let mut body = Body::new(Box::<ResponsesReply>::default());
+    let mut body = ResponseBody::new(Box::<ResponsesReply>::default());
     for event in events {
         body.push(format!("data: {event}\n\n").as_bytes())?;
     }

@@ -31,6 +31,7 @@ pub(super) fn read(raw: &str, end: End, notation: Notation) -> CallInput {
             }
             let decoded = entities_decoded(text).map(|text| CallInput::parse(&text));
             let readable = decoded.filter(|input| matches!(input, CallInput::Json(_)));
+            let readable = readable.or_else(|| closed_too_often(text).map(CallInput::Json));
             readable.or_else(|| relaxed(text, notation)).unwrap_or(input)
         }
     }
@@ -124,6 +125,14 @@ fn whole_object(text: &str) -> Option<Value> {
     let rest = text[values.byte_offset()..].trim_start();
     let is_end_mark = rest.is_empty() || rest.starts_with(['<', '`', ']']);
     (value.is_object() && is_end_mark).then_some(value)
+}
+
+/// The whole object that the text begins with, if nothing but closing brackets follows it.
+fn closed_too_often(text: &str) -> Option<Value> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    let value = values.next()?.ok()?;
+    let rest = &text[values.byte_offset()..];
+    (value.is_object() && rest.chars().all(|c| c.is_whitespace() || matches!(c, '}' | ']'))).then_some(value)
 }
 
 /// Other notations for the same value. Never completes one.

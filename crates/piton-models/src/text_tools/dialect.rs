@@ -12,13 +12,13 @@ use super::qwen_coder::QwenCoder;
 use super::reader::{Grammar, Prose, Reader, leftover};
 use super::schema::Tools;
 use super::use_tool::UseTool;
-use super::{Decoder, Event, Options};
+use super::{Decoder, Options, TextEvent};
 use piton_core::call::ToolSpec;
 use std::sync::Arc;
 
 /// A way to write calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Dialect {
+pub enum TextDialect {
     /// `<use_tool>` with a name and JSON: Piton's own.
     UseTool,
     /// `<tool_call>` with JSON: Hermes, Qwen 2.5 and 3, and many fine-tunes.
@@ -40,38 +40,38 @@ pub enum Dialect {
 }
 
 /// The dialect that a model of this name was trained on, as far as names tell.
-pub fn detect(model_name: &str) -> Option<Dialect> {
+pub fn detect(model_name: &str) -> Option<TextDialect> {
     // The first that fits: fine-tunes carry the name of what they were made from, and speak their maker's dialect.
-    const NAMES: [(&str, Dialect); 23] = [
-        ("gpt-oss", Dialect::Harmony),
-        ("hermes", Dialect::Hermes),
-        ("deepseek", Dialect::DeepSeek),
-        ("kimi", Dialect::Kimi),
-        ("moonlight", Dialect::Kimi),
-        ("glm-4.5", Dialect::Glm),
-        ("glm-4.6", Dialect::Glm),
-        ("glm-4.7", Dialect::Glm),
-        ("glm-5", Dialect::Glm),
-        ("qwen3-coder", Dialect::QwenCoder),
-        ("qwen3coder", Dialect::QwenCoder),
-        ("qwen3.5", Dialect::QwenCoder),
-        ("qwen", Dialect::Hermes),
-        ("qwq", Dialect::Hermes),
-        ("mistral", Dialect::Mistral),
-        ("mixtral", Dialect::Mistral),
-        ("ministral", Dialect::Mistral),
-        ("magistral", Dialect::Mistral),
-        ("devstral", Dialect::Mistral),
-        ("codestral", Dialect::Mistral),
-        ("pixtral", Dialect::Mistral),
-        ("llama-", Dialect::Llama),
-        ("llama3", Dialect::Llama),
+    const NAMES: [(&str, TextDialect); 23] = [
+        ("gpt-oss", TextDialect::Harmony),
+        ("hermes", TextDialect::Hermes),
+        ("deepseek", TextDialect::DeepSeek),
+        ("kimi", TextDialect::Kimi),
+        ("moonlight", TextDialect::Kimi),
+        ("glm-4.5", TextDialect::Glm),
+        ("glm-4.6", TextDialect::Glm),
+        ("glm-4.7", TextDialect::Glm),
+        ("glm-5", TextDialect::Glm),
+        ("qwen3-coder", TextDialect::QwenCoder),
+        ("qwen3coder", TextDialect::QwenCoder),
+        ("qwen3.5", TextDialect::QwenCoder),
+        ("qwen", TextDialect::Hermes),
+        ("qwq", TextDialect::Hermes),
+        ("mistral", TextDialect::Mistral),
+        ("mixtral", TextDialect::Mistral),
+        ("ministral", TextDialect::Mistral),
+        ("magistral", TextDialect::Mistral),
+        ("devstral", TextDialect::Mistral),
+        ("codestral", TextDialect::Mistral),
+        ("pixtral", TextDialect::Mistral),
+        ("llama-", TextDialect::Llama),
+        ("llama3", TextDialect::Llama),
     ];
     let name = model_name.to_ascii_lowercase().replace('_', "-");
     NAMES.iter().find(|(part, _)| name.contains(part)).map(|(_, dialect)| *dialect)
 }
 
-impl Dialect {
+impl TextDialect {
     /// All of them. Where two share a marker, the one to try first is first.
     pub const ALL: [Self; 9] = [
         Self::UseTool,
@@ -171,22 +171,22 @@ const TOOL_CALL: Marker = Marker::tag("tool_call");
 
 impl Undecided {
     fn new() -> Self {
-        let markers = Dialect::ALL.iter().flat_map(|dialect| dialect.markers()).copied().collect();
+        let markers = TextDialect::ALL.iter().flat_map(|dialect| dialect.markers()).copied().collect();
         Self { hold: Hold::new(markers, InCode::Quoted), prose: Prose::default() }
     }
 }
 
 impl Looking {
-    fn push_char(&mut self, c: char, events: &mut Vec<Event>) {
+    fn push_char(&mut self, c: char, events: &mut Vec<TextEvent>) {
         match &mut self.state {
             State::Undecided => self.look(c, events),
             State::Choosing(text) => {
                 text.push(c);
                 let dialect = match c {
                     _ if c.is_whitespace() => return,
-                    '{' | '[' | '`' => Dialect::Hermes,
-                    '<' => Dialect::QwenCoder,
-                    _ => Dialect::Glm,
+                    '{' | '[' | '`' => TextDialect::Hermes,
+                    '<' => TextDialect::QwenCoder,
+                    _ => TextDialect::Glm,
                 };
                 let text = std::mem::take(text);
                 self.begin(dialect, &text, TOOL_CALL, events);
@@ -200,22 +200,22 @@ impl Looking {
         }
     }
 
-    fn look(&mut self, c: char, events: &mut Vec<Event>) {
+    fn look(&mut self, c: char, events: &mut Vec<TextEvent>) {
         let Undecided { hold, prose } = &mut self.undecided;
         let Some((marker, text)) = hold.push(c, &mut prose.fresh) else { return };
         prose.emit(events);
-        let speaks = |dialect: &Dialect| dialect.markers().contains(&marker);
-        match Dialect::ALL.into_iter().find(speaks) {
+        let speaks = |dialect: &TextDialect| dialect.markers().contains(&marker);
+        match TextDialect::ALL.into_iter().find(speaks) {
             Some(_) if marker == TOOL_CALL => self.state = State::Choosing(text),
             Some(dialect) => self.begin(dialect, &text, marker, events),
             None => {}
         }
     }
 
-    fn begin(&mut self, dialect: Dialect, text: &str, marker: Marker, events: &mut Vec<Event>) {
+    fn begin(&mut self, dialect: TextDialect, text: &str, marker: Marker, events: &mut Vec<TextEvent>) {
         let mut decoder = dialect.decoder(Arc::clone(&self.tools), self.options);
         let found = decoder.push(text);
-        if dialect == Dialect::Harmony {
+        if dialect == TextDialect::Harmony {
             // Its channels are beyond doubt, and their text is text.
             events.extend(found);
             self.state = State::Decided(decoder);
@@ -232,7 +232,7 @@ impl Looking {
     }
 
     /// What a dialect on trial found: a call decides for it, text against it.
-    fn judge(&mut self, found: Vec<Event>, events: &mut Vec<Event>) {
+    fn judge(&mut self, found: Vec<TextEvent>, events: &mut Vec<TextEvent>) {
         if found.is_empty() {
             return;
         }
@@ -247,7 +247,7 @@ impl Looking {
     }
 
     /// What opened the trial is prose; behind its first character, or with it, there may still be a call.
-    fn look_again(&mut self, trial: &Trial, events: &mut Vec<Event>) {
+    fn look_again(&mut self, trial: &Trial, events: &mut Vec<TextEvent>) {
         let Undecided { hold, prose } = &mut self.undecided;
         let (passed, rest) = trial.text.split_at(trial.passed);
         hold.pass(passed, &mut prose.fresh);
@@ -256,12 +256,12 @@ impl Looking {
     }
 }
 
-fn is_refusal(found: &[Event]) -> bool {
-    found.iter().any(|event| matches!(event, Event::Text(_)))
+fn is_refusal(found: &[TextEvent]) -> bool {
+    found.iter().any(|event| matches!(event, TextEvent::Text(_)))
 }
 
 impl Decoder for Looking {
-    fn push(&mut self, text: &str) -> Vec<Event> {
+    fn push(&mut self, text: &str) -> Vec<TextEvent> {
         let mut events = Vec::new();
         for (at, c) in text.char_indices() {
             if let State::Decided(decoder) = &mut self.state {
@@ -274,7 +274,7 @@ impl Decoder for Looking {
         events
     }
 
-    fn finish(&mut self) -> Vec<Event> {
+    fn finish(&mut self) -> Vec<TextEvent> {
         let mut events = Vec::new();
         loop {
             match std::mem::replace(&mut self.state, State::Undecided) {
@@ -283,7 +283,7 @@ impl Decoder for Looking {
                     events.extend(leftover(self.undecided.hold.finish()));
                     return events;
                 }
-                State::Choosing(text) => self.begin(Dialect::Hermes, &text, TOOL_CALL, &mut events),
+                State::Choosing(text) => self.begin(TextDialect::Hermes, &text, TOOL_CALL, &mut events),
                 State::Trial(mut trial) => {
                     let found = trial.decoder.finish();
                     if !is_refusal(&found) {

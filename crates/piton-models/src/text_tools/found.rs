@@ -11,7 +11,7 @@
 //! reply that stopped by itself and has no parsed calls. Otherwise the reply stays as it came, to the byte.
 
 use super::model::{Ear, Listener, call_deltas, translated};
-use super::{Calls, Dialect, Event, Options};
+use super::{Calls, Options, TextDialect, TextEvent};
 use crate::model::{Model, ModelLimits, ModelStream, Price};
 use futures_util::stream::{self, StreamExt};
 use piton_core::call::{CallInput, ToolSpec};
@@ -23,13 +23,13 @@ use std::sync::Arc;
 pub struct FoundTools<M> {
     model: M,
     /// `None`: any.
-    dialect: Option<Dialect>,
+    dialect: Option<TextDialect>,
     options: Options,
 }
 
 impl<M: Model> FoundTools<M> {
     /// Looks for calls in this dialect, or in any.
-    pub fn new(model: M, dialect: Option<Dialect>, options: Options) -> Self {
+    pub fn new(model: M, dialect: Option<TextDialect>, options: Options) -> Self {
         Self { model, dialect, options }
     }
 }
@@ -72,7 +72,7 @@ struct Search {
 }
 
 impl Search {
-    fn new(tools: Arc<[ToolSpec]>, dialect: Option<Dialect>, options: Options) -> Self {
+    fn new(tools: Arc<[ToolSpec]>, dialect: Option<TextDialect>, options: Options) -> Self {
         let ear = Ear { tools, dialect, options: Options { calls: Calls::All, ..options } };
         let listener = Some(Listener::new(ear.clone()));
         let calls = options.calls;
@@ -102,13 +102,13 @@ impl Search {
         for event in listener.hear(&text) {
             match event {
                 _ if self.is_withheld => {}
-                Event::Text(text) => {
+                TextEvent::Text(text) => {
                     self.shown.push_str(&text);
                     deltas.push(Delta::Text { text });
                 }
-                Event::Reasoning(text) => deltas.push(Delta::Reasoning { text }),
-                Event::Call(_) => self.is_withheld = true,
-                Event::Remnant(_) => {}
+                TextEvent::Reasoning(text) => deltas.push(Delta::Reasoning { text }),
+                TextEvent::Call(_) => self.is_withheld = true,
+                TextEvent::Remnant(_) => {}
             }
         }
         deltas

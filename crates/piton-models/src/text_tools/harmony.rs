@@ -16,7 +16,7 @@ use super::arguments;
 use super::block::{Block, Ending, Step};
 use super::hold::{Hold, InCode, Marker};
 use super::reader::{End, Prose, leftover};
-use super::{Calls, Decoder, Event, Options, TextCall};
+use super::{Calls, Decoder, Options, TextCall, TextEvent};
 
 pub(super) struct Harmony {
     options: Options,
@@ -67,7 +67,7 @@ impl Harmony {
         }
     }
 
-    fn push_char(&mut self, c: char, events: &mut Vec<Event>) {
+    fn push_char(&mut self, c: char, events: &mut Vec<TextEvent>) {
         if self.is_over {
             return;
         }
@@ -112,7 +112,7 @@ impl Harmony {
     }
 
     /// Tells of what came, as what it is. A header's words are not told of.
-    fn emit(&mut self, events: &mut Vec<Event>) {
+    fn emit(&mut self, events: &mut Vec<TextEvent>) {
         match &mut self.at {
             At::Between | At::Speaking => {
                 let before = events.len();
@@ -123,7 +123,7 @@ impl Harmony {
                 let text = std::mem::take(&mut self.prose.fresh);
                 if !text.is_empty() {
                     self.has_spoken = false;
-                    events.push(Event::Reasoning(text));
+                    events.push(TextEvent::Reasoning(text));
                 }
             }
             At::Header(header) => header.push_str(&std::mem::take(&mut self.prose.fresh)),
@@ -131,30 +131,30 @@ impl Harmony {
         }
     }
 
-    fn end_call(&mut self, length: usize, events: &mut Vec<Event>) {
+    fn end_call(&mut self, length: usize, events: &mut Vec<TextEvent>) {
         let At::Calling { name, block } = std::mem::replace(&mut self.at, At::Between) else { return };
         self.call(&name, &block.body[..length], End::Closed, events);
         let mark = &block.body[length..];
         self.take(mark);
     }
 
-    fn call(&mut self, name: &str, body: &str, end: End, events: &mut Vec<Event>) {
+    fn call(&mut self, name: &str, body: &str, end: End, events: &mut Vec<TextEvent>) {
         let input = arguments::read(body, end, self.options.notation);
-        events.push(Event::Call(arguments::call(name, input)));
+        events.push(TextEvent::Call(arguments::call(name, input)));
         self.has_spoken = false;
         self.is_over = self.options.calls == Calls::FirstOnly;
     }
 }
 
 impl Decoder for Harmony {
-    fn push(&mut self, text: &str) -> Vec<Event> {
+    fn push(&mut self, text: &str) -> Vec<TextEvent> {
         let mut events = Vec::new();
         text.chars().for_each(|c| self.push_char(c, &mut events));
         self.emit(&mut events);
         events
     }
 
-    fn finish(&mut self) -> Vec<Event> {
+    fn finish(&mut self) -> Vec<TextEvent> {
         let mut events = Vec::new();
         if self.is_over {
             return events;
@@ -165,8 +165,8 @@ impl Decoder for Harmony {
             At::Calling { name, block } => self.call(&name, &block.body, End::Cut, &mut events),
             At::Header(header) => events.extend(Header::cut(&(header + &held))),
             At::Thinking => events.extend(leftover(held).map(|event| match event {
-                Event::Text(text) => Event::Reasoning(text),
-                event @ (Event::Reasoning(_) | Event::Call(_) | Event::Remnant(_)) => event,
+                TextEvent::Text(text) => TextEvent::Reasoning(text),
+                event @ (TextEvent::Reasoning(_) | TextEvent::Call(_) | TextEvent::Remnant(_)) => event,
             })),
             At::Between | At::Speaking => events.extend(leftover(held)),
         }
@@ -192,13 +192,13 @@ impl Header {
     }
 
     /// What a header was that the text ended in. A name may be cut, too, so it is not told.
-    fn cut(header: &str) -> Option<Event> {
+    fn cut(header: &str) -> Option<TextEvent> {
         match Self::read(header).to {
             Some(_) => {
                 let input = arguments::cut(header);
-                Some(Event::Call(TextCall { id: None, name: String::new(), input }))
+                Some(TextEvent::Call(TextCall { id: None, name: String::new(), input }))
             }
-            None => (!header.is_empty()).then(|| Event::Remnant(header.to_owned())),
+            None => (!header.is_empty()).then(|| TextEvent::Remnant(header.to_owned())),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Values as models write them where they do not write JSON: Python literals and relaxed JSON.
 //!
-//! `{'city': "LA", n: 1, passed: True, role: None,}` is read; half a value never is. Only the notation is relaxed:
+//! `{'city': "LA", n: 1, passed: True, role: None,} // a comment` is read; half a value never is. Only the notation is relaxed:
 //! nothing is guessed, closed or left out.
 
 use serde_json::{Map, Number, Value};
@@ -128,8 +128,22 @@ impl<'t> Literals<'t> {
         serde_json::from_str(number).ok()
     }
 
+    /// Passes over white space and comments.
     fn skip_space(&mut self) {
-        self.rest = self.rest.trim_start();
+        loop {
+            self.rest = self.rest.trim_start();
+            let behind = if let Some(comment) = self.rest.strip_prefix("/*") {
+                comment.split_once("*/").map(|(_, rest)| rest)
+            } else if self.rest.starts_with("//") || self.rest.starts_with('#') {
+                Some(self.rest.split_once('\n').map_or("", |(_, rest)| rest))
+            } else {
+                None
+            };
+            match behind {
+                Some(rest) => self.rest = rest,
+                None => return,
+            }
+        }
     }
 }
 

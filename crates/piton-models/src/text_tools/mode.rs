@@ -1,6 +1,6 @@
 //! When calls in text are spoken, taught or only looked for: what people say of it, and what it means for one model.
 
-use super::{Calls, Dialect, FoundTools, Notation, Options, Showing, Speech, TextTools, detect};
+use super::{Calls, FoundTools, Notation, Options, Showing, Speech, TextDialect, TextTools, detect};
 use crate::model::Model;
 use piton_core::policy::{CallsTaken, Policy, ToolsBy};
 use serde::Deserialize;
@@ -34,7 +34,7 @@ pub enum Approach {
     /// The model is told of the tools in its prompt, and reads and writes calls as text.
     Taught(Speech),
     /// The server is told of the tools, and calls that it leaves in the text are found there. `None`: in any dialect.
-    Found(Option<Dialect>),
+    Found(Option<TextDialect>),
 }
 
 /// What a model's server does about calls.
@@ -53,13 +53,13 @@ const NAMES: [(&str, Approach); 12] = [
     ("use_tool", Approach::Taught(Speech::UseTool)),
     ("hermes", Approach::Taught(Speech::Hermes)),
     ("look", Approach::Found(None)),
-    ("qwen_coder", Approach::Found(Some(Dialect::QwenCoder))),
-    ("glm", Approach::Found(Some(Dialect::Glm))),
-    ("kimi", Approach::Found(Some(Dialect::Kimi))),
-    ("deepseek", Approach::Found(Some(Dialect::DeepSeek))),
-    ("mistral", Approach::Found(Some(Dialect::Mistral))),
-    ("llama", Approach::Found(Some(Dialect::Llama))),
-    ("harmony", Approach::Found(Some(Dialect::Harmony))),
+    ("qwen_coder", Approach::Found(Some(TextDialect::QwenCoder))),
+    ("glm", Approach::Found(Some(TextDialect::Glm))),
+    ("kimi", Approach::Found(Some(TextDialect::Kimi))),
+    ("deepseek", Approach::Found(Some(TextDialect::DeepSeek))),
+    ("mistral", Approach::Found(Some(TextDialect::Mistral))),
+    ("llama", Approach::Found(Some(TextDialect::Llama))),
+    ("harmony", Approach::Found(Some(TextDialect::Harmony))),
 ];
 
 /// What stands behind the name where only the first call counts.
@@ -175,8 +175,8 @@ mod tests {
     fn what_is_known_of_a_model_decides_where_nothing_is_said() {
         assert_eq!(known("gemma-2-27b-it", Some(false), CallsRead::Perhaps), Approach::Taught(Speech::UseTool));
         assert_eq!(known("hermes-4-70b", Some(false), CallsRead::Perhaps), Approach::Taught(Speech::UseTool));
-        assert_eq!(known("qwen3:4b", None, CallsRead::Perhaps), Approach::Found(Some(Dialect::Hermes)));
-        assert_eq!(known("kimi-k2", Some(true), CallsRead::Perhaps), Approach::Found(Some(Dialect::Kimi)));
+        assert_eq!(known("qwen3:4b", None, CallsRead::Perhaps), Approach::Found(Some(TextDialect::Hermes)));
+        assert_eq!(known("kimi-k2", Some(true), CallsRead::Perhaps), Approach::Found(Some(TextDialect::Kimi)));
         assert_eq!(known("kimi-k2", Some(true), CallsRead::Surely), Approach::Off);
         assert_eq!(known("gemma-2-27b-it", Some(false), CallsRead::Surely), Approach::Taught(Speech::UseTool));
         assert_eq!(known("gpt-5.4", Some(true), CallsRead::Perhaps), Approach::Off);

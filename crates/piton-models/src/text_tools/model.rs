@@ -1,7 +1,7 @@
 //! A model that calls tools, made of one that writes text.
 
 use super::render::Speech;
-use super::{Buffer, Calls, Decoder, Dialect, Event, Options, Showing, TextCall};
+use super::{Buffer, Calls, Decoder, Options, Showing, TextCall, TextDialect, TextEvent};
 use crate::model::{Model, ModelLimits, ModelStream, Price};
 use futures_util::stream::{self, StreamExt};
 use piton_core::call::{CallInput, ToolSpec};
@@ -19,7 +19,7 @@ pub struct TextTools<M> {
     model: M,
     speech: Speech,
     /// `None`: found by looking.
-    dialect: Option<Dialect>,
+    dialect: Option<TextDialect>,
     options: Options,
 }
 
@@ -35,7 +35,7 @@ impl<M: Model> TextTools<M> {
     }
 
     /// Understands this dialect only.
-    pub fn reading(self, dialect: Dialect) -> Self {
+    pub fn reading(self, dialect: TextDialect) -> Self {
         Self { dialect: Some(dialect), ..self }
     }
 
@@ -71,7 +71,7 @@ impl<M: Model> Model for TextTools<M> {
 pub(super) struct Ear {
     pub(super) tools: Arc<[ToolSpec]>,
     /// `None`: found out by looking.
-    pub(super) dialect: Option<Dialect>,
+    pub(super) dialect: Option<TextDialect>,
     pub(super) options: Options,
 }
 
@@ -89,27 +89,27 @@ impl Listener {
     }
 
     /// More of the text.
-    pub(super) fn hear(&mut self, text: &str) -> Vec<Event> {
+    pub(super) fn hear(&mut self, text: &str) -> Vec<TextEvent> {
         if self.is_over || text.is_empty() {
             return Vec::new();
         }
         let Ear { tools, dialect, options } = &self.ear;
         let decoder = self.decoder.get_or_insert_with(|| match dialect {
             Some(dialect) => dialect.decoder(Arc::clone(tools), *options),
-            None => Dialect::any(Arc::clone(tools), *options),
+            None => TextDialect::any(Arc::clone(tools), *options),
         });
         let events = decoder.push(text);
         self.noted(events)
     }
 
     /// The text is over, or interrupted by something else.
-    fn pause(&mut self) -> Vec<Event> {
+    fn pause(&mut self) -> Vec<TextEvent> {
         let events = self.decoder.take().map(|mut decoder| decoder.finish());
         self.noted(events.unwrap_or_default())
     }
 
-    fn noted(&mut self, events: Vec<Event>) -> Vec<Event> {
-        let has_call = events.iter().any(|event| matches!(event, Event::Call(_)));
+    fn noted(&mut self, events: Vec<TextEvent>) -> Vec<TextEvent> {
+        let has_call = events.iter().any(|event| matches!(event, TextEvent::Call(_)));
         self.is_over |= has_call && self.ear.options.calls == Calls::FirstOnly;
         events
     }
@@ -160,17 +160,17 @@ impl Translation {
         self.tell(events, deltas);
     }
 
-    fn tell(&mut self, events: Vec<Event>, deltas: &mut Vec<Delta>) {
+    fn tell(&mut self, events: Vec<TextEvent>, deltas: &mut Vec<Delta>) {
         for event in events {
             match event {
-                Event::Text(_) if self.buffer.is_some() => {}
-                Event::Text(text) => deltas.push(Delta::Text { text }),
-                Event::Reasoning(text) => deltas.push(Delta::Reasoning { text }),
-                Event::Call(TextCall { id: _, name, input }) => {
+                TextEvent::Text(_) if self.buffer.is_some() => {}
+                TextEvent::Text(text) => deltas.push(Delta::Text { text }),
+                TextEvent::Reasoning(text) => deltas.push(Delta::Reasoning { text }),
+                TextEvent::Call(TextCall { id: _, name, input }) => {
                     deltas.extend(began(self.calls, name, &input));
                     self.calls += 1;
                 }
-                Event::Remnant(_) => {}
+                TextEvent::Remnant(_) => {}
             }
         }
     }
@@ -206,15 +206,15 @@ fn doubted(part: Part) -> Part {
     }
 }
 
-fn extend(parts: &mut Vec<Part>, events: Vec<Event>, is_parsed: bool) {
+fn extend(parts: &mut Vec<Part>, events: Vec<TextEvent>, is_parsed: bool) {
     for event in events {
         match (parts.last_mut(), event) {
-            (Some(Part::Text { text, .. }), Event::Text(more) | Event::Remnant(more)) => text.push_str(&more),
-            (_, Event::Text(text) | Event::Remnant(text)) => parts.push(Part::text(text)),
-            (Some(Part::Reasoning { text, opaque: None }), Event::Reasoning(more)) => text.push_str(&more),
-            (_, Event::Reasoning(text)) => parts.push(Part::Reasoning { text, opaque: None }),
-            (_, Event::Call(_)) if is_parsed => {}
-            (_, Event::Call(TextCall { id, name, input })) => {
+            (Some(Part::Text { text, .. }), TextEvent::Text(more) | TextEvent::Remnant(more)) => text.push_str(&more),
+            (_, TextEvent::Text(text) | TextEvent::Remnant(text)) => parts.push(Part::text(text)),
+            (Some(Part::Reasoning { text, opaque: None }), TextEvent::Reasoning(more)) => text.push_str(&more),
+            (_, TextEvent::Reasoning(text)) => parts.push(Part::Reasoning { text, opaque: None }),
+            (_, TextEvent::Call(_)) if is_parsed => {}
+            (_, TextEvent::Call(TextCall { id, name, input })) => {
                 // The loop gives it its id.
                 let id_of_ours = CallId(String::new());
                 parts.push(Part::ToolCall(ToolCall {

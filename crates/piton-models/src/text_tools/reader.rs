@@ -13,7 +13,7 @@
 
 use super::block::{Block, Ending, Step};
 use super::hold::{Fit, Hold, InCode, Marker, Role, Shape};
-use super::{Calls, Decoder, Event, Options, TextCall};
+use super::{Calls, Decoder, Options, TextCall, TextEvent};
 
 /// What is particular about a dialect.
 pub(super) trait Grammar: Send {
@@ -85,7 +85,7 @@ impl<G: Grammar> Reader<G> {
         }
     }
 
-    fn push_char(&mut self, c: char, events: &mut Vec<Event>) {
+    fn push_char(&mut self, c: char, events: &mut Vec<TextEvent>) {
         if self.is_over {
             return;
         }
@@ -103,7 +103,7 @@ impl<G: Grammar> Reader<G> {
     }
 
     /// Begins to take down. A character that opens the message is itself the first of the body.
-    fn open(&mut self, opener: String, first: Option<char>, events: &mut Vec<Event>) {
+    fn open(&mut self, opener: String, first: Option<char>, events: &mut Vec<TextEvent>) {
         let ending = self.grammar.ending(&opener);
         self.block = Some(Open { block: Block::new(opener, ending), fit: Fit::Maybe });
         if let Some(c) = first {
@@ -111,7 +111,7 @@ impl<G: Grammar> Reader<G> {
         }
     }
 
-    fn go_on(&mut self, step: Step, events: &mut Vec<Event>) {
+    fn go_on(&mut self, step: Step, events: &mut Vec<TextEvent>) {
         match step {
             Step::More => {}
             Step::Ended(length) => {
@@ -128,7 +128,7 @@ impl<G: Grammar> Reader<G> {
     }
 
     /// It was prose. Where its beginning said so, a call may still follow; otherwise it was looked at to its end.
-    fn refuse(&mut self, block: &Block, fit: Fit, events: &mut Vec<Event>) {
+    fn refuse(&mut self, block: &Block, fit: Fit, events: &mut Vec<TextEvent>) {
         self.hold.pass(&block.opener, &mut self.prose.fresh);
         let opening = if block.opener.is_empty() { block.body.chars().next().map_or(0, char::len_utf8) } else { 0 };
         let (passed, looked_at) = block.body.split_at(if fit == Fit::No { opening } else { block.body.len() });
@@ -136,12 +136,12 @@ impl<G: Grammar> Reader<G> {
         looked_at.chars().for_each(|c| self.push_char(c, events));
     }
 
-    fn close(&mut self, opener: &str, body: &str, end: End, events: &mut Vec<Event>) {
+    fn close(&mut self, opener: &str, body: &str, end: End, events: &mut Vec<TextEvent>) {
         match self.grammar.read(&Taken { opener, body, end }) {
             Reading::Calls(calls) => {
                 for call in calls {
                     self.prose.end();
-                    events.push(Event::Call(call));
+                    events.push(TextEvent::Call(call));
                     if self.options.calls == Calls::FirstOnly {
                         self.is_over = true;
                         return;
@@ -155,21 +155,21 @@ impl<G: Grammar> Reader<G> {
             }
             Reading::Remnant => {
                 self.prose.emit(events);
-                events.push(Event::Remnant(format!("{opener}{body}")));
+                events.push(TextEvent::Remnant(format!("{opener}{body}")));
             }
         }
     }
 }
 
 impl<G: Grammar> Decoder for Reader<G> {
-    fn push(&mut self, text: &str) -> Vec<Event> {
+    fn push(&mut self, text: &str) -> Vec<TextEvent> {
         let mut events = Vec::new();
         text.chars().for_each(|c| self.push_char(c, &mut events));
         self.prose.emit(&mut events);
         events
     }
 
-    fn finish(&mut self) -> Vec<Event> {
+    fn finish(&mut self) -> Vec<TextEvent> {
         let mut events = Vec::new();
         if let Some(Open { block, fit: _ }) = self.block.take() {
             self.close(&block.opener, &block.body, End::Cut, &mut events);
@@ -183,11 +183,11 @@ impl<G: Grammar> Decoder for Reader<G> {
 }
 
 /// What to make of text that was held back to the end: a lone `<` is text, `<use_to` is nothing to show.
-pub(super) fn leftover(text: String) -> Option<Event> {
+pub(super) fn leftover(text: String) -> Option<TextEvent> {
     match text.chars().count() {
         0 => None,
-        1 => Some(Event::Text(text)),
-        _ => Some(Event::Remnant(text)),
+        1 => Some(TextEvent::Text(text)),
+        _ => Some(TextEvent::Remnant(text)),
     }
 }
 
@@ -223,11 +223,11 @@ pub(super) struct Prose {
 
 impl Prose {
     /// Tells of what there is, unless it is white space that may be nothing but layout.
-    pub(super) fn emit(&mut self, events: &mut Vec<Event>) {
+    pub(super) fn emit(&mut self, events: &mut Vec<TextEvent>) {
         if self.is_begun || !self.fresh.trim().is_empty() {
             self.is_begun = true;
             if !self.fresh.is_empty() {
-                events.push(Event::Text(std::mem::take(&mut self.fresh)));
+                events.push(TextEvent::Text(std::mem::take(&mut self.fresh)));
             }
         }
     }

@@ -7,7 +7,7 @@ mod properties;
 mod model;
 mod use_tool;
 
-use super::{Decoder, Dialect, Event, Options};
+use super::{Decoder, Options, TextDialect, TextEvent};
 use expect_test::Expect;
 use piton_core::call::{CallInput, Effects, ToolSpec};
 use serde_json::{Value, json};
@@ -31,37 +31,38 @@ fn tools() -> Arc<[ToolSpec]> {
 }
 
 /// Reads the text in every way there is, and compares what is found.
-fn check(dialect: Dialect, text: &str, expect: &Expect) {
+fn check(dialect: TextDialect, text: &str, expect: &Expect) {
     check_with(dialect, Options::default(), text, expect);
 }
 
-fn check_with(dialect: Dialect, options: Options, text: &str, expect: &Expect) {
+fn check_with(dialect: TextDialect, options: Options, text: &str, expect: &Expect) {
     let whole = read(dialect, options, [text]);
     expect.assert_eq(&shown(&whole));
     properties::cuts_make_no_difference(|| dialect.decoder(tools(), options), text);
     properties::a_cut_reply_runs_nothing_else(|| dialect.decoder(tools(), options), text);
-    let found = events(Dialect::any(tools(), options), [text]);
+    let found = events(TextDialect::any(tools(), options), [text]);
     assert_eq!(shown(&found), shown(&whole), "found by looking");
-    properties::cuts_make_no_difference(|| Dialect::any(tools(), options), text);
-    properties::a_cut_reply_runs_nothing_else(|| Dialect::any(tools(), options), text);
+    properties::cuts_make_no_difference(|| TextDialect::any(tools(), options), text);
+    properties::a_cut_reply_runs_nothing_else(|| TextDialect::any(tools(), options), text);
 }
 
-fn read<'t>(dialect: Dialect, options: Options, pieces: impl IntoIterator<Item = &'t str>) -> Vec<Event> {
+fn read<'t>(dialect: TextDialect, options: Options, pieces: impl IntoIterator<Item = &'t str>) -> Vec<TextEvent> {
     events(dialect.decoder(tools(), options), pieces)
 }
 
 /// What a decoder finds, with neighbouring text joined.
-fn events<'t>(mut decoder: Box<dyn Decoder>, pieces: impl IntoIterator<Item = &'t str>) -> Vec<Event> {
-    let mut found: Vec<Event> = pieces.into_iter().flat_map(|piece| decoder.push(piece)).collect();
+fn events<'t>(mut decoder: Box<dyn Decoder>, pieces: impl IntoIterator<Item = &'t str>) -> Vec<TextEvent> {
+    let mut found: Vec<TextEvent> = pieces.into_iter().flat_map(|piece| decoder.push(piece)).collect();
     found.extend(decoder.finish());
     joined(found)
 }
 
-fn joined(events: Vec<Event>) -> Vec<Event> {
-    let mut all: Vec<Event> = Vec::new();
+fn joined(events: Vec<TextEvent>) -> Vec<TextEvent> {
+    let mut all: Vec<TextEvent> = Vec::new();
     for event in events {
         match (all.last_mut(), event) {
-            (Some(Event::Text(text)), Event::Text(more)) | (Some(Event::Reasoning(text)), Event::Reasoning(more)) => {
+            (Some(TextEvent::Text(text)), TextEvent::Text(more))
+            | (Some(TextEvent::Reasoning(text)), TextEvent::Reasoning(more)) => {
                 text.push_str(&more);
             }
             (_, event) => all.push(event),
@@ -71,12 +72,12 @@ fn joined(events: Vec<Event>) -> Vec<Event> {
 }
 
 /// One line each.
-fn shown(events: &[Event]) -> String {
-    let line = |event: &Event| match event {
-        Event::Text(text) => format!("text      {text:?}\n"),
-        Event::Reasoning(text) => format!("reasoning {text:?}\n"),
-        Event::Remnant(text) => format!("remnant   {text:?}\n"),
-        Event::Call(call) => {
+fn shown(events: &[TextEvent]) -> String {
+    let line = |event: &TextEvent| match event {
+        TextEvent::Text(text) => format!("text      {text:?}\n"),
+        TextEvent::Reasoning(text) => format!("reasoning {text:?}\n"),
+        TextEvent::Remnant(text) => format!("remnant   {text:?}\n"),
+        TextEvent::Call(call) => {
             let id = call.id.as_ref().map(|id| format!(" #{id}")).unwrap_or_default();
             match &call.input {
                 CallInput::Json(input) => format!("call      {}{id} {input}\n", call.name),

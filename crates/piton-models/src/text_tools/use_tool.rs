@@ -1,7 +1,8 @@
 //! `<use_tool><tool_name>read</tool_name><arguments>{"path":"a"}</arguments></use_tool>`: our own text tool protocol.
 //!
 //! Read more kindly than it is taught: white space and attributes anywhere, `<name>` and `<argument>` for the inner
-//! tags, CDATA, a code fence or XML entities around or in the JSON, no arguments at all.
+//! tags, CDATA, a code fence or XML entities around or in the JSON, no arguments at all, arguments before the name, and
+//! other tags or words between the two.
 //!
 //! A call that the text does not close runs if its JSON is whole, or if `</arguments>` was seen; see `arguments`.
 
@@ -54,7 +55,7 @@ impl Grammar for UseTool {
 
 impl UseTool {
     fn call(&self, taken: &Taken<'_>) -> TextCall {
-        let (name, rest) = name(taken.body);
+        let (name, rest) = parts(taken.body);
         let name = arguments::entities_decoded(name).unwrap_or_else(|| name.to_owned());
         let input = match opened(rest, &ARGUMENT_TAGS) {
             Some((_, inner)) => self.input(inner, taken.end),
@@ -74,6 +75,25 @@ impl UseTool {
             None => arguments::read(inner, end, self.notation),
         }
     }
+}
+
+/// The tool's name, and the text that begins with its arguments, whichever comes first.
+fn parts(body: &str) -> (&str, &str) {
+    if let Some((tag, inner)) = opened(body, &ARGUMENT_TAGS) {
+        // The last closing tag: strings may hold others.
+        let close = format!("</{tag}>");
+        let behind = inner.rfind(&close).map_or("", |at| &inner[at + close.len()..]);
+        return (name(from(behind, &NAME_TAGS)).0, body);
+    }
+    let (name, rest) = name(body);
+    let is_bare = rest.trim_start().starts_with(['{', '`']);
+    (name, if is_bare { rest } else { from(rest, &ARGUMENT_TAGS) })
+}
+
+/// The text from the first of these tags on; all of it where there is none.
+fn from<'t>(text: &'t str, tags: &[&'static str]) -> &'t str {
+    let mut places = text.match_indices('<').map(|(at, _)| &text[at..]);
+    places.find(|place| opened(place, tags).is_some()).unwrap_or(text)
 }
 
 /// The tool's name, and what follows it. One that is not closed is not known.

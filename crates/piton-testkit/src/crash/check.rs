@@ -18,7 +18,7 @@ use piton_core::ids::CallId;
 use piton_core::message::{Message, ToolCall, Usage};
 use piton_core::turn;
 use piton_engine::engine::Engine;
-use piton_engine::store::Verdict;
+use piton_engine::store::CheckResult;
 use piton_engine::store::sqlite::{self, SessionDir};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ pub(super) fn violations(stage: &Stage<'_>) -> Vec<String> {
     };
     let dir = Engine::open(stage.machine.root()).session_dir(id);
     match sqlite::verify(&dir) {
-        Ok(Verdict::Sound { .. }) => {}
+        Ok(CheckResult::Sound { .. }) => {}
         Ok(bad) => found.push(format!("I5: {bad:?}")),
         Err(error) => found.push(format!("I5: {error}")),
     }

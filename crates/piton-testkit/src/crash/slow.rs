@@ -11,7 +11,7 @@ use piton_core::event::{Event, Record, TurnEnd};
 use piton_core::ids::SessionId;
 use piton_core::message::{Message, Part, Usage};
 use piton_core::turn;
-use piton_engine::store::Verdict;
+use piton_engine::store::CheckResult;
 use piton_engine::store::sqlite::{self, SessionDir};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -183,7 +183,7 @@ impl Scene<'_> {
             return;
         };
         match sqlite::verify(&dir) {
-            Ok(Verdict::Sound { .. }) => {}
+            Ok(CheckResult::Sound { .. }) => {}
             other => tally.violations.push(format!("I5: {other:?}")),
         }
         let session = turn::State::fold(&records);

@@ -5,7 +5,7 @@ use super::machine::Machine;
 use super::tree;
 use async_trait::async_trait;
 use piton_core::call::{Effects, Outcome, Status, ToolSpec};
-use piton_tools::executor::{End, ExitRecord, Watch};
+use piton_tools::executor::{CommandEnd, CommandWatch, ExitRecord};
 use piton_tools::plan::{Look, Plan};
 use piton_tools::runner::{Act, Claim};
 use piton_tools::tool::{Tool, ToolContext};
@@ -73,7 +73,7 @@ pub(super) struct Runner {
     remakes: Option<PathBuf>,
     rule: Rule,
     progress: Progress,
-    end: End,
+    end: CommandEnd,
 }
 
 impl Runner {
@@ -167,7 +167,7 @@ impl Tool for Acting {
         let line = input["line"].as_str().unwrap_or_default().to_owned();
         let base = cx.calls_dir.join(cx.call.as_str());
         let remakes = (input["remake"] == true).then(|| cx.workspace.clone());
-        let runner = Runner { base, line, remakes, rule: self.rule, progress: Progress::Told, end: End::Exited };
+        let runner = Runner { base, line, remakes, rule: self.rule, progress: Progress::Told, end: CommandEnd::Exited };
         let runner = Arc::new(Mutex::new(runner));
         self.runners.push(runner.clone());
         loop {
@@ -179,7 +179,7 @@ impl Tool for Acting {
             }
             if input["wait"] == true && matches!(lock(&runner).progress, Progress::Acted(_)) {
                 cx.cancel.cancelled().await;
-                lock(&runner).end = End::Cancelled;
+                lock(&runner).end = CommandEnd::Cancelled;
             }
             if !lock(&runner).go_on(machine) {
                 break;
@@ -188,7 +188,7 @@ impl Tool for Acting {
         // It says so on its stdout too: its record need not be read.
         let runner = lock(&runner);
         match runner.end {
-            End::Cancelled => Outcome::new(Status::Cancelled, "stopped"),
+            CommandEnd::Cancelled => Outcome::new(Status::Cancelled, "stopped"),
             _ => Outcome::ok(runner.line.clone()),
         }
     }
@@ -196,7 +196,7 @@ impl Tool for Acting {
     async fn settle(&self, input: Value, cx: &ToolContext) -> Outcome {
         match self.rule {
             Rule::Kept | Rule::NoClaim => {
-                let watch = Watch { output: cx.output.clone(), stop: cx.cancel.clone() };
+                let watch = CommandWatch { output: cx.output.clone(), stop: cx.cancel.clone() };
                 cx.executor
                     .settle(&cx.call, &watch)
                     .await
@@ -208,13 +208,13 @@ impl Tool for Acting {
 }
 
 /// What the end of an act says.
-fn told(end: End) -> Outcome {
+fn told(end: CommandEnd) -> Outcome {
     let status = match end {
-        End::Exited => Status::Ok,
-        End::Cancelled => Status::Cancelled,
-        End::Interrupted => Status::Interrupted,
-        End::NotStarted => Status::NotStarted,
-        End::Signaled | End::SpawnFailed | End::TimedOut => Status::Failed,
+        CommandEnd::Exited => Status::Ok,
+        CommandEnd::Cancelled => Status::Cancelled,
+        CommandEnd::Interrupted => Status::Interrupted,
+        CommandEnd::NotStarted => Status::NotStarted,
+        CommandEnd::Signaled | CommandEnd::SpawnFailed | CommandEnd::TimedOut => Status::Failed,
     };
     Outcome::new(status, "settled")
 }

@@ -1,15 +1,19 @@
-//! The words for how a command ended: its output, and what the model and the people read besides.
+//! The report of a command: its output and how it ended, for the model and for people.
 
 use crate::clean::clean;
-use crate::executor::{End, ExitRecord, Output};
+use crate::executor::{CommandEnd, CommandOutput, ExitRecord};
 use piton_core::call::{Outcome, Status};
 use serde_json::json;
 
 /// The outcome of a call that is over; `cancelled`: somebody asked it to stop.
-pub(super) fn outcome(record: &ExitRecord, output: &Output, command: &str, cancelled: bool) -> Outcome {
+pub(super) fn outcome(record: &ExitRecord, output: &CommandOutput, command: &str, cancelled: bool) -> Outcome {
     let text = match record.status {
-        End::SpawnFailed | End::NotStarted => "",
-        End::Exited | End::Signaled | End::TimedOut | End::Cancelled | End::Interrupted => &output.text,
+        CommandEnd::SpawnFailed | CommandEnd::NotStarted => "",
+        CommandEnd::Exited
+        | CommandEnd::Signaled
+        | CommandEnd::TimedOut
+        | CommandEnd::Cancelled
+        | CommandEnd::Interrupted => &output.text,
     };
     // It is made durable once a second, the exit record at once: a power cut can come in between.
     let text = match record.kept_bytes > output.bytes {
@@ -17,19 +21,25 @@ pub(super) fn outcome(record: &ExitRecord, output: &Output, command: &str, cance
         false => text.to_owned(),
     };
     let text = match record.status {
-        End::Interrupted => interrupted(record, &text),
-        End::NotStarted if cancelled => "Cancelled before the command was started.".to_owned(),
-        End::NotStarted => "[not started] This command was recorded as started, but it provably never ran and never \
+        CommandEnd::Interrupted => interrupted(record, &text),
+        CommandEnd::NotStarted if cancelled => "Cancelled before the command was started.".to_owned(),
+        CommandEnd::NotStarted => {
+            "[not started] This command was recorded as started, but it provably never ran and never \
                             will. It had no effects: call it again if it is still needed."
-            .to_owned(),
-        End::Exited | End::Signaled | End::TimedOut | End::Cancelled | End::SpawnFailed => with_notes(record, &text),
+                .to_owned()
+        }
+        CommandEnd::Exited
+        | CommandEnd::Signaled
+        | CommandEnd::TimedOut
+        | CommandEnd::Cancelled
+        | CommandEnd::SpawnFailed => with_notes(record, &text),
     };
     let mut outcome = Outcome::new(status(record, cancelled), text).titled(title(record, command)).with(json!({
         "exit_code": record.code,
         "signal": record.signal,
         "output_path": output.path,
         "output_bytes": record.output_bytes,
-        "timed_out": record.status == End::TimedOut,
+        "timed_out": record.status == CommandEnd::TimedOut,
         "left_behind": record.left_behind,
     }));
     outcome.duration_ms = record.duration_ms;
@@ -38,13 +48,13 @@ pub(super) fn outcome(record: &ExitRecord, output: &Output, command: &str, cance
 
 fn status(record: &ExitRecord, cancelled: bool) -> Status {
     match record.status {
-        End::Exited if record.code == Some(0) => Status::Ok,
-        End::Exited | End::Signaled | End::SpawnFailed => Status::Failed,
-        End::TimedOut => Status::TimedOut,
-        End::Cancelled => Status::Cancelled,
-        End::Interrupted | End::NotStarted if cancelled => Status::Cancelled,
-        End::Interrupted => Status::Interrupted,
-        End::NotStarted => Status::NotStarted,
+        CommandEnd::Exited if record.code == Some(0) => Status::Ok,
+        CommandEnd::Exited | CommandEnd::Signaled | CommandEnd::SpawnFailed => Status::Failed,
+        CommandEnd::TimedOut => Status::TimedOut,
+        CommandEnd::Cancelled => Status::Cancelled,
+        CommandEnd::Interrupted | CommandEnd::NotStarted if cancelled => Status::Cancelled,
+        CommandEnd::Interrupted => Status::Interrupted,
+        CommandEnd::NotStarted => Status::NotStarted,
     }
 }
 
@@ -55,16 +65,18 @@ fn with_notes(record: &ExitRecord, output: &str) -> String {
         lines.push(output.to_owned());
     }
     match record.status {
-        End::Exited => lines.extend(record.code.filter(|code| *code != 0).map(|code| format!("exit code {code}"))),
-        End::Signaled => lines.push(format!("ended by {}", signal_name(record.signal))),
-        End::TimedOut => {
+        CommandEnd::Exited => {
+            lines.extend(record.code.filter(|code| *code != 0).map(|code| format!("exit code {code}")));
+        }
+        CommandEnd::Signaled => lines.push(format!("ended by {}", signal_name(record.signal))),
+        CommandEnd::TimedOut => {
             lines.push(format!("timed out after {}: the whole process group was ended", seconds(record.duration_ms)));
         }
-        End::Cancelled => {
+        CommandEnd::Cancelled => {
             lines.push(format!("cancelled after {}: the whole process group was ended", seconds(record.duration_ms)));
         }
-        End::SpawnFailed => lines.push("bash: the command could not be started".to_owned()),
-        End::Interrupted | End::NotStarted => {}
+        CommandEnd::SpawnFailed => lines.push("bash: the command could not be started".to_owned()),
+        CommandEnd::Interrupted | CommandEnd::NotStarted => {}
     }
     match record.left_behind {
         0 => {}
@@ -97,13 +109,13 @@ fn title(record: &ExitRecord, command: &str) -> String {
     let is_cut = line.chars().count() > SHOWN_CHARS || command.trim().lines().count() > 1;
     let shown: String = line.chars().take(SHOWN_CHARS).chain(is_cut.then_some('…')).collect();
     let end = match record.status {
-        End::Exited => format!("exit {}", record.code.unwrap_or_default()),
-        End::Signaled => signal_name(record.signal),
-        End::TimedOut => "timed out".to_owned(),
-        End::Cancelled => "cancelled".to_owned(),
-        End::SpawnFailed => return format!("bash {shown} (could not be started)"),
-        End::Interrupted => return format!("bash {shown} (interrupted)"),
-        End::NotStarted => return format!("bash {shown} (not started)"),
+        CommandEnd::Exited => format!("exit {}", record.code.unwrap_or_default()),
+        CommandEnd::Signaled => signal_name(record.signal),
+        CommandEnd::TimedOut => "timed out".to_owned(),
+        CommandEnd::Cancelled => "cancelled".to_owned(),
+        CommandEnd::SpawnFailed => return format!("bash {shown} (could not be started)"),
+        CommandEnd::Interrupted => return format!("bash {shown} (interrupted)"),
+        CommandEnd::NotStarted => return format!("bash {shown} (not started)"),
     };
     format!("bash {shown} ({end}, {})", seconds(record.duration_ms))
 }
@@ -126,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_title_is_one_short_line() {
-        let record = ExitRecord { code: Some(1), duration_ms: 2_345, ..ExitRecord::of(End::Exited) };
+        let record = ExitRecord { code: Some(1), duration_ms: 2_345, ..ExitRecord::of(CommandEnd::Exited) };
         assert_eq!(title(&record, "cargo test"), "bash cargo test (exit 1, 2.3 s)");
         assert_eq!(title(&record, "\n  cd x\n  make\n"), "bash cd x… (exit 1, 2.3 s)");
     }

@@ -1,4 +1,4 @@
-//! The runner alone, for embedders whose own binary cannot be started again as one: `piton-runner <folder of the calls>`.
+//! The runner as a binary, for embedders whose own binary cannot serve as one: `piton-runner <folder of the calls>`.
 
 use piton_tools::spawn::Env;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What a file is, told from its first bytes: text or not, and which image.
+//! Detects the type of a file from its first bytes: text, binary, or which image format.
 
 /// Bytes looked at.
 pub(super) const SNIFFED_BYTES: usize = 4_096;

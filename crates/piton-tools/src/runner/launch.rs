@@ -4,7 +4,7 @@ use super::files::CallFiles;
 use super::output::{self, Tail};
 use super::settle::settle_from;
 use super::{RunSpec, RunnerCommand};
-use crate::executor::{Executor, ExecutorError, ExitRecord, Order, Output, Watch};
+use crate::executor::{CommandOutput, CommandSpec, CommandWatch, Executor, ExecutorError, ExitRecord};
 use crate::limits::{LIVE_EVERY, RUNNER_GRACE};
 use crate::private;
 use crate::spawn::{Confinement, Env, Group, Spawn, Streams};
@@ -87,7 +87,7 @@ impl Runners {
         spec: &RunSpec,
         env: &Env,
         tail: &mut Tail,
-        watch: &Watch,
+        watch: &CommandWatch,
     ) -> Result<Option<ExitRecord>, ExecutorError> {
         let mut running = Running { child: Some(self.take(env)?) };
         // A runner that was not told all does nothing, and one that took its claim did hear everything: the files say
@@ -121,7 +121,7 @@ impl Runners {
 
 #[async_trait]
 impl Executor for Runners {
-    async fn run(&self, call: &CallId, order: &Order, watch: &Watch) -> Result<ExitRecord, ExecutorError> {
+    async fn run(&self, call: &CallId, order: &CommandSpec, watch: &CommandWatch) -> Result<ExitRecord, ExecutorError> {
         let Spawn { argv, env, cwd, confinement } = &order.spawn;
         let words = argv.iter().map(|word| word.to_str().map(ToOwned::to_owned));
         let argv = words.collect::<Option<_>>().ok_or(ExecutorError::NotStarted("the command is not UTF-8".into()))?;
@@ -145,14 +145,14 @@ impl Executor for Runners {
         }
     }
 
-    async fn settle(&self, call: &CallId, watch: &Watch) -> Result<ExitRecord, ExecutorError> {
+    async fn settle(&self, call: &CallId, watch: &CommandWatch) -> Result<ExitRecord, ExecutorError> {
         let files = self.files(call);
         private::make_folder(&self.calls_dir).map_err(ExecutorError::Unknown)?;
         let tail = Tail::new(&files, &watch.output);
         settle_from(&files, tail, &watch.stop).await.map_err(ExecutorError::Unknown)
     }
 
-    async fn output(&self, call: &CallId, max_chars: usize) -> Output {
+    async fn output(&self, call: &CallId, max_chars: usize) -> CommandOutput {
         output::output(&self.files(call), max_chars)
     }
 }

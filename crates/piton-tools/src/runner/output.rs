@@ -1,18 +1,18 @@
-//! What a command has written: cut for the model, and followed for those who watch.
+//! The output of a command: truncated for the model, and streamed to watchers.
 
 use super::files::CallFiles;
 use crate::clean::{Cleaner, Overwriting, clean};
-use crate::executor::{Output, OutputSink};
+use crate::executor::{CommandOutput, OutputSink};
 use crate::limits::LIVE_BYTES;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 /// What is kept of a call's output, clean and cut.
-pub(super) fn output(files: &CallFiles, max_chars: usize) -> Output {
+pub(super) fn output(files: &CallFiles, max_chars: usize) -> CommandOutput {
     let path = files.out();
     let bytes = std::fs::metadata(&path).map_or(0, |out| out.len());
-    Output { text: shown_output(&path, max_chars), path, bytes }
+    CommandOutput { text: shown_output(&path, max_chars), path, bytes }
 }
 
 /// The output, clean and cut to its beginning and end. Of a large file only these are read.

@@ -1,4 +1,4 @@
-//! Processes as `/proc` shows them: whose child each is, and how to end what is left of a command.
+//! Processes from `/proc`: their parents, and how to kill what a command left behind.
 
 use super::files::Claim;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};

@@ -1,10 +1,10 @@
-//! What came of a call whose runner somebody else started, or whose runner just ended: the exit record and the claim
-//! tell, and where they do not, the settler decides and writes its decision down.
+//! Settles a call whose runner another process started, or whose runner has ended: from the exit record and the claim;
+//! where these are missing, the settler decides and writes its decision down.
 
 use super::files::{CallFiles, Claim, ClaimState, ClaimedBy, Durably, Exit, HeldClaim};
 use super::output::Tail;
 use super::processes::{is_of_another_boot, kill_remains, signal_runner};
-use crate::executor::{End, ExitRecord};
+use crate::executor::{CommandEnd, ExitRecord};
 use crate::limits::{ATTACHED_EVERY, RUNNER_GRACE, STOPPING_EVERY};
 use rustix::process::Signal;
 use std::io;
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 /// What one look at a call finds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Settled {
-    /// It is over: for good, as recorded. [`End::Interrupted`] and [`End::NotStarted`] included.
+    /// It is over: for good, as recorded. [`CommandEnd::Interrupted`] and [`CommandEnd::NotStarted`] included.
     Over(ExitRecord),
     /// Its runner is at work. `None` for a runner that is only just beginning.
     Running(Option<Claim>),
@@ -29,7 +29,7 @@ pub fn settle_once(base: &Path) -> io::Result<Settled> {
         return Ok(Settled::Over(record));
     }
     if let Some(held) = files.take_claim(&ClaimedBy::Settler)? {
-        return record(&files, &held, ExitRecord::of(End::NotStarted));
+        return record(&files, &held, ExitRecord::of(CommandEnd::NotStarted));
     }
     match files.claim_state()? {
         ClaimState::Held(Some(ClaimedBy::Runner(claim))) => Ok(Settled::Running(Some(claim))),
@@ -39,7 +39,7 @@ pub fn settle_once(base: &Path) -> io::Result<Settled> {
             let exit = files.read_exit()?;
             let verdict = match (exit, by) {
                 (Exit::Recorded(record), _) => return Ok(Settled::Over(record)),
-                (_, Some(ClaimedBy::Settler)) => ExitRecord::of(End::NotStarted),
+                (_, Some(ClaimedBy::Settler)) => ExitRecord::of(CommandEnd::NotStarted),
                 (exit, Some(ClaimedBy::Runner(claim))) => interrupted(&files, &exit, Some(&claim)),
                 (exit, None) => interrupted(&files, &exit, None),
             };
@@ -85,7 +85,7 @@ fn interrupted(files: &CallFiles, exit: &Exit, claim: Option<&Claim>) -> ExitRec
         output_bytes: output.as_ref().map_or(0, std::fs::Metadata::len),
         kept_bytes: output.map_or(0, |out| out.len()),
         error: Some(cause.to_owned()),
-        ..ExitRecord::of(End::Interrupted)
+        ..ExitRecord::of(CommandEnd::Interrupted)
     }
 }
 

@@ -8,7 +8,7 @@ use super::RunSpec;
 use super::files::{CallFiles, Durably, HeldClaim, ReadyClaim};
 use super::processes::{MARK, descendants, kill, mark, this_process};
 use super::spool::Spool;
-use crate::executor::{End, ExitRecord};
+use crate::executor::{CommandEnd, ExitRecord};
 use crate::limits::{CANCEL_GRACE, DRAIN_QUIET, DRAIN_TIME, STOP_GRACE, SWEEP_TIME};
 use crate::spawn::{Env, Group, Spawn, Streams};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -98,25 +98,25 @@ fn run(spec: &RunSpec, env: &Env, files: &CallFiles, held: &HeldClaim, stop: Own
     let started = Instant::now();
     let mut watch = match Watch::begin(spec, env, files, stop) {
         Ok(watch) => watch,
-        Err(error) => return ExitRecord { error: Some(error.to_string()), ..ExitRecord::of(End::SpawnFailed) },
+        Err(error) => return ExitRecord { error: Some(error.to_string()), ..ExitRecord::of(CommandEnd::SpawnFailed) },
     };
     // Without it the record is tried all the same.
     let _ = files.reserve_exit(held);
     let end = watch.until_the_end(started + Duration::from_millis(spec.timeout_ms));
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let left_behind = match end {
-        End::Exited | End::Signaled => {
+        CommandEnd::Exited | CommandEnd::Signaled => {
             watch.drain();
             watch.sweep()
         }
-        End::TimedOut => watch.stop(STOP_GRACE),
-        End::Cancelled => watch.stop(CANCEL_GRACE),
-        End::SpawnFailed | End::Interrupted | End::NotStarted => 0,
+        CommandEnd::TimedOut => watch.stop(STOP_GRACE),
+        CommandEnd::Cancelled => watch.stop(CANCEL_GRACE),
+        CommandEnd::SpawnFailed | CommandEnd::Interrupted | CommandEnd::NotStarted => 0,
     };
     watch.drain();
     let status = watch.shell_status;
     let spooled = watch.spool.finish();
-    let by_itself = matches!(end, End::Exited | End::Signaled);
+    let by_itself = matches!(end, CommandEnd::Exited | CommandEnd::Signaled);
     ExitRecord {
         status: end,
         code: status.and_then(WaitStatus::exit_status).filter(|_| by_itself),
@@ -199,16 +199,16 @@ impl Watch {
         })
     }
 
-    fn until_the_end(&mut self, deadline: Instant) -> End {
+    fn until_the_end(&mut self, deadline: Instant) -> CommandEnd {
         loop {
             self.wait(self.spool.next_sync().map_or(deadline, |sync| sync.min(deadline)));
             self.spool.sync_if_due();
             self.collect_dead();
             match self.shell_status {
-                Some(status) if status.signaled() => return End::Signaled,
-                Some(_) => return End::Exited,
-                None if self.stop_asked => return End::Cancelled,
-                None if Instant::now() >= deadline => return End::TimedOut,
+                Some(status) if status.signaled() => return CommandEnd::Signaled,
+                Some(_) => return CommandEnd::Exited,
+                None if self.stop_asked => return CommandEnd::Cancelled,
+                None if Instant::now() >= deadline => return CommandEnd::TimedOut,
                 None => {}
             }
         }

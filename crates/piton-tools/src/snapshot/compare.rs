@@ -5,7 +5,7 @@ use super::EntryKind;
 use super::object::{Node, ObjectKind, Oid, TreeId};
 use super::scan::join;
 use super::store::Store;
-use super::{Change, ChangeKind, Lines, SnapshotError, path_of};
+use super::{ChangeKind, Lines, PathChange, SnapshotError, path_of};
 use crate::diff;
 use crate::limits::SNAPSHOT_COUNTED_BYTES;
 
@@ -87,7 +87,7 @@ impl Comparison {
 
 impl Difference {
     /// The difference as people are told of it; `None` for a folder that is there because something is in it.
-    pub(super) fn change(&self, store: &Store) -> Option<Change> {
+    pub(super) fn change(&self, store: &Store) -> Option<PathChange> {
         let filled = |node: Option<Node>| {
             node.is_some_and(|node| node.kind == EntryKind::Folder && node.oid != Oid::of(ObjectKind::Tree, b""))
         };
@@ -104,7 +104,7 @@ impl Difference {
         };
         let what = self.after.or(self.before).map_or(EntryKind::NotCovered, |node| node.kind);
         let path = path_of(&self.path);
-        Some(Change { path, kind, what, lines: self.lines(store) })
+        Some(PathChange { path, kind, what, lines: self.lines(store) })
     }
 
     /// Lines added and removed; `None` where nobody counts them.

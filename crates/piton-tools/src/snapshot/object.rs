@@ -93,7 +93,7 @@ impl TryFrom<String> for TreeId {
 
 /// The text is not the id of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not the id of a snapshot, which has forty hexadecimal digits")]
+#[error("{0:?} is not a snapshot id (40 hexadecimal digits)")]
 pub struct NotAnId(String);
 
 /// The two kinds of object there are.

@@ -1,4 +1,4 @@
-//! Git's index of a pack: which objects the pack has. What they are, git itself reads (see `git`).
+//! Reader of git's pack index: which objects a pack has. Git itself reads the objects (see `git`).
 
 use super::object::Oid;
 use std::fs::{self, File};

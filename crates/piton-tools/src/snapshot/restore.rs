@@ -19,7 +19,7 @@ use super::route::{Goal, Routes, Tree, is_folder, is_half_done, is_same, is_unto
 use super::scan::{in_parallel, split};
 use super::store::Store;
 use super::workspace::Workspace;
-use super::{ChangeKind, Conflict, EntryKind, Failure, Leg, Restored, SnapshotError, TreeId, path_of};
+use super::{ChangeKind, Conflict, EntryKind, Leg, RestoreFailure, Restored, SnapshotError, TreeId, path_of};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
@@ -30,7 +30,7 @@ const SYNCING_THREADS: usize = 8;
 
 /// How a restore goes about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Policy {
+pub struct RestorePolicy {
     /// What to do with what the user changed since.
     pub conflicts: Conflicts,
     /// The workspace as it was when the restore was begun for the first time. `None` where it begins now: then nothing
@@ -73,7 +73,7 @@ pub(super) fn restore(
     root: &Path,
     workspace: Workspace,
     legs: &[Leg],
-    policy: Policy,
+    policy: RestorePolicy,
 ) -> Result<Restored, SnapshotError> {
     let routes = Routes::of(store, legs)?;
     let not_covered = routes.not_covered.iter().map(|path| path_of(path)).collect();
@@ -104,7 +104,7 @@ pub(super) fn restore(
 
 impl Restore<'_> {
     /// What is to be done, sorted by path.
-    fn plan(&mut self, root: &Path, routes: &Routes, policy: Policy) -> Result<Vec<Step>, SnapshotError> {
+    fn plan(&mut self, root: &Path, routes: &Routes, policy: RestorePolicy) -> Result<Vec<Step>, SnapshotError> {
         let mut began = policy.began.map(|tree| Tree::new(self.store, tree));
         let mut steps = Vec::new();
         let mut blocked: Vec<&[u8]> = Vec::new();
@@ -265,7 +265,7 @@ impl Restore<'_> {
 
     fn fail(&mut self, path: &[u8], error: &io::Error) {
         if self.failed.insert(path.to_vec()) {
-            self.report.failures.push(Failure { path: path_of(path), error: error.to_string() });
+            self.report.failures.push(RestoreFailure { path: path_of(path), error: error.to_string() });
         }
     }
 }

@@ -16,7 +16,7 @@ use super::object::{ObjectKind, Oid};
 use super::seed::Seed;
 use super::share::Budget;
 use super::store::Store;
-use super::{NotCovered, Notice, SnapshotError, path_of};
+use super::{NotCovered, SnapshotError, Uncovered, path_of};
 use crate::ignored::Rules;
 use crate::limits::{SNAPSHOT_ENTRIES, SNAPSHOT_FILE_BYTES};
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, open, openat, readlinkat, statat};
@@ -34,7 +34,7 @@ use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 pub(super) struct Scan {
     /// Sorted by path, so a folder comes before what is in it.
     pub(super) folders: Vec<Folder>,
-    pub(super) notices: Vec<Notice>,
+    pub(super) notices: Vec<Uncovered>,
     /// How many files the cache did not know.
     pub(super) read: usize,
     /// How many it knew.
@@ -201,7 +201,7 @@ impl Scanner<'_> {
                 Content::Unreadable(error) => NotCovered::Unreadable { error },
             };
             item.leave_out();
-            scan.notices.push(Notice { path: path_of(&join(&folder.path, &item.name)), why });
+            scan.notices.push(Uncovered { path: path_of(&join(&folder.path, &item.name)), why });
         }
         scan.folders.iter_mut().for_each(|folder| folder.items.retain(|item| item.seen != Seen::Gone));
         Ok(())
@@ -245,13 +245,13 @@ struct Task {
 #[derive(Debug, Default)]
 struct Walked {
     folders: Vec<Folder>,
-    notices: Vec<Notice>,
+    notices: Vec<Uncovered>,
     ignored: Vec<Vec<u8>>,
 }
 
 impl Walked {
     fn note(&mut self, path: &[u8], why: NotCovered) {
-        self.notices.push(Notice { path: path_of(path), why });
+        self.notices.push(Uncovered { path: path_of(path), why });
     }
 
     /// A folder that went away is nothing to tell; its parent will have no object for it and leave it out.
@@ -372,7 +372,9 @@ pub(super) fn in_parallel<T: Send>(
         return work();
     }
     std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        // Where there is no room for more threads, fewer do the same.
+        let others: Vec<_> =
+            (1..threads).map_while(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok()).collect();
         let mut all = work()?;
         for other in others {
             all.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);

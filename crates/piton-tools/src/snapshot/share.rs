@@ -1,4 +1,4 @@
-//! How much of what is ignored is covered all the same: a `.env` is, `node_modules` is not.
+//! Which ignored files a snapshot covers nevertheless: a `.env` is covered, `node_modules` is not.
 
 use crate::limits::{
     SNAPSHOT_IGNORED_BYTES, SNAPSHOT_IGNORED_ENTRIES, SNAPSHOT_IGNORED_LOOKS, SNAPSHOT_IGNORED_TOTAL_BYTES,

@@ -6,6 +6,7 @@
 //!   incoming/    objects that are not on the disk yet
 //!   cache        what the last snapshot saw of each file (see `cache`)
 //!   live/        what the processes that are running have taken (see `prune`)
+//!   repository   the workspace had a `.git` when a snapshot was taken
 //!   HEAD, config, refs/   so that git takes it for a repository
 //! ```
 //!
@@ -95,6 +96,22 @@ impl Store {
 
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.root.join(name)
+    }
+
+    /// Keeps in mind that the workspace has a `.git`, which no snapshot covers.
+    pub(super) fn note_repository(&self) -> Result<(), SnapshotError> {
+        let path = self.path("repository");
+        if path.exists() { Ok(()) } else { private::write(&path, b"").map_err(store_error(&path)) }
+    }
+
+    /// Whether the workspace had a `.git` when a snapshot was taken.
+    pub(super) fn had_repository(&self) -> bool {
+        self.path("repository").exists()
+    }
+
+    pub(super) fn forget_repository(&self) {
+        // Otherwise it is said again.
+        let _ = fs::remove_file(self.path("repository"));
     }
 
     /// Whether the object can be had from here.

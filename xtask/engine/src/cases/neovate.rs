@@ -7,8 +7,8 @@ use piton_core::model::{Delta, ModelEvent};
 use piton_core::oneline;
 use piton_core::policy::Policy;
 use piton_models::protocol::WireProtocol;
-use piton_models::text_tools::{CallsRead, Dialect, Event, Mode, Options, ends_in_tag};
-use piton_models::wire::{self, Body};
+use piton_models::text_tools::{CallsRead, Mode, Options, TextDialect, TextEvent, ends_in_tag};
+use piton_models::wire::{self, ResponseBody};
 use piton_testkit::scenarios;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ fn mode() -> Result<Mode, String> {
 fn parse_message(case: &Value) -> Result<(), String> {
     let text = case["input"].as_str().ok_or("no text")?;
     let options = Options { notation: mode()?.notation, ..Options::default() };
-    let mut decoder = Dialect::UseTool.decoder(Arc::from([]), options);
+    let mut decoder = TextDialect::UseTool.decoder(Arc::from([]), options);
     let whole = decoder.push(text);
     let cut = decoder.finish();
     let mut blocks: Vec<(Value, bool)> = Vec::new();
@@ -43,9 +43,9 @@ fn parse_message(case: &Value) -> Result<(), String> {
     let of_whole = whole.len();
     for (at, event) in whole.into_iter().chain(cut).enumerate() {
         match event {
-            Event::Text(text) | Event::Remnant(text) => prose.push_str(&text),
-            Event::Reasoning(_) => {}
-            Event::Call(call) => {
+            TextEvent::Text(text) | TextEvent::Remnant(text) => prose.push_str(&text),
+            TextEvent::Reasoning(_) => {}
+            TextEvent::Call(call) => {
                 push_prose(&mut blocks, &mut prose, false);
                 let is_closed = text.rfind("<use_tool>").is_some_and(|at| text[at..].contains("</use_tool>"));
                 let partial = at >= of_whole && !is_closed;
@@ -142,7 +142,7 @@ fn usage_from_event(case: &Value) -> Result<(), String> {
 /// What the decoder of Chat Completions reads in these counts.
 pub(super) fn usage_over_the_wire(counts: &Value) -> Result<Usage, String> {
     let chunk = json!({"choices": [{"index": 0, "delta": {"content": "x"}, "finish_reason": "stop"}], "usage": counts});
-    let mut body = Body::new(wire::protocol(WireProtocol::Chat));
+    let mut body = ResponseBody::new(wire::protocol(WireProtocol::Chat));
     let said = format!("data: {chunk}\n\ndata: [DONE]\n\n");
     body.push(said.as_bytes()).map_err(|error| error.message)?;
     body.finish().map(|(_, reply)| reply.usage).map_err(|error| error.message)

@@ -1,14 +1,14 @@
 //! The suites about making room: when a context is full, what is pruned, what a compaction keeps, what is seen after it.
 
 use super::expect;
-use piton_core::compact::{self, Compaction, Full, Keep, Made, Output, Prune, Window};
+use piton_core::compact::{self, Compaction, Full, KeepRecent, Made, ModelWindow, PrunableOutput, Prune};
 use piton_core::event::{Canceller, Delivery, Event, Record, Spent, StepKind, Trigger, TurnEnd};
 use piton_core::ids::{MessageId, Seq, SessionId};
 use piton_core::message::{FinishReason, Message, Part, Usage};
 use piton_core::model::{ModelErrorKind, Reply};
 use piton_core::policy::Policy;
 use piton_core::turn::State;
-use piton_models::errors::{self, Refusal};
+use piton_models::errors::{self, HttpRefusal};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::time::SystemTime;
@@ -17,8 +17,8 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or(0)
 }
 
-fn window(limit: &Value) -> Window {
-    Window { context: limit["context"].as_u64(), input: limit["input"].as_u64(), output: limit["output"].as_u64() }
+fn window(limit: &Value) -> ModelWindow {
+    ModelWindow { context: limit["context"].as_u64(), input: limit["input"].as_u64(), output: limit["output"].as_u64() }
 }
 
 /// `opencode/compaction_overflow`.
@@ -64,7 +64,7 @@ pub(super) fn prune_selection(case: &Value) -> Result<(), String> {
         }
         turns_since += u32::from(message["role"] == "user");
         for tool in message["tools"].as_array().into_iter().flatten().rev() {
-            outputs.push(Output {
+            outputs.push(PrunableOutput {
                 tool: tool["tool"].as_str().unwrap_or_default(),
                 tokens: (number(&tool["output_chars"]) + 2) / 4,
                 turns_since,
@@ -85,7 +85,7 @@ pub(super) fn context_overflow(case: &Value) -> Result<(), String> {
         (Some(status), _) => {
             let body = input["body"].as_str().map_or_else(|| input["body"].to_string(), str::to_owned);
             let status = u16::try_from(status).map_err(|_| "no status")?;
-            Some(errors::from_response(&Refusal { status, headers: &[], body: &body }, SystemTime::now()).kind)
+            Some(errors::from_response(&HttpRefusal { status, headers: &[], body: &body }, SystemTime::now()).kind)
         }
         (None, Some(words)) => errors::recognise(&json!({"message": words})),
         (None, None) => errors::recognise(input),
@@ -104,11 +104,11 @@ pub(super) fn pulse_compaction(case: &Value) -> Result<(), String> {
     if let Full::From { window_tokens, .. } = &mut rules.full {
         *window_tokens = WINDOW;
     }
-    let Keep::Turns { turns, .. } = rules.keep else { return Err("the preset keeps no turns".to_owned()) };
+    let KeepRecent::Turns { turns, .. } = rules.keep else { return Err("the preset keeps no turns".to_owned()) };
     let messages = case["input"]["messages"].as_array().ok_or("no messages")?;
     let forced = case["input"]["force"] == true;
     let before = estimate(messages);
-    let is_full = rules.full_at(Window::default()).is_some_and(|at| before >= at);
+    let is_full = rules.full_at(ModelWindow::default()).is_some_and(|at| before >= at);
     let begins: Vec<bool> = messages.iter().map(|message| message["role"] == "user").collect();
     let plan = compact::by_turns(&begins, turns, forced).filter(|_| forced || is_full);
     let Some(plan) = plan else { return expect(case, &json!({"didCompact": false, "summarized_messages": null})) };

@@ -13,8 +13,8 @@ use piton_engine::assemble::secrets;
 use piton_engine::engine::Engine;
 use piton_engine::export::redact::Redactor;
 use piton_engine::export::{html, json, markdown};
+use piton_tools::regular;
 use std::ffi::OsStr;
-use std::io::Read;
 use std::path::Path;
 
 /// The format that a file's name asks for.
@@ -46,7 +46,8 @@ pub(super) async fn export(engine: &Engine, id: &SessionId, args: &ExportArgs, a
         ExportFormat::Md => markdown::write(&Story::of(&records), &title, &said::when),
         ExportFormat::Html => html::write(&Story::of(&records), &title, &said::when),
     };
-    match &args.output {
+    // As elsewhere, `-` is standard output.
+    match args.output.as_ref().filter(|path| path.as_os_str() != "-") {
         Some(path) => {
             std::fs::write(path, &text).with_context(|| format!("cannot write {}", path.display()))?;
             view::write_stderr(&format!("wrote {} ({})\n", path.display(), said::size(text.len() as u64)));
@@ -64,11 +65,10 @@ pub(super) async fn export(engine: &Engine, id: &SessionId, args: &ExportArgs, a
 pub(super) async fn import(engine: &Engine, file: &Path) -> Result<()> {
     let text = match file.to_str() {
         Some("-") => {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
-            text
+            regular::text_of(std::io::stdin(), regular::CONVERSATION_BYTES).context("cannot read standard input")?
         }
-        _ => std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?,
+        _ => regular::named(file, regular::CONVERSATION_BYTES)
+            .with_context(|| format!("cannot read {}", file.display()))?,
     };
     let records = json::read(&text).with_context(|| format!("{} cannot be taken in", file.display()))?;
     let events = view::plural(records.len() as u64, "event");

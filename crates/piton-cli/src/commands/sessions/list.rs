@@ -1,7 +1,7 @@
 //! `piton session list`: one line a session, newest first.
 
 use super::said;
-use crate::cli::{ListArgs, Scope};
+use crate::cli::{ListArgs, SessionFilter};
 use crate::failure::Result;
 use crate::out::report;
 use crate::out::view;
@@ -46,7 +46,7 @@ pub(super) async fn list(engine: &Engine, args: &ListArgs, around: &Surroundings
 }
 
 /// The folder whose sessions are meant; `None` for all.
-pub(super) fn project(scope: &Scope, around: &Surroundings) -> Result<Option<PathBuf>> {
+pub(super) fn project(scope: &SessionFilter, around: &Surroundings) -> Result<Option<PathBuf>> {
     match (&scope.project, scope.all) {
         (_, true) => Ok(None),
         // One that is gone may still have sessions.

@@ -6,7 +6,7 @@ use crate::out::report;
 use crate::out::view;
 use piton_core::ids::{Seq, SessionId};
 use piton_engine::engine::Engine;
-use piton_engine::store::{Flaw, StoreError, Verdict};
+use piton_engine::store::{CheckResult, Flaw, StoreError};
 
 /// Checks a session and says what is wrong and what to do.
 pub(super) async fn verify(engine: &Engine, id: &SessionId) -> Result<u8> {
@@ -19,18 +19,18 @@ pub(super) async fn verify(engine: &Engine, id: &SessionId) -> Result<u8> {
         verdict => verdict?,
     };
     match verdict {
-        Verdict::Sound { events: 0 } => {
+        CheckResult::Sound { events: 0 } => {
             view::write_stdout(&format!(
                 "{id}: no events. Either nothing was ever recorded, or what was is in a file that is missing here: \
                  journal.db-wal belongs beside journal.db\n"
             ));
             Ok(report::EXIT_FAILED)
         }
-        Verdict::Sound { events } => {
+        CheckResult::Sound { events } => {
             view::write_stdout(&format!("{id}: {events} events, every one in its place and unchanged\n"));
             Ok(0)
         }
-        Verdict::Bad { seq, flaw } => {
+        CheckResult::Bad { seq, flaw } => {
             let what = match flaw {
                 Flaw::Missing => "is missing",
                 Flaw::Changed => "is not what was written",

@@ -8,7 +8,7 @@ use crate::surroundings::Surroundings;
 use jiff::Zoned;
 use piton_core::ids::{SessionId, TimeMs};
 use piton_engine::engine::Engine;
-use piton_engine::shelf;
+use piton_engine::library;
 use piton_engine::store::Summary;
 use piton_engine::store::sqlite::SessionDir;
 use piton_engine::store::sqlite::index::{IndexError, Query};
@@ -20,7 +20,7 @@ const RECENT: &str = "1d";
 pub(super) async fn remove(engine: &Engine, ids: &[SessionId]) -> Result<()> {
     for id in ids {
         find::must_be_closed(engine, id).await?;
-        shelf::throw_away(engine, id)?;
+        library::throw_away(engine, id)?;
         view::write_stderr(&format!("{id} is in the trash; `piton session restore {id}` brings it back\n"));
     }
     Ok(())
@@ -28,10 +28,10 @@ pub(super) async fn remove(engine: &Engine, ids: &[SessionId]) -> Result<()> {
 
 /// Lists the trash, or empties it.
 pub(super) fn trash(engine: &Engine, empty: bool, json: bool) -> Result<()> {
-    let index = shelf::trash(engine)?;
+    let index = library::trash(engine)?;
     let sessions = index.select(&Query::default())?;
     let damaged: Vec<SessionId> = index.unreadable().iter().map(|(id, _)| id.clone()).collect();
-    let bare = shelf::empty_in_trash(engine);
+    let bare = library::empty_in_trash(engine);
     if !empty {
         for session in &sessions {
             let line = if json { serde_json::to_string(session)? } else { list::line(session, None, None) };
@@ -42,10 +42,10 @@ pub(super) fn trash(engine: &Engine, empty: bool, json: bool) -> Result<()> {
         return Ok(());
     }
     let ids: Vec<SessionId> = sessions.into_iter().map(|session| session.id).chain(damaged).chain(bare).collect();
-    let trash = shelf::trash_dir(engine);
-    let bytes: u64 = ids.iter().map(|id| shelf::size(&SessionDir::new(&trash, id))).sum();
+    let trash = library::trash_dir(engine);
+    let bytes: u64 = ids.iter().map(|id| library::size(&SessionDir::new(&trash, id))).sum();
     for id in &ids {
-        shelf::destroy(engine, id)?;
+        library::destroy(engine, id)?;
     }
     let sessions = view::plural(ids.len() as u64, "session");
     view::write_stderr(&format!("{sessions} removed for good, {} freed\n", said::size(bytes)));
@@ -54,7 +54,7 @@ pub(super) fn trash(engine: &Engine, empty: bool, json: bool) -> Result<()> {
 
 /// Brings a session back from the trash.
 pub(super) fn restore(engine: &Engine, name: &str, around: &Surroundings) -> Result<()> {
-    let index = shelf::trash(engine)?;
+    let index = library::trash(engine)?;
     let here = around.workspace(None).unwrap_or_default();
     let id = index.named(name, &here).map_err(|error| match error {
         IndexError::NoSuch { .. } => {
@@ -62,7 +62,7 @@ pub(super) fn restore(engine: &Engine, name: &str, around: &Surroundings) -> Res
         }
         error => find::with_candidates(&index, error),
     })?;
-    shelf::bring_back(engine, &id)?;
+    library::bring_back(engine, &id)?;
     view::write_stderr(&format!("{id} is back\n"));
     Ok(())
 }
@@ -82,7 +82,7 @@ pub(super) async fn prune(engine: &Engine, args: &PruneArgs, around: &Surroundin
         view::write_stderr(&format!("{id} cannot be read and stays; `piton session repair` or `rm` is for it\n"));
     }
     let sessions = index.select(&Query { project: project.clone(), ..Query::default() })?;
-    let chosen = rules.chosen(sessions, |id| shelf::size(&engine.session_dir(id)));
+    let chosen = rules.chosen(sessions, |id| library::size(&engine.session_dir(id)));
     let is_spared = |session: &Summary| session.updated_ms >= recent_since_ms && !args.recent;
     let (spared, chosen): (Vec<_>, Vec<_>) = chosen.into_iter().partition(|(session, _)| is_spared(session));
     let (mut moved, mut bytes) = (0, 0);
@@ -93,7 +93,7 @@ pub(super) async fn prune(engine: &Engine, args: &PruneArgs, around: &Surroundin
         }
         view::write_stdout(&format!("{}  {:>8}\n", list::line(session, project.as_deref(), None), said::size(*size)));
         if !args.dry_run {
-            shelf::throw_away(engine, &session.id)?;
+            library::throw_away(engine, &session.id)?;
         }
         (moved, bytes) = (moved + 1, bytes + size);
     }

@@ -3,6 +3,7 @@
 
 use crate::out::print::{width, write_stderr, write_stdout};
 use anstyle::Style;
+use piton_core::hidden;
 
 const DIM: Style = Style::new().dimmed();
 
@@ -10,6 +11,8 @@ const DIM: Style = Style::new().dimmed();
 #[derive(Debug, Default)]
 pub(super) struct Screen {
     pieces: Vec<Piece>,
+    /// Prose of which the next piece may say more.
+    coming: hidden::Pieces,
     /// Whether the cursor stands behind prose that did not end its line.
     mid_line: bool,
     /// Characters of what can be taken away again: the waiting line, or a prompt.
@@ -31,12 +34,19 @@ impl Screen {
 
     /// Prose, as it comes.
     pub(super) fn prose(&mut self, text: &str) {
+        let mut shown = String::with_capacity(text.len());
+        self.coming.push(text, &mut shown);
         self.mid_line = !text.ends_with('\n');
-        self.pieces.push(Piece::Out(text.to_owned()));
+        self.pieces.push(Piece::Out(shown));
     }
 
     /// Prose is over.
     pub(super) fn end_prose(&mut self) {
+        let mut rest = String::new();
+        std::mem::take(&mut self.coming).finish(&mut rest);
+        if !rest.is_empty() {
+            self.pieces.push(Piece::Out(rest));
+        }
         if std::mem::take(&mut self.mid_line) {
             self.pieces.push(Piece::Out("\n".to_owned()));
         }

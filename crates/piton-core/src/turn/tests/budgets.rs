@@ -111,7 +111,7 @@ fn what_we_cut_off_ourselves_counts_with_the_worst_it_can_have_cost() {
     b.say("go");
     assert_eq!(b.wanted(), "compact(Ordinary)");
     b.record(Event::CancelRequested { by: Canceller::User });
-    let asked = crate::event::Asked {
+    let asked = crate::event::SummaryCall {
         model: "fake/model".into(),
         attempts: 1,
         usage: Usage::default(),

@@ -41,6 +41,21 @@ fn results_stand_in_the_order_of_the_calls_whatever_order_they_came_in() {
 }
 
 #[test]
+fn no_more_than_sixteen_calls_run_side_by_side() {
+    let mut bench = Bench::with(Policy::piton());
+    bench.policy.permission.push("*", Action::Allow);
+    bench.policy.calls.max_per_step = 1_000;
+    bench.say("look");
+    bench.calls(&["read"; 40]);
+    let running = |bench: &Bench| bench.wanted().matches("run(").count();
+    assert_eq!(running(&bench), 16);
+    for call in 0..40 {
+        bench.finish(&format!("c1_{call}"));
+        assert_eq!(running(&bench), (39 - call).min(16), "the next takes the place of one that ended");
+    }
+}
+
+#[test]
 fn a_write_waits_for_the_calls_before_it_and_holds_up_those_after_it() {
     check(
         |b| {

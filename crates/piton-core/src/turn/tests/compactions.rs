@@ -86,7 +86,7 @@ fn a_compaction_that_frees_too_little_ends_the_turn_and_says_so() {
         },
         expect![[r#"
             user       [what happened so far…]
-            end        context_limit: making room freed too little: about 105 of 110 tokens are left, and they are needed
+            end        context_limit: compaction freed too little: about 105 of 110 tokens remain
         "#]],
     );
 }
@@ -105,7 +105,7 @@ fn a_pruned_output_names_the_event_that_has_it_and_the_turn_goes_on() {
     let result = b.session.transcript().last().expect("a result").parts[0].clone();
     let Part::ToolResult { outcome, .. } = result else { panic!("not a result") };
     assert!(outcome.text.contains(&format!("event {} of the journal", settled.seq)), "{}", outcome.text);
-    assert!(b.session.room().is_pruned(&CallId::from("c1_0")));
+    assert!(b.session.context().is_pruned(&CallId::from("c1_0")));
     assert_eq!(b.session, State::fold(&b.log), "a fold makes the same of it");
 }
 
@@ -198,7 +198,7 @@ fn a_summary_that_was_paid_for_is_taken_though_words_came_meanwhile() {
     let upto_seq = b.log.len() as Seq;
     b.record(Event::UserSpoke { message: "m9".into(), parts: vec![Part::text("two")], delivery: Delivery::Steer });
     b.happen(finished(Trigger::Asked, upto_seq, 110, 20));
-    assert_eq!(b.session.room().summary(), Some(("what happened so far", upto_seq)));
+    assert_eq!(b.session.context().summary(), Some(("what happened so far", upto_seq)));
     assert_eq!(b.session.transcript().len(), 2, "the summary and the new words");
 }
 
@@ -216,7 +216,7 @@ fn of_an_output_that_is_too_long_beginning_and_end_stay() {
     assert!(outcome.text.starts_with("first ä") && outcome.text.ends_with("ä last"), "{}", outcome.text);
     assert!(outcome.text.contains("`history` with seq") && outcome.text.len() < 400, "{}", outcome.text);
     let call = CallId::from("c1_0");
-    assert!(b.session.room().is_clipped(&call) && !b.session.room().is_pruned(&call));
+    assert!(b.session.context().is_clipped(&call) && !b.session.context().is_pruned(&call));
     assert_eq!(b.session, State::fold(&b.log), "a fold makes the same of it");
 }
 
@@ -230,7 +230,7 @@ fn between_turns_a_person_may_compact_and_change_the_summary() {
     assert_eq!(b.session.transcript().len(), 2, "nobody asked for this one");
     b.happen(finished(Trigger::Asked, upto_seq, 110, 20));
     assert_eq!(
-        (b.session.transcript().len(), b.session.room().summary()),
+        (b.session.transcript().len(), b.session.context().summary()),
         (1, Some(("what happened so far", upto_seq)))
     );
     b.happen(Event::CompactionFinished {
@@ -242,8 +242,8 @@ fn between_turns_a_person_may_compact_and_change_the_summary() {
         note: None,
         asked: None,
     });
-    assert_eq!(b.session.room().summary(), Some(("shorter", upto_seq)));
-    assert_eq!(b.session.room().dropped(0).words, [(2, "one".to_owned())], "what the user said is not forgotten");
+    assert_eq!(b.session.context().summary(), Some(("shorter", upto_seq)));
+    assert_eq!(b.session.context().dropped(0).words, [(2, "one".to_owned())], "what the user said is not forgotten");
     b.say("two");
     assert_eq!(b.session.phase_name(), "calling_model");
 }
@@ -261,9 +261,9 @@ fn a_summary_knows_the_files_of_calls_as_their_tools_planned_them() {
         verdict: Verdict::Allow,
         plan: Some(Box::new(Planned { kind, title: "it".into(), accesses: vec![access] })),
     };
-    b.happen(planned("c1_0", Kind::Edit, Access::Write("/w/src/a.rs".into())));
-    b.happen(planned("c1_1", Kind::Search, Access::Read("/w".into())));
-    let files = b.session.room().dropped(2).files;
+    b.happen(planned("c1_0", CallKind::Edit, Access::Write("/w/src/a.rs".into())));
+    b.happen(planned("c1_1", CallKind::Search, Access::Read("/w".into())));
+    let files = b.session.context().dropped(2).files;
     let named: Vec<_> = files.iter().map(|(path, used)| (path.as_str(), used.changed)).collect();
     assert_eq!(named, [("src/a.rs", true)]);
 }

@@ -140,5 +140,5 @@ fn what_waits_for_a_turn_of_its_own_does_not_fill_this_one() {
     b.say(&"now ".repeat(5_000));
     b.finish("c2_0");
     assert_eq!(b.wanted(), "compact(Ordinary)", "steering is part of the next request");
-    assert!(b.session.room().held_tokens() < 1_000 && b.session.room().used_tokens() > 2_000);
+    assert!(b.session.context().held_tokens() < 1_000 && b.session.context().used_tokens() > 2_000);
 }

@@ -26,7 +26,7 @@ fn one_of_each_phase() -> Vec<Bench> {
         ("step_over", 2),
         ("stuck", 3),
         ("asking_to_go_on", 3),
-        ("room_needed", 2),
+        ("compaction_needed", 2),
         ("before_compaction", 2),
         ("compacting", 2),
         ("compacted", 2),
@@ -84,10 +84,10 @@ fn one_of_each_phase() -> Vec<Bench> {
                     b.record(Event::ApprovalAsked { subject: Subject::GoOn(id), question: None });
                 }
             }
-            "room_needed" | "before_compaction" | "compacting" | "compacted" => {
+            "compaction_needed" | "before_compaction" | "compacting" | "compacted" => {
                 let error = ModelError::new(ModelErrorKind::WindowExceeded, "x");
                 b.record(b.session.failed(1, error, Usage::default(), vec![], 0, 0));
-                if wanted != "room_needed" {
+                if wanted != "compaction_needed" {
                     b.record(Event::CompactionStarted { trigger: Trigger::Forced, focus: None, lost: None });
                 }
                 if wanted == "compacted" {

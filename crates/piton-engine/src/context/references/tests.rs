@@ -87,6 +87,8 @@ fn files_folders_ranges_and_patterns() {
     );
     assert_eq!(place.told("@src/**/*.rs"), [whole("src/a.rs", 3), whole("src/deep/b.rs", 1)]);
     assert_eq!(place.told("@src/a.rs:2-3!"), ["src/a.rs: Lines 2-3 of 3 total lines"]);
+    assert_eq!(place.told("@src/a.rs:2"), ["src/a.rs: Line 2 of 3 total lines"]);
+    assert_eq!(place.told("@src/a.rs:3-2"), ["[@src/a.rs:3-2: its last line comes before its first]"]);
     let absolute = format!("@{}", place.root.join("src/a.rs").display());
     assert_eq!(place.told(&absolute), [whole("src/a.rs", 3)]);
     let read = place.resolve("@src/a.rs @src/deep/b.rs:1");

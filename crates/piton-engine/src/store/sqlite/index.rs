@@ -76,13 +76,13 @@ fn too_few(place: usize, there_are: usize, project: &Path) -> String {
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
     /// No session's id begins like this, and none has this title.
-    #[error("no session's id begins with `{name}`, and none has that title")]
+    #[error("no session has `{name}` as its title or as the start of its id")]
     NoSuch {
         /// What was looked for.
         name: String,
     },
     /// More than one session may be meant.
-    #[error("`{name}` may mean any of {} sessions", found.len())]
+    #[error("`{name}` matches {} sessions", found.len())]
     Ambiguous {
         /// What was looked for.
         name: String,

@@ -6,7 +6,7 @@ use super::error::Fault;
 use super::rows::{self, INLINE_BYTES};
 use crate::store::summary::{chain, shorten};
 use piton_core::call::Outcome;
-use piton_core::event::{Asked, Event, Origin, Record, Subject, TitledBy};
+use piton_core::event::{Event, Origin, Record, Subject, SummaryCall, TitledBy};
 use piton_core::ids::{CallId, Seq, SessionId, TimeMs};
 use piton_core::message::{Part, Usage, prose};
 use piton_core::question::Decision;
@@ -71,24 +71,8 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
         Event::CompactionFinished { asked, .. } | Event::CompactionFailed { asked, .. } => {
             writer.asked(asked.as_deref())?;
         }
-        Event::ModelSwitched { .. }
-        | Event::ContextGiven { .. }
-        | Event::SnapshotTaken { .. }
-        | Event::RewindStarted { .. }
-        | Event::RewindFinished { .. }
-        | Event::RewindAbandoned { .. }
-        | Event::BackoffPassed { .. }
-        | Event::CallRequested { .. }
-        | Event::ApprovalAsked { subject: Subject::GoOn(_), .. }
-        | Event::ApprovalGiven { subject: Subject::GoOn(_), .. }
-        | Event::HooksRan { .. }
-        | Event::StepFinished { .. }
-        | Event::CompactionStarted { .. }
-        | Event::WindowLearned { .. }
-        | Event::ContextPruned { .. }
-        | Event::CancelRequested { .. }
-        | Event::DeadlinePassed {}
-        | Event::BudgetShort { .. } => {}
+        // No table has a row of the others.
+        _ => {}
     }
     writer.run("UPDATE session SET updated_ms = ?", [record.at_ms])
 }
@@ -185,8 +169,8 @@ impl Tables<'_> {
     }
 
     /// A model that was asked for a summary.
-    fn asked(&self, asked: Option<&Asked>) -> Result<(), Fault> {
-        let Some(Asked { model, attempts, usage, cost_micros, .. }) = asked else { return Ok(()) };
+    fn asked(&self, asked: Option<&SummaryCall>) -> Result<(), Fault> {
+        let Some(SummaryCall { model, attempts, usage, cost_micros, .. }) = asked else { return Ok(()) };
         self.usage(0, *attempts, Some(model), usage, *cost_micros)
     }
 

@@ -11,7 +11,7 @@ use piton_core::event::{Author, Event, StepKind, Verdict};
 use piton_core::ids::CallId;
 use piton_core::message::{FinishReason, Part, ToolCall, Usage};
 use piton_core::model::Reply;
-use piton_core::prompt::Prompt;
+use piton_core::prompt::PromptContents;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -40,7 +40,7 @@ struct MessageFinished {
     #[serde(default)]
     at_most: Option<Bound>,
     #[serde(default)]
-    prompt: Option<Box<Prompt>>,
+    prompt: Option<Box<PromptContents>>,
     #[serde(default)]
     first_ms: Option<u64>,
 }

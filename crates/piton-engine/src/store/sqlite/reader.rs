@@ -7,7 +7,7 @@ use super::dir::SessionDir;
 use super::error::{Fault, is_misshapen};
 use super::rows::{self, Head, Sheet};
 use super::schema::{self, Found};
-use crate::store::{Flaw, StoreError, Summary, Verdict};
+use crate::store::{CheckResult, Flaw, StoreError, Summary};
 use piton_core::event::Record;
 use piton_core::ids::Seq;
 use rusqlite::Connection;
@@ -69,7 +69,7 @@ pub fn summary_and_prompts(dir: &SessionDir) -> Result<(Summary, String), StoreE
 }
 
 /// Checks every event against the chain of hashes, and every blob against its name. Reads everything.
-pub fn verify(dir: &SessionDir) -> Result<Verdict, StoreError> {
+pub fn verify(dir: &SessionDir) -> Result<CheckResult, StoreError> {
     let reader = Reader::open(dir)?;
     reader.verify().map_err(|fault| reader.explain(fault))
 }
@@ -106,9 +106,9 @@ impl Reader {
         Ok(tables == 0)
     }
 
-    fn verify(&self) -> Result<Verdict, Fault> {
+    fn verify(&self) -> Result<CheckResult, Fault> {
         if self.is_unborn()? {
-            return Ok(Verdict::Sound { events: 0 });
+            return Ok(CheckResult::Sound { events: 0 });
         }
         // One transaction: what a live writer adds meanwhile is not judged by half.
         let view = self.conn.unchecked_transaction()?;
@@ -118,7 +118,7 @@ impl Reader {
         let read = rows::each_from(&view, 0, usize::MAX, |sheet, stored| {
             if bad.is_none() {
                 match flaw(&sheet, &stored, head, &blobs) {
-                    Some((seq, flaw)) => bad = Some(Verdict::Bad { seq, flaw }),
+                    Some((seq, flaw)) => bad = Some(CheckResult::Bad { seq, flaw }),
                     None => head = Head { seq: sheet.seq, hash: stored },
                 }
             }
@@ -127,16 +127,16 @@ impl Reader {
         match read {
             // Nobody ever wrote such a value.
             Err(Fault::Sqlite(error)) if is_misshapen(&error) => {
-                bad = bad.or(Some(Verdict::Bad { seq: head.seq + 1, flaw: Flaw::Changed }));
+                bad = bad.or(Some(CheckResult::Bad { seq: head.seq + 1, flaw: Flaw::Changed }));
             }
             read => read?,
         }
         let last_seq: Seq = view.query_row("SELECT last_seq FROM writer", [], |row| row.get(0))?;
         Ok(match bad {
             Some(verdict) => verdict,
-            None if head.seq < last_seq => Verdict::Bad { seq: head.seq + 1, flaw: Flaw::Missing },
-            None if head.seq > last_seq => Verdict::Bad { seq: last_seq + 1, flaw: Flaw::Changed },
-            None => Verdict::Sound { events: head.seq },
+            None if head.seq < last_seq => CheckResult::Bad { seq: head.seq + 1, flaw: Flaw::Missing },
+            None if head.seq > last_seq => CheckResult::Bad { seq: last_seq + 1, flaw: Flaw::Changed },
+            None => CheckResult::Sound { events: head.seq },
         })
     }
 

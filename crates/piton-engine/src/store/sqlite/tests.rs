@@ -13,7 +13,7 @@ use super::schema::{MIGRATIONS, Migration};
 use super::*;
 use crate::store::{Activity, Flaw, Fold, Kept};
 use piton_core::budget::Bound;
-use piton_core::call::{Access, CallInput, Effects, Kind, Outcome, Planned};
+use piton_core::call::{Access, CallInput, CallKind, Effects, Outcome, Planned};
 use piton_core::event::Event;
 use piton_core::event::{
     Author, Canceller, Delivery, Direction, Given, GivenKind, Rewind, Spent, StepKind, Subject, TitledBy, Trigger,
@@ -24,8 +24,8 @@ use piton_core::message::{FinishReason, Part, ToolCall, Usage};
 use piton_core::model::{ModelError, ModelErrorKind, Reply};
 use piton_core::permission::{Action, Rules};
 use piton_core::policy::Policy;
-use piton_core::prompt::{Prompt, Segment, SegmentKind};
-use piton_core::question::{Block, Decision, Question};
+use piton_core::prompt::{PromptContents, Segment, SegmentKind};
+use piton_core::question::{Decision, Question, QuestionBlock};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use serde_json::{Value, json};
@@ -210,7 +210,7 @@ fn eventful_session() -> Vec<Event> {
         retry_at_ms,
     };
     let question = |command: &str| {
-        let body = vec![Block::Command { command: command.to_owned() }];
+        let body = vec![QuestionBlock::Command { command: command.to_owned() }];
         let mut remember = Rules::default();
         remember.push("bash", Action::Allow);
         Some(Box::new(Question::may_run("Run this command?", body, "bash", remember)))
@@ -221,7 +221,11 @@ fn eventful_session() -> Vec<Event> {
         author: Author::Hook,
         effects: Effects::OPAQUE,
         verdict: Ruling::Ask,
-        plan: Some(Box::new(Planned { kind: Kind::Execute, title: "make".to_owned(), accesses: vec![Access::Spawn] })),
+        plan: Some(Box::new(Planned {
+            kind: CallKind::Execute,
+            title: "make".to_owned(),
+            accesses: vec![Access::Spawn],
+        })),
     };
     let given = |id: &CallId, decision| Event::approval(Subject::Call(id.clone()), decision);
     vec![
@@ -250,7 +254,7 @@ fn eventful_session() -> Vec<Event> {
             ]),
             cost_micros: Some(1500),
             at_most: Some(Bound { tokens: 700, cost_micros: None }),
-            prompt: Some(Box::new(Prompt {
+            prompt: Some(Box::new(PromptContents {
                 kept: 0,
                 new: vec![Segment { kind: SegmentKind::Frame, hash: 7, bytes: 90 }],
                 predicted_tokens: 0,

@@ -1,12 +1,12 @@
 //! The dialects of open models, on texts from their vendors' templates and from the tests of the servers that parse
 //! them.
 
-use super::{Dialect, check};
+use super::{TextDialect, check};
 use expect_test::expect;
 
 #[test]
 fn hermes_writes_json_between_tags() {
-    let dialect = Dialect::Hermes;
+    let dialect = TextDialect::Hermes;
     check(
         dialect,
         "\n\n<tool_call>\n{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}\n</tool_call>\n<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call><|im_end|>",
@@ -41,7 +41,7 @@ fn hermes_writes_json_between_tags() {
 
 #[test]
 fn qwen_coder_writes_markup_and_the_schema_types_it() {
-    let dialect = Dialect::QwenCoder;
+    let dialect = TextDialect::QwenCoder;
     check(
         dialect,
         "Let me calculate.<tool_call>\n<function=area>\n<parameter=shape>\nrectangle\n</parameter>\n<parameter=dimensions>\n{\"width\": 10, \n \"height\": 20}\n</parameter>\n<parameter=precision>\n2\n</parameter>\n</function>\n</tool_call>",
@@ -78,7 +78,7 @@ fn qwen_coder_writes_markup_and_the_schema_types_it() {
 /// A value is bare text: what looks like an element in it is not one, and a part of it is not the value.
 #[test]
 fn qwen_coder_may_write_of_its_own_markup() {
-    let dialect = Dialect::QwenCoder;
+    let dialect = TextDialect::QwenCoder;
     let about = "<tool_call>\n<function=read>\n<parameter=path>\na.md\n</parameter>\n<parameter=limit>\nQwen writes <function=now> and then its parameters\n</parameter>\n</function>\n</tool_call>";
     check(
         dialect,
@@ -115,7 +115,7 @@ fn qwen_coder_may_write_of_its_own_markup() {
 
 #[test]
 fn glm_writes_keys_and_values_and_the_schema_types_them() {
-    let dialect = Dialect::Glm;
+    let dialect = TextDialect::Glm;
     check(
         dialect,
         "I will look.\n<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>北京</arg_value>\n<arg_key>days</arg_key>\n<arg_value>3</arg_value>\n</tool_call>\n<tool_call>now\n</tool_call>",
@@ -144,7 +144,7 @@ fn glm_writes_keys_and_values_and_the_schema_types_them() {
 
 #[test]
 fn kimi_writes_tokens_and_numbers_its_calls() {
-    let dialect = Dialect::Kimi;
+    let dialect = TextDialect::Kimi;
     check(
         dialect,
         "I'll check. <|tool_calls_section_begin|> <|tool_call_begin|>\nfunctions.get_weather:0 <|tool_call_argument_begin|> {\"city\": \"Beijing\"} <|tool_call_end|> <|tool_call_begin|>\nfunctions.get_weather:1 <|tool_call_argument_begin|> {\"city\": \"<|tool_call_end|>\"} <|tool_call_end|> <|tool_calls_section_end|>",
@@ -166,7 +166,7 @@ fn kimi_writes_tokens_and_numbers_its_calls() {
 
 #[test]
 fn deepseek_writes_tokens_in_two_versions() {
-    let dialect = Dialect::DeepSeek;
+    let dialect = TextDialect::DeepSeek;
     check(
         dialect,
         "Ok.<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n{\"city\": \"Tokyo\"}\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>now\n```json\n{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜><｜end▁of▁sentence｜>",
@@ -198,7 +198,7 @@ fn deepseek_writes_tokens_in_two_versions() {
 
 #[test]
 fn mistral_writes_a_list_or_names() {
-    let dialect = Dialect::Mistral;
+    let dialect = TextDialect::Mistral;
     check(
         dialect,
         "[TOOL_CALLS]  [ {\"name\":\"read\" , \"arguments\" : {\"path\": \"]\"} } ]",
@@ -248,7 +248,7 @@ fn mistral_writes_a_list_or_names() {
 
 #[test]
 fn llama_writes_json_as_the_whole_message() {
-    let dialect = Dialect::Llama;
+    let dialect = TextDialect::Llama;
     check(
         dialect,
         "{\"name\": \"read\", \"parameters\": {\"path\": \"He said \\\"{x}\\\"\"}}",
@@ -289,7 +289,7 @@ fn llama_writes_json_as_the_whole_message() {
 
 #[test]
 fn llama_writes_python_as_the_whole_message() {
-    let dialect = Dialect::Llama;
+    let dialect = TextDialect::Llama;
     check(
         dialect,
         "[get_weather(city='Martha\\'s', unit='\"C\"', days=2), read(path=\"a\", limit=None, more={'on': True, 'of': [1]})]",
@@ -323,7 +323,7 @@ fn llama_writes_python_as_the_whole_message() {
 
 #[test]
 fn what_only_looks_like_a_call_of_llamas_is_text() {
-    let dialect = Dialect::Llama;
+    let dialect = TextDialect::Llama;
     check(
         dialect,
         "[link](https://example.com) and so on",
@@ -368,12 +368,12 @@ fn text_behind_it_takes_a_message_of_llamas_back() {
     expect![[r#"
         text      "{\"name\": \"now\", \"parameters\": {}} is what I would send"
     "#]]
-    .assert_eq(&shown(&read(Dialect::Llama, Options::default(), [text])));
+    .assert_eq(&shown(&read(TextDialect::Llama, Options::default(), [text])));
 }
 
 #[test]
 fn harmony_parts_thought_call_and_text() {
-    let dialect = Dialect::Harmony;
+    let dialect = TextDialect::Harmony;
     check(
         dialect,
         "<|channel|>analysis<|message|>Need `weather.<|end|><|start|>assistant<|channel|>commentary<|message|>Let me look.<|end|><|start|>assistant<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{\"city\":\"Tokyo\"}<|call|>",
@@ -419,7 +419,7 @@ fn harmony_parts_thought_call_and_text() {
 fn a_reader_that_looks_goes_on_looking_after_what_was_none() {
     use super::{Options, events, shown, tools};
     let text = "[Note] I use <use_tool> or [TOOL_CALLS] here:\n<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>";
-    let found = events(Dialect::any(tools(), Options::default()), [text]);
+    let found = events(TextDialect::any(tools(), Options::default()), [text]);
     expect![[r#"
         text      "[Note] I use <use_tool> or [TOOL_CALLS] here:\n"
         call      now {}
@@ -430,14 +430,14 @@ fn a_reader_that_looks_goes_on_looking_after_what_was_none() {
 #[test]
 fn a_name_tells_the_dialect() {
     let name = |name| crate::text_tools::detect(name);
-    assert_eq!(name("openai/gpt-oss-120b"), Some(Dialect::Harmony));
-    assert_eq!(name("NousResearch/Hermes-3-Llama-3.1-8B"), Some(Dialect::Hermes));
-    assert_eq!(name("deepseek-ai/DeepSeek-R1-Distill-Qwen-32B"), Some(Dialect::DeepSeek));
-    assert_eq!(name("Qwen/Qwen3-Coder-30B-A3B-Instruct"), Some(Dialect::QwenCoder));
-    assert_eq!(name("qwen2.5:7b"), Some(Dialect::Hermes));
-    assert_eq!(name("zai-org/GLM-4.5"), Some(Dialect::Glm));
-    assert_eq!(name("moonshotai/Kimi-K2-Instruct"), Some(Dialect::Kimi));
-    assert_eq!(name("meta-llama/Llama-3.2-3B-Instruct"), Some(Dialect::Llama));
-    assert_eq!(name("mistralai/Mistral-Small-3.2-24B-Instruct-2506"), Some(Dialect::Mistral));
+    assert_eq!(name("openai/gpt-oss-120b"), Some(TextDialect::Harmony));
+    assert_eq!(name("NousResearch/Hermes-3-Llama-3.1-8B"), Some(TextDialect::Hermes));
+    assert_eq!(name("deepseek-ai/DeepSeek-R1-Distill-Qwen-32B"), Some(TextDialect::DeepSeek));
+    assert_eq!(name("Qwen/Qwen3-Coder-30B-A3B-Instruct"), Some(TextDialect::QwenCoder));
+    assert_eq!(name("qwen2.5:7b"), Some(TextDialect::Hermes));
+    assert_eq!(name("zai-org/GLM-4.5"), Some(TextDialect::Glm));
+    assert_eq!(name("moonshotai/Kimi-K2-Instruct"), Some(TextDialect::Kimi));
+    assert_eq!(name("meta-llama/Llama-3.2-3B-Instruct"), Some(TextDialect::Llama));
+    assert_eq!(name("mistralai/Mistral-Small-3.2-24B-Instruct-2506"), Some(TextDialect::Mistral));
     assert_eq!(name("SmolLM2-135M"), None);
 }

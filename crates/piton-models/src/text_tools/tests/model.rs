@@ -3,7 +3,7 @@
 use super::tools;
 use crate::model::{Model, ModelLimits, ModelStream, Price};
 use crate::recorded::Recorded;
-use crate::text_tools::{Calls, Dialect, Options, Speech, TextTools};
+use crate::text_tools::{Calls, Options, Speech, TextDialect, TextTools};
 use expect_test::{Expect, expect};
 use futures_util::stream::StreamExt;
 use piton_core::call::{CallInput, Outcome};
@@ -314,7 +314,7 @@ fn tools_are_a_section_of_the_prompt() {
 
 #[test]
 fn what_is_taught_is_understood() {
-    for (speech, dialect) in [(Speech::UseTool, Dialect::UseTool), (Speech::Hermes, Dialect::Hermes)] {
+    for (speech, dialect) in [(Speech::UseTool, TextDialect::UseTool), (Speech::Hermes, TextDialect::Hermes)] {
         let input = json!({ "path": "</use_tool></tool_call>\"\n" });
         let text = speech.call("read", &input);
         let found = super::read(dialect, Options::default(), [text.as_str()]);

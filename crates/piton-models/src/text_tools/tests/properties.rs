@@ -1,6 +1,6 @@
 //! What holds for every text and every dialect.
 
-use super::{Dialect, Event, Options, events, joined, shown, tools};
+use super::{Options, TextDialect, TextEvent, events, joined, shown, tools};
 use crate::text_tools::{Calls, Decoder, Notation, TextCall};
 use piton_core::call::CallInput;
 
@@ -39,18 +39,18 @@ pub(super) fn a_cut_reply_runs_nothing_else(new: impl Fn() -> Box<dyn Decoder>, 
     }
 }
 
-fn runnable(events: &[Event]) -> Vec<TextCall> {
+fn runnable(events: &[TextEvent]) -> Vec<TextCall> {
     let calls = events.iter().filter_map(|event| match event {
-        Event::Call(call) => Some(call.clone()),
-        Event::Text(_) | Event::Reasoning(_) | Event::Remnant(_) => None,
+        TextEvent::Call(call) => Some(call.clone()),
+        TextEvent::Text(_) | TextEvent::Reasoning(_) | TextEvent::Remnant(_) => None,
     });
     calls.filter(|call| matches!(call.input, CallInput::Json(_))).collect()
 }
 
-fn prose(events: &[Event]) -> String {
+fn prose(events: &[TextEvent]) -> String {
     let texts = events.iter().filter_map(|event| match event {
-        Event::Text(text) => Some(text.as_str()),
-        Event::Reasoning(_) | Event::Call(_) | Event::Remnant(_) => None,
+        TextEvent::Text(text) => Some(text.as_str()),
+        TextEvent::Reasoning(_) | TextEvent::Call(_) | TextEvent::Remnant(_) => None,
     });
     texts.collect()
 }
@@ -153,10 +153,10 @@ fn each_reader(check: impl Fn(&New<'_>)) {
     for calls in [Calls::All, Calls::FirstOnly] {
         for notation in [Notation::Json, Notation::Relaxed] {
             let options = Options { calls, notation, ..Options::default() };
-            for dialect in Dialect::ALL {
+            for dialect in TextDialect::ALL {
                 check(&|| dialect.decoder(tools(), options));
             }
-            check(&|| Dialect::any(tools(), options));
+            check(&|| TextDialect::any(tools(), options));
         }
     }
 }
@@ -194,8 +194,8 @@ fn a_long_reply_is_read_in_time() {
     for text in [&prose_text, &call, &odd] {
         let pieces: Vec<&str> = (0..text.len()).step_by(4).map(|at| &text[at..text.len().min(at + 4)]).collect();
         let begin = std::time::Instant::now();
-        events(Dialect::any(tools(), Options::default()), pieces.iter().copied());
-        events(Dialect::Hermes.decoder(tools(), Options::default()), pieces);
+        events(TextDialect::any(tools(), Options::default()), pieces.iter().copied());
+        events(TextDialect::Hermes.decoder(tools(), Options::default()), pieces);
         assert!(begin.elapsed().as_secs() < 10, "{:?}", begin.elapsed());
     }
 }

@@ -1,11 +1,11 @@
 //! `<use_tool>`, by the source document's examples and beyond.
 
-use super::{Dialect, Options, check, check_with, read, shown};
+use super::{Options, TextDialect, check, check_with, read, shown};
 use crate::text_tools::{Calls, Notation};
 use expect_test::{Expect, expect};
 
 fn check_use(text: &str, expect: &Expect) {
-    check(Dialect::UseTool, text, expect);
+    check(TextDialect::UseTool, text, expect);
 }
 
 fn relaxed() -> Options {
@@ -30,7 +30,7 @@ fn after_the_first_call_nothing_counts_if_only_the_first_is_wanted() {
     let text = "A <use_tool><tool_name>x</tool_name><arguments>{\"n\":1}</arguments></use_tool> B <use_tool><tool_name>y</tool_name></use_tool>";
     let options = Options { calls: Calls::FirstOnly, ..Options::default() };
     check_with(
-        Dialect::UseTool,
+        TextDialect::UseTool,
         options,
         text,
         &expect![[r#"
@@ -78,7 +78,7 @@ fn a_lone_bracket_is_text_and_half_a_tag_is_not() {
 
 #[test]
 fn text_is_released_as_soon_as_it_can_be_no_tag() {
-    let mut decoder = Dialect::UseTool.decoder(super::tools(), Options::default());
+    let mut decoder = TextDialect::UseTool.decoder(super::tools(), Options::default());
     assert_eq!(shown(&decoder.push("Hello <use_to")), "text      \"Hello \"\n");
     assert_eq!(shown(&decoder.push("ls are")), "text      \"<use_tols are\"\n");
 }
@@ -154,6 +154,44 @@ fn the_grammar_is_read_kindly() {
 }
 
 #[test]
+fn parts_are_read_in_any_order_and_whatever_stands_between() {
+    for text in [
+        "<use_tool><arguments>{\"a\": \"</arguments> <tool_name>y</tool_name>\"}</arguments><tool_name>x</tool_name></use_tool>",
+        "<use_tool><tool_name>x</tool_name> as you wish: <arguments>{\"a\": \"</arguments> <tool_name>y</tool_name>\"}</arguments></use_tool>",
+        "<use_tool><tool_name>x</tool_name><reason>because</reason>\n<arguments>{\"a\": \"</arguments> <tool_name>y</tool_name>\"}</arguments></use_tool>",
+        "<use_tool><arguments>{\"a\": \"</arguments> <tool_name>y</tool_name>\"}</arguments> by <why/> <name>x</name> now</use_tool>",
+        "<use_tool><tool_name>x</tool_name><arguments>{\"a\": \"</arguments> <tool_name>y</tool_name>\"}}</arguments></use_tool>",
+    ] {
+        check_use(
+            text,
+            &expect![[r#"
+                call      x {"a":"</arguments> <tool_name>y</tool_name>"}
+            "#]],
+        );
+    }
+    // What is not closed is not known, and never runs.
+    check_use(
+        "<use_tool><arguments>{\"a\": 1}</arguments><tool_name>rea",
+        &expect![[r#"
+            broken     "{\"a\":1}": the call does not say which tool
+        "#]],
+    );
+}
+
+#[test]
+fn a_comment_is_no_part_of_the_arguments() {
+    let text = "<use_tool><tool_name>x</tool_name><arguments>{\"a\": \"// b\", // the first\n \"c\": /* and\n more */ 1}</arguments></use_tool>";
+    check_with(
+        TextDialect::UseTool,
+        relaxed(),
+        text,
+        &expect![[r#"
+            call      x {"a":"// b","c":1}
+        "#]],
+    );
+}
+
+#[test]
 fn tags_in_arguments_are_arguments() {
     check_use(
         r#"<use_tool><tool_name>write</tool_name><arguments>{"content":"</arguments></use_tool> <use_tool>\""}</arguments></use_tool>."#,
@@ -209,7 +247,7 @@ fn another_notation_is_read_if_that_is_allowed() {
         "#]],
     );
     check_with(
-        Dialect::UseTool,
+        TextDialect::UseTool,
         relaxed(),
         text,
         &expect![[r#"
@@ -217,7 +255,7 @@ fn another_notation_is_read_if_that_is_allowed() {
         "#]],
     );
     check_with(
-        Dialect::UseTool,
+        TextDialect::UseTool,
         relaxed(),
         "<use_tool><tool_name>write</tool_name><arguments>\n{\"content\": \"a\\nb\n\"}\\n</arguments></use_tool>",
         &expect![[r#"
@@ -225,7 +263,7 @@ fn another_notation_is_read_if_that_is_allowed() {
         "#]],
     );
     check_with(
-        Dialect::UseTool,
+        TextDialect::UseTool,
         relaxed(),
         "<use_tool><tool_name>t</tool_name><arguments>{{\"demo\":\"This is not JSON at all\"\"\n</arguments></use_tool>",
         &expect![[r#"
@@ -239,7 +277,7 @@ fn a_call_runs_unclosed_only_if_nothing_but_marks_is_missing() {
     let ends = ["{\"a\":1}</arguments></use_tool", "{\"a\":1}</arg", "{\"a\":1}", "</arguments>", "{\"a\":1", "{", ""];
     let text = ends.map(|end| {
         let text = format!("<use_tool><tool_name>x</tool_name><arguments>{end}");
-        shown(&read(Dialect::UseTool, Options::default(), [text.as_str()]))
+        shown(&read(TextDialect::UseTool, Options::default(), [text.as_str()]))
     });
     expect![[r#"
         call      x {"a":1}

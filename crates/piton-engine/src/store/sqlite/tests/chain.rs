@@ -3,18 +3,18 @@
 use super::*;
 use crate::store::sqlite::rows::Sheet;
 
-fn verdict(place: &Place) -> Verdict {
+fn verdict(place: &Place) -> CheckResult {
     verify(&place.dir).expect("a journal that can be checked")
 }
 
 #[test]
 fn an_honest_journal_is_sound_closed_killed_or_live() {
-    assert_eq!(verdict(&Place::closed(small_session())), Verdict::Sound { events: 6 });
-    assert_eq!(verdict(&Place::killed(small_session())), Verdict::Sound { events: 7 });
+    assert_eq!(verdict(&Place::closed(small_session())), CheckResult::Sound { events: 6 });
+    assert_eq!(verdict(&Place::killed(small_session())), CheckResult::Sound { events: 7 });
     let place = Place::new();
     let mut live = place.create(eventful_session());
     live.stage(100, said("only staged"));
-    assert_eq!(verdict(&place), Verdict::Sound { events: eventful_session().len() as u64 });
+    assert_eq!(verdict(&place), CheckResult::Sound { events: eventful_session().len() as u64 });
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn a_change_in_the_rows_is_found_where_it_is() {
     for (what, sql, seq, flaw) in cases {
         let place = Place::closed(small_session());
         place.tamper(sql);
-        assert_eq!(verdict(&place), Verdict::Bad { seq, flaw }, "{what}");
+        assert_eq!(verdict(&place), CheckResult::Bad { seq, flaw }, "{what}");
     }
 }
 
@@ -76,7 +76,7 @@ fn add_row(place: &Place, body: &str) {
 fn a_well_sealed_row_that_no_writer_has_accounted_for_is_found() {
     let place = Place::closed(small_session());
     add_row(&place, &serde_json::to_string(&said("psst")).expect("JSON"));
-    assert_eq!(verdict(&place), Verdict::Bad { seq: 7, flaw: Flaw::Changed });
+    assert_eq!(verdict(&place), CheckResult::Bad { seq: 7, flaw: Flaw::Changed });
     assert!(matches!(place.open(), Err(StoreError::Damaged { .. })));
 }
 
@@ -95,7 +95,7 @@ fn a_row_that_was_forged_and_sealed_anew_does_not_fit_the_one_behind_it() {
         Ok(())
     })
     .expect("two rows");
-    assert_eq!(verdict(&place), Verdict::Bad { seq: 4, flaw: Flaw::Changed });
+    assert_eq!(verdict(&place), CheckResult::Bad { seq: 4, flaw: Flaw::Changed });
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn an_event_that_cannot_be_understood_is_found_although_it_is_as_it_was_written(
     let place = Place::closed(small_session());
     add_row(&place, r#"{"type":"dreamt"}"#);
     place.tamper("UPDATE writer SET last_seq = 7");
-    assert_eq!(verdict(&place), Verdict::Bad { seq: 7, flaw: Flaw::Unreadable });
+    assert_eq!(verdict(&place), CheckResult::Bad { seq: 7, flaw: Flaw::Unreadable });
 }
 
 #[test]
@@ -126,9 +126,9 @@ fn a_changed_a_cut_and_a_missing_blob_are_found() {
     ];
     for harm in harms {
         let place = Place::closed(vec![started(), said("small"), said(&"x".repeat(70_000)), said("small")]);
-        assert_eq!(verdict(&place), Verdict::Sound { events: 5 });
+        assert_eq!(verdict(&place), CheckResult::Sound { events: 5 });
         let mut blobs = fs::read_dir(place.dir.blobs()).expect("a folder");
         harm(&blobs.next().expect("one blob").expect("an entry").path());
-        assert_eq!(verdict(&place), Verdict::Bad { seq: 3, flaw: Flaw::Blob });
+        assert_eq!(verdict(&place), CheckResult::Bad { seq: 3, flaw: Flaw::Blob });
     }
 }

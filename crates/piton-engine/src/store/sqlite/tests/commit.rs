@@ -64,7 +64,7 @@ fn a_commit_that_fails_on_its_last_event_writes_none_of_them() {
     journal.conn.execute_batch("DROP TRIGGER guard").expect("a trigger");
     journal.commit().expect("nothing in the way");
     assert_eq!(place.events(), [started(), said("one"), said("two"), said("three")]);
-    assert_eq!(verify(&place.dir).expect("readable"), Verdict::Sound { events: 4 });
+    assert_eq!(verify(&place.dir).expect("readable"), CheckResult::Sound { events: 4 });
 }
 
 fn db(place: &Place) -> String {
@@ -81,7 +81,7 @@ fn a_session_that_never_committed_does_not_exist() {
     assert!(matches!(place.open(), Err(StoreError::NotFound { .. })));
     assert_eq!(read_session(&place.dir).expect("nothing to read"), []);
     assert!(matches!(summary(&place.dir), Err(StoreError::NotFound { .. })));
-    assert_eq!(verify(&place.dir).expect("nothing to check"), Verdict::Sound { events: 0 });
+    assert_eq!(verify(&place.dir).expect("nothing to check"), CheckResult::Sound { events: 0 });
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn a_writer_that_slept_through_losing_the_lock_is_fenced_and_writes_nothing() {
 
     append(&mut heir, vec![said("still mine")]);
     assert_eq!(place.events(), [started(), opened(2), said("mine"), said("still mine")]);
-    assert_eq!(verify(&place.dir).expect("readable"), Verdict::Sound { events: 4 });
+    assert_eq!(verify(&place.dir).expect("readable"), CheckResult::Sound { events: 4 });
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn a_log_that_was_cut_off_costs_its_last_commits_and_nothing_before_them() {
     expected.pop();
     expected.extend([Event::WriterClosed {}, opened(2)]);
     assert_eq!(place.events(), expected);
-    assert_eq!(verify(&place.dir).expect("readable"), Verdict::Sound { events: 6 });
+    assert_eq!(verify(&place.dir).expect("readable"), CheckResult::Sound { events: 6 });
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn the_words_say_what_is_damaged_and_that_it_is_still_there() {
     place.tamper("DELETE FROM event WHERE seq = 3");
     let db = place.dir.journal_db();
     let words = place.open().map(drop).expect_err("a gap").to_string();
-    assert_eq!(words, format!("{} is damaged: event 3 is missing; the file was left as it is", db.display()));
+    assert_eq!(words, format!("{} is damaged: event 3 is missing; the file is unchanged", db.display()));
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn the_older_database_stays_beside_it_as_a_session_of_its_own() {
         fs::copy(copy, restored.dir.journal_db()).expect("a file");
         assert_eq!(version(&restored.behind_the_back()), 1);
         assert_eq!(restored.events(), before);
-        assert_eq!(verify(&restored.dir).expect("readable"), Verdict::Sound { events: before.len() as u64 });
+        assert_eq!(verify(&restored.dir).expect("readable"), CheckResult::Sound { events: before.len() as u64 });
         restored.open().expect("a session of this version");
     }
 }

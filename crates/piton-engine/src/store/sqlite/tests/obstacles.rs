@@ -31,7 +31,7 @@ fn on_a_full_disk_everything_staged_stays_staged_until_there_is_room() {
         Reader::open(&place.dir).and_then(|reader| reader.read(2, usize::MAX)).expect("readable"),
         staged.into_iter().map(Arc::unwrap_or_clone).collect::<Vec<_>>()
     );
-    assert_eq!(verify(&place.dir).expect("readable"), Verdict::Sound { events: 4 });
+    assert_eq!(verify(&place.dir).expect("readable"), CheckResult::Sound { events: 4 });
     assert_eq!(dump(&journal.conn, "message").len(), 3, "each is shown once");
 }
 
@@ -54,7 +54,7 @@ async fn an_append_that_found_no_room_is_handed_in_again_and_writes_each_event_o
         log.append(&staged).await.expect("room again");
         assert_eq!(log.head(), 5);
         assert_eq!(place.events(), [vec![started()], texts.map(said).to_vec()].concat());
-        assert_eq!(verify(&place.dir).expect("readable"), Verdict::Sound { events: 5 });
+        assert_eq!(verify(&place.dir).expect("readable"), CheckResult::Sound { events: 5 });
     }
 }
 

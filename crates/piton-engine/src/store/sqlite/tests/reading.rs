@@ -55,7 +55,7 @@ fn a_killed_session_is_read_without_being_tidied_up() {
     let place = Place::killed(small_session());
     let before = place.bytes();
     assert_eq!(place.events().len(), 7);
-    assert_eq!(verify(&place.dir).expect("readable"), Verdict::Sound { events: 7 });
+    assert_eq!(verify(&place.dir).expect("readable"), CheckResult::Sound { events: 7 });
     assert!(place.bytes() == before);
 }
 
@@ -119,10 +119,7 @@ fn a_missing_blob_is_damage_with_the_name_of_the_file() {
     let blob = place.dir.blobs().join(&blobs(&place)[0]);
     fs::remove_file(&blob).expect("a file");
     let error = read_session(&place.dir).expect_err("an event is gone");
-    assert_eq!(
-        error.to_string(),
-        format!("{} is damaged: the file is missing; the file was left as it is", blob.display())
-    );
+    assert_eq!(error.to_string(), format!("{} is damaged: the file is missing; the file is unchanged", blob.display()));
 }
 
 #[test]

@@ -1,20 +1,21 @@
 //! A title for a session, made once by a small model when the first turn is over, while whoever asked has the answer
-//! already. Only where such a model is configured; where it fails or takes too long, the first prompt's words remain. A
-//! request that went out is on record with what it used, or can have used, whether a title came of it or not.
+//! already. Only where such a model is configured; where it fails or takes too long, the first prompt's words remain.
+//!
+//! A restart asks for none: the first turn is over. A cancel does not end it, but leaving the session does, after a short
+//! grace. Cut off like this, or by a panic, the request is on record with what it can have used, as any other is with what it
+//! used.
 
+use super::{JobContext, Task};
 use crate::prompt::{self, Weight};
 use futures_util::StreamExt;
-use piton_core::budget::{Bound, Call, Leave};
+use piton_core::budget::{Bound, Leave, UpcomingCall};
 use piton_core::event::{Event, TitledBy, TurnEnd};
-use piton_core::limits::TITLE_GRACE_MS;
 use piton_core::message::{Message, Role, Usage, prose};
 use piton_core::model::{ModelError, ModelEvent, Reply, Request};
 use piton_core::oneline;
 use piton_core::turn::State;
 use piton_models::model::Model;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::task::JoinHandle;
 
 const SYSTEM: &str = "You name conversations between a person and a coding agent. Answer with a title of three to \
                       eight words in the language of the person: what is it about? No quotes, no full stop, nothing else.";
@@ -26,57 +27,24 @@ const TITLE_CHARS: usize = 80;
 /// Enough for a title, and for a model that thinks before it.
 const MOST_TOKENS: u32 = 1_000;
 
-/// The title in the making.
-#[derive(Debug, Default)]
-pub(crate) struct Titling(Option<Asked>);
-
-/// A request that is under way.
-#[derive(Debug)]
-struct Asked {
-    task: JoinHandle<Option<Event>>,
-    /// What is to be recorded where nobody hears how it ended.
-    unheard: Event,
-}
-
-impl Titling {
-    /// Asks for a title, if this was the first turn, it came to an answer, nobody has named the session, and what the
-    /// turn has left of its budget pays for the title, whatever it costs.
-    pub(crate) fn turn_ended(&mut self, session: &State, end: TurnEnd, model: Option<&Arc<dyn Model>>) {
-        let is_due = session.turn() == 1 && end == TurnEnd::Completed && session.title().is_none();
-        let Some(model) = model.filter(|_| is_due && self.0.is_none()) else { return };
-        let request = request(session, model.name());
-        let Weight { input_tokens, rates } = prompt::weigh_alone(&request, &**model);
-        let call = Call { model: model.name(), input_tokens, output_tokens: Some(MOST_TOKENS), rates };
-        if call.leave(&session.policy().budget, &session.used()) != Leave::Free {
-            return;
-        }
-        let (model, at_most) = (Arc::clone(model), call.at_most(MOST_TOKENS));
-        let unheard = event(&*model, String::new(), &Usage::default(), Some(at_most));
-        self.0 = Some(Asked { task: tokio::spawn(async move { ask(&*model, request, at_most).await }), unheard });
+/// Asks for a title, if this was the first turn, it came to an answer, nobody has named the session, and what the turn has
+/// left of its budget pays for the title, whatever it costs.
+pub(crate) fn title(end: TurnEnd, cx: &JobContext<'_>) -> Option<Task> {
+    let session = cx.session;
+    let is_due = session.turn() == 1 && end == TurnEnd::Completed && session.title().is_none();
+    let model = cx.services.settings.titles.clone().filter(|_| is_due)?;
+    let request = request(session, model.name());
+    let Weight { input_tokens, rates } = prompt::weigh_alone(&request, &*model);
+    let call = UpcomingCall { model: model.name(), input_tokens, output_tokens: Some(MOST_TOKENS), rates };
+    if call.leave(&session.policy().budget, &session.used()) != Leave::Free {
+        return None;
     }
-
-    /// The event that names the session, or tells what it took that none came. Waits for ever where none is in the making.
-    pub(crate) async fn next(&mut self) -> Event {
-        let Some(asked) = &mut self.0 else { return std::future::pending().await };
-        let ended = (&mut asked.task).await;
-        let unheard = self.0.take().map(|asked| asked.unheard);
-        match ended.unwrap_or(unheard) {
-            Some(event) => event,
-            // A title is not worth a word about why there is none.
-            None => std::future::pending().await,
-        }
-    }
-
-    /// The same when the session is left: waits no longer than the grace.
-    pub(crate) async fn last(&mut self) -> Option<Event> {
-        let mut asked = self.0.take()?;
-        let ended = tokio::time::timeout(Duration::from_millis(TITLE_GRACE_MS), &mut asked.task).await;
-        asked.task.abort();
-        match ended {
-            Ok(Ok(event)) => event,
-            Ok(Err(_)) | Err(_) => Some(asked.unheard),
-        }
-    }
+    let at_most = call.at_most(MOST_TOKENS);
+    let unheard = event(&*model, String::new(), &Usage::default(), Some(at_most));
+    let cut = unheard.clone();
+    let work = async move { ask(&*model, request, at_most).await };
+    let task = Task::new(work, |event, _| event.into_iter().collect());
+    Some(task.when_cut(|_| vec![cut]).when_broken(|_, _| vec![unheard]))
 }
 
 fn request(session: &State, name: &str) -> Request {
@@ -109,7 +77,7 @@ async fn ask(model: &dyn Model, request: Request, at_most: Bound) -> Option<Even
             Ok(ModelEvent::Delta(_)) => has_spoken = true,
             Ok(ModelEvent::Done(reply)) => {
                 let at_most = (!reply.is_counted()).then_some(at_most);
-                return Some(event(model, title(&reply).unwrap_or_default(), &reply.usage, at_most));
+                return Some(event(model, words(&reply).unwrap_or_default(), &reply.usage, at_most));
             }
             Err(ModelError { usage: Some(usage), .. }) => return Some(event(model, String::new(), &usage, None)),
             Err(error) => {
@@ -131,7 +99,7 @@ fn event(model: &dyn Model, title: String, usage: &Usage, at_most: Option<Bound>
 }
 
 /// The first line of what it said, without the quotes that it was told to leave out.
-fn title(reply: &Reply) -> Option<String> {
+fn words(reply: &Reply) -> Option<String> {
     let text = oneline::bare(&prose(&reply.parts));
     let line = oneline::first_line(&text, TITLE_CHARS)?;
     let line = line.trim_matches(['"', '\'', '`', '*', '#', ' ', '“', '”', '„', '«', '»']);

@@ -1,11 +1,11 @@
-//! Sessions as things: named, thrown away and brought back, taken in from a file, repaired.
+//! The library of sessions: rename, move to the trash and restore, import from a file, repair.
 //!
 //! ```text
 //!   <data>/sessions/ses_…/   what is listed
 //!          trash/ses_…/      what was thrown away, whole, until the trash is emptied
 //! ```
 //!
-//! Whatever is moved or renamed is held meanwhile: a session that is open somewhere is left alone.
+//! Each operation holds the lock of the session; a session that is open somewhere is refused.
 
 use crate::engine::Engine;
 use crate::store::sqlite::index::{Index, IndexError};
@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 /// Why something could not be done with a session.
 #[derive(Debug, thiserror::Error)]
-pub enum ShelfError {
+pub enum LibraryError {
     /// Its journal could not be read or written.
     #[error(transparent)]
     Journal(#[from] StoreError),
@@ -31,13 +31,13 @@ pub enum ShelfError {
     #[error(transparent)]
     Index(#[from] IndexError),
     /// There is a session of this id already.
-    #[error("there is a session {id} already; nothing was changed")]
+    #[error("session {id} already exists; nothing was changed")]
     Taken {
         /// That id.
         id: SessionId,
     },
     /// Nothing of a damaged journal can be read.
-    #[error("nothing of {id} can be read; it was left as it is")]
+    #[error("nothing of {id} can be read; it is unchanged")]
     NothingLeft {
         /// The session.
         id: SessionId,
@@ -66,7 +66,7 @@ pub struct Repaired {
 
 impl Engine {
     /// Gives a session a title; an empty one stands for the words of its first prompt.
-    pub async fn rename(&self, id: &SessionId, title: &str) -> Result<(), ShelfError> {
+    pub async fn rename(&self, id: &SessionId, title: &str) -> Result<(), LibraryError> {
         let mut log = self.store().open(id, self.opening(true), &mut |_| {}).await?;
         let titled = Event::TitleGiven { title: title.to_owned(), by: TitledBy::User };
         let record = |(seq, event)| Arc::new(Record { seq, at_ms: self.world().now_ms(), event });
@@ -79,10 +79,10 @@ impl Engine {
     /// Makes a session of events that were written down elsewhere, under the id they name or, where that is taken, a new
     /// one. What was under way there is over here: nobody here has asked for its calls and checks to run. Nor has anybody
     /// here approved of a tool.
-    pub async fn take_in(&self, mut records: Vec<Record>) -> Result<SessionId, ShelfError> {
+    pub async fn take_in(&self, mut records: Vec<Record>) -> Result<SessionId, LibraryError> {
         let last = records.last().map_or(0, |record| record.seq);
         let Some(Record { event: Event::SessionStarted { session, parent, .. }, .. }) = records.first_mut() else {
-            return Err(ShelfError::NothingLeft { id: SessionId::from("") });
+            return Err(LibraryError::NothingLeft { id: SessionId::from("") });
         };
         let in_trash = SessionDir::new(&trash_dir(self), session);
         if self.session_dir(session).root().exists() || in_trash.root().exists() {
@@ -103,9 +103,9 @@ impl Engine {
     }
 
     /// Makes a new session of what can be read of a damaged one, which stays as it is.
-    pub async fn repair(&self, id: &SessionId) -> Result<Repaired, ShelfError> {
+    pub async fn repair(&self, id: &SessionId) -> Result<Repaired, LibraryError> {
         let salvaged = self.store().salvage(id).await?;
-        let Some(salvage) = salvaged else { return Err(ShelfError::NothingLeft { id: id.clone() }) };
+        let Some(salvage) = salvaged else { return Err(LibraryError::NothingLeft { id: id.clone() }) };
         let mut records = salvage.records.clone();
         if let Some(Record { event: Event::SessionStarted { session, parent, .. }, .. }) = records.first_mut() {
             // What the event names may be damaged too.
@@ -122,7 +122,7 @@ pub fn trash_dir(engine: &Engine) -> PathBuf {
 }
 
 /// The list of what was thrown away.
-pub fn trash(engine: &Engine) -> Result<Index, ShelfError> {
+pub fn trash(engine: &Engine) -> Result<Index, LibraryError> {
     Ok(Index::of_folder(&trash_dir(engine))?)
 }
 
@@ -138,21 +138,21 @@ pub fn empty_in_trash(engine: &Engine) -> Vec<SessionId> {
 }
 
 /// Moves a session to the trash.
-pub fn throw_away(engine: &Engine, id: &SessionId) -> Result<(), ShelfError> {
+pub fn throw_away(engine: &Engine, id: &SessionId) -> Result<(), LibraryError> {
     let trash = trash_dir(engine);
     private::make_folder(&trash).map_err(failed("make the folder", &trash))?;
     shift(&engine.session_dir(id), &SessionDir::new(&trash, id), id)
 }
 
 /// Brings a session back from the trash.
-pub fn bring_back(engine: &Engine, id: &SessionId) -> Result<(), ShelfError> {
+pub fn bring_back(engine: &Engine, id: &SessionId) -> Result<(), LibraryError> {
     let sessions = engine.sessions_dir();
     private::make_folder(&sessions).map_err(failed("make the folder", &sessions))?;
     shift(&SessionDir::new(&trash_dir(engine), id), &engine.session_dir(id), id)
 }
 
 /// Removes a session from the trash for good.
-pub fn destroy(engine: &Engine, id: &SessionId) -> Result<(), ShelfError> {
+pub fn destroy(engine: &Engine, id: &SessionId) -> Result<(), LibraryError> {
     let dir = SessionDir::new(&trash_dir(engine), id);
     let held = sqlite::hold(&dir, std::process::id())?;
     fs::remove_dir_all(dir.root()).map_err(failed("remove", dir.root()))?;
@@ -179,19 +179,19 @@ fn come_from(engine: &Engine, session: &SessionId, seq: Seq) -> (SessionId, Opti
     (engine.world().session_id(), Some(Origin { session: session.clone(), seq }))
 }
 
-fn shift(from: &SessionDir, to: &SessionDir, id: &SessionId) -> Result<(), ShelfError> {
+fn shift(from: &SessionDir, to: &SessionDir, id: &SessionId) -> Result<(), LibraryError> {
     let held = sqlite::hold(from, std::process::id())?;
     if to.root().exists() {
-        return Err(ShelfError::Taken { id: id.clone() });
+        return Err(LibraryError::Taken { id: id.clone() });
     }
     fs::rename(from.root(), to.root()).map_err(failed("move", from.root()))?;
     drop(held);
     Ok(())
 }
 
-fn failed(act: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ShelfError {
+fn failed(act: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LibraryError {
     let path = path.to_owned();
-    move |source| ShelfError::Files { act, path, source }
+    move |source| LibraryError::Files { act, path, source }
 }
 
 #[cfg(test)]

@@ -8,9 +8,9 @@ use piton_core::permission::Action;
 use piton_core::turn;
 use piton_engine::engine::{Engine, Settings};
 use piton_engine::export::json;
-use piton_engine::shelf::{self, ShelfError};
+use piton_engine::library::{self, LibraryError};
 use piton_engine::store::sqlite;
-use piton_engine::store::{StoreError, Verdict};
+use piton_engine::store::{CheckResult, StoreError};
 use piton_models::recorded::Recorded;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -101,16 +101,16 @@ async fn what_is_thrown_away_comes_back_as_it_was() {
     let home = Home::new();
     let (engine, id) = (home.engine(), home.session().await);
     let before = home.files(&id);
-    shelf::throw_away(&engine, &id).unwrap();
+    library::throw_away(&engine, &id).unwrap();
     assert_eq!(engine.index().unwrap().count().unwrap(), 0);
-    assert_eq!(shelf::trash(&engine).unwrap().list(None, 9).unwrap()[0].id, id);
-    assert!(matches!(shelf::throw_away(&engine, &id), Err(ShelfError::Journal(StoreError::NotFound { .. }))));
-    shelf::bring_back(&engine, &id).unwrap();
+    assert_eq!(library::trash(&engine).unwrap().list(None, 9).unwrap()[0].id, id);
+    assert!(matches!(library::throw_away(&engine, &id), Err(LibraryError::Journal(StoreError::NotFound { .. }))));
+    library::bring_back(&engine, &id).unwrap();
     assert_eq!(home.files(&id), before);
     assert_eq!(engine.index().unwrap().count().unwrap(), 1);
-    shelf::throw_away(&engine, &id).unwrap();
-    shelf::destroy(&engine, &id).unwrap();
-    assert_eq!(shelf::trash(&engine).unwrap().count().unwrap(), 0);
+    library::throw_away(&engine, &id).unwrap();
+    library::destroy(&engine, &id).unwrap();
+    assert_eq!(library::trash(&engine).unwrap().count().unwrap(), 0);
 }
 
 #[tokio::test]
@@ -118,12 +118,13 @@ async fn a_session_that_is_open_is_left_alone() {
     let home = Home::new();
     let (engine, id) = (home.engine(), home.session().await);
     let open = engine.resume(&id, settings(1)).await.unwrap();
-    for refused in [shelf::throw_away(&engine, &id), engine.rename(&id, "x").await, engine.repair(&id).await.map(drop)]
+    for refused in
+        [library::throw_away(&engine, &id), engine.rename(&id, "x").await, engine.repair(&id).await.map(drop)]
     {
-        assert!(matches!(refused, Err(ShelfError::Journal(StoreError::Busy { .. }))), "{refused:?}");
+        assert!(matches!(refused, Err(LibraryError::Journal(StoreError::Busy { .. }))), "{refused:?}");
     }
     open.close().await;
-    shelf::throw_away(&engine, &id).unwrap();
+    library::throw_away(&engine, &id).unwrap();
 }
 
 #[tokio::test]
@@ -138,7 +139,7 @@ async fn an_export_is_taken_in_with_the_same_events_and_can_be_gone_on_with() {
     assert_eq!(taken, id, "the id is free there");
     assert_eq!(elsewhere.records(&taken), records);
     let verdict = sqlite::verify(&elsewhere.engine().session_dir(&taken)).unwrap();
-    assert_eq!(verdict, Verdict::Sound { events: records.len() as u64 });
+    assert_eq!(verdict, CheckResult::Sound { events: records.len() as u64 });
     let session = elsewhere.engine().resume(&taken, settings(1)).await.unwrap();
     assert_eq!(session.prompt("question 4").await.unwrap().turn, 4);
     session.close().await;
@@ -230,7 +231,7 @@ async fn of_garbage_nothing_is_left_and_nothing_is_made() {
     let home = Home::new();
     let id = home.session().await;
     std::fs::write(home.engine().session_dir(&id).journal_db(), "garbage".repeat(2000)).unwrap();
-    assert!(matches!(home.engine().repair(&id).await, Err(ShelfError::NothingLeft { .. })));
+    assert!(matches!(home.engine().repair(&id).await, Err(LibraryError::NothingLeft { .. })));
     let left: Vec<_> = std::fs::read_dir(home.data.path().join("sessions")).unwrap().collect();
     assert_eq!(left.len(), 1);
     assert!(

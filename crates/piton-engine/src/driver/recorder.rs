@@ -1,0 +1,92 @@
+//! The one way into the journal: numbers events, keeps them until they are durable, and tells the listeners then.
+
+use super::spans::Spans;
+use crate::bus::Bus;
+use crate::store::{Log, StoreError};
+use piton_core::event::{Event, Record};
+use piton_core::ids::{Seq, TimeMs};
+use piton_core::turn::State;
+use std::sync::Arc;
+use tracing::Span;
+
+pub(super) struct Recorder {
+    /// `None` once the session was left.
+    log: Option<Box<dyn Log>>,
+    /// Recorded but not yet committed, hence not yet published.
+    staged: Vec<Arc<Record>>,
+    /// What the log for developers is told in.
+    spans: Spans,
+}
+
+impl Recorder {
+    pub(super) fn new(log: Box<dyn Log>, staged: Vec<Arc<Record>>) -> Self {
+        Self { log: Some(log), staged, spans: Spans::begin() }
+    }
+
+    /// From here on, in the span that we are in.
+    pub(super) fn begin(&mut self) {
+        self.spans = Spans::begin();
+        self.staged.iter().for_each(|record| log(record));
+    }
+
+    /// The turn that was under way goes on.
+    pub(super) fn resume_turn(&mut self, turn: u32) {
+        self.spans.begin_turn(turn);
+    }
+
+    /// The innermost span.
+    pub(super) fn span(&self) -> Span {
+        self.spans.now().clone()
+    }
+
+    /// Gives an event its place; `None` once the session was left.
+    pub(super) fn stage(&mut self, event: Event, at_ms: TimeMs) -> Option<Arc<Record>> {
+        let seq = self.log.as_ref()?.head() + self.staged.len() as Seq + 1;
+        let record = Arc::new(Record { seq, at_ms, event });
+        self.spans.open(&record.event);
+        self.spans.now().in_scope(|| log(&record));
+        self.spans.close(&record.event);
+        self.staged.push(Arc::clone(&record));
+        Some(record)
+    }
+
+    /// Whether everything recorded is durable.
+    pub(super) fn is_committed(&self) -> bool {
+        self.staged.is_empty()
+    }
+
+    /// The place of the last event.
+    pub(super) fn last_seq(&self) -> Seq {
+        self.log.as_ref().map_or(0, |log| log.head()) + self.staged.len() as Seq
+    }
+
+    /// Makes everything recorded durable, then tells the listeners.
+    pub(super) async fn commit(&mut self, bus: &Bus, session: &State) -> Result<(), StoreError> {
+        if self.staged.is_empty() {
+            return Ok(());
+        }
+        if let Some(log) = &mut self.log {
+            log.append(&self.staged).await?;
+        }
+        bus.recorded(self.staged.drain(..), session);
+        Ok(())
+    }
+
+    /// Leaves the journal in good order.
+    pub(super) async fn close(mut self, bus: &Bus, session: &State, at_ms: TimeMs) {
+        if self.last_seq() > 0 {
+            self.stage(Event::WriterClosed {}, at_ms);
+        }
+        // Best effort: what was committed before is safe in any case.
+        if self.commit(bus, session).await.is_ok()
+            && let Some(log) = self.log.take()
+        {
+            log.close().await;
+        }
+    }
+}
+
+/// Of what is on record the log has the kind only.
+fn log(record: &Record) {
+    tracing::debug!(target: "piton::journal", seq = record.seq, "{}", record.event.kind());
+}

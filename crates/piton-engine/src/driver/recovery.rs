@@ -1,0 +1,67 @@
+//! Taking over what a killed process left: its turn goes on by our rules, and what only that process could have ended is
+//! ended. What this means to a job is told in the job's file.
+
+use super::Driver;
+use crate::hooks::{Check, Hook, Hooks, OutputSchema};
+use crate::jobs::{finish_rewind, measure_lost, recover, window_changed};
+use crate::store::StoreError;
+use piton_core::event::{Canceller, Event};
+use piton_core::hook::Demand;
+use piton_core::turn::State;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
+
+impl Driver {
+    pub(super) async fn recover(&mut self) -> Result<(), StoreError> {
+        if let Some(rewinding) = self.session.rewinding().cloned() {
+            let restored = finish_rewind(rewinding, &self.context()).await;
+            self.end_rewind(restored.event).await?;
+        }
+        let wanted = self.session.wanted();
+        wanted.iter().for_each(|job| measure_lost(job, &mut self.context()));
+        if self.session.is_in_turn() {
+            self.resume_turn();
+        }
+        for job in self.session.wanted() {
+            let events = recover(&job, &mut self.context());
+            self.record_all(events);
+        }
+        Ok(())
+    }
+
+    fn resume_turn(&mut self) {
+        let unseen = inherit(&mut self.services.hooks, &self.session, &self.services.settings.env);
+        let settings = &self.services.settings;
+        let (model, fallbacks) = (settings.model.name().to_owned(), settings.fallback_names());
+        self.recorder.resume_turn(self.session.turn());
+        let policy = Box::new(self.context().policy());
+        self.record(Event::TurnResumed { model, fallbacks, policy });
+        if let Some(reason) = unseen {
+            self.record(Event::CancelRequested { by: Canceller::Hook(reason) });
+        }
+        let changed = window_changed(&self.context());
+        self.record_all(changed);
+    }
+}
+
+/// Adds what the turn under way must still come to by what is on record with it, whoever began it. Returns what of that
+/// cannot be seen to here.
+fn inherit(hooks: &mut Hooks, session: &State, env: &Arc<BTreeMap<OsString, OsString>>) -> Option<String> {
+    let (mut more, mut lost) = (Vec::<Arc<dyn Hook>>::new(), None);
+    for demand in &session.policy().hooks.demands {
+        match demand {
+            Demand::Check { command, timeout_ms, rounds } => {
+                let timeout = Some(Duration::from_millis(*timeout_ms));
+                more.push(Arc::new(Check::new(command, Arc::clone(env)).within(timeout, Some(*rounds))));
+            }
+            Demand::Answer { schema } => match OutputSchema::parse(&schema.to_string()) {
+                Ok(schema) => more.push(Arc::new(schema.said())),
+                Err(error) => lost = Some(format!("the schema of the answer cannot be read any more: {error}")),
+            },
+        }
+    }
+    hooks.inherit(&more);
+    lost
+}

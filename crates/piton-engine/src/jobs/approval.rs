@@ -1,0 +1,46 @@
+//! Putting a question to a person. The client shows it and answers ([`piton_core::client::Request::Answer`]); here it is
+//! only answered where nobody need be asked.
+//!
+//! After a restart the question is still open, or answered by the rules of whoever goes on. A cancel takes it back: the turn
+//! waits for it no longer. Nothing runs that could panic.
+
+use super::{JobContext, Step};
+use crate::settings::Attendance;
+use piton_core::event::{Answerer, Event, Subject};
+use piton_core::ids::CallId;
+use piton_core::permission::{Action, Ask};
+use piton_core::question::Decision;
+
+/// The answer to a question that nobody need be asked: the rules have changed since it was put (the user said "always", or
+/// resumed with other flags), or nobody is there.
+pub(super) fn take_up(subject: &Subject, cx: &JobContext<'_>) -> Step {
+    let is_allowed = |id: &CallId| {
+        let (call, plan) = (cx.session.open_call(id)?, cx.session.plan(id)?);
+        let ask = Ask { tool: &call.name, accesses: &plan.accesses };
+        Some(cx.session.judge(&ask).action == Action::Allow)
+    };
+    let (decision, by) = match subject {
+        Subject::Call(id) if !cx.session.is_asked_by_hook(id) && is_allowed(id) == Some(true) => {
+            (Decision::Approve, Answerer::Rules)
+        }
+        _ if !is_attended(cx) => (Decision::Unattended, Answerer::Nobody),
+        Subject::Call(_) | Subject::GoOn(_) => return Step::Wait,
+    };
+    Step::Record(vec![Event::ApprovalGiven { subject: subject.clone(), decision, by: Some(by) }])
+}
+
+/// Whether somebody can be asked.
+fn is_attended(cx: &JobContext<'_>) -> bool {
+    cx.services.settings.attendance == Attendance::Attended || cx.services.bus.is_attended()
+}
+
+/// An answer as it is recorded: an input that comes with it, in the tool's own field names.
+pub(crate) fn answer(subject: Subject, mut decision: Decision, by: Answerer, cx: &JobContext<'_>) -> Event {
+    if let (Decision::ApproveChanged(input), Subject::Call(id)) = (&mut decision, &subject)
+        && let Some((_, tool)) = cx.session.open_call(id).and_then(|call| cx.services.settings.tools.find(&call.name))
+    {
+        *input = tool.canonical(input.take());
+    }
+    let by = if decision == Decision::Unattended { Answerer::Nobody } else { by };
+    Event::ApprovalGiven { subject, decision, by: Some(by) }
+}

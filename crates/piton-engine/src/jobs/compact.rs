@@ -1,0 +1,173 @@
+//! Making room in the context: what [`crate::compaction`] works out is weighed, and a model asked for the summary.
+//!
+//! After a restart the summary is asked for again; what the first asking may have used is on record
+//! ([`Event::CompactionStarted`]). A cancel or a panic ends it as failed, with what it used. Between turns a person may want
+//! it, too; then it waits for nobody, and a client that wants the session to stop cuts it off.
+
+use super::{JobContext, Step, Task};
+use crate::compaction::{self, CompactError, Next, SharedBill, Summarised, Told};
+use crate::hooks::Gated;
+use piton_core::budget::Short;
+use piton_core::client::{Compact, Compacted};
+use piton_core::event::{Event, Trigger, Why};
+use std::sync::Arc;
+use tracing::Instrument;
+
+/// Why a compaction ends that a cancel cut off, or a client.
+pub(crate) const STOPPED: &str = "it was stopped";
+
+/// Prunes outputs, or asks for a summary.
+pub(super) fn take_up(trigger: Trigger, cx: &mut JobContext<'_>) -> Step {
+    match next(trigger, cx) {
+        Next::Record(event) => Step::Record(vec![*event]),
+        Next::Cannot(why) => Step::Record(vec![failed(trigger, why, cx)]),
+        Next::Ask(asked) => match asked.weigh() {
+            Ok(_) => Step::Start(summary_task(trigger, *asked, cx)),
+            Err(Short { why, detail }) => {
+                Step::Record(vec![Event::BudgetShort { step: cx.session.step(), why: Some(why), detail }])
+            }
+        },
+    }
+}
+
+/// Asks for a summary.
+pub(crate) fn summary_task(trigger: Trigger, asked: compaction::Task, cx: &JobContext<'_>) -> Task {
+    let (cut_bill, broken_bill) = (Arc::clone(&asked.bill), Arc::clone(&asked.bill));
+    let bill = Arc::clone(&asked.bill);
+    let told = Told { world: cx.services.world.clone(), bus: cx.services.bus.clone(), step: cx.session.step() };
+    let span = tracing::info_span!(target: "piton", "model_call", summary = true);
+    let task = Task::new(compaction::summarise(asked, told).instrument(span), move |done, cx| match done {
+        Some(done) => vec![summarised(done, cx)],
+        None => vec![stopped(trigger, "nobody was there to be asked".to_owned(), &bill, cx)],
+    });
+    let task = task.when_cut(move |cx| vec![stopped(trigger, STOPPED.to_owned(), &cut_bill, cx)]);
+    task.when_broken(move |why, cx| {
+        let why = format!("the provider's answer could not be read: {why}");
+        vec![stopped(trigger, why, &broken_bill, cx)]
+    })
+}
+
+/// What is to be done, its requests measured.
+fn next(trigger: Trigger, cx: &mut JobContext<'_>) -> Next {
+    let model = cx.model();
+    match compaction::next(cx.session, cx.frame(), &cx.services.settings, &model, trigger, None) {
+        Next::Ask(asked) => Next::Ask(measured(asked, cx)),
+        next => next,
+    }
+}
+
+fn measured(mut asked: Box<compaction::Task>, cx: &mut JobContext<'_>) -> Box<compaction::Task> {
+    let frame = cx.frame().clone();
+    let prompts = &mut cx.memory.prompts;
+    for asking in &mut asked.askings {
+        for tried in &mut asking.tries {
+            let (messages, is_own) = (&tried.request.messages, tried.is_own_prefix);
+            tried.weight = prompts.weigh_summary(cx.session, &frame, &*asking.model, messages, is_own);
+        }
+    }
+    asked
+}
+
+fn failed(trigger: Trigger, why: CompactError, cx: &JobContext<'_>) -> Event {
+    let (why, error) = match why {
+        CompactError::Nothing => (
+            Some(Why::NothingToSumUp),
+            "the newest step alone fills the window, and nothing is left to sum up".to_owned(),
+        ),
+        CompactError::Failed(error) => (None, error),
+        other => (None, other.to_string()),
+    };
+    let trigger = if another_may_read_more(cx) { Trigger::Forced } else { trigger };
+    Event::CompactionFailed { trigger, why, error, asked: None }
+}
+
+/// Whether the conversation is more than the model reads, and another one is there to be asked. By our own count: where
+/// there is no other, the provider may judge; where there is, it is not sent to a server that might cut it silently.
+fn another_may_read_more(cx: &JobContext<'_>) -> bool {
+    let window = cx.model().limits().window_tokens;
+    let is_too_long = window.is_some_and(|window| cx.session.context().used_tokens() > window);
+    is_too_long && cx.session.fallbacks().next().is_some()
+}
+
+fn summarised(done: Summarised, cx: &mut JobContext<'_>) -> Event {
+    let own = done.is_own_prefix && done.said.is_ok();
+    let prompt = cx.memory.prompts.complete_summary(&done.usage(), &*done.model).filter(|_| own);
+    done.event(prompt.map(Box::new))
+}
+
+/// It came to no end; what it may have used is not forgotten.
+fn stopped(trigger: Trigger, error: String, bill: &SharedBill, cx: &mut JobContext<'_>) -> Event {
+    cx.memory.prompts.cut();
+    compaction::stopped(trigger, error, bill)
+}
+
+/// A killed process was at it.
+pub(super) fn recover(trigger: Trigger, cx: &mut JobContext<'_>) -> Vec<Event> {
+    match next(trigger, cx) {
+        Next::Record(_) | Next::Cannot(_) => Vec::new(),
+        Next::Ask(asked) => {
+            let lost = asked.weigh().ok();
+            lost.into_iter().map(|lost| Event::CompactionStarted { trigger, focus: None, lost: Some(lost) }).collect()
+        }
+    }
+}
+
+/// What a compaction comes to that a person wants between turns.
+pub(crate) enum AtRest {
+    /// This event.
+    Record(Box<Event>),
+    /// A model is asked.
+    Ask(Box<compaction::Task>),
+}
+
+/// Works out what a person wants: a summary of theirs in the place of the conversation, or of the one before, or one that a
+/// model is asked for.
+pub(crate) fn summary_at_rest(wanted: &Compact, cx: &mut JobContext<'_>) -> Result<AtRest, CompactError> {
+    let (session, frame, settings) = (cx.session, cx.frame(), &cx.services.settings);
+    let event = match &wanted.summary {
+        Some(summary) if summary.trim().is_empty() => return Err(CompactError::Empty),
+        Some(summary) if wanted.replace => {
+            compaction::replaced(session, frame, settings, summary).ok_or(CompactError::NoSummary)?
+        }
+        Some(summary) => compaction::written(session, frame, settings, summary).ok_or(CompactError::Nothing)?,
+        None => {
+            let focus = wanted.focus.as_deref();
+            return match compaction::next(session, frame, settings, &settings.model, Trigger::Asked, focus) {
+                Next::Ask(asked) => Ok(AtRest::Ask(measured(asked, cx))),
+                Next::Record(_) => Err(CompactError::Nothing),
+                Next::Cannot(why) => Err(why),
+            };
+        }
+    };
+    Ok(AtRest::Record(Box::new(event)))
+}
+
+/// What hooks did before a summary is asked for at rest, and why there shall be none.
+pub(crate) struct BeforeSummary {
+    pub(crate) gated: Gated,
+    pub(crate) refused: Option<String>,
+}
+
+/// Asks hooks whether there may be a summary.
+pub(crate) fn before_summary(cx: &JobContext<'_>) -> impl Future<Output = BeforeSummary> + use<> {
+    let (hooks, at) = (cx.services.hooks.clone(), cx.hook_context());
+    async move {
+        let (gated, refused) = hooks.before_compaction(&at, Trigger::Asked).await;
+        let refused = gated.stopped.clone().or(refused);
+        BeforeSummary { gated, refused }
+    }
+}
+
+/// What it came to, for whoever wanted it.
+pub(crate) fn compacted(event: &Event) -> Result<Compacted, CompactError> {
+    match event {
+        Event::CompactionFinished { summary, upto_seq, tokens_before, tokens_after, .. } => Ok(Compacted {
+            summary: summary.clone(),
+            upto_seq: *upto_seq,
+            tokens_before: *tokens_before,
+            tokens_after: *tokens_after,
+        }),
+        Event::CompactionFailed { error, .. } => Err(CompactError::Failed(error.clone())),
+        _ => Err(CompactError::Nothing),
+    }
+}

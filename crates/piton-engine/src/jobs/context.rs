@@ -1,0 +1,184 @@
+//! What jobs are given: the session, what this process has for it, and what it keeps of it.
+
+use super::frames::Frames;
+use crate::bus::Bus;
+use crate::clock::World;
+use crate::compaction;
+use crate::context::{Instructions, Notes};
+use crate::hooks::{Gated, HookContext, Hooks, Unasked};
+use crate::prompt::Prompts;
+use crate::settings::Settings;
+use crate::store::Stored;
+use piton_core::call::Touches;
+use piton_core::event::Event;
+use piton_core::hook::HookPoint;
+use piton_core::permission::{Action, Ask};
+use piton_core::policy::{HookPolicy, Policy};
+use piton_core::request::Frame;
+use piton_core::turn::State;
+use piton_models::model::Model;
+use piton_tools::disk::Disk;
+use piton_tools::executor::Executor;
+use piton_tools::files::Files;
+use piton_tools::ledger::FileLedger;
+use piton_tools::plan::accesses;
+use piton_tools::runner::Runners;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// In the session's scratch folder: claims, outputs and exit records of calls.
+const CALLS: &str = "calls";
+
+/// What a job is a function of.
+pub(crate) struct JobContext<'a> {
+    pub(crate) session: &'a State,
+    pub(crate) services: &'a Services,
+    pub(crate) memory: &'a mut Memory,
+}
+
+/// What this process has for a session: its settings, its ports, its hooks.
+pub(crate) struct Services {
+    pub(crate) settings: Settings,
+    pub(crate) hooks: Hooks,
+    pub(crate) world: World,
+    pub(crate) stored: Stored,
+    /// The folder of what belongs to the session only while it runs here.
+    pub(crate) scratch: PathBuf,
+    pub(crate) executor: Arc<dyn Executor>,
+    pub(crate) files: Arc<dyn Files>,
+    /// What the model knows of files.
+    pub(crate) ledger: Arc<FileLedger>,
+    pub(crate) bus: Bus,
+}
+
+/// What this process keeps of a session beside its state.
+pub(crate) struct Memory {
+    pub(crate) prompts: Prompts,
+    pub(crate) notes: Notes,
+    pub(crate) frames: Frames,
+    /// How long the last snapshot took: a short one is taken without a way to another thread and back.
+    pub(crate) snapshot_took: Duration,
+}
+
+impl Services {
+    pub(crate) fn new(settings: Settings, world: World, stored: Stored, ledger: Arc<FileLedger>, bus: Bus) -> Self {
+        let scratch = stored.scratch();
+        let calls = scratch.join(CALLS);
+        Self {
+            hooks: Hooks::new(&settings.hooks),
+            executor: Arc::new(Runners::new(settings.runner.clone(), calls.clone())),
+            files: Arc::new(Disk::new(calls)),
+            settings,
+            world,
+            stored,
+            scratch,
+            ledger,
+            bus,
+        }
+    }
+
+    pub(crate) fn calls_dir(&self) -> PathBuf {
+        self.scratch.join(CALLS)
+    }
+
+    /// Where hooks are.
+    pub(crate) fn hook_context(&self, session: &State, frames: &Frames) -> Arc<HookContext> {
+        let settings = &self.settings;
+        let model = Some(session.model()).filter(|name| !name.is_empty()).unwrap_or(settings.model.name());
+        Arc::new(HookContext {
+            session: session.id().clone(),
+            session_dir: self.scratch.clone(),
+            workspace: PathBuf::from(session.workspace()),
+            turn: session.turn(),
+            step: session.step(),
+            model: model.to_owned(),
+            unasked: unasked(settings, frames.own()),
+        })
+    }
+}
+
+impl Memory {
+    pub(crate) fn new(prompts: Prompts, notes: Notes, settings: &Settings, session: &State) -> Self {
+        let frame = Frame {
+            system: settings.system.clone(),
+            tools: settings.offered(),
+            // The provider's own default: the model's limit is seldom wanted, and counts against the window.
+            max_output_tokens: None,
+        };
+        Self { prompts, notes, frames: Frames::new(frame, session), snapshot_took: Duration::MAX }
+    }
+}
+
+impl JobContext<'_> {
+    /// The model whose turn it is.
+    pub(crate) fn model(&self) -> Arc<dyn Model> {
+        let (name, settings) = (self.session.model(), &self.services.settings);
+        Arc::clone(settings.fallbacks.iter().find(|model| model.name() == name).unwrap_or(&settings.model))
+    }
+
+    /// What it is asked with.
+    pub(crate) fn frame(&self) -> &Frame {
+        self.memory.frames.now(self.session)
+    }
+
+    /// Where hooks are.
+    pub(crate) fn hook_context(&self) -> Arc<HookContext> {
+        self.services.hook_context(self.session, &self.memory.frames)
+    }
+
+    /// Where instructions are read, and how much of them the model can take.
+    pub(crate) fn instructions(&self) -> Option<Instructions> {
+        let settings = &self.services.settings;
+        let window_tokens = settings.model.limits().window_tokens;
+        settings.instructions.clone().map(|instructions| Instructions { window_tokens, ..instructions })
+    }
+
+    /// Whether hooks are to be asked at this point.
+    pub(crate) fn want(&self, point: HookPoint) -> bool {
+        self.services.hooks.want(point)
+    }
+
+    /// What hooks did at one point, as it is recorded: nothing where none was asked.
+    pub(crate) fn ran(&self, gated: Gated) -> Option<Event> {
+        (!gated.runs.is_empty()).then(|| gated.event(self.session.step()))
+    }
+
+    /// What went wrong with hooks that only watch.
+    pub(crate) fn suspicions(&self) -> Option<Event> {
+        let suspicions = self.services.hooks.suspicions()?;
+        let point = suspicions.runs.first().and_then(|run| run.point).unwrap_or(HookPoint::Step);
+        self.ran(Gated { runs: suspicions.runs, stopped: suspicions.stopped, ..Gated::new(point) })
+    }
+
+    /// The rules of a turn that starts or goes on here.
+    pub(crate) fn policy(&self) -> Policy {
+        let Services { hooks, settings, .. } = self.services;
+        let hooks = HookPolicy { gates: hooks.gates(), demands: hooks.demands() };
+        let mut policy = Policy { snapshots: settings.snapshots.is_some(), hooks, ..settings.policy.clone() };
+        policy.compaction.rules.frame_tokens =
+            compaction::frame_tokens(self.memory.frames.own(), settings.model.name());
+        policy
+    }
+
+    /// From how many tokens on the context of the model of this name is full.
+    pub(crate) fn full_at(&self, name: &str) -> Option<u64> {
+        let settings = &self.services.settings;
+        let chain = std::iter::once(&settings.model).chain(&settings.fallbacks);
+        let model = chain.into_iter().find(|model| model.name() == name)?;
+        compaction::full_at(&settings.policy.compaction.rules, &**model)
+    }
+}
+
+fn unasked(settings: &Settings, own: &Frame) -> Unasked {
+    let rules = &settings.policy.permission;
+    let asks = |touches| {
+        let mut tools = own.tools.iter().filter(|tool| tool.effects.touches == touches);
+        tools.any(|tool| rules.judge(&Ask { tool: &tool.name, accesses: &accesses(tool) }).action == Action::Ask)
+    };
+    match (asks(Touches::Workspace), asks(Touches::World)) {
+        (true, _) => Unasked::Nothing,
+        (false, true) => Unasked::Edits,
+        (false, false) => Unasked::Everything,
+    }
+}

@@ -1,0 +1,171 @@
+//! Letting in what somebody says: hooks see it before it is on record, then what it refers to is read. No turn wants this:
+//! what hooks refuse must not be on record, and the turn knows only what is.
+//!
+//! A restart loses it: whoever said it has no answer, and says it again. A cancel drops it, and whoever said it is told. A hook
+//! that panics is caught where hooks are run; where reading panics the prompt is refused.
+
+use super::{JobContext, Task};
+use crate::context::{Instructions, Notes, References};
+use crate::error::EngineError;
+use crate::hooks::{Gated, SessionStart};
+use crate::inbox::Asker;
+use piton_core::event::{Delivery, Event, Given};
+use piton_core::hook::HookPoint;
+use piton_core::ids::MessageId;
+use piton_core::message::{Part, prose};
+use piton_core::tokens::Family;
+use piton_tools::files::Files;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What somebody says.
+pub(crate) struct UserMessage {
+    pub(crate) id: MessageId,
+    pub(crate) parts: Vec<Part>,
+    pub(crate) delivery: Delivery,
+}
+
+/// By what it is read.
+struct Reader {
+    environment: Option<String>,
+    instructions: Option<Instructions>,
+    references: References,
+    files: Arc<dyn Files>,
+    is_new_here: bool,
+    shares_runtime: bool,
+}
+
+/// What hooks said of it.
+struct Vetted {
+    start: Option<Gated>,
+    prompt: Option<(Gated, Option<Refusal>)>,
+}
+
+/// Who refuses a prompt, and why.
+type Refusal = (String, String);
+
+/// What came of a prompt, for the one who said it.
+struct Read {
+    said: Result<Vec<Event>, EngineError>,
+    asker: Asker,
+}
+
+/// What is recorded of something that no hook has to see.
+pub(crate) async fn hear(message: UserMessage, cx: &JobContext<'_>) -> Result<Vec<Event>, EngineError> {
+    reader(cx).read(message).await
+}
+
+/// Lets hooks see that the session begins, and what somebody says. Who says it is told where it is refused; where it is
+/// not, the last event is what was said.
+pub(crate) fn vet(start: Option<SessionStart>, prompted: Option<(UserMessage, Asker)>, cx: &JobContext<'_>) -> Task {
+    let (hooks, at, reader) = (cx.services.hooks.clone(), cx.hook_context(), reader(cx));
+    let refuse = prompted.as_ref().map(|(_, asker)| asker.clone());
+    let work = async move {
+        let start = match start.filter(|_| hooks.want(HookPoint::SessionStart)) {
+            Some(how) => Some(hooks.session_start(&at, how).await),
+            None => None,
+        };
+        let text =
+            prompted.as_ref().filter(|_| hooks.want(HookPoint::Prompt)).map(|(message, _)| prose(&message.parts));
+        let prompt = match text {
+            Some(text) => Some(hooks.prompt(&at, &text).await),
+            None => None,
+        };
+        let mut vetted = Vetted { start, prompt };
+        let read = match prompted {
+            Some((message, asker)) => match vetted.let_in(message) {
+                Ok(message) => Some(Read { said: reader.read(message).await, asker }),
+                Err(refused) => Some(Read { said: Err(refused), asker }),
+            },
+            None => None,
+        };
+        (vetted, read)
+    };
+    let ended = |(vetted, read): (Vetted, Option<Read>), cx: &mut JobContext<'_>| {
+        let Vetted { start, prompt } = vetted;
+        let gated = start.into_iter().chain(prompt.map(|(gated, _)| gated));
+        let ran: Vec<Event> = gated.filter_map(|gated| cx.ran(gated)).chain(cx.suspicions()).collect();
+        let said = read.map(|Read { said, asker }| said.map_err(|refused| asker.refuse(refused)).unwrap_or_default());
+        ran.into_iter().chain(said.unwrap_or_default()).collect()
+    };
+    Task::new(work, ended).when_broken(|why, _| {
+        refuse.into_iter().for_each(|asker| asker.refuse(unreadable(why)));
+        Vec::new()
+    })
+}
+
+impl Vetted {
+    /// The prompt as hooks leave it, with what they tell the model before it; or why it is refused.
+    fn let_in(&mut self, mut message: UserMessage) -> Result<UserMessage, EngineError> {
+        let (mut notes, mut refused) = (Vec::new(), None);
+        if let Some(gated) = &mut self.start {
+            // They stand beside the prompt.
+            notes.append(&mut gated.notes);
+            refused = gated.stopped.take().map(|reason| (String::new(), reason));
+        }
+        if let Some((gated, refusal)) = &mut self.prompt {
+            notes.append(&mut gated.notes);
+            refused = refused.or(refusal.take());
+        }
+        if let Some((hook, reason)) = refused {
+            return Err(EngineError::PromptRefused { hook, reason });
+        }
+        message.parts.splice(0..0, notes.into_iter().map(Part::note));
+        Ok(message)
+    }
+}
+
+fn reader(cx: &JobContext<'_>) -> Reader {
+    let settings = &cx.services.settings;
+    let limits = settings.model.limits();
+    let is_new_here = cx.session.is_new_here();
+    Reader {
+        environment: settings.environment_note.clone().filter(|_| is_new_here),
+        instructions: cx.instructions().filter(|_| is_new_here),
+        references: References {
+            workspace: PathBuf::from(cx.session.workspace()),
+            style: settings.policy.references.style,
+            sizes: settings.policy.references.sizes,
+            window_tokens: limits.window_tokens,
+            images: limits.images,
+            family: Family::of(settings.model.name()),
+        },
+        files: Arc::clone(&cx.services.files),
+        is_new_here,
+        shares_runtime: settings.shares_runtime,
+    }
+}
+
+impl Reader {
+    /// What somebody says, with what it refers to; the first words in a workspace with what is to be known there.
+    async fn read(self, message: UserMessage) -> Result<Vec<Event>, EngineError> {
+        let UserMessage { id: message, parts: said, delivery } = message;
+        let refers = said.iter().any(|part| matches!(part, Part::Text { text, .. } if text.contains('@')));
+        if !self.is_new_here && !refers {
+            return Ok(vec![Event::UserSpoke { message, parts: said, delivery }]);
+        }
+        // A folder can be large, and a disk slow; what is read without being asked for is neither.
+        let elsewhere = refers || self.shares_runtime;
+        let work = move || {
+            let start = Notes::at_start(
+                self.environment.as_deref(),
+                self.instructions.as_ref(),
+                &self.references.workspace,
+                &*self.files,
+            );
+            let found = self.references.resolve(&said, &*self.files);
+            (said, start, found)
+        };
+        let done = if elsewhere { tokio::task::spawn_blocking(work).await } else { Ok(work()) };
+        let (said, start, found) = done.map_err(|_| unreadable("it panicked; this is a bug"))?;
+        let items: Vec<Given> = [start.items.clone(), found.items].concat();
+        let given = (!items.is_empty()).then_some(Event::ContextGiven { items });
+        let parts = start.parts().chain(said).chain(found.parts).collect();
+        Ok(given.into_iter().chain([Event::UserSpoke { message, parts, delivery }]).collect())
+    }
+}
+
+fn unreadable(why: &str) -> EngineError {
+    let reason = format!("what it refers to could not be read: {why}");
+    EngineError::PromptRefused { hook: String::new(), reason }
+}

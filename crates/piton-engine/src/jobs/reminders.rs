@@ -1,0 +1,23 @@
+//! What the model is told at the beginning of a step. What that is, is decided in [`crate::context`]; it is on record with the
+//! step, so nothing is left that a restart, a panic or a cancel could meet.
+
+use super::JobContext;
+use piton_core::event::Event;
+
+/// The beginning of a step, with what the model is to be told there; any other event as it is.
+pub(crate) fn with_reminders(event: Event, cx: &mut JobContext<'_>) -> Vec<Event> {
+    let Event::StepStarted { step, kind, note } = event else { return vec![event] };
+    let (services, instructions) = (cx.services, cx.instructions());
+    let addition = cx.memory.notes.at_step(
+        cx.session,
+        kind,
+        services.world.now_ms(),
+        services.settings.environment_note.as_deref(),
+        instructions.as_ref(),
+        (&services.ledger, &*services.files),
+    );
+    let note = addition.behind(note);
+    let items = addition.items;
+    let given = (!items.is_empty()).then_some(Event::ContextGiven { items });
+    given.into_iter().chain([Event::StepStarted { step, kind, note }]).collect()
+}
