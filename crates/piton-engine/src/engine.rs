@@ -157,10 +157,18 @@ impl Engine {
                 opened => return opened,
             }
             // Where the other process has left meanwhile, the session is ours.
-            let stored = self.stored(id);
-            if let Some(remote) = RemoteSession::open(&stored).await? {
-                return Ok(Handle::there(stored, remote).await?);
+            if let Some(handle) = self.join(id).await? {
+                return Ok(handle);
             }
+        }
+    }
+
+    /// A handle on a session that another process runs; `None` where nobody does.
+    pub async fn join(&self, id: &SessionId) -> Result<Option<Handle>, EngineError> {
+        let stored = self.stored(id);
+        match RemoteSession::open(&stored).await? {
+            Some(remote) => Handle::there(stored, remote).await,
+            None => Ok(None),
         }
     }
 
