@@ -157,7 +157,8 @@ fn drawn(question: &Question) -> String {
     text
 }
 
-/// The line that asks for the answer: `[y]es, [a]lways bash, [n]o (or Enter), or what to do instead: `.
+/// The line that asks for the answer: `[y]es, [a]lways bash (any call in this session), [n]o (or Enter), or what to do
+/// instead: `.
 fn prompt(choices: &[Choice]) -> String {
     let named = choices.iter().map(|Choice { name, label, decision, .. }| {
         let (first, rest) = name.split_at(name.chars().next().map_or(0, char::len_utf8));
@@ -192,7 +193,10 @@ mod tests {
     #[test]
     fn only_a_plain_yes_is_a_yes() {
         let choices = question(vec![]).choices;
-        assert_eq!(prompt(&choices), "[y]es, [a]lways bash, [n]o (or Enter), or what to do instead: ");
+        assert_eq!(
+            prompt(&choices),
+            "[y]es, [a]lways bash (any call in this session), [n]o (or Enter), or what to do instead: "
+        );
         let decision = |line| decision(line, &choices);
         assert_eq!(decision(" Y "), Decision::Approve);
         assert_eq!(decision("always"), Decision::ApproveForSession);
