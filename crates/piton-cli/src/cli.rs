@@ -75,6 +75,9 @@ pub(crate) enum Command {
     /// Store a provider's key, list where keys are found, or delete one
     #[command(subcommand)]
     Auth(AuthCommand),
+    /// Show what you have allowed for the rest of a session by "always", and withdraw it
+    #[command(subcommand)]
+    Permission(PermissionCommand),
     /// Show, check and edit the configuration; trust a repository's
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -593,6 +596,28 @@ pub(crate) struct PruneArgs {
     /// Show what would be removed, and remove nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+}
+
+/// `piton permission …`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PermissionCommand {
+    /// List what was allowed for the rest of a session, and since when
+    List {
+        /// The session: an id or its beginning, a title, last, -2; without one, the newest of this folder
+        #[arg(allow_negative_numbers = true)]
+        id: Option<String>,
+        /// Print one JSON object for each
+        #[arg(long)]
+        json: bool,
+    },
+    /// Ask about these tools again, or about all where none is named; also in a session that is running
+    Revoke {
+        /// Tools, as `piton permission list` names them
+        tools: Vec<String>,
+        /// The session: an id or its beginning, a title, last, -2; without one, the newest of this folder
+        #[arg(long, allow_hyphen_values = true, value_name = "ID")]
+        session: Option<String>,
+    },
 }
 
 /// `piton auth …`.

@@ -9,6 +9,7 @@ pub(crate) mod cost;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod models;
+pub(crate) mod permission;
 pub(crate) mod presets;
 pub(crate) mod sessions;
 pub(crate) mod trace;

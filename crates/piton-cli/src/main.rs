@@ -17,7 +17,7 @@ mod typed;
 mod upkeep;
 
 use crate::cli::{Cli, Command, Format};
-use crate::commands::{auth, config, context, demo, doctor, models, presets, sessions, undo};
+use crate::commands::{auth, config, context, demo, doctor, models, permission, presets, sessions, undo};
 use crate::failure::Failure;
 use crate::out::{report, view};
 use crate::surroundings::Surroundings;
@@ -84,6 +84,7 @@ async fn obey(command: Command) -> u8 {
         Command::Models(args) => models::models(&args, &around).await,
         Command::Presets { name, json } => presets::presets(name.as_deref(), json),
         Command::Auth(command) => auth::auth(command, &around).await,
+        Command::Permission(command) => permission::permission(command, &around).await,
         Command::Config(command) => config::config(command, &around),
         Command::Doctor => doctor::doctor(&around).await,
         Command::Completions { shell } => {

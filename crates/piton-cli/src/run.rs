@@ -1,11 +1,11 @@
-//! `piton run`: one prompt, one turn, watched; or what is said line by line ([`crate::run::steer`]).
+//! `piton run`: what is said on a command line or line by line, in a new session, one that goes on, or one that another process
+//! runs. How it goes is [`crate::run::conversation`]; here is decided with which session.
 
 pub(crate) mod ask;
+pub(crate) mod conversation;
 pub(crate) mod follow;
 pub(crate) mod input;
-pub(crate) mod relay;
 pub(crate) mod shown;
-pub(crate) mod steer;
 pub(crate) mod stops;
 pub(crate) mod task;
 pub(crate) mod wishes;
@@ -16,47 +16,44 @@ use crate::commands::cost;
 use crate::commands::sessions::{find, pick};
 use crate::commands::undo;
 use crate::failure::{Context, Result, bail, ensure};
-use crate::out::report;
 use crate::out::view::{self, TextView};
 use crate::run::ask::Questions;
-use crate::run::follow::Joined;
+use crate::run::conversation::{Conversation, Left};
+use crate::run::follow::cut_off;
 use crate::run::input::Input;
 use crate::run::shown::Shown;
-use crate::run::stops::{Over, Stop, Stops, TICK};
-use crate::run::task::Task;
+use crate::run::stops::{Over, Stop, Stops};
 use crate::run::wishes::wishes;
 use crate::settings;
 use crate::surroundings::Surroundings;
 use crate::upkeep::Upkeep;
-use piton_core::client::{Published, Report};
-use piton_core::event::{Delivery, Event, TurnEnd};
+use piton_core::client::{Prompt, Report, Request};
+use piton_core::event::{Event, TurnEnd};
 use piton_core::ids::{MessageId, SessionId};
-use piton_core::message::Part;
 use piton_core::turn;
 use piton_engine::assemble::bare;
 use piton_engine::context::commands;
-use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed, Subscription};
+use piton_engine::engine::{Engine, EngineError, Handle, Resumed};
 use piton_engine::store::{StoreError, Summary};
 use std::path::{Path, PathBuf};
 
 /// Runs one turn, or what is said on standard input, and returns the exit code.
 pub(crate) async fn run(args: RunArgs, around: Surroundings) -> Result<u8> {
     let workspace = around.workspace(args.cwd.as_deref())?;
-    let task = match &args.command {
+    let prompt = match &args.command {
         Some(name) => {
             let words = args.prompt.as_deref().unwrap_or_default();
             let expanded = commands::prompt(name, words, &workspace)?;
             expanded.notes.iter().for_each(|note| view::write_stderr(&format!("note: {}\n", view::clean(note))));
-            Some(Task::new(expanded.prompt))
+            Some(Prompt::new(expanded.prompt))
         }
-        None => Task::of(&args, &around)?,
+        None => task::of(&args, &around)?,
     };
     let engine = Engine::open(&around.machine.data_dir);
     let mut upkeep = Upkeep::new(&engine, &around)?;
     let resumed = resumed_id(&args, &engine, &workspace, &around)?;
-    let shown = Shown::new(&args, &around);
-    let run = Run { args: &args, around: &around, engine: &engine, workspace, resumed, heard: None, shown };
-    let over = run.speak(task, &mut upkeep).await;
+    let run = Run { args: &args, around: &around, engine: &engine, workspace, resumed };
+    let over = run.speak(prompt, &mut upkeep).await;
     if let Ok(Over { code, is_in_haste: true }) = over {
         return Ok(code);
     }
@@ -71,68 +68,116 @@ struct Run<'a> {
     engine: &'a Engine,
     workspace: PathBuf,
     resumed: Option<SessionId>,
-    /// What was said in the session of another process, is on record, and was not answered when that process left.
-    heard: Option<MessageId>,
-    shown: Shown,
 }
 
-/// What there is to say.
-enum Said {
-    Once(Option<Task>),
-    LineByLine(Input),
-}
-
-/// A session that is open here.
-struct Open {
-    session: Handle,
-    attended: bool,
-    is_moved: bool,
+/// How talking with a session that another process runs ended.
+enum There {
+    Over(Over),
+    /// That process has left it before all that was said was answered.
+    Left {
+        pid: u32,
+        said: Vec<MessageId>,
+    },
 }
 
 impl Run<'_> {
-    async fn speak(mut self, task: Option<Task>, upkeep: &mut Upkeep<'_>) -> Result<Over> {
-        let args = self.args;
-        let mut said = match args.input_format {
-            InputFormat::StreamJson => Said::LineByLine(Input::open(task)),
-            InputFormat::Text => match compact::typed(task.as_ref().map(|task| task.said.as_str())) {
+    async fn speak(&self, prompt: Option<Prompt>, upkeep: &mut Upkeep<'_>) -> Result<Over> {
+        let (args, around) = (self.args, self.around);
+        let input = match args.input_format {
+            InputFormat::StreamJson => Input::open(prompt),
+            InputFormat::Text => match compact::typed(prompt.as_ref().map(|prompt| prompt.text.as_str())) {
                 Some(focus) => {
-                    let id = self.resumed.as_ref();
-                    return compact::obey(
-                        self.engine,
-                        id,
-                        focus,
-                        &|had| wishes(args, had, self.around),
-                        self.around,
-                        upkeep,
-                    )
-                    .await
-                    .map(Over::with);
+                    let (id, wishes) = (self.resumed.as_ref(), |had| wishes(args, had, around));
+                    return compact::obey(self.engine, id, focus, &wishes, around, upkeep).await.map(Over::with);
                 }
-                None => Said::Once(task),
+                None => Input::once(prompt),
             },
         };
+        let is_at_terminal = is_at_terminal(args, around) && !input.is_program();
+        let attends = is_at_terminal || input.is_program();
+        let mut talk = Conversation::new(input, Shown::new(args, around), Questions::new(is_at_terminal), attends);
         loop {
-            if let Some(code) = self.speak_where_it_runs(&mut said).await? {
-                return Ok(Over::with(code));
-            }
-            if let Said::Once(None) = &said {
-                self.finish_undo().await?;
-                if let Some(code) = self.must_have_work_left().await? {
-                    return Ok(Over::with(code));
+            let mut left = None;
+            while let Some(session) = self.join().await? {
+                match self.talk_there(&session, &mut talk).await? {
+                    There::Over(over) => return Ok(over),
+                    There::Left { pid, said } => left = Some((session.id().clone(), pid, said)),
                 }
+            }
+            if let Some((id, pid, said)) = left {
+                self.takes_over(&id, pid, &said).await?;
+            }
+            if !talk.input.is_program() && !talk.input.has_first() {
+                self.finish_undo().await?;
+                self.must_have_work_left().await?;
             }
             // Somebody was faster: then it is there that we speak.
-            let Some(Open { session, attended, is_moved }) = self.open(&mut said, upkeep).await? else { continue };
-            return match said {
-                Said::LineByLine(input) => steer::steer(session, input, self.shown, args).await,
-                Said::Once(task) => {
-                    // Of a new place the model hears with the next message.
-                    let goes_on = session.resumed() == Resumed::AtRest || is_moved;
-                    let task = task.or_else(|| goes_on.then(|| Task::new("Go on.")));
-                    turn(session, task, self.shown, args, attended).await
-                }
-            };
+            let Some(session) = self.open(&mut talk, upkeep).await? else { continue };
+            return self.talk_here(session, &mut talk).await;
         }
+    }
+
+    /// The session to go on with, where another process runs it.
+    async fn join(&self) -> Result<Option<Handle>> {
+        let Some(id) = &self.resumed else { return Ok(None) };
+        if self.engine.store().holder(id).await.is_none() {
+            return Ok(None);
+        }
+        adds_nothing(id, self.args)?;
+        Ok(self.engine.join(id).await?)
+    }
+
+    /// Talks with a session that another process runs.
+    async fn talk_there(&self, session: &Handle, talk: &mut Conversation) -> Result<There> {
+        let pid = session.elsewhere().unwrap_or_default();
+        let says = talk.input.has_first() || talk.input.is_program();
+        let joins = if says { ": what you say joins it there, under its rules" } else { "" };
+        talk.shown.note(&format!("{} is run by process {pid}{joins}", session.id()));
+        Ok(match talk.with(session, &mut Stops::listen()?).await? {
+            Left::Done => There::Over(Over::with(talk.code()?)),
+            Left::AtOnce(stop) => There::Over(Over::with(stop.code())),
+            Left::Gone => There::Left { pid, said: talk.say_again() },
+        })
+    }
+
+    /// Nobody runs the session any more: it goes on here, unless its process was cut off in a turn.
+    async fn takes_over(&self, id: &SessionId, pid: u32, said: &[MessageId]) -> Result<()> {
+        let state = turn::State::fold(&self.engine.records(id).await?);
+        if state.is_in_turn() {
+            let is_kept = |id| state.has_heard(id);
+            let said = match (said.iter().any(is_kept), said.iter().all(is_kept)) {
+                _ if said.is_empty() => "",
+                (_, true) => "; what you said is kept",
+                (true, false) => "; what you said last was not heard, and the rest is kept",
+                (false, false) => "; what you said was not heard",
+            };
+            bail!("{}{said}", cut_off(id, Some(pid)));
+        }
+        view::write_stderr(&format!("process {pid} has left {id}; going on here\n"));
+        Ok(())
+    }
+
+    /// Talks with a session that runs here, and closes it.
+    async fn talk_here(&self, session: Handle, talk: &mut Conversation) -> Result<Over> {
+        let mut stops = Stops::listen()?;
+        if !talk.input.is_program() {
+            // What others have said here meanwhile, they see to themselves.
+            session.leave_when_answered();
+        }
+        let left = match talk.with(&session, &mut stops).await {
+            Ok(Left::AtOnce(stop)) => return Ok(Over::at_once(stop)),
+            Ok(Left::Gone) => Err(EngineError::Closed.into()),
+            Ok(Left::Done) => talk.code(),
+            Err(error) => Err(error),
+        };
+        if let Shown::Text(view) = &mut talk.shown
+            && view.has_missed_the_cache()
+            && let Some(line) = cost::miss_line(&session, session.opened_at()).await
+        {
+            view.note(&format!("{line}. See piton session cost {}", session.id()));
+        }
+        let stopped = stops.unless_stopped(session.close()).await;
+        Ok(Over::left(left?, stopped))
     }
 
     /// An undo that was cut off is finished before anybody asks what is left to go on with.
@@ -153,10 +198,9 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Nobody wants to pay for a "go on" where nothing is left to go on with. The exit code, where what was said has been
-    /// answered by a third process meanwhile.
-    async fn must_have_work_left(&mut self) -> Result<Option<u8>> {
-        let Some(id) = &self.resumed else { return Ok(None) };
+    /// Nobody wants to pay for a "go on" where nothing is left to go on with.
+    async fn must_have_work_left(&self) -> Result<()> {
+        let Some(id) = &self.resumed else { return Ok(()) };
         let records = self.engine.records(id).await?;
         let session = turn::State::fold(&records);
         let path = piton_core::branch::Path::of(&records);
@@ -166,63 +210,39 @@ impl Run<'_> {
                 _ => None,
             });
         if !session.is_at_rest() || session.waiting().next().is_some() {
-            return Ok(None);
-        }
-        if let Some(report) = self.heard.as_ref().and_then(|message| follow::answered(&records, message)) {
-            let code = report::exit_code(report.end);
-            shown::finish(&mut self.shown, &report, id.as_str(), code, self.args);
-            return Ok(Some(code));
+            return Ok(());
         }
         let why = match ended {
             Some(TurnEnd::Completed) => "its last turn is finished, and nothing waits to be answered",
             // What was under way was lost, or is another Piton's: there is something to go on with.
-            None if session.transcript().next().is_some() => return Ok(None),
+            None if session.transcript().next().is_some() => return Ok(()),
+            // What was under way was lost, or is another Piton's: there is something to go on with.
+            None if session.transcript().next().is_some() => return Ok(()),
             None => "nothing was said in it yet",
-            Some(_) => return Ok(None),
+            Some(_) => return Ok(()),
         };
         bail!(
             "{id} has nothing to go on with: {why}. Nothing was sent. Say what comes next:  piton run --resume {id} \"…\""
         );
     }
 
-    /// Speaks in the session where another process runs it, if one does. The exit code, where all is said and answered
-    /// by that.
-    async fn speak_where_it_runs(&mut self, said: &mut Said) -> Result<Option<u8>> {
-        let Some(id) = &self.resumed else { return Ok(None) };
-        let (engine, shown, args) = (self.engine, &mut self.shown, self.args);
-        match said {
-            Said::Once(task) => match follow::join(engine, id, task.take(), &mut self.heard, shown, args).await? {
-                Joined::Over(code) => return Ok(Some(code)),
-                Joined::Alone(unsaid) => *task = unsaid,
-            },
-            Said::LineByLine(input) => match relay::relay(engine, id, input, shown, args).await? {
-                Joined::Over(code) => return Ok(Some(code)),
-                Joined::Alone(()) => {}
-            },
-        }
-        Ok(None)
-    }
-
     /// Opens the session here; `None` where another process has it by now.
-    async fn open(&mut self, said: &mut Said, upkeep: &mut Upkeep<'_>) -> Result<Option<Open>> {
+    async fn open(&self, talk: &mut Conversation, upkeep: &mut Upkeep<'_>) -> Result<Option<Handle>> {
         let (args, around) = (self.args, self.around);
         let WhatItHad { model, place, is_moved } = match &self.resumed {
             Some(id) => what_it_had(self.engine, id, args, &self.workspace).await?,
             None => WhatItHad { model: None, place: self.workspace.clone(), is_moved: false },
         };
-        let mut settings = settings::of_session(around, &place, wishes(args, model, around)?).await?;
-        match said {
-            Said::Once(task) => {
-                let chain = || [&settings.model].into_iter().chain(&settings.fallbacks);
-                task.iter().try_for_each(|task| task.fits(chain()))?;
-            }
+        let settings = settings::of_session(around, &place, wishes(args, model, around)?).await?;
+        if talk.input.is_program() {
             // A session in which nothing is said is none.
-            Said::LineByLine(input) if self.resumed.is_none() => input.first_words(&self.shown).await?,
-            Said::LineByLine(_) => {}
+            if self.resumed.is_none() {
+                talk.input.first_words(&mut talk.shown).await?;
+            }
+        } else if let Some(prompt) = talk.input.prompt() {
+            task::fits(prompt, [&settings.model].into_iter().chain(&settings.fallbacks))?;
         }
         let snapshots = settings.snapshots.clone();
-        let attended = is_attended(args, around);
-        settings.attendance = if attended { Attendance::Attended } else { Attendance::Unattended };
         let opened = match &self.resumed {
             Some(id) => self.engine.resume_in(id, is_moved.then_some(&*place), settings).await,
             None => self.engine.create(&self.workspace, settings).await,
@@ -232,7 +252,12 @@ impl Run<'_> {
             opened => opened?,
         };
         upkeep.opened(&session, snapshots);
-        Ok(Some(Open { session, attended, is_moved }))
+        // Of a new place the model hears with the next message.
+        let goes_on = session.resumed() == Resumed::AtRest || is_moved;
+        if goes_on && !talk.input.is_program() && !talk.input.has_first() {
+            talk.input.put_back(vec![Request::Prompt(Prompt::new("Go on."))]);
+        }
+        Ok(Some(session))
     }
 }
 
@@ -266,147 +291,38 @@ async fn what_it_had(engine: &Engine, id: &SessionId, args: &RunArgs, here: &Pat
     Ok(WhatItHad { model, place: here.to_owned(), is_moved: true })
 }
 
-/// Prompts an open session and shows the turn until it is over.
-async fn turn(session: Handle, prompt: Option<Task>, mut shown: Shown, args: &RunArgs, attended: bool) -> Result<Over> {
-    let mut stops = Stops::listen()?;
-    let subscription = session.subscribe(session.opened_at());
-    // What others have said here meanwhile, they see to themselves.
-    session.leave_when_answered();
-    let watched = watch(&session, prompt, subscription, &mut stops, &mut shown, attended).await;
-    let result = match watched {
-        Ok(Watched::Ended(result)) => result,
-        Ok(Watched::Quit(stop)) => return Ok(Over::at_once(stop)),
-        Err(error) => {
-            stops.unless_stopped(session.close()).await;
-            return Err(error);
-        }
-    };
-    let result = match result {
-        Err(error @ EngineError::PromptRefused { .. }) => Ok(shown::refused(&error)),
-        result => result,
-    };
-    let (id, from) = (session.id().to_string(), session.opened_at());
-    let by_term = stops.by_term();
-    let exit_code = |report: &Report| match by_term {
-        true => report::EXIT_TERMINATED,
-        false => report::exit_code(report.end),
-    };
-    if let Ok(report) = &result {
-        // Before the session is left, for that may wait a moment for its title. All of the turn is on record by now.
-        shown::finish(&mut shown, report, &id, exit_code(report), args);
-        if let Shown::Text(view) = &mut shown
-            && view.has_missed_the_cache()
-            && let Some(line) = cost::miss_line(&session, from).await
-        {
-            view.note(&format!("{line}. See piton session cost {id}"));
-        }
-    }
-    let stopped = stops.unless_stopped(session.close()).await;
-    let report = result.with_context(|| format!("the session {id} cannot go on"))?;
-    Ok(Over::left(exit_code(&report), stopped))
-}
-
-/// Prompts a session, shows the turn in a view, and closes the session. The report, unless it was stopped twice.
+/// Says something in a session, shows what comes of it in a view, and closes the session. The report, unless it was stopped
+/// twice.
 pub(crate) async fn show_turn(session: Handle, task: &str, view: &mut TextView) -> Result<Result<Report, Stop>> {
-    let subscription = session.subscribe(session.opened_at());
-    let taken = std::mem::replace(view, TextView::new(false, false));
-    let mut shown = Shown::Text(taken);
+    let shown = Shown::Text(std::mem::replace(view, TextView::new(false, false)));
+    let mut talk = Conversation::new(Input::once(Some(Prompt::new(task))), shown, Questions::new(false), false);
     let mut stops = Stops::listen()?;
-    let watched = watch(&session, Some(Task::new(task)), subscription, &mut stops, &mut shown, false).await;
-    if let Shown::Text(taken) = shown {
-        *view = taken;
+    let left = talk.with(&session, &mut stops).await;
+    if let Shown::Text(shown) = talk.shown {
+        *view = shown;
     }
-    let ended = match watched {
-        Ok(Watched::Quit(stop)) => return Ok(Err(stop)),
-        Ok(Watched::Ended(ended)) => Ok(ended),
-        Err(error) => Err(error),
-    };
+    if let Ok(Left::AtOnce(stop)) = left {
+        return Ok(Err(stop));
+    }
     stops.unless_stopped(session.close()).await;
-    Ok(Ok(ended??))
+    left?;
+    Ok(Ok(talk.report.ok_or(EngineError::Closed)?))
 }
 
-/// What watching a turn ends with.
-enum Watched {
-    Ended(Result<Report, EngineError>),
-    /// Stopped for the second time: nothing is waited for.
-    Quit(Stop),
-}
-
-/// Everything that happens until the turn is over.
-async fn watch(
-    session: &Handle,
-    prompt: Option<Task>,
-    mut subscription: Subscription,
-    stops: &mut Stops,
-    shown: &mut Shown,
-    attended: bool,
-) -> Result<Watched> {
-    // What is said beyond that comes from another process.
-    let mut own_words = prompt.iter().count();
-    let asking = async {
-        match prompt {
-            Some(task) => session.send(task.parts(), Delivery::Steer).await,
-            None => session.go_on().await,
-        }
-    };
-    tokio::pin!(asking);
-    let mut tick = tokio::time::interval(TICK);
-    let mut questions = Questions::new(attended);
-    shown.resume(session).await?;
-    let mut report = None;
-    loop {
-        if subscription.is_drained()
-            && let Some(ended) = report.take()
-        {
-            return Ok(Watched::Ended(ended));
-        }
-        tokio::select! {
-            biased;
-            published = subscription.next() => match published? {
-                Some(published) => {
-                    shown.show(&published);
-                    if let Some(parts) = spoken(&published) && std::mem::replace(&mut own_words, 0) == 0 {
-                        shown.user_said(parts);
-                    }
-                    questions.hear(&published);
-                    // What comes next may be the answer to the next question.
-                    if subscription.is_drained() && let Shown::Text(view) = shown {
-                        questions.show(view);
-                    }
-                }
-                None => return Ok(Watched::Ended(report.unwrap_or(Err(EngineError::Closed)))),
-            },
-            ended = &mut asking, if report.is_none() => report = Some(ended),
-            stop = stops.next() => {
-                if stop.is_again {
-                    // The tools were told to stop already.
-                    shown.clear();
-                    return Ok(Watched::Quit(stop));
-                }
-                shown.stopping();
-                drop(session.cancel());
-            }
-            answer = questions.answer() => {
-                shown.line_was_ended();
-                drop(session.answer(answer));
-            }
-            _ = tick.tick(), if !questions.is_open() => shown.tick(),
-        }
+/// Fails where a turn that another process runs would have to come to more than it does there.
+fn adds_nothing(id: &SessionId, args: &RunArgs) -> Result<()> {
+    let adds = [("--check", !args.settings.check.is_empty()), ("--output-schema", args.output_schema.is_some())];
+    if let Some((flag, _)) = adds.iter().find(|(_, is_said)| *is_said) {
+        bail!(
+            "another process runs {id}, by its own rules: {flag} cannot be added to what it does, and nothing was said \
+             there. Say it without {flag}, or once that process has left"
+        );
     }
-}
-
-/// What a user said, if that is what happened.
-fn spoken(published: &Published) -> Option<&[Part]> {
-    let Published::Recorded(record) = published else { return None };
-    let Event::UserSpoke { parts, .. } = &record.event else { return None };
-    Some(parts)
+    Ok(())
 }
 
 /// Whether a person sits there who can be asked.
-fn is_attended(args: &RunArgs, around: &Surroundings) -> bool {
-    if args.input_format == InputFormat::StreamJson {
-        return true;
-    }
+fn is_at_terminal(args: &RunArgs, around: &Surroundings) -> bool {
     let terminal = around.stdin_is_terminal && around.stderr_is_terminal;
     terminal && args.format == Format::Text && args.prompt.as_deref() != Some("-")
 }

@@ -71,6 +71,12 @@ pub enum Request {
         /// The title.
         title: String,
     },
+    /// Ask again about what was allowed for the rest of the session.
+    Revoke {
+        /// The tools; none for all of them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tools: Vec<String>,
+    },
     /// Make a session that goes on from where this one was.
     Fork {
         /// The end of a turn; without, the last.
@@ -295,6 +301,11 @@ pub enum Reply {
     /// The session has the title.
     Renamed {
         /// Its position in the journal.
+        seq: Seq,
+    },
+    /// What was allowed is asked about again.
+    Revoked {
+        /// The position of that in the journal.
         seq: Seq,
     },
     /// There is a new session.

@@ -411,6 +411,11 @@ pub enum Event {
         /// Who chose it.
         by: TitledBy,
     },
+    /// What a person had allowed for the rest of the session is asked about again.
+    GrantsRevoked {
+        /// The tools that it was allowed for; empty for all of them.
+        tools: Vec<String>,
+    },
     /// The session's folder changed: the previous one was moved or deleted.
     WorkspaceMoved {
         /// The folder, absolute.
@@ -768,7 +773,7 @@ impl Event {
         match self {
             // A Piton that does not wait at these gates would go on without the hooks.
             Self::TurnStarted { policy, .. } | Self::TurnResumed { policy, .. } if !policy.hooks.gates.is_empty() => 4,
-            Self::CallRequested { .. } => 4,
+            Self::CallRequested { .. } | Self::GrantsRevoked { .. } => 4,
             // What a turn must still come to is not for a Piton to pass over that does not know of it.
             Self::TurnStarted { policy, .. } | Self::TurnResumed { policy, .. } if !policy.hooks.demands.is_empty() => {
                 3

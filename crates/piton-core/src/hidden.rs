@@ -62,6 +62,20 @@ pub fn visible_line(text: &str) -> String {
     visible(text).replace('\n', "\\n").replace('\t', "\\t")
 }
 
+/// A name in a line: on one line, and no longer than it is of use.
+pub fn visible_name(name: &str) -> String {
+    /// Of a longer one, half of these from each end.
+    const MOST_CHARS: usize = 200;
+    let line = visible_line(name);
+    let chars = line.chars().count();
+    if chars <= MOST_CHARS {
+        return line;
+    }
+    let head: String = line.chars().take(MOST_CHARS / 2).collect();
+    let tail: String = line.chars().skip(chars - MOST_CHARS / 2).collect();
+    format!("{head}…{tail}")
+}
+
 /// Text that comes in pieces, as people may be shown it. What the next piece decides is held back.
 #[derive(Debug, Default)]
 pub struct Pieces {
@@ -168,5 +182,7 @@ mod tests {
             assert_eq!(whole, shown, "in pieces: {text:?}");
         }
         assert_eq!(visible_line("a\nb\tc\u{7}"), "a\\nb\\tc\\u{7}");
+        assert_eq!(visible_name("a\nb"), "a\\nb");
+        assert_eq!(visible_name(&"é".repeat(8_000)).chars().count(), 201);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Nothing here reads a file, a clock, the environment or the network, and nothing is async: time, randomness and the
 //! answers of the world come in as data. That is why a session can be replayed, resumed and tested by the hundred
-//! thousand, and it is the one wall of this code base that must never get a door.
+//! thousand, and this boundary must stay closed.
 //!
 //! Modules in reading order.
 

@@ -61,7 +61,7 @@ pub const REFERENCE_LINE_CHARS: usize = 2_000;
 pub const REFERENCE_FOLDER_PERCENT: u64 = 25;
 /// The share of a model's window, in percent, that all references of one message may fill.
 pub const REFERENCE_PERCENT: u64 = 50;
-/// The window, in tokens, that a model is taken to have of which nothing is known, where references are weighed.
+/// The window, in tokens, assumed for a model whose window is unknown, where references are measured.
 pub const UNKNOWN_WINDOW_TOKENS: u64 = 128_000;
 /// Pictures that one message may refer to.
 pub const REFERENCE_IMAGES: usize = 20;

@@ -4,6 +4,7 @@
 //! sees them already ([`Ask::accesses`]).
 
 use crate::call::Access;
+use crate::ids::TimeMs;
 use serde::{Deserialize, Serialize};
 
 /// What to do with a call.
@@ -31,6 +32,17 @@ pub struct Rule {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Rules(pub Vec<Rule>);
+
+/// What a person has allowed for the rest of a session, by answering a question with "always".
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    /// What is allowed.
+    pub rule: Rule,
+    /// The rule that made it a question; `None` where no rule matched.
+    pub asked_by: Option<Rule>,
+    /// When it was given.
+    pub at_ms: TimeMs,
+}
 
 /// A call that wants to run.
 #[derive(Debug, Clone, Copy)]
@@ -76,9 +88,17 @@ impl Rules {
         Judgement { action, rule, remember: Self(vec![allowed]) }
     }
 
-    /// The judgement of the rule that allows this call, if one does.
-    pub fn allows(&self, ask: &Ask<'_>) -> Option<Judgement> {
-        Some(self.judge(ask)).filter(|judged| judged.rule.is_some() && judged.action == Action::Allow)
+    /// What these rules and what was granted say of a call. A grant answers the question that it was given to: it lifts no
+    /// ban, and a rule that somebody has set since asks again.
+    pub fn judge_with(&self, grants: &[Grant], ask: &Ask<'_>) -> Judgement {
+        let judged = self.judge(ask);
+        let answers = |grant: &&Grant| grant.rule.matches(ask.tool) && grant.asked_by == judged.rule;
+        match grants.iter().find(answers) {
+            Some(grant) if judged.action == Action::Ask => {
+                Judgement { action: grant.rule.action, rule: Some(grant.rule.clone()), ..judged }
+            }
+            _ => judged,
+        }
     }
 
     /// Whether these rules forbid a tool, whatever its calls would access.
@@ -88,11 +108,16 @@ impl Rules {
 
     /// The rule that counts for this tool.
     fn of(&self, tool: &str) -> Option<&Rule> {
-        self.0.iter().rev().find(|rule| rule.tool == "*" || rule.tool == tool)
+        self.0.iter().rev().find(|rule| rule.matches(tool))
     }
 }
 
 impl Rule {
+    /// Whether it is about this tool.
+    pub fn matches(&self, tool: &str) -> bool {
+        self.tool == "*" || self.tool == tool
+    }
+
     /// Reads `tool` or `*` as said on a command line.
     pub fn parse(text: &str, action: Action) -> Result<Self, NotARule> {
         let name = text.trim();
@@ -144,6 +169,30 @@ mod tests {
         rules.push("*", Action::Ask);
         assert_eq!(reading(&rules), Action::Ask);
         assert!(!rules.forbid("bash"));
+    }
+
+    #[test]
+    fn a_grant_answers_the_question_it_was_given_to_and_no_other() {
+        let ask = Ask { tool: "bash", accesses: &[Access::Run("make".into())] };
+        let grant =
+            |asked_by| [Grant { rule: Rule { tool: "bash".into(), action: Action::Allow }, asked_by, at_ms: 0 }];
+        let rules = |action| {
+            let mut rules = Rules::default();
+            rules.push("bash", action);
+            rules
+        };
+        let asks = rules(Action::Ask);
+        let by_default = grant(None);
+        assert_eq!(Rules::default().judge_with(&by_default, &ask).action, Action::Allow);
+        assert_eq!(asks.judge_with(&by_default, &ask).action, Action::Ask, "somebody wants to be asked since");
+        assert_eq!(rules(Action::Deny).judge_with(&by_default, &ask).action, Action::Deny);
+        assert_eq!(
+            asks.judge_with(&grant(asks.0.last().cloned()), &ask).action,
+            Action::Allow,
+            "the rule it was given under"
+        );
+        let other = Ask { tool: "edit", accesses: &[Access::Write("/a".into())] };
+        assert_eq!(Rules::default().judge_with(&by_default, &other).action, Action::Ask);
     }
 
     #[test]

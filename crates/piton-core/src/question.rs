@@ -93,17 +93,13 @@ impl Question {
         Self { title, body, choices, shown }
     }
 
-    /// Whether a call may run: yes, always (where that would add these rules), or no.
-    pub fn may_run(
-        title: impl Into<String>,
-        body: Vec<QuestionBlock>,
-        label: impl Into<String>,
-        remember: Rules,
-    ) -> Self {
+    /// Whether a call of this tool may run: yes, always (where that would add these rules), or no.
+    pub fn may_run(title: impl Into<String>, body: Vec<QuestionBlock>, tool: &str, remember: Rules) -> Self {
         let mut choices = vec![Choice::new("yes", Decision::Approve), Choice::new("no", Decision::Deny(None))];
         if !remember.is_empty() {
             let always = Choice::new("always", Decision::ApproveForSession);
-            choices.insert(1, Choice { label: label.into(), grants: remember, ..always });
+            let label = format!("{tool} (any call in this session)");
+            choices.insert(1, Choice { label, grants: remember, ..always });
         }
         Self::new(title, body, choices)
     }

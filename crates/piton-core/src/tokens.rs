@@ -1,4 +1,4 @@
-//! How many tokens a text is, estimated: for what is weighed before any provider has counted it.
+//! Token estimates, for texts that no provider has counted yet.
 //!
 //! Tokenizers cut a text into words, runs of digits, marks and spaces first, and these into pieces they know. The first
 //! half is alike in all of them and is done here; for the second a run is counted by what such runs come to on average.

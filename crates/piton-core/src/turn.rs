@@ -58,7 +58,7 @@ use crate::hook::{HookPoint, HookRun, HookVerdict};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
 use crate::model::{ModelError, ModelErrorKind, Reply};
-use crate::permission::{Action, Ask, Judgement, Rules};
+use crate::permission::{Ask, Grant, Judgement};
 use crate::policy::{OnEmpty, Policy};
 use crate::question::Question;
 use crate::retry;
@@ -131,7 +131,7 @@ impl State {
             heard: HashSet::new(),
             waiting: VecDeque::new(),
             notes: Vec::new(),
-            granted: Rules::default(),
+            grants: Vec::new(),
             offered: Offered::default(),
             untold: None,
             epoch: 0,
@@ -402,14 +402,14 @@ impl State {
         &self.work.turn.policy
     }
 
-    /// What the rules of the turn and what the user has granted since say of a call. A grant answers a question; it does
-    /// not lift a ban.
+    /// What the rules of the turn and what the user has granted say of a call.
     pub fn judge(&self, ask: &Ask<'_>) -> Judgement {
-        let judged = self.work.turn.policy.permission.judge(ask);
-        match judged.action {
-            Action::Ask => self.work.granted.allows(ask).unwrap_or(judged),
-            Action::Allow | Action::Deny => judged,
-        }
+        self.work.turn.policy.permission.judge_with(&self.work.grants, ask)
+    }
+
+    /// What a person has allowed for the rest of the session.
+    pub fn grants(&self) -> &[Grant] {
+        &self.work.grants
     }
 
     /// An open call by its id.
@@ -572,6 +572,7 @@ impl Phase {
                 | Event::WriterClosed {}
                 | Event::RewindStarted { .. }
                 | Event::TitleGiven { .. }
+                | Event::GrantsRevoked { .. }
                 | Event::WorkspaceMoved { .. }
                 | Event::ContextGiven { .. },
             ) => phase,
@@ -616,7 +617,7 @@ impl Phase {
                 | Event::CallStarted { .. }
                 | Event::CallSettled { .. }),
             ) => {
-                work.remember_grant(&batch, event);
+                work.remember_grant(&batch, event, record.at_ms);
                 work.note_call(event, record.seq);
                 work.turn.note_snapshot(event);
                 work.settle(batch.apply(event, work.epoch), after, record.seq)
@@ -679,6 +680,7 @@ impl Phase {
             | Event::CompactionFailed { .. }
             | Event::BudgetShort { .. }
             | Event::TitleGiven { .. }
+            | Event::GrantsRevoked { .. }
             | Event::WorkspaceMoved { .. }
             | Event::EventLost {}
             | Event::RewindFinished { .. }

@@ -37,8 +37,8 @@ use piton_models::text_tools;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The settings of a session. The models are those that were wished, else those that the session had, else the configured
-/// ones, else one that can be found.
+/// The settings of a session. The models are those that were wished, also by a flag that sets them, else those that the
+/// session had, else the configured ones, else one that can be found.
 pub async fn settings(
     machine: &Machine,
     workspace: &Path,
@@ -50,7 +50,8 @@ pub async fn settings(
     let by_preset = text_tools::Mode::of_policy(&policy);
     let answers = Answers { options: wishes.answers.clone(), text_tools: wishes.text_tools, by_preset };
     let source = Source { config: &config, machine, cassettes: wishes.cassettes, tape: wishes.tape.as_ref() };
-    let said = wishes.model.as_deref().or(wishes.had.as_deref()).or(config.model.as_deref());
+    let had = wishes.had.as_deref().filter(|_| !wishes.flags.iter().any(|flag| flag.sets("model")));
+    let said = wishes.model.as_deref().or(had).or(config.model.as_deref());
     let models = source.all(said, &answers, notices).await?;
     let (titles, summaries) = source.helpers(notices)?;
     rules::fit(&mut policy, &models, &config)?;

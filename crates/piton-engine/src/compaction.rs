@@ -1,5 +1,5 @@
-//! Making room in the context: what is pruned, what is summed up, and who is asked for the summary. What it means for
-//! the conversation is in [`piton_core::compact`] and the turn machine; here it is carried out.
+//! Compaction: which outputs are pruned, what is summarized, and which model writes the summary. Its effect on the
+//! conversation is in [`piton_core::compact`] and the turn machine.
 //!
 //! The model is asked with the very request that the next step would send, and one message more: the provider has all
 //! of it in its cache. Only where that does not fit (the provider has said so, or a smaller model is asked) is the
@@ -16,7 +16,7 @@ use self::asking::{Asking, Try};
 pub use crate::error::CompactError;
 pub use crate::settings::AfterCompaction;
 
-use crate::prompt::Weight;
+use crate::prompt::CostEstimate;
 use crate::settings::Settings;
 use piton_core::budget::Budget;
 use piton_core::call::Outcome;
@@ -67,7 +67,7 @@ pub(crate) struct Sketch {
     note: Option<String>,
 }
 
-/// The rules by which room is made: of the turn under way, or those that a new one would have.
+/// The rules of compaction: of the turn under way, or of the next one.
 pub(crate) fn rules(session: &State, settings: &Settings) -> Compaction {
     let policy: &Policy = if session.is_in_turn() { session.policy() } else { &settings.policy };
     policy.compaction.rules.clone()
@@ -250,7 +250,7 @@ impl<'a> Measured<'a> {
         (!longer.is_empty()).then(|| (longer.iter().map(|(call, _)| (*call).clone()).collect(), each, freed))
     }
 
-    /// Whether there is room enough when so many tokens less are used.
+    /// Whether freeing this many tokens suffices.
     fn suffices(&self, freed: u64) -> bool {
         let full_at = self.session.context().full_at_tokens().unwrap_or(self.used);
         let tokens_after = self.used.saturating_sub(freed) + self.joining;
@@ -286,7 +286,7 @@ fn note(session: &State, settings: &Settings) -> Option<String> {
     settings.after_compaction.as_ref().and_then(|after| after(Path::new(session.workspace())))
 }
 
-/// What is to be done now that room is needed.
+/// What to do now that the context is full.
 pub(crate) fn next(
     session: &State,
     frame: &Frame,
@@ -343,7 +343,7 @@ fn asking(
     let taken = measured.scaled(measured.frame) + u64::from(longest);
     // By our own count, as the sizes are.
     let own = |tokens: u64| (tokens as f64 / measured.scale) as u64;
-    let room = shorten::Room {
+    let room = shorten::Capacity {
         family: measured.family,
         used: own(measured.used),
         most: limits.window_tokens.map(|window| own(window.saturating_sub(taken))),
@@ -352,7 +352,7 @@ fn asking(
     let tries = requests.into_iter().map(|(request, is_whole)| Try {
         request,
         is_own_prefix: is_whole && is_own,
-        weight: Weight::default(),
+        estimate: CostEstimate::default(),
     });
     let retry = measured.session.policy().retry.of_model(model.name()).clone();
     Asking { model: Arc::clone(model), tries: tries.collect(), retry }

@@ -28,4 +28,4 @@ pub use awaited::Awaited;
 pub use client::{Connection, Follower, Listening, Told};
 pub(crate) use remote::RemoteSession;
 pub use server::REQUEST_BYTES;
-pub(crate) use server::{Door, Server};
+pub(crate) use server::{Served, Server};

@@ -1,9 +1,9 @@
-//! The door for whoever embeds Piton: open an engine, create or resume a session, and get a [`Handle`] on it.
+//! The entry point for embedders: open an engine, create or resume a session, and get a [`Handle`] on it.
 
 use crate::bus::Bus;
 use crate::clock::World;
 use crate::context::{self, Notes};
-use crate::control::{Door, RemoteSession, Server};
+use crate::control::{RemoteSession, Served, Server};
 use crate::driver::{Driver, Setup};
 use crate::fork::{self, ForkError};
 use crate::handle::{Handles, Here, Line};
@@ -157,10 +157,18 @@ impl Engine {
                 opened => return opened,
             }
             // Where the other process has left meanwhile, the session is ours.
-            let stored = self.stored(id);
-            if let Some(remote) = RemoteSession::open(&stored).await? {
-                return Ok(Handle::there(stored, remote).await?);
+            if let Some(handle) = self.join(id).await? {
+                return Ok(handle);
             }
+        }
+    }
+
+    /// A handle on a session that another process runs; `None` where nobody does.
+    pub async fn join(&self, id: &SessionId) -> Result<Option<Handle>, EngineError> {
+        let stored = self.stored(id);
+        match RemoteSession::open(&stored).await? {
+            Some(remote) => Handle::there(stored, remote).await,
+            None => Ok(None),
         }
     }
 
@@ -188,7 +196,7 @@ impl Engine {
         let (inbox, requests) = Inbox::new();
         let resumed = if session.is_at_rest() { Resumed::AtRest } else { Resumed::MidTurn };
         let (opened_at, workspace) = (log.head().max(1), PathBuf::from(session.workspace()));
-        let door = Door { stored: stored.clone(), bus: bus.clone(), inbox: inbox.weak() };
+        let served = Served { stored: stored.clone(), bus: bus.clone(), inbox: inbox.weak() };
         let setup = Setup {
             world: self.world.clone(),
             stored: stored.clone(),
@@ -203,7 +211,7 @@ impl Engine {
             requests,
         };
         let span = tracing::info_span!(target: "piton", "session", id = id.as_str());
-        let driver = tokio::spawn(run(Driver::new(setup), door).instrument(span));
+        let driver = tokio::spawn(run(Driver::new(setup), served).instrument(span));
         let line = Line::Here(Arc::new(Here::new(bus, inbox, driver)));
         let handle = Handle { stored, resumed, opened_at, workspace, line };
         self.handles.remember(&handle);
@@ -240,11 +248,11 @@ impl Fold for Memory {
 }
 
 /// Runs a session, and lets other processes in from the first request on: a session that is over sooner need not be
-/// found. The door is shut before the journal's lock is given up, and those who follow hear the last of it.
-async fn run(mut driver: Driver, door: Door) {
-    let _last_word = LastWord(door.bus.clone());
+/// found. The socket closes before the journal's lock is given up, and those who follow hear the last of it.
+async fn run(mut driver: Driver, served: Served) {
+    let _last_word = LastWord(served.bus.clone());
     let Some(first) = driver.first_request().await else { return driver.leave().await };
-    let mut server = Server::open(door);
+    let mut server = Server::open(served);
     driver.run(first).await;
     server.shut().await;
     driver.leave().await;

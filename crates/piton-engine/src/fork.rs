@@ -8,6 +8,7 @@ use crate::store::{Opening, Stored};
 use piton_core::branch::{self, Path};
 use piton_core::event::{Event, Origin, Record};
 use piton_core::ids::{Seq, SessionId, TimeMs};
+use piton_core::question::Decision;
 use std::sync::Arc;
 
 /// Makes a session beside this one, `at` the end of a turn or, without, at its last. This one is only read; it may be
@@ -66,6 +67,10 @@ fn copy(records: &[Record], cut: Seq, fork: &SessionId, of: &SessionId) -> Vec<(
                     *place = upto_seq;
                 }
                 event
+            }
+            // What was allowed in the other session was allowed there.
+            Event::ApprovalGiven { subject, decision: Decision::ApproveForSession, by } => {
+                Event::ApprovalGiven { subject: subject.clone(), decision: Decision::Approve, by: *by }
             }
             event => event.clone(),
         };

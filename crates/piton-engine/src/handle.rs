@@ -11,7 +11,7 @@ use crate::error::{CompactError, EngineError, RewindError};
 use crate::inbox::{self, Asked, Asker, Inbox};
 use crate::store::{Store, StoreError, Stored};
 use piton_core::client::{
-    Accepted, Answer, Compact, Compacted, Plan, Prompt, Published, Reply, Report, Request, Rewound, Scope, When,
+    Accepted, Answer, Compact, Compacted, Plan, Prompt, Published, Reply, Report, Request, Rewound, Scope, Stage, When,
 };
 use piton_core::event::{Delivery, Direction, Record, Rewind};
 use piton_core::ids::{MessageId, Seq, SessionId};
@@ -176,10 +176,16 @@ impl Said {
 }
 
 impl Handle {
-    /// A handle on a session that another process runs.
-    pub(crate) async fn there(stored: Stored, remote: RemoteSession) -> Result<Self, StoreError> {
+    /// A handle on a session that another process runs; `None` where that process is just leaving it.
+    pub(crate) async fn there(stored: Stored, remote: RemoteSession) -> Result<Option<Self>, EngineError> {
+        let now = match Asking(remote.ask(Request::Look {})).next().await {
+            Ok(Reply::Seen(now)) => now,
+            Ok(_) | Err(EngineError::Closed) => return Ok(None),
+            Err(error) => return Err(error),
+        };
         let workspace = PathBuf::from(stored.store().summary(stored.id()).await?.workspace);
-        Ok(Self { stored, resumed: Resumed::AtRest, opened_at: 1, workspace, line: Line::There(remote) })
+        let resumed = if now.phase == Stage::AtRest { Resumed::AtRest } else { Resumed::MidTurn };
+        Ok(Some(Self { stored, resumed, opened_at: now.seq + 1, workspace, line: Line::There(remote) }))
     }
 
     /// The session's id.
@@ -202,12 +208,12 @@ impl Handle {
         &self.workspace
     }
 
-    /// The position of the first event since the session was opened here: 1 for a new one.
+    /// The position of the first event since the session was opened here, or reached where it runs: 1 for a new one.
     pub fn opened_at(&self) -> Seq {
         self.opened_at
     }
 
-    /// What a resumed session was found to be in the middle of.
+    /// What a session was found to be in the middle of when it was resumed, or reached where it runs.
     pub fn resumed(&self) -> Resumed {
         self.resumed
     }

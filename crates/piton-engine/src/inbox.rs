@@ -1,7 +1,7 @@
 //! The way into a driver: what clients ask, who asked it, and who waits for the end of a turn.
 //!
 //! ```text
-//!   handles, doors ── Inbox ──► Requests ──► driver
+//!   handles, sockets ─ Inbox ──► Requests ──► driver
 //!                 ◄── answers ── Asker ◄──────┘
 //! ```
 //!

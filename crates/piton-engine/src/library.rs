@@ -67,10 +67,19 @@ pub struct Repaired {
 impl Engine {
     /// Gives a session a title; an empty one stands for the words of its first prompt.
     pub async fn rename(&self, id: &SessionId, title: &str) -> Result<(), LibraryError> {
+        self.note(id, Event::TitleGiven { title: title.to_owned(), by: TitledBy::User }).await
+    }
+
+    /// Has what was allowed for the rest of a session asked about again: for these tools, or for all where none is named.
+    pub async fn revoke(&self, id: &SessionId, tools: Vec<String>) -> Result<(), LibraryError> {
+        self.note(id, Event::GrantsRevoked { tools }).await
+    }
+
+    /// Records one event of a session that nobody runs.
+    async fn note(&self, id: &SessionId, event: Event) -> Result<(), LibraryError> {
         let mut log = self.store().open(id, self.opening(true), &mut |_| {}).await?;
-        let titled = Event::TitleGiven { title: title.to_owned(), by: TitledBy::User };
         let record = |(seq, event)| Arc::new(Record { seq, at_ms: self.world().now_ms(), event });
-        let events = (log.head() + 1..).zip([titled, Event::WriterClosed {}]);
+        let events = (log.head() + 1..).zip([event, Event::WriterClosed {}]);
         log.append(&events.map(record).collect::<Vec<_>>()).await?;
         log.close().await;
         Ok(())

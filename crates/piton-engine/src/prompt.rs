@@ -34,9 +34,9 @@ struct Asked {
     at_most: Bound,
 }
 
-/// What a request weighs at its worst.
+/// The most that a request can cost.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Weight {
+pub(crate) struct CostEstimate {
     /// The most tokens that it can have.
     pub(crate) input_tokens: u64,
     /// What a token costs, where anybody knows.
@@ -57,7 +57,7 @@ impl Prompts {
         self.ledger.apply(record);
     }
 
-    /// Measures the next call and weighs it against the budget of its turn.
+    /// Measures the next call and checks it against the budget of its turn.
     pub(crate) fn permit(&mut self, session: &State, frame: &Frame, model: &dyn Model) -> Permit {
         let segments = self.measure(session, frame, model.name());
         let input_tokens = self.ledger.most_tokens(&segments);
@@ -98,14 +98,14 @@ impl Prompts {
     }
 
     /// Measures a request for a summary: the session's own with a message more, or one that is like no other.
-    pub(crate) fn weigh_summary(
+    pub(crate) fn estimate_summary(
         &mut self,
         session: &State,
         frame: &Frame,
         model: &dyn Model,
         messages: &[Arc<Message>],
         is_own: bool,
-    ) -> Weight {
+    ) -> CostEstimate {
         let segments: Vec<Segment> = if is_own {
             let last = messages.last().map(|message| measure_message(message));
             self.measure(session, frame, model.name()).into_iter().chain(last).collect()
@@ -118,7 +118,7 @@ impl Prompts {
         if is_own {
             self.call = Some(Asked { segments, at_most: Bound::default() });
         }
-        Weight {
+        CostEstimate {
             input_tokens,
             rates: price.map(|price| WorstRates { input: price.dearest_input(), output: price.output }),
         }
@@ -163,7 +163,7 @@ impl Prompts {
 }
 
 /// What a request that is like no other, and has no tools, can cost at its worst.
-pub(crate) fn weigh_alone(request: &Request, model: &dyn Model) -> Weight {
+pub(crate) fn estimate_alone(request: &Request, model: &dyn Model) -> CostEstimate {
     let mut frame = Scale::new(SegmentKind::Frame);
     frame.add(&request.system);
     frame.bytes += AROUND_PART_TOKENS;
@@ -171,7 +171,10 @@ pub(crate) fn weigh_alone(request: &Request, model: &dyn Model) -> Weight {
     let segments: Vec<Segment> = std::iter::once(frame.segment(SegmentKind::Frame)).chain(messages).collect();
     let input_tokens = CacheLedger::default().most_tokens(&segments);
     let price = model.price().map(|price| price.of_prompt(input_tokens));
-    Weight { input_tokens, rates: price.map(|price| WorstRates { input: price.dearest_input(), output: price.output }) }
+    CostEstimate {
+        input_tokens,
+        rates: price.map(|price| WorstRates { input: price.dearest_input(), output: price.output }),
+    }
 }
 
 /// What a call cost, where its price is known and its tokens were counted. A model that costs nothing costs that much

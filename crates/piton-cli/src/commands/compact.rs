@@ -13,12 +13,11 @@ use crate::run::stops::Stops;
 use crate::settings;
 use crate::surroundings::Surroundings;
 use crate::upkeep::Upkeep;
-use piton_core::client::{Compact, Compacted, Published, Refusal, Reply, Request};
+use piton_core::client::{Compact, Compacted, Published};
 use piton_core::ids::SessionId;
 use piton_core::turn;
 use piton_engine::assemble::{Wishes, bare};
 use piton_engine::compaction::CompactError;
-use piton_engine::control::{Connection, Told};
 use piton_engine::engine::{Engine, EngineError, Handle, Resumed};
 use piton_engine::store::StoreError;
 use piton_tools::regular;
@@ -135,37 +134,27 @@ async fn make_room(
 
 /// Has room made by the process that runs the session, if one does; the exit code then. Ctrl-C only stops the waiting.
 async fn where_it_runs(engine: &Engine, id: &SessionId, focus: Option<String>) -> Result<Option<u8>> {
-    let Some(mut writer) = Connection::open(&**engine.store(), id).await? else { return Ok(None) };
-    // A writer that is gone is noticed below.
-    drop(writer.ask(&Request::Compact(Compact::about(focus))).await);
-    let (mut stops, mut process) = (Stops::listen()?, None);
-    loop {
-        let told = tokio::select! {
-            told = writer.next() => told,
-            stop = stops.next() => {
-                let (words, code) = (report::not_watching(id), stop.code());
-                view::write_stderr(&format!("{words}\n"));
-                return Ok(Some(code));
-            }
-        };
-        match told {
-            Some(Told::Reply(Reply::Hello { pid, .. })) => {
-                process = Some(pid);
-                view::write_stderr(&format!("{id} is run by process {pid}: room is made there, under its rules\n"));
-            }
-            Some(Told::Reply(Reply::Compacted(done))) => {
-                tell(&done);
-                return Ok(Some(0));
-            }
-            Some(Told::Reply(Reply::Refused(Refusal { error, .. }))) => bail!("no room was made in {id}: {error}"),
-            Some(Told::Reply(_) | Told::Published(_)) => {}
-            None => {
-                if let Some(pid) = process {
-                    view::write_stderr(&format!("process {pid} has left {id}; going on here\n"));
-                }
-                return Ok(None);
-            }
+    let Some(session) = engine.join(id).await? else { return Ok(None) };
+    let pid = session.elsewhere().unwrap_or_default();
+    view::write_stderr(&format!("{id} is run by process {pid}: room is made there, under its rules\n"));
+    let mut stops = Stops::listen()?;
+    let made = tokio::select! {
+        made = session.compact(Compact::about(focus)) => made,
+        stop = stops.next() => {
+            view::write_stderr(&format!("{}\n", report::not_watching(id)));
+            return Ok(Some(stop.code()));
         }
+    };
+    match made {
+        Ok(done) => {
+            tell(&done);
+            Ok(Some(0))
+        }
+        Err(CompactError::Closed) => {
+            view::write_stderr(&format!("process {pid} has left {id}; going on here\n"));
+            Ok(None)
+        }
+        Err(error) => bail!("no room was made in {id}: {error}"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `piton context`: what a model would get in this folder before anything is done, piece by piece, with what each weighs.
+//! `piton context`: what a model would get in this folder before anything is done, piece by piece, with its tokens.
 
 use crate::cli::ContextArgs;
 use crate::failure::Result;
@@ -39,7 +39,7 @@ pub(crate) fn context(args: &ContextArgs, around: &Surroundings) -> Result<u8> {
     let model = said.split(',').next().unwrap_or_default().trim().to_owned();
     let (limits, has_tools) = facts(&model, &config, around);
     let family = Family::of(&model);
-    let weigh = |kind, name: String, file, notice, text: String| {
+    let measured = |kind, name: String, file, notice, text: String| {
         let tokens = family.estimate(&text);
         Piece { kind, name, file, tokens, notice, text }
     };
@@ -49,14 +49,14 @@ pub(crate) fn context(args: &ContextArgs, around: &Surroundings) -> Result<u8> {
     let version = context::SYSTEM_PROMPT_VERSION;
     let taught = if sent.tools.is_empty() { ", with the tools as text" } else { "" };
     let mut pieces =
-        vec![weigh("system", format!("system prompt, version {version}{taught}"), None, None, sent.system)];
+        vec![measured("system", format!("system prompt, version {version}{taught}"), None, None, sent.system)];
     for tool in sent.tools.iter() {
         let text = json!({"name": tool.name, "description": tool.description, "parameters": tool.schema}).to_string();
-        pieces.push(weigh("tool", format!("tool {}", tool.name), None, None, text));
+        pieces.push(measured("tool", format!("tool {}", tool.name), None, None, text));
     }
     let files = Disk::to_read();
     let environment = context::environment_note(&workspace, &around.machine.today);
-    pieces.push(weigh("environment", "environment".to_owned(), None, None, environment));
+    pieces.push(measured("environment", "environment".to_owned(), None, None, environment));
     if let Some(instructions) = sources::instructions(&config, &around.machine) {
         let window_tokens = limits.window_tokens;
         let found = Instructions { window_tokens, ..instructions }.at_start(&workspace, &files);
@@ -68,11 +68,11 @@ pub(crate) fn context(args: &ContextArgs, around: &Surroundings) -> Result<u8> {
             let around = instructions_note(std::slice::from_ref(piece), "").unwrap_or_default();
             let text = piece.text.clone();
             let tokens = family.estimate(&around);
-            pieces.push(Piece { tokens, ..weigh("instructions", name, file, piece.notice.clone(), text) });
+            pieces.push(Piece { tokens, ..measured("instructions", name, file, piece.notice.clone(), text) });
         }
     }
     if let Some(prompt) = &args.prompt {
-        pieces.push(weigh("prompt", "the prompt".to_owned(), None, None, prompt.clone()));
+        pieces.push(measured("prompt", "the prompt".to_owned(), None, None, prompt.clone()));
         let (style, sizes) = (settings.policy.references.style, settings.policy.references.sizes);
         let (window_tokens, images) = (limits.window_tokens, limits.images);
         let references = References { workspace, style, sizes, window_tokens, images, family };
@@ -90,7 +90,7 @@ pub(crate) fn context(args: &ContextArgs, around: &Surroundings) -> Result<u8> {
             };
             pieces.push(Piece {
                 tokens: family.estimate_part(part),
-                ..weigh("reference", name.to_owned(), None, None, text)
+                ..measured("reference", name.to_owned(), None, None, text)
             });
         }
         if let (Some(last), false) = (pieces.last_mut(), notices.is_empty()) {
@@ -127,16 +127,16 @@ fn first_request(settings: &Settings, mode: Mode, has_tools: Option<bool>) -> Re
         messages: Vec::new(),
         max_output_tokens: None,
     };
-    let ear = Arc::new(Ear(Mutex::new(request.clone())));
+    let capture = Arc::new(RequestCapture(Mutex::new(request.clone())));
     // Asked, it answers nothing; what it was asked is what we want, and who reads its calls makes no difference to that.
-    drop(mode.around(Arc::clone(&ear) as Arc<dyn Model>, model, has_tools, CallsRead::Surely).stream(request));
-    ear.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    drop(mode.around(Arc::clone(&capture) as Arc<dyn Model>, model, has_tools, CallsRead::Surely).stream(request));
+    capture.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// A model that remembers what it was asked.
-struct Ear(Mutex<Request>);
+/// A model that keeps the request it gets.
+struct RequestCapture(Mutex<Request>);
 
-impl Model for Ear {
+impl Model for RequestCapture {
     fn name(&self) -> &str {
         ""
     }

@@ -9,7 +9,6 @@ use crate::out::view::{self, TextView};
 use crate::run;
 use crate::surroundings::Surroundings;
 use imara_diff::{Algorithm, BasicLineDiffPrinter, Diff, InternedInput, UnifiedDiffConfig};
-use piton_core::client::Report;
 use piton_core::event::TurnEnd;
 use piton_core::permission::Action;
 use piton_engine::assemble::bare;
@@ -44,14 +43,13 @@ pub(crate) async fn demo(args: DemoArgs, around: Surroundings) -> Result<u8> {
     let engine = Engine::open(&around.machine.data_dir);
     let session = engine.create(&dir, settings).await?;
     let journal = SessionDir::of(session.store(), session.id()).journal_db();
-    let id = session.id().to_string();
+    let id = session.id().clone();
     let report = match run::show_turn(session, TASK, &mut view).await? {
         Ok(report) => report,
         Err(stop) => return Ok(stop.code()),
     };
-    view.summary(&report, &id);
     if report.end != TurnEnd::Completed {
-        return Ok(exit_code(&mut view, &report, &id, false));
+        return Ok(report::exit_code(report.end));
     }
     let green = show_result(&mut view, &dir, &around)?;
     view.note(&format!("The journal:  {}", journal.display()));
@@ -59,7 +57,7 @@ pub(crate) async fn demo(args: DemoArgs, around: Surroundings) -> Result<u8> {
     view.note(&format!("Take it back: cd {} && piton undo --session {id}", dir.display()));
     view.note(&format!("The project:  {}  (remove it when you like)", dir.display()));
     view.note("On your code: piton run \"fix the failing test\"");
-    Ok(exit_code(&mut view, &report, &id, green))
+    Ok(if green { 0 } else { report::EXIT_FAILED })
 }
 
 /// Fails where cargo cannot be run: the recording would say that it had fixed tests that nobody ran.
@@ -144,15 +142,4 @@ fn number_before(line: &str, word: &str) -> u64 {
     let words: Vec<&str> = line.split([' ', ';']).collect();
     let at = words.iter().position(|found| *found == word);
     at.and_then(|at| words.get(at.checked_sub(1)?)?.parse().ok()).unwrap_or_default()
-}
-
-fn exit_code(view: &mut TextView, report: &Report, id: &str, green: bool) -> u8 {
-    if let Some(words) = report::ending(report, id) {
-        view.note(&words);
-    }
-    match (report.end, green) {
-        (TurnEnd::Completed, true) => 0,
-        (TurnEnd::Completed, false) => report::EXIT_FAILED,
-        (end, _) => report::exit_code(end),
-    }
 }

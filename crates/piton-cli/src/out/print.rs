@@ -48,14 +48,7 @@ pub(crate) fn clean(text: &str) -> String {
 /// A path as it may be shown in a line: a line feed in a name starts no line of its own, and a name is not longer than it
 /// is of use.
 pub(crate) fn path(path: &Path) -> String {
-    /// Of a longer one, half of these from each end.
-    const MOST_CHARS: usize = 200;
-    let chars: Vec<char> = hidden::visible_line(&path.to_string_lossy()).chars().collect();
-    if chars.len() <= MOST_CHARS {
-        return chars.into_iter().collect();
-    }
-    let (head, tail) = (&chars[..MOST_CHARS / 2], &chars[chars.len() - MOST_CHARS / 2..]);
-    head.iter().chain(&['…']).chain(tail).collect()
+    hidden::visible_name(&path.to_string_lossy())
 }
 
 /// `12345` as `12,345`.

@@ -121,9 +121,12 @@ impl TextView {
         self.screen.flush();
     }
 
-    /// The last line: what the turn came to.
+    /// The last line: what the turn came to; where nothing else is shown, what the model said.
     pub(crate) fn summary(&mut self, report: &Report, session: &str) {
         self.screen.end_line();
+        if self.quiet && !report.text.is_empty() {
+            write_stdout(&format!("{}\n", report.text.trim_end()));
+        }
         if !self.quiet {
             self.after_aside = true;
             self.set_off();
@@ -169,9 +172,9 @@ impl TextView {
         self.screen.flush();
     }
 
-    /// Whether anything was shown since this was asked last.
-    pub(crate) fn has_spoken(&mut self) -> bool {
-        std::mem::take(&mut self.spoke)
+    /// Whether anything was shown since the last prompt.
+    pub(crate) fn has_spoken(&self) -> bool {
+        self.spoke
     }
 
     /// Shows a prompt that whatever comes next may take away again.

@@ -3,7 +3,8 @@
 //! A thread of its own reads lines, so that the turn stays alive meanwhile. A line counts only for the question that
 //! was on the screen when it was typed: what was typed before is thrown away, for it may not have been meant as a yes.
 
-use crate::out::view::{self, TextView};
+use crate::out::view;
+use crate::run::shown::Shown;
 use anstyle::Style;
 use piton_core::client::{Answer, Published, Wanted};
 use piton_core::question::{Choice, Decision, Question, QuestionBlock};
@@ -65,8 +66,15 @@ impl Questions {
         self.open.take_if(|open| !is_open(&open.wanted));
     }
 
+    /// Whether a question waits for the screen, or something was shown over the one that is there.
+    pub(crate) fn are_due(&self, shown: &Shown) -> bool {
+        let Shown::Text(view) = shown else { return false };
+        if self.open.is_some() { view.has_spoken() } else { !self.waiting.is_empty() }
+    }
+
     /// Puts the next question on the screen, or the open one again if something was shown over it.
-    pub(crate) fn show(&mut self, view: &mut TextView) {
+    pub(crate) fn show(&mut self, shown: &mut Shown) {
+        let Shown::Text(view) = shown else { return };
         let was_covered = view.has_spoken();
         if let Some(open) = &mut self.open {
             if was_covered {
@@ -93,20 +101,20 @@ impl Questions {
         while self.lines.as_mut().is_some_and(|lines| lines.try_recv().is_ok()) {}
     }
 
-    /// The answer to the open question. Waits for ever when there is none.
-    pub(crate) async fn answer(&mut self) -> Answer {
+    /// The answer to the open question; `None` where nobody can give one any more. Waits for ever when there is none.
+    pub(crate) async fn answer(&mut self) -> Option<Answer> {
         let (Some(open), Some(lines)) = (&self.open, &mut self.lines) else { return std::future::pending().await };
         let line = lines.recv().await;
         let choices = open.wanted.question().map(|question| &*question.choices).unwrap_or_default();
-        let answer = open.wanted.answer(decision(line.as_deref(), choices));
+        let answer = line.map(|line| open.wanted.answer(decision(&line, choices)));
+        self.attended = answer.is_some();
         self.open = None;
         answer
     }
 }
 
-/// What a line means; `None` is the end of the input. Words that are no choice are a refusal.
-fn decision(line: Option<&str>, choices: &[Choice]) -> Decision {
-    let Some(line) = line else { return Decision::Unattended };
+/// What a line means. Words that are no choice are a refusal.
+fn decision(line: &str, choices: &[Choice]) -> Decision {
     let line = line.trim();
     let word = line.to_lowercase();
     let is_meant = |choice: &&Choice| word == choice.name || (word.len() == 1 && choice.name.starts_with(&word));
@@ -149,7 +157,8 @@ fn drawn(question: &Question) -> String {
     text
 }
 
-/// The line that asks for the answer: `[y]es, [a]lways bash, [n]o (or Enter), or what to do instead: `.
+/// The line that asks for the answer: `[y]es, [a]lways bash (any call in this session), [n]o (or Enter), or what to do
+/// instead: `.
 fn prompt(choices: &[Choice]) -> String {
     let named = choices.iter().map(|Choice { name, label, decision, .. }| {
         let (first, rest) = name.split_at(name.chars().next().map_or(0, char::len_utf8));
@@ -184,13 +193,15 @@ mod tests {
     #[test]
     fn only_a_plain_yes_is_a_yes() {
         let choices = question(vec![]).choices;
-        assert_eq!(prompt(&choices), "[y]es, [a]lways bash, [n]o (or Enter), or what to do instead: ");
+        assert_eq!(
+            prompt(&choices),
+            "[y]es, [a]lways bash (any call in this session), [n]o (or Enter), or what to do instead: "
+        );
         let decision = |line| decision(line, &choices);
-        assert_eq!(decision(Some(" Y ")), Decision::Approve);
-        assert_eq!(decision(Some("always")), Decision::ApproveForSession);
-        assert_eq!(decision(Some("")), Decision::Deny(None));
-        assert_eq!(decision(Some("Yes, but use git mv")), Decision::Deny(Some("Yes, but use git mv".to_owned())));
-        assert_eq!(decision(None), Decision::Unattended);
+        assert_eq!(decision(" Y "), Decision::Approve);
+        assert_eq!(decision("always"), Decision::ApproveForSession);
+        assert_eq!(decision(""), Decision::Deny(None));
+        assert_eq!(decision("Yes, but use git mv"), Decision::Deny(Some("Yes, but use git mv".to_owned())));
     }
 
     #[test]

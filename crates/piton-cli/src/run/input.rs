@@ -1,14 +1,12 @@
 //! `--input-format stream-json`: what is asked for on standard input, line by line, in the words of the control socket or
 //! as the clients of Claude Code write it.
 //!
-//! This module must not know: who obeys. In a session that runs here it is [`crate::run::steer`], in one that another process
-//! runs [`crate::run::relay`].
+//! This module must not know: who obeys ([`crate::run::conversation`]).
 
 use crate::commands::compact;
 use crate::failure::Result;
 use crate::out::view;
 use crate::run::shown::{self, Shown};
-use crate::run::task::Task;
 use piton_core::client::{Compact, Prompt, Request};
 use piton_engine::control::REQUEST_BYTES;
 use serde_json::{Value, json};
@@ -27,18 +25,41 @@ pub(crate) struct Input {
     lines: Option<Receiver<Option<Vec<u8>>>>,
     /// The newest line, from 1.
     line: usize,
-    /// The exit code so far, where something of it was obeyed already.
-    pub(crate) code: Option<u8>,
+    is_program: bool,
 }
 
 impl Input {
-    /// Starts to read.
-    pub(crate) fn open(task: Option<Task>) -> Self {
-        let first = task.map(|Task { said, beside }| match compact::typed(Some(&said)) {
+    /// One thing to say, or nothing.
+    pub(crate) fn once(prompt: Option<Prompt>) -> Self {
+        let first = prompt.map(Request::Prompt).into_iter().collect();
+        Self { first, lines: None, line: 0, is_program: false }
+    }
+
+    /// Starts to read what a program says, behind a prompt of the command line.
+    pub(crate) fn open(prompt: Option<Prompt>) -> Self {
+        let first = prompt.map(|prompt| match compact::typed(Some(&prompt.text)) {
             Some(focus) => Request::Compact(Compact::about(focus)),
-            None => Request::Prompt(Prompt { beside, ..Prompt::new(said) }),
+            None => Request::Prompt(prompt),
         });
-        Self { first: first.into_iter().collect(), lines: Some(read_lines()), line: 0, code: None }
+        Self { first: first.into_iter().collect(), lines: Some(read_lines()), line: 0, is_program: true }
+    }
+
+    /// Whether a program speaks, line by line.
+    pub(crate) fn is_program(&self) -> bool {
+        self.is_program
+    }
+
+    /// The number of the newest line.
+    pub(crate) fn line(&self) -> usize {
+        self.line
+    }
+
+    /// The prompt that comes first, if one does.
+    pub(crate) fn prompt(&self) -> Option<&Prompt> {
+        match self.first.front()? {
+            Request::Prompt(prompt) => Some(prompt),
+            _ => None,
+        }
     }
 
     /// Whether nothing more can come.
@@ -80,24 +101,24 @@ impl Input {
     }
 
     /// Waits until something is said, which is what a session begins with. Fails where nothing is.
-    pub(crate) async fn first_words(&mut self, shown: &Shown) -> Result<()> {
+    pub(crate) async fn first_words(&mut self, shown: &mut Shown) -> Result<()> {
         while let Some(asked) = self.next().await {
             match asked {
                 Ok(request @ Request::Prompt(_)) => {
                     self.put_back(vec![request]);
                     return Ok(());
                 }
-                Ok(_) => self.complain(shown, "no session has begun yet: say something first"),
-                Err(error) => self.complain(shown, &error),
+                Ok(_) => self.complain(shown, self.line, "no session has begun yet: say something first"),
+                Err(error) => self.complain(shown, self.line, &error),
             }
         }
         Err(shown::nothing_said(shown, None))
     }
 
-    /// Says that the newest line could not be obeyed. It changes nothing.
-    pub(crate) fn complain(&self, shown: &Shown, error: &str) {
-        let line = self.line;
+    /// Says that a line could not be obeyed. It changes nothing.
+    pub(crate) fn complain(&self, shown: &mut Shown, line: usize, error: &str) {
         match shown {
+            _ if !self.is_program => shown.note(error),
             Shown::StreamJson => {
                 let said = json!({"type": "input_error", "line": line, "error": error});
                 view::write_stdout(&format!("{said}\n"));

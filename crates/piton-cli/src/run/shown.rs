@@ -1,11 +1,12 @@
 //! How a run is shown: as prose, as one object at its end, or event by event.
 
 use crate::cli::{Format, RunArgs};
+use crate::commands::compact;
 use crate::failure::{Failure, Result};
 use crate::out::view::{self, TextView};
 use crate::out::{print, report};
 use crate::surroundings::Surroundings;
-use piton_core::client::{Published, Report};
+use piton_core::client::{Compacted, Published, Reply, Report};
 use piton_core::event::{Event, Record, TurnEnd};
 use piton_core::ids::CallId;
 use piton_core::message::Part;
@@ -74,6 +75,29 @@ impl Shown {
         }
     }
 
+    /// Takes notice of a record from before, without showing it.
+    pub(crate) fn remember(&mut self, record: &Record) {
+        if let Self::Text(view) = self {
+            view.remember(record);
+        }
+    }
+
+    /// What came of something else that a program asked for: the same line as at the control socket.
+    pub(crate) fn reply(&self, reply: &Reply) {
+        // Of the rest the records and fragments tell.
+        let is_news = !matches!(reply, Reply::Answered { .. } | Reply::State { .. });
+        if let (Self::StreamJson, true, Ok(line)) = (self, is_news, serde_json::to_string(reply)) {
+            view::write_stdout(&format!("{line}\n"));
+        }
+    }
+
+    /// What was gained by a summary that was asked for; the summary itself is in the records.
+    pub(crate) fn compacted(&self, made: &Compacted) {
+        if let Self::Text(_) = self {
+            compact::tell_room(made);
+        }
+    }
+
     /// Takes notice of what was before in a turn that was cut off, and says what is waited for: a command that was begun
     /// goes on beside us, and is never run again.
     pub(crate) async fn resume(&mut self, session: &Handle) -> Result<()> {
@@ -82,10 +106,8 @@ impl Shown {
         }
         let mut begun: Vec<CallId> = Vec::new();
         let visit = &mut |record: &mut Record| {
-            if let Self::Text(view) = self
-                && record.seq < session.opened_at()
-            {
-                view.remember(record);
+            if record.seq < session.opened_at() {
+                self.remember(record);
             }
             match &record.event {
                 Event::CallStarted { call } => begun.push(call.clone()),
@@ -94,6 +116,9 @@ impl Shown {
             }
         };
         session.store().each(session.id(), visit).await?;
+        if session.elsewhere().is_some() {
+            return Ok(());
+        }
         let calls = session.store().scratch(session.id()).join("calls");
         for claim in begun.iter().filter_map(|call| runner::running(&calls.join(call.as_str()))) {
             self.note(&format!(
@@ -121,6 +146,39 @@ impl Shown {
             view.note("stopping… (once more to quit at once)");
         }
     }
+
+    /// The last words, in the form asked for.
+    pub(crate) fn finish(&mut self, report: &Report, session: &str, code: u8) {
+        match self {
+            Self::Text(view) => {
+                view.summary(report, session);
+                if let Some(words) = report::ending(report, session) {
+                    view.note(&words);
+                }
+            }
+            Self::Json | Self::StreamJson => {
+                let mut result = json!({
+                    "type": "result",
+                    "session": session,
+                    "turn": report.turn,
+                    "end": report.end,
+                    "detail": report.detail,
+                    "exit_code": code,
+                    "text": report.text,
+                    "result": report.result,
+                    "changed_files": report.changed_files,
+                    "spent": report.spent,
+                });
+                if !report.checks.is_empty() {
+                    result["checks"] = json!(report.checks);
+                }
+                if let Some(structured) = &report.structured {
+                    result["structured"] = (**structured).clone();
+                }
+                view::write_stdout(&format!("{result}\n"));
+            }
+        }
+    }
 }
 
 /// The report of a turn that did not begin, since a hook refused what was said.
@@ -140,40 +198,4 @@ pub(crate) fn nothing_said(shown: &Shown, session: Option<&str>) -> Failure {
     }
     let hint = "Say what to do, a line each:  {\"do\":\"prompt\",\"text\":\"fix the failing test\"}";
     Failure::user(detail).hint(hint)
-}
-
-/// The last words, in the form asked for.
-pub(crate) fn finish(shown: &mut Shown, report: &Report, session: &str, code: u8, args: &RunArgs) {
-    match shown {
-        Shown::Text(view) => {
-            if args.quiet && !report.text.is_empty() {
-                view::write_stdout(&format!("{}\n", report.text.trim_end()));
-            }
-            view.summary(report, session);
-            if let Some(words) = report::ending(report, session) {
-                view.note(&words);
-            }
-        }
-        Shown::Json | Shown::StreamJson => {
-            let mut result = json!({
-                "type": "result",
-                "session": session,
-                "turn": report.turn,
-                "end": report.end,
-                "detail": report.detail,
-                "exit_code": code,
-                "text": report.text,
-                "result": report.result,
-                "changed_files": report.changed_files,
-                "spent": report.spent,
-            });
-            if !report.checks.is_empty() {
-                result["checks"] = json!(report.checks);
-            }
-            if let Some(structured) = &report.structured {
-                result["structured"] = (**structured).clone();
-            }
-            view::write_stdout(&format!("{result}\n"));
-        }
-    }
 }

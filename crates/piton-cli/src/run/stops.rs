@@ -57,11 +57,6 @@ impl Stops {
         *self.came.insert(stop)
     }
 
-    /// Whether a signal from outside came.
-    pub(crate) fn by_term(&self) -> bool {
-        self.came.is_some_and(|stop| stop.by_term)
-    }
-
     /// Does what is left to do when all is told and on record, until the first signal: nobody need wait for hooks, a
     /// title or a collector then. The signal, if one came.
     pub(crate) async fn unless_stopped(&mut self, leaving: impl Future<Output = ()>) -> Option<Stop> {

@@ -4,7 +4,7 @@ use crate::cli::{InputFormat, RunArgs};
 use crate::failure::{Context, Result, bail, ensure};
 use crate::out::view::{self, thousands};
 use crate::surroundings::Surroundings;
-use piton_core::message::Part;
+use piton_core::client::Prompt;
 use piton_core::tokens::Family;
 use piton_models::model::Model;
 use std::io::Read;
@@ -18,77 +18,58 @@ const MAX_STDIN_BYTES: usize = 10 << 20;
 /// The most of a text that may be no text, as one part in so many.
 const MAX_ODD_PART: usize = 20;
 
-/// What is said, and what comes with it.
-#[derive(Debug, Clone)]
-pub(crate) struct Task {
-    /// A person's words, in which `@` refers to files.
-    pub(crate) said: String,
-    /// What was piped in besides, in which it does not.
-    pub(crate) beside: Option<String>,
+/// The prompt of this command line; `None` where a session shall only go on, or lines will say more.
+pub(crate) fn of(args: &RunArgs, around: &Surroundings) -> Result<Option<Prompt>> {
+    if args.input_format == InputFormat::StreamJson {
+        ensure!(args.prompt.as_deref() != Some("-"), "with --input-format stream-json prompts come as JSON lines");
+        return Ok(args.prompt.clone().filter(|prompt| !prompt.trim().is_empty()).map(Prompt::new));
+    }
+    let said = args.prompt.as_deref().filter(|prompt| *prompt != "-");
+    let wants_stdin = args.prompt.as_deref() == Some("-");
+    let piped = match (wants_stdin, around.stdin_is_terminal, said) {
+        (true, ..) => read_stdin()?,
+        (false, false, _) if stdin_has_data() => read_stdin()?,
+        _ => String::new(),
+    };
+    let prompt = match (said, piped.trim()) {
+        (Some(said), "") => Prompt::new(said),
+        (Some(said), piped) => Prompt { beside: Some(format!("\n\n<stdin>\n{piped}\n</stdin>")), ..Prompt::new(said) },
+        (None, piped) => Prompt::new(piped),
+    };
+    if !prompt.text.trim().is_empty() || prompt.beside.is_some() {
+        return Ok(Some(prompt));
+    }
+    if (args.r#continue || args.resume.is_some()) && args.prompt.is_none() {
+        return Ok(None);
+    }
+    bail!("the task is empty. Say what to do:  piton run \"fix the failing test\"");
 }
 
-impl Task {
-    pub(crate) fn new(said: impl Into<String>) -> Self {
-        Self { said: said.into(), beside: None }
-    }
-
-    /// The one of this command line; `None` where a session shall only go on, or lines will say more.
-    pub(crate) fn of(args: &RunArgs, around: &Surroundings) -> Result<Option<Self>> {
-        if args.input_format == InputFormat::StreamJson {
-            ensure!(args.prompt.as_deref() != Some("-"), "with --input-format stream-json prompts come as JSON lines");
-            return Ok(args.prompt.clone().filter(|prompt| !prompt.trim().is_empty()).map(Self::new));
+/// Fails where the prompt alone is more than any model of the chain reads, as far as that is known.
+pub(crate) fn fits<'m>(prompt: &Prompt, chain: impl IntoIterator<Item = &'m Arc<dyn Model>>) -> Result<()> {
+    let mut most: Option<(&str, u64)> = None;
+    for model in chain {
+        let Some(window) = model.limits().window_tokens else { return Ok(()) };
+        if tokens(prompt, model.name()) <= window {
+            return Ok(());
         }
-        let said = args.prompt.as_deref().filter(|prompt| *prompt != "-");
-        let wants_stdin = args.prompt.as_deref() == Some("-");
-        let piped = match (wants_stdin, around.stdin_is_terminal, said) {
-            (true, ..) => read_stdin()?,
-            (false, false, _) if stdin_has_data() => read_stdin()?,
-            _ => String::new(),
-        };
-        let task = match (said, piped.trim()) {
-            (Some(said), "") => Self::new(said),
-            (Some(said), piped) => Self { beside: Some(format!("\n\n<stdin>\n{piped}\n</stdin>")), ..Self::new(said) },
-            (None, piped) => Self::new(piped),
-        };
-        if !task.said.trim().is_empty() || task.beside.is_some() {
-            return Ok(Some(task));
+        if most.is_none_or(|(_, least)| window > least) {
+            most = Some((model.name(), window));
         }
-        if (args.r#continue || args.resume.is_some()) && args.prompt.is_none() {
-            return Ok(None);
-        }
-        bail!("the task is empty. Say what to do:  piton run \"fix the failing test\"");
     }
+    let Some((model, window)) = most else { return Ok(()) };
+    bail!(
+        "the task is about {} tokens, and {model} reads {} at most. Nothing was sent. Put it in a file and say what to \
+         look for in it; the model reads what it needs",
+        thousands(tokens(prompt, model)),
+        thousands(window)
+    );
+}
 
-    pub(crate) fn parts(self) -> Vec<Part> {
-        [Some(self.said), self.beside].into_iter().flatten().map(Part::text).collect()
-    }
-
-    /// Fails where the task alone is more than any model of the chain reads, as far as that is known.
-    pub(crate) fn fits<'m>(&self, chain: impl IntoIterator<Item = &'m Arc<dyn Model>>) -> Result<()> {
-        let mut most: Option<(&str, u64)> = None;
-        for model in chain {
-            let Some(window) = model.limits().window_tokens else { return Ok(()) };
-            if self.tokens(model.name()) <= window {
-                return Ok(());
-            }
-            if most.is_none_or(|(_, least)| window > least) {
-                most = Some((model.name(), window));
-            }
-        }
-        let Some((model, window)) = most else { return Ok(()) };
-        bail!(
-            "the task is about {} tokens, and {model} reads {} at most. Nothing was sent. Put it in a file and say what \
-             to look for in it; the model reads what it needs",
-            thousands(self.tokens(model)),
-            thousands(window)
-        );
-    }
-
-    /// About how many tokens it is to this model.
-    fn tokens(&self, model: &str) -> u64 {
-        let family = Family::of(model);
-        family.estimate(&self.said) + self.beside.as_deref().map_or(0, |beside| family.estimate(beside))
-    }
+/// About how many tokens it is to this model.
+fn tokens(prompt: &Prompt, model: &str) -> u64 {
+    let family = Family::of(model);
+    family.estimate(&prompt.text) + prompt.beside.as_deref().map_or(0, |beside| family.estimate(beside))
 }
 
 /// Whether standard input is a pipe or a file, rather than nothing at all (a closed one, `/dev/null`, a socket of a

@@ -302,6 +302,54 @@ fn a_writer_that_is_killed_is_reported_by_everyone_who_waits() {
 }
 
 #[test]
+fn a_joined_run_that_is_killed_leaves_what_it_said_and_nothing_else() {
+    let stage = gated();
+    let mut child = at_the_gate(&stage);
+    let mut second = start(stage.run_command(&["--continue", "and be kind"]));
+    until("it is heard", || user_messages(&stage).len() == 2);
+    let third = start_beside_the_writer(stage.piton(&["run", "--continue"]));
+    kill(second.child.id(), Signal::KILL);
+    second.child.wait().unwrap();
+    let fourth = start(stage.run_command(&["--continue", "and be quick"]));
+    until("the writer hears others as before", || user_messages(&stage).len() == 3);
+    stage.workspace.write("go", "");
+    assert!(child.wait().unwrap().success());
+    third.end().expect_code(0).expect_stdout(&["done"]);
+    assert_eq!(fourth.end().expect_code(0).result()["text"], "done");
+    assert_eq!(user_messages(&stage), ["go", "and be kind", "and be quick"]);
+    assert!(Value::from(stage.last_messages()).to_string().contains("and be kind"));
+}
+
+#[test]
+fn a_person_who_joins_is_asked_and_nobody_once_that_run_is_killed() {
+    let write = |path: &str| json!({"tools": [{"name": "write", "args": {"path": path, "content": "x"}}]});
+    let gate = json!({"tools": [{"name": "bash", "args": {"command": GATE}}]});
+    let script = json!([gate, write("a"), write("b"), {"text": "one of two"}]);
+    let stage = Stage::new(script).with_config("[permission]\nbash = \"allow\"\nwrite = \"ask\"\n");
+    let writer = stage.piton(&["run", "--format", "stream-json", "--model", "openai-chat/m", "go"]);
+    let writer = start(writer);
+    until("the command runs", || stage.workspace.has("started"));
+    until("it can be reached", || stage.session_dir().join("control.sock").exists());
+    let mut person = stage.terminal(&["run", "--continue"]);
+    until("it has reached the writer", || person.screen().contains("is run by process"));
+    stage.workspace.write("go", "");
+    let asked = || person.screen().matches("[y]es, [a]lways write").count();
+    until("the person is asked", || asked() == 1);
+    assert!(!stage.workspace.has("a"), "nothing is written before the answer");
+    person.type_line("y");
+    until("the person is asked again", || {
+        stage.workspace.has("a") && person.screen().matches("[y]es, [a]lways write").count() == 2
+    });
+    descendants(person.pid()).into_iter().for_each(|pid| kill(pid, Signal::KILL));
+    let ran = writer.end().expect_code(3);
+    assert_eq!(ran.end(), "tool_denied");
+    assert!(!stage.workspace.has("b"));
+    assert_eq!((ran.all("wanted").len(), ran.all("withdrawn").len()), (2, 2));
+    let given: Vec<Value> = ran.all("approval_given").iter().map(|given| given["by"].clone()).collect();
+    assert_eq!(given, ["user", "nobody"]);
+}
+
+#[test]
 fn a_command_that_outlived_its_writer_is_heard_live_by_the_next_one() {
     let stage = gated();
     let mut child = at_the_gate(&stage);

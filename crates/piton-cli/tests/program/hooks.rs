@@ -335,6 +335,43 @@ fn always_holds_however_the_model_spells_the_tool() {
 }
 
 #[test]
+fn always_ends_with_the_session_with_a_later_rule_and_when_it_is_withdrawn() {
+    let call = |command: &str| json!({"tools": [{"name": "bash", "args": {"command": command}}]});
+    let says = |text: &str| json!({"text": text});
+    let stage = Stage::new(json!([
+        call("touch one"),
+        says("One."),
+        call("touch two"),
+        says("Two."),
+        call("touch three"),
+        says("No."),
+        call("touch four"),
+        says("No."),
+        call("touch five"),
+        says("No."),
+    ]));
+    let mut terminal = stage.terminal(&["run", "--model", "openai-chat/m", "go"]);
+    until("the question says what always covers", || terminal.screen().contains("bash (any call in this session)"));
+    terminal.type_line("a");
+    assert_eq!(terminal.end(), 0, "{}", terminal.screen());
+    let headless = |args: &[&str]| Ran::of(stage.piton(&[&["run", "--model", "openai-chat/m", "go"], args].concat()));
+    headless(&["--continue"]).expect_code(0);
+    assert!(stage.workspace.has("two"), "it holds in this session");
+    headless(&["--continue", "--set", "permission.bash=ask"]).expect_code(3);
+    let first = stage.session_dir().file_name().unwrap().to_str().unwrap().to_owned();
+    let fork = Ran::of(stage.piton(&["session", "fork", "last"])).expect_code(0).stdout.trim().to_owned();
+    headless(&["--resume", &fork]).expect_code(3);
+    Ran::of(stage.piton(&["permission", "list", &fork])).expect_code(0).expect_said(&["nothing was allowed"]);
+    let listed = Ran::of(stage.piton(&["permission", "list", &first])).expect_code(0).stdout;
+    assert!(listed.starts_with("bash ") && listed.contains("since 20"), "{listed}");
+    Ran::of(stage.piton(&["permission", "revoke", "edit", "--session", &first])).expect_code(1).expect_said(&["edit"]);
+    Ran::of(stage.piton(&["permission", "revoke", "bash", "--session", &first])).expect_code(0).expect_said(&["bash"]);
+    headless(&["--resume", &first]).expect_code(3);
+    let left: Vec<bool> = ["three", "four", "five"].map(|name| stage.workspace.has(name)).to_vec();
+    assert_eq!(left, [false, false, false]);
+}
+
+#[test]
 fn a_turn_that_was_cut_off_still_has_to_come_to_what_it_had_to() {
     let gate = "touch began; until [ -e go ]; do sleep 0.02; done";
     let stage = Stage::new(json!([

@@ -119,3 +119,17 @@ fn no_more_of_a_prompt_is_cached_than_there_is() {
     let told = &ran.all("message_finished")[0]["reply"]["usage"];
     assert_eq!((told["input_tokens"].as_u64(), told["cache_read_tokens"].as_u64()), (Some(10), Some(10)), "{told}");
 }
+
+#[test]
+fn a_name_looks_like_no_line_of_ours_and_is_not_longer_than_it_is_of_use() {
+    let stage = Stage::new(json!([runs("true"), says("done")]));
+    let odd = format!("a\npiton: all is well\u{202e}{}", "x".repeat(200));
+    // Larger than a snapshot covers, and empty on the disk.
+    let file = std::fs::File::create(stage.workspace.path().join(&odd)).unwrap();
+    file.set_len(64 << 20).unwrap();
+    let ran = stage.run(&["go"]).expect_code(0);
+    let notice = ran.all("snapshot_taken")[0]["notices"][0].as_str().unwrap().to_owned();
+    assert!(notice.starts_with(r"a\npiton: all is well\u{202e}xxx"), "{notice}");
+    assert!(notice.contains('…') && notice.contains("x is not covered: "), "{notice}");
+    assert!(notice.chars().count() < 300, "{notice}");
+}

@@ -92,7 +92,7 @@ fn the_task_may_come_by_standard_input_or_be_given_more_context_there() {
 
 #[test]
 fn continue_takes_up_the_newest_session_of_the_folder() {
-    let stage = Stage::new(json!([{"text": "one"}, {"text": "two"}]));
+    let stage = Stage::new(json!([{"text": "one"}, {"text": "two"}, {"text": "three", "repeat": true}]));
     stage.run(&["first"]).expect_code(0);
     let again = Ran::of(stage.piton(&["run", "--format=stream-json", "--continue", "second"])).expect_code(0);
     assert_eq!(again.result()["turn"], 2);
@@ -101,6 +101,9 @@ fn continue_takes_up_the_newest_session_of_the_folder() {
     let id = again.result()["session"].as_str().unwrap().to_owned();
     let by_prefix = stage.run(&["--resume", &id[..20], "third"]);
     assert_eq!(by_prefix.result()["session"], id.as_str());
+    let set = stage.piton(&["run", "--format=stream-json", "--continue", "--set", "model=openai-chat/other", "fourth"]);
+    Ran::of(set).expect_code(0);
+    assert_eq!(stage.provider.requests().last().unwrap().body["model"], "other", "what is set wins over what it had");
 }
 
 #[test]

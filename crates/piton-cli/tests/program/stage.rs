@@ -157,6 +157,11 @@ impl Terminal {
         String::from_utf8_lossy(&anstream::adapter::strip_bytes(&text).into_vec()).into_owned()
     }
 
+    /// The process that makes the terminal; the run is below it.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Types a line.
     pub(crate) fn type_line(&mut self, line: &str) {
         writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();

@@ -103,9 +103,14 @@ fn questions_are_answered_from_there_and_by_nobody_when_it_ends() {
     let mut talk = Talk { stage: &stage, child, input };
     until("it asks", || talk.count("approval_asked") == 1);
     talk.say(r#"{"do":"answer","subject":{"call":"c9_9"},"decision":"approve"}"#);
-    talk.say(r#"{"do":"answer","subject":{"call":"c1_0"},"decision":"approve"}"#);
+    talk.say(r#"{"do":"answer","subject":{"call":"c1_0"},"decision":"approve","shown":"something else"}"#);
+    until("both are passed over", || talk.count("input_error") == 2);
+    assert!(!stage.workspace.has("a"), "an answer to another question approves nothing");
+    let wanted = talk.lines().into_iter().find(|line| line["type"] == "wanted").unwrap();
+    let (subject, shown) = (&wanted["subject"], &wanted["approval"]["shown"]);
+    talk.say(json!({"do": "answer", "subject": subject, "decision": "approve", "shown": shown}));
     until("it asks again", || talk.count("approval_asked") == 2);
-    assert_eq!(talk.count("input_error"), 1, "a question that nobody asked");
+    assert_eq!(talk.count("input_error"), 2);
     assert_eq!(talk.end(), 3);
     assert_eq!(talk.results(), [pair("tool_denied", "one of two")]);
     assert!(stage.workspace.has("a") && !stage.workspace.has("b"));
@@ -238,6 +243,19 @@ fn it_pauses_and_goes_on_and_makes_room() {
     assert_eq!(talk.end(), 0);
     assert_eq!(talk.count("user_spoke"), 1, "the command is nothing that is said");
     assert!(stage.provider.requests()[2].body.to_string().contains("dwell on this: the docs"));
+}
+
+#[test]
+fn what_else_is_asked_for_is_answered_with_a_line() {
+    let stage = Stage::new(json!([{"text": "done"}]));
+    let mut talk = Talk::new(&stage, &["go"]);
+    until("it is at rest", || talk.count("result") == 1);
+    talk.say(r#"{"do":"rename","title":"Tests"}"#);
+    talk.say(r#"{"do":"look"}"#);
+    talk.say(r#"{"do":"plan","direction":"redo","turns":1,"scope":"both"}"#);
+    until("all is answered", || talk.count("seen") == 1 && talk.count("input_error") == 1);
+    assert_eq!((talk.end(), talk.count("renamed"), talk.count("result")), (1, 1, 1), "nothing is there to bring back");
+    assert!(stage.journal().iter().any(|event| event["title"] == "Tests"));
 }
 
 #[test]

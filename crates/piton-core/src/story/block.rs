@@ -329,6 +329,26 @@ pub struct ModelBlock {
     pub cache: Option<Reading>,
 }
 
+impl ModelBlock {
+    /// A call of which nothing but its state is known.
+    pub(super) fn new(step: u32, attempt: u32, model: &str, at_ms: TimeMs, state: ModelState) -> Self {
+        Self {
+            step,
+            attempt,
+            model: model.to_owned(),
+            asked_ms: at_ms,
+            answered_ms: at_ms,
+            state,
+            usage: Usage::default(),
+            cost_micros: None,
+            at_most: None,
+            first_ms: None,
+            prompt: None,
+            cache: None,
+        }
+    }
+}
+
 /// What came of asking the model.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelState {

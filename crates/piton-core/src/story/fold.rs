@@ -12,7 +12,7 @@ use crate::call::CallInput;
 use crate::event::{Delivery, Event, Record, StepKind, SummaryCall, TitledBy, Trigger, TurnEnd};
 use crate::hook::HookPoint;
 use crate::ids::{CallId, MessageId};
-use crate::message::{Part, Usage, prose};
+use crate::message::{Part, prose};
 
 impl Story {
     /// Hears a record and says what is different now. One that was heard before changes nothing.
@@ -249,20 +249,7 @@ impl Story {
         };
         (open.anchor, open.asking) = (record.seq, Asking::Now);
         let (id, order) = (open.model_id(), open.model_order());
-        let block = ModelBlock {
-            step: open.step,
-            attempt: open.attempt,
-            model: self.model.clone(),
-            asked_ms: record.at_ms,
-            answered_ms: record.at_ms,
-            state: ModelState::Asked,
-            usage: Usage::default(),
-            cost_micros: None,
-            at_most: None,
-            first_ms: None,
-            prompt: None,
-            cache: None,
-        };
+        let block = ModelBlock::new(open.step, open.attempt, &self.model, record.at_ms, ModelState::Asked);
         self.put(self.block_at(id, order, Body::Model(Box::new(block)), record), changes);
     }
 
@@ -356,20 +343,8 @@ impl Story {
             Body::Model(model) => Some(model.asked_ms),
             _ => None,
         });
-        ModelBlock {
-            step,
-            attempt,
-            model: self.model.clone(),
-            asked_ms: asked.unwrap_or(self.at_ms),
-            answered_ms: self.at_ms,
-            state,
-            usage: Usage::default(),
-            cost_micros: None,
-            at_most: None,
-            first_ms: None,
-            prompt: None,
-            cache: None,
-        }
+        let asked_ms = asked.unwrap_or(self.at_ms);
+        ModelBlock { asked_ms, ..ModelBlock::new(step, attempt, &self.model, self.at_ms, state) }
     }
 
     /// What a reply says and calls, in the place of what of it has streamed.

@@ -17,7 +17,7 @@ use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
 use crate::limits::{MAX_CUT_REPLIES, MAX_PAUSED_REPLIES, MAX_UNKNOWN_REPLIES};
 use crate::message::{FinishReason, Message, NoteKind, Part, Role, Usage};
 use crate::model::{ModelError, ModelErrorKind, Reply};
-use crate::permission::{Action, Rules};
+use crate::permission::{Action, Ask, Grant, Rule, Rules};
 use crate::policy::{CallsTaken, DenialsCounted, LastStep, OnLength, OnUnknown, Policy, StepsCounted};
 use crate::progress::{self, Circle, Compare, NoProgress, Seen, Stuck};
 use crate::question::Decision;
@@ -82,7 +82,7 @@ pub(super) struct Work {
     /// What hooks tell the model at the next step's beginning.
     pub(super) notes: Vec<String>,
     /// What the user has allowed for the whole session.
-    pub(super) granted: Rules,
+    pub(super) grants: Vec<Grant>,
     /// What hooks left of the frame that the model was last asked with.
     pub(super) offered: Offered,
     /// The compaction that hooks are told of before the model is asked again.
@@ -438,7 +438,7 @@ impl Work {
         if may_go_on { After::Continue } else { After::Answered }
     }
 
-    /// The budget is weighed before the reply goes on, as before any other call.
+    /// The budget is checked before the reply goes on, as before any other call.
     pub(super) fn after_paused_reply(&mut self) -> After {
         self.turn.paused_replies += 1;
         if self.turn.kind == StepKind::WrapUp {
@@ -629,15 +629,17 @@ impl Work {
         }
     }
 
-    pub(super) fn remember_grant(&mut self, batch: &Batch, event: &Event) {
+    pub(super) fn remember_grant(&mut self, batch: &Batch, event: &Event, at_ms: TimeMs) {
         let Event::ApprovalGiven { subject: Subject::Call(id), decision, .. } = event else { return };
         let Some(call) = batch.call(id) else { return };
         match decision {
-            Decision::ApproveForSession => match batch.offered_grants(id) {
-                Some(grants) => self.granted.0.extend(grants.0),
+            Decision::ApproveForSession => {
                 // Journals before version 4 leave unsaid what that grants.
-                None => self.granted.push(&call.name, Action::Allow),
-            },
+                let whole_tool = || Rules(vec![Rule { tool: call.name.clone(), action: Action::Allow }]);
+                let rules = batch.offered_grants(id).unwrap_or_else(whole_tool);
+                let asked_by = self.turn.policy.permission.judge(&Ask { tool: &call.name, accesses: &[] }).rule;
+                self.grants.extend(rules.0.into_iter().map(|rule| Grant { rule, asked_by: asked_by.clone(), at_ms }));
+            }
             Decision::Unattended => {
                 if !self.turn.unattended.contains(&call.name) {
                     self.turn.unattended.push(call.name.clone());
@@ -701,6 +703,9 @@ impl Work {
             Event::UserSpoke { message, .. } => self.context.note_words(message, record.seq),
             Event::TitleGiven { title, by } if by.names(title) => {
                 self.title = Some(title.clone()).filter(|title| !title.is_empty());
+            }
+            Event::GrantsRevoked { tools } => {
+                self.grants.retain(|grant| !tools.is_empty() && !tools.contains(&grant.rule.tool));
             }
             Event::WorkspaceMoved { workspace } => {
                 (self.workspace, self.is_new_here) = (workspace.clone(), true);

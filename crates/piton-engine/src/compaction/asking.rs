@@ -1,10 +1,10 @@
-//! Who is asked for a summary, with what, and how often: one model after the other, each request weighed against the
+//! Who is asked for a summary, with what, and how often: one model after the other, each request checked against the
 //! budget before it is made, shorter where a provider says that it does not fit.
 
 use super::Sketch;
 use crate::bus::Bus;
 use crate::clock::World;
-use crate::prompt::{self, Weight};
+use crate::prompt::{self, CostEstimate};
 use futures_util::StreamExt;
 use piton_core::budget::{Bound, Budget, Leave, Short, UpcomingCall};
 use piton_core::client::Live;
@@ -45,7 +45,7 @@ pub(crate) struct Try {
     pub(crate) request: Request,
     /// Whether it begins as the session's own requests do.
     pub(crate) is_own_prefix: bool,
-    pub(crate) weight: Weight,
+    pub(crate) estimate: CostEstimate,
 }
 
 /// What asking has used so far. The driver sees it too, for the case that the asking is cut off.
@@ -89,16 +89,16 @@ struct Refused {
 
 impl Task {
     /// What the first request that may be made can use at most; why none may be made, where the budget covers none.
-    pub(crate) fn weigh(&self) -> Result<Bound, Short> {
-        let mut weighed = Ok(Bound::default());
+    pub(crate) fn estimate(&self) -> Result<Bound, Short> {
+        let mut estimated = Ok(Bound::default());
         for Asking { model, tries, .. } in &self.askings {
             let Some(first) = tries.first() else { continue };
-            weighed = first.permit(&**model, &self.budget, &self.used).map(|(at_most, _)| at_most);
-            if weighed.is_ok() {
+            estimated = first.permit(&**model, &self.budget, &self.used).map(|(at_most, _)| at_most);
+            if estimated.is_ok() {
                 break;
             }
         }
-        weighed
+        estimated
     }
 }
 
@@ -108,9 +108,9 @@ impl Try {
         let asked_for = self.request.max_output_tokens;
         let call = UpcomingCall {
             model: model.name(),
-            input_tokens: self.weight.input_tokens,
+            input_tokens: self.estimate.input_tokens,
             output_tokens: asked_for.or(model.limits().max_output_tokens),
-            rates: self.weight.rates,
+            rates: self.estimate.rates,
         };
         match call.leave(budget, used) {
             Leave::Free => Ok((call.at_most(call.longest_reply()), asked_for)),

@@ -14,8 +14,8 @@ const OUTPUT_BYTES: usize = 2_000;
 /// Bytes of a long text that stay: of words, of what was read into them, of what a call writes.
 const TEXT_BYTES: usize = 8_000;
 
-/// How much there is, and how much of it may go out, in tokens.
-pub(super) struct Room {
+/// Tokens of the conversation, and the most that a request may have.
+pub(super) struct Capacity {
     pub(super) family: Family,
     /// Tokens of the conversation.
     pub(super) used: u64,
@@ -25,23 +25,23 @@ pub(super) struct Room {
 
 /// The requests to try, in order, and of each whether it is the conversation as it is. Where that is known not to fit, it
 /// is not tried; empty where nothing fits.
-pub(super) fn requests(whole: &Request, last: &Part, room: &Room, is_too_long: bool) -> Vec<(Request, bool)> {
+pub(super) fn requests(whole: &Request, last: &Part, capacity: &Capacity, is_too_long: bool) -> Vec<(Request, bool)> {
     let with = |messages: Vec<Arc<Message>>| {
         let mut request = Request { messages, ..whole.clone() };
         request.messages.push(Arc::new(Message::new(Role::User, vec![last.clone()])));
         request
     };
     let tokens =
-        |request: &Request| request.messages.iter().map(|message| of_message(room.family, message)).sum::<u64>();
-    let fits = |request: &Request| room.most.is_none_or(|most| tokens(request) <= most);
-    let used = room.most.map_or(room.used, |most| room.used.min(most));
+        |request: &Request| request.messages.iter().map(|message| of_message(capacity.family, message)).sum::<u64>();
+    let fits = |request: &Request| capacity.most.is_none_or(|most| tokens(request) <= most);
+    let used = capacity.most.map_or(capacity.used, |most| capacity.used.min(most));
     let mut all = Vec::new();
     let as_it_is = with(whole.messages.clone());
     if !is_too_long && fits(&as_it_is) {
         all.push((as_it_is, true));
     }
     let clipped: Vec<Arc<Message>> = whole.messages.iter().map(clipped).collect();
-    let shorter = [60, 30].map(|percent| with(without_middle(&clipped, room.family, used * percent / 100)));
+    let shorter = [60, 30].map(|percent| with(without_middle(&clipped, capacity.family, used * percent / 100)));
     all.extend(shorter.into_iter().filter(fits).map(|request| (request, false)));
     all
 }

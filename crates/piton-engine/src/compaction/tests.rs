@@ -36,8 +36,8 @@ fn conversation(steps: usize, bytes: usize) -> Request {
 fn a_shortened_conversation_is_well_formed_and_begins_with_the_task() {
     let whole = conversation(40, 5_001);
     let last = Part::note("sum it up");
-    let room = shorten::Room { family: Family::Open, used: 60_000, most: None };
-    let of = |room: &shorten::Room, is_too_long| -> Vec<Request> {
+    let room = shorten::Capacity { family: Family::Open, used: 60_000, most: None };
+    let of = |room: &shorten::Capacity, is_too_long| -> Vec<Request> {
         shorten::requests(&whole, &last, room, is_too_long).into_iter().map(|(request, _)| request).collect()
     };
     let requests = of(&room, true);
@@ -70,7 +70,7 @@ fn what_cannot_fit_is_not_sent_and_long_texts_are_cut_until_it_does() {
     let result = Part::ToolResult { call: "w".into(), tool: "write".into(), outcome: Outcome::ok("done") };
     whole.messages.push(Arc::new(Message::new(Role::Tool, vec![result])));
     let last = Part::note("sum it up");
-    let room = |most| shorten::Room { family: Family::Open, used: 1_500_000, most: Some(most) };
+    let room = |most| shorten::Capacity { family: Family::Open, used: 1_500_000, most: Some(most) };
     let requests = shorten::requests(&whole, &last, &room(13_000), false);
     assert!(!requests.is_empty() && requests.iter().all(|(_, is_whole)| !is_whole));
     for (request, _) in &requests {

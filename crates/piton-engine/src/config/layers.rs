@@ -139,6 +139,17 @@ pub enum Flag {
     },
 }
 
+impl Flag {
+    /// Whether it sets this key, which has no table.
+    pub fn sets(&self, name: &str) -> bool {
+        match self {
+            Self::Set(said) => said.split('=').next().is_some_and(|key| key.trim() == name),
+            Self::Key { key, .. } | Self::Item { key, .. } => *key == [name],
+            Self::Rule { .. } => false,
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Layer {
     origin: KeyOrigin,

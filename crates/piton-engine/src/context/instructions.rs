@@ -26,7 +26,7 @@ const LOCAL: [&str; 1] = ["CLAUDE.local.md"];
 const CLAUDE: [&str; 1] = ["CLAUDE.md"];
 
 /// A folder, the names of which the first counts there, and what its file may not lead out of.
-type Place<'a> = (PathBuf, &'static [&'static str], &'a Fence);
+type Place<'a> = (PathBuf, &'static [&'static str], &'a Boundary);
 
 /// Where instructions are looked for besides the workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl Instructions {
         let root = root(workspace, files);
         let mut folders: Vec<&Path> = workspace.ancestors().take_while(|dir| dir.starts_with(&root)).collect();
         folders.reverse();
-        let (own, project) = (Fence::own(self, files), Fence::repository(root.clone()));
+        let (own, project) = (Boundary::own(self, files), Boundary::repository(root.clone()));
         let claude = self.home.iter().map(|home| (home.join(".claude"), &CLAUDE[..], &own));
         let global = self.global_dir.iter().map(|dir| (dir.clone(), &NAMES[..], &own));
         let project = folders.into_iter().flat_map(|dir| in_folder(dir, &project));
@@ -93,8 +93,8 @@ impl Instructions {
         known: &HashSet<PathBuf>,
         used: usize,
     ) -> Vec<Piece> {
-        let fence = Fence::repository(root(workspace, files));
-        self.read(folders.iter().flat_map(|dir| in_folder(dir, &fence)).collect(), workspace, files, known, used)
+        let boundary = Boundary::repository(root(workspace, files));
+        self.read(folders.iter().flat_map(|dir| in_folder(dir, &boundary)).collect(), workspace, files, known, used)
     }
 
     /// The files of these places, outermost first.
@@ -110,30 +110,31 @@ impl Instructions {
         let window = self.window_tokens.and_then(|tokens| usize::try_from(tokens).ok());
         let most = window.map_or(INSTRUCTIONS_BYTES, |bytes| bytes.min(INSTRUCTIONS_BYTES));
         let room = most.saturating_sub(used);
-        let mut desk = Desk { workspace, files, home: self.home.as_deref(), seen: known.clone(), most, room };
-        let found = places.into_iter().filter_map(|(dir, names, fence)| {
+        let mut reader =
+            InstructionReader { workspace, files, home: self.home.as_deref(), seen: known.clone(), most, room };
+        let found = places.into_iter().filter_map(|(dir, names, boundary)| {
             let named = names.iter().map(|name| dir.join(name));
-            Some((named.into_iter().find(|path| is_there(files, path))?, fence))
+            Some((named.into_iter().find(|path| is_there(files, path))?, boundary))
         });
-        let found: Vec<(PathBuf, &Fence)> = found.collect();
+        let found: Vec<(PathBuf, &Boundary)> = found.collect();
         // The nearest counts most, so it is the last that room is taken from.
         let mut pieces: Vec<_> =
-            found.into_iter().rev().map(|(path, fence)| (desk.read(&path, fence, None), fence)).collect();
+            found.into_iter().rev().map(|(path, boundary)| (reader.read(&path, boundary, None), boundary)).collect();
         pieces.reverse();
         let mut all = Vec::new();
-        for (piece, fence) in pieces {
+        for (piece, boundary) in pieces {
             let Some(piece) = piece else { continue };
             let at = all.len();
             all.push(piece);
-            desk.import(at, fence, &mut all);
+            reader.import(at, boundary, &mut all);
         }
         all
     }
 }
 
 /// A folder's own file, and the one that a person keeps beside it.
-fn in_folder<'a>(dir: &Path, fence: &'a Fence) -> [Place<'a>; 2] {
-    [(dir.to_path_buf(), &NAMES, fence), (dir.to_path_buf(), &LOCAL, fence)]
+fn in_folder<'a>(dir: &Path, boundary: &'a Boundary) -> [Place<'a>; 2] {
+    [(dir.to_path_buf(), &NAMES, boundary), (dir.to_path_buf(), &LOCAL, boundary)]
 }
 
 /// The repository that a folder lies in, or the folder itself.
@@ -153,7 +154,7 @@ fn is_there(files: &dyn Files, path: &Path) -> bool {
 }
 
 /// What a file of instructions and its imports may not lead out of.
-struct Fence {
+struct Boundary {
     within: Vec<PathBuf>,
     /// What that is called.
     name: &'static str,
@@ -161,7 +162,7 @@ struct Fence {
     holds_the_file: bool,
 }
 
-impl Fence {
+impl Boundary {
     fn repository(root: PathBuf) -> Self {
         Self { within: vec![root], name: "the repository", holds_the_file: true }
     }
@@ -179,7 +180,7 @@ impl Fence {
 }
 
 /// Where files are read, each once, until the room is used up.
-struct Desk<'a> {
+struct InstructionReader<'a> {
     workspace: &'a Path,
     files: &'a dyn Files,
     home: Option<&'a Path>,
@@ -189,9 +190,9 @@ struct Desk<'a> {
     room: usize,
 }
 
-impl Desk<'_> {
+impl InstructionReader<'_> {
     /// A file as a piece; `None` if it was read before or says nothing.
-    fn read(&mut self, path: &Path, fence: &Fence, imported_by: Option<&str>) -> Option<Piece> {
+    fn read(&mut self, path: &Path, boundary: &Boundary, imported_by: Option<&str>) -> Option<Piece> {
         let shown = files::shown(path, self.workspace);
         let piece = |path: &Path, text: String, hash, notice| {
             Some(Piece {
@@ -211,8 +212,8 @@ impl Desk<'_> {
         if !self.seen.insert(real.clone()) {
             return None;
         }
-        if (fence.holds_the_file || imported_by.is_some()) && !fence.holds(&real) {
-            return refused(format!("it leads out of {}", fence.name));
+        if (boundary.holds_the_file || imported_by.is_some()) && !boundary.holds(&real) {
+            return refused(format!("it leads out of {}", boundary.name));
         }
         if self.room == 0 {
             return refused(format!("all instructions together may have {} bytes", self.most));
@@ -245,24 +246,27 @@ impl Desk<'_> {
     }
 
     /// Adds what a piece imports, and what that imports, behind it.
-    fn import(&mut self, at: usize, fence: &Fence, all: &mut Vec<Piece>) {
+    fn import(&mut self, at: usize, boundary: &Boundary, all: &mut Vec<Piece>) {
         // The nearest first, so that none is taken for farther away than it is.
         let mut open = VecDeque::from([(at, 0)]);
         while let Some((at, hops)) = open.pop_front() {
             let (path, shown) = (all[at].path.clone(), all[at].shown.clone());
             for reference in imports(&all[at].text) {
-                match self.meant(&path, &reference, fence) {
+                match self.meant(&path, &reference, boundary) {
                     Meant::Nothing => {}
                     Meant::Missing => note(&mut all[at], &format!("imports {}, which is not there", reference.path)),
                     Meant::Outside => {
-                        note(&mut all[at], &format!("imports {}, which lies outside {}", reference.path, fence.name));
+                        note(
+                            &mut all[at],
+                            &format!("imports {}, which lies outside {}", reference.path, boundary.name),
+                        );
                     }
                     Meant::File(file) if self.has_read(&file) => {}
                     Meant::File(_) if hops == MAX_HOPS => {
                         note(&mut all[at], &format!("imports {} more than {MAX_HOPS} hops away", reference.path));
                     }
                     Meant::File(file) => {
-                        if let Some(piece) = self.read(&file, fence, Some(&shown)) {
+                        if let Some(piece) = self.read(&file, boundary, Some(&shown)) {
                             all.push(piece);
                             open.push_back((all.len() - 1, hops + 1));
                         }
@@ -277,7 +281,7 @@ impl Desk<'_> {
     }
 
     /// The file that an import names.
-    fn meant(&self, from: &Path, reference: &Reference, fence: &Fence) -> Meant {
+    fn meant(&self, from: &Path, reference: &Reference, boundary: &Boundary) -> Meant {
         let base = from.parent().unwrap_or(from);
         let path = |path: &str| match (path.strip_prefix("~/"), self.home) {
             (Some(below), Some(home)) => home.join(below),
@@ -285,7 +289,7 @@ impl Desk<'_> {
         };
         let readings: Vec<PathBuf> = reference.readings().iter().map(|reading| path(&reading.path)).collect();
         // What lies outside is not even looked at: whether it is there is nobody's business.
-        let is_inside = |path: &PathBuf| fence.holds(&files::plain(path));
+        let is_inside = |path: &PathBuf| boundary.holds(&files::plain(path));
         if !readings.iter().any(is_inside) {
             let named = Path::new(&reference.path);
             let names_file = named.extension().is_some() || reference.path.starts_with("~/");

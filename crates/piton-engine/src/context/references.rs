@@ -67,7 +67,7 @@ impl References {
         });
         let references = text.filter(|text| text.contains('@')).map(|text| reference::extract(text, self.style));
         let window = self.window_tokens.unwrap_or(UNKNOWN_WINDOW_TOKENS);
-        let mut desk = Desk {
+        let mut reader = ReferenceReader {
             rules: self,
             files,
             room: window * REFERENCE_PERCENT / 100,
@@ -78,13 +78,13 @@ impl References {
             remarks: Vec::new(),
             items: Vec::new(),
         };
-        references.unwrap_or_default().iter().for_each(|reference| desk.read(reference));
-        desk.done()
+        references.unwrap_or_default().iter().for_each(|reference| reader.read(reference));
+        reader.done()
     }
 }
 
 /// Where references are read, until there is no room for more.
-struct Desk<'a> {
+struct ReferenceReader<'a> {
     rules: &'a References,
     files: &'a dyn Files,
     /// Tokens that all of it may still be.
@@ -121,7 +121,7 @@ struct Found {
     unreadable: usize,
 }
 
-impl Desk<'_> {
+impl ReferenceReader<'_> {
     fn read(&mut self, reference: &Reference) {
         match self.meant(reference) {
             Meant::File(path, lines) => self.file(&path, lines),

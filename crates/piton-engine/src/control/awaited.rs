@@ -20,6 +20,12 @@ impl Awaited {
         Self { session: State::fold(records), last, message }
     }
 
+    /// The report of the turn that answered this message, if it is over.
+    pub fn ended(records: &[Record], message: &MessageId) -> Option<Report> {
+        let mut awaited = Self::after(&[], Some(message.clone()));
+        records.iter().find_map(|record| awaited.hear(record))
+    }
+
     /// Takes the next record in. Answers with the report of the turn, when that is over.
     pub fn hear(&mut self, record: &Record) -> Option<Report> {
         // After a cut a record may come twice.

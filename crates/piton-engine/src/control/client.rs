@@ -227,8 +227,7 @@ impl Follower {
     }
 
     /// What there is to hear next; `None` when all is told and nobody runs the session. At each writer the first thing
-    /// is its [`Reply::Hello`]: what was asked of the writer before it, and not answered, must be asked again. May be
-    /// dropped half-way and called again.
+    /// is its [`Reply::Hello`]. May be dropped half-way and called again.
     pub async fn next(&mut self) -> Result<Option<Told>, ControlError> {
         loop {
             if let Some(record) = self.backlog.pop_front() {
@@ -242,6 +241,8 @@ impl Follower {
                 }
                 Link::Connected(connection) => match connection.next().await {
                     Some(Told::Published(Published::Recorded(record))) if record.seq < self.next_seq => {}
+                    // Another writer may come.
+                    Some(Told::Published(Published::Closed(_))) => {}
                     Some(Told::Reply(Reply::Hello { protocol, pid, .. })) if protocol != PROTOCOL => {
                         return Err(ControlError::OtherProtocol { pid, protocol });
                     }
@@ -255,15 +256,6 @@ impl Follower {
                 },
                 Link::Alone => return Ok(None),
             }
-        }
-    }
-
-    /// Asks the writer for something. Where there is none, or none any more, [`Follower::next`] will tell.
-    pub async fn ask(&mut self, request: &Request) {
-        if let Link::Connected(connection) = &mut self.link
-            && connection.ask(request).await.is_err()
-        {
-            self.link = Link::lost();
         }
     }
 

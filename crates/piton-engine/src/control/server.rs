@@ -1,6 +1,6 @@
-//! The writer's side of the socket. It never holds up the loop: every guest has a task of its own, history is read on
-//! another thread and in pieces, and who does not take what was sent for a while is shown out. Nothing is lost by that:
-//! he comes back with the position he has got to.
+//! The writer's side of the socket. It never holds up the loop: every client has a task of its own, history is read on
+//! another thread and in pieces, and who does not take what was sent for a while is disconnected. Nothing is lost by that:
+//! the client reconnects and names the position it has reached.
 
 use super::address::{self, Address};
 use crate::bus::{Attending, Bus, Listener};
@@ -30,12 +30,12 @@ use tokio_util::sync::CancellationToken;
 pub const REQUEST_BYTES: usize = 16 << 20;
 /// Bytes that are gathered before they are sent: a fast model must not cost a system call per word and follower.
 const BATCH_BYTES: usize = 64 << 10;
-/// How long a guest may leave what was sent to him before he is shown out.
+/// How long a client may leave sent data unread before it is disconnected.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The pause after a guest could not be let in, for want of descriptors mostly.
+/// The pause after a failed accept, mostly for want of file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The open door. Dropping it ends every conversation, once its guest has heard the last of the session.
+/// The listening socket. Dropping it closes every connection, once its client has the last of the session.
 pub(crate) struct Server {
     accepting: JoinHandle<()>,
     socket: PathBuf,
@@ -43,26 +43,26 @@ pub(crate) struct Server {
 }
 
 /// What clients at the socket get to of a session.
-pub(crate) struct Door {
+pub(crate) struct Served {
     pub(crate) stored: Stored,
     pub(crate) bus: Bus,
     pub(crate) inbox: WeakInbox,
 }
 
-/// What the guests of one session share.
-struct Room {
-    door: Door,
+/// What the connections of one session share.
+struct Shared {
+    served: Served,
     socket: PathBuf,
     over: CancellationToken,
 }
 
 impl Server {
-    /// Opens the door from a task, at its next turn: whoever calls has more urgent things to do. Only for the writer.
+    /// Starts to listen, from a task, so that the caller need not wait. Only for the writer.
     /// Where no socket can be made, the session goes on without.
-    pub(crate) fn open(door: Door) -> Self {
-        let (socket, over) = (address::socket(&**door.stored.store(), door.stored.id()), CancellationToken::new());
-        let room = Arc::new(Room { door, socket: socket.clone(), over: over.clone() });
-        Self { accepting: tokio::spawn(accept(room)), socket, over }
+    pub(crate) fn open(served: Served) -> Self {
+        let (socket, over) = (address::socket(&**served.stored.store(), served.stored.id()), CancellationToken::new());
+        let shared = Arc::new(Shared { served, socket: socket.clone(), over: over.clone() });
+        Self { accepting: tokio::spawn(accept(shared)), socket, over }
     }
 
     /// Lets nobody in any more. Who is in stays until this is dropped.
@@ -82,11 +82,11 @@ impl Drop for Server {
     }
 }
 
-async fn accept(room: Arc<Room>) {
-    let Ok(listener) = listen(&room.socket) else { return };
+async fn accept(shared: Arc<Shared>) {
+    let Ok(listener) = listen(&shared.socket) else { return };
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => drop(tokio::spawn(receive(room.clone(), stream))),
+            Ok((stream, _)) => drop(tokio::spawn(receive(shared.clone(), stream))),
             Err(_) => tokio::time::sleep(PAUSE).await,
         }
     }
@@ -105,8 +105,8 @@ fn listen(socket: &Path) -> io::Result<UnixListener> {
 }
 
 /// Somebody at the socket.
-struct Guest {
-    room: Arc<Room>,
+struct Client {
+    shared: Arc<Shared>,
     out: OwnedWriteHalf,
     following: Option<Listener>,
     attending: Option<Attending>,
@@ -115,23 +115,23 @@ struct Guest {
     replies: mpsc::UnboundedSender<(Option<u64>, Reply)>,
 }
 
-/// An error only means that the guest is gone, does not listen, or that the session is over.
-async fn receive(room: Arc<Room>, stream: UnixStream) {
+/// An error only means that the client is gone, does not listen, or that the session is over.
+async fn receive(shared: Arc<Shared>, stream: UnixStream) {
     let (read, out) = stream.into_split();
     let requests = FramedRead::new(read, LinesCodec::new_with_max_length(REQUEST_BYTES));
     let (replies, pending) = mpsc::unbounded_channel();
-    let guest = Guest { room, out, following: None, attending: None, is_known: false, replies };
-    drop(guest.entertain(requests, pending).await);
+    let client = Client { shared, out, following: None, attending: None, is_known: false, replies };
+    drop(client.serve(requests, pending).await);
 }
 
-impl Guest {
-    async fn entertain(
+impl Client {
+    async fn serve(
         mut self,
         mut requests: FramedRead<OwnedReadHalf, LinesCodec>,
         mut pending: mpsc::UnboundedReceiver<(Option<u64>, Reply)>,
     ) -> io::Result<()> {
-        let over = self.room.over.clone();
-        let (session, pid) = (self.room.door.stored.id().clone(), std::process::id());
+        let over = self.shared.over.clone();
+        let (session, pid) = (self.shared.served.stored.id().clone(), std::process::id());
         self.tell(None, &Reply::Hello { protocol: PROTOCOL, session, pid }).await?;
         let mut listens_only = false;
         loop {
@@ -177,9 +177,9 @@ impl Guest {
             }
             Some("follow" | "attend") => match serde_json::from_value(value) {
                 Ok(Line::Follow { from }) => {
-                    self.following = Some(self.room.door.bus.subscribe(self.room.door.stored.clone(), from));
+                    self.following = Some(self.shared.served.bus.subscribe(self.shared.served.stored.clone(), from));
                 }
-                Ok(Line::Attend { attends }) => self.attending = attends.then(|| self.room.door.bus.attend()),
+                Ok(Line::Attend { attends }) => self.attending = attends.then(|| self.shared.served.bus.attend()),
                 Ok(Line::Hello { .. }) => {}
                 Err(error) => self.reply(id, not_understood(error))?,
             },
@@ -198,7 +198,7 @@ impl Guest {
         };
         let (asker, mut answers) = Asker::remote();
         let gone = |_| io::Error::from(io::ErrorKind::BrokenPipe);
-        self.room.door.inbox.put(Asked::Request(request, asker)).map_err(gone)?;
+        self.shared.served.inbox.put(Asked::Request(request, asker)).map_err(gone)?;
         let replies = self.replies.clone();
         tokio::spawn(async move {
             while let Some(answer) = answers.recv().await {

@@ -49,6 +49,10 @@ impl Driver {
                 self.record(Event::TitleGiven { title, by: TitledBy::User });
                 self.askers.tell_when_durable(asker, Reply::Renamed { seq: self.recorder.last_seq() });
             }
+            Request::Revoke { tools } => {
+                self.record(Event::GrantsRevoked { tools });
+                self.askers.tell_when_durable(asker, Reply::Revoked { seq: self.recorder.last_seq() });
+            }
             Request::Fork { at } => {
                 let task = fork(at, asker, &self.context());
                 self.jobs.put_ready(Key::Beside(Beside::Fork), task);

@@ -1,4 +1,4 @@
-//! Making room in the context: what [`crate::compaction`] works out is weighed, and a model asked for the summary.
+//! Compacts the context as [`crate::compaction`] plans it: checks the cost against the budget, and asks a model for the summary.
 //!
 //! After a restart the summary is asked for again; what the first asking may have used is on record
 //! ([`Event::CompactionStarted`]). A cancel or a panic ends it as failed, with what it used. Between turns a person may want
@@ -21,7 +21,7 @@ pub(super) fn take_up(trigger: Trigger, cx: &mut JobContext<'_>) -> Step {
     match next(trigger, cx) {
         Next::Record(event) => Step::Record(vec![*event]),
         Next::Cannot(why) => Step::Record(vec![failed(trigger, why, cx)]),
-        Next::Ask(asked) => match asked.weigh() {
+        Next::Ask(asked) => match asked.estimate() {
             Ok(_) => Step::Start(summary_task(trigger, *asked, cx)),
             Err(Short { why, detail }) => {
                 Step::Record(vec![Event::BudgetShort { step: cx.session.step(), why: Some(why), detail }])
@@ -62,7 +62,7 @@ fn measured(mut asked: Box<compaction::Task>, cx: &mut JobContext<'_>) -> Box<co
     for asking in &mut asked.askings {
         for tried in &mut asking.tries {
             let (messages, is_own) = (&tried.request.messages, tried.is_own_prefix);
-            tried.weight = prompts.weigh_summary(cx.session, &frame, &*asking.model, messages, is_own);
+            tried.estimate = prompts.estimate_summary(cx.session, &frame, &*asking.model, messages, is_own);
         }
     }
     asked
@@ -106,7 +106,7 @@ pub(super) fn recover(trigger: Trigger, cx: &mut JobContext<'_>) -> Vec<Event> {
     match next(trigger, cx) {
         Next::Record(_) | Next::Cannot(_) => Vec::new(),
         Next::Ask(asked) => {
-            let lost = asked.weigh().ok();
+            let lost = asked.estimate().ok();
             lost.into_iter().map(|lost| Event::CompactionStarted { trigger, focus: None, lost: Some(lost) }).collect()
         }
     }

@@ -114,7 +114,7 @@ impl Judged {
         // It panicked; there is still a call to ask about.
         let (title, mut body) = worded.unwrap_or_else(|_| (format!("Use {tool}?"), input_of(&requested)));
         body.extend(note.map(|text| QuestionBlock::Note { text }));
-        let question = Some(Box::new(Question::may_run(title, body, tool, remember)));
+        let question = Some(Box::new(Question::may_run(title, body, &tool, remember)));
         vec![requested, Event::ApprovalAsked { subject, question }]
     }
 }

@@ -47,7 +47,7 @@ enum Answer {
 
 /// Asks the model, where the budget covers that.
 pub(super) fn take_up(step: u32, attempt: u32, cx: &mut JobContext<'_>) -> Step {
-    let most = match weigh(cx) {
+    let most = match estimate(cx) {
         Permit::Granted(most) => most,
         Permit::Short(Short { why, detail }) => {
             return Step::Record(vec![Event::BudgetShort { step, why: Some(why), detail }]);
@@ -76,8 +76,8 @@ pub(super) fn take_up(step: u32, attempt: u32, cx: &mut JobContext<'_>) -> Step 
     }))
 }
 
-/// Measures the next call, and weighs it against the budget of its turn.
-fn weigh(cx: &mut JobContext<'_>) -> Permit {
+/// Measures the next call, and checks it against the budget of its turn.
+fn estimate(cx: &mut JobContext<'_>) -> Permit {
     let (model, frame) = (cx.model(), cx.frame().clone());
     cx.memory.prompts.permit(cx.session, &frame, &*model)
 }
@@ -116,7 +116,7 @@ fn cut(partial: &Mutex<Partial>, cx: &mut JobContext<'_>) -> Option<Event> {
 
 /// What a killed process asked is what would be asked here by the rules that it had.
 pub(super) fn measure_lost(cx: &mut JobContext<'_>) {
-    drop(weigh(cx));
+    drop(estimate(cx));
 }
 
 /// A killed process was asking: that has failed.

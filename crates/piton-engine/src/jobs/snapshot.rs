@@ -3,6 +3,7 @@
 
 use super::{JobContext, Step, Task};
 use piton_core::event::{Event, Moment};
+use piton_core::hidden;
 use piton_tools::snapshot::{Snapshot, Snapshots};
 use std::time::{Duration, Instant};
 
@@ -52,7 +53,10 @@ fn event(moment: Moment, Taken { taken, took }: Taken, cx: &mut JobContext<'_>) 
             snapshot
                 .notices
                 .iter()
-                .map(|notice| format!("{} is not covered: {}", notice.path.display(), notice.why))
+                .map(|notice| {
+                    let name = hidden::visible_name(&notice.path.to_string_lossy());
+                    format!("{name} is not covered: {}", notice.why)
+                })
                 .collect(),
         ),
         Err(error) => (None, vec![format!("no snapshot could be made: {error}")]),

@@ -6,7 +6,7 @@
 //! used.
 
 use super::{JobContext, Task};
-use crate::prompt::{self, Weight};
+use crate::prompt::{self, CostEstimate};
 use futures_util::StreamExt;
 use piton_core::budget::{Bound, Leave, UpcomingCall};
 use piton_core::event::{Event, TitledBy, TurnEnd};
@@ -34,7 +34,7 @@ pub(crate) fn title(end: TurnEnd, cx: &JobContext<'_>) -> Option<Task> {
     let is_due = session.turn() == 1 && end == TurnEnd::Completed && session.title().is_none();
     let model = cx.services.settings.titles.clone().filter(|_| is_due)?;
     let request = request(session, model.name());
-    let Weight { input_tokens, rates } = prompt::weigh_alone(&request, &*model);
+    let CostEstimate { input_tokens, rates } = prompt::estimate_alone(&request, &*model);
     let call = UpcomingCall { model: model.name(), input_tokens, output_tokens: Some(MOST_TOKENS), rates };
     if call.leave(&session.policy().budget, &session.used()) != Leave::Free {
         return None;

@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use piton_core::call::{CallInput, Outcome, Resume, Status, Touches};
 use piton_core::client::Live;
 use piton_core::event::{Event, Record};
+use piton_core::hidden;
 use piton_core::hook::HookPoint;
 use piton_core::ids::{CallId, Seq};
 use piton_core::message::ToolCall;
@@ -174,7 +175,8 @@ fn changed_since(store: &Snapshots, before: &str) -> String {
     }
     let mut text = "\nFiles that have changed since just before it began:".to_owned();
     for change in changes.iter().take(MOST) {
-        text.push_str(&format!("\n- {} ({})", change.path.display(), change.kind));
+        let name = hidden::visible_name(&change.path.to_string_lossy());
+        text.push_str(&format!("\n- {name} ({})", change.kind));
     }
     if let Some(more) = changes.len().checked_sub(MOST).filter(|more| *more > 0) {
         text.push_str(&format!("\n- and {more} more"));

@@ -9,7 +9,7 @@
 //!          trash/ses_…/      what was thrown away, whole
 //! ```
 //!
-//! [`Journal`] is the writer's side, `reader` that of everybody else, [`SqliteStore`] the door for the engine.
+//! [`Journal`] is the writer's side, `reader` that of everybody else, [`SqliteStore`] the store that the engine uses.
 
 mod blobs;
 mod bulk;

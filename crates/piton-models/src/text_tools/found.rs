@@ -10,7 +10,7 @@
 //! is what the server should have parsed: whole calls of tools on offer, with nothing between or behind them, in a
 //! reply that stopped by itself and has no parsed calls. Otherwise the reply stays as it came, to the byte.
 
-use super::model::{Ear, Listener, call_deltas, translated};
+use super::model::{Listener, ReplyReading, call_deltas, translated};
 use super::{Calls, Options, TextDialect, TextEvent};
 use crate::model::{Model, ModelLimits, ModelStream, Price};
 use futures_util::stream::{self, StreamExt};
@@ -59,7 +59,7 @@ impl<M: Model> Model for FoundTools<M> {
 
 /// One reply being looked through.
 struct Search {
-    ear: Ear,
+    reading: ReplyReading,
     /// How many of the calls found count. To see whether the reply ends in calls, all are looked for.
     calls: Calls,
     /// `None`: nothing is looked for any more.
@@ -73,10 +73,10 @@ struct Search {
 
 impl Search {
     fn new(tools: Arc<[ToolSpec]>, dialect: Option<TextDialect>, options: Options) -> Self {
-        let ear = Ear { tools, dialect, options: Options { calls: Calls::All, ..options } };
-        let listener = Some(Listener::new(ear.clone()));
+        let reading = ReplyReading { tools, dialect, options: Options { calls: Calls::All, ..options } };
+        let listener = Some(Listener::new(reading.clone()));
         let calls = options.calls;
-        Self { ear, calls, listener, heard: String::new(), shown: String::new(), is_withheld: false }
+        Self { reading, calls, listener, heard: String::new(), shown: String::new(), is_withheld: false }
     }
 
     fn take(&mut self, item: Result<ModelEvent, ModelError>) -> Vec<Result<ModelEvent, ModelError>> {
@@ -135,7 +135,7 @@ impl Search {
         if self.listener.is_none() || is_parsed || !stopped {
             return None;
         }
-        let mut read = translated(reply.clone(), self.ear.clone());
+        let mut read = translated(reply.clone(), self.reading.clone());
         let Some(first) = read.parts.iter().position(|part| matches!(part, Part::ToolCall(_))) else {
             // Channels without a call: the thinking in them is no answer.
             return (thoughts(&read) > thoughts(reply)).then_some(read);
@@ -156,7 +156,7 @@ impl Search {
     }
 
     fn is_whole(&self, call: &ToolCall) -> bool {
-        matches!(call.input, CallInput::Json(_)) && self.ear.tools.iter().any(|tool| tool.name == call.name)
+        matches!(call.input, CallInput::Json(_)) && self.reading.tools.iter().any(|tool| tool.name == call.name)
     }
 }
 

@@ -59,33 +59,33 @@ impl<M: Model> Model for TextTools<M> {
     }
 
     fn stream(&self, request: Request) -> ModelStream {
-        let ear = Ear { tools: Arc::clone(&request.tools), dialect: self.dialect, options: self.options };
-        let mut translation = Translation::new(ear);
+        let reading = ReplyReading { tools: Arc::clone(&request.tools), dialect: self.dialect, options: self.options };
+        let mut translation = Translation::new(reading);
         let replies = self.model.stream(self.speech.request(request, self.options.calls));
         Box::pin(replies.flat_map(move |item| stream::iter(translation.take(item))))
     }
 }
 
-/// How a reply is listened to.
+/// How to read a reply.
 #[derive(Clone)]
-pub(super) struct Ear {
+pub(super) struct ReplyReading {
     pub(super) tools: Arc<[ToolSpec]>,
     /// `None`: found out by looking.
     pub(super) dialect: Option<TextDialect>,
     pub(super) options: Options,
 }
 
-/// Listens to the texts of one reply, one after another.
+/// Reads the texts of one reply, one after another.
 pub(super) struct Listener {
-    ear: Ear,
+    reading: ReplyReading,
     decoder: Option<Box<dyn Decoder>>,
     /// Only the first call counts, and it came.
     is_over: bool,
 }
 
 impl Listener {
-    pub(super) fn new(ear: Ear) -> Self {
-        Self { ear, decoder: None, is_over: false }
+    pub(super) fn new(reading: ReplyReading) -> Self {
+        Self { reading, decoder: None, is_over: false }
     }
 
     /// More of the text.
@@ -93,7 +93,7 @@ impl Listener {
         if self.is_over || text.is_empty() {
             return Vec::new();
         }
-        let Ear { tools, dialect, options } = &self.ear;
+        let ReplyReading { tools, dialect, options } = &self.reading;
         let decoder = self.decoder.get_or_insert_with(|| match dialect {
             Some(dialect) => dialect.decoder(Arc::clone(tools), *options),
             None => TextDialect::any(Arc::clone(tools), *options),
@@ -110,7 +110,7 @@ impl Listener {
 
     fn noted(&mut self, events: Vec<TextEvent>) -> Vec<TextEvent> {
         let has_call = events.iter().any(|event| matches!(event, TextEvent::Call(_)));
-        self.is_over |= has_call && self.ear.options.calls == Calls::FirstOnly;
+        self.is_over |= has_call && self.reading.options.calls == Calls::FirstOnly;
         events
     }
 }
@@ -124,9 +124,9 @@ struct Translation {
 }
 
 impl Translation {
-    fn new(ear: Ear) -> Self {
-        let buffer = (ear.options.showing == Showing::Buffered).then(Buffer::default);
-        Self { listener: Listener::new(ear), buffer, calls: 0 }
+    fn new(reading: ReplyReading) -> Self {
+        let buffer = (reading.options.showing == Showing::Buffered).then(Buffer::default);
+        Self { listener: Listener::new(reading), buffer, calls: 0 }
     }
 
     fn take(&mut self, item: Result<ModelEvent, ModelError>) -> Vec<Result<ModelEvent, ModelError>> {
@@ -148,7 +148,7 @@ impl Translation {
                 let shown = self.buffer.as_mut().and_then(Buffer::finish);
                 deltas.extend(shown.map(|text| Delta::Text { text }));
                 self.pause(&mut deltas);
-                Some(Ok(ModelEvent::Done(Box::new(translated(*reply, self.listener.ear.clone())))))
+                Some(Ok(ModelEvent::Done(Box::new(translated(*reply, self.listener.reading.clone())))))
             }
             Err(error) => Some(Err(error)),
         };
@@ -178,9 +178,9 @@ impl Translation {
 
 /// The whole reply. Where the server parsed the calls itself, they are the calls: some leave them in the text as well.
 /// Where a piece of the text was lost, nobody knows whether it was a piece of a call.
-pub(super) fn translated(reply: Reply, ear: Ear) -> Reply {
+pub(super) fn translated(reply: Reply, reading: ReplyReading) -> Reply {
     let is_parsed = reply.parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
-    let mut listener = Listener::new(ear);
+    let mut listener = Listener::new(reading);
     let mut parts = Vec::new();
     for part in reply.parts {
         match part {

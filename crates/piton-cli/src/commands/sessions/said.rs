@@ -56,7 +56,7 @@ pub(super) fn size(bytes: u64) -> String {
 }
 
 /// A point in time as people here write it.
-pub(super) fn when(at_ms: u64) -> String {
+pub(crate) fn when(at_ms: u64) -> String {
     let at = i64::try_from(at_ms).ok().and_then(|at_ms| jiff::Timestamp::from_millisecond(at_ms).ok());
     let zoned = at.map(|at| at.to_zoned(jiff::tz::TimeZone::system()));
     zoned.map(|at| at.strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()

@@ -32,6 +32,7 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
         // Who opens a session to look at it has not worked on it, nor has who names it.
         Event::WriterOpened { .. } | Event::WriterClosed {} | Event::EventLost {} => return Ok(()),
         Event::TitleGiven { title, by } => return writer.titled(title, by),
+        Event::GrantsRevoked { .. } => return Ok(()),
         Event::WorkspaceMoved { workspace } => writer.run("UPDATE session SET workspace = ?", [workspace])?,
         Event::UserSpoke { parts, .. } => {
             writer.run("UPDATE session SET title = ? WHERE title = ''", [title(parts)])?;
