@@ -22,7 +22,8 @@ cargo xtask tidy          the house rules that no lint knows: layers, prints, fu
 cargo xtask cases DIR     run the case files in DIR against the real code (see docs/audit/cases.md)
 cargo xtask crash         crash every scenario at every point, in memory; --slow: kill real processes, --runs N --seed S
                           (both write their half of docs/crash.md)
-cargo xtask rows          run the tests and suites that tests/rows.txt names, and make docs/audit/source-loops.md of the result
+cargo xtask rows          run the tests and suites that tests/rows.txt names, and make docs/audit/source-loops.md of the result;
+                          --page: make the page of the newest run again
 cargo xtask mutants [NAME]  break the loop in the ways of tests/mutants.txt, and see that a test of the row fails (minutes)
 cargo xtask wire-check DIR  hold the decoders to the recorded answers of providers in DIR
 cargo xtask catalogue     make docs/providers.md from the tables of providers and models
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::tidy(),
         ["mutants", names @ ..] => mutants::mutants(names),
         ["rows"] => rows::run(),
+        ["rows", "--page"] => rows::page(),
         ["schema"] => engine(&words).and_then(|()| events::write()),
         ["cases" | "crash" | "wire-check" | "catalogue" | "smoke-local" | "bench", ..] => engine(&words),
         ["help" | "--help"] | [] => {

@@ -139,7 +139,8 @@ fn plant(tree: &Path, number: usize, mutant: &Mutant) -> anyhow::Result<()> {
         // Lines may stand at any depth.
         let found = find(&text, old);
         ensure!(found.len() == 1, "{} places in {} have\n{old}", found.len(), mutant.file);
-        let new = match new.contains("$M") || mutant.changes.len() > 1 || old.ends_with(',') {
+        let is_whole = new.contains("$M") || mutant.changes.len() > 1 || old.ends_with(',');
+        let new = match is_whole {
             true => new.replace("$M", &switch),
             false => format!("(if {switch} {{ {new} }} else {{ {old} }})"),
         };
@@ -180,9 +181,9 @@ fn find(text: &str, lines: &str) -> Vec<std::ops::Range<usize>> {
     ranges.collect()
 }
 
-/// Builds what is tested. Dependencies from outside are those that the tree itself was built with.
+/// Builds what is tested, in a place of its own: to cargo, crates at the same place in two trees are the same.
 fn build(tree: &Path) -> anyhow::Result<Vec<Executable>> {
-    let target = std::env::current_dir()?.join("target");
+    let target = std::env::current_dir()?.join("target/mutants/built");
     let args = ["-p", "piton-core", "--lib", "-p", "piton-testkit", "--test", "acceptance", "--test", "scenarios"];
     let executables = tests_run::build(tree, Some(&target), &args)?;
     Ok(executables.into_iter().filter(|built| TESTED.iter().any(|tested| built.is(*tested))).collect())

@@ -86,8 +86,8 @@ pub(crate) fn build(tree: &Path, target: Option<&Path>, which: &[&str]) -> anyho
     if let Some(target) = target {
         command.env("CARGO_TARGET_DIR", target);
     }
-    let out = command.args(which).stderr(Stdio::inherit()).output().context("cannot run cargo")?;
-    ensure!(out.status.success(), "the tests do not build");
+    let out = command.args(which).output().context("cannot run cargo")?;
+    ensure!(out.status.success(), "the tests do not build:\n{}", String::from_utf8_lossy(&out.stderr));
     Ok(String::from_utf8_lossy(&out.stdout).lines().filter_map(executable).collect())
 }
 

@@ -5,7 +5,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use piton_core::permission::{Action, Rule};
 use piton_engine::config::layers::{Flag, Value};
-use piton_engine::config::preset;
+use piton_engine::config::{is_preset_file, preset};
 use piton_models::effort::Effort;
 use piton_models::options::Options;
 use piton_models::text_tools;
@@ -64,7 +64,7 @@ pub(crate) enum Command {
     Context(ContextArgs),
     /// List available models
     Models(ModelsArgs),
-    /// List the presets: the loops of five agents as data, each number with its unit and its source
+    /// List the presets: the loop rules of five agents as data, each number with its unit and its source
     Presets {
         /// Only this one
         name: Option<String>,
@@ -162,7 +162,8 @@ pub(crate) struct SettingFlags {
     /// Never run this tool (repeatable)
     #[arg(long, value_name = "RULE", value_parser = rule, help_heading = PERMISSIONS)]
     pub(crate) deny: Vec<String>,
-    /// Use the rules of another agent's loop (see `piton presets`); limits you set take precedence
+    /// Run by the loop rules of another agent, or by a file of yours (`mine.toml`): steps, retries, ends, and what fields of
+    /// tools are called; prompt and tools stay Piton's. Limits you set take precedence (see `piton presets`)
     #[arg(long, value_name = "NAME", value_parser = preset_name)]
     pub(crate) preset: Option<String>,
     /// Set any configuration key for this run (repeatable): --set limits.max_replies=40
@@ -239,7 +240,8 @@ fn rule(text: &str) -> Result<String, String> {
 }
 
 fn preset_name(name: &str) -> Result<String, String> {
-    preset(Some(name)).map(|_| name.to_owned()).map_err(|error| error.to_string())
+    let known = Some(name).filter(|name| !is_preset_file(name));
+    preset(known).map(|_| name.to_owned()).map_err(|error| error.to_string())
 }
 
 /// `--set`, where nothing is run.

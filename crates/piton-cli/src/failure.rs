@@ -232,10 +232,10 @@ impl Known for IndexError {
                 "`piton session list --all` lists all sessions, `piton session trash` those that were removed.",
             ),
             Self::Ambiguous { .. } => Advice::of(FailureKind::User, "Write more of the id."),
-            Self::Folder { .. } => Advice::of(FailureKind::User, WRITABLE),
-            Self::Database(_) => {
+            Self::Store(StoreError::Damaged { .. }) => {
                 Advice::of(FailureKind::Damaged, "The list is a cache: remove index.db, and Piton makes it anew.")
             }
+            Self::Store(error) => error.advice(),
         }
     }
 }

@@ -735,6 +735,9 @@ pub enum Canceller {
 pub struct Spent {
     /// Model replies.
     pub steps: u32,
+    /// Of these, those that count for the limit on steps: `turnsCount` of Neovate, where rounds of tools are free.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub counted_steps: u32,
     /// Tool calls that were run.
     pub calls: u32,
     /// Tokens of all model calls.

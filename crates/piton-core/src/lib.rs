@@ -40,3 +40,4 @@ pub mod story;
 pub mod stream_json;
 pub mod trace;
 pub mod tokens;
+pub mod tool_fields;

@@ -87,6 +87,8 @@ pub struct CallPolicy {
     pub taken: CallsTaken,
     /// How tools are offered to the model, unless the configuration names a way for that model.
     pub tools_by: ToolsBy,
+    /// Whose names the fields of tools have in what the model is told of them.
+    pub tool_fields: ToolFields,
     /// How a tool's output is cut to what the model reads.
     pub output_cut: OutputCut,
     /// Refused calls in a row that end the turn; `None`: refusals never end it.
@@ -204,6 +206,17 @@ pub enum ToolsBy {
     Text,
 }
 
+/// Whose names the fields of tools have in what the model is told of them. Tools understand them all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolFields {
+    /// Piton's: `path`, `old_string`.
+    #[default]
+    Piton,
+    /// OpenCode's: `filePath`, `oldString`.
+    Opencode,
+}
+
 /// Which refusals count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -298,6 +311,7 @@ impl Default for CallPolicy {
             max_per_step: limits::MAX_CALLS_PER_STEP,
             taken: CallsTaken::All,
             tools_by: ToolsBy::Model,
+            tool_fields: ToolFields::Piton,
             output_cut: OutputCut::HeadTail { max_chars: limits::TOOL_OUTPUT_CHARS },
             max_denials: Some(limits::MAX_DENIALS_IN_A_ROW),
             denials_counted: DenialsCounted::All,

@@ -55,12 +55,13 @@ const OURS: &str = "ours";
 const NO_LIMIT: Option<u32> = None;
 
 /// The settings that are shown of the default, each with its unit; no unit for a choice.
-const SHOWN: [(&str, &str); 28] = [
+const SHOWN: [(&str, &str); 29] = [
     ("max_steps", "model replies a turn"),
     ("steps_counted", ""),
     ("max_replies", "model replies of any kind a turn"),
     ("last_step", ""),
     ("tools_by", ""),
+    ("tool_fields", ""),
     ("calls_taken", ""),
     ("retry.per_call", "retries of one model call"),
     ("retry.per_turn", "failed model calls a turn"),
@@ -184,6 +185,7 @@ mod tests {
             "max_replies",
             "calls_taken",
             "tools_by",
+            "tool_fields",
             "compact_on_error",
             "denials_counted",
             "compaction",

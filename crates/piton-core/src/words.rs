@@ -6,6 +6,9 @@ use crate::policy::{Policy, Wording};
 /// What Neovate tells model and caller of a call that was refused.
 const NEOVATE_DENIED: &str = "Error: Tool execution was denied by user.";
 
+/// What Pulse returns of a run that was stopped.
+const PULSE_ABORTED: &str = "Request aborted.";
+
 impl Wording {
     /// A model that gave no reply: the provider's words, the failures of the turn so far, and how many there may be.
     /// The count comes before the kind: an error that is hopeless anyway and also one too many is told as one too many.
@@ -34,7 +37,8 @@ impl Wording {
                 format!("Maximum turns ({}) exceeded", policy.steps.max.unwrap_or_default())
             }
             (Self::Neovate, TurnEnd::ToolDenied) => NEOVATE_DENIED.to_owned(),
-            (Self::Pulse, TurnEnd::Canceled | TurnEnd::NoProgress) => "Request aborted.".to_owned(),
+            (Self::Pulse, TurnEnd::Canceled) => PULSE_ABORTED.to_owned(),
+            (Self::Pulse, TurnEnd::NoProgress) => "[Warning] Doom loop detected, aborting...".to_owned(),
             (Self::Pulse, TurnEnd::MaxSteps) => "Max steps reached, task may be incomplete.".to_owned(),
             (Self::Pulse, TurnEnd::ContentFilter) => "Content filtered.".to_owned(),
             (Self::Pulse, TurnEnd::ContextLimit) if !is_model_error => "Context limit reached.".to_owned(),
@@ -59,7 +63,8 @@ impl Wording {
         let detail = detail.unwrap_or_default();
         let by_text = match (self, end) {
             (Self::Piton, _) | (Self::Neovate, TurnEnd::Completed) => return text.to_owned(),
-            (Self::Neovate, _) | (Self::Pulse, TurnEnd::Canceled | TurnEnd::NoProgress) => return detail.to_owned(),
+            (Self::Pulse, TurnEnd::NoProgress) => return PULSE_ABORTED.to_owned(),
+            (Self::Neovate, _) | (Self::Pulse, TurnEnd::Canceled) => return detail.to_owned(),
             (Self::Pulse, TurnEnd::ApiError | TurnEnd::ContextLimit) => why != Some(Why::ModelError),
             (Self::Pulse, _) => true,
         };

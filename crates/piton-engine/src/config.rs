@@ -13,15 +13,20 @@ use mistake::Section;
 pub use mistake::{ConfigError, FORMAT, NoPreset};
 
 use self::table::{
-    Dollars, HeadTail, Keep, Limit, LongestWait, Plain, Reserve, Seconds, Way, ZeroForNone, said_of, table,
+    Dollars, HeadTail, Keep, Limit, LineBytes, Lines, LongestWait, Plain, Reserve, Seconds, Way, ZeroForNone, said_of,
+    table,
 };
 use crate::hooks::HookTable;
 use piton_core::compact;
 use piton_core::permission::Action;
-use piton_core::policy::{CallsTaken, DenialsCounted, OnEmpty, OnLength, OnUnknown, Policy, StepsCounted};
+use piton_core::policy::{
+    CallsTaken, DenialsCounted, LastStep, OnEmpty, OnLength, OnUnknown, Policy, StepsCounted, ToolFields, ToolsBy,
+    Wording,
+};
 use piton_core::preset::PRESETS;
-use piton_core::progress::Stuck;
-use piton_core::retry::{BackoffBy, RetryPolicy};
+use piton_core::progress::{Compare, Stuck};
+use piton_core::reference::Style;
+use piton_core::retry::{BackoffBy, BeyondCap, Jitter, RetryOn, RetryPolicy};
 use piton_models::catalogue::{Catalogue, ModelOverride, Rates};
 use piton_models::effort::Effort;
 use piton_models::options::Options;
@@ -30,7 +35,7 @@ use piton_models::text_tools;
 use piton_tools::tool::ToolLimits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// What the file says. Everything is optional; what is not said is left as it is.
@@ -42,8 +47,9 @@ pub struct Config {
     pub version: Option<u32>,
     /// The model to ask, as `provider/name`.
     pub model: Option<String>,
-    /// The preset whose rules the rest of this changes.
-    #[schemars(extend("enum" = PRESETS.map(|preset| preset.name)))]
+    /// The preset whose rules the rest of this changes: the name of one, or a file beside your configuration (`mine.toml`)
+    /// that changes one.
+    #[schemars(extend("anyOf" = [json!({"enum": PRESETS.map(|preset| preset.name)}), json!({"pattern": "\\.toml$"})]))]
     pub preset: Option<String>,
     /// Limits of one turn.
     #[serde(default)]
@@ -116,6 +122,19 @@ enum ActionWord {
     Deny,
 }
 
+/// [`RetryOn`] as it stands in the file, for the schema.
+#[derive(JsonSchema)]
+#[schemars(rename = "RetryOn", rename_all = "snake_case")]
+#[expect(dead_code, reason = "only its schema is wanted; piton-core knows nothing of schemas")]
+enum RetryOnWords {
+    /// Every one that may pass.
+    Any,
+    /// Those with one of these HTTP statuses.
+    Statuses(Vec<u16>),
+    /// Those of one of these kinds, as `model_failed` names them.
+    Kinds(Vec<String>),
+}
+
 /// A way to call tools in text, for the schema.
 #[derive(JsonSchema)]
 #[schemars(transparent, extend("pattern" = text_tools::Mode::pattern()))]
@@ -150,6 +169,12 @@ table! {
         /// Characters of one tool's output that the model reads: head and tail. The rest stays in a file.
         #[schemars(range(min = 100, max = 10_000_000))]
         tool_output: usize = HeadTail(policy.calls.output_cut),
+        /// Lines of it instead, whole ones from its beginning, as many as fit into `tool_output_bytes`.
+        #[schemars(range(min = 1, max = 1_000_000))]
+        tool_output_lines: usize = Lines(policy.calls.output_cut),
+        /// Bytes of these lines.
+        #[schemars(range(min = 100, max = 10_000_000))]
+        tool_output_bytes: usize = LineBytes(policy.calls.output_cut),
     }
 }
 
@@ -189,6 +214,26 @@ table! {
         /// What follows repeated calls without progress: `ask` or `end`.
         #[schemars(with = "Option<String>", extend("enum" = ["ask", "end"]))]
         on_repeats: Stuck = Plain(policy.stuck.then),
+        /// What makes calls identical: the same `input`, or the same `input_and_result`.
+        #[schemars(with = "Option<String>", extend("enum" = ["input", "input_and_result"]))]
+        repeats_compared: Compare = Plain(policy.stuck.compare),
+        /// The last allowed step: `wrap_up` (no tools, and the model is told so) or `plain`.
+        #[schemars(with = "Option<String>", extend("enum" = ["wrap_up", "plain"]))]
+        last_step: LastStep = Plain(policy.steps.last),
+        /// How tools are offered: as the `model` takes them, or in `text`.
+        #[schemars(with = "Option<String>", extend("enum" = ["model", "text"]))]
+        tools_by: ToolsBy = Plain(policy.calls.tools_by),
+        /// Whose names the fields of tools have: `piton` (`path`, `old_string`) or `opencode` (`filePath`, `oldString`).
+        #[schemars(with = "Option<String>", extend("enum" = ["piton", "opencode"]))]
+        tool_fields: ToolFields = Plain(policy.calls.tool_fields),
+        /// Whether the context is compacted when the provider says that it does not fit; otherwise that ends the turn.
+        compact_on_error: bool = Plain(policy.compaction.on_error),
+        /// Whose grammar and layout `@` references have: `piton` or `neovate`.
+        #[schemars(with = "Option<String>", extend("enum" = ["piton", "neovate"]))]
+        references: Style = Plain(policy.references.style),
+        /// Whose sentences tell how a turn ended: `piton`, `neovate` or `pulse`.
+        #[schemars(with = "Option<String>", extend("enum" = ["piton", "neovate", "pulse"]))]
+        words: Wording = Plain(policy.replies.words),
     }
 }
 
@@ -208,6 +253,18 @@ table! {
         /// What makes waits longer: the failures of the same `call`, or of the `turn`.
         #[schemars(with = "Option<String>", extend("enum" = ["call", "turn"]))]
         backoff_by: BackoffBy = Plain(retry.backoff_by),
+        /// Which failures are tried again: `any` that may pass, those with one of these `statuses`, or of one of these `kinds`.
+        #[schemars(with = "Option<RetryOnWords>")]
+        on: RetryOn = Plain(retry.on),
+        /// How waits are spread: `full` (a tenth of the wait up to all of it) or `none`.
+        #[schemars(with = "Option<String>", extend("enum" = ["full", "none"]))]
+        jitter: Jitter = Plain(retry.jitter),
+        /// Seconds; the longest wait that a provider may ask for (`retry-after`).
+        #[schemars(range(min = 0, max = 31_536_000))]
+        longest_asked_wait: f64 = Seconds(retry.provider_cap_ms),
+        /// What happens when it asks for more: `give_up`, `wait_cap` (the longest it may) or `own_wait`.
+        #[schemars(with = "Option<String>", extend("enum" = ["give_up", "wait_cap", "own_wait"]))]
+        beyond_cap: BeyondCap = Plain(retry.beyond_cap),
     }
 }
 
@@ -401,6 +458,11 @@ pub enum ProtocolName {
     Gemini,
     /// Ollama's own.
     Ollama,
+}
+
+/// Whether a preset is the file of one, and no name.
+pub fn is_preset_file(preset: &str) -> bool {
+    preset.ends_with(".toml")
 }
 
 /// The rules of this preset; of the default one where none is named.

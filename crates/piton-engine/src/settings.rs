@@ -5,7 +5,7 @@ use crate::context;
 use crate::history::default_tools;
 use crate::hooks::Hook;
 use piton_core::call::ToolSpec;
-use piton_core::policy::Policy;
+use piton_core::policy::{Policy, ToolFields};
 use piton_models::model::Model;
 use piton_models::text_tools::{CallsRead, Mode};
 use piton_tools::runner::RunnerCommand;
@@ -111,10 +111,9 @@ impl Settings {
     pub fn offered(&self) -> Arc<[ToolSpec]> {
         let specs = self.tools.specs();
         let is_offered = |spec: &&ToolSpec| !self.policy.permission.forbid(&spec.name);
-        if specs.iter().all(|spec| is_offered(&spec)) {
-            specs
-        } else {
-            specs.iter().filter(is_offered).cloned().collect()
+        match self.policy.calls.tool_fields {
+            ToolFields::Piton if specs.iter().all(|spec| is_offered(&spec)) => specs,
+            fields => specs.iter().filter(is_offered).map(|spec| fields.tell(spec)).collect(),
         }
     }
 

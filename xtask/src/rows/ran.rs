@@ -108,8 +108,10 @@ fn in_words(counts: &str) -> String {
     format!("{passed} passed, {waiting} waiting, {} failed", all - passed - waiting)
 }
 
+/// A test by its crate and its name: it may move within the crate.
 fn key(place: &Place) -> String {
-    format!("{}::{}", place.file, place.name)
+    let package = place.file.split('/').nth(1).unwrap_or_default();
+    format!("{package} {}", place.name)
 }
 
 /// The commit that is checked out, and whether anything differs from it.

@@ -52,7 +52,8 @@ pub(crate) struct TextView {
     shown_chars: usize,
     /// Words of the reply that were not shown as they came.
     unshown: String,
-    /// Whether prose is shown as it comes; otherwise when its message is complete, so that nothing is shown in vain.
+    /// Whether prose is shown as it comes. Where it is all that is printed, and nobody watches, it is shown when its message
+    /// is complete: a program then reads no words of a try that failed.
     streams: bool,
     waiting_for: Option<(String, Instant)>,
     /// Why no room was made, as long as the turn may still end with just that: then its end says so.
@@ -78,7 +79,7 @@ impl TextView {
             after_aside: false,
             shown_chars: 0,
             unshown: String::new(),
-            streams: std::io::stdout().is_terminal(),
+            streams: !quiet || std::io::stdout().is_terminal(),
             waiting_for: None,
             untold: None,
             told_of_summary: false,

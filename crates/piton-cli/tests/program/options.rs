@@ -262,6 +262,9 @@ fn each_provider_has_a_patience_of_its_own() {
     assert_eq!(asked(""), 6, "as [retry] says");
     assert_eq!(asked("[providers.openai-chat.retry]\ntimes = 1\n"), 2);
     assert_eq!(asked("[providers.openai.retry]\ntimes = 1\n"), 6, "another's patience is another's");
+    let only = |statuses: &str| format!("[providers.openai-chat.retry]\non = {{ statuses = [{statuses}] }}\n");
+    assert_eq!((asked(&only("429")), asked(&only("429, 500"))), (1, 6), "which failures are tried again, too");
+    assert_eq!(asked("[providers.openai-chat.retry]\non = { kinds = [\"rate_limited\"] }\n"), 1);
     // In a chain each model has that of its provider.
     let stage = Stage::new(failing.clone())
         .with_config("[providers.anthropic.retry]\ntimes = 0\n[providers.openai-chat.retry]\ntimes = 2\n");

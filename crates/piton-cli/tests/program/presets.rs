@@ -66,3 +66,51 @@ fn a_command_is_a_task_with_words_in_it() {
     let ran = stage.run(&["--command", "../fix", "x"]);
     assert!(ran.code == 1 && ran.stderr.contains("command name"), "{}", ran.stderr);
 }
+
+#[test]
+fn a_preset_of_ones_own_is_a_file_beside_the_configuration() {
+    let stage = Stage::new(json!([{"text": "ok", "repeat": true}])).with_config("[limits]\nmax_turns = 9\n");
+    let mine = "preset = \"opencode\"\n[limits]\nmax_steps = 7\nmax_turns = 3\n[retry]\non = { statuses = [418] }\n\
+                [loop]\nwords = \"neovate\"\nlast_step = \"plain\"\n";
+    stage.home.write("mine.toml", mine);
+    stage.run(&["--preset", "mine.toml", "go"]).expect_code(0);
+    let started = stage.journal().into_iter().find(|event| event["type"] == "turn_started").unwrap();
+    let policy = &started["policy"];
+    assert_eq!((policy["preset"].as_str(), policy["on_unknown"].as_str()), (Some("opencode"), Some("go_on")));
+    assert_eq!((policy["max_steps"].as_u64(), policy["max_turns"].as_u64()), (Some(7), Some(9)), "your own file wins");
+    assert_eq!((policy["words"].as_str(), policy["last_step"].as_str()), (Some("neovate"), Some("plain")));
+    assert_eq!(policy["retry"]["on"], json!({"statuses": [418]}));
+    let shown = Ran::of(stage.piton(&["config", "show", "--origin", "--set", "preset=mine.toml"]));
+    assert!(shown.stdout.contains("mine.toml"), "{}", shown.stdout);
+    let none = stage.run(&["--preset", "none.toml", "go"]);
+    none.expect_said(&["cannot read the preset", "none.toml"]);
+    stage.home.write("odd.toml", "preset = \"mine.toml\"\n");
+    stage.run(&["--preset", "odd.toml", "go"]).expect_said(&["odd.toml", "one of Piton's own"]);
+}
+
+#[test]
+fn opencodes_model_is_told_of_fields_by_the_names_it_knows() {
+    let edit = json!({"filePath": "a.txt", "oldString": "alpha", "newString": "omega"});
+    let script = json!([
+        {"tools": [{"name": "read", "args": {"filePath": "a.txt"}}]},
+        {"tools": [{"name": "edit", "args": edit}]},
+        {"text": "done"},
+    ]);
+    let stage = Stage::new(script).with_files([("a.txt", "alpha\n")]);
+    stage.run(&["--preset", "opencode", "go"]).expect_code(0);
+    assert_eq!(stage.workspace.read("a.txt"), "omega\n");
+    let body = stage.provider.requests()[0].body.clone();
+    let fields = |name: &str| -> Vec<String> {
+        let tools = body["tools"].as_array().unwrap();
+        let tool = tools.iter().find(|tool| tool["function"]["name"] == name).unwrap();
+        let properties = tool["function"]["parameters"]["properties"].as_object().unwrap();
+        let mut names: Vec<String> = properties.keys().cloned().collect();
+        names.sort();
+        names
+    };
+    assert_eq!(fields("edit"), ["filePath", "newString", "oldString", "replaceAll"]);
+    assert!(fields("read").contains(&"filePath".to_owned()) && fields("write").contains(&"filePath".to_owned()));
+    assert!(fields("grep").contains(&"path".to_owned()) && fields("grep").contains(&"include".to_owned()));
+    let edit = body["tools"].to_string();
+    assert!(edit.contains("oldString must occur") && !edit.contains("old_string"), "{edit}");
+}

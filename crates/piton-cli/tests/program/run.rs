@@ -287,11 +287,29 @@ fn all_five_protocols_do_the_same_work() {
 }
 
 #[test]
-fn text_that_a_failed_try_had_said_is_not_in_a_pipe() {
-    let stage = Stage::new(json!([{"text": "par", "drop": true}, {"text": "whole"}]));
-    let ran = Ran::of(stage.piton(&["run", "--model", "openai-chat/m", "go"])).expect_code(0);
+fn text_comes_to_a_pipe_as_the_model_says_it() {
+    let stage = Stage::new(json!([{"pieces": ["one ", "two"], "delay_ms": 1_500}]));
+    let mut command = stage.piton(&["run", "--model", "openai-chat/m", "go"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut first = [0; 4];
+    let mut stdout = child.stdout.take().unwrap();
+    std::io::Read::read_exact(&mut stdout, &mut first).unwrap();
+    let was_answering = stage.provider.requests().iter().all(|request| request.answered.is_none());
+    let mut rest = String::new();
+    std::io::Read::read_to_string(&mut stdout, &mut rest).unwrap();
+    assert!(was_answering, "the first piece was there before the second was sent");
+    assert_eq!((&first, rest.as_str()), (b"one ", "two\n"));
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn text_that_a_failed_try_had_said_is_told_to_be_abandoned_or_not_printed_at_all() {
+    let script = || Stage::new(json!([{"text": "par", "drop": true}, {"text": "whole"}]));
+    let ran = Ran::of(script().piton(&["run", "--model", "openai-chat/m", "go"])).expect_code(0);
+    assert_eq!(ran.stdout, "par\nwhole\n");
+    ran.expect_said(&["the text above is abandoned", "retry 1 in"]);
+    let ran = Ran::of(script().piton(&["run", "--quiet", "--model", "openai-chat/m", "go"])).expect_code(0);
     assert_eq!(ran.stdout, "whole\n");
-    ran.expect_said(&["retry 1 in"]);
 }
 
 #[test]

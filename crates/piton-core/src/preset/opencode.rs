@@ -2,7 +2,7 @@
 
 use super::{NO_LIMIT, Preset, set};
 use crate::compact::Compaction;
-use crate::policy::{DenialsCounted, LastStep, OnEmpty, OnLength, OnUnknown};
+use crate::policy::{DenialsCounted, LastStep, OnEmpty, OnLength, OnUnknown, ToolFields};
 use crate::progress::{Compare, NoProgress, Stuck};
 use crate::retry::{BeyondCap, Jitter};
 use crate::truncate::OutputCut;
@@ -29,6 +29,7 @@ pub(super) const PRESET: Preset = Preset {
             set("max_steps", NO_LIMIT, "S4-051 C-04"),
             // There the last step is a reminder only, and tools stay on; ours is the last.
             set("last_step", LastStep::WrapUp, "S4-051"),
+            set("tool_fields", ToolFields::Opencode, "N4-08"),
             set("compaction", Compaction::opencode(), "S4-040"),
             set("retry.per_call", NO_LIMIT, "N4-05 C-02"),
             set("retry.first_ms", FIRST_WAIT_MS, "N4-05 C-01"),

@@ -22,8 +22,6 @@ const LONGEST_WAIT_MS: u64 = 30_000;
 const RETRYABLE: [u16; 4] = [429, 500, 502, 503];
 /// `MAX_TOOL_OUTPUT_LENGTH`, in characters: half of it from each end.
 const MAX_TOOL_OUTPUT_CHARS: usize = 30_000;
-/// `DOOM_LOOP_THRESHOLD`, in identical calls in a row over the whole turn.
-const DOOM_LOOP_THRESHOLD: u32 = 3;
 
 pub(super) const PRESET: Preset = Preset {
     name: "pulse",
@@ -46,11 +44,8 @@ pub(super) const PRESET: Preset = Preset {
             set("compaction", Compaction::pulse(), "N1-07"),
             set("max_compactions", MAX_COMPACTION_ATTEMPTS, "S1-012"),
             set("compact_on_error", false, "S1-021 S1-064"),
-            set(
-                "no_progress",
-                NoProgress { repeats: DOOM_LOOP_THRESHOLD, compare: Compare::Input, then: Stuck::End },
-                "S2-040 S2-041 C-20",
-            ),
+            // The document knows no check: its limit of steps is what ends a loop.
+            set("no_progress", NoProgress { repeats: 0, compare: Compare::Input, then: Stuck::End }, "S1-011 S1-051"),
             set("output_cut", OutputCut::HeadTail { max_chars: MAX_TOOL_OUTPUT_CHARS }, "S2-005 S2-030"),
             set("max_denials_in_a_row", NO_LIMIT, "S1-033 C-13"),
             set("on_length", OnLength::Compact, "S1-053 N1-06 C-16"),

@@ -675,6 +675,7 @@ impl Work {
 
     pub(super) fn turn_ended(&self, ending: &Ending, now_ms: TimeMs) -> Event {
         let mut spent = self.turn.spent;
+        spent.counted_steps = self.turn.counted_steps();
         spent.duration_ms = now_ms.saturating_sub(self.turn.started_ms);
         let policy = &self.turn.policy;
         let detail = policy.replies.words.ending(ending.end, ending.why, policy, ending.detail.clone());

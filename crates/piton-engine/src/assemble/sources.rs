@@ -85,6 +85,13 @@ pub fn layered(machine: &Machine, project: Option<&ProjectFile>, flags: &[Flag])
         layers.add_variables([(name, value)])?;
     }
     flags.iter().try_for_each(|flag| layers.add_flag(flag))?;
+    if let Some(named) = layers.own_preset() {
+        let folder = machine.config_file.parent().unwrap_or(Path::new(""));
+        let path = folder.join(named);
+        let text =
+            std::fs::read_to_string(&path).with_context(|| format!("cannot read the preset {}", path.display()))?;
+        layers.add_own_preset(path, &text)?;
+    }
     Ok(layers.merge()?)
 }
 

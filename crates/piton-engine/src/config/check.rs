@@ -2,7 +2,7 @@
 //! that no run fails half-way because of a mistake in a file.
 
 use super::mistake::{KeyPath, Mistake};
-use super::{Config, FORMAT, preset};
+use super::{Config, FORMAT, is_preset_file, preset};
 use crate::history::default_tools;
 use crate::spelling::did_you_mean;
 use piton_core::permission::Rule;
@@ -54,7 +54,7 @@ impl Config {
         if self.version.is_some_and(|version| version != FORMAT) {
             return Some(Mistake::new(["version"], format_args!("must be {FORMAT}")));
         }
-        let said = self.preset.as_deref().filter(|said| Preset::named(said).is_none());
+        let said = self.preset.as_deref().filter(|said| !is_preset_file(said) && Preset::named(said).is_none());
         said.map(|said| {
             let known = PRESETS.map(|preset| preset.name);
             let meant = did_you_mean(said, known);

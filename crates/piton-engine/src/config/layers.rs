@@ -1,7 +1,7 @@
 //! The layers of the configuration. Each layer overrides those before it.
 //!
 //! ```text
-//!   defaults  <  ~/.config/piton/config.toml  <  .piton/config.toml, if trusted  <  PITON_… variables  <  --set  <  other flags
+//!   defaults  <  a preset of one's own  <  ~/.config/piton/config.toml  <  .piton/config.toml, if trusted  <  PITON_… variables  <  --set  <  other flags
 //! ```
 //!
 //! A flag that is a setting by another name ([`Flag`]) is a layer like the rest. Tables are merged key by key; anything else that a later layer says takes the place of what was said before. Each
@@ -10,7 +10,7 @@
 
 use super::check::unknown_tool;
 use super::mistake::{KeyPath, Mistake, dotted, line_of};
-use super::{Config, ConfigError, defaults, keys};
+use super::{Config, ConfigError, defaults, is_preset_file, keys};
 use piton_core::permission::Action;
 use piton_core::policy::Policy;
 use std::collections::BTreeMap;
@@ -32,6 +32,8 @@ pub const NO_SETTINGS: [&str; 5] =
 pub enum KeyOrigin {
     /// Nobody; this is what holds then.
     Default,
+    /// The file of a preset of one's own.
+    Preset(PathBuf),
     /// The user's own file.
     User(PathBuf),
     /// The file that came with the repository.
@@ -46,7 +48,7 @@ impl fmt::Display for KeyOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => write!(f, "default"),
-            Self::User(path) | Self::Project(path) => write!(f, "{}", path.display()),
+            Self::Preset(path) | Self::User(path) | Self::Project(path) => write!(f, "{}", path.display()),
             Self::Variable(name) | Self::Flag(name) => write!(f, "{name}"),
         }
     }
@@ -196,6 +198,24 @@ impl Layers {
         Ok(())
     }
 
+    /// The file of the preset that was said last, where it is one of one's own.
+    pub fn own_preset(&self) -> Option<&str> {
+        said_preset(&self.said).filter(|said| is_preset_file(said))
+    }
+
+    /// Adds the file of that preset. Everything else that was said wins over it. It is a configuration like any other, and
+    /// its own `preset` names the one that it changes.
+    pub fn add_own_preset(&mut self, path: PathBuf, text: &str) -> Result<(), LayerError> {
+        let (mut layers, origin) = (Self::default(), KeyOrigin::Preset(path));
+        layers.add_file(origin.clone(), text)?;
+        if layers.own_preset().is_some() {
+            let mistake = Mistake::new(["preset"], "must be one of Piton's own: a preset changes one of those");
+            return Err(LayerError::invalid(origin, ConfigError::Value { line: None, mistake }));
+        }
+        self.said.splice(0..0, layers.said);
+        Ok(())
+    }
+
     /// Adds what environment variables say: `PITON_LIMITS__MAX_STEPS=7` is `limits.max_steps = 7`. An empty variable says
     /// nothing. One that is like nothing there is may be somebody else's, and is only noted.
     pub fn add_variables<'v>(
@@ -263,11 +283,15 @@ impl Layers {
 
     /// What holds in the end.
     pub fn merge(self) -> Result<Layered, LayerError> {
+        let built_in = built_in(&self.said).unwrap_or(piton_core::preset::PRESETS[0].name).to_owned();
         let mut merged = Table::new();
         for layer in &self.said {
             layer.lay_over(&mut merged);
         }
         let last = self.said.last().map_or(KeyOrigin::Default, |layer| layer.origin.clone());
+        if self.own_preset().is_some() {
+            merged.insert("preset".to_owned(), Value::from(built_in));
+        }
         let config = match Config::of_table(merged) {
             Ok(config) => config,
             Err(ConfigError::Value { mistake, .. }) => return Err(self.blame(mistake)),
@@ -332,10 +356,25 @@ impl Layer {
     }
 }
 
+/// The preset that was said last.
+fn said_preset(said: &[Layer]) -> Option<&str> {
+    said.iter().rev().find_map(|layer| layer.table.get("preset")?.as_str())
+}
+
+/// The preset of Piton's that holds: the one that was said last, or that the file names which was said last.
+fn built_in(said: &[Layer]) -> Option<&str> {
+    match said_preset(said) {
+        Some(preset) if is_preset_file(preset) => {
+            let own = said.iter().find(|layer| matches!(layer.origin, KeyOrigin::Preset(_)))?;
+            own.table.get("preset")?.as_str()
+        }
+        preset => preset,
+    }
+}
+
 /// Every key that is set by these layers or, where none sets it, by default.
 fn settings(said: &[Layer]) -> MergedConfig {
-    let preset = said.iter().rev().find_map(|layer| layer.table.get("preset")?.as_str());
-    let policy = preset.and_then(Policy::preset).unwrap_or_else(Policy::piton);
+    let policy = built_in(said).and_then(Policy::preset).unwrap_or_else(Policy::piton);
     let (mut settings, mut merged) = (MergedConfig::new(), Table::new());
     let mut set = |table: &Table, form: Form, origin: &KeyOrigin| {
         if form == Form::ForAllTools {

@@ -28,6 +28,10 @@ pub(super) struct Seconds;
 pub(super) struct Dollars;
 /// Characters of which head and tail are kept.
 pub(super) struct HeadTail;
+/// Lines that are kept whole.
+pub(super) struct Lines;
+/// Bytes of these lines.
+pub(super) struct LineBytes;
 /// The longest wait, with and without an answer.
 pub(super) struct LongestWait;
 /// Tokens of the window that are kept free.
@@ -105,6 +109,42 @@ impl Way<OutputCut, usize> for HeadTail {
             OutputCut::HeadTail { max_chars } => Some(*max_chars),
             OutputCut::WholeLines { .. } => None,
         }
+    }
+}
+
+impl Way<OutputCut, usize> for Lines {
+    fn set(place: &mut OutputCut, max_lines: usize) {
+        let (_, max_bytes) = in_lines(*place);
+        *place = OutputCut::WholeLines { max_lines, max_bytes };
+    }
+
+    fn said(place: &OutputCut) -> Option<usize> {
+        match place {
+            OutputCut::WholeLines { max_lines, .. } => Some(*max_lines),
+            OutputCut::HeadTail { .. } => None,
+        }
+    }
+}
+
+impl Way<OutputCut, usize> for LineBytes {
+    fn set(place: &mut OutputCut, max_bytes: usize) {
+        let (max_lines, _) = in_lines(*place);
+        *place = OutputCut::WholeLines { max_lines, max_bytes };
+    }
+
+    fn said(place: &OutputCut) -> Option<usize> {
+        match place {
+            OutputCut::WholeLines { max_bytes, .. } => Some(*max_bytes),
+            OutputCut::HeadTail { .. } => None,
+        }
+    }
+}
+
+/// The lines and bytes of an output that is cut so; what head and tail come to of one that is not.
+fn in_lines(cut: OutputCut) -> (usize, usize) {
+    match cut {
+        OutputCut::WholeLines { max_lines, max_bytes } => (max_lines, max_bytes),
+        OutputCut::HeadTail { max_chars } => (usize::MAX, max_chars),
     }
 }
 

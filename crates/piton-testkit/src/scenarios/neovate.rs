@@ -188,6 +188,10 @@ fn result(expected: &Value, played: &Played) -> Result<(), String> {
             return fail("text", &expected["data"]["text"], &text);
         }
         let approved = played.records().iter().filter(|record| is_approved(&record.event)).count();
+        let (turns, counted) = (&expected["metadata"]["turnsCount"], json!(report.spent.counted_steps));
+        if *turns != counted {
+            return fail("turnsCount", turns, &counted);
+        }
         let calls = &expected["metadata"]["toolCallsCount"];
         return if *calls == json!(approved) { Ok(()) } else { fail("toolCallsCount", calls, &json!(approved)) };
     }

@@ -39,7 +39,9 @@ fn c_02_each_preset_has_its_documents_patience() {
     lines.extend(rounds(1));
     lines.extend((0..5).map(|_| fails(429)));
     lines.push(says("ok"));
-    assert_eq!(Lab::new("etcode", lines).run().report().text, "ok");
+    let ran = Lab::new("etcode", lines).run();
+    let waits = [1_000, 2_000, 4_000, 8_000, 16_000];
+    assert_eq!((ran.report().text.as_str(), ran.waits()), ("ok", [waits, waits].concat()));
 }
 
 /// C-03: the count comes before the kind: a hopeless error that is the third is told as the third.
@@ -166,7 +168,7 @@ fn c_19_a_stop_of_the_model_is_no_cancel() {
     }
 }
 
-/// C-20: three identical calls end the run, or are a question, or nothing.
+/// C-20 N4-06: three identical calls end the run, or are a question, or nothing.
 #[test]
 fn c_20_three_identical_calls() {
     let lines = || {
@@ -176,6 +178,9 @@ fn c_20_three_identical_calls() {
     };
     let ran = Lab::new("coder-mvp", lines()).run();
     assert_eq!((ran.end(), ran.requests.len()), (TurnEnd::NoProgress, 3));
+    // The kernel that the plan reforms knows no such check, nor has Neovate's.
+    let ran = Lab::new("pulse", lines()).run();
+    assert_eq!((ran.end(), ran.requests.len()), (TurnEnd::Completed, 5));
     let asked = |answer| {
         let ran = Lab::new("opencode", lines()).change(|settings| settings.attendance = Attendance::Attended);
         Lab { answer, ..ran }.run()
@@ -183,7 +188,8 @@ fn c_20_three_identical_calls() {
     let (yes, no) = (asked(Decision::Approve), asked(Decision::Deny(None)));
     assert_eq!((yes.end(), yes.requests.len()), (TurnEnd::Completed, 5));
     assert_eq!((no.end(), no.requests.len()), (TurnEnd::NoProgress, 3));
-    assert!(no.kinds().contains(&"approval_asked"));
+    let questions = |ran: &Ran| ran.kinds().iter().filter(|kind| **kind == "approval_asked").count();
+    assert_eq!((questions(&yes), questions(&no)), (1, 1), "after a yes, another three are allowed");
 }
 
 /// C-22: the loop returns an object, and in it the string that the document's loop returns.

@@ -159,13 +159,14 @@ fn s0_041_a_cancel_closes_the_connection() {
     server.join().unwrap();
 }
 
-/// S0-042 S0-043: rounds of tools are not counted: sixty of them, and one reply is allowed.
+/// S0-032 S0-042 S0-043: rounds of tools are not counted: sixty of them, and one reply is allowed.
 #[test]
 fn s0_043_rounds_of_tools_are_free() {
     let mut lines: Vec<Line> = (0..60).map(|_| says(&use_tool("echo", &json!({"same": true})))).collect();
     lines.push(says("end"));
     let ran = Lab::new("neovate", lines).change(|settings| settings.policy.steps.max = Some(1)).run();
     assert_eq!((ran.end(), ran.report().result.as_str(), ran.requests.len()), (TurnEnd::Completed, "end", 61));
+    assert_eq!((ran.report().spent.counted_steps, ran.report().spent.steps), (1, 61), "turnsCount");
 }
 
 /// S0-042 S0-043: and the model is not told that its steps run out while they are free.

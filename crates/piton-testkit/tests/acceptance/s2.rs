@@ -97,6 +97,11 @@ fn s2_040_three_identical_calls_end_the_run() {
     let ran = Lab::new("coder-mvp", vec![calls("", &[("echo", json!({"same": 1}))])]).run();
     assert_eq!((ran.end(), ran.requests.len()), (TurnEnd::NoProgress, 3));
     assert_eq!(ran.report().result, "Request aborted.");
+    assert_eq!(
+        ran.report().detail.as_deref(),
+        Some("[Warning] Doom loop detected, aborting..."),
+        "and people are warned"
+    );
 }
 
 /// S2-042: another call in between makes it no loop.

@@ -76,3 +76,18 @@ fn replies_that_are_cut_again_and_again_end_the_turn() {
     bench.finish(&format!("c{}_0", bench.session.step()));
     assert_eq!(bench.session.phase_name(), "calling_model");
 }
+
+#[test]
+fn the_next_model_of_the_chain_has_failures_of_its_own() {
+    let mut policy = Policy::piton();
+    (policy.retry.usual.per_turn, policy.retry.usual.backoff_by) = (Some(2), crate::retry::BackoffBy::Turn);
+    let mut bench = Bench::with(policy);
+    bench.fallbacks = vec!["other/model".to_owned()];
+    bench.say("go");
+    bench.fail(1, ModelErrorKind::Overloaded);
+    bench.happen(Event::BackoffPassed { step: 1 });
+    bench.fail(2, ModelErrorKind::Overloaded);
+    assert_eq!((bench.session.model(), bench.session.phase_name()), ("other/model", "calling_model"));
+    bench.fail(1, ModelErrorKind::Overloaded);
+    assert_eq!(bench.wanted(), "wait(2000)", "its first failure is its first");
+}

@@ -126,3 +126,14 @@ fn a_turn_has_the_time_it_took_on_record() {
     let (_, spent) = end_of(&bench);
     assert_eq!((spent.duration_ms, spent.steps, spent.calls), (400, 1, 0));
 }
+
+#[test]
+fn a_reply_that_was_cut_does_not_go_on_over_the_budget() {
+    let budget = Budget { tokens: Some(150), ..Budget::default() };
+    let mut bench = under_way(Policy { budget, ..Policy::piton() });
+    bench.reply(reply(vec![Part::text("half of")], FinishReason::Length));
+    assert_eq!(bench.session.phase_name(), "calling_model", "110 of 150 tokens are used");
+    let cut = bench.session.replied(1, reply(vec![Part::text("it")], FinishReason::Length), None, 0, 0);
+    bench.happen(cut);
+    assert_eq!((end_of(&bench).0, bench.session.step()), (TurnEnd::Budget, 2));
+}

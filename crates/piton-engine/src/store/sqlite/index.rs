@@ -12,6 +12,7 @@ mod stamp;
 #[cfg(test)]
 mod tests;
 
+use super::error::Fault;
 use super::{SessionDir, reader};
 use crate::store::{StoreError, Summary};
 use piton_core::ids::{SessionId, TimeMs};
@@ -99,18 +100,15 @@ pub enum IndexError {
         /// The folder whose sessions are counted.
         project: PathBuf,
     },
-    /// The folder of the sessions cannot be listed.
-    #[error("{} cannot be read", path.display())]
-    Folder {
-        /// That folder.
-        path: PathBuf,
-        /// What the system said.
-        #[source]
-        source: std::io::Error,
-    },
-    /// The database failed while it was in use; the sessions are not touched by this.
+    /// The list failed while it was in use, or what it lists cannot be looked at. The sessions are not touched by this.
     #[error("the list of sessions could not be read")]
-    Database(#[from] rusqlite::Error),
+    Store(#[source] StoreError),
+}
+
+impl From<Fault> for IndexError {
+    fn from(fault: Fault) -> Self {
+        Self::Store(fault.explain(Path::new("index.db"), 0))
+    }
 }
 
 impl Index {
@@ -133,7 +131,7 @@ impl Index {
             "SELECT summary FROM listed WHERE ?1 IS NULL OR workspace = ?1 ORDER BY updated_ms DESC, id DESC LIMIT ?2";
         let workspace = workspace.map(Path::to_string_lossy);
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.summaries(sql, params![workspace, limit])
+        Ok(self.summaries(sql, params![workspace, limit])?)
     }
 
     /// The sessions that fit, newest first.
@@ -160,7 +158,7 @@ impl Index {
         }
         sql.push_str(" ORDER BY updated_ms DESC, id DESC LIMIT ?");
         values.push(Box::new(query.limit.and_then(|limit| i64::try_from(limit).ok()).unwrap_or(i64::MAX)));
-        self.summaries(&sql, rusqlite::params_from_iter(values))
+        Ok(self.summaries(&sql, rusqlite::params_from_iter(values))?)
     }
 
     /// The session of this workspace that was worked on last.
@@ -170,7 +168,7 @@ impl Index {
 
     /// How many sessions are listed.
     pub fn count(&self) -> Result<usize, IndexError> {
-        Ok(self.conn.query_row("SELECT count(*) FROM listed", [], |row| row.get(0))?)
+        Ok(self.conn.query_row("SELECT count(*) FROM listed", [], |row| row.get(0)).map_err(Fault::from)?)
     }
 
     /// Sessions that lie there and cannot be read, each with why.
@@ -192,7 +190,7 @@ impl Index {
         })
     }
 
-    fn summaries(&self, sql: &str, values: impl rusqlite::Params) -> Result<Vec<Summary>, IndexError> {
+    fn summaries(&self, sql: &str, values: impl rusqlite::Params) -> Result<Vec<Summary>, Fault> {
         let mut statement = self.conn.prepare_cached(sql)?;
         let rows = statement.query_map(values, |row| row.get::<_, String>(0))?;
         let texts = rows.collect::<Result<Vec<_>, _>>()?;
@@ -201,7 +199,7 @@ impl Index {
     }
 
     /// Reads again what is not as it was noted. Another process may do the same at once; the rows are the same.
-    fn refresh(&mut self, mut noted: HashMap<String, i64>, seen: Vec<Seen>) -> Result<(), IndexError> {
+    fn refresh(&mut self, mut noted: HashMap<String, i64>, seen: Vec<Seen>) -> Result<(), Fault> {
         let tx = self.conn.transaction()?;
         for Seen { id, database } in seen {
             let noted_before = noted.remove(id.as_str());
@@ -231,7 +229,7 @@ impl Index {
     }
 }
 
-fn note(conn: &Connection, stamp: i64, summary: &Summary, prompts: &str) -> Result<(), IndexError> {
+fn note(conn: &Connection, stamp: i64, summary: &Summary, prompts: &str) -> Result<(), Fault> {
     let json = serde_json::to_string(summary).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
     let sql = "INSERT OR REPLACE INTO listed (id, stamp, updated_ms, workspace, summary) VALUES (?, ?, ?, ?, ?)";
     let id = summary.id.as_str();
@@ -241,7 +239,7 @@ fn note(conn: &Connection, stamp: i64, summary: &Summary, prompts: &str) -> Resu
     Ok(())
 }
 
-fn noted_stamps(conn: &Connection) -> Result<HashMap<String, i64>, IndexError> {
+fn noted_stamps(conn: &Connection) -> Result<HashMap<String, i64>, Fault> {
     let mut statement = conn.prepare("SELECT id, stamp FROM listed")?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(rows.collect::<Result<_, _>>()?)
@@ -292,7 +290,7 @@ fn is_damage(error: &rusqlite::Error) -> bool {
     )
 }
 
-fn in_memory() -> rusqlite::Result<Connection> {
+fn in_memory() -> Result<Connection, Fault> {
     let conn = Connection::open_in_memory()?;
     make_tables(&conn)?;
     Ok(conn)

@@ -5,7 +5,7 @@
 //! a log. Where there was none, the database alone tells of a change: who opens a session to write touches it
 //! ([`crate::store::sqlite`]), and from then on there is a log. That is one look at the disk instead of two.
 
-use super::IndexError;
+use super::Fault;
 use piton_core::ids::SessionId;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, open, statat};
 use rustix::path::Arg;
@@ -26,7 +26,7 @@ pub(super) struct Seen {
 }
 
 /// Looks at the database of every session.
-pub(super) fn look(sessions_dir: &Path) -> Result<Vec<Seen>, IndexError> {
+pub(super) fn look(sessions_dir: &Path) -> Result<Vec<Seen>, Fault> {
     let ids = session_ids(sessions_dir)?;
     let Ok(folder) = open(sessions_dir, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) else {
         // Gone since it was listed.
@@ -58,8 +58,8 @@ pub(super) fn with_log(sessions_dir: &Path, id: &SessionId, database: Option<u64
 }
 
 /// The ids of all that lies there, readable or not.
-pub(super) fn session_ids(sessions_dir: &Path) -> Result<Vec<SessionId>, IndexError> {
-    let failed = |source| IndexError::Folder { path: sessions_dir.to_owned(), source };
+pub(super) fn session_ids(sessions_dir: &Path) -> Result<Vec<SessionId>, Fault> {
+    let failed = |source| Fault::os(sessions_dir)(source);
     let folder = match fs::read_dir(sessions_dir) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         folder => folder.map_err(failed)?,

@@ -195,3 +195,14 @@ fn an_index_of_an_older_piton_is_made_again() {
     drop(older);
     assert_eq!(ids(&Index::open(data.path()).expect("made again"), None), ["ses_a"]);
 }
+
+#[test]
+fn a_list_that_cannot_be_had_says_what_the_caller_can_do() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("sessions"), "").expect("a file");
+    let error = Index::open(folder.path()).expect_err("that is no folder");
+    assert!(matches!(&error, IndexError::Store(StoreError::Io { at, .. }) if at.ends_with("sessions")), "{error:?}");
+
+    let full = IndexError::from(Fault::Sqlite(rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(13), None)));
+    assert!(matches!(&full, IndexError::Store(StoreError::Full { .. })), "{full:?}");
+}
