@@ -796,8 +796,10 @@ mod tests {
                 }
             }
         }
-        assert_eq!(words, 17);
-        assert_eq!(schema["properties"]["preset"]["enum"].as_array().map(Vec::len), Some(PRESETS.len()));
+        assert_eq!(words, 35);
+        let preset = &schema["properties"]["preset"]["anyOf"];
+        assert_eq!(preset[0]["enum"].as_array().map(Vec::len), Some(PRESETS.len()));
+        assert_eq!(preset[1]["pattern"], "\\.toml$", "or a file of one's own");
         assert_eq!(schema["$defs"]["LimitsTable"]["properties"]["max_steps"]["minimum"], 1);
         let handler = &schema["$defs"]["HookHandler"];
         assert_eq!(

@@ -292,9 +292,10 @@ impl Driver {
         None
     }
 
-    /// Begins what may begin before the commit. Where hooks may have a word, they come first.
+    /// Begins what may begin before the commit. Where hooks may have a word, they come first; and what nobody can have again,
+    /// a person's words and a reply that was paid for, is durable before anything else.
     async fn begin_ahead(&mut self) {
-        if self.recorder.is_committed() || !self.services.hooks.is_empty() || self.is_held() {
+        if !self.recorder.holds_only_repeatable() || !self.services.hooks.is_empty() || self.is_held() {
             return;
         }
         if self.recorder.span().in_scope(|| self.jobs.begin_ahead()) {

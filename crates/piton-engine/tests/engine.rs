@@ -709,8 +709,10 @@ async fn fragments_are_told_as_they_come_and_are_not_in_the_journal() {
 
 /// A model that looks, when it is asked, at what is on record.
 struct Onlooker {
+    model: Arc<dyn Model>,
     sessions: PathBuf,
-    recorded: Arc<Mutex<Option<usize>>>,
+    /// For each request, the kinds of the events that are durable.
+    recorded: Arc<Mutex<Vec<Vec<&'static str>>>>,
 }
 
 impl Model for Onlooker {
@@ -727,13 +729,13 @@ impl Model for Onlooker {
     }
 
     fn stream(&self, request: Request) -> ModelStream {
-        let (sessions, recorded) = (self.sessions.clone(), Arc::clone(&self.recorded));
+        let (model, sessions, recorded) = (Arc::clone(&self.model), self.sessions.clone(), Arc::clone(&self.recorded));
         let look = async move {
             let session = sessions.read_dir().unwrap().next().unwrap().unwrap().file_name();
             let dir = SessionDir::new(&sessions, &session.to_str().unwrap().into());
-            let records = sqlite::read_session(&dir).map_or(0, |records| records.len());
-            *recorded.lock().unwrap() = Some(records);
-            Chatter { deltas: 1 }.stream(request)
+            let records = sqlite::read_session(&dir).unwrap();
+            recorded.lock().unwrap().push(records.iter().map(|record| record.event.kind()).collect());
+            model.stream(request)
         };
         futures_util::stream::once(look).flatten().boxed()
     }
@@ -743,14 +745,21 @@ impl Model for Onlooker {
 async fn the_model_is_asked_while_the_disk_works_and_nobody_hears_it_before() {
     let home = Home::new();
     let recorded = Arc::new(Mutex::default());
-    let model = Onlooker { sessions: home.engine().sessions_dir(), recorded: Arc::clone(&recorded) };
-    let mut settings = Settings::new(Arc::new(model));
+    let mut settings = cassette(&[call("history", &json!({"query": "go"})), says("done")]);
+    let (sessions, model) = (home.engine().sessions_dir(), Arc::clone(&settings.model));
+    settings.model = Arc::new(Onlooker { model, sessions, recorded: Arc::clone(&recorded) });
     settings.shares_runtime = false;
     let session = home.create(settings).await;
     let mut events = session.subscribe(1);
     session.prompt("go").await.unwrap();
     session.close().await;
-    assert_eq!(*recorded.lock().unwrap(), Some(0), "it was asked before the first commit");
+    let asked = std::mem::take(&mut *recorded.lock().unwrap());
+    let [first, second] = &asked[..] else { panic!("{asked:?}") };
+    assert_eq!(first.last(), Some(&"step_started"), "a person's words are durable before anybody is asked");
+    assert!(
+        second.contains(&"call_requested") && !second.contains(&"call_settled"),
+        "the second need not wait: {second:?}"
+    );
     let mut told = Vec::new();
     while let Some(published) = events.next().await.unwrap() {
         match published {
@@ -759,7 +768,8 @@ async fn the_model_is_asked_while_the_disk_works_and_nobody_hears_it_before() {
             _ => {}
         }
     }
-    let at = |kind: &str| told.iter().position(|told| *told == kind).unwrap();
+    let at = |kind: &str| told.iter().rposition(|told| *told == kind).unwrap();
+    assert!(at("call_settled") < at("step_started"), "{told:?}");
     assert!(at("step_started") < at("delta") && at("delta") < at("message_finished"), "{told:?}");
 }
 

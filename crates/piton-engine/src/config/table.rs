@@ -81,7 +81,8 @@ impl Way<Option<u64>, u64> for Seconds {
 
 impl Way<u64, f64> for Seconds {
     fn set(place: &mut u64, said: f64) {
-        *place = super::milliseconds(said);
+        // None at all is a wait, too: what a provider asks for is not heeded then.
+        *place = if said == 0.0 { 0 } else { super::milliseconds(said) };
     }
 
     fn said(place: &u64) -> Option<f64> {

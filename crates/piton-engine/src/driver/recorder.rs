@@ -50,9 +50,15 @@ impl Recorder {
         Some(record)
     }
 
-    /// Whether everything recorded is durable.
-    pub(super) fn is_committed(&self) -> bool {
-        self.staged.is_empty()
+    /// Whether there is something to make durable, and all of it could be had again.
+    pub(super) fn holds_only_repeatable(&self) -> bool {
+        let is_lost = |record: &Arc<Record>| {
+            matches!(
+                record.event,
+                Event::UserSpoke { .. } | Event::MessageFinished { .. } | Event::ApprovalGiven { .. }
+            )
+        };
+        !self.staged.is_empty() && !self.staged.iter().any(is_lost)
     }
 
     /// The place of the last event.
