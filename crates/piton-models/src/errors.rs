@@ -66,8 +66,9 @@ pub fn from_response(refusal: &HttpRefusal<'_>, now: SystemTime) -> ModelError {
     }
 }
 
-/// Nobody means a longer wait: it is a mistake, most often one of units. A year.
-const LONGEST_WAIT_MS: u64 = 365 * 24 * 3_600 * 1_000;
+/// Nobody means a longer wait: it is a mistake, most often one of units. A century; whether a shorter one is waited for,
+/// the rules of the turn say.
+const LONGEST_WAIT_MS: u64 = 100 * 365 * 24 * 3_600 * 1_000;
 
 /// A long time, for people.
 fn span(ms: u64) -> String {
@@ -356,7 +357,10 @@ fn says_too_long(facts: &Facts) -> bool {
         facts.all.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty()).collect();
     let sentence = format!(" {} ", words.join(" "));
     let says = |of: &[&str]| of.iter().any(|words| sentence.contains(&format!(" {words} ")));
-    says(PROMPT_WORDS) && says(BEYOND_WORDS) && says(LENGTH_WORDS) && !says(OTHER_LIMITS)
+    // Some say no more than this, and a number.
+    let bare = sentence.split_once(" exceeds the limit of ").map(|(_, rest)| rest.trim_end());
+    let is_bare = bare.is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b' '));
+    (is_bare || says(PROMPT_WORDS) && says(BEYOND_WORDS) && says(LENGTH_WORDS)) && !says(OTHER_LIMITS)
 }
 
 /// Whether Google names a limit that holds for a day.
