@@ -13,7 +13,7 @@ use std::ffi::OsString;
 const GLOBAL: [&str; 2] = ["--log-file", "--debug"];
 
 /// Flags of other agents, and what to type here.
-const FLAGS: [(&str, &str); 33] = [
+const FLAGS: [(&str, &str); 34] = [
     ("--add-dir", "not there yet; start piton in the folder above both"),
     ("--agent", "not there yet"),
     ("--allow-all-tools", "--yes runs every tool without asking"),
@@ -43,6 +43,7 @@ const FLAGS: [(&str, &str); 33] = [
     ("--mcp-config", "not there yet"),
     ("--permission-mode", "--yes runs every tool without asking, --allow and --deny name tools"),
     ("--sandbox", "not there yet"),
+    ("--session", "--resume ID"),
     ("--session-id", "--resume ID"),
     ("--skip-git-repo-check", "leave it out: piton works in any folder"),
     ("--system-prompt", "instructions go into AGENTS.md, or into the task"),
@@ -68,8 +69,8 @@ const COMMANDS: [(&str, &str); 19] = [
     ("set", "piton config edit, or --set KEY=VALUE for one run"),
     ("stats", "piton session cost"),
     ("status", "piton doctor"),
-    ("update", "install it again, as docs/install.md says"),
-    ("upgrade", "install it again, as docs/install.md says"),
+    ("update", "build it again, as the README says"),
+    ("upgrade", "build it again, as the README says"),
 ];
 
 /// What was typed, understood. The error is ready to be printed.

@@ -387,6 +387,43 @@ async fn small_talk(home: &Home, says: &'static str) -> (Arc<Small>, Handle) {
     (model, session)
 }
 
+/// Speaks as the other model does, and panics where it is asked for a summary.
+struct Panics(Arc<Small>);
+
+impl Model for Panics {
+    fn name(&self) -> &str {
+        "fake/panics"
+    }
+
+    fn limits(&self) -> ModelLimits {
+        self.0.limits()
+    }
+
+    fn price(&self) -> Option<Price> {
+        None
+    }
+
+    fn stream(&self, request: Request) -> ModelStream {
+        assert!(!is_for_summary(&request), "a bug of whoever embeds the engine");
+        self.0.stream(request)
+    }
+}
+
+#[tokio::test]
+async fn a_summary_that_panics_fails_and_the_session_goes_on() {
+    let home = Home::new();
+    let small = Small::new(32_000, |_, _| Ok(vec![Part::text("as you wish ".repeat(200))]));
+    let settings = Settings { model: Arc::new(Panics(Arc::clone(&small))), ..settings(&small) };
+    let session = home.engine().create(&home.path(), settings).await.unwrap();
+    for prompt in ["never touch the schema", "write the docs", "and the tests"] {
+        session.prompt(prompt).await.unwrap();
+    }
+    let failed = session.compact(Compact::about(None)).await;
+    assert!(matches!(&failed, Err(CompactError::Failed(why)) if why.contains("panicked")), "{failed:?}");
+    assert_eq!(session.prompt("still there?").await.unwrap().end, TurnEnd::Completed);
+    session.close().await;
+}
+
 fn prompts(session: &Handle) -> Vec<String> {
     let own = |message: &&Arc<Message>| message.role == Role::User && message.id.is_some();
     folded(session).transcript().filter(own).map(|message| message.prose()).collect()

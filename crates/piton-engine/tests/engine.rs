@@ -6,7 +6,7 @@
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use piton_core::call::{Effects, Outcome, ToolSpec, Touches};
-use piton_core::client::{Answer, Closed, Live, Prompt, Published, Scope, Stage, Wanted};
+use piton_core::client::{self, Answer, Closed, Live, Prompt, Published, Scope, Stage, Wanted, When};
 use piton_core::event::{Delivery, Direction, Event, Moment, Record, Subject, Touched, TurnEnd};
 use piton_core::message::{Message, Part, Role};
 use piton_core::model::{ModelEvent, Reply, Request};
@@ -788,6 +788,30 @@ async fn dropping_the_last_handle_in_mid_turn_cancels_it_once() {
     assert_eq!(cancels, 1);
     assert!(matches!(records.last().unwrap().event, Event::WriterClosed {}));
     assert_eq!(sqlite::read_session(&dir).unwrap(), records);
+}
+
+#[tokio::test]
+async fn a_prompt_that_is_repeated_interrupts_nothing() {
+    let home = Home::new();
+    let (settings, gate) = with_gate(cassette(&[call("gate", &json!({})), says("done")]));
+    let session = home.create(settings).await;
+    let prompt = || {
+        let message = Some(piton_core::ids::MessageId("m1".into()));
+        client::Request::Prompt(Prompt { message, delivery: When::Interrupt, wait: true, ..Prompt::new("go") })
+    };
+    let first = session.ask(prompt());
+    gate.began.notified().await;
+    let again = session.ask(prompt());
+    gate.go.notify_one();
+    for mut asking in [first, again] {
+        let ended = loop {
+            if let client::Reply::Ended { report, .. } = asking.next().await.unwrap() {
+                break report;
+            }
+        };
+        assert_eq!((ended.turn, ended.end), (1, TurnEnd::Completed));
+    }
+    session.close().await;
 }
 
 #[tokio::test]

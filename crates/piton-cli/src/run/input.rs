@@ -143,7 +143,8 @@ fn parse(line: &[u8]) -> Result<Request, String> {
             }
             Some("control_request") if value["request"]["subtype"] == "interrupt" => Request::Cancel {},
             _ => {
-                let words = "prompt, answer, cancel, pause, continue, compact";
+                let words =
+                    "prompt, answer, cancel, pause, continue, compact, plan, rewind, rename, revoke, fork, look";
                 return Err(format!("it has neither `do` ({words}) nor the `type` user"));
             }
         }

@@ -38,10 +38,10 @@ impl Driver {
             Request::Answer(answer) => self.answered(answer, asker).await,
             Request::Pause {} => self.pause_for(true, &asker),
             Request::Continue {} => self.pause_for(false, &asker),
-            Request::Plan { .. } | Request::Rewind { .. } if !self.session.is_at_rest() => {
+            Request::Plan { .. } | Request::Rewind { .. } if !self.is_idle() => {
                 asker.refuse(RewindError::MidTurn);
             }
-            Request::Compact(_) if !self.session.is_at_rest() => asker.refuse(CompactError::MidTurn),
+            Request::Compact(_) if !self.is_idle() => asker.refuse(CompactError::MidTurn),
             request @ (Request::Plan { .. } | Request::Rewind { .. } | Request::Compact(_)) => {
                 self.requests.defer(request, asker);
             }
@@ -62,10 +62,12 @@ impl Driver {
         }
     }
 
+    /// Whether no turn is under way, and nothing was said that one will come of.
+    fn is_idle(&self) -> bool {
+        self.session.is_at_rest() && self.prompts.len() == 0
+    }
+
     async fn prompted(&mut self, prompt: Prompt, asker: Asker) {
-        if prompt.delivery == When::Interrupt {
-            self.cancel(Canceller::User);
-        }
         let message = prompt.message.clone().unwrap_or_else(|| self.services.world.message_id());
         if self.session.has_heard(&message) {
             return self.heard_before(message, prompt.wait, asker).await;
@@ -74,8 +76,12 @@ impl Driver {
         if bytes > PROMPT_BYTES {
             return asker.refuse(EngineError::TooLarge { bytes, most: PROMPT_BYTES });
         }
-        if self.session.waiting().count() >= MOST_WAITING {
+        if self.session.waiting().count() + self.prompts.len() >= MOST_WAITING {
             return asker.refuse(EngineError::TooMany { most: MOST_WAITING });
+        }
+        // Only now: what is repeated or refused stops nothing.
+        if prompt.delivery == When::Interrupt {
+            self.cancel(Canceller::User);
         }
         let (parts, delivery, wait) = (prompt.message_parts(), prompt.delivery.delivery(), prompt.wait);
         self.speak(NewPrompt { message: UserMessage { id: message, parts, delivery }, wait, asker }).await;

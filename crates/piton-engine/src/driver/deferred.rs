@@ -2,6 +2,7 @@
 //! model. Meanwhile all that is asked is put off.
 
 use super::Driver;
+use super::watch::Watch;
 use crate::compaction;
 use crate::context::Notes;
 use crate::error::{CompactError, EngineError, RewindError};
@@ -65,6 +66,7 @@ impl Driver {
         if is_moved {
             let records = self.services.stored.records().await?;
             self.session = State::fold(&records);
+            self.watch = Watch::new(&self.session);
             self.memory.notes = Notes::fold(&records, &self.services.ledger);
         }
         Ok(())

@@ -50,6 +50,11 @@ impl PromptQueue {
         Self { start_hooks: StartHooks::Unused, waiting: VecDeque::new() }
     }
 
+    /// How many prompts hooks have yet to see, or are looking at.
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// Whether anything was said, or gone on with.
     pub(super) fn is_used(&self) -> bool {
         self.start_hooks != StartHooks::Unused
@@ -120,12 +125,14 @@ impl Driver {
     }
 
     /// Hooks have seen what was to be seen: puts on record what they let pass.
-    pub(super) fn vetted(&mut self, events: Vec<Event>) {
+    pub(super) fn vetted(&mut self, mut events: Vec<Event>) {
         if self.prompts.start_hooks == StartHooks::Running {
             self.prompts.start_hooks = StartHooks::Done;
         }
         let prompt = self.prompts.waiting.pop_front_if(|prompt| prompt.message.is_none());
         let is_heard = matches!(events.last(), Some(Event::UserSpoke { .. }));
+        // It was sent twice while hooks looked at the first.
+        events.retain(|event| !matches!(event, Event::UserSpoke { message, .. } if self.session.has_heard(message)));
         self.record_all(events);
         if let Some(Waiting { id, wait, asker, .. }) = prompt.filter(|_| is_heard) {
             self.askers.wait_for_answer(id, self.recorder.last_seq(), wait, asker);

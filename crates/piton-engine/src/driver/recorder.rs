@@ -52,13 +52,19 @@ impl Recorder {
 
     /// Whether there is something to make durable, and all of it could be had again.
     pub(super) fn holds_only_repeatable(&self) -> bool {
-        let is_lost = |record: &Arc<Record>| {
+        let is_unique = |record: &Arc<Record>| {
             matches!(
                 record.event,
-                Event::UserSpoke { .. } | Event::MessageFinished { .. } | Event::ApprovalGiven { .. }
+                Event::UserSpoke { .. }
+                    | Event::ApprovalGiven { .. }
+                    | Event::MessageFinished { .. }
+                    | Event::MessageCut { .. }
+                    | Event::ModelFailed { .. }
+                    | Event::CompactionFinished { .. }
+                    | Event::CompactionFailed { .. }
             )
         };
-        !self.staged.is_empty() && !self.staged.iter().any(is_lost)
+        !self.staged.is_empty() && !self.staged.iter().any(is_unique)
     }
 
     /// The place of the last event.

@@ -6,7 +6,6 @@ use crate::jobs::WatchedEvents;
 use piton_core::client::last_words;
 use piton_core::event::{Event, Record};
 use piton_core::hook::HookPoint;
-use piton_core::ids::TimeMs;
 use piton_core::message::{Part, Role};
 use piton_core::turn::State;
 use std::sync::Arc;
@@ -17,13 +16,12 @@ pub(crate) struct Watch {
     /// Messages of the transcript that were noted.
     messages: usize,
     step: StepDone,
-    turn_started_ms: TimeMs,
 }
 
 impl Watch {
     pub(crate) fn new(session: &State) -> Self {
         let messages = session.transcript().len();
-        Self { unseen: Vec::new(), messages, step: StepDone::default(), turn_started_ms: 0 }
+        Self { unseen: Vec::new(), messages, step: StepDone::default() }
     }
 
     /// What hooks have yet to see.
@@ -42,8 +40,8 @@ impl Watch {
         let want = |point| hooks.want(point);
         let mut watched = Vec::new();
         match &record.event {
-            Event::TurnStarted { .. } => self.turn_started_ms = record.at_ms,
-            Event::StepStarted { .. } => {
+            // A step that goes on here has no other beginning that hooks could make something of.
+            Event::StepStarted { .. } | Event::TurnResumed { .. } => {
                 self.step = StepDone { started_ms: record.at_ms, ..StepDone::default() };
             }
             Event::MessageFinished { attempt, reply, .. } => {
@@ -64,7 +62,8 @@ impl Watch {
                 watched.push(WatchedEvent::Compacted { trigger: *trigger, summary: summary.clone() });
             }
             Event::TurnEnded { end, detail, spent, .. } => {
-                let (started_ms, ended_ms, text) = (self.turn_started_ms, record.at_ms, last_words(session));
+                let (ended_ms, text) = (record.at_ms, last_words(session));
+                let started_ms = ended_ms.saturating_sub(spent.duration_ms);
                 let (end, detail, spent) = (*end, detail.clone(), *spent);
                 watched.push(WatchedEvent::Turn(Box::new(TurnDone { end, detail, spent, started_ms, ended_ms, text })));
             }

@@ -5,6 +5,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use piton_core::event::Event;
 use piton_core::turn::Job;
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -14,6 +15,9 @@ use tracing::Instrument;
 pub(crate) type End = Box<dyn FnOnce(&mut JobContext<'_>) -> Vec<Event> + Send>;
 /// The same for one that panicked, which is told in words.
 type Broken = Box<dyn FnOnce(&str, &mut JobContext<'_>) -> Vec<Event> + Send>;
+
+/// What is said of a job that panicked.
+const PANICKED: &str = "it panicked; this is a bug";
 
 /// Work that takes time, and what is recorded of it however it ends.
 pub(crate) struct Task {
@@ -102,9 +106,14 @@ impl Task {
         Self { recorded: Some(recorded), ..self }
     }
 
-    /// Its work, and what is recorded where that is given up: for whoever waits for it in place.
+    /// Its work, which ends where it panics, too, and what is recorded where it is given up: for whoever waits for it in
+    /// place.
     pub(crate) fn into_parts(self) -> (BoxFuture<'static, End>, End) {
-        (self.work, self.cut)
+        let Self { work, cut, broken, .. } = self;
+        let work = AssertUnwindSafe(work)
+            .catch_unwind()
+            .map(|end| end.unwrap_or_else(|_| Box::new(move |cx: &mut JobContext<'_>| broken(PANICKED, cx))));
+        (work.boxed(), cut)
     }
 }
 
@@ -236,7 +245,7 @@ impl Jobs {
             Ok((_, end)) => (key, end),
             // It must not take the session with it.
             Err(error) => {
-                let why = if error.is_panic() { "it panicked; this is a bug" } else { "it was aborted" };
+                let why = if error.is_panic() { PANICKED } else { "it was aborted" };
                 (key, Box::new(move |cx: &mut JobContext<'_>| broken(why, cx)))
             }
         })
