@@ -35,6 +35,7 @@ use self::watch::Watch;
 use crate::bus::Bus;
 use crate::clock::World;
 use crate::context::{Notes, remember_given};
+use crate::error::EngineError;
 use crate::inbox::{Asked, Asker, Askers, Requests};
 use crate::jobs::{
     Beside, End, JobContext, Jobs, Key, Memory, Services, Step, goodbye, show, take_up, watched, window_learned,
@@ -140,13 +141,19 @@ impl Driver {
     /// The journal cannot be written: nothing may act any more, since nothing more can be recorded.
     fn break_off(&mut self, error: &Arc<StoreError>) {
         self.jobs.stop_all();
+        self.askers.break_off(error);
+        let others = self.prompts.take_askers().into_iter().chain(self.requests.take_askers());
+        others.for_each(|asker| asker.refuse(EngineError::Broken(Arc::clone(error))));
+        // Whoever hears that nothing more comes can have heard why.
         self.services.bus.live(Live::Broken { error: error.to_string() });
         self.services.bus.close(Closed::Broken { error: error.to_string() });
-        self.askers.break_off(error);
     }
 
     async fn drive(&mut self, (request, asker): (Request, Asker)) -> Result<(), Arc<StoreError>> {
-        self.recover().await?;
+        if let Err(error) = self.recover().await.map_err(Arc::new) {
+            asker.refuse(EngineError::Broken(Arc::clone(&error)));
+            return Err(error);
+        }
         if matches!(request, Request::GoOn {}) {
             self.goes_on();
         }

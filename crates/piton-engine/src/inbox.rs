@@ -143,6 +143,18 @@ impl Requests {
         self.deferred.take()
     }
 
+    /// Whoever has asked something that was not done yet. Nobody can ask anything more.
+    pub(crate) fn take_askers(&mut self) -> Vec<Asker> {
+        self.asked.close();
+        let mut askers: Vec<Asker> = self.deferred.take().into_iter().map(|(_, asker)| asker).collect();
+        let unread = std::iter::from_fn(|| self.asked.try_recv().ok());
+        askers.extend(self.put_off.drain(..).chain(unread).filter_map(|asked| match asked {
+            Asked::Request(_, asker) => Some(asker),
+            Asked::Close | Asked::LeaveWhenAnswered => None,
+        }));
+        askers
+    }
+
     /// Does something while all that is asked is put off; `None` where a client wants it stopped, which is answered in
     /// its order.
     pub(crate) async fn unless_stopped<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {

@@ -60,6 +60,11 @@ impl PromptQueue {
         self.start_hooks != StartHooks::Unused
     }
 
+    /// Whoever waits for words that are not on record, which nobody hears any more.
+    pub(super) fn take_askers(&mut self) -> Vec<Asker> {
+        self.waiting.drain(..).map(|prompt| prompt.asker).collect()
+    }
+
     /// Whether somebody of this process waits for his words to be heard.
     pub(super) fn is_awaited(&self) -> bool {
         self.waiting.iter().any(|prompt| prompt.asker.is_local())

@@ -162,7 +162,7 @@ impl Visit<'_> {
                 published = self.listening.next() => match published? {
                     Some(Published::Recorded(record)) => self.hear((*record).clone()),
                     Some(_) => {}
-                    None => return Err(EngineError::Closed),
+                    None => return Err(self.why_closed().await),
                 },
                 Some(ended) = self.waiting.join_next() => match ended {
                     // A turn that had ended by the time we asked for it is none to go on with.
@@ -172,6 +172,16 @@ impl Visit<'_> {
                 },
             }
         }
+    }
+
+    /// The stream says that it is over; who waits for an answer is told why.
+    async fn why_closed(&mut self) -> EngineError {
+        while let Some(ended) = self.waiting.join_next().await {
+            if let Ok(Err(error)) = ended {
+                return error;
+            }
+        }
+        EngineError::Closed
     }
 
     fn is_time_to_undo(&self) -> bool {
