@@ -3,7 +3,7 @@
 use crate::failure::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use piton_core::permission::{Action, Rule};
+use piton_core::permission::{Action, PermissionMode, Rule};
 use piton_engine::config::layers::{Flag, Value};
 use piton_engine::config::{is_preset_file, preset};
 use piton_models::effort::Effort;
@@ -118,6 +118,9 @@ pub(crate) struct RunArgs {
     /// Run every tool without asking
     #[arg(short, long, help_heading = PERMISSIONS)]
     pub(crate) yes: bool,
+    /// Permission mode: ask, accept-edits (edits in the workspace run), auto (what --yes does) or plan (only reading runs)
+    #[arg(long, value_name = "MODE", value_parser = mode(), conflicts_with = "yes", help_heading = PERMISSIONS)]
+    pub(crate) mode: Option<PermissionMode>,
     #[command(flatten)]
     pub(crate) settings: SettingFlags,
     /// Work in this folder instead of the current one. A resumed session stays in its own folder unless that is gone
@@ -220,6 +223,11 @@ impl SettingFlags {
 /// One of the words for it; what is nearly one is answered with it.
 fn effort() -> impl TypedValueParser<Value = Effort> {
     PossibleValuesParser::new(Effort::NAMES).try_map(|word| word.parse::<Effort>())
+}
+
+fn mode() -> impl TypedValueParser<Value = PermissionMode> {
+    PossibleValuesParser::new(PermissionMode::ALL.map(PermissionMode::name))
+        .try_map(|word| word.parse::<PermissionMode>())
 }
 
 fn temperature(text: &str) -> Result<f64, String> {
@@ -381,6 +389,32 @@ pub(crate) enum SessionCommand {
         /// Print every event, one JSON object per line
         #[arg(long)]
         json: bool,
+    },
+    /// Switch a session to another model, from its next turn on, also while another piton runs it
+    Model {
+        /// The session: an id or its beginning, a title, last, -2
+        #[arg(allow_negative_numbers = true)]
+        id: String,
+        /// The model, as provider/name; `a/x,b/y` falls back to b/y if a/x gives no reply
+        model: String,
+    },
+    /// Switch a session to another permission mode, from its next turn on, also while another piton runs it
+    Mode {
+        /// The session: an id or its beginning, a title, last, -2
+        #[arg(allow_negative_numbers = true)]
+        id: String,
+        /// ask, accept-edits, auto or plan
+        #[arg(value_parser = mode())]
+        mode: PermissionMode,
+    },
+    /// Choose the tools that the model is offered, from the session's next turn on, also while another piton runs it
+    Tools {
+        /// The session: an id or its beginning, a title, last, -2
+        #[arg(allow_negative_numbers = true)]
+        id: String,
+        /// Their names; '*' for all
+        #[arg(required = true)]
+        tools: Vec<String>,
     },
     /// Watch a session that another piton is running
     Follow {

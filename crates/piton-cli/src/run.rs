@@ -28,7 +28,7 @@ use crate::run::wishes::wishes;
 use crate::settings;
 use crate::surroundings::Surroundings;
 use crate::upkeep::Upkeep;
-use piton_core::client::{Prompt, Report, Request};
+use piton_core::client::{Configure, Prompt, Report, Request};
 use piton_core::event::{Event, TurnEnd};
 use piton_core::ids::{MessageId, SessionId};
 use piton_core::permission::Grant;
@@ -229,11 +229,12 @@ impl Run<'_> {
     /// Opens the session here; `None` where another process has it by now.
     async fn open(&self, talk: &mut Conversation, upkeep: &mut Upkeep<'_>) -> Result<Option<Handle>> {
         let (args, around) = (self.args, self.around);
-        let WhatItHad { model, place, is_moved } = match &self.resumed {
+        let WhatItHad { had, place, is_moved } = match &self.resumed {
             Some(id) => what_it_had(self.engine, id, args, &self.workspace).await?,
-            None => WhatItHad { model: None, place: self.workspace.clone(), is_moved: false },
+            None => WhatItHad { had: Configure::default(), place: self.workspace.clone(), is_moved: false },
         };
-        let settings = settings::of_session(around, &place, wishes(args, model, around)?).await?;
+        let noted = Configure { model: None, ..had.clone() };
+        let settings = settings::of_session(around, &place, wishes(args, had, around)?).await?;
         if talk.input.is_program() {
             // A session in which nothing is said is none.
             if self.resumed.is_none() {
@@ -257,6 +258,12 @@ impl Run<'_> {
             talk.shown
                 .note(&format!("{} is allowed in this session since {since} (piton permission revoke)", rule.tool));
         }
+        let is_kept = args.mode.is_none() && !args.yes;
+        let noted = Configure { mode: noted.mode.filter(|_| is_kept), ..noted };
+        for words in noted.words() {
+            talk.shown
+                .note(&format!("this session goes on with {words}, as it was switched to (piton session mode, tools)"));
+        }
         // Of a new place the model hears with the next message.
         let goes_on = session.resumed() == Resumed::AtRest || is_moved;
         if goes_on && !talk.input.is_program() && !talk.input.has_first() {
@@ -268,7 +275,7 @@ impl Run<'_> {
 
 /// What a session that goes on was like.
 struct WhatItHad {
-    model: Option<String>,
+    had: Configure,
     /// Where it goes on.
     place: PathBuf,
     /// Whether that is another folder than it had.
@@ -279,21 +286,22 @@ struct WhatItHad {
 /// Where it is gone, the named one takes its place.
 async fn what_it_had(engine: &Engine, id: &SessionId, args: &RunArgs, here: &Path) -> Result<WhatItHad> {
     let Summary { workspace, model, .. } = engine.store().summary(id).await?;
+    let had = Configure { model, ..engine.configured(id).await? };
     let place = PathBuf::from(&workspace);
     if place == here {
-        return Ok(WhatItHad { model, place, is_moved: false });
+        return Ok(WhatItHad { had, place, is_moved: false });
     }
     if place.is_dir() {
         ensure!(args.cwd.is_none(), "{id} works in {workspace}; --cwd cannot move it while that is there");
         view::write_stderr(&format!("working in {workspace}\n"));
-        return Ok(WhatItHad { model, place, is_moved: false });
+        return Ok(WhatItHad { had, place, is_moved: false });
     }
     ensure!(
         args.cwd.is_some(),
         "{id} worked in {workspace}, which was moved or is gone. Go on with it in another folder with --cwd DIR"
     );
     view::write_stderr(&format!("{workspace} is gone; working in {} from here on\n", here.display()));
-    Ok(WhatItHad { model, place: here.to_owned(), is_moved: true })
+    Ok(WhatItHad { had, place: here.to_owned(), is_moved: true })
 }
 
 /// Says something in a session, shows what comes of it in a view, and closes the session. The report, unless it was stopped

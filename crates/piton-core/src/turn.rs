@@ -49,7 +49,8 @@ use self::gate::Askee;
 use self::work::{After, AfterCompaction, Ending, TurnWork, Work, canceled, has_substance, short};
 use crate::branch::Path;
 use crate::budget::Bound;
-use crate::call::{CallInput, Effects, Outcome, Planned, Status};
+use crate::call::{Access, CallInput, Effects, Outcome, Planned, Status};
+use crate::configure::Configure;
 use crate::ending::Why;
 use crate::event::{
     Delivery, Direction, Event, Moment, Origin, Record, Rewind, Spent, StepKind, Subject, Trigger, TurnEnd,
@@ -132,6 +133,7 @@ impl State {
             waiting: VecDeque::new(),
             notes: Vec::new(),
             grants: Vec::new(),
+            configured: Configure::default(),
             offered: Offered::default(),
             untold: None,
             epoch: 0,
@@ -403,13 +405,20 @@ impl State {
     }
 
     /// What the rules of the turn and what the user has granted say of a call.
-    pub fn judge(&self, ask: &Ask<'_>) -> Judgement {
-        self.work.turn.policy.permission.judge_with(&self.work.grants, ask)
+    pub fn judge(&self, tool: &str, accesses: &[Access]) -> Judgement {
+        let policy = &self.work.turn.policy;
+        let ask = Ask { tool, accesses, workspace: &self.work.workspace };
+        policy.permission.judge_in(policy.mode, &self.work.grants, &ask)
     }
 
     /// What a person has allowed for the rest of the session.
     pub fn grants(&self) -> &[Grant] {
         &self.work.grants
+    }
+
+    /// What clients have changed of how the session is run, all in all.
+    pub fn configured(&self) -> &Configure {
+        &self.work.configured
     }
 
     /// An open call by its id.
@@ -573,6 +582,7 @@ impl Phase {
                 | Event::RewindStarted { .. }
                 | Event::TitleGiven { .. }
                 | Event::GrantsRevoked { .. }
+                | Event::SettingsChanged { .. }
                 | Event::WorkspaceMoved { .. }
                 | Event::ContextGiven { .. },
             ) => phase,
@@ -681,6 +691,7 @@ impl Phase {
             | Event::BudgetShort { .. }
             | Event::TitleGiven { .. }
             | Event::GrantsRevoked { .. }
+            | Event::SettingsChanged { .. }
             | Event::WorkspaceMoved { .. }
             | Event::EventLost {}
             | Event::RewindFinished { .. }

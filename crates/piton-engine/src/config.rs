@@ -605,7 +605,7 @@ mod tests {
         assert_eq!(policy.steps.max, Some(7));
         let action = |tool| {
             let accesses = [Access::Use("it".to_owned())];
-            policy.permission.judge(&Ask { tool, accesses: &accesses }).action
+            policy.permission.judge(&Ask { tool, accesses: &accesses, workspace: "/w" }).action
         };
         assert_eq!((action("bash"), action("edit")), (Action::Allow, Action::Deny));
     }

@@ -13,7 +13,7 @@ use crate::run::stops::Stops;
 use crate::settings;
 use crate::surroundings::Surroundings;
 use crate::upkeep::Upkeep;
-use piton_core::client::{Compact, Compacted, Published};
+use piton_core::client::{Compact, Compacted, Configure, Published};
 use piton_core::ids::SessionId;
 use piton_core::turn;
 use piton_engine::assemble::{Wishes, bare};
@@ -69,7 +69,7 @@ pub(crate) async fn obey(
     engine: &Engine,
     id: Option<&SessionId>,
     focus: Option<String>,
-    wishes: &dyn Fn(Option<String>) -> Result<Wishes>,
+    wishes: &dyn Fn(Configure) -> Result<Wishes>,
     around: &Surroundings,
     upkeep: &mut Upkeep<'_>,
 ) -> Result<u8> {
@@ -102,7 +102,7 @@ async fn make_room(
     engine: &Engine,
     id: &SessionId,
     wish: &Wish,
-    wishes: &dyn Fn(Option<String>) -> Result<Wishes>,
+    wishes: &dyn Fn(Configure) -> Result<Wishes>,
     around: &Surroundings,
     upkeep: &mut Upkeep<'_>,
 ) -> Result<u8> {
@@ -116,7 +116,14 @@ async fn make_room(
             return Ok(code);
         }
         let settings = match needs_model {
-            true => settings::of_session(around, &workspace, wishes(had.model.clone())?).await?,
+            true => {
+                settings::of_session(
+                    around,
+                    &workspace,
+                    wishes(Configure { model: had.model.clone(), ..engine.configured(id).await? })?,
+                )
+                .await?
+            }
             false => bare::for_upkeep(had.model.as_deref().unwrap_or_default(), &around.machine, &workspace),
         };
         let snapshots = settings.snapshots.clone();

@@ -4,6 +4,8 @@ use crate::cassettes::CASSETTES;
 use crate::cli::RunArgs;
 use crate::failure::{Context, Result, ensure};
 use crate::surroundings::Surroundings;
+use piton_core::configure::Configure;
+use piton_core::permission::PermissionMode;
 use piton_engine::assemble::Wishes;
 use piton_engine::hooks::OutputSchema;
 use piton_models::options::Options;
@@ -12,19 +14,22 @@ use piton_tools::regular;
 use std::fs::File;
 use std::path::Path;
 
-/// The wishes for a session that was asked by these models before.
-pub(crate) fn wishes(args: &RunArgs, had: Option<String>, around: &Surroundings) -> Result<Wishes> {
+/// The wishes for a session, with what it had before.
+pub(crate) fn wishes(args: &RunArgs, had: Configure, around: &Surroundings) -> Result<Wishes> {
     let &RunArgs { temperature, max_output, effort, text_tools, yes, trust_hooks, .. } = args;
     Ok(Wishes {
         flags: args.settings.layers(),
         model: args.model.clone(),
         answers: Options { temperature, max_output, effort, ..Options::default() },
         text_tools,
-        yes,
-        is_watched: around.stdin_is_terminal && around.stderr_is_terminal && !yes,
+        mode: if yes { Some(PermissionMode::Auto) } else { args.mode },
+        is_watched: around.stdin_is_terminal
+            && around.stderr_is_terminal
+            && !yes
+            && args.mode != Some(PermissionMode::Auto),
         trust_hooks,
         output_schema: args.output_schema.as_deref().map(schema).transpose()?,
-        tape: args.record.as_deref().map(|path| tape(path, had.is_some())).transpose()?,
+        tape: args.record.as_deref().map(|path| tape(path, had.model.is_some())).transpose()?,
         cassettes: CASSETTES,
         had,
     })

@@ -7,6 +7,7 @@ use super::context::{Context, TranscriptEntry};
 use crate::budget::{Bound, Short};
 use crate::call::{Outcome, Status};
 use crate::compact::Family;
+use crate::configure::Configure;
 use crate::ending::Why;
 use crate::event::{
     Canceller, Delivery, Direction, Event, Origin, Record, Restore, Rewind, Spent, StepKind, Subject, Touched, Trigger,
@@ -83,6 +84,8 @@ pub(super) struct Work {
     pub(super) notes: Vec<String>,
     /// What the user has allowed for the whole session.
     pub(super) grants: Vec<Grant>,
+    /// What clients have changed of how the session is run.
+    pub(super) configured: Configure,
     /// What hooks left of the frame that the model was last asked with.
     pub(super) offered: Offered,
     /// The compaction that hooks are told of before the model is asked again.
@@ -637,7 +640,12 @@ impl Work {
                 // Journals before version 4 leave unsaid what that grants.
                 let whole_tool = || Rules(vec![Rule { tool: call.name.clone(), action: Action::Allow }]);
                 let rules = batch.offered_grants(id).unwrap_or_else(whole_tool);
-                let asked_by = self.turn.policy.permission.judge(&Ask { tool: &call.name, accesses: &[] }).rule;
+                let asked_by = self
+                    .turn
+                    .policy
+                    .permission
+                    .judge(&Ask { tool: &call.name, accesses: &[], workspace: &self.workspace })
+                    .rule;
                 self.grants.extend(rules.0.into_iter().map(|rule| Grant { rule, asked_by: asked_by.clone(), at_ms }));
             }
             Decision::Unattended => {
@@ -707,6 +715,7 @@ impl Work {
             Event::GrantsRevoked { tools } => {
                 self.grants.retain(|grant| !tools.is_empty() && !tools.contains(&grant.rule.tool));
             }
+            Event::SettingsChanged { changed, .. } => self.configured.change(changed),
             Event::WorkspaceMoved { workspace } => {
                 (self.workspace, self.is_new_here) = (workspace.clone(), true);
             }

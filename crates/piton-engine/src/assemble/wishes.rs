@@ -2,6 +2,8 @@
 
 use crate::config::layers::Flag;
 use crate::hooks::OutputSchema;
+use piton_core::configure::Configure;
+use piton_core::permission::PermissionMode;
 use piton_models::options::Options;
 use piton_models::text_tools;
 use std::fs::File;
@@ -13,14 +15,14 @@ pub struct Wishes {
     pub flags: Vec<Flag>,
     /// The models to ask, as `provider/name`; `a/x,b/y` asks b/y where a/x gives no reply.
     pub model: Option<String>,
-    /// The models that the session was asked with before.
-    pub had: Option<String>,
+    /// The models that the session was asked with before, and what clients have changed of how it is run.
+    pub had: Configure,
     /// What is set about the answers of those models. It wins over what the configuration says of each.
     pub answers: Options,
     /// How those models call tools, if not by themselves.
     pub text_tools: Option<text_tools::Mode>,
-    /// Whether every question is answered by yes. What is forbidden stays forbidden.
-    pub yes: bool,
+    /// What becomes of calls that the rules would ask about.
+    pub mode: Option<PermissionMode>,
     /// Whether a person sees the notices before anything is done.
     pub is_watched: bool,
     /// Whether to trust the repository's hooks in their current form.
