@@ -1,6 +1,6 @@
 //! `cargo xtask ci`: exactly what the CI runs.
 
-use crate::{cargo, engine, events, rows, tests_run, tidy};
+use crate::{cargo, dist, engine, events, rows, tests_run, tidy};
 use anyhow::ensure;
 use std::time::Instant;
 
@@ -23,6 +23,7 @@ const CHECKS: &[(&str, Check)] = &[
         let example = |name| cargo(&["run", "--package", "piton-engine", "--example", name]);
         ["minimal", "custom_tool"].into_iter().try_for_each(example)
     }),
+    ("packages, installed", || dist::dist(&["--check"])),
     ("docs that are made from code, and the cases", || engine(&["check"])),
 ];
 

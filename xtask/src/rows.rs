@@ -19,6 +19,7 @@ use self::proofs::Proof;
 use self::ran::Ran;
 pub(crate) use self::ran::commit;
 use self::requirements::Requirement;
+use crate::as_from_a_shell;
 use crate::tests_run::{self, Ended, Place};
 use anyhow::{Context, ensure};
 use std::collections::BTreeMap;
@@ -140,6 +141,7 @@ impl Row {
 /// How the cases of each suite ended, by `system/suite`, as `cargo xtask cases` tells it: `17 of 20, 2 wait`.
 fn suites() -> anyhow::Result<Vec<(String, String)>> {
     let mut command = Command::new("cargo");
+    as_from_a_shell(&mut command);
     let out = command.args(["run", "--quiet", "--package", "xtask-engine", "--", "cases", "tests/cases"]).output()?;
     let said = String::from_utf8_lossy(&out.stdout);
     let suites = said.lines().filter_map(|line| line.split_once(": ")).filter(|(name, _)| !name.starts_with(' '));
