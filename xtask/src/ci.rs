@@ -18,7 +18,7 @@ const CHECKS: &[(&str, Check)] = &[
     // The tests start the real binary.
     ("everything builds", || cargo(&["build", "--workspace", "--bins", "--examples"])),
     ("the tests build", || cargo(&["test", "--workspace", "--no-run"])),
-    ("the tests, and what docs/audit says of them", tests),
+    ("the tests, and what docs/dev/audit says of them", tests),
     ("the examples", || {
         let example = |name| cargo(&["run", "--package", "piton-engine", "--example", name]);
         ["minimal", "custom_tool"].into_iter().try_for_each(example)

