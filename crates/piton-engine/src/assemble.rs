@@ -37,26 +37,26 @@ use piton_models::text_tools;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The settings of a session. The models are those that were wished, also by a flag that sets them, else those that the
-/// session had, else the configured ones, else one that can be found.
+/// The settings of a session. The models are those that a flag sets, else those that the session had, else
+/// the configured ones, else one that can be found.
 pub async fn settings(
     machine: &Machine,
     workspace: &Path,
-    mut wishes: Wishes,
+    wishes: &Wishes,
     notices: &mut Vec<Notice>,
 ) -> Result<Settings, AssembleError> {
-    let config = sources::of_session(machine, workspace, &wishes, notices)?;
+    let config = sources::of_session(machine, workspace, wishes, notices)?;
     let mut policy = rules::policy(&config, wishes.yes)?;
     let by_preset = text_tools::Mode::of_policy(&policy);
-    let answers = Answers { options: wishes.answers.clone(), text_tools: wishes.text_tools, by_preset };
+    let answers = Answers { options: config.answers.options(), text_tools: config.answers.text_tools, by_preset };
     let source = Source { config: &config, machine, cassettes: wishes.cassettes, tape: wishes.tape.as_ref() };
     let had = wishes.had.as_deref().filter(|_| !wishes.flags.iter().any(|flag| flag.sets("model")));
-    let said = wishes.model.as_deref().or(had).or(config.model.as_deref());
+    let said = had.or(config.model.as_deref());
     let models = source.all(said, &answers, notices).await?;
     let (titles, summaries) = source.helpers(notices)?;
     rules::fit(&mut policy, &models, &config)?;
     let env = Arc::new(keys::left_for_tools(models.iter().chain(&titles).chain(&summaries), &config, machine));
-    let hooks = hooks::hooks(&mut wishes, &config, &env, machine, workspace, notices)?;
+    let hooks = hooks::hooks(wishes, &config, &env, machine, workspace, notices)?;
     let mut models = models.into_iter();
     let first = models.next().ok_or(AssembleError::NoModel)?;
     let settings = bare::settings(first, machine, workspace);

@@ -2,23 +2,16 @@
 
 use crate::config::layers::Flag;
 use crate::hooks::OutputSchema;
-use piton_models::options::Options;
-use piton_models::text_tools;
 use std::fs::File;
+use std::sync::Arc;
 
 /// Everything that can be wished. The default wishes nothing.
 #[derive(Default)]
 pub struct Wishes {
     /// Settings, as the topmost layer of the configuration.
     pub flags: Vec<Flag>,
-    /// The models to ask, as `provider/name`; `a/x,b/y` asks b/y where a/x gives no reply.
-    pub model: Option<String>,
-    /// The models that the session was asked with before.
+    /// The models that the session was asked with before. They stand between the configuration and a flag that sets `model`.
     pub had: Option<String>,
-    /// What is set about the answers of those models. It wins over what the configuration says of each.
-    pub answers: Options,
-    /// How those models call tools, if not by themselves.
-    pub text_tools: Option<text_tools::Mode>,
     /// Whether every question is answered by yes. What is forbidden stays forbidden.
     pub yes: bool,
     /// Whether a person sees the notices before anything is done.
@@ -26,7 +19,7 @@ pub struct Wishes {
     /// Whether to trust the repository's hooks in their current form.
     pub trust_hooks: bool,
     /// The schema that the answer must satisfy.
-    pub output_schema: Option<OutputSchema>,
+    pub output_schema: Option<Arc<OutputSchema>>,
     /// Where the models' replies are recorded as a cassette.
     pub tape: Option<File>,
     /// Cassettes that the program brings along: name and text. They are asked as `recorded/NAME`.
