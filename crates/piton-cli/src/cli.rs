@@ -88,6 +88,13 @@ pub(crate) enum Command {
         /// bash, zsh, fish, elvish or powershell
         shell: clap_complete::Shell,
     },
+    /// Print the manual page of piton, or write the page of each command into a folder
+    #[command(hide = true)]
+    Man {
+        /// Write `piton.1`, `piton-run.1`, … into this folder
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
 }
 
 /// `piton run`.

@@ -135,6 +135,8 @@ impl State {
             offered: Offered::default(),
             untold: None,
             epoch: 0,
+            boot_epoch: 0,
+            boot_id: None,
             turns: 0,
             steps: 0,
             undone: Vec::new(),
@@ -456,6 +458,12 @@ impl State {
     /// Whether the writer who has the session now has started this call, and no other before.
     pub fn is_started_here(&self, id: &CallId) -> bool {
         self.batch().and_then(|batch| batch.started_in(id)) == Some(self.work.epoch)
+    }
+
+    /// Whether the machine has been up ever since this call was started: then whatever was written for it is still there.
+    pub fn is_started_in_this_boot(&self, id: &CallId) -> bool {
+        let epoch = self.batch().and_then(|batch| batch.started_in(id));
+        epoch.is_some_and(|epoch| epoch >= self.work.boot_epoch)
     }
 
     /// The question that waits for its answer under this name, as people see it.

@@ -221,7 +221,7 @@ impl Engine {
 
     /// Who opens a journal here.
     pub(crate) fn opening(&self, shares_runtime: bool) -> Opening {
-        Opening::at(self.world.now_ms(), shares_runtime)
+        Opening::in_world(&self.world, shares_runtime)
     }
 }
 

@@ -89,6 +89,10 @@ pub(super) struct Work {
     pub(super) untold: Option<Trigger>,
     /// Of the process that has the session.
     pub(super) epoch: u64,
+    /// Of the first process that had it in the boot of the machine that is up now.
+    pub(super) boot_epoch: u64,
+    /// That boot, where it is known.
+    pub(super) boot_id: Option<String>,
     pub(super) turns: u32,
     pub(super) steps: u32,
     /// What was taken back and can be brought back, the newest last. A new turn ends that.
@@ -711,7 +715,12 @@ impl Work {
                 (self.workspace, self.is_new_here) = (workspace.clone(), true);
             }
             // Its hooks hear that the session is opened again.
-            Event::WriterOpened { epoch, .. } => (self.epoch, self.untold) = (*epoch, None),
+            Event::WriterOpened { epoch, boot_id, .. } => {
+                (self.epoch, self.untold) = (*epoch, None);
+                if boot_id.is_none() || self.boot_id != *boot_id {
+                    (self.boot_epoch, self.boot_id) = (*epoch, boot_id.clone());
+                }
+            }
             // Whether a rewind came to its end is not known; to do it again later could take back what came after it.
             Event::EventLost {} => self.rewinding = None,
             // Nor where more was said since.
