@@ -87,7 +87,7 @@ pub struct Judgement {
 /// Why a word is not a permission mode.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a permission mode: expected ask, accept-edits, auto or plan")]
-pub struct NotAMode(pub String);
+pub struct NotAPermissionMode(pub String);
 
 /// Why a text is not a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -172,10 +172,10 @@ impl fmt::Display for PermissionMode {
 }
 
 impl FromStr for PermissionMode {
-    type Err = NotAMode;
+    type Err = NotAPermissionMode;
 
-    fn from_str(word: &str) -> Result<Self, NotAMode> {
-        Self::ALL.into_iter().find(|mode| mode.name() == word).ok_or_else(|| NotAMode(word.to_owned()))
+    fn from_str(word: &str) -> Result<Self, NotAPermissionMode> {
+        Self::ALL.into_iter().find(|mode| mode.name() == word).ok_or_else(|| NotAPermissionMode(word.to_owned()))
     }
 }
 

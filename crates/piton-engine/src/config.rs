@@ -73,6 +73,10 @@ pub struct Config {
     /// Options for the replies of every model.
     #[serde(default)]
     pub options: Options,
+    /// Options for the replies of a session's own models, whatever is said of them elsewhere. Models that write titles and
+    /// summaries keep theirs. The flags `--effort`, `--temperature`, `--max-output` and `--text-tools` set these.
+    #[serde(default)]
+    pub answers: AnswersTable,
     /// Options for the replies of one model, and facts about it, by its name as `provider/name`.
     #[serde(default)]
     pub models: BTreeMap<String, ModelTable>,
@@ -363,6 +367,30 @@ table! {
         reference_lines: usize >= 1 = Plain(policy.references.sizes.lines),
         /// Characters of a line that an `@` reference shows.
         reference_line_chars: usize >= 1 = Plain(policy.references.sizes.line_chars),
+    }
+}
+
+/// The `[answers]` table.
+#[derive(Debug, Default, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Answers")]
+pub struct AnswersTable {
+    /// Sampling temperature, 0 to 2.
+    pub temperature: Option<f64>,
+    /// The most tokens of one answer, reasoning included.
+    pub max_output: Option<u32>,
+    /// Reasoning effort.
+    pub effort: Option<Effort>,
+    /// How tool calls in the text are read.
+    #[schemars(with = "Option<TextTools>")]
+    pub text_tools: Option<text_tools::Mode>,
+}
+
+impl AnswersTable {
+    /// What is set of the replies.
+    pub fn options(&self) -> Options {
+        let &Self { temperature, max_output, effort, text_tools: _ } = self;
+        Options { temperature, max_output, effort, ..Options::default() }
     }
 }
 

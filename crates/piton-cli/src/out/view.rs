@@ -15,7 +15,7 @@ pub(crate) use crate::out::print::{
 use crate::out::report;
 use anstyle::{AnsiColor, Style};
 use piton_core::call::{CallKind, Status};
-use piton_core::client::{CheckRun, Live, Published, Report};
+use piton_core::client::{CheckRun, Compacted, Live, Published, Report};
 use piton_core::event::{Direction, Record, Rewind, Touched, Trigger};
 use piton_core::hook::{HookEnd, HookRun};
 use piton_core::message::Part;
@@ -159,6 +159,14 @@ impl TextView {
             report::tokens(usage, &cached, spent.steps > 0),
             spent.duration_ms as f64 / 1000.0,
         )
+    }
+
+    /// Shows the summary that a person asked for.
+    pub(crate) fn compacted_as_asked(&mut self, made: &Compacted) {
+        self.screen.end_line();
+        self.screen.prose(made.summary.trim());
+        self.screen.end_prose();
+        self.screen.flush();
     }
 
     /// Whether misses of the provider's cache cost enough to tell of it.

@@ -29,7 +29,7 @@ pub(super) struct Source<'a> {
     pub(super) tape: Option<&'a File>,
 }
 
-/// What a client wants of a model's answers; it wins over what the configuration says.
+/// What is wanted of the answers of a session's own models; it wins over what is said of each model.
 #[derive(Default)]
 pub(super) struct Answers {
     pub(super) options: Options,

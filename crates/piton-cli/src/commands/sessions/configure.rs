@@ -10,6 +10,7 @@ use piton_core::client::{Configure, Configured};
 use piton_core::configure::is_every;
 use piton_core::ids::SessionId;
 use piton_engine::assemble::Wishes;
+use piton_engine::config::layers::{Flag, Value};
 use piton_engine::engine::{Engine, EngineError, Handle};
 use std::path::PathBuf;
 
@@ -39,10 +40,10 @@ pub(super) async fn configure(
 /// Changes it in a session that nobody runs: what makes no sense is refused before it is on record.
 async fn here(engine: &Engine, id: &SessionId, mut changed: Configure, around: &Surroundings) -> Result<Configured> {
     let workspace = PathBuf::from(engine.store().summary(id).await?.workspace);
-    if changed.model.is_some() {
-        let wishes =
-            Wishes { model: changed.model.take(), is_watched: true, cassettes: CASSETTES, ..Wishes::default() };
-        let settings = settings::of_session(around, &workspace, wishes).await?;
+    if let Some(model) = &changed.model {
+        let flags = vec![Flag::Key { flag: "MODEL", key: &["model"], value: Value::from(model.as_str()) }];
+        let wishes = Wishes { flags, is_watched: true, cassettes: CASSETTES, ..Wishes::default() };
+        let settings = settings::of_session(around, &workspace, &wishes).await?;
         let models = std::iter::once(&settings.model).chain(&settings.fallbacks);
         changed.model = Some(models.map(|model| model.name()).collect::<Vec<_>>().join(","));
     }
