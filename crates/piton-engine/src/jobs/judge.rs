@@ -3,9 +3,10 @@
 //! everybody after this reads it from there.
 //!
 //! After a restart a call that has not begun is judged again, by the rules of whoever goes on. A cancel drops what is not on
-//! record. A panic while the question is worded is caught: it is put in plain words.
+//! record. A tool that panics while it plans has failed. A panic while the question is
+//! worded is caught: it is put in plain words.
 
-use super::{JobContext, Step, Task};
+use super::{JobContext, PANICKED, Step, Task};
 use piton_core::call::{Effects, Outcome};
 use piton_core::event::{Author, Event, Subject, Verdict};
 use piton_core::hook::HookVerdict;
@@ -13,6 +14,7 @@ use piton_core::message::ToolCall;
 use piton_core::permission::{Action, Rules};
 use piton_core::question::{Question, QuestionBlock};
 use piton_tools::plan::{Look, QuestionDraft, accesses};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -64,11 +66,16 @@ fn judge(call: &ToolCall, cx: &JobContext<'_>) -> Judged {
         let input = changed.unwrap_or_else(own);
         return Judged { requested: requested(input, Effects::READ, Verdict::Refuse(text), None), question: None };
     };
-    let input = changed.map_or_else(own, |input| tool.canonical(input));
+    let input = changed.map_or_else(own, |input| settings.tools.canonical(&call.name, input));
     let look = Look { workspace: PathBuf::from(session.workspace()), files: Arc::clone(&cx.services.files) };
-    let (planned, draft) = match tool.plan(&input, &look) {
+    // It must not take the session with it.
+    let Ok(plan) = catch_unwind(AssertUnwindSafe(|| tool.plan(&input, &look).map_err(Box::new))) else {
+        let refused = Verdict::Refuse(format!("The tool failed inside Piton: {PANICKED}."));
+        return Judged { requested: requested(input, spec.effects, refused, None), question: None };
+    };
+    let (planned, draft) = match plan {
         Ok(plan) => (Some(Box::new(plan.planned)), Ok(plan.question)),
-        Err(outcome) => (None, Err(outcome)),
+        Err(outcome) => (None, Err(*outcome)),
     };
     let own = accesses(spec);
     let accesses = planned.as_ref().map_or(&own, |plan| &plan.accesses);
