@@ -23,6 +23,7 @@ mod reader;
 mod rows;
 mod salvage;
 mod schema;
+mod seal;
 mod summary;
 mod unborn;
 mod wal;

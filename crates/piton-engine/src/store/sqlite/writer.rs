@@ -25,6 +25,7 @@ use super::lock::Lock;
 use super::projection;
 use super::rows::{self, Head};
 use super::schema::{self, BUSY_TIMEOUT, Found, MIGRATIONS, Migration};
+use super::seal;
 use super::summary;
 use super::unborn;
 use super::wal;
@@ -288,6 +289,7 @@ impl Journal {
             return Err(Fault::NotFound);
         }
         let lock = Lock::take(&dir.lock(), opening.pid)?;
+        seal::break_seal(dir)?;
         wal::revive(&db)?;
         let (mut conn, found) = schema::open_to_write(&db, migrations)?;
         let Found::Version(version) = found else { return Err(Fault::NotFound) };
