@@ -272,7 +272,7 @@ fn whatever_becomes_of_a_sealed_session_the_list_says_so() {
         let (sessions, elsewhere) = (data.path().join("sessions"), data.path().join("elsewhere"));
         let settle = || {
             if settled {
-                settle(data.path())
+                settle(data.path());
             }
         };
         let check = |title: Option<&str>, what: &str| {
