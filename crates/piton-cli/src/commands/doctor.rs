@@ -117,7 +117,7 @@ async fn servers(config: &Config, around: &Surroundings) -> usize {
             }
             Err(_) if is_local => {}
             Err(error) => {
-                line(name, &format!("no list of models from {}: {}", view::clean(&address), view::clean(&error)))
+                line(name, &format!("no list of models from {}: {}", view::clean(&address), view::clean(&error)));
             }
         }
     }
