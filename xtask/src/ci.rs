@@ -1,6 +1,6 @@
 //! `cargo xtask ci`: exactly what the CI runs.
 
-use crate::{cargo, engine, events, rows, tests_run, tidy};
+use crate::{cargo, dist, engine, events, rows, tests_run, tidy};
 use anyhow::ensure;
 use std::time::Instant;
 
@@ -18,11 +18,12 @@ const CHECKS: &[(&str, Check)] = &[
     // The tests start the real binary.
     ("everything builds", || cargo(&["build", "--workspace", "--bins", "--examples"])),
     ("the tests build", || cargo(&["test", "--workspace", "--no-run"])),
-    ("the tests, and what docs/audit says of them", tests),
+    ("the tests, and what docs/dev/audit says of them", tests),
     ("the examples", || {
         let example = |name| cargo(&["run", "--package", "piton-engine", "--example", name]);
         ["minimal", "custom_tool"].into_iter().try_for_each(example)
     }),
+    ("packages, installed", || dist::dist(&["--check"])),
     ("docs that are made from code, and the cases", || engine(&["check"])),
 ];
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const LIST: &str = "tests/mutants.txt";
-const PAGE: &str = "docs/audit/mutants.md";
+const PAGE: &str = "docs/dev/audit/mutants.md";
 /// The switch: an environment variable with the mutant's number.
 const SWITCH: &str = "PITON_MUTANT";
 /// Where the tests are that may be named: the loop by itself, and the loop in the engine.
@@ -212,7 +212,7 @@ fn page(lines: &[String]) -> anyhow::Result<String> {
     let of = rows::commit()?;
     Ok(format!(
         "# What breaks when a row is broken\n\nA row that nobody would miss is not proved. `cargo xtask mutants` changes the loop in {} \
-         ways ([tests/mutants.txt](../../tests/mutants.txt)), and for each runs the tests that stand for the rows it breaks \
+         ways ([tests/mutants.txt](../../../tests/mutants.txt)), and for each runs the tests that stand for the rows it breaks \
          ([source-loops.md](source-loops.md)): one has to fail. It builds a copy of the tree in `target/mutants`, which takes longer \
          than a check in CI may, so that it is run by hand when the loop or its tests change. A change that no longer fits the code is \
          an error.\n\nRun at {of}: all are caught.\n\n| the loop, changed | rows | caught by |\n| --- | --- | --- |\n{}\n",

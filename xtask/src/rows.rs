@@ -1,10 +1,10 @@
 //! The checklist of the source documents: what stands for each row, and what came of it when it was last run.
 //!
 //! ```text
-//!   docs/audit/requirements.md   the rows as they were written, each with its number and its check
+//!   docs/dev/audit/requirements.md   the rows as they were written, each with its number and its check
 //!   tests/rows.txt               the tests and suites that stand for a row, or what differs, or what it waits for
 //!   tests/rows.ran               what became of these tests and suites in the newest run, and at which commit
-//!   docs/audit/source-loops.md   the page that is made of the three
+//!   docs/dev/audit/source-loops.md   the page that is made of the three
 //! ```
 //!
 //! A status comes from `tests/rows.ran` alone, and that file from a run alone: `cargo xtask rows` makes it, and `cargo xtask
@@ -19,12 +19,13 @@ use self::proofs::Proof;
 use self::ran::Ran;
 pub(crate) use self::ran::commit;
 use self::requirements::Requirement;
+use crate::as_from_a_shell;
 use crate::tests_run::{self, Ended, Place};
 use anyhow::{Context, ensure};
 use std::collections::BTreeMap;
 use std::process::Command;
 
-const TABLE: &str = "docs/audit/source-loops.md";
+const TABLE: &str = "docs/dev/audit/source-loops.md";
 const RAN: &str = "tests/rows.ran";
 
 /// A row with what stands for it.
@@ -140,6 +141,7 @@ impl Row {
 /// How the cases of each suite ended, by `system/suite`, as `cargo xtask cases` tells it: `17 of 20, 2 wait`.
 fn suites() -> anyhow::Result<Vec<(String, String)>> {
     let mut command = Command::new("cargo");
+    as_from_a_shell(&mut command);
     let out = command.args(["run", "--quiet", "--package", "xtask-engine", "--", "cases", "tests/cases"]).output()?;
     let said = String::from_utf8_lossy(&out.stdout);
     let suites = said.lines().filter_map(|line| line.split_once(": ")).filter(|(name, _)| !name.starts_with(' '));

@@ -1,5 +1,6 @@
 //! Runs the tests of the workspace, one executable after the other, and knows how each of them ended.
 
+use crate::as_from_a_shell;
 use anyhow::{Context, ensure};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -49,7 +50,8 @@ const LONGEST: Duration = Duration::from_secs(60);
 pub(crate) fn run(only: Option<&[Place]>) -> anyhow::Result<Vec<Ended>> {
     let mut ended = Vec::new();
     // Some tests start the binaries.
-    let built = Command::new("cargo").args(["build", "--workspace", "--bins", "--quiet"]).status()?;
+    let built =
+        as_from_a_shell(&mut Command::new("cargo")).args(["build", "--workspace", "--bins", "--quiet"]).status()?;
     ensure!(built.success(), "the binaries do not build");
     for executable in build(Path::new("."), None, &["--workspace"])? {
         let mut command = executable.command();
@@ -82,7 +84,13 @@ pub(crate) fn run(only: Option<&[Place]>) -> anyhow::Result<Vec<Ended>> {
 pub(crate) fn build(tree: &Path, target: Option<&Path>, which: &[&str]) -> anyhow::Result<Vec<Executable>> {
     println!("cargo test --no-run {}", which.join(" "));
     let mut command = Command::new("cargo");
-    command.current_dir(tree).args(["test", "--no-run", "--quiet", "--message-format", "json-render-diagnostics"]);
+    as_from_a_shell(&mut command).current_dir(tree).args([
+        "test",
+        "--no-run",
+        "--quiet",
+        "--message-format",
+        "json-render-diagnostics",
+    ]);
     if let Some(target) = target {
         command.env("CARGO_TARGET_DIR", target);
     }

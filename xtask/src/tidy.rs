@@ -1,6 +1,7 @@
 //! The house rules that no lint knows. Each names the place and the rule.
 
 mod circles;
+mod links;
 
 use crate::sources::sources;
 use anyhow::{Context, ensure};
@@ -40,6 +41,7 @@ pub(crate) fn tidy() -> anyhow::Result<()> {
         function_length(&name, &text, &mut faults);
         core_wall(&name, &text, &mut faults);
     }
+    links::check(&mut faults)?;
     for check in [crate::rows::check, crate::mutants::check] {
         if let Err(error) = check() {
             faults.push(format!("{error:#}"));

@@ -8,6 +8,7 @@ pub(crate) mod context;
 pub(crate) mod cost;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod man;
 pub(crate) mod models;
 pub(crate) mod permission;
 pub(crate) mod presets;

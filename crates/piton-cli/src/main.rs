@@ -17,7 +17,7 @@ mod typed;
 mod upkeep;
 
 use crate::cli::{Cli, Command, Format};
-use crate::commands::{auth, config, context, demo, doctor, models, permission, presets, sessions, undo};
+use crate::commands::{auth, config, context, demo, doctor, man, models, permission, presets, sessions, undo};
 use crate::failure::Failure;
 use crate::out::{report, view};
 use crate::surroundings::Surroundings;
@@ -93,6 +93,7 @@ async fn obey(command: Command) -> u8 {
             view::write_stdout(&String::from_utf8_lossy(&script));
             Ok(0)
         }
+        Command::Man { out } => man::man(out.as_deref()),
     };
     let code = result.unwrap_or_else(|error| fail(&error));
     if view::output_was_lost() {

@@ -69,8 +69,8 @@ const COMMANDS: [(&str, &str); 19] = [
     ("set", "piton config edit, or --set KEY=VALUE for one run"),
     ("stats", "piton session cost"),
     ("status", "piton doctor"),
-    ("update", "build it again, as the README says"),
-    ("upgrade", "build it again, as the README says"),
+    ("update", "install it again, the way you did (docs/install.md)"),
+    ("upgrade", "install it again, the way you did (docs/install.md)"),
 ];
 
 /// What was typed, understood. The error is ready to be printed.

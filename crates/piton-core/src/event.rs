@@ -5,6 +5,7 @@
 
 use crate::budget::Bound;
 use crate::call::{Effects, Outcome, Planned};
+pub use crate::configure::{ChangedBy, Configure};
 pub use crate::ending::{TurnEnd, Why};
 use crate::hook::{HookPoint, HookRun, HookVerdict};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
@@ -416,6 +417,13 @@ pub enum Event {
         /// The tools that it was allowed for; empty for all of them.
         tools: Vec<String>,
     },
+    /// How the session is run was changed, from its next turn on.
+    SettingsChanged {
+        /// What was changed; the model by its whole name.
+        changed: Configure,
+        /// Who changed it.
+        by: ChangedBy,
+    },
     /// The session's folder changed: the previous one was moved or deleted.
     WorkspaceMoved {
         /// The folder, absolute.
@@ -773,7 +781,7 @@ impl Event {
         match self {
             // A Piton that does not wait at these gates would go on without the hooks.
             Self::TurnStarted { policy, .. } | Self::TurnResumed { policy, .. } if !policy.hooks.gates.is_empty() => 4,
-            Self::CallRequested { .. } | Self::GrantsRevoked { .. } => 4,
+            Self::CallRequested { .. } | Self::GrantsRevoked { .. } | Self::SettingsChanged { .. } => 4,
             // What a turn must still come to is not for a Piton to pass over that does not know of it.
             Self::TurnStarted { policy, .. } | Self::TurnResumed { policy, .. } if !policy.hooks.demands.is_empty() => {
                 3

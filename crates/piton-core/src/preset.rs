@@ -1,5 +1,5 @@
 //! Presets: the loops of five documents, and our own, as data. A preset is a table of paths into the [`Policy`], each with
-//! its value and with the row of the documents' checklist that it comes from (docs/audit/source-loops.md).
+//! its value and with the row of the documents' checklist that it comes from (docs/dev/audit/source-loops.md).
 //!
 //! Whatever a table does not name is as in the default preset: the documents are silent there, and Piton is careful.
 

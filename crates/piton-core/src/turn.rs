@@ -50,7 +50,8 @@ use self::gate::Askee;
 use self::work::{After, AfterCompaction, Ending, TurnWork, Work, canceled, has_substance, short};
 use crate::branch::Path;
 use crate::budget::{Bound, Used};
-use crate::call::{CallInput, Effects, Outcome, Planned, Status};
+use crate::call::{Access, CallInput, Effects, Outcome, Planned, Status};
+use crate::configure::Configure;
 use crate::ending::Why;
 use crate::event::{
     Delivery, Direction, Event, Moment, Origin, Record, Rewind, Spent, StepKind, Subject, Trigger, TurnEnd,
@@ -133,9 +134,12 @@ impl State {
             waiting: VecDeque::new(),
             notes: Vec::new(),
             grants: Vec::new(),
+            configured: Configure::default(),
             offered: Offered::default(),
             untold: None,
             epoch: 0,
+            boot_epoch: 0,
+            boot_id: None,
             turns: 0,
             steps: 0,
             bill: Bound::default(),
@@ -412,13 +416,20 @@ impl State {
     }
 
     /// What the rules of the turn and what the user has granted say of a call.
-    pub fn judge(&self, ask: &Ask<'_>) -> Judgement {
-        self.work.turn.policy.permission.judge_with(&self.work.grants, ask)
+    pub fn judge(&self, tool: &str, accesses: &[Access]) -> Judgement {
+        let policy = &self.work.turn.policy;
+        let ask = Ask { tool, accesses, workspace: &self.work.workspace };
+        policy.permission.judge_in(policy.mode, &self.work.grants, &ask)
     }
 
     /// What a person has allowed for the rest of the session.
     pub fn grants(&self) -> &[Grant] {
         &self.work.grants
+    }
+
+    /// What clients have changed of how the session is run, all in all.
+    pub fn configured(&self) -> &Configure {
+        &self.work.configured
     }
 
     /// An open call by its id.
@@ -465,6 +476,12 @@ impl State {
     /// Whether the writer who has the session now has started this call, and no other before.
     pub fn is_started_here(&self, id: &CallId) -> bool {
         self.batch().and_then(|batch| batch.started_in(id)) == Some(self.work.epoch)
+    }
+
+    /// Whether the machine has been up ever since this call was started: then whatever was written for it is still there.
+    pub fn is_started_in_this_boot(&self, id: &CallId) -> bool {
+        let epoch = self.batch().and_then(|batch| batch.started_in(id));
+        epoch.is_some_and(|epoch| epoch >= self.work.boot_epoch)
     }
 
     /// The question that waits for its answer under this name, as people see it.
@@ -582,6 +599,7 @@ impl Phase {
                 | Event::RewindStarted { .. }
                 | Event::TitleGiven { .. }
                 | Event::GrantsRevoked { .. }
+                | Event::SettingsChanged { .. }
                 | Event::WorkspaceMoved { .. }
                 | Event::ContextGiven { .. },
             ) => phase,
@@ -690,6 +708,7 @@ impl Phase {
             | Event::BudgetShort { .. }
             | Event::TitleGiven { .. }
             | Event::GrantsRevoked { .. }
+            | Event::SettingsChanged { .. }
             | Event::WorkspaceMoved { .. }
             | Event::EventLost {}
             | Event::RewindFinished { .. }

@@ -32,6 +32,8 @@ pub trait Dice: Send + Sync + Debug {
 pub struct World {
     clock: Arc<dyn Clock>,
     dice: Arc<dyn Dice>,
+    /// Which boot of the machine this is, where that is known.
+    boot_id: Option<Arc<str>>,
     /// Milliseconds and counter of the newest id.
     newest_id: Arc<AtomicU64>,
 }
@@ -53,7 +55,18 @@ impl World {
 
     /// A world of its own.
     pub fn new(clock: Arc<dyn Clock>, dice: Arc<dyn Dice>) -> Self {
-        Self { clock, dice, newest_id: Arc::default() }
+        let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().into());
+        Self { clock, dice, boot_id, newest_id: Arc::default() }
+    }
+
+    /// The same in another boot of the machine.
+    pub fn booted(self, boot_id: &str) -> Self {
+        Self { boot_id: Some(boot_id.into()), ..self }
+    }
+
+    /// Which boot of the machine this is, where that is known.
+    pub fn boot_id(&self) -> Option<&str> {
+        self.boot_id.as_deref()
     }
 
     /// Milliseconds since the Unix epoch.

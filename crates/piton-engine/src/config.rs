@@ -73,6 +73,10 @@ pub struct Config {
     /// Options for the replies of every model.
     #[serde(default)]
     pub options: Options,
+    /// Options for the replies of a session's own models, whatever is said of them elsewhere. Models that write titles and
+    /// summaries keep theirs. The flags `--effort`, `--temperature`, `--max-output` and `--text-tools` set these.
+    #[serde(default)]
+    pub answers: AnswersTable,
     /// Options for the replies of one model, and facts about it, by its name as `provider/name`.
     #[serde(default)]
     pub models: BTreeMap<String, ModelTable>,
@@ -369,6 +373,30 @@ table! {
     }
 }
 
+/// The `[answers]` table.
+#[derive(Debug, Default, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Answers")]
+pub struct AnswersTable {
+    /// Sampling temperature, 0 to 2.
+    pub temperature: Option<f64>,
+    /// The most tokens of one answer, reasoning included.
+    pub max_output: Option<u32>,
+    /// Reasoning effort.
+    pub effort: Option<Effort>,
+    /// How tool calls in the text are read.
+    #[schemars(with = "Option<TextTools>")]
+    pub text_tools: Option<text_tools::Mode>,
+}
+
+impl AnswersTable {
+    /// What is set of the replies.
+    pub fn options(&self) -> Options {
+        let &Self { temperature, max_output, effort, text_tools: _ } = self;
+        Options { temperature, max_output, effort, ..Options::default() }
+    }
+}
+
 /// A `[models."provider/name"]` table: options for its answers, and what is known of it where the catalogue is wrong or
 /// does not know it.
 #[derive(Debug, Default, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -608,7 +636,7 @@ mod tests {
         assert_eq!(policy.steps.max, Some(7));
         let action = |tool| {
             let accesses = [Access::Use("it".to_owned())];
-            policy.permission.judge(&Ask { tool, accesses: &accesses }).action
+            policy.permission.judge(&Ask { tool, accesses: &accesses, workspace: "/w" }).action
         };
         assert_eq!((action("bash"), action("edit")), (Action::Allow, Action::Deny));
     }

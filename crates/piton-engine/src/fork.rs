@@ -25,8 +25,8 @@ pub(crate) async fn fork(stored: &Stored, at: Option<Seq>, world: &World) -> Res
     if !ends.contains(&cut) {
         return Err(ForkError::NotAtRest { at: cut, ends });
     }
-    let (fork, now_ms) = (world.session_id(), world.now_ms());
-    let opening = Opening::at(now_ms, true);
+    let (fork, opening) = (world.session_id(), Opening::in_world(world, true));
+    let now_ms = opening.now_ms;
     let mut log = stored.store().create(&fork, opening.clone()).await?;
     let mut copied = copy(&records, cut, &fork, stored.id());
     copied.insert(1, (now_ms, opening.event(log.epoch())));

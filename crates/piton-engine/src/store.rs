@@ -22,6 +22,7 @@ mod summary;
 
 pub use error::{Holder, Kept, StoreError};
 
+use crate::clock::World;
 use async_trait::async_trait;
 use piton_core::branch;
 use piton_core::event::{Event, Origin, Record, TurnEnd};
@@ -172,10 +173,10 @@ pub struct Opening {
 }
 
 impl Opening {
-    /// This process, at this time.
-    pub(crate) fn at(now_ms: TimeMs, shares_runtime: bool) -> Self {
-        let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_owned());
-        Self { pid: std::process::id(), boot_id, now_ms, shares_runtime }
+    /// This process, now.
+    pub(crate) fn in_world(world: &World, shares_runtime: bool) -> Self {
+        let boot_id = world.boot_id().map(ToOwned::to_owned);
+        Self { pid: std::process::id(), boot_id, now_ms: world.now_ms(), shares_runtime }
     }
 
     /// The event that says who opened the session.

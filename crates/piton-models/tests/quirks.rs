@@ -1,5 +1,5 @@
 //! The 54 quirks of real providers, by number: what they send, and what is made of it. Each body is read whole and byte
-//! by byte. Where a quirk is about more than the wire, the rest of it is tested where it lives; `docs/wire-quirks.md`
+//! by byte. Where a quirk is about more than the wire, the rest of it is tested where it lives; `docs/dev/wire-quirks.md`
 //! lists every test.
 
 #![allow(clippy::unwrap_used, reason = "a test")]

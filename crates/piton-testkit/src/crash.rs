@@ -54,6 +54,8 @@ pub enum Planted {
     RunAgain,
     /// The disk says that it has synced, and has not.
     NoSync,
+    /// After a power cut Piton takes what it finds for all that was written, as if the machine had been up all the time.
+    SameBoot,
 }
 
 /// What came of one run.
@@ -87,7 +89,7 @@ pub fn run(scenario: &Scenario, seed: u64, crash: Option<Crash>, planted: Plante
     let machine = Machine::new(&data, if planted == Planted::NoSync { Syncs::Lied } else { Syncs::Kept });
     vfs::plug_in(&machine);
     let rule = match planted {
-        Planted::Nothing | Planted::NoSync => Rule::Kept,
+        Planted::Nothing | Planted::NoSync | Planted::SameBoot => Rule::Kept,
         Planted::NoClaim => Rule::NoClaim,
         Planted::RunAgain => Rule::RunAgain,
     };
@@ -99,8 +101,10 @@ pub fn run(scenario: &Scenario, seed: u64, crash: Option<Crash>, planted: Plante
         workspace: &workspace,
         planted: crate::state(&workspace),
         session: None,
+        boot: 1,
     };
-    let report = Run { stage, dice: fastrand::Rng::with_seed(mixed(seed, crash)), points: 0 }.play(crash);
+    let run = Run { stage, dice: fastrand::Rng::with_seed(mixed(seed, crash)), points: 0, planted };
+    let report = run.play(crash);
     vfs::unplug(&machine);
     report
 }
@@ -109,6 +113,7 @@ struct Run<'s> {
     stage: Stage<'s>,
     dice: fastrand::Rng,
     points: u64,
+    planted: Planted,
 }
 
 impl Run<'_> {
@@ -168,10 +173,13 @@ impl Run<'_> {
     }
 
     fn power_cut(&mut self) {
-        for runner in self.stage.runners.take() {
-            tools::lock(&runner).lose_power(&mut self.dice).unwrap();
-        }
+        self.stage.runners.take();
         self.stage.machine.lose_power(&mut self.dice).unwrap();
+        if let Some(id) = &self.stage.session {
+            let calls = Engine::open(self.stage.machine.root()).session_dir(id).calls();
+            tools::lose_marks(&calls, &mut self.dice).unwrap();
+        }
+        self.stage.boot += u32::from(self.planted != Planted::SameBoot);
     }
 
     /// Piton is gone. Of the runners that it leaves some die, some go on, and some are late.

@@ -4,7 +4,9 @@
 //! do. What only some can suffer (a runner that is killed) is in their own tests.
 
 use piton_core::ids::CallId;
-use piton_tools::executor::{CommandEnd, CommandSpec, CommandWatch, Executor, ExecutorError, ExitRecord, OutputSink};
+use piton_tools::executor::{
+    Boot, CommandEnd, CommandSpec, CommandWatch, Executor, ExecutorError, ExitRecord, OutputSink,
+};
 use piton_tools::spawn::{Confinement, Env, Spawn};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,6 +30,7 @@ pub async fn conforms(stage: &dyn Stage) {
     what_cannot_end_well_is_told(stage).await;
     a_call_runs_once_whoever_runs_it(stage).await;
     what_was_settled_never_runs(stage).await;
+    after_a_restart_no_trace_is_no_proof(stage).await;
     who_comes_late_waits_for_the_same_end(stage).await;
     a_command_stops_when_somebody_stops_it(stage).await;
 }
@@ -84,6 +87,21 @@ async fn what_was_settled_never_runs(stage: &dyn Stage) {
     assert!(!scene.file("never").exists(), "and does nothing");
 }
 
+async fn after_a_restart_no_trace_is_no_proof(stage: &dyn Stage) {
+    let scene = Scene::new(stage, "lost");
+    for look in ["the first", "the second"] {
+        let found = scene.settle_in(Boot::Earlier).await;
+        assert_eq!(found.status, CommandEnd::Interrupted, "what is known of it was not synced: {look} look");
+    }
+    let late = stage.executor().run(&scene.call, &scene.order("touch lost"), &CommandWatch::default()).await;
+    assert_eq!(late.expect("a record").status, CommandEnd::Interrupted, "whoever comes later finds that");
+    assert!(!scene.file("lost").exists(), "and does nothing");
+
+    let scene = Scene::new(stage, "kept");
+    let ran = stage.executor().run(&scene.call, &scene.order("exit 4"), &CommandWatch::default()).await;
+    assert_eq!(scene.settle_in(Boot::Earlier).await, ran.expect("a record"), "what is on the disk counts");
+}
+
 async fn who_comes_late_waits_for_the_same_end(stage: &dyn Stage) {
     let scene = Scene::new(stage, "late");
     let (executor, watch) = (stage.executor(), CommandWatch::default());
@@ -116,7 +134,7 @@ async fn a_command_stops_when_somebody_stops_it(stage: &dyn Stage) {
     let stop = async {
         scene.begun().await;
         other.stop.cancel();
-        stage.executor().settle(&scene.call, &other).await
+        stage.executor().settle(&scene.call, Boot::Current, &other).await
     };
     let order = scene.order(&script("beside"));
     let (ran, settled) = tokio::join!(executor.run(&scene.call, &order, &watch), stop);
@@ -163,7 +181,13 @@ impl<'s> Scene<'s> {
 
     /// What somebody finds who was not there.
     async fn settle(&self) -> ExitRecord {
-        let found: Result<_, ExecutorError> = self.stage.executor().settle(&self.call, &CommandWatch::default()).await;
+        self.settle_in(Boot::Current).await
+    }
+
+    /// The same after a restart of the machine, if that was in between.
+    async fn settle_in(&self, boot: Boot) -> ExitRecord {
+        let watch = CommandWatch::default();
+        let found: Result<_, ExecutorError> = self.stage.executor().settle(&self.call, boot, &watch).await;
         found.expect("what came of it can be found")
     }
 }

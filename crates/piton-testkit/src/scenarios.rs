@@ -1,5 +1,5 @@
 //! Other agents' scripted scenarios, played by the real engine under the preset of their name. What a scenario calls by
-//! another name than Piton does is translated here, and docs/audit/cases.md says how.
+//! another name than Piton does is translated here, and docs/dev/audit/cases.md says how.
 
 pub mod neovate;
 pub mod opencode;

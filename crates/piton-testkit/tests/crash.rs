@@ -63,6 +63,11 @@ fn a_disk_that_only_says_it_has_synced_is_found_out() {
     check_found(&sweeps_with(Planted::NoSync, &["plain answer"]), &["I4"]);
 }
 
+#[test]
+fn a_claim_that_a_power_cut_took_and_that_is_missed_as_if_it_never_was_is_found_out() {
+    check_found(&sweeps_with(Planted::SameBoot, &["one tool"]), &["I3"]);
+}
+
 /// Whether a second process gets into a session that a first one has open.
 fn second_gets_in(before: impl FnOnce(&Engine, &piton_core::ids::SessionId)) -> Result<(), EngineError> {
     let folder = tempfile::tempdir().unwrap();

@@ -76,7 +76,7 @@ impl TypedTool for Bash {
     }
 
     async fn resume(&self, input: Input, cx: &ToolContext) -> Outcome {
-        let ended = cx.executor.settle(&cx.call, &watch(cx)).await;
+        let ended = cx.executor.settle(&cx.call, cx.boot, &watch(cx)).await;
         report(ended, &input.command, cx).await
     }
 }

@@ -24,8 +24,9 @@ pub trait Executor: Send + Sync {
     async fn run(&self, call: &CallId, order: &CommandSpec, watch: &CommandWatch) -> Result<ExitRecord, ExecutorError>;
 
     /// Finds what came of a call that began in a process that is gone. A command that still runs is waited for, and
-    /// stopped as by [`Executor::run`]; one that never ran never will from here on. Every later look finds the same.
-    async fn settle(&self, call: &CallId, watch: &CommandWatch) -> Result<ExitRecord, ExecutorError>;
+    /// stopped as by [`Executor::run`]; one that never ran never will from here on. Every later look finds the same. After
+    /// a restart of the machine, a command of which nothing is left may have run: it is interrupted.
+    async fn settle(&self, call: &CallId, boot: Boot, watch: &CommandWatch) -> Result<ExitRecord, ExecutorError>;
 
     /// What the call's command has written, for the model to read: cut to its beginning and end where it is longer than
     /// so many characters.
@@ -41,6 +42,15 @@ pub struct CommandSpec {
     pub timeout_ms: u64,
     /// Bytes of its output kept from the beginning; after that only the end is kept.
     pub spool_bytes: u64,
+}
+
+/// In which boot of the machine a call's start was recorded, as seen by who settles it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Boot {
+    /// In the one that is up: whatever was written since is there, synced or not.
+    Current,
+    /// In an earlier one, or that is not known: what was not synced may be lost.
+    Earlier,
 }
 
 /// Whoever waits for a command.
@@ -121,7 +131,7 @@ pub enum CommandEnd {
     SpawnFailed,
     /// Whoever ran it died: what the command did is not known. Written by a settler.
     Interrupted,
-    /// It never ran and never will. Written by a settler.
+    /// It never ran and never will. Written by a settler in the boot in which the call was started.
     NotStarted,
 }
 

@@ -1,20 +1,20 @@
-//! The runner: a small process per shell command, which makes sure that the command runs at most once and that what
+//! The runner: a small process beside each shell command, which makes sure that the command runs at most once and that what
 //! came of it is known, whoever dies.
 //!
 //! ```text
 //!   Piton (writer)                 runner                             the command
-//!   spawn, a call ahead ─────────▶ setsid, become subreaper
+//!   spawn, once ─────────────────▶ setsid, become subreaper
 //!                                  <pid>.ready: write, flock
 //!   record "call started"
 //!   RunSpec on its stdin ────────▶ read it
 //!                                  rename to <id>.claim, not replacing  ◀── the only gate: whoever has it decides
-//!                                  fsync the folder
 //!                                  spawn in its own group ───────────▶ runs
 //!   tail <id>.out ◀─────────────── append to <id>.out ◀─────────────── writes
 //!                                  the shell exits, or time is up, or SIGTERM
 //!                                  kill whatever is left of it
-//!   ExitRecord ◀────────────────── say how it ended, close stdout
-//!   record "call settled"          <id>.exit: write, rename; synced only if nobody listened; exit
+//!   ExitRecord ◀────────────────── say how it ended
+//!   record "call settled"          <id>.exit: write, rename; synced only if nobody listened
+//!                                  <pid>.ready again, for the next call
 //! ```
 //!
 //! The runner outlives a killed writer, so a twenty-minute build survives the agent and its real result is collected
@@ -22,6 +22,10 @@
 //! without an exit record is a runner that died, so the remains are killed and the call is *interrupted*; and where
 //! there is no claim, the settler takes it, so that a runner still on its way can never start: *not started*. A settler
 //! writes its finding as an exit record too, so every later look finds the same.
+//!
+//! Nothing of this is synced while somebody listens. A killed process loses nothing by that; a power cut may take the
+//! claim of a command that ran. So who settles a call says in which [`Boot`](crate::executor::Boot) its start was recorded:
+//! after a restart of the machine a missing claim proves nothing, and the call is *interrupted*.
 //!
 //! The lock, not a process id, says whether a runner lives: ids are used again. A claim says which file it is, so that in a
 //! copy of the folder, where nobody holds the lock, nothing of the original is killed. What must not be known here: sessions,

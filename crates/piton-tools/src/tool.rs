@@ -3,7 +3,7 @@
 //! A tool turns an input into an [`Outcome`]. Whether the call may run at all was decided before it gets here, and
 //! what it may touch is confined elsewhere: nothing in this crate asks a person or reads a rule.
 
-use crate::executor::{Executor, OutputSink};
+use crate::executor::{Boot, Executor, OutputSink};
 use crate::files::Files;
 use crate::host::Host;
 use crate::ledger::FileLedger;
@@ -57,6 +57,8 @@ pub struct ToolContext {
     pub call: CallId,
     /// The canonical working directory; relative paths are relative to it.
     pub workspace: PathBuf,
+    /// When its start was recorded: who settles it has to know.
+    pub boot: Boot,
     /// The session that the call is in.
     pub host: Arc<dyn Host>,
     /// Where the session keeps what belongs to its calls.

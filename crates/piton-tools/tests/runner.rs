@@ -6,7 +6,7 @@
 mod support;
 
 use piton_core::call::Status;
-use piton_tools::executor::{CommandEnd, OutputSink};
+use piton_tools::executor::{Boot, CommandEnd, OutputSink};
 use piton_tools::runner::{Settled, settle_once};
 use serde_json::json;
 use std::os::unix::process::ExitStatusExt as _;
@@ -112,7 +112,7 @@ async fn the_result_of_a_runner_that_lost_its_writer_is_collected() {
 }
 
 fn settle_if_claimed(place: &Place) -> Option<Settled> {
-    place.file("claim").exists().then(|| settle_once(&place.base()).unwrap())
+    place.file("claim").exists().then(|| settle_once(&place.base(), Boot::Current).unwrap())
 }
 
 #[tokio::test]
@@ -172,19 +172,19 @@ async fn settling_a_copy_of_a_running_call_leaves_the_original_alone() {
     for extension in ["claim", "out"] {
         std::fs::copy(place.file(extension), copy.join(format!("{}.{extension}", place.cx.call))).unwrap();
     }
-    let Settled::Over(record) = settle_once(&copy.join(place.cx.call.as_str())).unwrap() else {
+    let Settled::Over(record) = settle_once(&copy.join(place.cx.call.as_str()), Boot::Current).unwrap() else {
         panic!("nobody holds it")
     };
     assert_eq!(record.status, CommandEnd::Interrupted);
     assert!(record.error.unwrap().contains("the original was not touched"));
     assert!(is_running(&daemon) && is_running(&shell));
-    assert!(matches!(settle_once(&place.base()).unwrap(), Settled::Running(Some(_))));
+    assert!(matches!(settle_once(&place.base(), Boot::Current).unwrap(), Settled::Running(Some(_))));
 
     // The original's own death still takes everything with it.
     runner.kill().unwrap();
     runner.wait().unwrap();
     assert!(
-        matches!(settle_once(&place.base()).unwrap(), Settled::Over(record) if record.status == CommandEnd::Interrupted)
+        matches!(settle_once(&place.base(), Boot::Current).unwrap(), Settled::Over(record) if record.status == CommandEnd::Interrupted)
     );
     assert!(!is_running(&daemon) && !is_running(&shell));
 }
@@ -196,7 +196,9 @@ fn a_claim_that_was_lost_beside_output_does_not_say_that_nothing_ran() {
     runner.wait().unwrap();
     ["claim", "exit"].iter().for_each(|lost| std::fs::remove_file(place.file(lost)).unwrap());
     for look in ["the first", "the second"] {
-        let Settled::Over(record) = settle_once(&place.base()).unwrap() else { panic!("nobody holds it") };
+        let Settled::Over(record) = settle_once(&place.base(), Boot::Current).unwrap() else {
+            panic!("nobody holds it")
+        };
         assert_eq!((record.status, record.output_bytes), (CommandEnd::Interrupted, 4), "{look}");
     }
 }
@@ -262,12 +264,33 @@ async fn a_call_without_a_claim_is_settled_as_not_started_and_a_late_runner_refu
 #[test]
 fn a_settler_that_died_between_claim_and_verdict_leaves_a_call_that_never_ran() {
     let place = Place::new();
-    settle_once(&place.base()).unwrap_err();
+    settle_once(&place.base(), Boot::Current).unwrap_err();
     std::fs::create_dir_all(&place.calls_dir).unwrap();
-    settle_once(&place.base()).unwrap();
+    settle_once(&place.base(), Boot::Current).unwrap();
     std::fs::remove_file(place.file("exit")).unwrap();
-    let Settled::Over(record) = settle_once(&place.base()).unwrap() else { panic!("nobody holds it") };
+    let Settled::Over(record) = settle_once(&place.base(), Boot::Current).unwrap() else { panic!("nobody holds it") };
     assert_eq!(record.status, CommandEnd::NotStarted);
+}
+
+#[test]
+fn after_a_restart_of_the_machine_a_claim_that_is_missing_proves_nothing() {
+    for settled_before in [false, true] {
+        let place = Place::new();
+        std::fs::create_dir_all(&place.calls_dir).unwrap();
+        if settled_before {
+            // By a settler that died before it could say so, in whatever boot.
+            std::fs::write(place.file("claim"), "\"settler\"").unwrap();
+        }
+        for look in ["the first", "the second"] {
+            let Settled::Over(record) = settle_once(&place.base(), Boot::Earlier).unwrap() else {
+                panic!("nobody holds it")
+            };
+            assert_eq!(record.status, CommandEnd::Interrupted, "{look}");
+            assert_eq!(record.error.as_deref(), Some("a restart of the machine"));
+        }
+        assert_eq!(place.start_runner("touch ran").wait().unwrap().code(), Some(1), "and from here on it never runs");
+        assert!(!place.path("ran").exists());
+    }
 }
 
 #[test]
@@ -275,7 +298,7 @@ fn a_claim_cut_short_is_interrupted_never_run() {
     let place = Place::new();
     std::fs::create_dir_all(&place.calls_dir).unwrap();
     std::fs::write(place.file("claim"), "{\"runner\":{\"pi").unwrap();
-    let Settled::Over(record) = settle_once(&place.base()).unwrap() else { panic!("nobody holds it") };
+    let Settled::Over(record) = settle_once(&place.base(), Boot::Current).unwrap() else { panic!("nobody holds it") };
     assert_eq!(record.status, CommandEnd::Interrupted);
 }
 
@@ -320,7 +343,7 @@ fn a_torn_exit_record_without_its_claim_does_not_say_that_nothing_ran() {
     let place = Place::new();
     std::fs::create_dir_all(&place.calls_dir).unwrap();
     std::fs::write(place.file("exit"), "{\"status\":\"exi").unwrap();
-    let Settled::Over(record) = settle_once(&place.base()).unwrap() else { panic!("nobody holds it") };
+    let Settled::Over(record) = settle_once(&place.base(), Boot::Current).unwrap() else { panic!("nobody holds it") };
     assert_eq!(record.status, CommandEnd::Interrupted);
 }
 
@@ -331,7 +354,7 @@ fn a_claim_of_another_boot_kills_nobody() {
     let pid = std::process::id();
     let claim = json!({"runner": {"pid": pid, "start_ticks": 1, "boot_id": "another", "pid_namespace": "another"}});
     std::fs::write(place.file("claim"), claim.to_string()).unwrap();
-    let Settled::Over(record) = settle_once(&place.base()).unwrap() else { panic!("nobody holds it") };
+    let Settled::Over(record) = settle_once(&place.base(), Boot::Current).unwrap() else { panic!("nobody holds it") };
     assert_eq!(record.status, CommandEnd::Interrupted);
     assert_eq!(record.error.as_deref(), Some("a restart of the machine"));
 }
@@ -559,17 +582,45 @@ async fn output_lost_in_a_power_cut_is_said_to_be_lost() {
 #[tokio::test]
 async fn a_runner_is_kept_at_hand_and_goes_away_with_its_session() {
     let mut place = Place::new();
-    place.bash("true").await;
-    let ready = |place: &Place| {
-        support::names(&place.calls_dir).into_iter().filter(|name| name.ends_with(".ready")).collect::<Vec<_>>()
-    };
-    wait_until("the next one is ready", || ready(&place).len() == 1);
-    let waiting = ready(&place);
-    place.cx.call = "c2_0".into();
-    place.bash("true").await;
-    wait_until("that one was taken", || ready(&place).len() == 1 && ready(&place) != waiting);
+    let ready =
+        |place: &Place| support::names(&place.calls_dir).into_iter().filter(|name| name.ends_with(".ready")).count();
+    let runner = place.bash("echo $PPID").await.text;
+    for call in ["c2_0", "c3_0", "c4_0"] {
+        place.cx.call = call.into();
+        assert_eq!(place.bash("echo $PPID").await.text, runner, "the same one serves the next call");
+    }
+    wait_until("it is ready for one more", || ready(&place) == 1);
     place.set_runner(None);
-    wait_until("nothing is left of it", || ready(&place).is_empty());
+    wait_until("nothing is left of it", || ready(&place) == 0);
+}
+
+#[tokio::test]
+async fn a_runner_that_was_asked_to_stop_serves_no_other_call() {
+    let mut place = Place::new();
+    let runner = place.bash("echo $PPID").await.text;
+    place.cx.call = "c2_0".into();
+    let cancel = place.cx.cancel.clone();
+    place.cx.output = OutputSink::new(move |_| cancel.cancel());
+    let outcome = place.bash("echo $PPID; sleep 600").await;
+    assert_eq!(outcome.status, Status::Cancelled);
+    assert!(outcome.text.starts_with(&runner), "{}", outcome.text);
+    (place.cx.call, place.cx.cancel, place.cx.output) = ("c3_0".into(), Default::default(), OutputSink::none());
+    let outcome = place.bash("echo $PPID").await;
+    assert_eq!(outcome.status, Status::Ok);
+    assert_ne!(outcome.text, runner);
+
+    // Somebody else asks one that waits: its next call is not begun, rather than taken for a cancelled one.
+    let waiting = outcome.text;
+    let ready = || support::names(&place.calls_dir).into_iter().any(|name| name.starts_with(&format!("{waiting}-")));
+    wait_until("it waits", ready);
+    assert!(std::process::Command::new("kill").args(["-TERM", &waiting]).status().unwrap().success());
+    let mut next = place.restarted();
+    next.call = "c4_0".into();
+    let bash = piton_tools::toolset::ToolSet::builtin().get("bash").unwrap();
+    assert_eq!(bash.run(json!({"command": "touch ran"}), &next).await.status, Status::NotStarted);
+    assert!(!place.path("ran").exists());
+    next.call = "c5_0".into();
+    assert_eq!(bash.run(json!({"command": "echo here"}), &next).await.text, "here");
 }
 
 #[tokio::test]
@@ -594,7 +645,7 @@ async fn an_exit_record_that_a_power_cut_has_emptied_is_none() {
     wait_until("its record is written", || place.file("exit").exists());
     for emptied in ["", "\0\0\0", "   "] {
         std::fs::write(place.file("exit"), emptied).unwrap();
-        wait_until("its runner is gone", || matches!(settle_once(&place.base()), Ok(Settled::Over(_))));
+        wait_until("its runner is gone", || matches!(settle_once(&place.base(), Boot::Current), Ok(Settled::Over(_))));
         assert_eq!(place.settle("bash", json!({"command": "x"})).await.status, Status::Interrupted);
     }
 }

@@ -16,7 +16,7 @@ use measures::{MEASURES, Row, Stage};
 use std::path::Path;
 
 /// Where the table goes when everything was measured.
-const PAGE: &str = "docs/bench.md";
+const PAGE: &str = "docs/dev/bench.md";
 /// How often each of two checkouts is measured, by turns: what the machine does meanwhile meets both.
 const ROUNDS: usize = 3;
 

@@ -1,5 +1,5 @@
 //! `cargo xtask crash`: the crash harness over all scenarios, and with `--slow` over real processes. What it counted
-//! goes into `docs/crash.md`, each half in its own place.
+//! goes into `docs/dev/crash.md`, each half in its own place.
 
 use anyhow::{Context, bail, ensure};
 use piton_core::call::Status;
@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::process::Command;
 use std::time::Instant;
 
-const PAGE: &str = "docs/crash.md";
+const PAGE: &str = "docs/dev/crash.md";
 /// Seeds of the fast half.
 const SEEDS: u64 = 4;
 

@@ -1,4 +1,4 @@
-//! The page for readers: `docs/audit/source-loops.md`.
+//! The page for readers: `docs/dev/audit/source-loops.md`.
 
 use super::ran::Ran;
 use super::{RAN, Row, Status, requirements};
@@ -26,7 +26,7 @@ pub(super) fn markdown(rows: &[Row], ran: &Ran) -> anyhow::Result<String> {
     let mut text = format!(
         "# The loops of the source documents\n\nFive documents describe five loops. This is their checklist, row by row, with the \
          number and the check that each row had before Piton was written ([{list}]({list})), what stands for it, and what came of \
-         that when it was run: tests that run under the row's preset ([presets.md](../presets.md)), or a suite of `tests/cases` \
+         that when it was run: tests that run under the row's preset ([presets.md](../../presets.md)), or a suite of `tests/cases` \
          ([cases.md](cases.md)).\n\n`cargo xtask rows` runs {tests} tests and {suites} suites, writes their results to `{RAN}`, and \
          makes this page of it. `cargo xtask ci` fails where its own run says anything else. *otherwise*: it is done in another \
          way, and the reason is given. *waits*: it is not there, or only the part that its tests show.\n\nRun at {}.\n\n**{} rows: \

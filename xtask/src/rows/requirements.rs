@@ -1,8 +1,8 @@
-//! The rows as they were written: `docs/audit/requirements.md`.
+//! The rows as they were written: `docs/dev/audit/requirements.md`.
 
 use anyhow::ensure;
 
-pub(super) const LIST: &str = "docs/audit/requirements.md";
+pub(super) const LIST: &str = "docs/dev/audit/requirements.md";
 
 /// One row of the checklist.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -114,6 +114,31 @@ fn doctor_finds_a_data_folder_that_cannot_be_written_and_what_of_claude_is_not_u
 }
 
 #[test]
+fn there_is_a_manual_page_for_every_command_that_help_names() {
+    let stage = Stage::new(json!([]));
+    let page = Ran::of(stage.piton(&["man"])).expect_code(0).stdout;
+    assert!(page.contains(".TH piton 1") && page.contains("piton\\-run(1)"), "{page}");
+    let dir = stage.home.path().join("man");
+    Ran::of(stage.piton(&["man", "--out", dir.to_str().unwrap()])).expect_code(0);
+    let help = Ran::of(stage.piton(&["--help"])).expect_code(0).stdout;
+    let commands = help.split_once("Commands:\n").unwrap().1.split_once("\n\n").unwrap().0;
+    let named = commands.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    for command in named.filter_map(|line| line.split_whitespace().next()).filter(|command| *command != "help") {
+        let page = std::fs::read_to_string(dir.join(format!("piton-{command}.1"))).expect(command);
+        assert!(page.contains("SYNOPSIS"), "{page}");
+    }
+    let run = stage.home.read("man/piton-run.1");
+    assert!(run.contains("max\\-cost") && stage.home.read("man/piton-session-list.1").contains("search"), "{run}");
+    // A hidden command has no page, and a folder that cannot be written is an error.
+    assert!(!dir.join("piton-man.1").exists());
+    stage.home.write("file", "");
+    let file = stage.home.path().join("file");
+    Ran::of(stage.piton(&["man", "--out", file.to_str().unwrap()]))
+        .expect_code(1)
+        .expect_said(&["cannot write manual"]);
+}
+
+#[test]
 fn completions_and_help_are_there() {
     let stage = Stage::new(json!([]));
     for shell in ["bash", "zsh", "fish"] {

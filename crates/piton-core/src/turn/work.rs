@@ -8,6 +8,7 @@ use super::context::{Context, TranscriptEntry};
 use crate::budget::{Bound, Short, Used};
 use crate::call::{Outcome, Status};
 use crate::compact::Family;
+use crate::configure::Configure;
 use crate::ending::Why;
 use crate::event::{
     Canceller, Delivery, Direction, Event, Origin, Record, Restore, Rewind, Spent, StepKind, Subject, Touched, Trigger,
@@ -84,12 +85,18 @@ pub(super) struct Work {
     pub(super) notes: Vec<String>,
     /// What the user has allowed for the whole session.
     pub(super) grants: Vec<Grant>,
+    /// What clients have changed of how the session is run.
+    pub(super) configured: Configure,
     /// What hooks left of the frame that the model was last asked with.
     pub(super) offered: Offered,
     /// The compaction that hooks are told of before the model is asked again.
     pub(super) untold: Option<Trigger>,
     /// Of the process that has the session.
     pub(super) epoch: u64,
+    /// Of the first process that had it in the boot of the machine that is up now.
+    pub(super) boot_epoch: u64,
+    /// That boot, where it is known.
+    pub(super) boot_id: Option<String>,
     pub(super) turns: u32,
     pub(super) steps: u32,
     /// What all model calls used at most, those of turns that were taken back and those of no turn included.
@@ -640,7 +647,12 @@ impl Work {
                 // Journals before version 4 leave unsaid what that grants.
                 let whole_tool = || Rules(vec![Rule { tool: call.name.clone(), action: Action::Allow }]);
                 let rules = batch.offered_grants(id).unwrap_or_else(whole_tool);
-                let asked_by = self.turn.policy.permission.judge(&Ask { tool: &call.name, accesses: &[] }).rule;
+                let asked_by = self
+                    .turn
+                    .policy
+                    .permission
+                    .judge(&Ask { tool: &call.name, accesses: &[], workspace: &self.workspace })
+                    .rule;
                 self.grants.extend(rules.0.into_iter().map(|rule| Grant { rule, asked_by: asked_by.clone(), at_ms }));
             }
             Decision::Unattended => {
@@ -711,12 +723,16 @@ impl Work {
             Event::GrantsRevoked { tools } => {
                 self.grants.retain(|grant| !tools.is_empty() && !tools.contains(&grant.rule.tool));
             }
+            Event::SettingsChanged { changed, .. } => self.configured.change(changed),
             Event::WorkspaceMoved { workspace } => {
                 (self.workspace, self.is_new_here) = (workspace.clone(), true);
             }
             // Its hooks hear that the session is opened again.
-            Event::WriterOpened { epoch, .. } => {
+            Event::WriterOpened { epoch, boot_id, .. } => {
                 (self.epoch, self.untold) = (*epoch, None);
+                if boot_id.is_none() || self.boot_id != *boot_id {
+                    (self.boot_epoch, self.boot_id) = (*epoch, boot_id.clone());
+                }
                 self.turn.clock.stop();
             }
             // Whether a rewind came to its end is not known; to do it again later could take back what came after it.

@@ -29,7 +29,7 @@ pub(super) struct Source<'a> {
     pub(super) tape: Option<&'a File>,
 }
 
-/// What a client wants of a model's answers; it wins over what the configuration says.
+/// What is wanted of the answers of a session's own models; it wins over what is said of each model.
 #[derive(Default)]
 pub(super) struct Answers {
     pub(super) options: Options,
@@ -49,12 +49,25 @@ impl Source<'_> {
         answers: &Answers,
         notices: &mut Vec<Notice>,
     ) -> Result<Vec<Arc<dyn Model>>, AssembleError> {
-        let models: Vec<Arc<dyn Model>> = match said {
-            Some(said) => {
-                said.split(',').map(|name| self.named(name.trim(), answers, notices)).collect::<Result<_, _>>()?
-            }
-            None => vec![self.open(self.at_hand().await?, answers, notices)?],
-        };
+        match said {
+            Some(said) => self.named_all(said, answers, notices),
+            None => self.taped(vec![self.open(self.at_hand().await?, answers, notices)?]),
+        }
+    }
+
+    /// The models of these names.
+    pub(super) fn named_all(
+        &self,
+        said: &str,
+        answers: &Answers,
+        notices: &mut Vec<Notice>,
+    ) -> Result<Vec<Arc<dyn Model>>, AssembleError> {
+        let named = said.split(',').map(|name| self.named(name.trim(), answers, notices));
+        self.taped(named.collect::<Result<_, _>>()?)
+    }
+
+    /// The same, their replies recorded where they are to be.
+    fn taped(&self, models: Vec<Arc<dyn Model>>) -> Result<Vec<Arc<dyn Model>>, AssembleError> {
         let Some(tape) = self.tape else { return Ok(models) };
         let tape = || tape.try_clone().context("cannot record the replies");
         let taped = models.into_iter().map(|model| Ok(Arc::new(Recorder::new(model, tape()?)) as Arc<dyn Model>));

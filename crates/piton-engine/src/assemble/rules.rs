@@ -2,25 +2,14 @@
 
 use super::error::AssembleError;
 use crate::config::{Config, preset};
-use piton_core::permission::{Action, Rule, Rules};
 use piton_core::policy::Policy;
 use piton_models::model::Model;
 use std::sync::Arc;
 
-/// The rules of a turn: those of the preset, changed by the configuration. `yes` answers every question; what is forbidden
-/// stays forbidden.
-pub fn policy(config: &Config, yes: bool) -> Result<Policy, AssembleError> {
+/// The rules of a turn: those of the preset, changed by the configuration.
+pub fn policy(config: &Config) -> Result<Policy, AssembleError> {
     let mut policy = preset(config.preset.as_deref())?;
     config.apply(&mut policy);
-    if yes {
-        let mut answered = Rules::default();
-        answered.push("*", Action::Allow);
-        answered.0.extend(policy.permission.0.into_iter().map(|rule| match rule.action {
-            Action::Ask => Rule { action: Action::Allow, ..rule },
-            Action::Allow | Action::Deny => rule,
-        }));
-        policy.permission = answered;
-    }
     Ok(policy)
 }
 

@@ -16,7 +16,7 @@ use piton_core::hook::HookPoint;
 use piton_core::ids::{CallId, Seq};
 use piton_core::message::ToolCall;
 use piton_core::truncate::OutputCut;
-use piton_tools::executor::OutputSink;
+use piton_tools::executor::{Boot, OutputSink};
 use piton_tools::host::Host;
 use piton_tools::limits::{ABANDON_GRACE, ABANDON_LOOK_GRACE};
 use piton_tools::private;
@@ -88,6 +88,7 @@ fn tool_context(call: &ToolCall, cx: &JobContext<'_>) -> ToolContext {
     let (bus, of) = (services.bus.clone(), call.id.clone());
     ToolContext {
         call: call.id.clone(),
+        boot: if cx.session.is_started_in_this_boot(&call.id) { Boot::Current } else { Boot::Earlier },
         workspace: PathBuf::from(cx.session.workspace()),
         host: Arc::new(services.stored.clone()),
         calls_dir: services.calls_dir(),

@@ -12,6 +12,7 @@ use piton_core::message::Part;
 use piton_core::permission::Action;
 use piton_core::question::Decision;
 use piton_core::turn::{self, Job};
+use piton_engine::clock::World;
 use piton_engine::engine::Subscription;
 use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed, Settings};
 use piton_engine::rewind::RewindError;
@@ -44,6 +45,8 @@ pub(super) struct Stage<'s> {
     pub(super) planted: BTreeMap<PathBuf, String>,
     /// The session, once the client knows of it.
     pub(super) session: Option<SessionId>,
+    /// How often the machine was started.
+    pub(super) boot: u32,
 }
 
 impl Stage<'_> {
@@ -96,7 +99,8 @@ impl Stage<'_> {
 
     /// Opens the session it knows of; one of which nothing was ever heard may not have come to be.
     async fn open(&mut self) -> Result<(Handle, Vec<Record>), EngineError> {
-        let engine = Engine::open(self.machine.root());
+        let world = World::system().booted(&self.boot.to_string());
+        let engine = Engine::open(self.machine.root()).in_world(world);
         if let Some(id) = &self.session {
             match engine.resume(id, self.settings()).await {
                 Ok(session) => {

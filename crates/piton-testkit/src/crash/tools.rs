@@ -110,21 +110,15 @@ impl Runner {
     pub(super) fn is_on_its_way(&self) -> bool {
         matches!(self.progress, Progress::Told)
     }
+}
 
-    /// It dies with its machine, which keeps what was synced: the claim, since nothing is done before it is. An exit
-    /// record is not, and a claim that was only just taken may not be either.
-    pub(super) fn lose_power(&mut self, dice: &mut fastrand::Rng) -> std::io::Result<()> {
-        let progress = std::mem::replace(&mut self.progress, Progress::Over);
-        match progress {
-            Progress::Claimed(_) => forget(&self.with("claim"), dice),
-            Progress::Over => forget(&self.with("exit"), dice),
-            Progress::Told | Progress::Acted(_) => Ok(()),
-        }
-    }
-
-    fn with(&self, extension: &str) -> PathBuf {
-        PathBuf::from(format!("{}.{extension}", self.base.display()))
-    }
+/// What a power cut leaves of the marks of all calls, none of which a runner syncs.
+pub(super) fn lose_marks(calls: &Path, dice: &mut fastrand::Rng) -> std::io::Result<()> {
+    let Ok(files) = std::fs::read_dir(calls) else { return Ok(()) };
+    let mut files = files.map(|file| Ok(file?.path())).collect::<std::io::Result<Vec<_>>>()?;
+    files.sort();
+    let is_mark = |path: &&PathBuf| path.extension().is_some_and(|kind| kind == "claim" || kind == "exit");
+    files.iter().filter(is_mark).try_for_each(|mark| forget(mark, dice))
 }
 
 /// What a power cut may leave of a file that was not synced: all, nothing, only the name, zeros, or the half of it.
@@ -198,7 +192,7 @@ impl Tool for Acting {
             Rule::Kept | Rule::NoClaim => {
                 let watch = CommandWatch { output: cx.output.clone(), stop: cx.cancel.clone() };
                 cx.executor
-                    .settle(&cx.call, &watch)
+                    .settle(&cx.call, cx.boot, &watch)
                     .await
                     .map_or_else(|error| Outcome::failed(error.to_string()), |record| told(record.status))
             }

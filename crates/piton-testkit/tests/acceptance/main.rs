@@ -1,5 +1,5 @@
 //! The documents' checklist as tests: each is named by the row it proves, and tells further ones in its first line. They
-//! run under the row's preset, through the real engine. `cargo xtask rows` makes docs/audit/source-loops.md of them.
+//! run under the row's preset, through the real engine. `cargo xtask rows` makes docs/dev/audit/source-loops.md of them.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

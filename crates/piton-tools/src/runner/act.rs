@@ -21,8 +21,8 @@ pub struct Act {
 }
 
 impl Act {
-    /// Takes the claim of the call whose files begin with `base`, durably. `None` if it was taken before, by whomever:
-    /// then the act must not be done.
+    /// Takes the claim of the call whose files begin with `base`. `None` if it was taken before, by whomever: then the act
+    /// must not be done.
     pub fn claim(base: &Path, by: Claim) -> io::Result<Option<Self>> {
         let files = CallFiles::new(base);
         let held = files.take_claim(&ClaimedBy::Runner(by))?;

@@ -74,18 +74,15 @@ impl ReadyClaim {
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path)?;
         let by = ClaimedBy::Runner(claim);
         let locked = lock(&file)?;
-        // Not synced: what is in it serves to find a process, and none outlives a power cut. Its name is what counts.
         write_claim(&mut file, &by)?;
         if locked { Ok(Self { file, path, by }) } else { Err(io::ErrorKind::ResourceBusy.into()) }
     }
 
-    /// Takes a call's claim with it, durably; `None` if that was taken before, by whomever.
+    /// Takes a call's claim with it; `None` if that was taken before, by whomever. Not synced: whoever looks in the same boot
+    /// sees it, and whoever looks after a restart of the machine takes no missing claim for proof that nothing ran.
     pub(super) fn take(self, files: &CallFiles) -> io::Result<Option<HeldClaim>> {
         match renameat_with(CWD, &self.path, CWD, files.claim(), RenameFlags::NOREPLACE) {
-            Ok(()) => {
-                files.sync_folder()?;
-                Ok(Some(HeldClaim(self.file)))
-            }
+            Ok(()) => Ok(Some(HeldClaim(self.file))),
             Err(Errno::EXIST) => {
                 self.discard();
                 Ok(None)
@@ -157,7 +154,7 @@ impl CallFiles {
         path.into()
     }
 
-    /// Takes the claim, durably; `None` if it was taken before, by whomever.
+    /// Takes the claim, as [`ReadyClaim::take`] does; `None` if it was taken before, by whomever.
     pub(super) fn take_claim(&self, by: &ClaimedBy) -> io::Result<Option<HeldClaim>> {
         let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(self.claim());
         let mut file = match created {
@@ -171,8 +168,6 @@ impl CallFiles {
             return Ok(None);
         }
         write_claim(&mut file, by)?;
-        file.sync_all()?;
-        self.sync_folder()?;
         Ok(Some(HeldClaim(file)))
     }
 
@@ -226,12 +221,10 @@ impl CallFiles {
             file.sync_data()?;
         }
         std::fs::rename(unfinished, self.with("exit"))?;
-        if durably == Durably::Yes { self.sync_folder() } else { Ok(()) }
-    }
-
-    /// Makes the names of the files durable.
-    pub(super) fn sync_folder(&self) -> io::Result<()> {
-        File::open(self.base.parent().unwrap_or(Path::new("/")))?.sync_all()
+        if durably == Durably::Yes {
+            File::open(self.base.parent().unwrap_or(Path::new("/")))?.sync_all()?;
+        }
+        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@ use super::files::CallFiles;
 use super::output::{self, Tail};
 use super::settle::settle_from;
 use super::{RunSpec, RunnerCommand};
-use crate::executor::{CommandOutput, CommandSpec, CommandWatch, Executor, ExecutorError, ExitRecord};
+use crate::executor::{Boot, CommandOutput, CommandSpec, CommandWatch, Executor, ExecutorError, ExitRecord};
 use crate::limits::{LIVE_EVERY, RUNNER_GRACE};
 use crate::private;
 use crate::spawn::{Confinement, Env, Group, Spawn, Streams};
@@ -14,27 +14,30 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::Child;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout};
 
-/// The runners of one session. Starting a process takes longer than most commands, so one runner is kept at hand from
-/// the first call on: it waits for its orders on stdin, and goes away when that is closed, however its session ends.
+/// The runners of one session. Starting a process takes longer than most commands, so a runner whose call is over is kept
+/// at hand for the next one: it waits for its orders on stdin, and goes away when that is closed, however its session ends.
 #[derive(Debug)]
 pub struct Runners {
     /// `None`: what was run elsewhere can be settled, and nothing be run.
     command: Option<RunnerCommand>,
     calls_dir: PathBuf,
-    spare: Mutex<Option<Spare>>,
+    spare: Mutex<Option<Runner>>,
 }
 
-/// A runner without a call, and the environment that it was started in: its command's.
+/// A runner process, which serves one call after the other.
 #[derive(Debug)]
-struct Spare {
-    child: Child,
+struct Runner {
+    process: Process,
+    orders: ChildStdin,
+    /// How each call ended, a line each.
+    ends: Lines<BufReader<ChildStdout>>,
+    /// What it was started in: its commands' environment.
     env: Env,
 }
 
@@ -44,23 +47,24 @@ impl Runners {
         Self { command, calls_dir, spare: Mutex::new(None) }
     }
 
-    fn take(&self, env: &Env) -> Result<Child, ExecutorError> {
-        let spare = self.lock().take().filter(|spare| spare.env == *env);
-        match spare.and_then(|mut spare| matches!(spare.child.try_wait(), Ok(None)).then_some(spare.child)) {
-            Some(child) => Ok(child),
+    fn take(&self, env: &Env) -> Result<Runner, ExecutorError> {
+        let spare = self.lock().take();
+        match spare.and_then(|spare| spare.if_fit_for(env)) {
+            Some(runner) => Ok(runner),
             None => self.start(env),
         }
     }
 
-    /// Puts another runner by, if there is none. Without one the next call starts its own.
-    fn restock(&self, env: &Env) {
+    /// Keeps a runner for the next call, if there is none.
+    fn put_by(&self, runner: Runner) {
         let mut spare = self.lock();
-        if spare.is_none() {
-            *spare = self.start(env).ok().map(|child| Spare { child, env: Arc::clone(env) });
+        match *spare {
+            None => *spare = Some(runner),
+            Some(_) => runner.dismiss(),
         }
     }
 
-    fn start(&self, env: &Env) -> Result<Child, ExecutorError> {
+    fn start(&self, env: &Env) -> Result<Runner, ExecutorError> {
         let RunnerCommand { program, args } = self.command.as_ref().ok_or(ExecutorError::None)?;
         let words = [program.as_os_str()].into_iter().chain(args.iter().map(OsString::as_os_str));
         let argv = words.chain([self.calls_dir.as_os_str()]);
@@ -68,7 +72,7 @@ impl Runners {
         let spawn = Spawn::new(argv, env, ".", Confinement::User);
         let streams = Streams { stdin: Stdio::piped(), stdout: Stdio::piped(), stderr: Stdio::null() };
         let started = private::make_folder(&self.calls_dir).and_then(|()| spawn.start_async(Group::Ours, streams));
-        started.map_err(|error| {
+        started.and_then(|child| Runner::new(child, env)).map_err(|error| {
             ExecutorError::NotStarted(format!("the runner {} cannot be started: {error}", program.display()))
         })
     }
@@ -77,7 +81,7 @@ impl Runners {
         CallFiles::new(&self.calls_dir.join(call.as_str()))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Spare>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Runner>> {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -89,32 +93,37 @@ impl Runners {
         tail: &mut Tail,
         watch: &CommandWatch,
     ) -> Result<Option<ExitRecord>, ExecutorError> {
-        let mut running = Running { child: Some(self.take(env)?) };
+        let mut runner = self.take(env)?;
         // A runner that was not told all does nothing, and one that took its claim did hear everything: the files say
         // which.
-        let _ = running.tell(spec).await;
-        // Now there is time for it: the command runs.
-        self.restock(env);
+        let _ = runner.tell(spec).await;
         let mut ticks = tokio::time::interval(LIVE_EVERY);
         let mut asked_at: Option<Instant> = None;
-        let mut last_word = running.last_word();
-        let record = loop {
+        let end = loop {
             tokio::select! {
-                record = &mut last_word => break record,
+                end = runner.ends.next_line() => break end,
                 () = watch.stop.cancelled(), if asked_at.is_none() => {
-                    running.signal(Signal::TERM);
+                    runner.process.signal(Signal::TERM);
                     asked_at = Some(Instant::now());
                 }
                 _ = ticks.tick(), if asked_at.is_some() || watch.output.wanted() => {
                     tail.follow();
                     // The real clock: see `settle`.
                     if asked_at.is_some_and(|at| at.elapsed() >= RUNNER_GRACE) {
-                        running.signal(Signal::KILL);
+                        runner.process.signal(Signal::KILL);
                     }
                 }
             }
         };
-        running.leave();
+        runner.process.is_at_work = false;
+        // An error is as good as an end; the files tell the rest.
+        let record = end.ok().flatten().and_then(|line| serde_json::from_str(&line).ok());
+        // One that was asked to stop may hear of it only now.
+        if record.is_some() && asked_at.is_none() {
+            self.put_by(runner);
+        } else {
+            runner.dismiss();
+        }
         Ok(record)
     }
 }
@@ -141,15 +150,15 @@ impl Executor for Runners {
                 Ok(record)
             }
             // It could not tell; the files can.
-            None => settle_from(&files, tail, &watch.stop).await.map_err(ExecutorError::Unknown),
+            None => settle_from(&files, Boot::Current, tail, &watch.stop).await.map_err(ExecutorError::Unknown),
         }
     }
 
-    async fn settle(&self, call: &CallId, watch: &CommandWatch) -> Result<ExitRecord, ExecutorError> {
+    async fn settle(&self, call: &CallId, boot: Boot, watch: &CommandWatch) -> Result<ExitRecord, ExecutorError> {
         let files = self.files(call);
         private::make_folder(&self.calls_dir).map_err(ExecutorError::Unknown)?;
         let tail = Tail::new(&files, &watch.output);
-        settle_from(&files, tail, &watch.stop).await.map_err(ExecutorError::Unknown)
+        settle_from(&files, boot, tail, &watch.stop).await.map_err(ExecutorError::Unknown)
     }
 
     async fn output(&self, call: &CallId, max_chars: usize) -> CommandOutput {
@@ -157,47 +166,63 @@ impl Executor for Runners {
     }
 }
 
-/// A runner that is ours to stop.
-struct Running {
-    /// `None` once it has nothing more to do for us.
-    child: Option<Child>,
+impl Runner {
+    fn new(mut child: Child, env: &Env) -> io::Result<Self> {
+        let (Some(orders), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(io::Error::other("it has no pipes"));
+        };
+        let (process, ends) = (Process { child: Some(child), is_at_work: false }, BufReader::new(stdout).lines());
+        Ok(Self { process, orders, ends, env: Arc::clone(env) })
+    }
+
+    /// Itself, if it lives and its environment is this one.
+    fn if_fit_for(mut self, env: &Env) -> Option<Self> {
+        let lives = self.process.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)));
+        if lives && self.env == *env {
+            return Some(self);
+        }
+        self.dismiss();
+        None
+    }
+
+    async fn tell(&mut self, spec: &RunSpec) -> io::Result<()> {
+        self.process.is_at_work = true;
+        let mut line = serde_json::to_vec(spec)?;
+        line.push(b'\n');
+        self.orders.write_all(&line).await
+    }
+
+    /// Lets it end by itself, and collects it when it has.
+    fn dismiss(mut self) {
+        drop(self.orders);
+        if let Some(mut child) = self.process.child.take() {
+            tokio::spawn(async move { child.wait().await });
+        }
+    }
 }
 
-impl Running {
-    async fn tell(&mut self, spec: &RunSpec) -> io::Result<()> {
-        let Some(mut stdin) = self.child.as_mut().and_then(|child| child.stdin.take()) else { return Ok(()) };
-        stdin.write_all(&serde_json::to_vec(spec)?).await
-    }
+/// A runner's process. Dropped while it is at work, it is asked to stop.
+#[derive(Debug)]
+struct Process {
+    /// `None` once it has nothing more to do for us.
+    child: Option<Child>,
+    is_at_work: bool,
+}
 
-    /// Waits until the runner has said how the call ended, or is gone: either closes its stdout.
-    fn last_word(&mut self) -> Pin<Box<dyn Future<Output = Option<ExitRecord>> + Send>> {
-        let stdout = self.child.as_mut().and_then(|child| child.stdout.take());
-        Box::pin(async move {
-            let mut said = Vec::new();
-            // An error is as good as an end; the files tell the rest.
-            let _ = stdout?.read_to_end(&mut said).await;
-            serde_json::from_slice(&said).ok()
-        })
-    }
-
-    /// Has no effect once the runner's end is known: its id may then be another's.
+impl Process {
+    /// Has no effect once the process's end is known: its id may then be another's.
     fn signal(&self, signal: Signal) {
         let id = self.child.as_ref().and_then(Child::id);
         if let Some(pid) = id.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw) {
             let _ = kill_process(pid, signal);
         }
     }
-
-    /// Lets the runner end by itself, and collects it when it has.
-    fn leave(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            tokio::spawn(async move { child.wait().await });
-        }
-    }
 }
 
-impl Drop for Running {
+impl Drop for Process {
     fn drop(&mut self) {
-        self.signal(Signal::TERM);
+        if self.is_at_work {
+            self.signal(Signal::TERM);
+        }
     }
 }

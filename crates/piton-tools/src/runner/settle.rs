@@ -4,13 +4,16 @@
 use super::files::{CallFiles, Claim, ClaimState, ClaimedBy, Durably, Exit, HeldClaim};
 use super::output::Tail;
 use super::processes::{is_of_another_boot, kill_remains, signal_runner};
-use crate::executor::{CommandEnd, ExitRecord};
+use crate::executor::{Boot, CommandEnd, ExitRecord};
 use crate::limits::{ATTACHED_EVERY, RUNNER_GRACE, STOPPING_EVERY};
 use rustix::process::Signal;
 use std::io;
 use std::path::Path;
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
+
+/// What interrupted a call where nothing is left of what it was started in.
+const RESTART: &str = "a restart of the machine";
 
 /// What one look at a call finds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,14 +25,15 @@ pub enum Settled {
 }
 
 /// Looks once. Where nobody holds the claim and there is no exit record, this settles the call: it kills what is left
-/// of the command, or takes the claim so that it can never run, and records that.
-pub fn settle_once(base: &Path) -> io::Result<Settled> {
+/// of the command, or takes the claim so that it can never run, and records that. Whether a call of which there is no
+/// trace ran is only known in the boot in which it was started.
+pub fn settle_once(base: &Path, boot: Boot) -> io::Result<Settled> {
     let files = CallFiles::new(base);
     if let Exit::Recorded(record) = files.read_exit()? {
         return Ok(Settled::Over(record));
     }
     if let Some(held) = files.take_claim(&ClaimedBy::Settler)? {
-        return record(&files, &held, ExitRecord::of(CommandEnd::NotStarted));
+        return record(&files, &held, without_trace(&files, boot));
     }
     match files.claim_state()? {
         ClaimState::Held(Some(ClaimedBy::Runner(claim))) => Ok(Settled::Running(Some(claim))),
@@ -39,9 +43,9 @@ pub fn settle_once(base: &Path) -> io::Result<Settled> {
             let exit = files.read_exit()?;
             let verdict = match (exit, by) {
                 (Exit::Recorded(record), _) => return Ok(Settled::Over(record)),
-                (_, Some(ClaimedBy::Settler)) => ExitRecord::of(CommandEnd::NotStarted),
-                (exit, Some(ClaimedBy::Runner(claim))) => interrupted(&files, &exit, Some(&claim)),
-                (exit, None) => interrupted(&files, &exit, None),
+                (_, Some(ClaimedBy::Settler)) => without_trace(&files, boot),
+                (exit, Some(ClaimedBy::Runner(claim))) => interrupted(&files, &exit, Some(&claim), boot),
+                (exit, None) => interrupted(&files, &exit, None, boot),
             };
             record(&files, &held, verdict)
         }
@@ -62,7 +66,15 @@ fn record(files: &CallFiles, held: &HeldClaim, record: ExitRecord) -> io::Result
     Ok(Settled::Over(record))
 }
 
-fn interrupted(files: &CallFiles, exit: &Exit, claim: Option<&Claim>) -> ExitRecord {
+/// What is said of a call that no runner has left a mark of.
+fn without_trace(files: &CallFiles, boot: Boot) -> ExitRecord {
+    match boot {
+        Boot::Current => ExitRecord::of(CommandEnd::NotStarted),
+        Boot::Earlier => interrupted(files, &Exit::Missing, None, boot),
+    }
+}
+
+fn interrupted(files: &CallFiles, exit: &Exit, claim: Option<&Claim>, boot: Boot) -> ExitRecord {
     // The processes that a copied claim tells of are another session's, which may be at work.
     let is_original = claim.is_some_and(|claim| files.has_original(claim));
     if let Some(claim) = claim.filter(|_| is_original) {
@@ -70,10 +82,11 @@ fn interrupted(files: &CallFiles, exit: &Exit, claim: Option<&Claim>) -> ExitRec
     }
     let cause = match (exit, claim) {
         (Exit::Torn, _) => "the loss of its exit record, of which a part is on the disk: how it ended is not known",
-        (_, Some(claim)) if is_of_another_boot(claim) => "a restart of the machine",
+        (_, Some(claim)) if is_of_another_boot(claim) => RESTART,
         (_, Some(_)) if !is_original => {
             "the copying of its session: the original was not touched, and may go on with it"
         }
+        (_, None) if boot == Boot::Earlier => RESTART,
         (_, Some(_) | None) => "the death of its runner",
     };
     let began = std::fs::metadata(files.claim()).and_then(|claim| claim.modified());
@@ -91,7 +104,12 @@ fn interrupted(files: &CallFiles, exit: &Exit, claim: Option<&Claim>) -> ExitRec
 
 /// Finds what came of a call, going on from output that was already passed on. Waits for a runner that is at work, and
 /// stops it when it is to stop.
-pub(super) async fn settle_from(files: &CallFiles, mut tail: Tail, stop: &CancellationToken) -> io::Result<ExitRecord> {
+pub(super) async fn settle_from(
+    files: &CallFiles,
+    boot: Boot,
+    mut tail: Tail,
+    stop: &CancellationToken,
+) -> io::Result<ExitRecord> {
     // The usual end of a call of our own, at once: there is nothing to sync, kill or wait for.
     if let Ok(Exit::Recorded(record)) = files.read_exit() {
         tail.follow();
@@ -101,7 +119,7 @@ pub(super) async fn settle_from(files: &CallFiles, mut tail: Tail, stop: &Cancel
     loop {
         // On a thread that may block: it may sync and kill.
         let base = files.base().to_owned();
-        let look = tokio::task::spawn_blocking(move || settle_once(&base)).await.map_err(io::Error::other)?;
+        let look = tokio::task::spawn_blocking(move || settle_once(&base, boot)).await.map_err(io::Error::other)?;
         tail.follow();
         match look? {
             Settled::Over(record) => return Ok(record),

@@ -1,4 +1,10 @@
-//! The runner's side: one call, from the claim to the exit record. Synchronous, one thread, no runtime.
+//! The runner's side: one call after the other, each from the claim to the exit record. Synchronous, one thread, no runtime.
+//!
+//! ```text
+//!   ready ──RunSpec──▶ claimed ──▶ the command ──▶ its end told ──▶ recorded ──┐
+//!     ▲                   └─ somebody else's: leave                            │
+//!     └──────────── nothing of the call lives, nobody asked us to stop ◀───────┘
+//! ```
 //!
 //! A [`Watch`] waits on three things at once, with `poll`: the command's output, the end of its shell, and a signal to
 //! stop. The call is over when the *shell* is; what it left in the background is killed, since nobody would ever know
@@ -20,7 +26,7 @@ use rustix::process::{
     setsid, wait,
 };
 use std::collections::HashSet;
-use std::io::{self, Read, Write as _};
+use std::io::{self, BufRead, BufReader, Read, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Stdio;
@@ -37,52 +43,72 @@ const NOT_RECORDED: i32 = 3;
 /// Bytes read from the pipe at once: as many as it holds.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Waits for a call on `stdin` ([`RunSpec`] as JSON) and runs it with this environment; its files lie in `calls_dir`. The
-/// whole life of a runner process; the answer is its exit code. Its stdout says how the call ended ([`ExitRecord`] as JSON) and is closed then.
-/// Call it first thing in `main`, before any thread is started.
+/// Waits for calls on `stdin` (a line each, [`RunSpec`] as JSON) and runs them one by one with this environment; their files
+/// lie in `calls_dir`. The whole life of a runner process; the answer is its exit code. Its stdout says how each call ended
+/// (a line, [`ExitRecord`] as JSON). Call it first thing in `main`, before any thread is started.
 pub fn runner_main(calls_dir: &Path, env: &Env, stdin: impl Read) -> i32 {
     // A session of its own, so that the terminal's signals do not reach it. Fails only if it already leads one.
     let _ = setsid();
     // Whoever loses its parent becomes our child, daemons included: so that nothing escapes.
     let _ = set_child_subreaper(Some(getpid()));
-    // All that can be done before it is known what is to be done.
     let (Ok(stop), Some(us)) = (stop_signal(), this_process()) else { return NOT_BEGUN };
-    let Ok(ready) = ReadyClaim::make(calls_dir, us) else { return NOT_BEGUN };
-    let Ok(spec) = read_spec(stdin) else {
-        ready.discard();
-        return NOT_BEGUN;
-    };
+    let mut orders = BufReader::new(stdin);
+    let mut code = NOT_BEGUN;
+    loop {
+        // All that can be done before it is known what is to be done.
+        let Ok(ready) = ReadyClaim::make(calls_dir, us.clone()) else { return code };
+        let Some(spec) = next_spec(&mut orders).filter(|_| !is_asked(&stop)) else {
+            ready.discard();
+            return code;
+        };
+        code = match serve(&spec, env, calls_dir, ready, &stop) {
+            Ok(Remains::None) if !is_asked(&stop) => RECORDED,
+            Ok(Remains::None | Remains::Some) => return RECORDED,
+            Err(code) => return code,
+        };
+    }
+}
+
+/// Whether something of a call lives on when all was done to end it.
+#[derive(Debug, PartialEq, Eq)]
+enum Remains {
+    None,
+    /// It must not pass for the next call's: whoever collects our children will have it.
+    Some,
+}
+
+/// One call. Fails with the exit code of a runner that is of no more use.
+fn serve(spec: &RunSpec, env: &Env, calls_dir: &Path, ready: ReadyClaim, stop: &OwnedFd) -> Result<Remains, i32> {
     let files = CallFiles::new(&calls_dir.join(spec.call.as_str()));
     let held = match ready.take(&files) {
         Ok(Some(held)) => held,
-        Ok(None) => return NOT_OURS,
-        Err(_) => return NOT_BEGUN,
+        Ok(None) => return Err(NOT_OURS),
+        Err(_) => return Err(NOT_BEGUN),
     };
-    let record = run(&spec, env, &files, &held, stop);
+    let (record, remains) = run(spec, env, &files, &held, stop);
     // Who was told records it in the journal at once. Only where nobody listens is ours the one record that lasts.
     let durably = if announce(&record) { Durably::No } else { Durably::Yes };
-    match files.write_exit(&record, &held, durably) {
-        Ok(()) => RECORDED,
-        Err(_) => NOT_RECORDED,
-    }
+    files.write_exit(&record, &held, durably).map(|()| remains).map_err(|_| NOT_RECORDED)
 }
 
-/// Tells who waits for us how it ended, and closes stdout. Answers whether somebody listened.
+/// Tells who waits for us how it ended. Answers whether somebody listened.
 fn announce(record: &ExitRecord) -> bool {
-    let Ok(json) = serde_json::to_vec(record) else { return false };
+    let Ok(mut json) = serde_json::to_vec(record) else { return false };
+    json.push(b'\n');
     let mut stdout = io::stdout();
-    let told = stdout.write_all(&json).and_then(|()| stdout.flush()).is_ok();
-    if let Ok(nowhere) = std::fs::File::options().write(true).open("/dev/null") {
-        // Otherwise our own end will tell.
-        let _ = rustix::stdio::dup2_stdout(nowhere);
-    }
-    told
+    stdout.write_all(&json).and_then(|()| stdout.flush()).is_ok()
 }
 
-fn read_spec(mut stdin: impl Read) -> io::Result<RunSpec> {
-    let mut bytes = Vec::new();
-    stdin.read_to_end(&mut bytes)?;
-    Ok(serde_json::from_slice(&bytes)?)
+/// The next call; `None` when there will be none. An older Piton sends no line feed but closes our stdin.
+fn next_spec(orders: &mut impl BufRead) -> Option<RunSpec> {
+    let mut line = Vec::new();
+    orders.read_until(b'\n', &mut line).ok()?;
+    serde_json::from_slice(&line).ok()
+}
+
+/// Whether we were asked to stop.
+fn is_asked(stop: &OwnedFd) -> bool {
+    rustix::io::read(stop, &mut [0]).is_ok_and(|read| read > 0)
 }
 
 /// Becomes readable when we are asked to stop.
@@ -94,11 +120,14 @@ fn stop_signal() -> io::Result<OwnedFd> {
     Ok(reader)
 }
 
-fn run(spec: &RunSpec, env: &Env, files: &CallFiles, held: &HeldClaim, stop: OwnedFd) -> ExitRecord {
+fn run(spec: &RunSpec, env: &Env, files: &CallFiles, held: &HeldClaim, stop: &OwnedFd) -> (ExitRecord, Remains) {
     let started = Instant::now();
     let mut watch = match Watch::begin(spec, env, files, stop) {
         Ok(watch) => watch,
-        Err(error) => return ExitRecord { error: Some(error.to_string()), ..ExitRecord::of(CommandEnd::SpawnFailed) },
+        Err(error) => {
+            let error = Some(error.to_string());
+            return (ExitRecord { error, ..ExitRecord::of(CommandEnd::SpawnFailed) }, Remains::None);
+        }
     };
     // Without it the record is tried all the same.
     let _ = files.reserve_exit(held);
@@ -114,10 +143,11 @@ fn run(spec: &RunSpec, env: &Env, files: &CallFiles, held: &HeldClaim, stop: Own
         CommandEnd::SpawnFailed | CommandEnd::Interrupted | CommandEnd::NotStarted => 0,
     };
     watch.drain();
+    let remains = if watch.collect_dead() { Remains::Some } else { Remains::None };
     let status = watch.shell_status;
     let spooled = watch.spool.finish();
     let by_itself = matches!(end, CommandEnd::Exited | CommandEnd::Signaled);
-    ExitRecord {
+    let record = ExitRecord {
         status: end,
         code: status.and_then(WaitStatus::exit_status).filter(|_| by_itself),
         signal: status.and_then(WaitStatus::terminating_signal).filter(|_| by_itself),
@@ -126,7 +156,8 @@ fn run(spec: &RunSpec, env: &Env, files: &CallFiles, held: &HeldClaim, stop: Own
         kept_bytes: spooled.kept,
         left_behind,
         error: spooled.error,
-    }
+    };
+    (record, remains)
 }
 
 /// Starts the command in a process group of its own, with nothing to read and one pipe to write to.
@@ -154,14 +185,14 @@ fn spawn(spec: &RunSpec, env: &Env, files: &CallFiles, output: &OwnedFd) -> io::
 }
 
 /// A command under way.
-struct Watch {
+struct Watch<'r> {
     shell: Pid,
     /// Readable once the shell is dead.
     shell_ended: OwnedFd,
     shell_status: Option<WaitStatus>,
     /// `None` once everybody has closed it.
     output: Option<OwnedFd>,
-    stop: OwnedFd,
+    stop: &'r OwnedFd,
     stop_asked: bool,
     spool: Spool,
     buffer: Vec<u8>,
@@ -174,8 +205,8 @@ enum Heard {
     Nothing,
 }
 
-impl Watch {
-    fn begin(spec: &RunSpec, env: &Env, files: &CallFiles, stop: OwnedFd) -> io::Result<Self> {
+impl<'r> Watch<'r> {
+    fn begin(spec: &RunSpec, env: &Env, files: &CallFiles, stop: &'r OwnedFd) -> io::Result<Self> {
         let (output, writer) = pipe_with(PipeFlags::CLOEXEC)?;
         fcntl_setfl(&output, OFlags::NONBLOCK)?;
         let spool = Spool::create(&files.out(), spec.spool_bytes);
@@ -224,13 +255,12 @@ impl Watch {
             sources.push(PollFd::new(&self.shell_ended, PollFlags::IN));
         }
         if !self.stop_asked {
-            sources.push(PollFd::new(&self.stop, PollFlags::IN));
+            sources.push(PollFd::new(self.stop, PollFlags::IN));
         }
         let timeout = Timespec::try_from(until.saturating_duration_since(Instant::now())).ok();
         // Interrupted by a signal: the next round sees what it was.
         let _ = poll(&mut sources, timeout.as_ref());
-        let mut byte = [0];
-        self.stop_asked |= rustix::io::read(&self.stop, &mut byte).is_ok();
+        self.stop_asked |= is_asked(self.stop);
         self.read_output()
     }
 

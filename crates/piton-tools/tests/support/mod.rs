@@ -8,7 +8,7 @@ use piton_core::ids::CallId;
 use piton_core::limits::TOOL_OUTPUT_CHARS;
 use piton_core::truncate::OutputCut;
 use piton_tools::disk::Disk;
-use piton_tools::executor::{Executor, OutputSink};
+use piton_tools::executor::{Boot, Executor, OutputSink};
 use piton_tools::ledger::FileLedger;
 use piton_tools::runner::{RunSpec, RunnerCommand, Runners};
 use piton_tools::spawn::Confinement;
@@ -54,6 +54,7 @@ impl Place {
         let calls_dir = root.join(session).join("calls");
         let cx = ToolContext {
             call: CallId::from("c1_0"),
+            boot: Boot::Current,
             workspace: root.join("workspace"),
             host: Arc::new(NoSession),
             executor: runners(Some(runner_program()), &calls_dir),

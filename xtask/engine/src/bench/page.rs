@@ -1,6 +1,6 @@
 //! The table and the page around it, as Markdown.
 
-use super::measures::{Limit, Row, Unit};
+use super::measures::{Limit, Row, Unit, median};
 use anyhow::Context;
 use std::fmt::Write as _;
 
@@ -30,10 +30,6 @@ pub(super) fn table(rows: &[Row]) -> String {
 /// The rows of two checkouts side by side, each the median of its rounds, and how many times the older the newer is: the
 /// median of the rounds' own ratios, since what slows the machine down for a while meets both of a round.
 pub(super) fn ratios(older: &[Vec<Row>], newer: &[Vec<Row>]) -> anyhow::Result<String> {
-    let median = |mut numbers: Vec<f64>| {
-        numbers.sort_by(f64::total_cmp);
-        numbers[numbers.len() / 2]
-    };
     let mut text =
         String::from("| name | what | before | now | ratio | of each round |\n|---|---|---:|---:|---:|---|\n");
     for (at, row) in newer[0].iter().enumerate() {
@@ -79,8 +75,8 @@ const READING: &str = "\
 Numbers from a shared machine are noisy: disks and cores are lent out, and one run may be twice as slow as the next.
 The first two `floor` rows were measured between the runs of `hundred_steps` and are what this machine asked, just then, for one
 small durable write and for one process: compare a step with them rather than with a step on another machine. A step
-with a command waits for about five durable writes (two of the journal, three of the runner) and for two processes (the
-runner and the command). Listing sessions looks at every session's folder, so that one that was killed, copied in or
+with a command waits for one durable write (its start in the journal) and for one process (the command; its runner is
+there already). Listing sessions looks at every session's folder, so that one that was killed, copied in or
 removed by hand is listed as it is: the last `floor` row is what the looking alone costs.
 
 CPU and memory are what the kernel counted for Piton and all processes below it; MB are millions of bytes, and memory
@@ -106,6 +102,7 @@ impl Unit {
             Self::Megabytes => format!("{number:.1} MB"),
             Self::Bytes => format!("{number:.0} bytes"),
             Self::MegabytesPerSecond => format!("{number:.0} MB/s"),
+            Self::Times => format!("{number:.2} ×"),
         }
     }
 }

@@ -17,6 +17,27 @@ fn a_call_belongs_to_the_writer_that_started_it() {
 }
 
 #[test]
+fn a_call_belongs_to_the_boot_in_which_its_start_was_recorded() {
+    let opened = |epoch, boot: Option<&str>| Event::WriterOpened { epoch, pid: 1, boot_id: boot.map(str::to_owned) };
+    let started_in_this_boot = |first, then: &[Option<&str>]| {
+        let mut bench = Bench::with(Policy::piton());
+        bench.happen(opened(1, first));
+        bench.policy.permission.push("*", Action::Allow);
+        bench.say("go");
+        bench.calls(&["bash"]);
+        (2..).zip(then).for_each(|(epoch, boot)| bench.happen(opened(epoch, *boot)));
+        bench.session.is_started_in_this_boot(&CallId::from("c1_0"))
+    };
+    assert!(started_in_this_boot(None, &[]), "this process has started it");
+    assert!(started_in_this_boot(Some("one"), &[Some("one"), Some("one")]));
+    assert!(!started_in_this_boot(Some("one"), &[Some("two")]));
+    assert!(!started_in_this_boot(Some("one"), &[Some("two"), Some("one")]), "ids are made anew, but who knows");
+    assert!(!started_in_this_boot(Some("one"), &[Some("two"), Some("two")]));
+    assert!(!started_in_this_boot(None, &[None]), "what is not known is taken for another");
+    assert!(!started_in_this_boot(None, &[Some("one")]));
+}
+
+#[test]
 fn results_stand_in_the_order_of_the_calls_whatever_order_they_came_in() {
     check(
         |b| {

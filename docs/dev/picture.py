@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws docs/demo.svg and docs/resume.svg from real runs of the release binary on a pseudo-terminal.
 
-    cargo build --release && python3 docs/picture.py
+    cargo build --release && python3 docs/dev/picture.py
 
 Only the names of temporary folders, ids and process numbers are shortened, so that a picture changes only when the output
 does.
@@ -9,7 +9,7 @@ does.
 
 import fcntl, html, json, os, pathlib, pty, re, shutil, struct, tempfile, termios
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 COLUMNS, ROWS = 104, 60
 CHAR_WIDTH, LINE_HEIGHT, MARGIN, TITLE = 8.4, 19, 18, 30
 PROMPT = "\x1b[32m$\x1b[0m \x1b[1m{}\x1b[0m\n"
