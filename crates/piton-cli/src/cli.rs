@@ -3,12 +3,12 @@
 use crate::failure::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use piton_core::permission::{Action, Rule};
+use piton_core::permission::{Action, PermissionMode, Rule};
 use piton_engine::config::layers::{Flag, Value};
 use piton_engine::config::{is_preset_file, preset};
 use piton_models::effort::Effort;
 use piton_models::options::Options;
-use piton_models::text_tools;
+use piton_models::text_tools::{Mode, NotAMode};
 use std::path::PathBuf;
 
 /// A coding agent that journals every step before it acts: nothing is lost, nothing runs twice.
@@ -106,25 +106,12 @@ pub(crate) struct RunArgs {
     /// above, with the prompt's words as its `$1`, `$2`, … and `$ARGUMENTS`
     #[arg(long, value_name = "NAME")]
     pub(crate) command: Option<String>,
-    /// Model to use, as provider/name (see `piton models`). `a/x,b/y` falls back to b/y if a/x gives no reply
-    #[arg(short, long, value_name = "PROVIDER/NAME[,…]", help_heading = MODEL)]
-    pub(crate) model: Option<String>,
-    /// For models without native tool calls: `use_tool` or `hermes` teaches them to call tools in plain text; `look` only
-    /// finds calls that the server leaves in the text (docs/text-tools.md)
-    #[arg(long, value_name = "HOW", help_heading = MODEL)]
-    pub(crate) text_tools: Option<text_tools::Mode>,
-    /// Reasoning effort: none, minimal, low, medium, high, xhigh or max; a model uses the nearest level it has
-    #[arg(long, value_name = "LEVEL", value_parser = effort(), help_heading = MODEL)]
-    pub(crate) effort: Option<Effort>,
-    /// Maximum output tokens of one reply, including reasoning
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = MODEL)]
-    pub(crate) max_output: Option<u32>,
-    /// Sampling temperature, 0 to 2
-    #[arg(long, value_name = "T", value_parser = temperature, help_heading = MODEL)]
-    pub(crate) temperature: Option<f64>,
     /// Run every tool without asking
     #[arg(short, long, help_heading = PERMISSIONS)]
     pub(crate) yes: bool,
+    /// Permission mode: ask, accept-edits (edits in the workspace run), auto (what --yes does) or plan (only reading runs)
+    #[arg(long, value_name = "MODE", value_parser = mode(), conflicts_with = "yes", help_heading = PERMISSIONS)]
+    pub(crate) mode: Option<PermissionMode>,
     #[command(flatten)]
     pub(crate) settings: SettingFlags,
     /// Work in this folder instead of the current one. A resumed session stays in its own folder unless that is gone
@@ -163,6 +150,22 @@ pub(crate) struct RunArgs {
 /// Flags that are settings: the topmost layer of the configuration.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct SettingFlags {
+    /// Model to use, as provider/name (see `piton models`). `a/x,b/y` falls back to b/y if a/x gives no reply
+    #[arg(short, long, value_name = "PROVIDER/NAME[,…]", help_heading = MODEL)]
+    pub(crate) model: Option<String>,
+    /// For models without native tool calls: `use_tool` or `hermes` teaches them to call tools in plain text; `look` only
+    /// finds calls that the server leaves in the text (docs/text-tools.md)
+    #[arg(long, value_name = "HOW", value_parser = text_tools, help_heading = MODEL)]
+    pub(crate) text_tools: Option<String>,
+    /// Reasoning effort: none, minimal, low, medium, high, xhigh or max; a model uses the nearest level it has
+    #[arg(long, value_name = "LEVEL", value_parser = PossibleValuesParser::new(Effort::NAMES), help_heading = MODEL)]
+    pub(crate) effort: Option<String>,
+    /// Maximum output tokens of one reply, including reasoning
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = MODEL)]
+    pub(crate) max_output: Option<u32>,
+    /// Sampling temperature, 0 to 2
+    #[arg(long, value_name = "T", value_parser = temperature, help_heading = MODEL)]
+    pub(crate) temperature: Option<f64>,
     /// Run this tool without asking (repeatable): a tool's name, or `*` for every tool
     #[arg(long, value_name = "RULE", value_parser = rule, help_heading = PERMISSIONS)]
     pub(crate) allow: Vec<String>,
@@ -188,7 +191,10 @@ pub(crate) struct SettingFlags {
     /// Budget in US dollars: a model call that could exceed it is not made (needs a model with a known price)
     #[arg(long, value_name = "USD", value_parser = dollars, help_heading = LIMITS)]
     pub(crate) max_cost: Option<f64>,
-    /// Stop after this many seconds
+    /// Budget of the whole session in US dollars, over all its turns, those of earlier runs included
+    #[arg(long, value_name = "USD", value_parser = dollars, help_heading = LIMITS)]
+    pub(crate) max_session_cost: Option<f64>,
+    /// Stop after this many seconds of work on the turn; time between a crash and a resume does not count
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000), help_heading = LIMITS)]
     pub(crate) max_time: Option<u64>,
     /// Require this command to pass before the turn ends; failures go back to the model up to 3 times (repeatable)
@@ -210,12 +216,20 @@ impl SettingFlags {
         let mut flags: Vec<Flag> = self.set.iter().cloned().map(Flag::Set).collect();
         flags.extend(self.allow.iter().map(rule("--allow", Action::Allow)));
         flags.extend(self.deny.iter().map(rule("--deny", Action::Deny)));
+        let word = |word: &String| Value::from(word.as_str());
         let keys = [
+            self.model.as_ref().map(|model| key("--model", &["model"], word(model))),
+            self.text_tools.as_ref().map(|how| key("--text-tools", &["answers", "text_tools"], word(how))),
+            self.effort.as_ref().map(|level| key("--effort", &["answers", "effort"], word(level))),
+            self.max_output.map(|most| key("--max-output", &["answers", "max_output"], number(most.into()))),
+            self.temperature.map(|t| key("--temperature", &["answers", "temperature"], Value::from(t))),
             self.preset.as_deref().map(|name| key("--preset", &["preset"], Value::from(name))),
             self.no_instructions.then(|| key("--no-instructions", &["context", "instructions"], Value::from(false))),
             self.max_steps.map(|most| key("--max-steps", &["limits", "max_steps"], number(most.into()))),
             self.max_tokens.map(|most| key("--max-tokens", &["limits", "max_tokens"], number(most))),
             self.max_cost.map(|usd| key("--max-cost", &["limits", "max_cost"], Value::from(usd))),
+            self.max_session_cost
+                .map(|usd| key("--max-session-cost", &["limits", "max_session_cost"], Value::from(usd))),
             self.max_time.map(|seconds| key("--max-time", &["limits", "max_time"], number(seconds))),
         ];
         flags.extend(keys.into_iter().flatten());
@@ -224,9 +238,13 @@ impl SettingFlags {
     }
 }
 
-/// One of the words for it; what is nearly one is answered with it.
-fn effort() -> impl TypedValueParser<Value = Effort> {
-    PossibleValuesParser::new(Effort::NAMES).try_map(|word| word.parse::<Effort>())
+fn text_tools(word: &str) -> Result<String, NotAMode> {
+    word.parse::<Mode>().map(|_| word.to_owned())
+}
+
+fn mode() -> impl TypedValueParser<Value = PermissionMode> {
+    PossibleValuesParser::new(PermissionMode::ALL.map(PermissionMode::name))
+        .try_map(|word| word.parse::<PermissionMode>())
 }
 
 fn temperature(text: &str) -> Result<f64, String> {
@@ -388,6 +406,32 @@ pub(crate) enum SessionCommand {
         /// Print every event, one JSON object per line
         #[arg(long)]
         json: bool,
+    },
+    /// Switch a session to another model, from its next turn on, also while another piton runs it
+    Model {
+        /// The session: an id or its beginning, a title, last, -2
+        #[arg(allow_negative_numbers = true)]
+        id: String,
+        /// The model, as provider/name; `a/x,b/y` falls back to b/y if a/x gives no reply
+        model: String,
+    },
+    /// Switch a session to another permission mode, from its next turn on, also while another piton runs it
+    Mode {
+        /// The session: an id or its beginning, a title, last, -2
+        #[arg(allow_negative_numbers = true)]
+        id: String,
+        /// ask, accept-edits, auto or plan
+        #[arg(value_parser = mode())]
+        mode: PermissionMode,
+    },
+    /// Choose the tools that the model is offered, from the session's next turn on, also while another piton runs it
+    Tools {
+        /// The session: an id or its beginning, a title, last, -2
+        #[arg(allow_negative_numbers = true)]
+        id: String,
+        /// Their names; '*' for all
+        #[arg(required = true)]
+        tools: Vec<String>,
     },
     /// Watch a session that another piton is running
     Follow {
@@ -552,6 +596,14 @@ pub(crate) struct CompactArgs {
     pub(crate) model: Option<String>,
     #[command(flatten)]
     pub(crate) set: SetArgs,
+}
+
+impl CompactArgs {
+    pub(crate) fn layers(&self) -> Vec<Flag> {
+        let model = self.model.as_deref();
+        let model = model.map(|model| Flag::Key { flag: "--model", key: &["model"], value: Value::from(model) });
+        self.set.layers().into_iter().chain(model).collect()
+    }
 }
 
 /// `piton session export`.

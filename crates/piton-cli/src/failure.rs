@@ -346,6 +346,9 @@ impl Known for LayerError {
     fn advice(&self) -> Advice {
         let kind = if self.is_of_a_flag() { FailureKind::Usage } else { FailureKind::Config };
         match self {
+            Self::Invalid { source, .. } if source.is_about("model") => {
+                Advice::of(kind, "Name a model as provider/name; `piton models` lists them.")
+            }
             Self::Invalid { .. } | Self::NotTheirs { .. } => Advice::none(kind),
             Self::Together { .. } => Advice::of(kind, "`piton config show --origin` shows who set what."),
         }
@@ -361,7 +364,7 @@ impl Known for AssembleError {
             Self::Changed(_) => Advice::none(FailureKind::Config),
             Self::Model(error) => error.advice(),
             Self::NoModel => Advice::of(FailureKind::Model, NO_MODEL),
-            Self::NoPrice { model } => Advice(
+            Self::NoPrice { model, .. } => Advice(
                 FailureKind::Config,
                 Some(format!(
                     "Set it: price = {{ input = …, output = … }} in [models.\"{model}\"] of the configuration; or limit the \

@@ -22,7 +22,7 @@ pub(crate) fn of_workspace(around: &Surroundings, workspace: &Path, flags: &[Fla
 pub(crate) async fn of_session(
     around: &Surroundings,
     workspace: &Path,
-    wishes: Wishes,
+    wishes: &Wishes,
 ) -> Result<Settings, AssembleError> {
     let mut notices = Vec::new();
     let settings = assemble::settings(&around.machine, workspace, wishes, &mut notices).await;

@@ -4,8 +4,20 @@ use crate::failure::{Context, Result, ensure};
 use piton_engine::assemble::Machine;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+
+/// Where a person types answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Terminal {
+    Stdin,
+    /// At the terminal itself, by [`CONTROLLING`], while something else is piped in.
+    Controlling,
+}
+
+/// The terminal that a process was started at, whatever its standard input is.
+pub(crate) const CONTROLLING: &str = "/dev/tty";
 
 /// What the process was started into.
 #[derive(Clone)]
@@ -17,6 +29,8 @@ pub(crate) struct Surroundings {
     pub(crate) stdin_is_terminal: bool,
     pub(crate) stdout_is_terminal: bool,
     pub(crate) stderr_is_terminal: bool,
+    /// Where a person is asked, if one watches.
+    pub(crate) person: Option<Terminal>,
     /// Milliseconds since the Unix epoch.
     pub(crate) now_ms: u64,
 }
@@ -50,12 +64,19 @@ impl Surroundings {
             today: jiff::Zoned::now().date().to_string(),
             vars,
         };
+        let (stdin_is_terminal, stderr_is_terminal) = (std::io::stdin().is_terminal(), std::io::stderr().is_terminal());
+        let person = match (stderr_is_terminal, stdin_is_terminal) {
+            (false, _) => None,
+            (true, true) => Some(Terminal::Stdin),
+            (true, false) => File::open(CONTROLLING).ok().map(|_| Terminal::Controlling),
+        };
         Ok(Self {
             machine,
             temp_dir: std::env::temp_dir(),
-            stdin_is_terminal: std::io::stdin().is_terminal(),
+            stdin_is_terminal,
             stdout_is_terminal: std::io::stdout().is_terminal(),
-            stderr_is_terminal: std::io::stderr().is_terminal(),
+            stderr_is_terminal,
+            person,
             now_ms: u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default(),
         })
     }

@@ -73,6 +73,10 @@ pub struct Config {
     /// Options for the replies of every model.
     #[serde(default)]
     pub options: Options,
+    /// Options for the replies of a session's own models, whatever is said of them elsewhere. Models that write titles and
+    /// summaries keep theirs. The flags `--effort`, `--temperature`, `--max-output` and `--text-tools` set these.
+    #[serde(default)]
+    pub answers: AnswersTable,
     /// Options for the replies of one model, and facts about it, by its name as `provider/name`.
     #[serde(default)]
     pub models: BTreeMap<String, ModelTable>,
@@ -151,7 +155,10 @@ table! {
         /// US dollars.
         #[schemars(range(min = 0.000001, max = 1e9))]
         max_cost: f64 = Dollars(policy.budget.cost_micros),
-        /// Seconds.
+        /// US dollars that the whole session may cost, over all its turns.
+        #[schemars(range(min = 0.000001, max = 1e9))]
+        max_session_cost: f64 = Dollars(policy.budget.session_cost_micros),
+        /// Seconds that the turn is under way, over all processes that work on it.
         #[schemars(range(min = 1, max = 31_536_000))]
         max_time: u64 = Seconds(policy.budget.wall_clock_ms),
         /// Model replies of any kind, where `max_steps` does not count them all.
@@ -363,6 +370,30 @@ table! {
         reference_lines: usize >= 1 = Plain(policy.references.sizes.lines),
         /// Characters of a line that an `@` reference shows.
         reference_line_chars: usize >= 1 = Plain(policy.references.sizes.line_chars),
+    }
+}
+
+/// The `[answers]` table.
+#[derive(Debug, Default, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Answers")]
+pub struct AnswersTable {
+    /// Sampling temperature, 0 to 2.
+    pub temperature: Option<f64>,
+    /// The most tokens of one answer, reasoning included.
+    pub max_output: Option<u32>,
+    /// Reasoning effort.
+    pub effort: Option<Effort>,
+    /// How tool calls in the text are read.
+    #[schemars(with = "Option<TextTools>")]
+    pub text_tools: Option<text_tools::Mode>,
+}
+
+impl AnswersTable {
+    /// What is set of the replies.
+    pub fn options(&self) -> Options {
+        let &Self { temperature, max_output, effort, text_tools: _ } = self;
+        Options { temperature, max_output, effort, ..Options::default() }
     }
 }
 
@@ -605,7 +636,7 @@ mod tests {
         assert_eq!(policy.steps.max, Some(7));
         let action = |tool| {
             let accesses = [Access::Use("it".to_owned())];
-            policy.permission.judge(&Ask { tool, accesses: &accesses }).action
+            policy.permission.judge(&Ask { tool, accesses: &accesses, workspace: "/w" }).action
         };
         assert_eq!((action("bash"), action("edit")), (Action::Allow, Action::Deny));
     }

@@ -6,6 +6,7 @@ use crate::out::report;
 use crate::out::view;
 use crate::settings;
 use crate::surroundings::Surroundings;
+use piton_core::event::TurnEnd;
 use piton_engine::assemble::keys::{self, Place};
 use piton_engine::config::Config;
 use piton_engine::spelling::nearest;
@@ -25,7 +26,9 @@ pub(crate) async fn auth(command: AuthCommand, around: &Surroundings) -> Result<
 
 async fn login(name: &str, in_file: bool, config: &Config, around: &Surroundings) -> Result<u8> {
     is_known(name, config)?;
-    let key = key_from_person(name, around).await?;
+    let Some(key) = key_from_person(name, around).await? else {
+        return Ok(report::exit_code(TurnEnd::Canceled));
+    };
     let (place, left) = keys::keep(name, &key, !in_file, &around.machine)?;
     if let Some(error) = left {
         view::write_stderr(&format!("note: the key before may still be in the keyring: {error:#}\n"));
@@ -87,28 +90,27 @@ fn is_known(name: &str, config: &Config) -> Result<()> {
     bail!("there is no provider {name:?}{meant}")
 }
 
-/// The key, typed without echo or piped in.
-async fn key_from_person(name: &str, around: &Surroundings) -> Result<String> {
+/// The key, typed without echo or piped in; `None` after Ctrl-C.
+async fn key_from_person(name: &str, around: &Surroundings) -> Result<Option<String>> {
     let line = if around.stdin_is_terminal {
         view::write_stderr(&format!("key for {name} (it is not shown): "));
         let silence = Silence::over(std::io::stdin());
         let typed = tokio::select! {
-            line = read_line() => line,
-            _ = tokio::signal::ctrl_c() => {
-                drop(silence);
-                view::write_stderr("\n");
-                std::process::exit(i32::from(report::exit_code(piton_core::event::TurnEnd::Canceled)));
-            }
+            line = read_line() => Some(line),
+            _ = tokio::signal::ctrl_c() => None,
         };
         drop(silence);
         view::write_stderr("\n");
-        typed?
+        match typed {
+            Some(line) => line?,
+            None => return Ok(None),
+        }
     } else {
         read_line().await?
     };
     let key = line.trim();
     sound(key)?;
-    Ok(key.to_owned())
+    Ok(Some(key.to_owned()))
 }
 
 /// Whether this can be a key at all.

@@ -1,31 +1,32 @@
-//! `piton session compact`, and `/compact` typed as a task: room is made between turns, and the summary is shown and
-//! may be changed.
+//! `piton session compact`: room is made between turns, and the summary is shown and may be changed.
 
 use crate::cassettes::CASSETTES;
-use crate::cli::CompactArgs;
+use crate::cli::{CompactArgs, Format};
 use crate::commands::sessions::find;
 use crate::commands::undo;
 use crate::editor::Editor;
 use crate::failure::{Context, Failure, Result, bail, ensure};
-use crate::out::report;
 use crate::out::view::{self, thousands};
-use crate::run::stops::Stops;
+use crate::run::input::Input;
+use crate::run::order::{Order, Place};
+use crate::run::shown::Shown;
+use crate::run::talk;
 use crate::settings;
 use crate::surroundings::Surroundings;
 use crate::upkeep::Upkeep;
-use piton_core::client::{Compact, Compacted, Published};
+use piton_core::client::{Compact, Compacted, Configure, Published, Request};
 use piton_core::ids::SessionId;
 use piton_core::turn;
 use piton_engine::assemble::{Wishes, bare};
 use piton_engine::compaction::CompactError;
-use piton_engine::engine::{Engine, EngineError, Handle, Resumed};
-use piton_engine::store::StoreError;
+use piton_engine::engine::{Engine, Handle, Resumed};
+use piton_engine::store::Summary;
 use piton_tools::regular;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// What was asked for.
+/// What a person writes themselves, or changes.
 struct Wish {
     focus: Option<String>,
     /// A text to take instead of asking the model.
@@ -33,7 +34,7 @@ struct Wish {
     edit: bool,
 }
 
-/// Obeys `piton session compact`.
+/// Obeys `piton session compact`. Where the model alone writes the summary, that is `/compact` in the session.
 pub(crate) async fn compact(args: CompactArgs, around: &Surroundings) -> Result<u8> {
     let engine = Engine::open(&around.machine.data_dir);
     let id = find::meant(&engine, around, args.id.as_deref())?;
@@ -43,41 +44,31 @@ pub(crate) async fn compact(args: CompactArgs, around: &Surroundings) -> Result<
         view::write_stdout(&format!("{}\n", view::clean(text.trim())));
         return Ok(0);
     }
+    let had = engine.store().summary(&id).await?;
+    let wishes = Wishes {
+        flags: args.layers(),
+        had: Configure { model: had.model.clone(), ..engine.configured(&id).await? },
+        is_watched: around.person.is_some(),
+        cassettes: CASSETTES,
+        ..Wishes::default()
+    };
+    if args.summary.is_none() && !args.edit {
+        let order = Order {
+            place: Place::Resumed { id, here: PathBuf::from(had.workspace), is_named: false },
+            input: Input::asking(Some(Request::Compact(Compact::about(args.focus)))),
+            shown: Shown::new(Format::Text, false, around),
+            asks: None,
+            wishes,
+            only_here: None,
+        };
+        return talk::talk(order, &engine, around).await;
+    }
     let text = args.summary.as_deref().map(read).transpose()?;
     let wish = Wish { focus: args.focus.clone(), summary: text, edit: args.edit };
-    let wishes = |had| {
-        let (flags, model) = (args.set.layers(), args.model.clone());
-        let is_watched = around.stdin_is_terminal && around.stderr_is_terminal;
-        Ok(Wishes { flags, model, had, is_watched, cassettes: CASSETTES, ..Wishes::default() })
-    };
     let mut upkeep = Upkeep::new(&engine, around)?;
-    let code = make_room(&engine, &id, &wish, &wishes, around, &mut upkeep).await;
+    let code = by_hand(&engine, &had, &wish, &wishes, around, &mut upkeep).await;
     upkeep.done().await;
     code
-}
-
-/// The words after `/compact`, if that is what a task is.
-pub(crate) fn typed(prompt: Option<&str>) -> Option<Option<String>> {
-    let rest = prompt?.trim().strip_prefix("/compact")?;
-    let is_word = rest.is_empty() || rest.starts_with(char::is_whitespace);
-    let focus = Some(rest.trim().to_owned()).filter(|focus| !focus.is_empty());
-    is_word.then_some(focus)
-}
-
-/// Does what `/compact` asks for.
-pub(crate) async fn obey(
-    engine: &Engine,
-    id: Option<&SessionId>,
-    focus: Option<String>,
-    wishes: &dyn Fn(Option<String>) -> Result<Wishes>,
-    around: &Surroundings,
-    upkeep: &mut Upkeep<'_>,
-) -> Result<u8> {
-    let Some(id) = id else {
-        bail!("/compact makes room in a session that there is already: name it with --continue or --resume ID");
-    };
-    let wish = Wish { focus, summary: None, edit: false };
-    make_room(engine, id, &wish, wishes, around, upkeep).await
 }
 
 async fn summary(engine: &Engine, id: &SessionId) -> Result<Option<String>> {
@@ -98,64 +89,26 @@ fn read(path: &Path) -> Result<String> {
     Ok(text)
 }
 
-async fn make_room(
+/// Makes room by a text that a person writes or changes: they have to have the session for that.
+async fn by_hand(
     engine: &Engine,
-    id: &SessionId,
+    had: &Summary,
     wish: &Wish,
-    wishes: &dyn Fn(Option<String>) -> Result<Wishes>,
+    wishes: &Wishes,
     around: &Surroundings,
     upkeep: &mut Upkeep<'_>,
 ) -> Result<u8> {
-    let had = engine.store().summary(id).await?;
     let workspace = PathBuf::from(&had.workspace);
-    let needs_model = wish.summary.is_none();
-    // Who wants to see or change the text has to have the session.
-    let may_be_elsewhere = needs_model && !wish.edit;
-    loop {
-        if may_be_elsewhere && let Some(code) = where_it_runs(engine, id, wish.focus.clone()).await? {
-            return Ok(code);
-        }
-        let settings = match needs_model {
-            true => settings::of_session(around, &workspace, wishes(had.model.clone())?).await?,
-            false => bare::for_upkeep(had.model.as_deref().unwrap_or_default(), &around.machine, &workspace),
-        };
-        let snapshots = settings.snapshots.clone();
-        let session = match engine.resume(id, settings).await {
-            // Somebody was faster: then it is there that room is made.
-            Err(EngineError::Journal(StoreError::Busy { .. })) if may_be_elsewhere => continue,
-            opened => opened?,
-        };
-        upkeep.opened(&session, snapshots);
-        let done = in_session(&session, wish, around).await;
-        session.close().await;
-        return done;
-    }
-}
-
-/// Has room made by the process that runs the session, if one does; the exit code then. Ctrl-C only stops the waiting.
-async fn where_it_runs(engine: &Engine, id: &SessionId, focus: Option<String>) -> Result<Option<u8>> {
-    let Some(session) = engine.join(id).await? else { return Ok(None) };
-    let pid = session.elsewhere().unwrap_or_default();
-    view::write_stderr(&format!("{id} is run by process {pid}: room is made there, under its rules\n"));
-    let mut stops = Stops::listen()?;
-    let made = tokio::select! {
-        made = session.compact(Compact::about(focus)) => made,
-        stop = stops.next() => {
-            view::write_stderr(&format!("{}\n", report::not_watching(id)));
-            return Ok(Some(stop.code()));
-        }
+    let settings = match wish.summary {
+        None => settings::of_session(around, &workspace, wishes).await?,
+        Some(_) => bare::for_upkeep(had.model.as_deref().unwrap_or_default(), &around.machine, &workspace),
     };
-    match made {
-        Ok(done) => {
-            tell(&done);
-            Ok(Some(0))
-        }
-        Err(CompactError::Closed) => {
-            view::write_stderr(&format!("process {pid} has left {id}; going on here\n"));
-            Ok(None)
-        }
-        Err(error) => bail!("no room was made in {id}: {error}"),
-    }
+    let snapshots = settings.snapshots.clone();
+    let session = engine.resume(&had.id, settings).await?;
+    upkeep.opened(&session, snapshots);
+    let done = in_session(&session, wish, around).await;
+    session.close().await;
+    done
 }
 
 async fn in_session(session: &Handle, wish: &Wish, around: &Surroundings) -> Result<u8> {
@@ -244,11 +197,6 @@ async fn current(session: &Handle) -> Result<Option<String>> {
 
 fn tell(done: &Compacted) {
     view::write_stdout(&format!("{}\n", view::clean(done.summary.trim())));
-    tell_room(done);
-}
-
-/// What was gained, in words.
-pub(crate) fn tell_room(done: &Compacted) {
     view::write_stderr(&format!(
         "events 1 to {} are known to the model by this summary from here on: about {} tokens instead of {}\n",
         done.upto_seq,
@@ -279,19 +227,5 @@ fn kept(file: NamedTempFile) -> String {
     match file.keep() {
         Ok(_) => format!("what you wrote is kept in {path}"),
         Err(error) => format!("what you wrote could not be kept in {path} ({error})"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_word_itself_is_the_command() {
-        assert_eq!(typed(Some("/compact")), Some(None));
-        assert_eq!(typed(Some("  /compact the API ")), Some(Some("the API".to_owned())));
-        assert_eq!(typed(Some("/compactor")), None);
-        assert_eq!(typed(Some("please /compact")), None);
-        assert_eq!(typed(None), None);
     }
 }

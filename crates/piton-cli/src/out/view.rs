@@ -15,7 +15,7 @@ pub(crate) use crate::out::print::{
 use crate::out::report;
 use anstyle::{AnsiColor, Style};
 use piton_core::call::{CallKind, Status};
-use piton_core::client::{CheckRun, Live, Published, Report};
+use piton_core::client::{CheckRun, Compacted, Live, Published, Report};
 use piton_core::event::{Direction, Record, Rewind, Touched, Trigger};
 use piton_core::hook::{HookEnd, HookRun};
 use piton_core::message::Part;
@@ -161,6 +161,14 @@ impl TextView {
         )
     }
 
+    /// Shows the summary that a person asked for.
+    pub(crate) fn compacted_as_asked(&mut self, made: &Compacted) {
+        self.screen.end_line();
+        self.screen.prose(made.summary.trim());
+        self.screen.end_prose();
+        self.screen.flush();
+    }
+
     /// Whether misses of the provider's cache cost enough to tell of it.
     pub(crate) fn has_missed_the_cache(&self) -> bool {
         !self.quiet && self.lost_micros >= MISS_WORTH_TELLING_MICROS
@@ -286,6 +294,10 @@ impl TextView {
                 self.untold = None;
                 let line = clean(&format!("{from} gave no reply ({reason}); asking {model}"));
                 self.aside(&format!("{YELLOW}{line}{YELLOW:#}"));
+            }
+            Body::Configured { changed, .. } => {
+                let line = clean(&format!("from the next turn on: {changed}"));
+                self.aside(&format!("{DIM}{line}{DIM:#}"));
             }
             Body::Rewind { rewind, state } => {
                 let line = match state {

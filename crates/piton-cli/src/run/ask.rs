@@ -5,10 +5,14 @@
 
 use crate::out::view;
 use crate::run::shown::Shown;
+use crate::surroundings::{CONTROLLING, Terminal};
 use anstyle::Style;
 use piton_core::client::{Answer, Published, Wanted};
 use piton_core::question::{Choice, Decision, Question, QuestionBlock};
 use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::os::fd::AsFd;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 /// Lines of a change that are shown; of a longer one, the beginning and the end. A command is always shown whole.
@@ -23,6 +27,7 @@ pub(crate) struct Questions {
     waiting: VecDeque<Wanted>,
     open: Option<Open>,
     lines: Option<UnboundedReceiver<String>>,
+    terminal: Option<File>,
 }
 
 /// The question on the screen.
@@ -36,9 +41,12 @@ struct Open {
 
 impl Questions {
     /// No questions yet. Where nobody sits there, they answer themselves and none is ever shown.
-    pub(crate) fn new(attended: bool) -> Self {
+    pub(crate) fn new(person: Option<Terminal>) -> Self {
+        let terminal = person.and_then(opened);
+        let attended = terminal.is_some();
         // From the beginning: what is typed before a question must not be taken for its answer.
-        Self { attended, waiting: VecDeque::new(), open: None, lines: attended.then(read_lines) }
+        let lines = terminal.as_ref().and_then(|terminal| terminal.try_clone().ok()).map(read_lines);
+        Self { attended, waiting: VecDeque::new(), open: None, lines, terminal }
     }
 
     /// Whether a question is on the screen.
@@ -97,7 +105,9 @@ impl Questions {
 
     fn forget_what_was_typed(&mut self) {
         // Not a terminal: then nothing waits in one.
-        let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
+        if let Some(terminal) = &self.terminal {
+            let _ = rustix::termios::tcflush(terminal, rustix::termios::QueueSelector::IFlush);
+        }
         while self.lines.as_mut().is_some_and(|lines| lines.try_recv().is_ok()) {}
     }
 
@@ -124,10 +134,18 @@ fn decision(line: &str, choices: &[Choice]) -> Decision {
     }
 }
 
-fn read_lines() -> UnboundedReceiver<String> {
+/// What answers are read from.
+fn opened(person: Terminal) -> Option<File> {
+    match person {
+        Terminal::Stdin => std::io::stdin().as_fd().try_clone_to_owned().ok().map(File::from),
+        Terminal::Controlling => File::open(CONTROLLING).ok(),
+    }
+}
+
+fn read_lines(terminal: File) -> UnboundedReceiver<String> {
     let (sender, receiver) = mpsc::unbounded_channel();
     let reads = move || {
-        for line in std::io::stdin().lines().map_while(Result::ok) {
+        for line in BufReader::new(terminal).lines().map_while(Result::ok) {
             if sender.send(line).is_err() {
                 return;
             }

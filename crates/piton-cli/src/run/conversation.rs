@@ -23,6 +23,7 @@ use futures_util::stream::FuturesUnordered;
 use piton_core::client::{Compact, Prompt, Published, Reply, Report, Request};
 use piton_core::event::{Event, Record};
 use piton_core::ids::{MessageId, Seq, SessionId};
+use piton_engine::compaction::CompactError;
 use piton_engine::control::{Awaited, Follower, Told};
 use piton_engine::engine::{EngineError, Handle, Resumed, Subscription, new_message_id};
 use std::collections::VecDeque;
@@ -65,6 +66,7 @@ struct Done {
 enum About {
     Prompt(MessageId),
     Question,
+    Compact,
     Else,
 }
 
@@ -284,7 +286,7 @@ impl Conversation {
         if self.asked.is_empty()
             && let Some(compact) = self.compactions.pop_front()
         {
-            self.send(Request::Compact(compact), About::Else);
+            self.send(Request::Compact(compact), About::Compact);
         }
     }
 
@@ -376,10 +378,28 @@ impl Conversation {
                 let compact = if let EngineError::Compact(_) = error { "no room was made: " } else { "" };
                 self.complain(line, &format!("{compact}{error}"));
             }
+            Err(error @ (EngineError::Compact(_) | EngineError::Refused(_))) if about == About::Compact => {
+                return Err(self.no_room(error));
+            }
             Err(EngineError::Refused(refusal)) => return Err(Failure::user(refusal.error)),
             Err(error) => return Err(error).with_context(|| format!("the session {} cannot go on", self.id)),
         }
         Ok(false)
+    }
+
+    fn no_room(&self, error: EngineError) -> Failure {
+        let id = &self.id;
+        let is_cut_off = self.session.as_ref().is_some_and(|session| session.resumed() == Resumed::MidTurn);
+        match error {
+            EngineError::Compact(CompactError::MidTurn) if is_cut_off && !self.is_elsewhere() => {
+                Failure::user(format!(
+                    "no room was made in {id}: its last turn was cut off; `piton run --resume {id}` ends it, and makes room \
+                 by itself where it must"
+                ))
+            }
+            EngineError::Refused(refusal) => Failure::user(refusal.error).context(format!("no room was made in {id}")),
+            error => Failure::from(error).context(format!("no room was made in {id}")),
+        }
     }
 
     /// A turn's result is shown behind its last record.

@@ -28,7 +28,7 @@ pub(crate) async fn follow(
     };
     let count = usize::try_from(from.saturating_sub(1)).unwrap_or(usize::MAX);
     let before = if count > 0 { engine.store().read(id, 1, count).await? } else { Vec::new() };
-    let mut talk = Conversation::new(Input::once(None), shown, Questions::new(false), false);
+    let mut talk = Conversation::new(Input::once(None), shown, Questions::new(None), false);
     let follower = Follower::new(Arc::clone(engine.store()), id.clone(), from);
     if let Left::AtOnce(stop) = talk.follow(follower, id, &before).await? {
         return Ok(stop.code());

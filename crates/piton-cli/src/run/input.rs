@@ -3,7 +3,6 @@
 //!
 //! This module must not know: who obeys ([`crate::run::conversation`]).
 
-use crate::commands::compact;
 use crate::failure::Result;
 use crate::out::view;
 use crate::run::shown::{self, Shown};
@@ -31,17 +30,17 @@ pub(crate) struct Input {
 impl Input {
     /// One thing to say, or nothing.
     pub(crate) fn once(prompt: Option<Prompt>) -> Self {
-        let first = prompt.map(Request::Prompt).into_iter().collect();
-        Self { first, lines: None, line: 0, is_program: false }
+        Self::asking(prompt.map(meant))
+    }
+
+    /// One thing to ask for, or nothing.
+    pub(crate) fn asking(request: Option<Request>) -> Self {
+        Self { first: request.into_iter().collect(), lines: None, line: 0, is_program: false }
     }
 
     /// Starts to read what a program says, behind a prompt of the command line.
     pub(crate) fn open(prompt: Option<Prompt>) -> Self {
-        let first = prompt.map(|prompt| match compact::typed(Some(&prompt.text)) {
-            Some(focus) => Request::Compact(Compact::about(focus)),
-            None => Request::Prompt(prompt),
-        });
-        Self { first: first.into_iter().collect(), lines: Some(read_lines()), line: 0, is_program: true }
+        Self { lines: Some(read_lines()), is_program: true, ..Self::once(prompt) }
     }
 
     /// Whether a program speaks, line by line.
@@ -54,9 +53,14 @@ impl Input {
         self.line
     }
 
+    /// What comes before the next line.
+    pub(crate) fn first(&self) -> Option<&Request> {
+        self.first.front()
+    }
+
     /// The prompt that comes first, if one does.
     pub(crate) fn prompt(&self) -> Option<&Prompt> {
-        match self.first.front()? {
+        match self.first()? {
             Request::Prompt(prompt) => Some(prompt),
             _ => None,
         }
@@ -149,16 +153,28 @@ fn parse(line: &[u8]) -> Result<Request, String> {
             }
         }
     };
-    match &request {
+    match request {
         Request::Prompt(prompt) if prompt.text.trim().is_empty() && prompt.parts.is_empty() => {
             Err("it says nothing".to_owned())
         }
-        Request::Prompt(prompt) => match compact::typed(Some(&prompt.text)) {
-            Some(focus) => Ok(Request::Compact(Compact::about(focus))),
-            None => Ok(request),
-        },
-        _ => Ok(request),
+        Request::Prompt(prompt) => Ok(meant(prompt)),
+        request => Ok(request),
     }
+}
+
+/// What a prompt asks for: `/compact` is not said but done.
+fn meant(prompt: Prompt) -> Request {
+    match focus_of_compact(&prompt.text) {
+        Some(focus) => Request::Compact(Compact::about(Some(focus.to_owned()).filter(|focus| !focus.is_empty()))),
+        None => Request::Prompt(prompt),
+    }
+}
+
+/// The words after `/compact`, if that is what is said.
+fn focus_of_compact(said: &str) -> Option<&str> {
+    let rest = said.trim().strip_prefix("/compact")?;
+    let is_word = rest.is_empty() || rest.starts_with(char::is_whitespace);
+    is_word.then_some(rest.trim())
 }
 
 /// Our own words. A field that nobody reads would be a wish that nobody fulfils.
@@ -246,6 +262,14 @@ mod tests {
             assert!(parse(bad).is_err(), "{bad}");
         }
         assert!(parse(r#"{"do":"prompt","text":"a","delivry":"interrupt"}"#).unwrap_err().contains("`delivry`"));
+    }
+
+    #[test]
+    fn only_the_word_itself_is_the_command() {
+        assert_eq!(focus_of_compact("/compact"), Some(""));
+        assert_eq!(focus_of_compact("  /compact the API "), Some("the API"));
+        assert_eq!(focus_of_compact("/compactor"), None);
+        assert_eq!(focus_of_compact("please /compact"), None);
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! How a run is shown: as prose, as one object at its end, or event by event.
 
-use crate::cli::{Format, RunArgs};
-use crate::commands::compact;
+use crate::cli::Format;
 use crate::failure::{Failure, Result};
 use crate::out::view::{self, TextView};
 use crate::out::{print, report};
@@ -23,9 +22,9 @@ pub(crate) enum Shown {
 }
 
 impl Shown {
-    pub(crate) fn new(args: &RunArgs, around: &Surroundings) -> Self {
-        match args.format {
-            Format::Text => Self::Text(TextView::new(args.quiet, around.may_animate())),
+    pub(crate) fn new(format: Format, quiet: bool, around: &Surroundings) -> Self {
+        match format {
+            Format::Text => Self::Text(TextView::new(quiet, around.may_animate())),
             Format::Json => Self::Json,
             Format::StreamJson => Self::stream_json(),
         }
@@ -91,10 +90,15 @@ impl Shown {
         }
     }
 
-    /// What was gained by a summary that was asked for; the summary itself is in the records.
-    pub(crate) fn compacted(&self, made: &Compacted) {
-        if let Self::Text(_) = self {
-            compact::tell_room(made);
+    /// The summary that was asked for. What is told event by event has it already.
+    pub(crate) fn compacted(&mut self, made: &Compacted) {
+        match self {
+            Self::Text(view) => view.compacted_as_asked(made),
+            Self::Json => {
+                let line = serde_json::to_string(&Reply::Compacted(made.clone()));
+                line.into_iter().for_each(|line| view::write_stdout(&format!("{line}\n")));
+            }
+            Self::StreamJson => {}
         }
     }
 

@@ -6,9 +6,8 @@ use crate::out::view::{self, thousands};
 use crate::surroundings::Surroundings;
 use piton_core::client::Prompt;
 use piton_core::tokens::Family;
-use piton_models::model::Model;
+use piton_engine::engine::Settings;
 use std::io::Read;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// After so long without an end of standard input somebody may wonder.
@@ -46,9 +45,9 @@ pub(crate) fn of(args: &RunArgs, around: &Surroundings) -> Result<Option<Prompt>
 }
 
 /// Fails where the prompt alone is more than any model of the chain reads, as far as that is known.
-pub(crate) fn fits<'m>(prompt: &Prompt, chain: impl IntoIterator<Item = &'m Arc<dyn Model>>) -> Result<()> {
+pub(crate) fn fits(prompt: &Prompt, settings: &Settings) -> Result<()> {
     let mut most: Option<(&str, u64)> = None;
-    for model in chain {
+    for model in [&settings.model].into_iter().chain(&settings.fallbacks) {
         let Some(window) = model.limits().window_tokens else { return Ok(()) };
         if tokens(prompt, model.name()) <= window {
             return Ok(());

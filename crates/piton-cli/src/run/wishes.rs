@@ -4,29 +4,29 @@ use crate::cassettes::CASSETTES;
 use crate::cli::RunArgs;
 use crate::failure::{Context, Result, ensure};
 use crate::surroundings::Surroundings;
+use piton_core::configure::Configure;
+use piton_core::permission::PermissionMode;
 use piton_engine::assemble::Wishes;
 use piton_engine::hooks::OutputSchema;
-use piton_models::options::Options;
 use piton_tools::private;
 use piton_tools::regular;
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
-/// The wishes for a session that was asked by these models before.
-pub(crate) fn wishes(args: &RunArgs, had: Option<String>, around: &Surroundings) -> Result<Wishes> {
-    let &RunArgs { temperature, max_output, effort, text_tools, yes, trust_hooks, .. } = args;
+/// The wishes for a session that begins or goes on.
+pub(crate) fn wishes(args: &RunArgs, goes_on: bool, around: &Surroundings) -> Result<Wishes> {
+    let &RunArgs { yes, mode, trust_hooks, .. } = args;
+    let mode = if yes { Some(PermissionMode::Auto) } else { mode };
     Ok(Wishes {
         flags: args.settings.layers(),
-        model: args.model.clone(),
-        answers: Options { temperature, max_output, effort, ..Options::default() },
-        text_tools,
-        yes,
-        is_watched: around.stdin_is_terminal && around.stderr_is_terminal && !yes,
+        mode,
+        is_watched: around.person.is_some() && mode != Some(PermissionMode::Auto),
         trust_hooks,
-        output_schema: args.output_schema.as_deref().map(schema).transpose()?,
-        tape: args.record.as_deref().map(|path| tape(path, had.is_some())).transpose()?,
+        output_schema: args.output_schema.as_deref().map(schema).transpose()?.map(Arc::new),
+        tape: args.record.as_deref().map(|path| tape(path, goes_on)).transpose()?,
         cassettes: CASSETTES,
-        had,
+        had: Configure::default(),
     })
 }
 

@@ -25,6 +25,19 @@ fn a_task_needs_no_command_and_a_model_no_provider_that_the_catalogue_knows() {
 }
 
 #[test]
+fn a_short_name_fetches_the_key_of_the_provider_that_is_asked_only() {
+    let stage = Stage::speaking("anthropic", json!([{"text": "done"}]));
+    let ran = stage.home.path().join("ran");
+    let command = format!("echo x >>{}; echo sk-1", ran.display());
+    // Both know the model, and come after the one whose key is in the environment.
+    let more: String =
+        ["openrouter", "vercel"].map(|name| format!("[providers.{name}]\nkey_command = \"{command}\"\n")).concat();
+    let stage = stage.with_config(&more);
+    Ran::of(stage.piton(&["run", "--yes", "--model", "sonnet", "go"])).expect_code(0);
+    assert!(!ran.exists(), "a command for another provider's key was run");
+}
+
+#[test]
 fn the_words_of_other_agents_cost_nothing() {
     for (words, ours) in [
         (&["--yolo", "fix the test"][..], "--yes"),
@@ -48,17 +61,17 @@ fn a_session_is_named_by_its_place_in_every_command() {
 
 #[test]
 fn an_unknown_provider_is_named_with_the_known_ones() {
-    run_with_model(&stage(), "openia/gpt").expect_code(1).expect_said(&[
+    run_with_model(&stage(), "openia/gpt").expect_code(2).expect_said(&[
         "openia",
-        "openai",
-        "anthropic",
+        "did you mean `openai`",
         "piton models",
     ]);
+    run_with_model(&stage(), "openia").expect_code(1).expect_said(&["openia", "openai", "anthropic", "piton models"]);
 }
 
 #[test]
 fn a_provider_without_a_model_is_told_so() {
-    run_with_model(&stage(), "openai-chat/").expect_code(1).expect_said(&["model"]);
+    run_with_model(&stage(), "openai-chat/").expect_code(2).expect_said(&["model"]);
 }
 
 #[test]
@@ -278,7 +291,7 @@ fn what_is_piped_in_must_be_text_that_the_model_can_read() {
 
 #[test]
 fn a_failure_before_the_turn_is_told_to_programs_with_its_kind() {
-    for (args, kind, code) in [(["--model", "openia/x"], "model", 1), (["--set", "limits.max_stps=1"], "usage", 2)] {
+    for (args, kind, code) in [(["--model", "openia/x"], "usage", 2), (["--model", "modle"], "model", 1)] {
         for format in ["json", "stream-json"] {
             let line = [&["run", "--format", format], &args[..], &["go"]].concat();
             let ran = Ran::of(stage().piton(&line)).expect_code(code);

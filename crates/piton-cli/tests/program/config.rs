@@ -219,6 +219,7 @@ fn flags_are_settings_like_others_and_said_to_be() {
     let stage =
         stage().with_config("[limits]\nmax_steps = 9\n[check]\ncommands = [\"true\"]\n[permission]\nbash = \"deny\"\n");
     let flags = ["--max-steps", "3", "--max-cost", "0.5", "--check", "make", "--allow", "*", "--deny", "edit"];
+    let flags = [&flags[..], &["--model", "openai/m", "--effort", "low", "--temperature", "0.5"]].concat();
     let shown = Ran::of(stage.piton(&[&["config", "show", "--origin"], &flags[..]].concat())).expect_code(0).stdout;
     for (set, by) in [
         ("limits.max_steps = 3 ", "--max-steps"),
@@ -226,6 +227,9 @@ fn flags_are_settings_like_others_and_said_to_be() {
         ("check.commands = [\"true\", \"make\"] ", "--check"),
         ("permission.\"*\" = \"allow\" ", "--allow"),
         ("permission.edit = \"deny\" ", "--deny"),
+        ("model = \"openai/m\" ", "--model"),
+        ("answers.effort = \"low\" ", "--effort"),
+        ("answers.temperature = 0.5 ", "--temperature"),
     ] {
         let line = shown.lines().find(|line| line.starts_with(set)).expect(&shown);
         assert!(line.ends_with(&format!("# {by}")), "{line}");
@@ -276,7 +280,8 @@ fn a_provider_of_ones_own_is_named_among_the_known_ones() {
     let stage = stage().with_config("[providers.werkstatt]\nprotocol = \"chat\"\nbase_url = \"http://127.0.0.1:9\"\n");
     let mut command = stage.piton(&["run", "--model", "werkstat/m", "go"]);
     command.current_dir(stage.workspace.path());
-    Ran::of(command).expect_code(1).expect_said(&["openai", "Did you mean werkstatt?"]);
+    let said = ["--model is not valid", "did you mean `werkstatt`?", "`piton models` lists them"];
+    Ran::of(command).expect_code(2).expect_said(&said);
 }
 
 #[test]

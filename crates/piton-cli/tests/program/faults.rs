@@ -205,8 +205,8 @@ fn a_prompt_that_one_model_of_a_chain_cannot_read_goes_to_the_next() {
 fn a_chain_with_an_unknown_link_is_refused_before_anything_is_asked() {
     let stage = Stage::new(json!([{"text": "hi"}]));
     let ran = Ran::of(stage.piton(&["run", "--model", "openai-chat/a,nobody/b", "go"]));
-    assert_eq!(ran.code, 1, "{}", ran.stderr);
-    assert!(ran.stderr.contains("there is no provider \"nobody\""), "{}", ran.stderr);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    assert!(ran.stderr.contains("there is no provider `nobody`"), "{}", ran.stderr);
     assert!(stage.provider.requests().is_empty());
 }
 

@@ -19,7 +19,7 @@ type Env = Arc<BTreeMap<OsString, OsString>>;
 
 /// The hooks of a run, in order: the user's, the repository's, the schema, the checks.
 pub(super) fn hooks(
-    wishes: &mut Wishes,
+    wishes: &Wishes,
     config: &Config,
     env: &Env,
     machine: &Machine,
@@ -43,7 +43,7 @@ pub(super) fn hooks(
     }
     let command = |handler: Handler| Arc::new(CommandHook::new(handler, Arc::clone(env))) as Arc<dyn Hook>;
     let mut hooks: Vec<Arc<dyn Hook>> = handlers.into_iter().map(command).collect();
-    hooks.extend(wishes.output_schema.take().map(|schema| Arc::new(schema) as Arc<dyn Hook>));
+    hooks.extend(wishes.output_schema.clone().map(|schema| schema as Arc<dyn Hook>));
     let timeout = config.check.timeout.map(Duration::from_secs_f64);
     for check in &config.check.commands {
         ensure(!check.trim().is_empty(), || "a check is empty; name a command such as `cargo test`")?;

@@ -26,8 +26,16 @@ pub fn of_workspace(
     flags: &[Flag],
     notices: &mut Vec<Notice>,
 ) -> Result<Config, AssembleError> {
-    let found = found(machine, workspace)?;
-    notices.extend(remarks(&found));
+    of_found(machine, &found(machine, workspace)?, flags, notices)
+}
+
+fn of_found(
+    machine: &Machine,
+    found: &Found,
+    flags: &[Flag],
+    notices: &mut Vec<Notice>,
+) -> Result<Config, AssembleError> {
+    notices.extend(remarks(found));
     Ok(noted(layered(machine, found.in_force.as_ref(), flags)?, notices).config)
 }
 
@@ -38,12 +46,13 @@ pub(super) fn of_session(
     wishes: &Wishes,
     notices: &mut Vec<Notice>,
 ) -> Result<Config, AssembleError> {
+    let found = found(machine, workspace)?;
     if !wishes.is_watched
-        && let Some(path) = found(machine, workspace)?.changed
+        && let Some(path) = &found.changed
     {
-        return Err(AssembleError::Changed(changed(&path, "nothing was started, since nobody is there to see this")));
+        return Err(AssembleError::Changed(changed(path, "nothing was started, since nobody is there to see this")));
     }
-    of_workspace(machine, workspace, &wishes.flags, notices)
+    of_found(machine, &found, &wishes.flags, notices)
 }
 
 /// What the files of repositories come to in a folder.

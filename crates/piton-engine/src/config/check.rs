@@ -100,8 +100,10 @@ impl Config {
     }
 
     fn amounts(&self) -> Option<Mistake> {
-        if self.limits.max_cost.is_some_and(|usd| !(LEAST_COST..=MOST_COST).contains(&usd)) {
-            return Some(Mistake::new(["limits", "max_cost"], "must be from 0.000001 to 1000000000, in US dollars"));
+        let costs = [("max_cost", self.limits.max_cost), ("max_session_cost", self.limits.max_session_cost)];
+        let is_odd = |usd: f64| !(LEAST_COST..=MOST_COST).contains(&usd);
+        if let Some((key, _)) = costs.into_iter().find(|(_, usd)| usd.is_some_and(is_odd)) {
+            return Some(Mistake::new(["limits", key], "must be from 0.000001 to 1000000000, in US dollars"));
         }
         if self.limits.tool_output.is_some_and(|chars| !TOOL_OUTPUT.contains(&chars)) {
             let (least, most) = (TOOL_OUTPUT.start(), TOOL_OUTPUT.end());
@@ -140,7 +142,9 @@ impl Config {
             Some((provider, name)) => !provider.is_empty() && !name.is_empty(),
             None => provider::find(said).is_some_and(|known| known.default_model.is_some()),
         };
-        if self.model.as_deref().is_some_and(|said| !said.split(',').all(|said| is_name(said.trim()))) {
+        // What a name alone means, the catalogue of the machine says.
+        let may_mean_one = |said: &str| is_name(said) || (!said.is_empty() && !said.contains('/'));
+        if self.model.as_deref().is_some_and(|said| !said.split(',').all(|said| may_mean_one(said.trim()))) {
             return Some(Mistake::new(["model"], format_args!("{NAME}; several are separated by commas")));
         }
         let single = [("titles", &self.titles.model), ("compaction", &self.compaction.model)];
@@ -160,7 +164,8 @@ impl Config {
         let of_providers =
             providers.map(|(name, server)| (way(&["providers", name, "options"]), server.options.clone()));
         let of_models = self.models.iter().map(|(name, model)| (way(&["models", name]), model.options()));
-        let mut all = std::iter::once(everywhere).chain(of_providers).chain(of_models);
+        let of_session = (way(&["answers"]), self.answers.options());
+        let mut all = [everywhere, of_session].into_iter().chain(of_providers).chain(of_models);
         if let Some(mistake) = all.find_map(|(table, options)| odd_options(&table, &options)) {
             return Some(mistake);
         }
@@ -207,7 +212,8 @@ impl Config {
                 ));
             }
         }
-        let models = self.model.iter().flat_map(|said| said.split(',')).map(|said| (vec!["model"], said));
+        let models = self.model.iter().flat_map(|said| said.split(',')).filter(|said| said.contains('/'));
+        let models = models.map(|said| (vec!["model"], said));
         let single = [("titles", &self.titles.model), ("compaction", &self.compaction.model)];
         let single = single.into_iter().filter_map(|(table, said)| Some((vec![table, "model"], said.as_deref()?)));
         let tables = self.models.keys().map(|name| (vec!["models", name], name.as_str()));

@@ -58,7 +58,7 @@ impl fmt::Display for KeyOrigin {
 #[derive(Debug, thiserror::Error)]
 pub enum LayerError {
     /// It is no configuration.
-    #[error("{origin} is not a valid configuration")]
+    #[error("{origin} is not {}", if let KeyOrigin::Flag(_) = origin { "valid" } else { "a valid configuration" })]
     Invalid {
         /// Whose it is.
         origin: KeyOrigin,

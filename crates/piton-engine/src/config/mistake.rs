@@ -103,6 +103,14 @@ pub(super) fn dotted(way: &[String]) -> String {
 }
 
 impl ConfigError {
+    /// Whether a value of this key, which has no table, is at fault.
+    pub fn is_about(&self, key: &str) -> bool {
+        match self {
+            Self::Value { mistake, .. } => mistake.keys.first().is_some_and(|way| *way == [key]),
+            Self::Shape(_) | Self::Newer { .. } => false,
+        }
+    }
+
     pub(super) fn of(mistake: Mistake, text: Option<&str>) -> Self {
         let line = text.zip(mistake.keys.first()).and_then(|(text, way)| line_of(text, way));
         Self::Value { line, mistake }

@@ -1,12 +1,13 @@
 //! Which session is meant: by its id, its title, its place in the list, or by whoever sits at the terminal.
 
 use super::{list, pick};
-use crate::failure::{Failure, Result, ensure};
+use crate::failure::{Context, Failure, Result, bail, ensure};
 use crate::out::print;
 use crate::surroundings::Surroundings;
 use piton_core::ids::SessionId;
 use piton_engine::engine::Engine;
 use piton_engine::store::sqlite::index::{Index, IndexError};
+use std::path::Path;
 
 /// The session that is named; where none is, the one that a person at the terminal chooses.
 pub(crate) fn meant(engine: &Engine, around: &Surroundings, name: Option<&str>) -> Result<SessionId> {
@@ -27,6 +28,34 @@ pub(crate) fn find(engine: &Engine, around: &Surroundings, name: &str) -> Result
     // A folder that is gone has no sessions to count; ids and titles still mean what they mean.
     let here = around.workspace(None).unwrap_or_default();
     index.named(name, &here).map_err(|error| with_candidates(&index, error))
+}
+
+/// The session to go on with, if one is wanted: the one that is named (`""`: the one that a person chooses), or the newest
+/// of this folder.
+pub(crate) fn to_resume(
+    name: Option<&str>,
+    newest: bool,
+    engine: &Engine,
+    workspace: &Path,
+    around: &Surroundings,
+) -> Result<Option<SessionId>> {
+    match name {
+        Some(name) if !name.is_empty() => return Ok(Some(find(engine, around, name)?)),
+        Some(_) => return Ok(Some(pick::pick(engine, around, workspace)?)),
+        None if !newest => return Ok(None),
+        None => {}
+    }
+    let index = engine.index()?;
+    let newest = index.newest(workspace)?;
+    // Ids begin with the time. One that cannot be read may be the one that is meant.
+    let in_doubt = index.unreadable().iter().find(|(id, _)| newest.as_ref().is_none_or(|newest| id > newest));
+    if let Some((id, error)) = in_doubt {
+        bail!(
+            "the newest session may be {id}, and that cannot be read: {error}. Name the one to go on with: --resume ID"
+        );
+    }
+    let newest = newest.with_context(|| format!("there is no session of {} to go on with", workspace.display()))?;
+    Ok(Some(newest))
 }
 
 /// Who has it open may be in the middle of something.

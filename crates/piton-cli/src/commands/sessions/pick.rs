@@ -3,7 +3,7 @@
 use super::list;
 use crate::failure::{Result, bail};
 use crate::out::view;
-use crate::surroundings::Surroundings;
+use crate::surroundings::{Surroundings, Terminal};
 use piton_core::ids::SessionId;
 use piton_engine::engine::Engine;
 use piton_engine::store::Summary;
@@ -23,7 +23,7 @@ pub(crate) fn pick(engine: &Engine, around: &Surroundings, here: &Path) -> Resul
 
 /// Whether somebody sits there who can choose.
 pub(super) fn can_ask(around: &Surroundings) -> bool {
-    around.stdin_is_terminal && around.stderr_is_terminal
+    around.person == Some(Terminal::Stdin)
 }
 
 /// Asks until one is chosen.

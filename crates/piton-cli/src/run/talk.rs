@@ -1,0 +1,112 @@
+//! Goes through with an [`Order`]: the session is talked with where it runs. That is here, unless another process runs it;
+//! and when that process leaves before all is answered, here again.
+
+use crate::commands::cost;
+use crate::commands::sessions::said::when;
+use crate::failure::Result;
+use crate::run::ask::Questions;
+use crate::run::conversation::{Conversation, Left};
+use crate::run::opening;
+use crate::run::order::Order;
+use crate::run::shown::Shown;
+use crate::run::stops::{Over, Stops};
+use crate::run::task;
+use crate::run::unfinished;
+use crate::surroundings::Surroundings;
+use crate::upkeep::Upkeep;
+use piton_core::client::{Prompt, Request};
+use piton_core::ids::MessageId;
+use piton_core::permission::Grant;
+use piton_engine::engine::{Engine, EngineError, Handle, Resumed};
+
+/// Does what was ordered, and returns the exit code.
+pub(crate) async fn talk(order: Order, engine: &Engine, around: &Surroundings) -> Result<u8> {
+    let mut upkeep = Upkeep::new(engine, around)?;
+    let over = wherever(order, engine, around, &mut upkeep).await;
+    if let Ok(Over { code, is_in_haste: true }) = over {
+        return Ok(code);
+    }
+    let stopped = Stops::listen()?.unless_stopped(upkeep.done()).await;
+    Ok(Over::left(over?.code, stopped).code)
+}
+
+/// The process that has left, and what was said to it and not answered.
+struct Deserted {
+    pid: u32,
+    said: Vec<MessageId>,
+}
+
+async fn wherever(mut order: Order, engine: &Engine, around: &Surroundings, upkeep: &mut Upkeep<'_>) -> Result<Over> {
+    let attends = order.asks.is_some() || order.input.is_program();
+    let mut talk = Conversation::new(order.input, order.shown, Questions::new(order.asks), attends);
+    let mut deserted: Option<Deserted> = None;
+    loop {
+        if let Some(session) = opening::join(&order.place, order.only_here, engine).await? {
+            let pid = session.elsewhere().unwrap_or_default();
+            let says = talk.input.has_first() || talk.input.is_program();
+            let joins = if says { ": what you say joins it there, under its rules" } else { "" };
+            talk.shown.note(&format!("{} is run by process {pid}{joins}", session.id()));
+            match talk.with(&session, &mut Stops::listen()?).await? {
+                Left::Done => return Ok(Over::with(talk.code()?)),
+                Left::AtOnce(stop) => return Ok(Over::with(stop.code())),
+                Left::Gone => deserted = Some(Deserted { pid, said: talk.say_again() }),
+            }
+            continue;
+        }
+        if let Some(id) = order.place.resumed() {
+            if let Some(Deserted { pid, said }) = deserted.take() {
+                unfinished::takes_over(engine, id, pid, &said).await?;
+            }
+            if !talk.input.is_program() && !talk.input.has_first() {
+                unfinished::must_be_there(engine, id, around).await?;
+            }
+        }
+        let prepared = opening::prepare(&order.place, &mut order.wishes, engine, around).await?;
+        let is_moved = prepared.is_moved;
+        if !talk.input.is_program() {
+            talk.input.prompt().map_or(Ok(()), |prompt| task::fits(prompt, &prepared.settings))?;
+        } else if order.place.resumed().is_none() {
+            // A session in which nothing is said is none.
+            talk.input.first_words(&mut talk.shown).await?;
+        }
+        // Another process was faster: then it is there that we speak.
+        let Some(session) = prepared.open(engine, upkeep).await? else { continue };
+        // Of a new place the model hears with the next message.
+        let goes_on = session.resumed() == Resumed::AtRest || is_moved;
+        if goes_on && !talk.input.is_program() && !talk.input.has_first() {
+            talk.input.put_back(vec![Request::Prompt(Prompt::new("Go on."))]);
+        }
+        for words in order.wishes.kept().words() {
+            talk.shown
+                .note(&format!("this session goes on with {words}, as it was switched to (piton session mode, tools)"));
+        }
+        return here(session, &mut talk).await;
+    }
+}
+
+/// Talks with a session that runs here, and closes it.
+async fn here(session: Handle, talk: &mut Conversation) -> Result<Over> {
+    for Grant { rule, at_ms, .. } in session.grants() {
+        let since = when(*at_ms);
+        talk.shown.note(&format!("{} is allowed in this session since {since} (piton permission revoke)", rule.tool));
+    }
+    let mut stops = Stops::listen()?;
+    if !talk.input.is_program() {
+        // What others have said here meanwhile, they see to themselves.
+        session.leave_when_answered();
+    }
+    let left = match talk.with(&session, &mut stops).await {
+        Ok(Left::AtOnce(stop)) => return Ok(Over::at_once(stop)),
+        Ok(Left::Gone) => Err(EngineError::Closed.into()),
+        Ok(Left::Done) => talk.code(),
+        Err(error) => Err(error),
+    };
+    if let Shown::Text(view) = &mut talk.shown
+        && view.has_missed_the_cache()
+        && let Some(line) = cost::miss_line(&session, session.opened_at()).await
+    {
+        view.note(&format!("{line}. See piton session cost {}", session.id()));
+    }
+    let stopped = stops.unless_stopped(session.close()).await;
+    Ok(Over::left(left?, stopped))
+}
