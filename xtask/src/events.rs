@@ -18,6 +18,7 @@ const SOURCES: &[&str] = &[
     "budget",
     "policy",
     "permission",
+    "configure",
     "progress",
     "retry",
     "words",
@@ -56,7 +57,8 @@ struct Type {
     doc: String,
     /// Whether its variants are told apart by a field, and which.
     tag: Option<String>,
-    snake: bool,
+    /// How the names of variants are written in JSON, if not as they stand.
+    case: Option<char>,
     shape: Shape,
 }
 
@@ -110,7 +112,7 @@ fn page() -> anyhow::Result<String> {
         let Shape::Enum(variants) = &root.shape else { anyhow::bail!("{name} is no enum") };
         text.push_str(&format!("\n## {title}\n"));
         for variant in variants {
-            text.push_str(&format!("\n### `{}`\n\n{}\n", snake(&variant.name), variant.doc));
+            text.push_str(&format!("\n### `{}`\n\n{}\n", lower(&variant.name, '_'), variant.doc));
             text.push_str(&table(&variant.fields, &mut open));
         }
     }
@@ -136,7 +138,7 @@ fn section(known: &Type, open: &mut Vec<String>) -> String {
             text.push_str(&known.tag.as_ref().map(|tag| format!("Told apart by `{tag}`.\n")).unwrap_or_default());
             text.push('\n');
             for variant in variants {
-                let name = if known.snake { snake(&variant.name) } else { variant.name.clone() };
+                let name = known.case.map_or(variant.name.clone(), |between| lower(&variant.name, between));
                 let content = match (&variant.content, &known.tag) {
                     (Some(content), None) => format!("`{{\"{name}\": …}}` with {}", shown(content, open)),
                     (Some(content), Some(_)) => format!("`{name}` with the fields of {}", shown(content, open)),
@@ -203,12 +205,13 @@ fn types_of(text: &str) -> Vec<Type> {
         let body = lines[at + 1..].iter().take_while(|line| **line != "}").copied().collect::<Vec<_>>();
         let (doc, attributes) = above(&lines, at);
         let tag = attributes.split_once("tag = \"").and_then(|(_, rest)| rest.split('"').next()).map(str::to_owned);
-        let snake = attributes.contains("snake_case");
+        let case = [("snake_case", '_'), ("kebab-case", '-')].into_iter().find(|(word, _)| attributes.contains(word));
+        let case = case.map(|(_, between)| between);
         let shape = match line.starts_with("pub struct") {
             true => Shape::Struct(fields(&body, 4)),
             false => Shape::Enum(variants(&body)),
         };
-        types.push(Type { name: name.to_owned(), doc, tag, snake, shape });
+        types.push(Type { name: name.to_owned(), doc, tag, case, shape });
     }
     types
 }
@@ -276,12 +279,12 @@ fn plain(doc: &str) -> String {
     text + rest
 }
 
-/// `TurnStarted` as `turn_started`.
-fn snake(name: &str) -> String {
+/// `TurnStarted` as `turn_started`, with this between the words.
+fn lower(name: &str, between: char) -> String {
     let mut text = String::new();
     for (at, c) in name.chars().enumerate() {
         if c.is_ascii_uppercase() && at > 0 {
-            text.push('_');
+            text.push(between);
         }
         text.push(c.to_ascii_lowercase());
     }

@@ -1,9 +1,9 @@
 //! The command line as it can be typed. What it means is decided elsewhere.
 
 use crate::failure::Result;
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use piton_core::permission::{Action, Rule};
+use piton_core::permission::{Action, PermissionMode, Rule};
 use piton_engine::config::layers::{Flag, Value};
 use piton_engine::config::{is_preset_file, preset};
 use piton_models::effort::Effort;
@@ -109,6 +109,9 @@ pub(crate) struct RunArgs {
     /// Run every tool without asking
     #[arg(short, long, help_heading = PERMISSIONS)]
     pub(crate) yes: bool,
+    /// Permission mode: ask, accept-edits (edits in the workspace run), auto (what --yes does) or plan (only reading runs)
+    #[arg(long, value_name = "MODE", value_parser = mode(), conflicts_with = "yes", help_heading = PERMISSIONS)]
+    pub(crate) mode: Option<PermissionMode>,
     #[command(flatten)]
     pub(crate) settings: SettingFlags,
     /// Work in this folder instead of the current one. A resumed session stays in its own folder unless that is gone
@@ -191,7 +194,10 @@ pub(crate) struct SettingFlags {
     /// Budget in US dollars: a model call that could exceed it is not made (needs a model with a known price)
     #[arg(long, value_name = "USD", value_parser = dollars, help_heading = LIMITS)]
     pub(crate) max_cost: Option<f64>,
-    /// Stop after this many seconds
+    /// Budget of the whole session in US dollars, over all its turns, those of earlier runs included
+    #[arg(long, value_name = "USD", value_parser = dollars, help_heading = LIMITS)]
+    pub(crate) max_session_cost: Option<f64>,
+    /// Stop after this many seconds of work on the turn; time between a crash and a resume does not count
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000), help_heading = LIMITS)]
     pub(crate) max_time: Option<u64>,
     /// Require this command to pass before the turn ends; failures go back to the model up to 3 times (repeatable)
@@ -225,6 +231,8 @@ impl SettingFlags {
             self.max_steps.map(|most| key("--max-steps", &["limits", "max_steps"], number(most.into()))),
             self.max_tokens.map(|most| key("--max-tokens", &["limits", "max_tokens"], number(most))),
             self.max_cost.map(|usd| key("--max-cost", &["limits", "max_cost"], Value::from(usd))),
+            self.max_session_cost
+                .map(|usd| key("--max-session-cost", &["limits", "max_session_cost"], Value::from(usd))),
             self.max_time.map(|seconds| key("--max-time", &["limits", "max_time"], number(seconds))),
         ];
         flags.extend(keys.into_iter().flatten());
@@ -235,6 +243,11 @@ impl SettingFlags {
 
 fn text_tools(word: &str) -> Result<String, NotAMode> {
     word.parse::<Mode>().map(|_| word.to_owned())
+}
+
+fn mode() -> impl TypedValueParser<Value = PermissionMode> {
+    PossibleValuesParser::new(PermissionMode::ALL.map(PermissionMode::name))
+        .try_map(|word| word.parse::<PermissionMode>())
 }
 
 fn temperature(text: &str) -> Result<f64, String> {
@@ -396,6 +409,32 @@ pub(crate) enum SessionCommand {
         /// Print every event, one JSON object per line
         #[arg(long)]
         json: bool,
+    },
+    /// Switch a session to another model, from its next turn on, also while another piton runs it
+    Model {
+        /// The session: an id or its beginning, a title, last, -2
+        #[arg(allow_negative_numbers = true)]
+        id: String,
+        /// The model, as provider/name; `a/x,b/y` falls back to b/y if a/x gives no reply
+        model: String,
+    },
+    /// Switch a session to another permission mode, from its next turn on, also while another piton runs it
+    Mode {
+        /// The session: an id or its beginning, a title, last, -2
+        #[arg(allow_negative_numbers = true)]
+        id: String,
+        /// ask, accept-edits, auto or plan
+        #[arg(value_parser = mode())]
+        mode: PermissionMode,
+    },
+    /// Choose the tools that the model is offered, from the session's next turn on, also while another piton runs it
+    Tools {
+        /// The session: an id or its beginning, a title, last, -2
+        #[arg(allow_negative_numbers = true)]
+        id: String,
+        /// Their names; '*' for all
+        #[arg(required = true)]
+        tools: Vec<String>,
     },
     /// Watch a session that another piton is running
     Follow {

@@ -14,6 +14,7 @@ pub use now::{Now, Stage};
 pub use wanted::{Answer, Want, Wanted};
 
 use crate::changes::Restored;
+pub use crate::configure::Configure;
 use crate::ending::{TurnEnd, Why};
 use crate::event::{Answerer, Delivery, Direction, Event, Record, Rewind, Spent, Subject};
 use crate::ids::{CallId, MessageId, Seq, SessionId};
@@ -77,6 +78,8 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tools: Vec<String>,
     },
+    /// Change the model, the permission mode or the tools. Holds from the next turn on. Answered when it is durable.
+    Configure(Configure),
     /// Make a session that goes on from where this one was.
     Fork {
         /// The end of a turn; without, the last.
@@ -308,6 +311,8 @@ pub enum Reply {
         /// The position of that in the journal.
         seq: Seq,
     },
+    /// The session is run otherwise from its next turn on.
+    Configured(Configured),
     /// There is a new session.
     Forked {
         /// Which.
@@ -341,6 +346,20 @@ pub struct Compacted {
     pub tokens_before: u64,
     /// Tokens of the context now, roughly.
     pub tokens_after: u64,
+}
+
+/// How a session is run from its next turn on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Configured {
+    /// The position of the change in the journal.
+    pub seq: Seq,
+    /// What was changed; the model by its whole name.
+    pub changed: Configure,
+    /// Whether a turn is under way, which goes on as it began.
+    pub after_turn: bool,
+    /// What a person should know of the model.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
 }
 
 /// What a rewind did.

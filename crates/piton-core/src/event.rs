@@ -5,6 +5,7 @@
 
 use crate::budget::Bound;
 use crate::call::{Effects, Outcome, Planned};
+pub use crate::configure::{ChangedBy, Configure};
 pub use crate::ending::{TurnEnd, Why};
 use crate::hook::{HookPoint, HookRun, HookVerdict};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
@@ -416,6 +417,13 @@ pub enum Event {
         /// The tools that it was allowed for; empty for all of them.
         tools: Vec<String>,
     },
+    /// How the session is run was changed, from its next turn on.
+    SettingsChanged {
+        /// What was changed; the model by its whole name.
+        changed: Configure,
+        /// Who changed it.
+        by: ChangedBy,
+    },
     /// The session's folder changed: the previous one was moved or deleted.
     WorkspaceMoved {
         /// The folder, absolute.
@@ -773,7 +781,7 @@ impl Event {
         match self {
             // A Piton that does not wait at these gates would go on without the hooks.
             Self::TurnStarted { policy, .. } | Self::TurnResumed { policy, .. } if !policy.hooks.gates.is_empty() => 4,
-            Self::CallRequested { .. } | Self::GrantsRevoked { .. } => 4,
+            Self::CallRequested { .. } | Self::GrantsRevoked { .. } | Self::SettingsChanged { .. } => 4,
             // What a turn must still come to is not for a Piton to pass over that does not know of it.
             Self::TurnStarted { policy, .. } | Self::TurnResumed { policy, .. } if !policy.hooks.demands.is_empty() => {
                 3
@@ -795,6 +803,26 @@ impl Event {
             | Self::EventLost {} => 2,
             _ => 1,
         }
+    }
+
+    /// What model calls used by it: what is known, and the worst of what is not.
+    pub fn at_most(&self) -> Bound {
+        let (usage, cost_micros, at_most) = match self {
+            Self::MessageFinished { reply, cost_micros, at_most, .. } => (reply.usage, *cost_micros, *at_most),
+            Self::ModelFailed { usage, cost_micros, at_most, .. }
+            | Self::TitleGiven { by: TitledBy::Model { usage, cost_micros, at_most, .. }, .. } => {
+                (*usage, *cost_micros, *at_most)
+            }
+            Self::MessageCut { at_most, .. } => (Usage::default(), None, *at_most),
+            Self::CompactionFinished { asked: Some(asked), .. } | Self::CompactionFailed { asked: Some(asked), .. } => {
+                (asked.usage, asked.cost_micros, asked.at_most)
+            }
+            Self::CompactionStarted { lost, .. } => (Usage::default(), None, *lost),
+            _ => return Bound::default(),
+        };
+        let mut used = Bound { tokens: usage.total(), cost_micros };
+        at_most.iter().for_each(|most| used.add(most));
+        used
     }
 
     /// Whether it can occur while a compaction is under way.

@@ -18,6 +18,7 @@ pub mod budget;
 pub mod retry;
 pub mod progress;
 pub mod permission;
+pub mod configure;
 pub mod truncate;
 pub mod compact;
 pub mod policy;

@@ -6,6 +6,9 @@
 use crate::call::Access;
 use crate::ids::TimeMs;
 use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::{Component, Path};
+use std::str::FromStr;
 
 /// What to do with a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +20,21 @@ pub enum Action {
     Ask,
     /// Refuse it.
     Deny,
+}
+
+/// What a session does with calls that its rules would ask about: the one word for how freely it works.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PermissionMode {
+    /// A person is asked.
+    #[default]
+    Ask,
+    /// Changes to files of the workspace run, and a person is asked about the rest.
+    AcceptEdits,
+    /// Everything runs that no rule forbids.
+    Auto,
+    /// Only what changes nothing runs. The rest is refused, whatever rules and answers allow.
+    Plan,
 }
 
 /// One rule: what to do with calls of one tool.
@@ -51,6 +69,8 @@ pub struct Ask<'a> {
     pub tool: &'a str,
     /// What the call will access.
     pub accesses: &'a [Access],
+    /// The folder that the session works in.
+    pub workspace: &'a str,
 }
 
 /// What the rules say of a call.
@@ -63,6 +83,11 @@ pub struct Judgement {
     /// The rules that "always" would add.
     pub remember: Rules,
 }
+
+/// Why a word is not a permission mode.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a permission mode: expected ask, accept-edits, auto or plan")]
+pub struct NotAPermissionMode(pub String);
 
 /// Why a text is not a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -83,22 +108,24 @@ impl Rules {
     /// What these rules say of a call.
     pub fn judge(&self, ask: &Ask<'_>) -> Judgement {
         let rule = self.of(ask.tool).cloned();
-        let action = rule.as_ref().map_or(default_action(ask.accesses), |rule| rule.action);
+        let by_default = if ask.changes_nothing() { Action::Allow } else { Action::Ask };
+        let action = rule.as_ref().map_or(by_default, |rule| rule.action);
         let allowed = Rule { tool: ask.tool.to_owned(), action: Action::Allow };
         Judgement { action, rule, remember: Self(vec![allowed]) }
     }
 
-    /// What these rules and what was granted say of a call. A grant answers the question that it was given to: it lifts no
-    /// ban, and a rule that somebody has set since asks again.
-    pub fn judge_with(&self, grants: &[Grant], ask: &Ask<'_>) -> Judgement {
+    /// What these rules, what was granted, and the mode say of a call. A grant answers the question that it was given to: it
+    /// lifts no ban, and a rule that somebody has set since asks again. Nor does a mode lift a ban.
+    pub fn judge_in(&self, mode: PermissionMode, grants: &[Grant], ask: &Ask<'_>) -> Judgement {
         let judged = self.judge(ask);
         let answers = |grant: &&Grant| grant.rule.matches(ask.tool) && grant.asked_by == judged.rule;
-        match grants.iter().find(answers) {
+        let judged = match grants.iter().find(answers) {
             Some(grant) if judged.action == Action::Ask => {
                 Judgement { action: grant.rule.action, rule: Some(grant.rule.clone()), ..judged }
             }
             _ => judged,
-        }
+        };
+        Judgement { action: mode.settle(judged.action, ask), ..judged }
     }
 
     /// Whether these rules forbid a tool, whatever its calls would access.
@@ -109,6 +136,63 @@ impl Rules {
     /// The rule that counts for this tool.
     fn of(&self, tool: &str) -> Option<&Rule> {
         self.0.iter().rev().find(|rule| rule.matches(tool))
+    }
+}
+
+impl PermissionMode {
+    /// All of them, from the one that asks most.
+    pub const ALL: [Self; 4] = [Self::Plan, Self::Ask, Self::AcceptEdits, Self::Auto];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ask => "ask",
+            Self::AcceptEdits => "accept-edits",
+            Self::Auto => "auto",
+            Self::Plan => "plan",
+        }
+    }
+
+    /// What it makes of what the rules say.
+    fn settle(self, action: Action, ask: &Ask<'_>) -> Action {
+        match (self, action) {
+            (_, Action::Deny) => Action::Deny,
+            (Self::Plan, _) if !ask.changes_nothing() => Action::Deny,
+            (Self::Auto, Action::Ask) => Action::Allow,
+            (Self::AcceptEdits, Action::Ask) if ask.stays_in_workspace() => Action::Allow,
+            (Self::Ask | Self::AcceptEdits | Self::Auto | Self::Plan, action) => action,
+        }
+    }
+}
+
+impl fmt::Display for PermissionMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for PermissionMode {
+    type Err = NotAPermissionMode;
+
+    fn from_str(word: &str) -> Result<Self, NotAPermissionMode> {
+        Self::ALL.into_iter().find(|mode| mode.name() == word).ok_or_else(|| NotAPermissionMode(word.to_owned()))
+    }
+}
+
+impl Ask<'_> {
+    fn changes_nothing(&self) -> bool {
+        self.accesses.iter().all(|access| matches!(access, Access::Read(_)))
+    }
+
+    /// Whether it only reads and writes files, all of them below the workspace as their paths are spelled.
+    fn stays_in_workspace(&self) -> bool {
+        let workspace = Path::new(self.workspace);
+        let is_below = |path: &str| {
+            let path = Path::new(path);
+            path.starts_with(workspace) && !path.components().any(|part| part == Component::ParentDir)
+        };
+        let is_file = |access: &Access| matches!(access, Access::Read(path) | Access::Write(path) if is_below(path));
+        workspace.is_absolute() && !self.accesses.is_empty() && self.accesses.iter().all(is_file)
     }
 }
 
@@ -126,17 +210,12 @@ impl Rule {
     }
 }
 
-fn default_action(accesses: &[Access]) -> Action {
-    let reads = |access: &Access| matches!(access, Access::Read(_));
-    if accesses.iter().all(reads) { Action::Allow } else { Action::Ask }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn action(rules: &Rules, tool: &str, access: Access) -> Action {
-        rules.judge(&Ask { tool, accesses: &[access] }).action
+        rules.judge(&Ask { tool, accesses: &[access], workspace: "/w" }).action
     }
 
     fn reading(rules: &Rules) -> Action {
@@ -156,7 +235,7 @@ mod tests {
         let rules = Rules::default();
         assert_eq!((reading(&rules), editing(&rules), running(&rules)), (Action::Allow, Action::Ask, Action::Ask));
         assert_eq!(action(&rules, "fetch", Access::Reach("example.com".into())), Action::Ask);
-        assert_eq!(rules.judge(&Ask { tool: "todo", accesses: &[] }).action, Action::Allow);
+        assert_eq!(rules.judge(&Ask { tool: "todo", accesses: &[], workspace: "/w" }).action, Action::Allow);
     }
 
     #[test]
@@ -173,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_grant_answers_the_question_it_was_given_to_and_no_other() {
-        let ask = Ask { tool: "bash", accesses: &[Access::Run("make".into())] };
+        let ask = Ask { tool: "bash", accesses: &[Access::Run("make".into())], workspace: "/w" };
         let grant =
             |asked_by| [Grant { rule: Rule { tool: "bash".into(), action: Action::Allow }, asked_by, at_ms: 0 }];
         let rules = |action| {
@@ -183,22 +262,69 @@ mod tests {
         };
         let asks = rules(Action::Ask);
         let by_default = grant(None);
-        assert_eq!(Rules::default().judge_with(&by_default, &ask).action, Action::Allow);
-        assert_eq!(asks.judge_with(&by_default, &ask).action, Action::Ask, "somebody wants to be asked since");
-        assert_eq!(rules(Action::Deny).judge_with(&by_default, &ask).action, Action::Deny);
+        assert_eq!(Rules::default().judge_in(PermissionMode::Ask, &by_default, &ask).action, Action::Allow);
         assert_eq!(
-            asks.judge_with(&grant(asks.0.last().cloned()), &ask).action,
+            asks.judge_in(PermissionMode::Ask, &by_default, &ask).action,
+            Action::Ask,
+            "somebody wants to be asked since"
+        );
+        assert_eq!(rules(Action::Deny).judge_in(PermissionMode::Ask, &by_default, &ask).action, Action::Deny);
+        assert_eq!(
+            asks.judge_in(PermissionMode::Ask, &grant(asks.0.last().cloned()), &ask).action,
             Action::Allow,
             "the rule it was given under"
         );
-        let other = Ask { tool: "edit", accesses: &[Access::Write("/a".into())] };
-        assert_eq!(Rules::default().judge_with(&by_default, &other).action, Action::Ask);
+        let other = Ask { tool: "edit", accesses: &[Access::Write("/a".into())], workspace: "/w" };
+        assert_eq!(Rules::default().judge_in(PermissionMode::Ask, &by_default, &other).action, Action::Ask);
+    }
+
+    #[test]
+    fn a_mode_answers_what_the_rules_would_ask_and_lifts_no_ban() {
+        let mut rules = Rules::default();
+        rules.push("fetch", Action::Deny);
+        rules.push("edit", Action::Ask);
+        let judged = |mode, tool, access: Access| {
+            rules.judge_in(mode, &[], &Ask { tool, accesses: &[access], workspace: "/w" }).action
+        };
+        let row = |mode| {
+            [
+                judged(mode, "read", Access::Read("/w/a".into())),
+                judged(mode, "edit", Access::Write("/w/a".into())),
+                judged(mode, "edit", Access::Write("/w/../etc/passwd".into())),
+                judged(mode, "edit", Access::Write("/wide/a".into())),
+                judged(mode, "bash", Access::Run("make".into())),
+                judged(mode, "other", Access::Use("other".into())),
+                judged(mode, "fetch", Access::Reach("example.com".into())),
+            ]
+        };
+        use Action::{Allow, Ask as A, Deny};
+        assert_eq!(row(PermissionMode::Ask), [Allow, A, A, A, A, A, Deny]);
+        assert_eq!(row(PermissionMode::AcceptEdits), [Allow, Allow, A, A, A, A, Deny]);
+        assert_eq!(row(PermissionMode::Auto), [Allow, Allow, Allow, Allow, Allow, Allow, Deny]);
+        assert_eq!(row(PermissionMode::Plan), [Allow, Deny, Deny, Deny, Deny, Deny, Deny]);
+    }
+
+    #[test]
+    fn plan_refuses_what_rules_and_answers_allow() {
+        let mut rules = Rules::default();
+        rules.push("bash", Action::Allow);
+        let ask = Ask { tool: "bash", accesses: &[Access::Run("make".into())], workspace: "/w" };
+        assert_eq!(rules.judge_in(PermissionMode::Plan, &[], &ask).action, Action::Deny);
+    }
+
+    #[test]
+    fn a_mode_is_one_of_four_words() {
+        for mode in PermissionMode::ALL {
+            assert_eq!(mode.name().parse(), Ok(mode));
+            assert_eq!(serde_json::to_value(mode).unwrap(), mode.name());
+        }
+        assert!("yolo".parse::<PermissionMode>().unwrap_err().to_string().contains("accept-edits"));
     }
 
     #[test]
     fn always_would_allow_the_tool() {
         let mut rules = Rules::default();
-        let ask = Ask { tool: "bash", accesses: &[Access::Run("make".into())] };
+        let ask = Ask { tool: "bash", accesses: &[Access::Run("make".into())], workspace: "/w" };
         let judged = rules.judge(&ask);
         assert_eq!((judged.action, judged.rule), (Action::Ask, None));
         rules.0.extend(judged.remember.0);

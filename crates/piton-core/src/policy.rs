@@ -10,7 +10,7 @@ use crate::budget::Budget;
 use crate::compact::Compaction;
 use crate::hook::{Demand, Gates};
 use crate::limits;
-use crate::permission::Rules;
+use crate::permission::{PermissionMode, Rules};
 use crate::progress::NoProgress;
 use crate::reference::{ReferenceSizes, Style};
 use crate::retry::RetryPolicy;
@@ -45,6 +45,9 @@ pub struct Policy {
     pub budget: Budget,
     /// What may run without asking.
     pub permission: Rules,
+    /// What becomes of calls that these rules would ask about.
+    #[serde(default, rename = "permission_mode", skip_serializing_if = "is_usual")]
+    pub mode: PermissionMode,
     /// Whether a snapshot of the workspace is taken before each step that may change it, so that the turn can be undone.
     #[serde(default)]
     pub snapshots: bool,
@@ -54,6 +57,11 @@ pub struct Policy {
     /// How `@` references are read.
     #[serde(flatten)]
     pub references: ReferencePolicy,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_usual(mode: &PermissionMode) -> bool {
+    *mode == PermissionMode::default()
 }
 
 /// How many steps and turns there may be.
@@ -91,6 +99,9 @@ pub struct CallPolicy {
     pub tool_fields: ToolFields,
     /// How a tool's output is cut to what the model reads.
     pub output_cut: OutputCut,
+    /// The tools that the model is offered, by name; `None`: all there are.
+    #[serde(rename = "tools_enabled", skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<Vec<String>>,
     /// Refused calls in a row that end the turn; `None`: refusals never end it.
     #[serde(rename = "max_denials_in_a_row")]
     pub max_denials: Option<u32>,
@@ -291,6 +302,7 @@ impl Policy {
             stuck: NoProgress::default(),
             budget: Budget::default(),
             permission: Rules::default(),
+            mode: PermissionMode::default(),
             snapshots: false,
             hooks: HookPolicy::default(),
             references: ReferencePolicy::default(),
@@ -305,6 +317,13 @@ impl Default for StepPolicy {
     }
 }
 
+impl CallPolicy {
+    /// Whether the model is offered this tool, as far as that was chosen.
+    pub fn enables(&self, tool: &str) -> bool {
+        self.enabled.as_ref().is_none_or(|tools| tools.iter().any(|name| name == tool))
+    }
+}
+
 impl Default for CallPolicy {
     fn default() -> Self {
         Self {
@@ -313,6 +332,7 @@ impl Default for CallPolicy {
             tools_by: ToolsBy::Model,
             tool_fields: ToolFields::Piton,
             output_cut: OutputCut::HeadTail { max_chars: limits::TOOL_OUTPUT_CHARS },
+            enabled: None,
             max_denials: Some(limits::MAX_DENIALS_IN_A_ROW),
             denials_counted: DenialsCounted::All,
         }

@@ -31,6 +31,7 @@
 //! the records, dice and clock with the questions (`retry_at`).
 
 mod batch;
+mod clock;
 mod compaction;
 mod context;
 mod gate;
@@ -48,8 +49,9 @@ use self::context::Context;
 use self::gate::Askee;
 use self::work::{After, AfterCompaction, Ending, TurnWork, Work, canceled, has_substance, short};
 use crate::branch::Path;
-use crate::budget::Bound;
-use crate::call::{CallInput, Effects, Outcome, Planned, Status};
+use crate::budget::{Bound, Used};
+use crate::call::{Access, CallInput, Effects, Outcome, Planned, Status};
+use crate::configure::Configure;
 use crate::ending::Why;
 use crate::event::{
     Delivery, Direction, Event, Moment, Origin, Record, Rewind, Spent, StepKind, Subject, Trigger, TurnEnd,
@@ -132,6 +134,7 @@ impl State {
             waiting: VecDeque::new(),
             notes: Vec::new(),
             grants: Vec::new(),
+            configured: Configure::default(),
             offered: Offered::default(),
             untold: None,
             epoch: 0,
@@ -139,6 +142,7 @@ impl State {
             boot_id: None,
             turns: 0,
             steps: 0,
+            bill: Bound::default(),
             undone: Vec::new(),
             rewinding: None,
             context: Context::default(),
@@ -184,6 +188,7 @@ impl State {
     /// The same with a record that nobody needs any more: what the session keeps of it is moved and not copied.
     pub fn take(&mut self, record: &mut Record) {
         self.work.remember(record);
+        self.work.turn.clock.hear(record.at_ms);
         let phase = std::mem::replace(&mut self.phase, Phase::Idle);
         self.phase = phase.step(&mut self.work, record);
     }
@@ -394,9 +399,15 @@ impl State {
         self.work.turn.changed_files
     }
 
-    /// What the turn under way, or the last one, has used at most: what is known, and the worst of what is not.
-    pub fn used(&self) -> Bound {
-        self.work.turn.used()
+    /// What the turn under way, or the last one, has used at most, and what all of the session has: what is known, and the
+    /// worst of what is not.
+    pub fn used(&self) -> Used {
+        self.work.used()
+    }
+
+    /// How long the turn under way, or the last one, was worked on, by all processes that had it.
+    pub fn time_used_ms(&self, now_ms: TimeMs) -> u64 {
+        self.work.turn.clock.used_ms(now_ms)
     }
 
     /// The rules of the turn under way, or of the last one.
@@ -405,13 +416,20 @@ impl State {
     }
 
     /// What the rules of the turn and what the user has granted say of a call.
-    pub fn judge(&self, ask: &Ask<'_>) -> Judgement {
-        self.work.turn.policy.permission.judge_with(&self.work.grants, ask)
+    pub fn judge(&self, tool: &str, accesses: &[Access]) -> Judgement {
+        let policy = &self.work.turn.policy;
+        let ask = Ask { tool, accesses, workspace: &self.work.workspace };
+        policy.permission.judge_in(policy.mode, &self.work.grants, &ask)
     }
 
     /// What a person has allowed for the rest of the session.
     pub fn grants(&self) -> &[Grant] {
         &self.work.grants
+    }
+
+    /// What clients have changed of how the session is run, all in all.
+    pub fn configured(&self) -> &Configure {
+        &self.work.configured
     }
 
     /// An open call by its id.
@@ -555,7 +573,7 @@ impl State {
             | Phase::Ending(_) => false,
             _ => self.is_in_turn(),
         };
-        under_way.then(|| turn.clock_from_ms.saturating_add(most))
+        turn.clock.deadline_ms(most).filter(|_| under_way)
     }
 }
 
@@ -581,6 +599,7 @@ impl Phase {
                 | Event::RewindStarted { .. }
                 | Event::TitleGiven { .. }
                 | Event::GrantsRevoked { .. }
+                | Event::SettingsChanged { .. }
                 | Event::WorkspaceMoved { .. }
                 | Event::ContextGiven { .. },
             ) => phase,
@@ -689,6 +708,7 @@ impl Phase {
             | Event::BudgetShort { .. }
             | Event::TitleGiven { .. }
             | Event::GrantsRevoked { .. }
+            | Event::SettingsChanged { .. }
             | Event::WorkspaceMoved { .. }
             | Event::EventLost {}
             | Event::RewindFinished { .. }

@@ -16,6 +16,7 @@ pub mod rules;
 pub mod secrets;
 pub mod server;
 pub mod sources;
+mod switch;
 
 pub(crate) mod error;
 pub(crate) mod hooks;
@@ -33,12 +34,17 @@ pub use wishes::Wishes;
 
 use crate::settings::Settings;
 use models::{Answers, Source};
+use piton_core::configure::is_every;
 use piton_models::text_tools;
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
+use switch::Switch;
+use trouble::Context;
 
 /// The settings of a session. The models are those that a flag sets, else those that the session had, else
-/// the configured ones, else one that can be found.
+/// the configured ones, else one that can be found. So it is with the permission mode and the tools, which a session has only
+/// where a client changed them.
 pub async fn settings(
     machine: &Machine,
     workspace: &Path,
@@ -46,17 +52,23 @@ pub async fn settings(
     notices: &mut Vec<Notice>,
 ) -> Result<Settings, AssembleError> {
     let config = sources::of_session(machine, workspace, wishes, notices)?;
-    let mut policy = rules::policy(&config, wishes.yes)?;
+    let mut policy = rules::policy(&config)?;
+    policy.mode = wishes.mode.or(wishes.had.mode).unwrap_or_default();
+    policy.calls.enabled = wishes.had.tools.clone().filter(|tools| !is_every(tools));
+    let unfitted = policy.clone();
     let by_preset = text_tools::Mode::of_policy(&policy);
     let answers = Answers { options: config.answers.options(), text_tools: config.answers.text_tools, by_preset };
     let source = Source { config: &config, machine, cassettes: wishes.cassettes, tape: wishes.tape.as_ref() };
-    let had = wishes.had.as_deref().filter(|_| !wishes.flags.iter().any(|flag| flag.sets("model")));
+    let had = wishes.had.model.as_deref().filter(|_| !wishes.flags.iter().any(|flag| flag.sets("model")));
     let said = had.or(config.model.as_deref());
     let models = source.all(said, &answers, notices).await?;
     let (titles, summaries) = source.helpers(notices)?;
     rules::fit(&mut policy, &models, &config)?;
     let env = Arc::new(keys::left_for_tools(models.iter().chain(&titles).chain(&summaries), &config, machine));
     let hooks = hooks::hooks(wishes, &config, &env, machine, workspace, notices)?;
+    let tape = wishes.tape.as_ref().map(File::try_clone).transpose().context("cannot record the replies")?;
+    let (machine_of, cassettes) = (machine.clone(), wishes.cassettes);
+    let switch = Switch { machine: machine_of, answers, cassettes, tape, policy: unfitted, config: config.clone() };
     let mut models = models.into_iter();
     let first = models.next().ok_or(AssembleError::NoModel)?;
     let settings = bare::settings(first, machine, workspace);
@@ -69,6 +81,7 @@ pub async fn settings(
         compaction_model: summaries,
         hooks,
         instructions: sources::instructions(&config, machine),
+        model_source: Some(Arc::new(switch)),
         ..settings
     })
 }

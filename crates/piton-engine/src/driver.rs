@@ -23,13 +23,13 @@
 
 mod asked;
 mod deferred;
+mod line;
 mod recorder;
 mod recovery;
-mod prompts;
 mod spans;
 mod watch;
 
-use self::prompts::PromptQueue;
+use self::line::Line;
 use self::recorder::Recorder;
 use self::watch::Watch;
 use crate::bus::Bus;
@@ -38,8 +38,8 @@ use crate::context::{Notes, remember_given};
 use crate::error::EngineError;
 use crate::inbox::{Asked, Asker, Askers, Requests};
 use crate::jobs::{
-    Beside, End, JobContext, Jobs, Key, Memory, Services, Step, goodbye, show, take_up, watched, window_learned,
-    with_reminders,
+    End, Frames, JobContext, Jobs, Key, Memory, Services, SideJob, Step, goodbye, show, take_up, watched,
+    window_learned, with_reminders,
 };
 use crate::prompt::Prompts;
 use crate::settings::Settings;
@@ -86,7 +86,10 @@ pub(crate) struct Driver {
     requests: Requests,
     /// Who waits for an answer.
     askers: Askers,
-    prompts: PromptQueue,
+    /// What was asked and is done in its order.
+    line: Line,
+    /// How the turns to come are run, where that was changed while one is under way.
+    next_settings: Option<Settings>,
     watch: Watch,
 }
 
@@ -114,7 +117,8 @@ impl Driver {
             jobs: Jobs::new(),
             requests,
             askers: Askers::default(),
-            prompts: PromptQueue::new(),
+            line: Line::new(),
+            next_settings: None,
         }
     }
 
@@ -142,7 +146,7 @@ impl Driver {
     fn break_off(&mut self, error: &Arc<StoreError>) {
         self.jobs.stop_all();
         self.askers.break_off(error);
-        let others = self.prompts.take_askers().into_iter().chain(self.requests.take_askers());
+        let others = self.line.take_askers().into_iter().chain(self.requests.take_askers());
         others.for_each(|asker| asker.refuse(EngineError::Broken(Arc::clone(error))));
         // Whoever hears that nothing more comes can have heard why.
         self.services.bus.live(Live::Broken { error: error.to_string() });
@@ -174,7 +178,7 @@ impl Driver {
                 // Somebody may have spoken meanwhile.
                 continue;
             }
-            let is_over = !self.session.is_in_turn() && !self.jobs.has_beside(Beside::Watch);
+            let is_over = !self.session.is_in_turn() && !self.jobs.has_side(SideJob::Watch);
             if self.stage == Stage::Closing && is_over {
                 return Ok(());
             }
@@ -225,8 +229,8 @@ impl Driver {
     fn take_end(&mut self, key: &Key, end: End) {
         let events = end(&mut self.context());
         match key {
-            Key::Beside(Beside::Prompt) => self.vetted(events),
-            Key::Turn(_) | Key::Beside(Beside::Watch | Beside::Title | Beside::Fork) => self.record_all(events),
+            Key::Side(SideJob::Line) => self.moved_up(events),
+            Key::Turn(_) | Key::Side(SideJob::Watch | SideJob::Title | SideJob::Fork) => self.record_all(events),
         }
         let learned = window_learned(&self.context());
         self.record_all(learned);
@@ -257,7 +261,15 @@ impl Driver {
         }
         if let Some(report) = Report::of(&self.session, &record.event) {
             self.turn_ended(&report);
+            self.settle_settings();
         }
+    }
+
+    /// What was changed meanwhile holds from here on.
+    fn settle_settings(&mut self) {
+        let Some(settings) = self.next_settings.take() else { return };
+        self.services.settings = settings;
+        self.memory.frames = Frames::of(&self.services.settings, &self.session);
     }
 
     fn drop_unwanted(&mut self) {
@@ -314,21 +326,21 @@ impl Driver {
 
     /// Whether nothing new is started: a client wants it so, or hooks watch.
     fn is_held(&self) -> bool {
-        self.stage == Stage::Paused || self.jobs.has_beside(Beside::Watch)
+        self.stage == Stage::Paused || self.jobs.has_side(SideJob::Watch)
     }
 
     /// Starts what was taken up, now that all that led to it is durable. While hooks watch, nothing new is started; a call
     /// that shall stop is.
     fn start_ready(&mut self) {
-        if !self.jobs.has_beside(Beside::Watch) {
+        if !self.jobs.has_side(SideJob::Watch) {
             let watched = self.watch.take();
             if !watched.is_empty() {
                 let task = show(watched, &self.context());
-                self.jobs.put_ready(Key::Beside(Beside::Watch), task);
+                self.jobs.put_ready(Key::Side(SideJob::Watch), task);
             }
         }
         let is_held = self.is_held();
-        let may_start = |key: &Key| !is_held || matches!(key, Key::Beside(_) | Key::Turn(Job::StopTool(_)));
+        let may_start = |key: &Key| !is_held || matches!(key, Key::Side(_) | Key::Turn(Job::StopTool(_)));
         self.recorder.span().in_scope(|| self.jobs.start(may_start));
         let wanted = self.session.wanted();
         wanted.iter().filter(|job| matches!(job, Job::StopTool(_))).for_each(|job| self.jobs.stop(job));
@@ -342,13 +354,13 @@ impl Driver {
     /// Closes the journal in good order.
     pub(crate) async fn leave(mut self) {
         self.askers.leave();
-        if let Some(title) = self.jobs.last(Beside::Title, Duration::from_millis(TITLE_GRACE_MS)).await {
+        if let Some(title) = self.jobs.last(SideJob::Title, Duration::from_millis(TITLE_GRACE_MS)).await {
             let events = title(&mut self.context());
             self.record_all(events);
         }
-        while self.jobs.last(Beside::Fork, FORK_GRACE).await.is_some() {}
+        while self.jobs.last(SideJob::Fork, FORK_GRACE).await.is_some() {}
         if !self.services.hooks.is_empty() {
-            if self.prompts.is_used() {
+            if self.line.is_used() {
                 goodbye(&self.context()).await;
             }
             let watched = watched(&self.context());

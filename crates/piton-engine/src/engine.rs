@@ -22,9 +22,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracing::Instrument;
 
-pub use crate::error::EngineError;
+pub use crate::error::{ConfigureError, EngineError};
 pub use crate::handle::{Asking, Handle, Resumed, Said, Subscription, new_message_id};
-pub use crate::settings::{Attendance, Settings};
+pub use crate::settings::{Attendance, ModelSource, OpenedModels, Settings};
 
 /// Sessions under one data folder.
 #[derive(Debug, Clone)]

@@ -84,6 +84,31 @@ pub enum EngineError {
     /// No room was made.
     #[error(transparent)]
     Compact(#[from] CompactError),
+    /// The session is run as before.
+    #[error(transparent)]
+    Configure(#[from] ConfigureError),
+}
+
+/// Why a session is run as before.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigureError {
+    /// The request names nothing.
+    #[error("nothing to change: name a model, a mode or tools")]
+    Nothing,
+    /// There is no such tool.
+    #[error("there is no tool `{name}`; the tools are {known}")]
+    NoSuchTool {
+        /// The name that was said.
+        name: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// Whoever runs the session opens no other models.
+    #[error("the program that runs this session cannot switch models")]
+    NoSource,
+    /// The model cannot be asked.
+    #[error("the model was not changed: {0}")]
+    Model(String),
 }
 
 fn name_of(subject: &Subject) -> &str {

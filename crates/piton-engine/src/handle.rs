@@ -11,7 +11,8 @@ use crate::error::{CompactError, EngineError, RewindError};
 use crate::inbox::{self, Asked, Asker, Inbox};
 use crate::store::{Store, StoreError, Stored};
 use piton_core::client::{
-    Accepted, Answer, Compact, Compacted, Plan, Prompt, Published, Reply, Report, Request, Rewound, Scope, Stage, When,
+    Accepted, Answer, Compact, Compacted, Configure, Configured, Plan, Prompt, Published, Reply, Report, Request,
+    Rewound, Scope, Stage, When,
 };
 use piton_core::event::{Delivery, Direction, Record, Rewind};
 use piton_core::ids::{MessageId, Seq, SessionId};
@@ -353,6 +354,14 @@ impl Handle {
     pub async fn rename(&self, title: &str) -> Result<Seq, EngineError> {
         match self.ask(Request::Rename { title: title.to_owned() }).next().await? {
             Reply::Renamed { seq } => Ok(seq),
+            _ => Err(EngineError::Closed),
+        }
+    }
+
+    /// Changes model, permission mode or tools. Holds from the next turn on.
+    pub async fn configure(&self, changed: Configure) -> Result<Configured, EngineError> {
+        match self.ask(Request::Configure(changed)).next().await? {
+            Reply::Configured(configured) => Ok(configured),
             _ => Err(EngineError::Closed),
         }
     }

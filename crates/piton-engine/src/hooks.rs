@@ -268,6 +268,8 @@ pub struct HookContext {
 /// What is run without asking, besides reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unasked {
+    /// Nothing, and what would change anything is refused.
+    Reading,
     /// Nothing, or not everything of one kind.
     Nothing,
     /// Whatever changes files.

@@ -11,6 +11,7 @@
 
 mod approval;
 mod compact;
+mod configure;
 mod context;
 mod fork;
 mod frames;
@@ -32,14 +33,16 @@ pub(crate) use self::approval::answer;
 pub(crate) use self::compact::{
     AtRest, BeforeSummary, STOPPED, before_summary, compacted, summary_at_rest, summary_task,
 };
+pub(crate) use self::configure::{Opening, open_models};
 pub(crate) use self::context::{JobContext, Memory, Services};
 pub(crate) use self::fork::fork;
+pub(crate) use self::frames::Frames;
 pub(crate) use self::model::{window_changed, window_learned};
 pub(crate) use self::prompt::{UserMessage, hear, vet};
 pub(crate) use self::reminders::with_reminders;
 pub(crate) use self::rewind::{RewindEnd, begin_rewind, finish_rewind};
 pub(crate) use self::title::title;
-pub(crate) use self::under_way::{Beside, End, Jobs, Key, Task};
+pub(crate) use self::under_way::{End, Jobs, Key, SideJob, Task};
 pub(crate) use self::watch::{WatchedEvents, goodbye, show, watched};
 
 use piton_core::event::Event;

@@ -11,7 +11,8 @@ use crate::engine::Engine;
 use crate::store::sqlite::index::{Index, IndexError};
 use crate::store::sqlite::{self, SessionDir};
 use crate::store::{Salvage, StoreError};
-use piton_core::event::{Event, Origin, Record, TitledBy};
+use piton_core::configure::Configure;
+use piton_core::event::{ChangedBy, Event, Origin, Record, TitledBy};
 use piton_core::ids::{Seq, SessionId};
 use piton_core::question::Decision;
 use piton_core::turn::State;
@@ -75,14 +76,29 @@ impl Engine {
         self.note(id, Event::GrantsRevoked { tools }).await
     }
 
+    /// Has a session that nobody runs go on with other settings; whoever assembles settings for it finds them in
+    /// [`Engine::configured`].
+    pub async fn configure(&self, id: &SessionId, changed: Configure) -> Result<(), LibraryError> {
+        self.note(id, Event::SettingsChanged { changed, by: ChangedBy::User }).await
+    }
+
+    /// What clients have changed of how a session is run, all in all.
+    pub async fn configured(&self, id: &SessionId) -> Result<Configure, StoreError> {
+        let mut all = Configure::default();
+        for record in self.store().of_kinds(id, &["settings_changed"]).await? {
+            if let Event::SettingsChanged { changed, .. } = &record.event {
+                all.change(changed);
+            }
+        }
+        Ok(all)
+    }
+
     /// Records one event of a session that nobody runs.
     async fn note(&self, id: &SessionId, event: Event) -> Result<(), LibraryError> {
-        let mut log = self.store().open(id, self.opening(true), &mut |_| {}).await?;
+        let log = self.store().open(id, self.opening(true), &mut |_| {}).await?;
         let record = |(seq, event)| Arc::new(Record { seq, at_ms: self.world().now_ms(), event });
         let events = (log.head() + 1..).zip([event, Event::WriterClosed {}]);
-        log.append(&events.map(record).collect::<Vec<_>>()).await?;
-        log.close().await;
-        Ok(())
+        Ok(log.close(&events.map(record).collect::<Vec<_>>()).await?)
     }
 
     /// Makes a session of events that were written down elsewhere, under the id they name or, where that is taken, a new
@@ -212,7 +228,7 @@ mod tests {
     use piton_core::ids::{CallId, MessageId};
     use piton_core::message::{FinishReason, Part, ToolCall, Usage};
     use piton_core::model::Reply;
-    use piton_core::permission::{Action, Ask};
+    use piton_core::permission::Action;
     use piton_core::policy::{HookPolicy, Policy};
     use serde_json::json;
 
@@ -275,12 +291,11 @@ mod tests {
         let engine = Engine::open(data.path());
         let there = State::fold(&cut_off());
         let accesses = [Access::Run("make".to_owned())];
-        let bash = Ask { tool: "bash", accesses: &accesses };
-        assert_eq!((there.is_in_turn(), there.judge(&bash).action), (true, Action::Allow));
+        assert_eq!((there.is_in_turn(), there.judge("bash", &accesses).action), (true, Action::Allow));
 
         let id = engine.take_in(cut_off()).await.expect("a sound session");
         let here = State::fold(&engine.records(&id).await.expect("its journal"));
         assert_eq!((here.is_in_turn(), here.wanted()), (false, vec![]), "neither its call nor its check runs");
-        assert_eq!(here.judge(&bash).action, Action::Ask);
+        assert_eq!(here.judge("bash", &accesses).action, Action::Ask);
     }
 }

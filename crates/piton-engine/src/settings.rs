@@ -5,7 +5,8 @@ use crate::context;
 use crate::history::default_tools;
 use crate::hooks::Hook;
 use piton_core::call::ToolSpec;
-use piton_core::policy::{Policy, ToolFields};
+use piton_core::configure::{Configure, is_every};
+use piton_core::policy::{Policy, RetryPolicies, ToolFields};
 use piton_models::model::Model;
 use piton_models::text_tools::{CallsRead, Mode};
 use piton_tools::runner::RunnerCommand;
@@ -60,6 +61,43 @@ pub struct Settings {
     pub environment_note: Option<String>,
     /// Where instruction files are looked for, for the model; without it, none are read.
     pub instructions: Option<context::Instructions>,
+    /// Who opens the models that a client switches the session to; without it, the session keeps these.
+    pub model_source: Option<Arc<dyn ModelSource>>,
+}
+
+/// Opens models by their names, for clients that switch a session to them ([`piton_core::client::Request::Configure`]).
+pub trait ModelSource: Send + Sync {
+    /// Opens the models of these names (`a/x,b/y`), or says why they cannot be asked. May block its thread.
+    fn open(&self, names: &str) -> Result<OpenedModels, String>;
+}
+
+/// Models that were opened, and what goes with them.
+pub struct OpenedModels {
+    /// The model that is asked.
+    pub model: Arc<dyn Model>,
+    /// Who is asked in its place, in order.
+    pub fallbacks: Vec<Arc<dyn Model>>,
+    /// The system prompt for that model, where it is another.
+    pub system: Option<Arc<str>>,
+    /// The environment of tools' processes, without the keys of these models, where it is another.
+    pub env: Option<Arc<BTreeMap<OsString, OsString>>>,
+    /// How often failed calls of these models are made again, where that is another number.
+    pub retry: Option<RetryPolicies>,
+    /// What a person should know of them.
+    pub notices: Vec<String>,
+}
+
+impl OpenedModels {
+    /// This model, and nothing else that changes with it.
+    pub fn only(model: Arc<dyn Model>) -> Self {
+        Self { model, fallbacks: Vec::new(), system: None, env: None, retry: None, notices: Vec::new() }
+    }
+
+    /// Their names: `a/x,b/y`.
+    pub(crate) fn names(&self) -> String {
+        let all = std::iter::once(&self.model).chain(&self.fallbacks);
+        all.map(|model: &Arc<dyn Model>| model.name()).collect::<Vec<_>>().join(",")
+    }
 }
 
 /// Whether somebody is there to approve calls.
@@ -94,6 +132,7 @@ impl Settings {
             hooks: Vec::new(),
             environment_note: None,
             instructions: None,
+            model_source: None,
         }
     }
 
@@ -107,13 +146,29 @@ impl Settings {
         Some(Self { policy, ..Self::new(model) })
     }
 
-    /// The tools that the model is told of: what the rules forbid in any case is not offered.
+    /// The tools that the model is told of: what the rules forbid in any case is not offered, nor what is not enabled.
     pub fn offered(&self) -> Arc<[ToolSpec]> {
         let specs = self.tools.specs();
-        let is_offered = |spec: &&ToolSpec| !self.policy.permission.forbid(&spec.name);
+        let Policy { permission, calls, .. } = &self.policy;
+        let is_offered = |spec: &&ToolSpec| !permission.forbid(&spec.name) && calls.enables(&spec.name);
         match self.policy.calls.tool_fields {
             ToolFields::Piton if specs.iter().all(|spec| is_offered(&spec)) => specs,
             fields => specs.iter().filter(is_offered).map(|spec| fields.tell(spec)).collect(),
+        }
+    }
+
+    /// Changes what a client wants changed, whose models are open. The tools are among those there are.
+    pub(crate) fn configure(&mut self, changed: &Configure, opened: Option<OpenedModels>) {
+        let Configure { model: _, mode, tools } = changed;
+        self.policy.mode = mode.unwrap_or(self.policy.mode);
+        if let Some(tools) = tools {
+            self.policy.calls.enabled = Some(tools.clone()).filter(|tools| !is_every(tools));
+        }
+        if let Some(OpenedModels { model, fallbacks, system, env, retry, notices: _ }) = opened {
+            (self.model, self.fallbacks) = (model, fallbacks);
+            self.system = system.unwrap_or_else(|| Arc::clone(&self.system));
+            self.env = env.unwrap_or_else(|| Arc::clone(&self.env));
+            self.policy.retry = retry.unwrap_or_else(|| self.policy.retry.clone());
         }
     }
 

@@ -14,7 +14,7 @@ use crate::run::talk;
 use crate::settings;
 use crate::surroundings::Surroundings;
 use crate::upkeep::Upkeep;
-use piton_core::client::{Compact, Compacted, Published, Request};
+use piton_core::client::{Compact, Compacted, Configure, Published, Request};
 use piton_core::ids::SessionId;
 use piton_core::turn;
 use piton_engine::assemble::{Wishes, bare};
@@ -47,7 +47,7 @@ pub(crate) async fn compact(args: CompactArgs, around: &Surroundings) -> Result<
     let had = engine.store().summary(&id).await?;
     let wishes = Wishes {
         flags: args.layers(),
-        had: had.model.clone(),
+        had: Configure { model: had.model.clone(), ..engine.configured(&id).await? },
         is_watched: around.person.is_some(),
         cassettes: CASSETTES,
         ..Wishes::default()

@@ -44,7 +44,7 @@ pub(crate) fn context(args: &ContextArgs, around: &Surroundings) -> Result<u8> {
         Piece { kind, name, file, tokens, notice, text }
     };
     let nobody = Arc::new(Nobody { name: model.clone() });
-    let settings = Settings { policy: rules::policy(&config, false)?, ..Settings::new(nobody) };
+    let settings = Settings { policy: rules::policy(&config)?, ..Settings::new(nobody) };
     let sent = first_request(&settings, text_tools(&config, &settings.policy, &model), has_tools);
     let version = context::SYSTEM_PROMPT_VERSION;
     let taught = if sent.tools.is_empty() { ", with the tools as text" } else { "" };

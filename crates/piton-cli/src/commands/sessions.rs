@@ -3,6 +3,7 @@
 pub(crate) mod find;
 pub(crate) mod pick;
 mod show;
+mod configure;
 mod export;
 pub(crate) mod list;
 pub(crate) mod said;
@@ -15,10 +16,9 @@ use crate::commands::compact;
 use crate::commands::cost;
 use crate::commands::trace;
 use crate::failure::Result;
-use crate::out::view;
 use crate::run::follow;
 use crate::surroundings::Surroundings;
-use piton_core::ids::SessionId;
+use piton_core::client::Configure;
 use piton_engine::engine::Engine;
 
 /// Obeys one of the session commands.
@@ -40,7 +40,19 @@ pub(crate) async fn session(command: SessionCommand, around: &Surroundings) -> R
         SessionCommand::Trace(args) => return trace::trace(&engine, &meant(args.id.clone())?, &args, around).await,
         SessionCommand::Tree { id } => branches::tree(&engine, &meant(id)?).await?,
         SessionCommand::Fork { id, at } => branches::fork(&engine, &meant(id)?, at).await?,
-        SessionCommand::Rename { id, title } => rename(&engine, &find(&id)?, &title).await?,
+        SessionCommand::Rename { id, title } => configure::rename(&engine, &find(&id)?, &title).await?,
+        SessionCommand::Model { id, model } => {
+            let changed = Configure { model: Some(model), ..Configure::default() };
+            configure::configure(&engine, &find(&id)?, changed, around).await?;
+        }
+        SessionCommand::Mode { id, mode } => {
+            let changed = Configure { mode: Some(mode), ..Configure::default() };
+            configure::configure(&engine, &find(&id)?, changed, around).await?;
+        }
+        SessionCommand::Tools { id, tools } => {
+            let changed = Configure { tools: Some(tools), ..Configure::default() };
+            configure::configure(&engine, &find(&id)?, changed, around).await?;
+        }
         SessionCommand::Export(args) => export::export(&engine, &meant(args.id.clone())?, &args, around).await?,
         SessionCommand::Import { file } => export::import(&engine, &file).await?,
         SessionCommand::Rm { ids } => {
@@ -55,13 +67,4 @@ pub(crate) async fn session(command: SessionCommand, around: &Surroundings) -> R
         SessionCommand::Repair { id } => mend::repair(&engine, &meant(id)?).await?,
     }
     Ok(0)
-}
-
-async fn rename(engine: &Engine, id: &SessionId, title: &str) -> Result<()> {
-    find::must_be_closed(engine, id).await?;
-    let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
-    engine.rename(id, &title).await?;
-    let what = if title.is_empty() { "has the words of its first prompt for a title again" } else { "renamed" };
-    view::write_stderr(&format!("{id} {what}\n"));
-    Ok(())
 }

@@ -64,7 +64,10 @@ async fn rewind(session: Option<&str>, wish: &Wish, around: &Surroundings) -> Re
     let done = if wish.dry_run {
         preview(&engine, &id, settings.snapshots, wish, &workspace, around.now_ms).await
     } else {
-        let session = engine.resume(&id, settings).await?;
+        let session = match engine.join(&id).await? {
+            Some(there) => there,
+            None => engine.resume(&id, settings).await?,
+        };
         let done = take_back(&session, wish, &workspace).await;
         session.close().await;
         done
@@ -157,6 +160,9 @@ async fn preview(
 }
 
 async fn take_back(session: &Handle, wish: &Wish, workspace: &Path) -> Result<u8> {
+    if let (Resumed::MidTurn, Some(pid)) = (session.resumed(), session.elsewhere()) {
+        bail!("a turn is under way in process {pid}; stop it first: piton session cancel {}", session.id());
+    }
     if session.resumed() == Resumed::MidTurn {
         view::write_stderr("the last turn was interrupted; ending it first\n");
         drop(session.cancel());

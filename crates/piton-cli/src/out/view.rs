@@ -354,6 +354,10 @@ impl TextView {
                 let line = clean(&format!("{from} gave no reply ({reason}); asking {model}"));
                 self.aside(&format!("{YELLOW}{line}{YELLOW:#}"));
             }
+            Body::Configured { changed, .. } => {
+                let line = clean(&format!("from the next turn on: {changed}"));
+                self.aside(&format!("{DIM}{line}{DIM:#}"));
+            }
             Body::Rewind { rewind, state } => {
                 let line = match state {
                     RewindState::Started => return,

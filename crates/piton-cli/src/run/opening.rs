@@ -6,6 +6,7 @@ use crate::run::order::Place;
 use crate::settings;
 use crate::surroundings::Surroundings;
 use crate::upkeep::Upkeep;
+use piton_core::configure::Configure;
 use piton_engine::assemble::Wishes;
 use piton_engine::engine::{Engine, EngineError, Handle, Settings};
 use piton_engine::store::{StoreError, Summary};
@@ -47,7 +48,7 @@ pub(crate) async fn prepare<'a>(
         Place::New(folder) => (folder.clone(), false),
         Place::Resumed { id, here, is_named } => {
             let Summary { workspace, model, .. } = engine.store().summary(id).await?;
-            wishes.had = model;
+            wishes.had = Configure { model, ..engine.configured(id).await? };
             let had = PathBuf::from(&workspace);
             if had == *here {
                 (had, false)

@@ -76,6 +76,10 @@ async fn wherever(mut order: Order, engine: &Engine, around: &Surroundings, upke
         if goes_on && !talk.input.is_program() && !talk.input.has_first() {
             talk.input.put_back(vec![Request::Prompt(Prompt::new("Go on."))]);
         }
+        for words in order.wishes.kept().words() {
+            talk.shown
+                .note(&format!("this session goes on with {words}, as it was switched to (piton session mode, tools)"));
+        }
         return here(session, &mut talk).await;
     }
 }

@@ -4,6 +4,8 @@ use crate::cassettes::CASSETTES;
 use crate::cli::RunArgs;
 use crate::failure::{Context, Result, ensure};
 use crate::surroundings::Surroundings;
+use piton_core::configure::Configure;
+use piton_core::permission::PermissionMode;
 use piton_engine::assemble::Wishes;
 use piton_engine::hooks::OutputSchema;
 use piton_tools::private;
@@ -14,16 +16,17 @@ use std::sync::Arc;
 
 /// The wishes for a session that begins or goes on.
 pub(crate) fn wishes(args: &RunArgs, goes_on: bool, around: &Surroundings) -> Result<Wishes> {
-    let &RunArgs { yes, trust_hooks, .. } = args;
+    let &RunArgs { yes, mode, trust_hooks, .. } = args;
+    let mode = if yes { Some(PermissionMode::Auto) } else { mode };
     Ok(Wishes {
         flags: args.settings.layers(),
-        yes,
-        is_watched: around.person.is_some() && !yes,
+        mode,
+        is_watched: around.person.is_some() && mode != Some(PermissionMode::Auto),
         trust_hooks,
         output_schema: args.output_schema.as_deref().map(schema).transpose()?.map(Arc::new),
         tape: args.record.as_deref().map(|path| tape(path, goes_on)).transpose()?,
         cassettes: CASSETTES,
-        had: None,
+        had: Configure::default(),
     })
 }
 

@@ -414,3 +414,68 @@ fn a_list_says_which_session_runs() {
     let none = Stage::new(json!([]));
     Ran::of(none.piton(&["session", "show", "last"])).expect_code(1).expect_said(&[" has no session yet"]);
 }
+
+#[test]
+fn model_mode_tools_and_title_are_changed_beside_the_process_that_runs_the_session() {
+    let stage = Stage::new(json!([
+        {"tools": [{"name": "bash", "args": {"command": GATE}}]}, {"text": "done"},
+        {"tools": [{"name": "write", "args": {"path": "a.txt", "content": "x"}}]}, {"text": "planned", "repeat": true},
+    ]));
+    let mut child = at_the_gate(&stage);
+    let id = id(&stage);
+    let session = |args: &[&str]| Ran::of(stage.piton(&[&["session"], args].concat()));
+    let later = "the one under way goes on as it began";
+    session(&["model", &id, "openai-chat/other"]).expect_code(0).expect_said(&["model openai-chat/other", later]);
+    session(&["mode", &id, "plan"]).expect_code(0).expect_said(&["permission mode plan", later]);
+    session(&["tools", &id, "read", "bash", "write"]).expect_code(0).expect_said(&["tools read, bash, write", later]);
+    session(&["model", &id, "nobody/other"]).expect_code(1).expect_said(&["the model was not changed", "nobody"]);
+    session(&["tools", &id, "wriet"]).expect_code(1).expect_said(&["there is no tool `wriet`"]);
+    session(&["rename", &id, "At the gate"]).expect_code(0).expect_said(&["renamed"]);
+    stage.workspace.write("go", "");
+    assert!(child.wait().unwrap().success());
+
+    // It is kept by who resumes without flags.
+    let resumed = Ran::of(stage.piton(&["run", "--resume", &id, "write it", "--format", "stream-json"]));
+    let turn = resumed.expect_code(0).all("turn_started").pop().unwrap();
+    assert_eq!((&turn["model"], &turn["policy"]["permission_mode"]), (&json!("openai-chat/other"), &json!("plan")));
+    assert!(!stage.workspace.has("a.txt"), "in plan nothing is written");
+    let body = stage.provider.requests().pop().unwrap().body;
+    let tools: Vec<&str> =
+        body["tools"].as_array().unwrap().iter().map(|tool| tool["function"]["name"].as_str().unwrap()).collect();
+    assert_eq!((body["model"].as_str(), tools), (Some("other"), vec!["bash", "read", "write"]));
+    assert!(stage.journal().iter().any(|event| event["title"] == "At the gate"));
+
+    // Flags say otherwise for one run, and a change at rest is kept, too.
+    let flagged = Ran::of(stage.piton(&["run", "--resume", &id, "--yes", "again", "--format", "stream-json"]));
+    assert_eq!(flagged.expect_code(0).all("turn_started").pop().unwrap()["policy"]["permission_mode"], "auto");
+    session(&["mode", &id, "accept-edits"]).expect_code(0).expect_said(&["permission mode accept-edits"]);
+    let shown = Ran::of(stage.piton(&["session", "show", &id])).expect_code(0);
+    shown.expect_stdout(&["[from the next turn on: permission mode accept-edits]"]);
+    let resumed = Ran::of(stage.piton(&["run", "--resume", &id, "once more", "--format", "stream-json"]));
+    assert_eq!(resumed.all("turn_started").pop().unwrap()["policy"]["permission_mode"], "accept-edits");
+    session(&["model", &id, "nobody/other"]).expect_code(1);
+}
+
+#[test]
+fn turns_are_taken_back_and_brought_back_by_the_process_that_runs_the_session() {
+    let stage = Stage::new(json!([
+        {"tools": [{"name": "write", "args": {"path": "a.txt", "content": "x"}}]}, {"text": "written"},
+        {"tools": [{"name": "bash", "args": {"command": GATE}}]}, {"text": "done"},
+    ]));
+    let log = File::create(stage.home.path().join("stdout")).unwrap();
+    let mut command = stage.run_command(&["write it", "--input-format", "stream-json"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(log).stderr(Stdio::null()).spawn().unwrap();
+    until("the turn is over", || stage.printed().contains("\"result\""));
+    Ran::of(stage.piton(&["undo"])).expect_code(0).expect_said(&["taking back 1 turn", "done"]);
+    assert!(!stage.workspace.has("a.txt"));
+    Ran::of(stage.piton(&["redo"])).expect_code(0).expect_said(&["bringing back 1 turn"]);
+    assert!(stage.workspace.has("a.txt"));
+    writeln!(child.stdin.as_ref().unwrap(), "{}", json!({"do": "prompt", "text": "go on"})).unwrap();
+    until("the command runs", || stage.workspace.has("started"));
+    Ran::of(stage.piton(&["undo"]))
+        .expect_code(1)
+        .expect_said(&["a turn is under way in process", "piton session cancel"]);
+    stage.workspace.write("go", "");
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+}

@@ -4,8 +4,8 @@ use crate::budget::Bound;
 use crate::cache::Reading;
 use crate::call::{CallInput, CallKind, Outcome};
 use crate::event::{
-    Canceller, Delivery, Given, Moment, Rewind, Spent, StepKind, Subject, SummaryCall, TitledBy, Touched, Trigger,
-    TurnEnd, Verdict,
+    Canceller, ChangedBy, Configure, Delivery, Given, Moment, Rewind, Spent, StepKind, Subject, SummaryCall, TitledBy,
+    Touched, Trigger, TurnEnd, Verdict,
 };
 use crate::hook::{HookPoint, HookRun};
 use crate::ids::{CallId, MessageId, Seq, SessionId, TimeMs};
@@ -240,6 +240,13 @@ pub enum Body {
     Moved {
         /// That folder.
         workspace: String,
+    },
+    /// How the session is run was changed.
+    Configured {
+        /// What was changed.
+        changed: Configure,
+        /// Who changed it.
+        by: ChangedBy,
     },
     /// Events could not be read when the session was repaired.
     Lost {

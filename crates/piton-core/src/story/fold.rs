@@ -69,6 +69,9 @@ impl Story {
             Event::WorkspaceMoved { workspace } => {
                 self.mark_at(0, Body::Moved { workspace: workspace.clone() }, record, changes);
             }
+            Event::SettingsChanged { changed, by } => {
+                self.mark_at(0, Body::Configured { changed: changed.clone(), by: *by }, record, changes);
+            }
             Event::EventLost {} => self.lost(record, changes),
             _ => {}
         }

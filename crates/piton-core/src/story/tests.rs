@@ -4,8 +4,8 @@ use super::*;
 use crate::call::{CallInput, Effects, Outcome};
 use crate::client::Live;
 use crate::event::{
-    Author, Canceller, Direction, Event, Rewind, Spent, StepKind, Subject, SummaryCall as ForSummary, Trigger, TurnEnd,
-    Verdict,
+    Author, Canceller, ChangedBy, Configure, Direction, Event, Rewind, Spent, StepKind, Subject,
+    SummaryCall as ForSummary, Trigger, TurnEnd, Verdict,
 };
 use crate::message::{FinishReason, Part, ToolCall, Usage};
 use crate::model::{Delta, ModelError, ModelErrorKind, Reply};
@@ -392,7 +392,7 @@ fn any_event(dice: &mut fastrand::Rng) -> Event {
     let call = format!("c{}_{}", dice.u32(1..4), dice.u32(0..2));
     let subject = Subject::Call(call.as_str().into());
     let trigger = if dice.bool() { Trigger::Ordinary } else { Trigger::Asked };
-    match dice.u32(0..22) {
+    match dice.u32(0..23) {
         0 => user(&format!("m{}", dice.u32(0..6)), if dice.bool() { Delivery::Steer } else { Delivery::FollowUp }),
         1 => turn(dice.u32(1..4)),
         2..6 => step(step_now),
@@ -411,6 +411,10 @@ fn any_event(dice: &mut fastrand::Rng) -> Event {
         19 if dice.bool() => rewound(Direction::Undo, dice.u64(0..30)),
         19 => Event::EventLost {},
         20 => Event::CancelRequested { by: Canceller::User },
+        21 => {
+            let changed = Configure { model: Some("p/z".into()), ..Configure::default() };
+            Event::SettingsChanged { changed, by: ChangedBy::User }
+        }
         _ => ended(dice.u32(1..4), TurnEnd::Completed),
     }
 }

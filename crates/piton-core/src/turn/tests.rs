@@ -15,11 +15,11 @@ use super::*;
 use crate::branch;
 use crate::budget::Budget;
 use crate::call::{Access, CallInput, CallKind, Effects, Planned};
-use crate::event::{Author, Canceller, Direction, Restore, TitledBy, Touched, Verdict};
+use crate::event::{Author, Canceller, ChangedBy, Configure, Direction, Restore, TitledBy, Touched, Verdict};
 use crate::hook::Gates;
 use crate::ids::MessageId;
 use crate::limits::MAX_PAUSED_REPLIES;
-use crate::permission::Action;
+use crate::permission::{Action, PermissionMode};
 use crate::policy::{HookPolicy, StepPolicy};
 use crate::question::Decision;
 use expect_test::{Expect, expect};
@@ -215,7 +215,7 @@ fn action(session: &State, tool: &str) -> Action {
         Effects::READ => Access::Read("/w/a".into()),
         _ => Access::Use(tool.into()),
     };
-    session.judge(&Ask { tool, accesses: &[access] }).action
+    session.judge(tool, &[access]).action
 }
 
 fn effects_of(tool: &str) -> Effects {

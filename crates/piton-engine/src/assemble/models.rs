@@ -49,12 +49,25 @@ impl Source<'_> {
         answers: &Answers,
         notices: &mut Vec<Notice>,
     ) -> Result<Vec<Arc<dyn Model>>, AssembleError> {
-        let models: Vec<Arc<dyn Model>> = match said {
-            Some(said) => {
-                said.split(',').map(|name| self.named(name.trim(), answers, notices)).collect::<Result<_, _>>()?
-            }
-            None => vec![self.open(self.at_hand().await?, answers, notices)?],
-        };
+        match said {
+            Some(said) => self.named_all(said, answers, notices),
+            None => self.taped(vec![self.open(self.at_hand().await?, answers, notices)?]),
+        }
+    }
+
+    /// The models of these names.
+    pub(super) fn named_all(
+        &self,
+        said: &str,
+        answers: &Answers,
+        notices: &mut Vec<Notice>,
+    ) -> Result<Vec<Arc<dyn Model>>, AssembleError> {
+        let named = said.split(',').map(|name| self.named(name.trim(), answers, notices));
+        self.taped(named.collect::<Result<_, _>>()?)
+    }
+
+    /// The same, their replies recorded where they are to be.
+    fn taped(&self, models: Vec<Arc<dyn Model>>) -> Result<Vec<Arc<dyn Model>>, AssembleError> {
         let Some(tape) = self.tape else { return Ok(models) };
         let tape = || tape.try_clone().context("cannot record the replies");
         let taped = models.into_iter().map(|model| Ok(Arc::new(Recorder::new(model, tape()?)) as Arc<dyn Model>));
@@ -93,12 +106,21 @@ impl Source<'_> {
     }
 
     /// The model that a name without a provider means: at the first provider with a key, or else at the first that has it.
+    /// Only that one's key is fetched: it may take a command, or a question of the keyring.
     fn by_short_name(&self, name: &str) -> Result<Option<ProviderSpec>, Trouble> {
-        let meant = short_names::meant(name, &catalogue::of(self.machine)).into_iter();
-        let spec = |meant: Meant| server::spec(meant.provider.name, Some(meant.model), self.config, self.machine);
-        let specs = meant.map(spec).collect::<Result<Vec<_>, _>>()?;
-        let has_key = |spec: &&ProviderSpec| spec.key.is_some() || spec.credentials.is_some();
-        Ok(specs.iter().find(has_key).or(specs.first()).cloned())
+        let mut meant = short_names::meant(name, &catalogue::of(self.machine));
+        let mut with_key = None;
+        for (at, Meant { provider, .. }) in meant.iter().enumerate() {
+            if server::has_key(provider, self.config, self.machine)? {
+                with_key = Some(at);
+                break;
+            }
+        }
+        if meant.is_empty() {
+            return Ok(None);
+        }
+        let Meant { provider, model } = meant.swap_remove(with_key.unwrap_or(0));
+        server::spec(provider.name, Some(model), self.config, self.machine).map(Some)
     }
 
     fn cassette(&self, path: &str) -> Result<Recorded, Trouble> {

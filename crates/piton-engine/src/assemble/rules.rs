@@ -2,33 +2,26 @@
 
 use super::error::AssembleError;
 use crate::config::{Config, preset};
-use piton_core::permission::{Action, Rule, Rules};
 use piton_core::policy::Policy;
 use piton_models::model::Model;
 use std::sync::Arc;
 
-/// The rules of a turn: those of the preset, changed by the configuration. `yes` answers every question; what is forbidden
-/// stays forbidden.
-pub fn policy(config: &Config, yes: bool) -> Result<Policy, AssembleError> {
+/// The rules of a turn: those of the preset, changed by the configuration.
+pub fn policy(config: &Config) -> Result<Policy, AssembleError> {
     let mut policy = preset(config.preset.as_deref())?;
     config.apply(&mut policy);
-    if yes {
-        let mut answered = Rules::default();
-        answered.push("*", Action::Allow);
-        answered.0.extend(policy.permission.0.into_iter().map(|rule| match rule.action {
-            Action::Ask => Rule { action: Action::Allow, ..rule },
-            Action::Allow | Action::Deny => rule,
-        }));
-        policy.permission = answered;
-    }
     Ok(policy)
 }
 
 /// Fits the rules to the models: how patient one is with each provider, and whether a limit in dollars can be kept.
 pub(super) fn fit(policy: &mut Policy, models: &[Arc<dyn Model>], config: &Config) -> Result<(), AssembleError> {
     for model in models {
-        if policy.budget.cost_micros.is_some() && model.price().is_none() {
-            return Err(AssembleError::NoPrice { model: model.name().to_owned() });
+        let budget = &policy.budget;
+        let limits = [("--max-cost", budget.cost_micros), ("--max-session-cost", budget.session_cost_micros)];
+        if let Some((limit, _)) = limits.into_iter().find(|(_, most)| most.is_some())
+            && model.price().is_none()
+        {
+            return Err(AssembleError::NoPrice { limit, model: model.name().to_owned() });
         }
         let provider = provider_of(model.name());
         let patience = config.retry_of(provider, policy);

@@ -2,6 +2,8 @@
 
 use crate::config::layers::Flag;
 use crate::hooks::OutputSchema;
+use piton_core::configure::Configure;
+use piton_core::permission::PermissionMode;
 use std::fs::File;
 use std::sync::Arc;
 
@@ -10,10 +12,11 @@ use std::sync::Arc;
 pub struct Wishes {
     /// Settings, as the topmost layer of the configuration.
     pub flags: Vec<Flag>,
-    /// The models that the session was asked with before. They stand between the configuration and a flag that sets `model`.
-    pub had: Option<String>,
-    /// Whether every question is answered by yes. What is forbidden stays forbidden.
-    pub yes: bool,
+    /// The models that the session was asked with before, and what clients have changed of how it is run. They stand between the
+    /// configuration and flags.
+    pub had: Configure,
+    /// What becomes of calls that the rules would ask about.
+    pub mode: Option<PermissionMode>,
     /// Whether a person sees the notices before anything is done.
     pub is_watched: bool,
     /// Whether to trust the repository's hooks in their current form.
@@ -24,4 +27,12 @@ pub struct Wishes {
     pub tape: Option<File>,
     /// Cassettes that the program brings along: name and text. They are asked as `recorded/NAME`.
     pub cassettes: &'static [(&'static str, &'static str)],
+}
+
+impl Wishes {
+    /// What a session keeps of a permission mode and tools that a client switched it to.
+    pub fn kept(&self) -> Configure {
+        let Configure { mode, tools, .. } = &self.had;
+        Configure { model: None, mode: mode.filter(|_| self.mode.is_none()), tools: tools.clone() }
+    }
 }

@@ -1,10 +1,10 @@
 //! What clients ask of the driver: each request is obeyed, deferred until nothing else is to be done, or refused.
 
-use super::prompts::NewPrompt;
+use super::line::NewPrompt;
 use super::{Driver, Stage};
 use crate::error::{CompactError, EngineError, RewindError};
 use crate::inbox::{Asked, Asker};
-use crate::jobs::{Beside, Key, UserMessage, answer, fork, title};
+use crate::jobs::{Key, SideJob, UserMessage, answer, fork, title};
 use piton_core::client::{Answer, Prompt, Reply, Report, Request, When};
 use piton_core::event::{Answerer, Canceller, Event, TitledBy};
 use piton_core::ids::{MessageId, Seq};
@@ -53,9 +53,10 @@ impl Driver {
                 self.record(Event::GrantsRevoked { tools });
                 self.askers.tell_when_durable(asker, Reply::Revoked { seq: self.recorder.last_seq() });
             }
+            Request::Configure(changed) => self.configure(changed, asker),
             Request::Fork { at } => {
                 let task = fork(at, asker, &self.context());
-                self.jobs.put_ready(Key::Beside(Beside::Fork), task);
+                self.jobs.put_ready(Key::Side(SideJob::Fork), task);
             }
             Request::Look {} => asker.tell(Reply::Seen(Box::new(self.services.bus.now()))),
             unknown => asker.refuse(EngineError::Unknown(format!("{unknown:?}"))),
@@ -64,7 +65,7 @@ impl Driver {
 
     /// Whether no turn is under way, and nothing was said that one will come of.
     fn is_idle(&self) -> bool {
-        self.session.is_at_rest() && self.prompts.len() == 0
+        self.session.is_at_rest() && self.line.prompts() == 0
     }
 
     async fn prompted(&mut self, prompt: Prompt, asker: Asker) {
@@ -76,7 +77,7 @@ impl Driver {
         if bytes > PROMPT_BYTES {
             return asker.refuse(EngineError::TooLarge { bytes, most: PROMPT_BYTES });
         }
-        if self.session.waiting().count() + self.prompts.len() >= MOST_WAITING {
+        if self.session.waiting().count() + self.line.prompts() >= MOST_WAITING {
             return asker.refuse(EngineError::TooMany { most: MOST_WAITING });
         }
         // Only now: what is repeated or refused stops nothing.
@@ -143,19 +144,19 @@ impl Driver {
     pub(super) fn turn_ended(&mut self, report: &Report) {
         let session = &self.session;
         self.askers.turn_ended(report, |message| session.has_answered(message));
-        if self.askers.may_leave() && !self.prompts.is_awaited() {
+        if self.askers.may_leave() && !self.line.is_awaited() {
             self.stage = Stage::Closing;
         }
         self.services.hooks.disinherit();
         if let Some(task) = title(report.end, &self.context()) {
-            self.jobs.put_ready(Key::Beside(Beside::Title), task);
+            self.jobs.put_ready(Key::Side(SideJob::Title), task);
         }
     }
 
     /// Tells everybody what is durable now: that they were heard, and how their turn ended.
     pub(super) fn answer_waiters(&mut self) {
         self.askers.tell_durable();
-        if !self.jobs.has_beside(Beside::Watch) {
+        if !self.jobs.has_side(SideJob::Watch) {
             self.askers.tell_ended();
         }
     }

@@ -79,6 +79,7 @@ fn drawn(block: &Block, when: When<'_>) -> String {
         Body::Pruned { calls, .. } => {
             aside(&format!("{calls} old outputs above were cleared from what the model reads."))
         }
+        Body::Configured { changed, .. } => aside(&format!("From the next turn on: {}", escape(&changed.to_string()))),
         Body::Moved { workspace } => aside(&format!("From here on in <code>{}</code>", escape(workspace))),
         Body::Rewind { rewind, state } => match state {
             RewindState::Finished { .. } if rewind.direction == Direction::Redo && rewind.to.is_some() => String::new(),

@@ -55,6 +55,9 @@ fn drawn(block: &Block) -> Option<String> {
         },
         Body::Pruned { calls, .. } => format!("> {calls} old outputs above were cleared from what the model reads."),
         Body::Moved { workspace } => format!("> From here on in {}.", code(workspace)),
+        Body::Configured { changed, .. } => {
+            format!("> From the next turn on: {}.", text_of(&changed.to_string()))
+        }
         Body::Rewind { rewind, state } => match state {
             RewindState::Finished { .. } if rewind.direction == Direction::Redo && rewind.to.is_some() => return None,
             RewindState::Finished { .. } => format!("> Here {}.", text_of(&rewound(rewind))),

@@ -90,6 +90,7 @@ pub(super) fn tool_response(outcome: &Outcome) -> Value {
 /// What every command reads.
 pub(super) fn common(event: HookEvent, cx: &HookContext, more: Value) -> Value {
     let permission_mode = match cx.unasked {
+        Unasked::Reading => "plan",
         Unasked::Nothing => "default",
         Unasked::Edits => "acceptEdits",
         Unasked::Everything => "bypassPermissions",

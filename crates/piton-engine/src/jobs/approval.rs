@@ -8,7 +8,7 @@ use super::{JobContext, Step};
 use crate::settings::Attendance;
 use piton_core::event::{Answerer, Event, Subject};
 use piton_core::ids::CallId;
-use piton_core::permission::{Action, Ask};
+use piton_core::permission::Action;
 use piton_core::question::Decision;
 
 /// The answer to a question that nobody need be asked: the rules have changed since it was put (the user said "always", or
@@ -16,8 +16,7 @@ use piton_core::question::Decision;
 pub(super) fn take_up(subject: &Subject, cx: &JobContext<'_>) -> Step {
     let is_allowed = |id: &CallId| {
         let (call, plan) = (cx.session.open_call(id)?, cx.session.plan(id)?);
-        let ask = Ask { tool: &call.name, accesses: &plan.accesses };
-        Some(cx.session.judge(&ask).action == Action::Allow)
+        Some(cx.session.judge(&call.name, &plan.accesses).action == Action::Allow)
     };
     let (decision, by) = match subject {
         Subject::Call(id) if !cx.session.is_asked_by_hook(id) && is_allowed(id) == Some(true) => {

@@ -9,10 +9,10 @@ use crate::hooks::{Gated, HookContext, Hooks, Unasked};
 use crate::prompt::Prompts;
 use crate::settings::Settings;
 use crate::store::Stored;
-use piton_core::call::Touches;
+use piton_core::call::{ToolSpec, Touches};
 use piton_core::event::Event;
 use piton_core::hook::HookPoint;
-use piton_core::permission::{Action, Ask};
+use piton_core::permission::{Action, Ask, PermissionMode};
 use piton_core::policy::{HookPolicy, Policy};
 use piton_core::request::Frame;
 use piton_core::turn::State;
@@ -100,13 +100,7 @@ impl Services {
 
 impl Memory {
     pub(crate) fn new(prompts: Prompts, notes: Notes, settings: &Settings, session: &State) -> Self {
-        let frame = Frame {
-            system: settings.system.clone(),
-            tools: settings.offered(),
-            // The provider's own default: the model's limit is seldom wanted, and counts against the window.
-            max_output_tokens: None,
-        };
-        Self { prompts, notes, frames: Frames::new(frame, session), snapshot_took: Duration::MAX }
+        Self { prompts, notes, frames: Frames::of(settings, session), snapshot_took: Duration::MAX }
     }
 }
 
@@ -171,14 +165,18 @@ impl JobContext<'_> {
 }
 
 fn unasked(settings: &Settings, own: &Frame) -> Unasked {
-    let rules = &settings.policy.permission;
+    let Policy { permission, mode, .. } = &settings.policy;
     let asks = |touches| {
         let mut tools = own.tools.iter().filter(|tool| tool.effects.touches == touches);
-        tools.any(|tool| rules.judge(&Ask { tool: &tool.name, accesses: &accesses(tool) }).action == Action::Ask)
+        let judged = |tool: &ToolSpec| {
+            permission.judge_in(*mode, &[], &Ask { tool: &tool.name, accesses: &accesses(tool), workspace: "" })
+        };
+        tools.any(|tool| judged(tool).action == Action::Ask)
     };
-    match (asks(Touches::Workspace), asks(Touches::World)) {
-        (true, _) => Unasked::Nothing,
-        (false, true) => Unasked::Edits,
-        (false, false) => Unasked::Everything,
+    match (mode, asks(Touches::Workspace), asks(Touches::World)) {
+        (PermissionMode::Plan, ..) => Unasked::Reading,
+        (PermissionMode::AcceptEdits, _, true) | (_, false, true) => Unasked::Edits,
+        (_, true, _) => Unasked::Nothing,
+        (_, false, false) => Unasked::Everything,
     }
 }

@@ -3,6 +3,7 @@
 //! measured once.
 
 use crate::hooks::{Gated, ModelCall};
+use crate::settings::Settings;
 use piton_core::call::ToolSpec;
 use piton_core::event::Event;
 use piton_core::hook::HookPoint;
@@ -19,7 +20,14 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    pub(crate) fn new(own: Frame, session: &State) -> Self {
+    /// What these settings ask the model with, and what hooks left of it.
+    pub(crate) fn of(settings: &Settings, session: &State) -> Self {
+        let own = Frame {
+            system: settings.system.clone(),
+            tools: settings.offered(),
+            // The provider's own default: the model's limit is seldom wanted, and counts against the window.
+            max_output_tokens: None,
+        };
         Self { left: left_of(&own, session.offered()), own }
     }
 

@@ -10,7 +10,7 @@ use piton_core::call::{Effects, Outcome};
 use piton_core::event::{Author, Event, Subject, Verdict};
 use piton_core::hook::HookVerdict;
 use piton_core::message::ToolCall;
-use piton_core::permission::{Action, Ask, Rules};
+use piton_core::permission::{Action, Rules};
 use piton_core::question::{Question, QuestionBlock};
 use piton_tools::plan::{Look, QuestionDraft, accesses};
 use std::path::PathBuf;
@@ -57,7 +57,8 @@ fn judge(call: &ToolCall, cx: &JobContext<'_>) -> Judged {
         plan,
     };
     let is_taken_away = cx.memory.frames.is_taken_away(&call.name, session);
-    let Some((spec, tool)) = settings.tools.find(&call.name).filter(|_| !is_taken_away) else {
+    let is_on_offer = !is_taken_away && session.policy().calls.enables(&call.name);
+    let Some((spec, tool)) = settings.tools.find(&call.name).filter(|_| is_on_offer) else {
         let names: Vec<&str> = cx.frame().tools.iter().map(|spec| spec.name.as_str()).collect();
         let text = format!("Tool {} not found. The tools are: {}.", call.spelling(), names.join(", "));
         let input = changed.unwrap_or_else(own);
@@ -71,9 +72,16 @@ fn judge(call: &ToolCall, cx: &JobContext<'_>) -> Judged {
     };
     let own = accesses(spec);
     let accesses = planned.as_ref().map_or(&own, |plan| &plan.accesses);
-    let judged = session.judge(&Ask { tool: &spec.name, accesses });
+    let judged = session.judge(&spec.name, accesses);
+    let is_forbidden = judged.rule.as_ref().is_some_and(|rule| rule.action == Action::Deny);
     let verdict = match (judged.action, said) {
-        (Action::Deny, _) => Verdict::Deny(format!("The call was not run: a rule forbids {} here.", spec.name)),
+        (Action::Deny, _) if is_forbidden => {
+            Verdict::Deny(format!("The call was not run: a rule forbids {} here.", spec.name))
+        }
+        (Action::Deny, _) => Verdict::Deny(format!(
+            "The call was not run: in the permission mode {} only what changes nothing runs. Say what you would do instead.",
+            session.policy().mode
+        )),
         (_, Some(HookVerdict::Refuse(reason))) => {
             Verdict::Refuse(format!("The call was not run: a hook refused it. {reason}"))
         }

@@ -34,14 +34,14 @@ pub(crate) enum Key {
     /// What the turn wants.
     Turn(Job),
     /// What goes on whatever the turn wants.
-    Beside(Beside),
+    Side(SideJob),
 }
 
 /// A job that no turn wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Beside {
-    /// Letting in what somebody says.
-    Prompt,
+pub(crate) enum SideJob {
+    /// What is at the front of the requests that keep their order: letting in what somebody says, or opening models.
+    Line,
     /// Letting hooks see what happened.
     Watch,
     /// Naming the session.
@@ -134,8 +134,8 @@ impl Jobs {
     }
 
     /// The same for one beside the turn.
-    pub(crate) fn has_beside(&self, beside: Beside) -> bool {
-        let key = Key::Beside(beside);
+    pub(crate) fn has_side(&self, job: SideJob) -> bool {
+        let key = Key::Side(job);
         self.ready.iter().any(|(ready, _)| *ready == key) || self.running.iter().any(|running| running.key == key)
     }
 
@@ -146,7 +146,7 @@ impl Jobs {
 
     /// Something happened: what is ready for the turn is of before, and has to be taken up again.
     pub(crate) fn forget_ready(&mut self) {
-        self.ready.retain(|(key, _)| matches!(key, Key::Beside(_)));
+        self.ready.retain(|(key, _)| matches!(key, Key::Side(_)));
     }
 
     /// Begins what is ready and may begin before the commit. Whether there was anything.
@@ -176,8 +176,8 @@ impl Jobs {
     }
 
     /// Drops a job beside the turn.
-    pub(crate) fn drop_beside(&mut self, beside: Beside) -> Vec<End> {
-        self.drop_where(|key| *key == Key::Beside(beside))
+    pub(crate) fn drop_side(&mut self, job: SideJob) -> Vec<End> {
+        self.drop_where(|key| *key == Key::Side(job))
     }
 
     fn drop_where(&mut self, is_dropped: impl Fn(&Key) -> bool) -> Vec<End> {
@@ -216,21 +216,21 @@ impl Jobs {
     }
 
     /// The end of a job beside the turn, if it is under way; cut off after this time.
-    pub(crate) async fn last(&mut self, beside: Beside, within: Duration) -> Option<End> {
-        if !self.has_beside(beside) {
+    pub(crate) async fn last(&mut self, job: SideJob, within: Duration) -> Option<End> {
+        if !self.has_side(job) {
             return None;
         }
         let waiting = async {
             loop {
                 let (key, end) = self.next().await;
-                if key == Key::Beside(beside) {
+                if key == Key::Side(job) {
                     return end;
                 }
             }
         };
         match tokio::time::timeout(within, waiting).await {
             Ok(end) => Some(end),
-            Err(_) => self.drop_beside(beside).pop(),
+            Err(_) => self.drop_side(job).pop(),
         }
     }
 

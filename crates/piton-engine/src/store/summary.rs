@@ -38,7 +38,10 @@ impl Summary {
     fn hear(&mut self, record: &Record, prompt: &mut String) {
         match &record.event {
             // Who opens a session to look at it has not worked on it, nor has who names it.
-            Event::WriterOpened { .. } | Event::WriterClosed {} | Event::EventLost {} => return,
+            Event::WriterOpened { .. } | Event::WriterClosed {} | Event::EventLost {} | Event::GrantsRevoked { .. } => {
+                return;
+            }
+            Event::SettingsChanged { changed, .. } => return self.model = changed.model.clone().or(self.model.take()),
             Event::TitleGiven { title, by } => return self.titled(title, by, prompt),
             Event::WorkspaceMoved { workspace } => self.workspace.clone_from(workspace),
             Event::UserSpoke { parts, .. } => self.prompted(parts, prompt),

@@ -77,6 +77,9 @@ fn drawn(body: &Body, full: bool) -> String {
             let outputs = view::plural(*calls as u64, "old output");
             format!("\n[{outputs} above cleared from what the model reads, to make room]\n")
         }
+        Body::Configured { changed, .. } => {
+            format!("\n[{}]\n", view::clean(&format!("from the next turn on: {changed}")))
+        }
         Body::Moved { workspace } => format!("\n[from here on in {}]\n", view::clean(workspace)),
         Body::Rewind { rewind, state } => match state {
             RewindState::Finished { .. } if rewind.direction == Direction::Redo && rewind.to.is_some() => String::new(),

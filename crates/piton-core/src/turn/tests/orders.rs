@@ -113,6 +113,10 @@ fn call_id_of_first() -> CallId {
     CallId::from("c1_0")
 }
 
+fn plan_mode() -> Configure {
+    Configure { mode: Some(PermissionMode::Plan), ..Configure::default() }
+}
+
 /// One event of every kind, all about the first step's first call.
 fn one_of_each_event() -> Vec<Event> {
     let call_id = CallId::from("c1_0");
@@ -195,6 +199,7 @@ fn one_of_each_event() -> Vec<Event> {
         Event::DeadlinePassed {},
         Event::BudgetShort { step: 1, why: None, detail: "it is short".into() },
         Event::TitleGiven { title: "x".into(), by: TitledBy::User },
+        Event::SettingsChanged { changed: plan_mode(), by: ChangedBy::User },
         Event::WorkspaceMoved { workspace: "/v".into() },
         Event::EventLost {},
         Event::TurnEnded { turn: 1, end: TurnEnd::Completed, why: None, detail: None, spent: Spent::default() },

@@ -215,3 +215,17 @@ fn who_goes_on_has_let_go_of_a_rewind_that_was_cut_off() {
     bench.say("more");
     assert_eq!(bench.session.rewinding(), None, "to do it now would take back what was said since");
 }
+
+#[test]
+fn what_clients_changed_of_how_the_session_is_run_outlives_a_rewind() {
+    let mut bench = Bench::with(Policy::piton());
+    bench.say("one");
+    bench.answer("first");
+    let changed = Configure { model: Some("b/y".into()), ..Configure::default() };
+    bench.happen(Event::SettingsChanged { changed, by: ChangedBy::User });
+    let changed = Configure { mode: Some(PermissionMode::Plan), ..Configure::default() };
+    bench.happen(Event::SettingsChanged { changed, by: ChangedBy::User });
+    bench.happen(moved(&bench.session, Direction::Undo, 1));
+    assert_eq!(bench.session.configured().words(), ["model b/y", "permission mode plan"]);
+    assert_eq!(State::fold(&bench.log).configured(), bench.session.configured());
+}

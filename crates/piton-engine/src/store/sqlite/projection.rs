@@ -33,6 +33,9 @@ pub(super) fn apply(conn: &Connection, record: &Record) -> Result<(), Fault> {
         Event::WriterOpened { .. } | Event::WriterClosed {} | Event::EventLost {} => return Ok(()),
         Event::TitleGiven { title, by } => return writer.titled(title, by),
         Event::GrantsRevoked { .. } => return Ok(()),
+        Event::SettingsChanged { changed, .. } => {
+            return changed.model.iter().try_for_each(|models| writer.run("UPDATE session SET model = ?", [models]));
+        }
         Event::WorkspaceMoved { workspace } => writer.run("UPDATE session SET workspace = ?", [workspace])?,
         Event::UserSpoke { parts, .. } => {
             writer.run("UPDATE session SET title = ? WHERE title = ''", [title(parts)])?;

@@ -1,0 +1,269 @@
+//! Requests that take their time and keep their order: what is said, and what is changed for the turns to come. Each is done
+//! when it is at the front; what has no order among them, such as a cancel or an answer, passes them by.
+
+use super::{Driver, Stage};
+use crate::error::{ConfigureError, EngineError};
+use crate::hooks::SessionStart;
+use crate::inbox::Asker;
+use crate::jobs::{Key, Opening, SideJob, UserMessage, hear, open_models, vet};
+use crate::settings::OpenedModels;
+use piton_core::client::{Configure, Configured, Reply, Report};
+use piton_core::configure::is_every;
+use piton_core::event::{ChangedBy, Event, TurnEnd};
+use piton_core::hook::HookPoint;
+use piton_core::ids::MessageId;
+use std::collections::VecDeque;
+
+/// Something said, and who waits for its answer.
+pub(super) struct NewPrompt {
+    pub(super) message: UserMessage,
+    pub(super) wait: bool,
+    pub(super) asker: Asker,
+}
+
+/// What is not done yet, in its order.
+pub(super) struct Line {
+    start_hooks: StartHooks,
+    waiting: VecDeque<Waiting>,
+}
+
+enum Waiting {
+    Prompt {
+        id: MessageId,
+        /// `None` while hooks see it.
+        message: Option<UserMessage>,
+        wait: bool,
+        asker: Asker,
+    },
+    Change {
+        changed: Configure,
+        /// Where its models arrive, once they are being opened.
+        opening: Option<Opening>,
+        asker: Asker,
+    },
+}
+
+/// How far the hooks at a session's start are in this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StartHooks {
+    /// Nobody has spoken or gone on: the session is only looked after, and neither starts nor ends for hooks.
+    Unused,
+    /// They have yet to run.
+    Due,
+    /// They are running.
+    Running,
+    /// They have run.
+    Done,
+}
+
+impl Waiting {
+    fn asker(&self) -> &Asker {
+        match self {
+            Self::Prompt { asker, .. } | Self::Change { asker, .. } => asker,
+        }
+    }
+
+    fn is_prompt(&self) -> bool {
+        matches!(self, Self::Prompt { .. })
+    }
+}
+
+impl Line {
+    pub(super) fn new() -> Self {
+        Self { start_hooks: StartHooks::Unused, waiting: VecDeque::new() }
+    }
+
+    /// How many prompts are not on record yet.
+    pub(super) fn prompts(&self) -> usize {
+        self.waiting.iter().filter(|waiting| waiting.is_prompt()).count()
+    }
+
+    /// Whether anything was said, or gone on with.
+    pub(super) fn is_used(&self) -> bool {
+        self.start_hooks != StartHooks::Unused
+    }
+
+    /// Whoever waits for what nobody does any more.
+    pub(super) fn take_askers(&mut self) -> Vec<Asker> {
+        self.waiting.drain(..).map(|waiting| waiting.asker().clone()).collect()
+    }
+
+    /// Whether a client of this process waits.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.waiting.iter().any(|waiting| waiting.asker().is_local())
+    }
+
+    fn begin(&mut self) {
+        if self.start_hooks == StartHooks::Unused {
+            self.start_hooks = StartHooks::Due;
+        }
+    }
+}
+
+impl Driver {
+    /// Takes notice that a turn is gone on with; hooks may have to see that the session has begun.
+    pub(super) fn goes_on(&mut self) {
+        self.line.begin();
+        if self.has_start_hooks() {
+            self.vet(None);
+        }
+    }
+
+    /// Hears what somebody says; hooks may have to see it first.
+    pub(super) async fn speak(&mut self, prompt: NewPrompt) {
+        self.line.begin();
+        let NewPrompt { message, wait, asker } = prompt;
+        let id = message.id.clone();
+        if self.has_start_hooks() || self.services.hooks.want(HookPoint::Prompt) || !self.line.waiting.is_empty() {
+            self.line.waiting.push_back(Waiting::Prompt { id, message: Some(message), wait, asker });
+            return self.move_up();
+        }
+        let cx = self.context();
+        match hear(message, &cx).await {
+            Ok(events) => {
+                self.record_all(events);
+                self.askers.wait_for_answer(id, self.recorder.last_seq(), wait, asker);
+            }
+            Err(error) => asker.refuse(error),
+        }
+    }
+
+    /// Changes how the turns to come are run, once what was asked before is done.
+    pub(super) fn configure(&mut self, changed: Configure, asker: Asker) {
+        if let Err(error) = self.check_change(&changed) {
+            return asker.refuse(error);
+        }
+        self.line.waiting.push_back(Waiting::Change { changed, opening: None, asker });
+        self.move_up();
+    }
+
+    fn check_change(&self, changed: &Configure) -> Result<(), ConfigureError> {
+        let settings = &self.services.settings;
+        if changed.is_empty() {
+            return Err(ConfigureError::Nothing);
+        }
+        if changed.model.is_some() && settings.model_source.is_none() {
+            return Err(ConfigureError::NoSource);
+        }
+        let named = changed.tools.iter().filter(|tools| !is_every(tools)).flatten();
+        let specs = settings.tools.specs();
+        let is_unknown = |name: &&String| !specs.iter().any(|spec| spec.name == **name);
+        match named.into_iter().find(is_unknown) {
+            Some(name) => {
+                let known: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
+                Err(ConfigureError::NoSuchTool { name: name.clone(), known: known.join(", ") })
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn has_start_hooks(&self) -> bool {
+        self.line.start_hooks == StartHooks::Due && self.services.hooks.want(HookPoint::SessionStart)
+    }
+
+    /// Does what is at the front, as far as it takes no time.
+    fn move_up(&mut self) {
+        while !self.jobs.has_side(SideJob::Line) {
+            match self.line.waiting.front_mut() {
+                None => return,
+                Some(Waiting::Prompt { message, asker, .. }) => {
+                    let Some(message) = message.take() else { return };
+                    let prompt = Some((message, asker.clone()));
+                    return self.vet(prompt);
+                }
+                Some(Waiting::Change { changed, opening, .. }) => {
+                    let source = self.services.settings.model_source.clone();
+                    if let (Some(names), Some(source)) = (&changed.model, source) {
+                        let (task, arriving) = open_models(names.clone(), source);
+                        *opening = Some(arriving);
+                        return self.jobs.put_ready(Key::Side(SideJob::Line), task);
+                    }
+                    if let Some(Waiting::Change { changed, asker, .. }) = self.line.waiting.pop_front() {
+                        self.change(changed, None, asker);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lets hooks see that the session has begun, and what is said next.
+    fn vet(&mut self, prompt: Option<(UserMessage, Asker)>) {
+        let is_resumed = self.session.transcript().len() > 0;
+        let how = if is_resumed { SessionStart::Resumed } else { SessionStart::New };
+        let start = (self.line.start_hooks == StartHooks::Due).then_some(how);
+        if start.is_some() {
+            self.line.start_hooks = StartHooks::Running;
+        }
+        let task = vet(start, prompt, &self.context());
+        self.jobs.put_ready(Key::Side(SideJob::Line), task);
+    }
+
+    /// What was at the front is done: puts on record what comes of it.
+    pub(super) fn moved_up(&mut self, mut events: Vec<Event>) {
+        if self.line.start_hooks == StartHooks::Running {
+            self.line.start_hooks = StartHooks::Done;
+        }
+        let is_done = |waiting: &mut Waiting| match waiting {
+            Waiting::Prompt { message, .. } => message.is_none(),
+            Waiting::Change { opening, .. } => opening.is_some(),
+        };
+        let done = self.line.waiting.pop_front_if(is_done);
+        let is_heard = matches!(events.last(), Some(Event::UserSpoke { .. }));
+        // It was sent twice while hooks looked at the first.
+        events.retain(|event| !matches!(event, Event::UserSpoke { message, .. } if self.session.has_heard(message)));
+        self.record_all(events);
+        match done {
+            Some(Waiting::Prompt { id, wait, asker, .. }) if is_heard => {
+                self.askers.wait_for_answer(id, self.recorder.last_seq(), wait, asker);
+            }
+            Some(Waiting::Change { changed, opening, asker }) => {
+                let opened = opening.and_then(|mut opening| opening.try_recv().ok());
+                match opened.unwrap_or_else(|| Err("it was aborted".to_owned())) {
+                    Ok(opened) => self.change(changed, Some(opened), asker),
+                    Err(why) => asker.refuse(ConfigureError::Model(why)),
+                }
+            }
+            Some(Waiting::Prompt { .. }) | None => {}
+        }
+        self.move_up();
+    }
+
+    /// Puts a change on record. A turn under way keeps what it began with.
+    fn change(&mut self, mut changed: Configure, mut opened: Option<OpenedModels>, asker: Asker) {
+        changed.model = opened.as_ref().map(OpenedModels::names);
+        let notices = opened.as_mut().map(|opened| std::mem::take(&mut opened.notices)).unwrap_or_default();
+        let mut settings = self.next_settings.take().unwrap_or_else(|| self.services.settings.clone());
+        settings.configure(&changed, opened);
+        self.next_settings = Some(settings);
+        let after_turn = self.session.is_in_turn();
+        if !after_turn {
+            self.settle_settings();
+        }
+        self.record(Event::SettingsChanged { changed: changed.clone(), by: ChangedBy::User });
+        let configured = Configured { seq: self.recorder.last_seq(), changed, after_turn, notices };
+        self.askers.tell_when_durable(asker, Reply::Configured(configured));
+    }
+
+    /// Drops what was said and not let pass by hooks. It is not put on record: who said it is told, or says it to the next
+    /// writer where this one leaves.
+    pub(super) fn drop_unheard(&mut self) {
+        if self.line.waiting.front().is_none_or(Waiting::is_prompt) {
+            self.jobs.drop_side(SideJob::Line);
+            if self.line.start_hooks == StartHooks::Running {
+                self.line.start_hooks = StartHooks::Due;
+            }
+        }
+        let policy = &self.services.settings.policy;
+        let own = "it was stopped before hooks had let pass what was said; that is not on record".to_owned();
+        let why = policy.replies.words.ending(TurnEnd::Canceled, None, policy, Some(own)).unwrap_or_default();
+        let result = policy.replies.words.result(TurnEnd::Canceled, None, Some(&why), "");
+        let (prompts, others): (VecDeque<_>, _) = self.line.waiting.drain(..).partition(Waiting::is_prompt);
+        self.line.waiting = others;
+        for prompt in prompts.iter().filter(|_| self.stage != Stage::Closing) {
+            let report = Report::not_begun(TurnEnd::Canceled, why.clone());
+            let report = Box::new(Report { result: result.clone(), ..report });
+            prompt.asker().refuse(EngineError::NotBegun(report));
+        }
+        self.move_up();
+    }
+}
