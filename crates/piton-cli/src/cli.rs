@@ -142,9 +142,12 @@ pub(crate) struct RunArgs {
     /// Print the answer and exit, which `run` does anyway
     #[arg(short, long, help_heading = OUTPUT)]
     pub(crate) print: bool,
-    /// Print the answer only
+    /// Print the answer only, and warnings that change it
     #[arg(short, long, help_heading = OUTPUT)]
     pub(crate) quiet: bool,
+    /// Show what commands print, as it comes
+    #[arg(short, long, conflicts_with = "quiet", help_heading = OUTPUT)]
+    pub(crate) verbose: bool,
 }
 
 /// Flags that are settings: the topmost layer of the configuration.
@@ -191,7 +194,10 @@ pub(crate) struct SettingFlags {
     /// Budget in US dollars: a model call that could exceed it is not made (needs a model with a known price)
     #[arg(long, value_name = "USD", value_parser = dollars, help_heading = LIMITS)]
     pub(crate) max_cost: Option<f64>,
-    /// Stop after this many seconds
+    /// Budget of the whole session in US dollars, over all its turns, those of earlier runs included
+    #[arg(long, value_name = "USD", value_parser = dollars, help_heading = LIMITS)]
+    pub(crate) max_session_cost: Option<f64>,
+    /// Stop after this many seconds of work on the turn; time between a crash and a resume does not count
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000), help_heading = LIMITS)]
     pub(crate) max_time: Option<u64>,
     /// Require this command to pass before the turn ends; failures go back to the model up to 3 times (repeatable)
@@ -225,6 +231,8 @@ impl SettingFlags {
             self.max_steps.map(|most| key("--max-steps", &["limits", "max_steps"], number(most.into()))),
             self.max_tokens.map(|most| key("--max-tokens", &["limits", "max_tokens"], number(most))),
             self.max_cost.map(|usd| key("--max-cost", &["limits", "max_cost"], Value::from(usd))),
+            self.max_session_cost
+                .map(|usd| key("--max-session-cost", &["limits", "max_session_cost"], Value::from(usd))),
             self.max_time.map(|seconds| key("--max-time", &["limits", "max_time"], number(seconds))),
         ];
         flags.extend(keys.into_iter().flatten());

@@ -364,7 +364,7 @@ impl Known for AssembleError {
             Self::Changed(_) => Advice::none(FailureKind::Config),
             Self::Model(error) => error.advice(),
             Self::NoModel => Advice::of(FailureKind::Model, NO_MODEL),
-            Self::NoPrice { model } => Advice(
+            Self::NoPrice { model, .. } => Advice(
                 FailureKind::Config,
                 Some(format!(
                     "Set it: price = {{ input = …, output = … }} in [models.\"{model}\"] of the configuration; or limit the \

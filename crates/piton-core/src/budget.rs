@@ -5,7 +5,7 @@ use crate::ending::Why;
 use crate::limits::{MIN_REPLY_TOKENS, REPLY_TOKENS_NEAR_LIMIT, UNKNOWN_REPLY_TOKENS};
 use serde::{Deserialize, Serialize};
 
-/// What one turn may spend; `None` for no limit. A model call is made only if it fits at its worst; tool calls are run
+/// What one turn may spend, and a session; `None` for no limit. A model call is made only if it fits at its worst; tool calls are run
 /// while anything is left.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -14,7 +14,10 @@ pub struct Budget {
     pub tokens: Option<u64>,
     /// Money, in millionths of a US dollar. A model without a known price is not asked.
     pub cost_micros: Option<u64>,
-    /// Wall-clock time since the turn started, in milliseconds.
+    /// Money over all turns of the session, titles and compactions included, in millionths of a US dollar.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_cost_micros: Option<u64>,
+    /// Wall-clock time that the turn is under way, in milliseconds; between a crash and a resume it is not.
     pub wall_clock_ms: Option<u64>,
 }
 
@@ -28,17 +31,60 @@ pub struct Bound {
     pub cost_micros: Option<u64>,
 }
 
+/// What a turn has used at most, and all of its session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Used {
+    /// The turn.
+    pub turn: Bound,
+    /// The session, with the turn.
+    pub session: Bound,
+}
+
+impl Used {
+    /// Adds what was used in the turn.
+    pub fn add(&mut self, more: &Bound) {
+        self.turn.add(more);
+        self.session.add(more);
+    }
+}
+
 impl Budget {
     /// Which part of the budget is used up, in words, or `None`. Time is watched by a timer of its own.
-    pub fn spent(&self, used: &Bound) -> Option<Short> {
-        let Bound { tokens, cost_micros } = *used;
+    pub fn spent(&self, used: &Used) -> Option<Short> {
+        let tokens = used.turn.tokens;
         if let Some(most) = self.tokens.filter(|most| tokens >= *most) {
             return Some(Short::new(Why::Tokens, format!("{tokens} of {most} tokens used")));
         }
-        let cost = cost_micros.unwrap_or(0);
-        let most = self.cost_micros.filter(|most| cost >= *most)?;
-        Some(Short::new(Why::Cost, format!("${} of ${} spent", dollars(cost), dollars(most))))
+        self.money(used).find(|money| money.used >= money.most).map(|money| {
+            let Money { why, of, used, most } = money;
+            Short::new(why, format!("${} of ${} spent{of}", dollars(used), dollars(most)))
+        })
     }
+
+    /// What of it holds between turns, too.
+    pub fn of_session(&self) -> Self {
+        Self { session_cost_micros: self.session_cost_micros, ..Self::default() }
+    }
+
+    /// The limits in dollars.
+    fn money(&self, used: &Used) -> impl Iterator<Item = Money> {
+        let limits = [
+            (self.cost_micros, used.turn, Why::Cost, ""),
+            (self.session_cost_micros, used.session, Why::SessionCost, " in this session"),
+        ];
+        limits.into_iter().filter_map(|(most, used, why, of)| {
+            Some(Money { why, of, used: used.cost_micros.unwrap_or(0), most: most? })
+        })
+    }
+}
+
+/// A limit in dollars, and what was used of it.
+struct Money {
+    why: Why,
+    /// What it is a limit of, in words.
+    of: &'static str,
+    used: u64,
+    most: u64,
 }
 
 /// Millionths of a dollar as `1.2345`.
@@ -119,12 +165,12 @@ impl UpcomingCall<'_> {
     }
 
     /// Whether it may be made, when this much is used already.
-    pub fn leave(&self, budget: &Budget, used: &Bound) -> Leave {
+    pub fn leave(&self, budget: &Budget, used: &Used) -> Leave {
         let longest = self.longest_reply();
         let shortest = longest.min(MIN_REPLY_TOKENS);
         let mut room = u64::MAX;
         if let Some(most) = budget.tokens {
-            let left = most.saturating_sub(used.tokens);
+            let left = most.saturating_sub(used.turn.tokens);
             room = left.saturating_sub(self.input_tokens);
             if room < u64::from(shortest) {
                 let need = self.at_most(shortest).tokens;
@@ -138,30 +184,10 @@ impl UpcomingCall<'_> {
                 ));
             }
         }
-        if let Some(most) = budget.cost_micros {
-            let Some(rates) = self.rates else {
-                return Leave::Short(Short::new(
-                    Why::NoPrice,
-                    format!("the price of {} is not known, so no call of it can be kept below it", self.model),
-                ));
-            };
-            let left = most.saturating_sub(used.cost_micros.unwrap_or(0));
-            let need = self.at_most(shortest).cost_micros.unwrap_or(u64::MAX);
-            if need > left {
-                return Leave::Short(Short::new(
-                    Why::Cost,
-                    format!(
-                        "the next call can cost ${} ({} tokens in, and {shortest} for a short reply), and ${} of ${} is left",
-                        dollars(need),
-                        self.input_tokens,
-                        dollars(left),
-                        dollars(most)
-                    ),
-                ));
-            }
-            let left = left as f64 - self.input_tokens as f64 * rates.input;
-            if rates.output > 0.0 {
-                room = room.min((left / rates.output).floor() as u64);
+        for money in budget.money(used) {
+            match self.paid_by(&money, shortest) {
+                Ok(paid) => room = room.min(paid),
+                Err(short) => return Leave::Short(short),
             }
         }
         if room >= u64::from(longest) {
@@ -169,6 +195,33 @@ impl UpcomingCall<'_> {
         }
         let usual = if self.output_tokens.is_some() { u32::MAX } else { REPLY_TOKENS_NEAR_LIMIT };
         Leave::Capped(u32::try_from(room).unwrap_or(u32::MAX).min(usual).max(shortest))
+    }
+
+    /// How many tokens of a reply what is left of a limit pays for.
+    fn paid_by(&self, money: &Money, shortest: u32) -> Result<u64, Short> {
+        let Some(rates) = self.rates else {
+            return Err(Short::new(
+                Why::NoPrice,
+                format!("the price of {} is not known, so no call of it can be kept below it", self.model),
+            ));
+        };
+        let left = money.most.saturating_sub(money.used);
+        let need = self.at_most(shortest).cost_micros.unwrap_or(u64::MAX);
+        if need > left {
+            return Err(Short::new(
+                money.why,
+                format!(
+                    "the next call can cost ${} ({} tokens in, and {shortest} for a short reply), and ${} of ${} is left{}",
+                    dollars(need),
+                    self.input_tokens,
+                    dollars(left),
+                    dollars(money.most),
+                    money.of
+                ),
+            ));
+        }
+        let left = left as f64 - self.input_tokens as f64 * rates.input;
+        Ok(if rates.output > 0.0 { (left / rates.output).floor() as u64 } else { u64::MAX })
     }
 }
 
@@ -186,24 +239,30 @@ mod tests {
         Budget { cost_micros: Some(micros), ..Budget::default() }
     }
 
+    /// What the only turn of a session used.
+    fn used(tokens: u64, cost_micros: Option<u64>) -> Used {
+        let turn = Bound { tokens, cost_micros };
+        Used { turn, session: turn }
+    }
+
     #[test]
     fn a_call_that_fits_at_its_worst_is_left_alone() {
-        assert_eq!(call(10_000, Some(8_000)).leave(&money(157_500), &Bound::default()), Leave::Free);
-        assert_eq!(call(10_000, Some(8_000)).leave(&Budget::default(), &Bound::default()), Leave::Free);
+        assert_eq!(call(10_000, Some(8_000)).leave(&money(157_500), &Used::default()), Leave::Free);
+        assert_eq!(call(10_000, Some(8_000)).leave(&Budget::default(), &Used::default()), Leave::Free);
     }
 
     #[test]
     fn a_long_reply_is_cut_to_what_the_budget_leaves() {
         // 37,500 for the prompt leave 62,500, which are 4,166 tokens.
-        assert_eq!(call(10_000, Some(32_000)).leave(&money(100_000), &Bound::default()), Leave::Capped(4_166));
+        assert_eq!(call(10_000, Some(32_000)).leave(&money(100_000), &Used::default()), Leave::Capped(4_166));
         let tokens = Budget { tokens: Some(20_000), ..Budget::default() };
-        let used = Bound { tokens: 5_000, cost_micros: None };
+        let used = used(5_000, None);
         assert_eq!(call(10_000, Some(32_000)).leave(&tokens, &used), Leave::Capped(5_000));
     }
 
     #[test]
     fn where_no_useful_reply_fits_the_call_is_not_made_and_what_it_needs_is_said() {
-        let used = Bound { tokens: 0, cost_micros: Some(70_000) };
+        let used = used(0, Some(70_000));
         let Leave::Short(Short { detail: words, .. }) = call(10_000, Some(32_000)).leave(&money(100_000), &used) else {
             panic!("it fits")
         };
@@ -212,7 +271,7 @@ mod tests {
             "the next call can cost $0.0525 (10000 tokens in, and 1000 for a short reply), and $0.0300 of $0.1000 is left"
         );
         let tokens = Budget { tokens: Some(10_500), ..Budget::default() };
-        let Leave::Short(Short { detail: words, .. }) = call(10_000, None).leave(&tokens, &Bound::default()) else {
+        let Leave::Short(Short { detail: words, .. }) = call(10_000, None).leave(&tokens, &Used::default()) else {
             panic!("it fits")
         };
         assert_eq!(
@@ -224,9 +283,28 @@ mod tests {
     #[test]
     fn an_unknown_price_does_not_fit_any_budget_of_money_and_a_free_model_fits_all() {
         let unknown = UpcomingCall { rates: None, ..call(10, Some(10)) };
-        assert!(matches!(unknown.leave(&money(1_000_000_000), &Bound::default()), Leave::Short(_)));
+        assert!(matches!(unknown.leave(&money(1_000_000_000), &Used::default()), Leave::Short(_)));
         let free = UpcomingCall { rates: Some(WorstRates { input: 0.0, output: 0.0 }), ..call(10, Some(10)) };
-        assert_eq!(free.leave(&money(1), &Bound::default()), Leave::Free);
+        assert_eq!(free.leave(&money(1), &Used::default()), Leave::Free);
+    }
+
+    #[test]
+    fn what_the_session_has_left_is_less_than_what_the_turn_may_spend() {
+        let budget = Budget { cost_micros: Some(100_000), session_cost_micros: Some(1_000_000), ..Budget::default() };
+        let spent = |cost_micros| Used {
+            turn: Bound { tokens: 0, cost_micros: Some(0) },
+            session: Bound { tokens: 0, cost_micros: Some(cost_micros) },
+        };
+        // Of the 55,000 that the session has left, the prompt takes 37,500: 17,500 are 1,166 tokens.
+        assert_eq!(call(10_000, Some(32_000)).leave(&budget, &spent(0)), Leave::Capped(4_166));
+        assert_eq!(call(10_000, Some(32_000)).leave(&budget, &spent(945_000)), Leave::Capped(1_166));
+        let Leave::Short(Short { why, detail }) = call(10_000, Some(32_000)).leave(&budget, &spent(950_000)) else {
+            panic!("it fits")
+        };
+        assert_eq!(why, Why::SessionCost);
+        assert!(detail.ends_with("and $0.0500 of $1.0000 is left in this session"), "{detail}");
+        let Some(Short { why, detail }) = budget.spent(&spent(1_000_000)) else { panic!("it is spent") };
+        assert_eq!((why, detail.as_str()), (Why::SessionCost, "$1.0000 of $1.0000 spent in this session"));
     }
 
     #[test]
@@ -242,20 +320,25 @@ mod tests {
             let budget = Budget {
                 tokens: dice.bool().then(|| dice.u64(..2_000_000)),
                 cost_micros: dice.bool().then(|| dice.u64(..20_000_000)),
+                session_cost_micros: dice.bool().then(|| dice.u64(..40_000_000)),
                 wall_clock_ms: None,
             };
-            let used = Bound { tokens: dice.u64(..400_000), cost_micros: Some(dice.u64(..4_000_000)) };
+            let turn = Bound { tokens: dice.u64(..400_000), cost_micros: Some(dice.u64(..4_000_000)) };
+            let mut session = turn;
+            session.add(&Bound { tokens: dice.u64(..400_000), cost_micros: Some(dice.u64(..8_000_000)) });
+            let mut used = Used { turn, session };
             let output = match call.leave(&budget, &used) {
                 Leave::Short(_) => continue,
                 Leave::Free => call.longest_reply(),
                 Leave::Capped(most) => most,
             };
-            let mut total = call.at_most(output);
-            total.add(&used);
-            assert!(budget.tokens.is_none_or(|most| total.tokens <= most), "{call:?} {budget:?} {used:?}");
+            used.add(&call.at_most(output));
+            assert!(budget.tokens.is_none_or(|most| used.turn.tokens <= most), "{call:?} {budget:?} {used:?}");
             // A fraction of a millionth of a dollar is rounded up.
-            let cost = total.cost_micros.unwrap_or(u64::MAX);
-            assert!(budget.cost_micros.is_none_or(|most| cost <= most + 1), "{call:?} {budget:?} {used:?}");
+            for (most, used) in [(budget.cost_micros, used.turn), (budget.session_cost_micros, used.session)] {
+                let cost = used.cost_micros.unwrap_or(u64::MAX);
+                assert!(most.is_none_or(|most| cost <= most + 1), "{call:?} {budget:?} {used:?}");
+            }
         }
     }
 }

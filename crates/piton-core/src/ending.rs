@@ -43,6 +43,8 @@ pub enum Why {
     Tokens,
     /// The budget of money.
     Cost,
+    /// The session's budget of money.
+    SessionCost,
     /// There is a budget of money, and the model's price is unknown.
     NoPrice,
     /// The budget of time.

@@ -805,6 +805,26 @@ impl Event {
         }
     }
 
+    /// What model calls used by it: what is known, and the worst of what is not.
+    pub fn at_most(&self) -> Bound {
+        let (usage, cost_micros, at_most) = match self {
+            Self::MessageFinished { reply, cost_micros, at_most, .. } => (reply.usage, *cost_micros, *at_most),
+            Self::ModelFailed { usage, cost_micros, at_most, .. }
+            | Self::TitleGiven { by: TitledBy::Model { usage, cost_micros, at_most, .. }, .. } => {
+                (*usage, *cost_micros, *at_most)
+            }
+            Self::MessageCut { at_most, .. } => (Usage::default(), None, *at_most),
+            Self::CompactionFinished { asked: Some(asked), .. } | Self::CompactionFailed { asked: Some(asked), .. } => {
+                (asked.usage, asked.cost_micros, asked.at_most)
+            }
+            Self::CompactionStarted { lost, .. } => (Usage::default(), None, *lost),
+            _ => return Bound::default(),
+        };
+        let mut used = Bound { tokens: usage.total(), cost_micros };
+        at_most.iter().for_each(|most| used.add(most));
+        used
+    }
+
     /// Whether it can occur while a compaction is under way.
     pub fn is_about_compaction(&self) -> bool {
         matches!(

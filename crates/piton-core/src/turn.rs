@@ -33,6 +33,7 @@
 //! the records, dice and clock with the questions (`retry_at`).
 
 mod batch;
+mod clock;
 mod compaction;
 mod context;
 mod gate;
@@ -50,7 +51,7 @@ use self::context::Context;
 use self::gate::Askee;
 use self::work::{After, AfterCompaction, Ending, TurnWork, Work, canceled, has_substance, short};
 use crate::branch::Path;
-use crate::budget::Bound;
+use crate::budget::{Bound, Used};
 use crate::call::{Access, CallInput, Effects, Outcome, Planned, Status};
 use crate::configure::Configure;
 use crate::ending::Why;
@@ -143,6 +144,7 @@ impl State {
             boot_id: None,
             turns: 0,
             steps: 0,
+            bill: Bound::default(),
             undone: Vec::new(),
             rewinding: None,
             focus: None,
@@ -189,6 +191,7 @@ impl State {
     /// The same with a record that nobody needs any more: what the session keeps of it is moved and not copied.
     pub fn take(&mut self, record: &mut Record) {
         self.work.remember(record);
+        self.work.turn.clock.hear(record.at_ms);
         let phase = std::mem::replace(&mut self.phase, Phase::Idle);
         self.phase = phase.step(&mut self.work, record);
     }
@@ -409,9 +412,15 @@ impl State {
         self.work.turn.changed_files
     }
 
-    /// What the turn under way, or the last one, has used at most: what is known, and the worst of what is not.
-    pub fn used(&self) -> Bound {
-        self.work.turn.used()
+    /// What the turn under way, or the last one, has used at most, and what all of the session has: what is known, and the
+    /// worst of what is not.
+    pub fn used(&self) -> Used {
+        self.work.used()
+    }
+
+    /// How long the turn under way, or the last one, was worked on, by all processes that had it.
+    pub fn time_used_ms(&self, now_ms: TimeMs) -> u64 {
+        self.work.turn.clock.used_ms(now_ms)
     }
 
     /// The rules of the turn under way, or of the last one.
@@ -577,7 +586,7 @@ impl State {
             | Phase::Ending(_) => false,
             _ => self.is_in_turn(),
         };
-        under_way.then(|| turn.clock_from_ms.saturating_add(most))
+        turn.clock.deadline_ms(most).filter(|_| under_way)
     }
 }
 

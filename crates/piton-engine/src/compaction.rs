@@ -18,7 +18,6 @@ pub use crate::settings::AfterCompaction;
 
 use crate::prompt::CostEstimate;
 use crate::settings::Settings;
-use piton_core::budget::Budget;
 use piton_core::call::Outcome;
 use piton_core::compact::{
     self, Compaction, CompactionPlan, Dropped, Family, KeepRecent, Made, PrunableOutput, WithoutSummary, of_message,
@@ -318,7 +317,7 @@ pub(crate) fn next(
         sketch: measured.sketch(trigger, plan, settings),
         askings: askings.into_iter().filter(|asking| !asking.tries.is_empty()).collect(),
         // Of no turn is of no turn's budget.
-        budget: if is_in_turn { session.policy().budget } else { Budget::default() },
+        budget: if is_in_turn { session.policy().budget } else { settings.policy.budget.of_session() },
         used: session.used(),
         bill: SharedBill::default(),
     }))

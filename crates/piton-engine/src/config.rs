@@ -155,7 +155,10 @@ table! {
         /// US dollars.
         #[schemars(range(min = 0.000001, max = 1e9))]
         max_cost: f64 = Dollars(policy.budget.cost_micros),
-        /// Seconds.
+        /// US dollars that the whole session may cost, over all its turns.
+        #[schemars(range(min = 0.000001, max = 1e9))]
+        max_session_cost: f64 = Dollars(policy.budget.session_cost_micros),
+        /// Seconds that the turn is under way, over all processes that work on it.
         #[schemars(range(min = 1, max = 31_536_000))]
         max_time: u64 = Seconds(policy.budget.wall_clock_ms),
         /// Model replies of any kind, where `max_steps` does not count them all.

@@ -672,11 +672,11 @@ async fn no_try_for_a_summary_overdraws_the_budget() {
     // What is used until it is full.
     let (_, all) = run(None).await;
     let until = all.iter().position(|record| matches!(record.event, Event::CompactionStarted { .. })).unwrap();
-    let before = turn::State::fold(&all[..until]).used().tokens;
+    let before = turn::State::fold(&all[..until]).used().turn.tokens;
     // Each try is some 26,000 tokens: two are covered, and no third.
     let most = before + 70_000;
     let (report, all) = run(Some(most)).await;
-    let used = turn::State::fold(&all).used().tokens;
+    let used = turn::State::fold(&all).used().turn.tokens;
     assert!(used <= most, "{used} of {most}: {report:?}");
     assert_eq!(report.end, TurnEnd::Budget, "{report:?}");
     let failed = all.iter().find_map(|record| match &record.event {
@@ -996,7 +996,7 @@ async fn a_summary_that_is_cancelled_counts_with_the_worst_it_can_have_cost() {
     let most = asked.at_most.expect("nobody said what it used");
     assert!(most.tokens > 20_000);
     let now = folded(&session);
-    assert!(now.used().tokens >= now.spent().usage.total() + most.tokens, "and it counts");
+    assert!(now.used().turn.tokens >= now.spent().usage.total() + most.tokens, "and it counts");
     session.close().await;
 }
 

@@ -107,8 +107,8 @@ pub struct ProviderSpec {
     pub base_url: Option<String>,
     /// The key.
     pub key: Option<String>,
-    /// Where the key was found, in words for people: the name of a variable, or `the keyring`.
-    pub key_from: Option<String>,
+    /// Where the key was found; without a key, the variable that was named for it.
+    pub key_from: Option<KeySource>,
     /// What is there in place of a key.
     pub credentials: Option<Credentials>,
     /// How key or credentials are had anew, where they may end.
@@ -123,6 +123,17 @@ pub struct ProviderSpec {
     pub catalogue: Catalogue,
     /// How much the model reads, where its server was asked and the catalogue does not know.
     pub window_tokens: Option<u64>,
+}
+
+/// Where a key is from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeySource {
+    /// This environment variable.
+    Variable(String),
+    /// `piton auth` keeps it in this place.
+    Kept(&'static str),
+    /// The `key_command` of the configuration prints it.
+    Command,
 }
 
 impl fmt::Debug for ProviderSpec {
@@ -255,19 +266,58 @@ fn server(
     })
 }
 
-/// What a person who is not let in should know of the key.
+/// What a person who is not let in should know of the key, and what helps. The environment's comes before a kept one, and
+/// that before a command's.
 fn key_said(provider: &Provider, spec: &ProviderSpec) -> String {
     let name = spec.label.as_deref().unwrap_or(provider.name);
-    match (&spec.key, &spec.key_from) {
-        (None, _) if spec.credentials.is_some() => "the account's credentials were sent".to_owned(),
-        (None, _) => {
-            let variables = provider.key_variables.first().filter(|_| spec.label.is_none());
-            let variable = variables.map(|variable| format!("set {variable}, or ")).unwrap_or_default();
-            format!("no key was sent: {variable}keep one with `piton auth login {name}`")
+    let login = format!("`piton auth login {name}`");
+    let Some(key) = &spec.key else {
+        // The environment's keys for others do not go to a server of this machine.
+        let takes_usual = spec.label.is_none() && (provider.needs_key || spec.base_url.is_some());
+        let usual = provider.key_variables.first().filter(|_| takes_usual);
+        return match (&spec.key_from, usual) {
+            _ if spec.credentials.is_some() => "the account's credentials were sent".to_owned(),
+            (Some(KeySource::Variable(named)), _) => {
+                format!("no key was sent: {named}, its key_variable, is not set; set it, or keep a key with {login}")
+            }
+            (_, Some(usual)) => format!("no key was sent: set {usual}, or keep one with {login}"),
+            (_, None) => format!("no key was sent: keep one with {login}"),
+        };
+    };
+    let help = match &spec.key_from {
+        Some(KeySource::Variable(variable)) => {
+            format!(
+                "the key is from {variable}, which comes before a kept key: correct it, or unset it and use {login}"
+            )
         }
-        (Some(_), Some(place)) => format!("the key is the one of {place}; `piton auth login {name}` keeps another"),
-        (Some(_), None) => format!("`piton auth login {name}` keeps another key"),
+        Some(KeySource::Kept(place)) => format!("the key is from {place}: replace it with {login}"),
+        Some(KeySource::Command) => {
+            format!(
+                "the key is what the key_command of [providers.{name}] prints: check that, or keep a key with {login}"
+            )
+        }
+        None => "check the key".to_owned(),
+    };
+    match owner(key).filter(|owner| spec.label.is_none() && !provider.name.starts_with(owner)) {
+        Some(owner) => format!("this looks like a key of {owner}; {help}"),
+        None => help,
     }
+}
+
+/// The provider whose keys begin like this one.
+fn owner(key: &str) -> Option<&'static str> {
+    const BEGINNINGS: [(&str, &str); 9] = [
+        ("sk-ant-", "anthropic"),
+        ("sk-or-", "openrouter"),
+        ("sk-proj-", "openai"),
+        ("AIza", "google"),
+        ("gsk_", "groq"),
+        ("xai-", "xai"),
+        ("csk-", "cerebras"),
+        ("hf_", "huggingface"),
+        ("fw_", "fireworks"),
+    ];
+    BEGINNINGS.iter().find(|(beginning, _)| key.starts_with(beginning)).map(|(_, owner)| *owner)
 }
 
 /// What a person should know about the model that is asked for; a line for each: that nothing is known of it, and what
@@ -381,7 +431,8 @@ pub async fn list_models(spec: &ProviderSpec, options: &HttpOptions) -> Result<V
     let url = address(&provider, spec, Endpoint::Models)?;
     let wire = wire(&provider, &url, ModelLimits::default());
     let server = server(&provider, spec, url, wire, options)?;
-    Ok(listed(&server.get(&server.url).await?)?)
+    let protocol = provider.protocol;
+    Ok(listed(&server.get(&server.url).await?, protocol)?)
 }
 
 /// How much the model reads, as its server tells; `None` where that does not tell or is none of those that do.
@@ -394,7 +445,7 @@ pub async fn window(spec: &ProviderSpec, options: &HttpOptions) -> Option<u64> {
     window.tokens()
 }
 
-fn listed(body: &[u8]) -> Result<Vec<ListedModel>, ModelError> {
+fn listed(body: &[u8], protocol: WireProtocol) -> Result<Vec<ListedModel>, ModelError> {
     let value: Value = serde_json::from_slice(body).unwrap_or_default();
     let Some(list) = value.get("data").or_else(|| value.get("models")).and_then(Value::as_array) else {
         return Err(ModelError::new(ModelErrorKind::Malformed, "the server answered with no list of models"));
@@ -409,8 +460,10 @@ fn listed(body: &[u8]) -> Result<Vec<ListedModel>, ModelError> {
     ];
     let read = |entry: &Value| {
         let id = entry.get("id").or_else(|| entry.get("name"))?.as_str()?;
+        // Gemini's own names have it, and need it nowhere. Elsewhere it is part of the name.
+        let prefix = if protocol == WireProtocol::Gemini { "models/" } else { "" };
         Some(ListedModel {
-            id: id.strip_prefix("models/").unwrap_or(id).to_owned(),
+            id: id.strip_prefix(prefix).unwrap_or(id).to_owned(),
             window_tokens: windows.iter().find_map(|path| entry.pointer(path)?.as_u64()),
         })
     };

@@ -134,7 +134,7 @@ fn read_file(path: &Path, size: u64, input: &Input, cx: &ToolContext) -> io::Res
         |number: Option<u64>, default: usize| number.map_or(default, |n| usize::try_from(n).unwrap_or(usize::MAX));
     let first = count(input.offset, 1).max(1);
     let most_lines = count(input.limit.filter(|limit| *limit > 0), READ_LINES);
-    Ok(match scan(file, size, Window::new(first, most_lines), cx)? {
+    Ok(match scan(file, size, Window::new(first, most_lines, cx.output_cut), cx)? {
         Scanned::Binary(kind) => {
             let size = if size < 1024 { format!("{size} bytes") } else { format!("{} KB", size / 1024) };
             let kind = kind.map_or(String::new(), |kind| format!(", looks like {kind}"));

@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use piton_core::call::{Outcome, Status, ToolSpec, Touches};
 use piton_core::ids::CallId;
 use piton_core::limits::{BASH_DEFAULT_MS, BASH_MAX_MS, TOOL_OUTPUT_CHARS};
+use piton_core::truncate::OutputCut;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -76,6 +77,8 @@ pub struct ToolContext {
     pub env: Arc<BTreeMap<OsString, OsString>>,
     /// How much of everything.
     pub limits: ToolLimits,
+    /// How an output is cut that is too long for the model. A tool that can say where it stopped stops before that.
+    pub output_cut: OutputCut,
 }
 
 /// What one call may use. The numbers of the tools that only look are in [`crate::limits`].

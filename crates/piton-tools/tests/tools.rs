@@ -7,6 +7,7 @@ mod support;
 
 use piton_core::call::{Access, CallInput, CallKind, Planned, Status};
 use piton_core::message::ToolCall;
+use piton_core::truncate::OutputCut;
 use piton_tools::plan::Look;
 use piton_tools::toolset::ToolSet;
 use serde_json::json;
@@ -38,6 +39,37 @@ async fn read_numbers_lines_and_says_where_to_go_on() {
     assert_eq!(beyond.text, "read: offset 9 is beyond the end of a.txt, which has 3 lines");
     place.put("empty", "");
     assert_eq!(place.read("empty").await.text, "(the file is empty)");
+}
+
+/// Reads a file in parts, each from where the one before says, as the model gets them: after the cut of every tool's output.
+async fn read_in_parts(place: &Place, cut: OutputCut) -> Vec<String> {
+    let (mut lines, mut offset) = (Vec::new(), 1);
+    loop {
+        let outcome = place.run("read", json!({"path": "long.txt", "offset": offset})).await;
+        assert_eq!(cut.cut(&outcome.text), None, "it is cut a second time");
+        let (notices, shown): (Vec<&str>, Vec<&str>) = outcome.text.lines().partition(|line| line.starts_with('('));
+        lines.extend(shown.iter().map(|line| (*line).to_owned()));
+        let Some((_, next)) = notices.last().and_then(|notice| notice.split_once("offset=")) else { return lines };
+        offset = next.trim_end_matches(')').parse().unwrap();
+        assert_eq!(lines.len() + 1, offset, "{notices:?}");
+    }
+}
+
+#[tokio::test]
+async fn read_shows_every_line_that_it_says_it_shows() {
+    let whole: Vec<String> = (1..=5_000).map(|n| format!("{n}: täglich {}", "x".repeat(n % 90))).collect();
+    let content: Vec<&str> = whole.iter().map(|line| line.split_once(": ").unwrap().1).collect();
+    for cut in [
+        OutputCut::HeadTail { max_chars: 30_000 },
+        OutputCut::HeadTail { max_chars: 1_000 },
+        OutputCut::WholeLines { max_lines: 300, max_bytes: 51_200 },
+        OutputCut::WholeLines { max_lines: 2_000, max_bytes: 4_000 },
+    ] {
+        let mut place = Place::new();
+        place.cx.output_cut = cut;
+        place.put("long.txt", content.join("\n"));
+        assert_eq!(read_in_parts(&place, cut).await, whole, "{cut:?}");
+    }
 }
 
 #[tokio::test]

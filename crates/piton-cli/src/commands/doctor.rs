@@ -5,10 +5,15 @@ use crate::out::view;
 use crate::settings;
 use crate::surroundings::Surroundings;
 use piton_engine::assemble::keys::{self, Place};
-use piton_engine::assemble::{AssembleError, cloud, server};
+use piton_engine::assemble::{AssembleError, Machine, cloud, server};
 use piton_engine::config::Config;
 use piton_engine::engine::Engine;
-use piton_models::provider::{self, PROVIDERS};
+use piton_http::HttpOptions;
+use piton_models::provider::{self, ListedModel, PROVIDERS, Provider};
+use piton_tools::{private, regular};
+use serde_json::Value;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 
 /// Prints the findings. The exit code is 0 only if Piton could work.
 pub(crate) async fn doctor(around: &Surroundings) -> Result<u8> {
@@ -16,12 +21,12 @@ pub(crate) async fn doctor(around: &Surroundings) -> Result<u8> {
     let config = settings::of_user(around);
     let mut healthy = configuration(around, config.as_ref());
     let config = config.unwrap_or_default();
-    healthy &= sessions(around);
+    healthy &= data_folder(&around.machine.data_dir) && sessions(around);
     let models = keys(&config, around).unwrap_or_else(|error| {
         line("key", &format!("{error:#}"));
         healthy = false;
         0
-    }) + local_servers(&config, around).await;
+    }) + servers(&config, around).await;
     if models == 0 {
         line(
             "models",
@@ -32,6 +37,7 @@ pub(crate) async fn doctor(around: &Surroundings) -> Result<u8> {
         let found = around.machine.find_program(tool);
         line(tool, &found.map_or("not found".to_owned(), |path| path.display().to_string()));
     }
+    claude(&config, around);
     line("sandbox", "none yet: tools run with your rights, and ask before they act");
     Ok(if healthy && models > 0 { 0 } else { crate::out::report::EXIT_FAILED })
 }
@@ -79,18 +85,99 @@ fn keys(config: &Config, around: &Surroundings) -> Result<usize> {
     Ok(found)
 }
 
-async fn local_servers(config: &Config, around: &Surroundings) -> usize {
-    let mut found = 0;
-    for provider in server::local_providers() {
-        let Ok(spec) = server::spec(provider.name, None, config, &around.machine) else { continue };
-        let address = spec.base_url.as_deref().unwrap_or(provider.base_url);
-        if let Ok(models) = provider::list_models(&spec, &server::probe_options()).await {
-            line(provider.name, &format!("{} at {}", view::plural(models.len() as u64, "model"), address));
-            found += models.len();
+/// Servers of this machine, and every one that the user has named an address for.
+async fn servers(config: &Config, around: &Surroundings) -> usize {
+    let machine = &around.machine;
+    let is_named = |name: &str| config.providers.get(name).is_some_and(|server| server.base_url.is_some());
+    let has_variable =
+        |known: &Provider| known.base_url_variable.is_some_and(|variable| machine.var(variable).is_some());
+    let mut names: Vec<&str> = server::local_providers().map(|local| local.name).collect();
+    names.extend(PROVIDERS.iter().filter(|known| is_named(known.name) || has_variable(known)).map(|known| known.name));
+    names.extend(config.providers.keys().map(String::as_str).filter(|name| is_named(name)));
+    let (mut found, mut seen) = (0, HashSet::new());
+    for name in names {
+        let known = provider::find(name);
+        let Ok(spec) = server::spec(name, None, config, machine) else { continue };
+        let Some(address) = spec.base_url.clone().or(known.map(|known| known.base_url.to_owned())) else { continue };
+        // One variable may be the address of several providers.
+        if !seen.insert(address.clone()) {
+            continue;
+        }
+        let is_local = spec.base_url.is_none();
+        let options = if is_local { Ok(server::probe_options()) } else { answering_soon(name, config, machine) };
+        let listed = match options {
+            Ok(options) => provider::list_models(&spec, &options).await.map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        match listed {
+            Ok(models) => {
+                let (count, names) = (view::plural(models.len() as u64, "model"), first_names(&models));
+                line(name, &format!("{count} at {}{names}", view::clean(&address)));
+                found += models.len();
+            }
+            Err(_) if is_local => {}
+            Err(error) => {
+                line(name, &format!("no list of models from {}: {}", view::clean(&address), view::clean(&error)));
+            }
         }
     }
     found
 }
+
+/// A server that is named may be far away; but nobody waits a minute for a list.
+fn answering_soon(name: &str, config: &Config, machine: &Machine) -> Result<HttpOptions> {
+    const MOST_MS: u64 = 5_000;
+    let options = server::http_options(name, config, machine)?;
+    Ok(HttpOptions { connect_timeout_ms: MOST_MS, stall_ms: MOST_MS, ..options })
+}
+
+fn first_names(models: &[ListedModel]) -> String {
+    const SHOWN: usize = 3;
+    let names: Vec<_> = models.iter().take(SHOWN).map(|model| view::clean(&model.id)).collect();
+    let more = models.len().checked_sub(SHOWN).filter(|more| *more > 0).map(|more| format!(" and {more} more"));
+    if names.is_empty() { String::new() } else { format!(": {}{}", names.join(", "), more.unwrap_or_default()) }
+}
+
+/// Whether sessions can be kept: a folder and a file are made, and removed.
+fn data_folder(folder: &Path) -> bool {
+    let written = private::make_folder(folder).and_then(|()| tempfile::NamedTempFile::new_in(folder)?.close());
+    if let Err(error) = &written {
+        let folder = folder.display();
+        line("data", &format!("{folder} cannot be written: {error}. Name another folder with PITON_DATA_DIR"));
+    }
+    written.is_ok()
+}
+
+/// What Claude Code would read here and Piton does not.
+fn claude(config: &Config, around: &Surroundings) {
+    let home = around.machine.var("HOME").map(PathBuf::from);
+    let here = around.workspace(None).ok().filter(|here| Some(here) != home.as_ref());
+    for folder in home.iter().chain(&here) {
+        let mut unused: Vec<String> = Vec::new();
+        for (name, what) in CLAUDE_PARTS {
+            unused.extend(folder.join(name).exists().then(|| format!("{name} ({what})")));
+        }
+        for name in [".claude/settings.json", ".claude/settings.local.json"] {
+            let Ok(text) = regular::text(&folder.join(name), regular::SETTINGS_BYTES) else { continue };
+            let settings: serde_json::Map<String, Value> = serde_json::from_str(&text).unwrap_or_default();
+            let keys = settings.keys().filter(|key| *key != "$schema" && !(*key == "hooks" && config.claude.hooks));
+            let keys: Vec<_> = keys.map(|key| view::clean(key)).collect();
+            unused.extend((!keys.is_empty()).then(|| format!("{name} ({})", keys.join(", "))));
+        }
+        if !unused.is_empty() {
+            line("claude", &format!("not used in {}: {}", folder.display(), unused.join("; ")));
+        }
+    }
+}
+
+/// Parts of a folder for Claude Code that nothing here reads, and what they are.
+const CLAUDE_PARTS: [(&str, &str); 5] = [
+    (".claude/agents", "subagents"),
+    (".claude/skills", "skills"),
+    (".claude/output-styles", "output styles"),
+    (".claude/rules", "rules"),
+    (".mcp.json", "MCP servers"),
+];
 
 fn line(what: &str, text: &str) {
     view::write_stdout(&format!("{what:<10} {text}\n"));

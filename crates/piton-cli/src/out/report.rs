@@ -117,6 +117,7 @@ fn more_budget(why: Option<Why>) -> &'static str {
     match why {
         Some(Why::Time) => "Raise it with --max-time SECONDS, and continue with",
         Some(Why::Cost) => "Raise it with --max-cost USD, and continue with",
+        Some(Why::SessionCost) => "Raise it with --max-session-cost USD, and continue with",
         Some(Why::Tokens) => "Raise it with --max-tokens N, and continue with",
         _ => "Raise it with --max-tokens, --max-cost or --max-time, and continue with",
     }

@@ -137,13 +137,14 @@ fn who_is_not_let_in_hears_which_key_it_was() {
     let url = stage.provider.url();
     let config = format!("[providers.mine]\nprotocol = \"chat\"\nbase_url = \"{url}/v1\"\nkey_variable = \"MINE\"\n");
     let stage = stage.with_config(&config);
-    let nothing = "no key was sent: keep one with `piton auth login mine`";
+    let nothing =
+        "no key was sent: MINE, its key_variable, is not set; set it, or keep a key with `piton auth login mine`";
     Ran::of(piton(&stage, &ask("mine/m"))).expect_code(10).expect_said(&[nothing]);
     login(piton(&stage, &["auth", "login", "mine"]), "sk-secret").expect_code(0);
-    Ran::of(piton(&stage, &ask("mine/m"))).expect_code(10).expect_said(&["the key is the one of keys.json"]);
+    Ran::of(piton(&stage, &ask("mine/m"))).expect_code(10).expect_said(&["the key is from keys.json: replace it"]);
     let mut command = piton(&stage, &ask("mine/m"));
     command.env("MINE", "sk-other");
-    Ran::of(command).expect_code(10).expect_said(&["the key is the one of MINE"]);
+    Ran::of(command).expect_code(10).expect_said(&["the key is from MINE, which comes before a kept key"]);
 }
 
 #[test]

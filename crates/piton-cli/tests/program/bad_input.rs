@@ -25,6 +25,19 @@ fn a_task_needs_no_command_and_a_model_no_provider_that_the_catalogue_knows() {
 }
 
 #[test]
+fn a_short_name_fetches_the_key_of_the_provider_that_is_asked_only() {
+    let stage = Stage::speaking("anthropic", json!([{"text": "done"}]));
+    let ran = stage.home.path().join("ran");
+    let command = format!("echo x >>{}; echo sk-1", ran.display());
+    // Both know the model, and come after the one whose key is in the environment.
+    let more: String =
+        ["openrouter", "vercel"].map(|name| format!("[providers.{name}]\nkey_command = \"{command}\"\n")).concat();
+    let stage = stage.with_config(&more);
+    Ran::of(stage.piton(&["run", "--yes", "--model", "sonnet", "go"])).expect_code(0);
+    assert!(!ran.exists(), "a command for another provider's key was run");
+}
+
+#[test]
 fn the_words_of_other_agents_cost_nothing() {
     for (words, ours) in [
         (&["--yolo", "fix the test"][..], "--yes"),

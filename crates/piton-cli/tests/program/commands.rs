@@ -77,6 +77,43 @@ fn doctor_names_keys_and_never_shows_them() {
 }
 
 #[test]
+fn doctor_names_the_models_of_a_server_of_ones_own() {
+    let stage = Stage::new(json!([]));
+    let url = stage.provider.url();
+    let doctor = |stage: &Stage, vars: &[(&str, &str)]| {
+        let mut command = stage.piton(&["doctor"]);
+        command.env_remove("OPENAI_API_KEY").env_remove("ANTHROPIC_API_KEY").env_remove("OPENAI_BASE_URL");
+        command.env_remove("ANTHROPIC_BASE_URL").envs(vars.iter().copied());
+        Ran::of(command)
+    };
+    let by_variable = doctor(&stage, &[("OPENAI_BASE_URL", &format!("{url}/v1"))]).expect_code(0);
+    let said = by_variable.stdout.matches("1 model at ").count();
+    assert_eq!(said, 1, "{}", by_variable.stdout);
+    assert!(by_variable.stdout.contains(": fake-model"), "{}", by_variable.stdout);
+    let config = format!("[providers.mine]\nprotocol = \"chat\"\nbase_url = \"{url}/v1\"\n");
+    let stage = stage.with_config(&config);
+    doctor(&stage, &[]).expect_code(0).expect_stdout(&["mine       1 model at ", ": fake-model"]);
+    let nobody = "[providers.mine]\nprotocol = \"chat\"\nbase_url = \"http://127.0.0.1:9/v1\"\n";
+    let stage = stage.with_config(nobody);
+    doctor(&stage, &[]).expect_code(1).expect_stdout(&["mine       no list of models from http://127.0.0.1:9/v1: "]);
+}
+
+#[test]
+fn doctor_finds_a_data_folder_that_cannot_be_written_and_what_of_claude_is_not_used() {
+    let stage = used().with_files([
+        (".claude/agents/tester.md", "You test."),
+        (".claude/settings.json", r#"{"permissions": {"allow": ["Bash"]}, "hooks": {}}"#),
+    ]);
+    let ran = Ran::of(stage.piton(&["doctor"])).expect_code(0);
+    let unused = "/.claude/agents (subagents); .claude/settings.json (permissions, hooks)";
+    let line = ran.stdout.lines().find(|line| line.starts_with("claude ")).unwrap_or_default();
+    assert!(line.contains("not used in ") && line.ends_with(&unused[1..]), "{}", ran.stdout);
+    let mut command = stage.piton(&["doctor"]);
+    command.env("PITON_DATA_DIR", "/proc/none");
+    Ran::of(command).expect_code(1).expect_stdout(&["data       /proc/none cannot be written: "]);
+}
+
+#[test]
 fn there_is_a_manual_page_for_every_command_that_help_names() {
     let stage = Stage::new(json!([]));
     let page = Ran::of(stage.piton(&["man"])).expect_code(0).stdout;

@@ -78,6 +78,36 @@ fn whatever_the_model_does_no_more_than_the_budget_is_spent() {
 }
 
 #[test]
+fn a_session_spends_no_more_than_its_budget_however_often_it_is_run_again() {
+    // Each turn costs $0.0135: 4,000 tokens in and 100 out.
+    let stage = Stage::new((0..40).map(|_| end(4_000, 0)).collect());
+    run(&stage, &["--max-session-cost=0.10"]).expect_code(0);
+    let again = |args: &[&str]| {
+        let mut command = stage.piton(&["run", "--yes", "--format=stream-json", "--continue", "go"]);
+        command.args(args);
+        Ran::of(command)
+    };
+    let mut asked = 1;
+    let last = loop {
+        let ran = again(&["--max-session-cost=0.10"]);
+        if ran.code != 0 {
+            break ran.expect_code(6);
+        }
+        asked += 1;
+        assert!(asked < 10, "nothing ends it");
+    };
+    assert_eq!((last.end().as_str(), stage.provider.requests().len()), ("budget", asked), "the last run asked nothing");
+    let detail = last.result()["detail"].as_str().unwrap().to_owned();
+    assert!(detail.ends_with("of $0.1000 is left in this session"), "{detail}");
+    let spent: u64 = asked as u64 * 13_500;
+    assert!((50_000..=100_000).contains(&spent), "{spent}");
+    // In words, and how it goes on.
+    let plain = stage.piton(&["run", "--yes", "--continue", "go", "--max-session-cost=0.10"]);
+    Ran::of(plain).expect_code(6).expect_said(&["Raise it with --max-session-cost USD"]);
+    again(&["--max-session-cost=0.50"]).expect_code(0);
+}
+
+#[test]
 fn an_attempt_that_was_cut_counts_with_the_worst_it_can_have_cost() {
     let stage = Stage::new(json!([{ "text": "I will", "end_early": true }, { "text": "done", "repeat": true }]));
     let ran = run(&stage, &["--max-cost=0.10"]).expect_code(6);

@@ -3,8 +3,9 @@
 
 use super::Phase;
 use super::batch::Batch;
+use super::clock::Clock;
 use super::context::{Context, TranscriptEntry};
-use crate::budget::{Bound, Short};
+use crate::budget::{Bound, Short, Used};
 use crate::call::{Outcome, Status};
 use crate::compact::Family;
 use crate::configure::Configure;
@@ -100,6 +101,8 @@ pub(super) struct Work {
     pub(super) boot_id: Option<String>,
     pub(super) turns: u32,
     pub(super) steps: u32,
+    /// What all model calls used at most, those of turns that were taken back and those of no turn included.
+    pub(super) bill: Bound,
     /// What was taken back and can be brought back, the newest last. A new turn ends that.
     pub(super) undone: Vec<Undone>,
     /// A rewind that was begun and has no end on record.
@@ -122,15 +125,15 @@ pub(super) struct TurnWork {
     pub(super) policy: Arc<Policy>,
     pub(super) compact_at_tokens: Option<u64>,
     pub(super) started_ms: TimeMs,
-    /// Since when the budget's wall clock runs.
-    pub(super) clock_from_ms: TimeMs,
+    /// What the budget of time counts.
+    pub(super) clock: Clock,
     pub(super) steps: u32,
     /// Of these, those whose calls were answered.
     pub(super) rounds: u32,
     pub(super) kind: StepKind,
     pub(super) spent: Spent,
-    /// What calls may have used of which nobody said what they did.
-    pub(super) at_risk: Bound,
+    /// The same, and the most of what nobody knows.
+    pub(super) used: Bound,
     pub(super) failures: u32,
     /// Attempts at the call under way that brought an answer nobody can use.
     pub(super) unusable_replies: u32,
@@ -264,7 +267,7 @@ impl Work {
     /// What kind of step the limits leave, or the end that they lead to.
     fn limited(&self, kind: StepKind) -> Result<StepKind, Ending> {
         let turn = &self.turn;
-        if let Some(short) = turn.budget_spent() {
+        if let Some(short) = self.budget_spent() {
             return Err(Ending::short(short));
         }
         let (limit, counted) = (turn.policy.steps.max, turn.counted_steps());
@@ -470,7 +473,7 @@ impl Work {
             let unrun = Outcome::new(Status::Cancelled, format!("The call was not run: {why}."));
             (batch.stop(&unrun), After::End(ending))
         };
-        let spent = self.turn.budget_spent();
+        let spent = self.budget_spent();
         match reply.finish {
             FinishReason::ContentFilter => {
                 not_run(batch, "the reply was cut by the provider's filter", filtered(reply))
@@ -726,6 +729,7 @@ impl Work {
 
     /// Keeps track of what holds wherever the head is: what was taken back, how the session is called and where it works.
     pub(super) fn remember(&mut self, record: &Record) {
+        self.bill.add(&record.event.at_most());
         match &record.event {
             Event::SessionStarted { session, workspace, parent, .. } => {
                 self.id = session.clone();
@@ -749,6 +753,7 @@ impl Work {
                 if boot_id.is_none() || self.boot_id != *boot_id {
                     (self.boot_epoch, self.boot_id) = (*epoch, boot_id.clone());
                 }
+                self.turn.clock.stop();
             }
             // Whether a rewind came to its end is not known; to do it again later could take back what came after it.
             Event::EventLost {} => self.rewinding = None,
@@ -818,6 +823,14 @@ impl Work {
         phase
     }
 
+    pub(super) fn used(&self) -> Used {
+        Used { turn: self.turn.used, session: self.bill }
+    }
+
+    fn budget_spent(&self) -> Option<Short> {
+        self.turn.policy.budget.spent(&self.used())
+    }
+
     pub(super) fn has_steering(&self) -> bool {
         self.waiting.iter().any(|waiting| waiting.delivery == Delivery::Steer)
     }
@@ -834,7 +847,7 @@ impl TurnWork {
         self.ask(model);
         self.fallbacks = fallbacks.to_vec().into();
         self.policy = Arc::new(policy.clone());
-        self.clock_from_ms = now_ms;
+        self.clock.resume(now_ms);
     }
 
     /// Another model goes on; the one before had its chances.
@@ -870,12 +883,12 @@ impl TurnWork {
             policy: Arc::new(policy.clone()),
             compact_at_tokens,
             started_ms,
-            clock_from_ms: started_ms,
+            clock: Clock::started(started_ms),
             steps: 0,
             rounds: 0,
             kind: StepKind::Ordinary,
             spent: Spent::default(),
-            at_risk: Bound::default(),
+            used: Bound::default(),
             failures: 0,
             unusable_replies: 0,
             compactions: 0,
@@ -904,39 +917,29 @@ impl TurnWork {
 
     /// Counts what a call used, whichever way it ended.
     pub(super) fn pay(&mut self, event: &Event) {
+        self.used.add(&event.at_most());
         match event {
             Event::MessageFinished { reply, cost_micros, at_most, .. } => {
-                self.spend(&reply.usage, *cost_micros, at_most.as_ref());
+                self.spend(&reply.usage, *cost_micros, at_most.is_some());
             }
-            Event::ModelFailed { usage, cost_micros, at_most, .. } => self.spend(usage, *cost_micros, at_most.as_ref()),
-            Event::MessageCut { at_most: Some(most), .. } => self.spend(&Usage::default(), None, Some(most)),
-            Event::CompactionStarted { lost, .. } => lost.iter().for_each(|most| self.at_risk.add(most)),
+            Event::ModelFailed { usage, cost_micros, at_most, .. } => {
+                self.spend(usage, *cost_micros, at_most.is_some());
+            }
+            Event::MessageCut { at_most: Some(_), .. } => self.spend(&Usage::default(), None, true),
             Event::CompactionFinished { asked: Some(asked), .. }
             | Event::CompactionFailed { asked: Some(asked), .. } => {
-                self.spend(&asked.usage, asked.cost_micros, asked.at_most.as_ref());
+                self.spend(&asked.usage, asked.cost_micros, asked.at_most.is_some());
             }
             _ => {}
         }
     }
 
-    fn spend(&mut self, usage: &Usage, cost_micros: Option<u64>, at_most: Option<&Bound>) {
+    fn spend(&mut self, usage: &Usage, cost_micros: Option<u64>, is_open: bool) {
         self.spent.usage.add(usage);
         match cost_micros {
             Some(cost) => *self.spent.cost_micros.get_or_insert(0) += cost,
-            None => self.spent.unpriced_calls += u32::from(usage.total() > 0 || at_most.is_some()),
+            None => self.spent.unpriced_calls += u32::from(usage.total() > 0 || is_open),
         }
-        at_most.into_iter().for_each(|most| self.at_risk.add(most));
-    }
-
-    /// What is known to be used, and the worst of what is not known.
-    pub(super) fn used(&self) -> Bound {
-        let mut used = Bound { tokens: self.spent.usage.total(), cost_micros: self.spent.cost_micros };
-        used.add(&self.at_risk);
-        used
-    }
-
-    pub(super) fn budget_spent(&self) -> Option<Short> {
-        self.policy.budget.spent(&self.used())
     }
 
     /// The replies that count for the limit.

@@ -29,8 +29,10 @@ pub enum AssembleError {
     #[error("no model to ask: no key and no local server was found")]
     NoModel,
     /// A limit in dollars for a model without a known price.
-    #[error("--max-cost needs a price for {model}, which is not known")]
+    #[error("{limit} needs a price for {model}, which is not known")]
     NoPrice {
+        /// Its flag.
+        limit: &'static str,
         /// Its name.
         model: String,
     },

@@ -11,7 +11,7 @@ use super::trouble::{Context, Trouble, ensure};
 use crate::config::Config;
 use piton_models::model::Model;
 use piton_models::pass::{Pass, Renewal};
-use piton_models::provider;
+use piton_models::provider::{self, KeySource};
 use piton_tools::private;
 use piton_tools::regular;
 use piton_tools::spawn::{self, Confinement, Env, Group, Spawn, Streams};
@@ -46,6 +46,17 @@ impl fmt::Display for Place {
             Self::Keyring => f.write_str("the keyring"),
             Self::File => f.write_str("keys.json"),
             Self::Command => f.write_str("key_command"),
+        }
+    }
+}
+
+impl From<Place> for KeySource {
+    fn from(place: Place) -> Self {
+        match place {
+            Place::Variable(name) => Self::Variable(name),
+            Place::Keyring => Self::Kept("the keyring"),
+            Place::File => Self::Kept("keys.json"),
+            Place::Command => Self::Command,
         }
     }
 }

@@ -106,12 +106,21 @@ impl Source<'_> {
     }
 
     /// The model that a name without a provider means: at the first provider with a key, or else at the first that has it.
+    /// Only that one's key is fetched: it may take a command, or a question of the keyring.
     fn by_short_name(&self, name: &str) -> Result<Option<ProviderSpec>, Trouble> {
-        let meant = short_names::meant(name, &catalogue::of(self.machine)).into_iter();
-        let spec = |meant: Meant| server::spec(meant.provider.name, Some(meant.model), self.config, self.machine);
-        let specs = meant.map(spec).collect::<Result<Vec<_>, _>>()?;
-        let has_key = |spec: &&ProviderSpec| spec.key.is_some() || spec.credentials.is_some();
-        Ok(specs.iter().find(has_key).or(specs.first()).cloned())
+        let mut meant = short_names::meant(name, &catalogue::of(self.machine));
+        let mut with_key = None;
+        for (at, Meant { provider, .. }) in meant.iter().enumerate() {
+            if server::has_key(provider, self.config, self.machine)? {
+                with_key = Some(at);
+                break;
+            }
+        }
+        if meant.is_empty() {
+            return Ok(None);
+        }
+        let Meant { provider, model } = meant.swap_remove(with_key.unwrap_or(0));
+        server::spec(provider.name, Some(model), self.config, self.machine).map(Some)
     }
 
     fn cassette(&self, path: &str) -> Result<Recorded, Trouble> {

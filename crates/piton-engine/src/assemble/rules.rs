@@ -16,8 +16,12 @@ pub fn policy(config: &Config) -> Result<Policy, AssembleError> {
 /// Fits the rules to the models: how patient one is with each provider, and whether a limit in dollars can be kept.
 pub(super) fn fit(policy: &mut Policy, models: &[Arc<dyn Model>], config: &Config) -> Result<(), AssembleError> {
     for model in models {
-        if policy.budget.cost_micros.is_some() && model.price().is_none() {
-            return Err(AssembleError::NoPrice { model: model.name().to_owned() });
+        let budget = &policy.budget;
+        let limits = [("--max-cost", budget.cost_micros), ("--max-session-cost", budget.session_cost_micros)];
+        if let Some((limit, _)) = limits.into_iter().find(|(_, most)| most.is_some())
+            && model.price().is_none()
+        {
+            return Err(AssembleError::NoPrice { limit, model: model.name().to_owned() });
         }
         let provider = provider_of(model.name());
         let patience = config.retry_of(provider, policy);

@@ -1,11 +1,12 @@
 //! How a provider's server is reached: address, key, proxy, certificates.
 
+use super::keys::Place;
 use super::machine::Machine;
 use super::trouble::{Context, Trouble};
 use super::{cloud, keys};
 use crate::config::{Config, ProtocolName, ProviderTable, milliseconds};
 use piton_http::{HttpOptions, Proxies, Roots};
-use piton_models::provider::{self, PROBE_MS, PROVIDERS, Provider, ProviderSpec};
+use piton_models::provider::{self, KeySource, PROBE_MS, PROVIDERS, Provider, ProviderSpec};
 use piton_tools::regular;
 use std::path::Path;
 
@@ -35,11 +36,19 @@ fn own_server(
     };
     let found = keys::find(name, config, machine)?;
     let renewal = found.as_ref().and_then(|(_, place)| keys::renewal(name, place, config, machine));
-    let (key, key_from) = found.map(|(key, place)| (key, place.to_string())).unzip();
+    let (key, key_from) = key_of(found, Some(server));
     let base_url = server.base_url.clone();
     let label = Some(name.to_owned());
     let provider = provider.to_owned();
     Ok(ProviderSpec { provider, model, base_url, key, key_from, renewal, label, ..ProviderSpec::default() })
+}
+
+/// A key and where it is from, or where it was named to be.
+fn key_of(found: Option<(String, Place)>, server: Option<&ProviderTable>) -> (Option<String>, Option<KeySource>) {
+    match found {
+        Some((key, place)) => (Some(key), Some(place.into())),
+        None => (None, server.and_then(|server| server.key_variable.clone()).map(KeySource::Variable)),
+    }
 }
 
 /// A provider of the table, at its own address or at another.
@@ -53,18 +62,33 @@ fn known_server(
     let by_variable = known.and_then(|known| known.base_url_variable).and_then(|variable| machine.var(variable));
     let configured = config.providers.get(name).and_then(|server| server.base_url.clone());
     let base_url = by_variable.map(str::to_owned).or(configured);
-    // A key goes to the server it is for: the provider's own, or one that was named on purpose. Whoever listens on this
-    // machine gets none that the environment has for others.
-    let is_meant = known.is_some_and(|known| known.needs_key) || base_url.is_some();
-    let found = if is_meant { keys::find(name, config, machine)? } else { keys::find_its_own(name, config, machine)? };
+    let found = if is_meant(known, base_url.is_some()) {
+        keys::find(name, config, machine)?
+    } else {
+        keys::find_its_own(name, config, machine)?
+    };
     let renewal = found.as_ref().and_then(|(_, place)| keys::renewal(name, place, config, machine));
-    let (key, key_from) = found.map(|(key, place)| (key, place.to_string())).unzip();
+    let (key, key_from) = key_of(found, config.providers.get(name));
     let mut spec =
         ProviderSpec { provider: name.to_owned(), model, base_url, key, key_from, renewal, ..ProviderSpec::default() };
     if let Some(known) = known {
         cloud::complete(&mut spec, known, machine)?;
     }
     Ok(spec)
+}
+
+/// A key goes to the server it is for: the provider's own, or one that was named on purpose. Whoever listens on this machine
+/// gets none that the environment has for others.
+fn is_meant(known: Option<&Provider>, is_named: bool) -> bool {
+    is_named || known.is_some_and(|known| known.needs_key)
+}
+
+/// Whether there is a key for a provider of the table, or what stands in for one. Nothing is run to find out.
+pub(super) fn has_key(known: &Provider, config: &Config, machine: &Machine) -> Result<bool, Trouble> {
+    let is_named = config.providers.get(known.name).is_some_and(|server| server.base_url.is_some())
+        || known.base_url_variable.is_some_and(|variable| machine.var(variable).is_some());
+    let has_place = is_meant(Some(known), is_named) && !keys::places(known.name, config, machine)?.is_empty();
+    Ok(has_place || cloud::place(known, machine).is_some())
 }
 
 /// How a provider is talked to: by the configuration, and through the proxy that it or the environment names, except

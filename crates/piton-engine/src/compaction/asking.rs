@@ -6,7 +6,7 @@ use crate::bus::Bus;
 use crate::clock::World;
 use crate::prompt::{self, CostEstimate};
 use futures_util::StreamExt;
-use piton_core::budget::{Bound, Budget, Leave, Short, UpcomingCall};
+use piton_core::budget::{Bound, Budget, Leave, Short, UpcomingCall, Used};
 use piton_core::client::Live;
 use piton_core::compact;
 use piton_core::event::{Event, SummaryCall, Trigger};
@@ -27,7 +27,7 @@ pub(crate) struct Task {
     pub(crate) askings: Vec<Asking>,
     /// What its turn may use, and has used.
     pub(crate) budget: Budget,
-    pub(crate) used: Bound,
+    pub(crate) used: Used,
     pub(crate) bill: SharedBill,
 }
 
@@ -104,7 +104,7 @@ impl Task {
 
 impl Try {
     /// What it can use at most, and how long its reply may be.
-    fn permit(&self, model: &dyn Model, budget: &Budget, used: &Bound) -> Result<(Bound, Option<u32>), Short> {
+    fn permit(&self, model: &dyn Model, budget: &Budget, used: &Used) -> Result<(Bound, Option<u32>), Short> {
         let asked_for = self.request.max_output_tokens;
         let call = UpcomingCall {
             model: model.name(),
@@ -203,7 +203,7 @@ pub(crate) async fn summarise(task: Task, told: Told) -> Option<Summarised> {
 /// What holds for every request of one compaction.
 struct Limits {
     budget: Budget,
-    used: Bound,
+    used: Used,
     bill: SharedBill,
     told: Told,
 }

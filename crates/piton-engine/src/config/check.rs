@@ -100,8 +100,10 @@ impl Config {
     }
 
     fn amounts(&self) -> Option<Mistake> {
-        if self.limits.max_cost.is_some_and(|usd| !(LEAST_COST..=MOST_COST).contains(&usd)) {
-            return Some(Mistake::new(["limits", "max_cost"], "must be from 0.000001 to 1000000000, in US dollars"));
+        let costs = [("max_cost", self.limits.max_cost), ("max_session_cost", self.limits.max_session_cost)];
+        let is_odd = |usd: f64| !(LEAST_COST..=MOST_COST).contains(&usd);
+        if let Some((key, _)) = costs.into_iter().find(|(_, usd)| usd.is_some_and(is_odd)) {
+            return Some(Mistake::new(["limits", key], "must be from 0.000001 to 1000000000, in US dollars"));
         }
         if self.limits.tool_output.is_some_and(|chars| !TOOL_OUTPUT.contains(&chars)) {
             let (least, most) = (TOOL_OUTPUT.start(), TOOL_OUTPUT.end());

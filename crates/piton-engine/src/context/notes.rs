@@ -51,7 +51,6 @@ pub(crate) struct Notes {
     told: HashSet<GivenKind>,
     /// Bytes of instructions that it has.
     instruction_bytes: usize,
-    started_ms: TimeMs,
 }
 
 impl Notes {
@@ -83,10 +82,7 @@ impl Notes {
             }
             Event::TurnStarted { .. } => {
                 self.told.clear();
-                self.started_ms = record.at_ms;
             }
-            // The wall clock of the budget starts again.
-            Event::TurnResumed { .. } => self.started_ms = record.at_ms,
             Event::StepStarted { kind, .. } => {
                 // By then it was said again.
                 self.is_forgotten &= *kind == StepKind::WrapUp;
@@ -184,14 +180,18 @@ impl Notes {
         let is_near =
             |used: u64, most: u64| used.saturating_mul(100) >= most.saturating_mul(BUDGET_NEARLY_SPENT_PERCENT);
         let mut spent = Vec::new();
-        if let Some(most) = budget.tokens.filter(|most| is_near(used.tokens, *most)) {
-            spent.push(format!("{} of {most} tokens", used.tokens));
+        if let Some(most) = budget.tokens.filter(|most| is_near(used.turn.tokens, *most)) {
+            spent.push(format!("{} of {most} tokens", used.turn.tokens));
         }
-        let cost = used.cost_micros.unwrap_or(0);
+        let cost = used.turn.cost_micros.unwrap_or(0);
         if let Some(most) = budget.cost_micros.filter(|most| is_near(cost, *most)) {
             spent.push(format!("${} of ${}", dollars(cost), dollars(most)));
         }
-        let time = now_ms.saturating_sub(self.started_ms);
+        let of_session = used.session.cost_micros.unwrap_or(0);
+        if let Some(most) = budget.session_cost_micros.filter(|most| is_near(of_session, *most)) {
+            spent.push(format!("${} of ${} for the session", dollars(of_session), dollars(most)));
+        }
+        let time = session.time_used_ms(now_ms);
         if let Some(most) = budget.wall_clock_ms.filter(|most| is_near(time, *most)) {
             spent.push(format!("{} of {} seconds", time / 1000, most / 1000));
         }

@@ -101,6 +101,7 @@ fn tool_context(call: &ToolCall, cx: &JobContext<'_>) -> ToolContext {
         files: Arc::clone(&services.files),
         env: Arc::clone(&services.settings.env),
         limits: services.settings.tool_limits.clone(),
+        output_cut: cx.session.policy().calls.output_cut,
     }
 }
 

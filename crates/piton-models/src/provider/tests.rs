@@ -87,14 +87,17 @@ fn a_model_of_this_machine_is_free_whatever_else_is_said_of_it() {
 
 #[test]
 fn lists_of_models_are_read_in_their_dialects() {
-    let list =
-        listed(br#"{"data":[{"id":"a","max_model_len":4096},{"id":"b","meta":{"n_ctx_train":8192}},{"id":"c"}]}"#);
+    let list = listed(
+        br#"{"data":[{"id":"a","max_model_len":4096},{"id":"b","meta":{"n_ctx_train":8192}},{"id":"models/c"}]}"#,
+        WireProtocol::Chat,
+    );
     let windows: Vec<_> = list.unwrap().into_iter().map(|model| (model.id, model.window_tokens)).collect();
-    assert_eq!(windows, [("a".into(), Some(4096)), ("b".into(), Some(8192)), ("c".into(), None)]);
-    let gemini = listed(br#"{"models":[{"name":"models/gemini-x","inputTokenLimit":1048576}]}"#).unwrap();
+    assert_eq!(windows, [("a".into(), Some(4096)), ("b".into(), Some(8192)), ("models/c".into(), None)]);
+    let gemini =
+        listed(br#"{"models":[{"name":"models/gemini-x","inputTokenLimit":1048576}]}"#, WireProtocol::Gemini).unwrap();
     assert_eq!((gemini[0].id.as_str(), gemini[0].window_tokens), ("gemini-x", Some(1_048_576)));
-    assert_eq!(listed(br#"{"models":[{"name":"qwen3:4b"}]}"#).unwrap()[0].id, "qwen3:4b");
-    assert!(listed(b"<html>").is_err());
+    assert_eq!(listed(br#"{"models":[{"name":"qwen3:4b"}]}"#, WireProtocol::Ollama).unwrap()[0].id, "qwen3:4b");
+    assert!(listed(b"<html>", WireProtocol::Chat).is_err());
 }
 
 #[test]
@@ -127,5 +130,39 @@ fn openai_speaks_responses_and_who_is_compatible_chat_completions() {
     for base_url in ["http://127.0.0.1:1/v1", "https://fakeapi.openai.com.example/v1"] {
         assert!(url("openai", base_url).ends_with("/v1/chat/completions"), "{base_url}");
         assert!(url("openai-responses", base_url).ends_with("/v1/responses"), "{base_url}");
+    }
+}
+
+#[test]
+fn who_is_not_let_in_is_told_what_helps() {
+    let said = |provider: &str, spec: ProviderSpec| key_said(find(provider).expect("it is known"), &spec);
+    let sent = |key: &str, from| ProviderSpec { key: Some(key.into()), key_from: from, ..ProviderSpec::default() };
+    let variable = |name: &str| Some(KeySource::Variable(name.to_owned()));
+    for (said, helps) in [
+        (
+            said("anthropic", sent("sk-x", variable("ANTHROPIC_API_KEY"))),
+            "the key is from ANTHROPIC_API_KEY, which comes before a kept key: correct it, or unset it and use `piton auth login \
+             anthropic`",
+        ),
+        (
+            said("openai", sent("sk-x", Some(KeySource::Kept("the keyring")))),
+            "the key is from the keyring: replace it with `piton auth login openai`",
+        ),
+        (
+            said("groq", sent("gsk_x", Some(KeySource::Command))),
+            "the key is what the key_command of [providers.groq] prints: check that, or keep a key with `piton auth login groq`",
+        ),
+        (
+            said("openai", sent("sk-ant-x", Some(KeySource::Kept("keys.json")))),
+            "this looks like a key of anthropic; the key is from keys.json: replace it with `piton auth login openai`",
+        ),
+        (
+            said("deepseek", ProviderSpec { key_from: variable("MINE"), ..ProviderSpec::default() }),
+            "no key was sent: MINE, its key_variable, is not set; set it, or keep a key with `piton auth login deepseek`",
+        ),
+        // What the environment has for OpenAI is not sent to whoever listens on this machine.
+        (said("openai-chat", ProviderSpec::default()), "no key was sent: keep one with `piton auth login openai-chat`"),
+    ] {
+        assert_eq!(said, helps);
     }
 }

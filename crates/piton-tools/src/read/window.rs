@@ -1,7 +1,11 @@
 //! The part of a file that one `read` shows, taken from a stream of bytes: a file of any size, with lines of any
 //! length, costs no more memory than what is shown.
+//!
+//! It ends at a whole line, before the cut that the output of every tool is subject to: the model reads all lines that the
+//! notice names.
 
 use crate::limits::{READ_BYTES, READ_LINE_CHARS};
+use piton_core::truncate::OutputCut;
 
 /// Numbered lines from a stream.
 pub(super) struct Window {
@@ -16,10 +20,40 @@ pub(super) struct Window {
     /// Whether any byte of it was seen: a file's last newline does not begin a line.
     is_begun: bool,
     text: String,
+    /// Its characters.
+    chars: usize,
+    /// The most that it may have.
+    room: Room,
     /// Lines shown.
     shown: usize,
     is_full: bool,
     is_lossy: bool,
+}
+
+/// How much fits.
+#[derive(Clone, Copy)]
+struct Room {
+    lines: usize,
+    chars: usize,
+    bytes: usize,
+}
+
+impl Room {
+    /// What a cut leaves whole, with the notices below the lines.
+    fn within(cut: OutputCut) -> Self {
+        /// There are two notices at most, of a line each.
+        const NOTICE_LINES: usize = 2;
+        const NOTICE_BYTES: usize = 250;
+        let all = Self { lines: usize::MAX, chars: usize::MAX, bytes: READ_BYTES };
+        match cut {
+            OutputCut::HeadTail { max_chars } => Self { chars: max_chars.saturating_sub(NOTICE_BYTES), ..all },
+            OutputCut::WholeLines { max_lines, max_bytes } => Self {
+                lines: max_lines.saturating_sub(NOTICE_LINES),
+                bytes: max_bytes.saturating_sub(NOTICE_BYTES).min(READ_BYTES),
+                ..all
+            },
+        }
+    }
 }
 
 /// What was seen.
@@ -35,8 +69,8 @@ pub(super) struct View {
 }
 
 impl Window {
-    /// `most_lines` lines from line `first` on.
-    pub(super) fn new(first: usize, most_lines: usize) -> Self {
+    /// `most_lines` lines from line `first` on, as far as they fit.
+    pub(super) fn new(first: usize, most_lines: usize, cut: OutputCut) -> Self {
         Self {
             first,
             most_lines,
@@ -45,6 +79,8 @@ impl Window {
             is_long: false,
             is_begun: false,
             text: String::new(),
+            chars: 0,
+            room: Room::within(cut),
             shown: 0,
             is_full: most_lines == 0,
             is_lossy: false,
@@ -109,11 +145,15 @@ impl Window {
             shown.push_str("... (line truncated)");
         }
         let shown = format!("{}: {shown}\n", self.line);
-        if self.shown > 0 && self.text.len() + shown.len() > READ_BYTES {
+        let (chars, room) = (self.chars + shown.chars().count(), self.room);
+        let fits = chars <= room.chars && self.text.len() + shown.len() <= room.bytes && self.shown < room.lines;
+        // One line is always shown, or there would be no way on.
+        if self.shown > 0 && !fits {
             self.is_full = true;
             return;
         }
         self.is_lossy |= is_lossy;
+        self.chars = chars;
         self.text.push_str(&shown);
         self.shown += 1;
         self.is_full = self.shown == self.most_lines;
@@ -136,7 +176,11 @@ mod tests {
     use super::*;
 
     fn view(content: &[u8], first: usize, most_lines: usize) -> View {
-        let mut window = Window::new(first, most_lines);
+        view_within(OutputCut::HeadTail { max_chars: 1 << 20 }, content, first, most_lines)
+    }
+
+    fn view_within(cut: OutputCut, content: &[u8], first: usize, most_lines: usize) -> View {
+        let mut window = Window::new(first, most_lines, cut);
         content.chunks(3).for_each(|chunk| window.push(chunk));
         window.finish()
     }

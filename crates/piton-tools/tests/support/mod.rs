@@ -5,6 +5,8 @@
 
 use piton_core::call::Outcome;
 use piton_core::ids::CallId;
+use piton_core::limits::TOOL_OUTPUT_CHARS;
+use piton_core::truncate::OutputCut;
 use piton_tools::disk::Disk;
 use piton_tools::executor::{Boot, Executor, OutputSink};
 use piton_tools::ledger::FileLedger;
@@ -63,6 +65,7 @@ impl Place {
             ledger: Arc::new(FileLedger::default()),
             env,
             limits: ToolLimits::default(),
+            output_cut: OutputCut::HeadTail { max_chars: TOOL_OUTPUT_CHARS },
         };
         Self { cx, calls_dir, _folder: folder }
     }

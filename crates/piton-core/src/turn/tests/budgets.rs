@@ -61,7 +61,7 @@ fn a_failed_attempt_counts_with_the_worst_it_can_have_cost() {
             }
             b.happen(event);
             b.happen(Event::BackoffPassed { step: 1 });
-            assert_eq!(b.session.used(), Bound { tokens: 700, cost_micros: Some(995) });
+            assert_eq!(b.session.used().turn, Bound { tokens: 700, cost_micros: Some(995) });
             b.calls(&["read"]);
             assert_eq!(b.session.spent().cost_micros, Some(10), "what is known is told apart from what may be");
             assert_eq!(b.session.spent().unpriced_calls, 1);
@@ -104,7 +104,7 @@ fn what_we_cut_off_ourselves_counts_with_the_worst_it_can_have_cost() {
     b.say("go");
     b.record(Event::CancelRequested { by: Canceller::User });
     b.happen(Event::MessageCut { step: 1, parts: vec![], at_most: Some(most) });
-    assert_eq!((b.session.used(), b.session.spent().unpriced_calls), (most, 1));
+    assert_eq!((b.session.used().turn, b.session.spent().unpriced_calls), (most, 1));
     assert_eq!(b.session.transcript().len(), 1, "it had said nothing");
     let mut b = Bench::with(Policy::piton());
     b.compact_at = Some(1);
@@ -121,5 +121,47 @@ fn what_we_cut_off_ourselves_counts_with_the_worst_it_can_have_cost() {
     };
     let (trigger, error) = (Trigger::Ordinary, "it was stopped".to_owned());
     b.happen(Event::CompactionFailed { trigger, why: None, error, asked: Some(Box::new(asked)) });
-    assert_eq!(b.session.used(), most);
+    assert_eq!(b.session.used().turn, most);
+    assert_eq!(b.session.used().session, most);
+}
+
+#[test]
+fn a_session_that_has_spent_its_budget_asks_no_model_in_any_turn() {
+    let budget = Budget { session_cost_micros: Some(30), ..Budget::default() };
+    check_with(
+        Policy { budget, ..Policy::piton() },
+        |b| {
+            b.say("one");
+            b.answer("first");
+            // A title and a turn that was taken back were paid for, too.
+            let (model, usage) = ("fake/small".to_owned(), Usage::default());
+            b.happen(Event::TitleGiven {
+                title: String::new(),
+                by: TitledBy::Model {
+                    model,
+                    usage,
+                    cost_micros: None,
+                    at_most: Some(Bound { tokens: 1, cost_micros: Some(5) }),
+                },
+            });
+            b.say("two");
+            b.answer("second");
+            let to = Some(b.log.iter().find(|record| matches!(record.event, Event::TurnEnded { .. })).unwrap().seq + 1);
+            let rewind = Rewind { direction: Direction::Undo, turns: 1, to, files: vec![], overwrite: false };
+            b.happen(Event::RewindFinished { rewind, left: vec![], back: None });
+            assert_eq!(b.session.used().session, Bound { tokens: 221, cost_micros: Some(25) });
+            b.say("three");
+            b.calls(&["read"]);
+            b.say("four");
+        },
+        &expect![[r#"
+            user       one
+            assistant  first
+            user       three
+            assistant  read#c3_0
+            result     #c3_0 cancelled
+            user       four
+            end        budget: $0.0000 of $0.0000 spent in this session
+        "#]],
+    );
 }

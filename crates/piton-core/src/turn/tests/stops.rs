@@ -100,6 +100,37 @@ fn the_clock_runs_while_the_model_speaks_while_a_tool_runs_and_in_a_wait() {
 }
 
 #[test]
+fn who_resumes_a_turn_has_the_time_that_is_left_of_its_budget() {
+    let opened = |epoch| Event::WriterOpened { epoch, pid: 1, boot_id: None };
+    let resumed = |bench: &Bench| Event::TurnResumed {
+        model: "fake/model".into(),
+        fallbacks: vec![],
+        policy: Box::new(bench.policy.clone()),
+    };
+    let mut bench = under_way(timed(5_000));
+    bench.now_ms = 1_500;
+    bench.calls(&["bash", "bash"]);
+    bench.now_ms = 2_000;
+    bench.finish("c1_0");
+    // It is killed, and a day passes.
+    bench.now_ms = 86_400_000;
+    bench.happen(opened(2));
+    assert_eq!(bench.wanted(), "run(c1_1)", "the clock stands until the turn is resumed");
+    bench.now_ms += 700;
+    bench.happen(resumed(&bench));
+    assert_eq!(bench.wanted(), format!("run(c1_1) deadline({})", bench.now_ms + 3_000));
+    // And again.
+    bench.now_ms += 1_000;
+    bench.finish("c1_1");
+    bench.now_ms = 2 * 86_400_000;
+    bench.happen(opened(3));
+    bench.happen(resumed(&bench));
+    assert_eq!(bench.wanted(), format!("call_model(2, 1) deadline({})", bench.now_ms + 2_000));
+    assert_eq!(bench.session.time_used_ms(bench.now_ms + 500), 3_500);
+    assert_eq!(State::fold(&bench.log), bench.session);
+}
+
+#[test]
 fn the_clock_begins_with_the_turn_and_not_with_the_session() {
     let mut bench = under_way(timed(2_000));
     bench.answer("one");
