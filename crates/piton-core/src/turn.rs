@@ -612,12 +612,9 @@ impl Phase {
             RunningTools, Sealing, StepOver, Stuck,
         };
         match (self, &mut record.event) {
-            // Nobody waits for it any more who had asked for it there.
-            (phase, Event::WriterOpened { .. }) if phase.is_compaction_at_rest() => work.rest(),
             (
                 phase,
                 Event::SessionStarted { .. }
-                | Event::WriterOpened { .. }
                 | Event::WriterClosed {}
                 | Event::RewindStarted { .. }
                 | Event::TitleGiven { .. }
@@ -681,12 +678,7 @@ impl Phase {
                 work.go_on(decision)
             }
             (CompactionNeeded(trigger, then), Event::CompactionStarted { .. }) => work.start_compaction(trigger, then),
-            (Phase::Idle | Phase::Held, Event::CompactionStarted { trigger: trigger @ Trigger::Asked, focus, .. }) => {
-                work.start_compaction_at_rest(*trigger, focus.as_ref())
-            }
-            (phase, event) if phase.is_compaction_at_rest() && event.is_about_compaction() => {
-                work.take_compaction_at_rest(phase, event)
-            }
+            (phase, event) if phase.is_compaction_at_rest() => phase.step_at_rest(work, event),
             (Compacting(trigger, then), event) if event.is_about_compaction() => {
                 work.take_compaction(trigger, then, event)
             }
@@ -701,6 +693,19 @@ impl Phase {
             (Sealing(ending), Event::SnapshotTaken { tree, .. }) => work.sealed(ending, tree.as_ref()),
             (Ending(ending), Event::TurnEnded { .. }) => work.end_turn(ending.end),
 
+            (phase, event) => phase.step_at_rest(work, event),
+        }
+    }
+
+    /// The same where a person wants the context compacted between turns.
+    fn step_at_rest(self, work: &mut Work, event: &Event) -> Self {
+        match (self, event) {
+            (Self::Idle | Self::Held, Event::CompactionStarted { trigger: trigger @ Trigger::Asked, focus, .. }) => {
+                work.start_compaction_at_rest(*trigger, focus.as_ref())
+            }
+            // Nobody waits for it any more who had asked for it there.
+            (phase, Event::WriterOpened { .. }) if phase.is_compaction_at_rest() => work.rest(),
+            (phase, event) if phase.is_compaction_at_rest() => work.take_compaction_at_rest(phase, event),
             (phase, event) => phase.unmoved_by(event),
         }
     }
