@@ -20,17 +20,18 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// In the folder of the sessions. No id begins like this.
-const FOLDER: &str = ".opened";
+/// Beside the folder of the sessions.
+const FOLDER: &str = "opened";
 
 /// Says that the session may change from here on. For who holds its lock.
 pub(super) fn break_seal(dir: &SessionDir) -> Result<(), Fault> {
     let (Some(sessions), Some(name)) = (dir.root().parent(), dir.root().file_name()) else { return Ok(()) };
-    let mark = sessions.join(FOLDER).join(name);
+    let folder = folder(sessions);
+    let mark = folder.join(name);
     let make = || File::options().write(true).create(true).truncate(false).mode(0o600).open(&mark);
     let made = make().or_else(|error| match error.kind() {
         ErrorKind::NotFound => {
-            DirBuilder::new().recursive(true).mode(0o700).create(sessions.join(FOLDER))?;
+            DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
             make()
         }
         _ => Err(error),
@@ -40,10 +41,10 @@ pub(super) fn break_seal(dir: &SessionDir) -> Result<(), Fault> {
 
 /// The sessions whose seals are broken.
 pub(super) fn broken(sessions_dir: &Path) -> Result<Vec<SessionId>, Fault> {
-    let folder = sessions_dir.join(FOLDER);
+    let folder = folder(sessions_dir);
     let entries = match fs::read_dir(&folder) {
-        // Nobody has opened one yet; or there is no folder of sessions, which is said where that is read.
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(Vec::new()),
+        // Nobody has opened one yet.
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.map_err(Fault::os(&folder))?,
     };
     let names = entries.map(|entry| Ok(entry?.file_name()));
@@ -53,6 +54,9 @@ pub(super) fn broken(sessions_dir: &Path) -> Result<Vec<SessionId>, Fault> {
 
 /// Clears a broken seal. Where it cannot be cleared, the session is looked at again the next time.
 pub(super) fn clear(sessions_dir: &Path, id: &SessionId) {
-    let mark: PathBuf = sessions_dir.join(FOLDER).join(id.as_str());
-    let _ = fs::remove_file(mark);
+    let _ = fs::remove_file(folder(sessions_dir).join(id.as_str()));
+}
+
+fn folder(sessions_dir: &Path) -> PathBuf {
+    sessions_dir.with_file_name(FOLDER)
 }
