@@ -158,7 +158,9 @@ impl Driver {
             asker.refuse(EngineError::Broken(Arc::clone(&error)));
             return Err(error);
         }
-        if matches!(request, Request::GoOn {}) {
+        // Whatever is asked first, a turn that was cut off goes on; words have their hooks with them.
+        let goes_on = self.session.is_in_turn() && !matches!(request, Request::Prompt(_));
+        if goes_on || matches!(request, Request::GoOn {}) {
             self.goes_on();
         }
         self.obey(request, asker).await;
@@ -236,6 +238,7 @@ impl Driver {
         let events = end(&mut self.context());
         match key {
             Key::Side(SideJob::Line) => self.moved_up(events),
+            Key::Side(SideJob::Start) => self.started(events),
             Key::Turn(_) | Key::Side(SideJob::Watch | SideJob::Title | SideJob::Fork) => self.record_all(events),
         }
         let learned = window_learned(&self.context());

@@ -36,7 +36,7 @@ pub(crate) use self::context::{JobContext, Memory, Services};
 pub(crate) use self::fork::fork;
 pub(crate) use self::frames::Frames;
 pub(crate) use self::model::{window_changed, window_learned};
-pub(crate) use self::prompt::{UserMessage, hear, vet};
+pub(crate) use self::prompt::{UserMessage, begin, hear, vet};
 pub(crate) use self::reminders::with_reminders;
 pub(crate) use self::rewind::{RewindEnd, begin_rewind, finish_rewind};
 pub(crate) use self::title::title;

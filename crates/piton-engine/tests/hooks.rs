@@ -865,3 +865,48 @@ async fn without_hooks_nothing_of_them_is_on_record() {
     session.clone().close().await;
     assert!(runs(&session).is_empty());
 }
+
+/// Counts how often the session began, and lets no prompt pass before it is let go.
+#[derive(Default)]
+struct Doorkeeper {
+    starts: Mutex<usize>,
+    seen: tokio::sync::Notify,
+    go: tokio::sync::Notify,
+}
+
+#[async_trait]
+impl Hook for Doorkeeper {
+    fn name(&self) -> &str {
+        "doorkeeper"
+    }
+
+    async fn on_session_start(&self, _: &HookContext, _: SessionStart) -> HookResult<Words> {
+        *self.starts.lock().unwrap() += 1;
+        Ok(Words::default())
+    }
+
+    async fn on_prompt(&self, _: &HookContext, _: &str) -> HookResult<PromptChange> {
+        self.seen.notify_one();
+        self.go.notified().await;
+        Ok(PromptChange::default())
+    }
+}
+
+#[tokio::test]
+async fn a_cancel_while_hooks_look_at_a_prompt_does_not_begin_the_session_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let hook = Arc::new(Doorkeeper::default());
+    let model = Scripted::new(vec![says("hello")]);
+    let engine = Engine::open(folder.path().join("data"));
+    let session = engine.create(folder.path(), settings(&model, vec![hook.clone()])).await.unwrap();
+    let first = tokio::spawn({
+        let session = session.clone();
+        async move { session.prompt("one").await }
+    });
+    hook.seen.notified().await;
+    session.cancel().await.unwrap();
+    assert_eq!(first.await.unwrap().unwrap().turn, 0, "it is not on record");
+    hook.go.notify_one();
+    assert_eq!(session.prompt("two").await.unwrap().text, "hello");
+    assert_eq!(*hook.starts.lock().unwrap(), 1);
+}

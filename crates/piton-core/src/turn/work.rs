@@ -221,6 +221,10 @@ impl Work {
             return phase;
         }
         let is_first_here = std::mem::take(&mut self.is_new_here);
+        // What hooks say at a session's start stands before the words that it starts with.
+        if matches!(phase, Phase::Idle | Phase::Held) {
+            parts.splice(0..0, self.notes.drain(..).map(Part::note));
+        }
         let message = Message { id: Some(id.clone()), ..Message::new(Role::User, std::mem::take(parts)) };
         let spoken = match &phase {
             Phase::Sealing(_)

@@ -4,9 +4,10 @@
 
 use super::{Driver, Stage};
 use crate::error::{CompactError, ConfigureError, EngineError};
-use crate::hooks::SessionStart;
 use crate::inbox::Asker;
-use crate::jobs::{AtRest, Key, Opening, STOPPED, SideJob, UserMessage, hear, open_models, summary_at_rest, vet};
+use crate::jobs::{
+    AtRest, Key, Opening, STOPPED, SideJob, UserMessage, begin, hear, open_models, summary_at_rest, vet,
+};
 use crate::settings::OpenedModels;
 use piton_core::client::{Compact, Configure, Configured, Reply, Report};
 use piton_core::configure::is_every;
@@ -113,9 +114,7 @@ impl Driver {
     /// Takes notice that a turn is gone on with; hooks may have to see that the session has begun.
     pub(super) fn goes_on(&mut self) {
         self.line.begin();
-        if self.has_start_hooks() {
-            self.vet(None);
-        }
+        self.run_start_hooks();
     }
 
     /// Hears what somebody says; hooks may have to see it first.
@@ -123,7 +122,8 @@ impl Driver {
         self.line.begin();
         let NewPrompt { message, wait, asker } = prompt;
         let id = message.id.clone();
-        if self.has_start_hooks() || self.services.hooks.want(HookPoint::Prompt) || !self.line.waiting.is_empty() {
+        let begins = self.run_start_hooks();
+        if begins || self.services.hooks.want(HookPoint::Prompt) || !self.line.waiting.is_empty() {
             self.line.waiting.push_back(Waiting::Prompt { id, message: Some(message), wait, asker });
             return self.move_up();
         }
@@ -182,19 +182,42 @@ impl Driver {
         }
     }
 
-    fn has_start_hooks(&self) -> bool {
-        self.line.start_hooks == StartHooks::Due && self.services.hooks.want(HookPoint::SessionStart)
+    /// Lets hooks see that the session has begun, once in this process. Whether they have yet to see it.
+    fn run_start_hooks(&mut self) -> bool {
+        if self.line.start_hooks == StartHooks::Due && self.services.hooks.want(HookPoint::SessionStart) {
+            self.line.start_hooks = StartHooks::Running;
+            let task = begin(&self.context());
+            self.jobs.put_ready(Key::Side(SideJob::Start), task);
+        }
+        self.line.start_hooks == StartHooks::Running
+    }
+
+    /// Hooks have seen that the session has begun. Where they stop it, what it was to begin with is refused.
+    pub(super) fn started(&mut self, events: Vec<Event>) {
+        self.line.start_hooks = StartHooks::Done;
+        let stopped = events.iter().find_map(|event| match event {
+            Event::HooksRan { stopped, .. } => stopped.clone(),
+            _ => None,
+        });
+        self.record_all(events);
+        if let Some(reason) = stopped
+            && let Some(prompt) = self.line.waiting.pop_front_if(|waiting| waiting.is_prompt())
+        {
+            prompt.asker().refuse(EngineError::PromptRefused { hook: String::new(), reason });
+            self.leave_if_answered();
+        }
     }
 
     /// Does what is at the front, as far as it takes no time.
     pub(super) fn move_up(&mut self) {
-        while !self.jobs.has_side(SideJob::Line) {
+        while !self.jobs.has_side(SideJob::Line) && !self.jobs.has_side(SideJob::Start) {
             match self.line.waiting.front_mut() {
                 None => return,
                 Some(Waiting::Prompt { message, asker, .. }) => {
                     let Some(message) = message.take() else { return };
-                    let prompt = Some((message, asker.clone()));
-                    return self.vet(prompt);
+                    let asker = asker.clone();
+                    let task = vet(message, asker, &self.context());
+                    return self.jobs.put_ready(Key::Side(SideJob::Line), task);
                 }
                 Some(Waiting::Compact { .. }) if self.session.is_compacting_at_rest() => return,
                 Some(Waiting::Compact { .. }) => {
@@ -232,23 +255,8 @@ impl Driver {
         }
     }
 
-    /// Lets hooks see that the session has begun, and what is said next.
-    fn vet(&mut self, prompt: Option<(UserMessage, Asker)>) {
-        let is_resumed = self.session.transcript().len() > 0;
-        let how = if is_resumed { SessionStart::Resumed } else { SessionStart::New };
-        let start = (self.line.start_hooks == StartHooks::Due).then_some(how);
-        if start.is_some() {
-            self.line.start_hooks = StartHooks::Running;
-        }
-        let task = vet(start, prompt, &self.context());
-        self.jobs.put_ready(Key::Side(SideJob::Line), task);
-    }
-
     /// What was at the front is done: puts on record what comes of it.
     pub(super) fn moved_up(&mut self, mut events: Vec<Event>) {
-        if self.line.start_hooks == StartHooks::Running {
-            self.line.start_hooks = StartHooks::Done;
-        }
         let is_done = |waiting: &mut Waiting| match waiting {
             Waiting::Prompt { message, .. } => message.is_none(),
             Waiting::Change { opening, .. } => opening.is_some(),
@@ -297,9 +305,6 @@ impl Driver {
     pub(super) fn drop_unheard(&mut self) {
         if self.line.waiting.front().is_none_or(Waiting::is_prompt) {
             self.jobs.drop_side(SideJob::Line);
-            if self.line.start_hooks == StartHooks::Running {
-                self.line.start_hooks = StartHooks::Due;
-            }
         }
         let policy = &self.services.settings.policy;
         let own = "it was stopped before hooks had let pass what was said; that is not on record".to_owned();

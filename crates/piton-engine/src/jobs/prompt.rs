@@ -35,84 +35,63 @@ struct Reader {
     shares_runtime: bool,
 }
 
-/// What hooks said of it.
-struct Vetted {
-    start: Option<Gated>,
-    prompt: Option<(Gated, Option<Refusal>)>,
-}
-
-/// Who refuses a prompt, and why.
-type Refusal = (String, String);
-
-/// What came of a prompt, for the one who said it.
-struct Read {
-    said: Result<Vec<Event>, EngineError>,
-    asker: Asker,
-}
-
 /// What is recorded of something that no hook has to see.
 pub(crate) async fn hear(message: UserMessage, cx: &JobContext<'_>) -> Result<Vec<Event>, EngineError> {
     reader(cx).read(message).await
 }
 
-/// Lets hooks see that the session begins, and what somebody says. Who says it is told where it is refused; where it is
-/// not, the last event is what was said.
-pub(crate) fn vet(start: Option<SessionStart>, prompted: Option<(UserMessage, Asker)>, cx: &JobContext<'_>) -> Task {
+/// Lets hooks see that the session begins, or is opened again.
+pub(crate) fn begin(cx: &JobContext<'_>) -> Task {
+    let is_resumed = cx.session.transcript().len() > 0;
+    let how = if is_resumed { SessionStart::Resumed } else { SessionStart::New };
+    let (hooks, at) = (cx.services.hooks.clone(), cx.hook_context());
+    let work = async move { hooks.session_start(&at, how).await };
+    Task::new(work, |gated, cx| cx.ran(gated).into_iter().chain(cx.suspicions()).collect())
+}
+
+/// Lets hooks see what somebody says. Who says it is told where it is refused; where it is not, the last event is what was
+/// said.
+pub(crate) fn vet(message: UserMessage, asker: Asker, cx: &JobContext<'_>) -> Task {
     let (hooks, at, reader) = (cx.services.hooks.clone(), cx.hook_context(), reader(cx));
-    let refuse = prompted.as_ref().map(|(_, asker)| asker.clone());
+    let refuse = asker.clone();
     let work = async move {
-        let start = match start.filter(|_| hooks.want(HookPoint::SessionStart)) {
-            Some(how) => Some(hooks.session_start(&at, how).await),
-            None => None,
+        let mut gated = None;
+        let let_in = if hooks.want(HookPoint::Prompt) {
+            let (seen, refusal) = hooks.prompt(&at, &prose(&message.parts)).await;
+            let seen = gated.insert(seen);
+            let_in(message, seen, refusal)
+        } else {
+            Ok(message)
         };
-        let text =
-            prompted.as_ref().filter(|_| hooks.want(HookPoint::Prompt)).map(|(message, _)| prose(&message.parts));
-        let prompt = match text {
-            Some(text) => Some(hooks.prompt(&at, &text).await),
-            None => None,
+        let said = match let_in {
+            Ok(message) => reader.read(message).await,
+            Err(refused) => Err(refused),
         };
-        let mut vetted = Vetted { start, prompt };
-        let read = match prompted {
-            Some((message, asker)) => match vetted.let_in(message) {
-                Ok(message) => Some(Read { said: reader.read(message).await, asker }),
-                Err(refused) => Some(Read { said: Err(refused), asker }),
-            },
-            None => None,
-        };
-        (vetted, read)
+        (gated, said)
     };
-    let ended = |(vetted, read): (Vetted, Option<Read>), cx: &mut JobContext<'_>| {
-        let Vetted { start, prompt } = vetted;
-        let gated = start.into_iter().chain(prompt.map(|(gated, _)| gated));
-        let ran: Vec<Event> = gated.filter_map(|gated| cx.ran(gated)).chain(cx.suspicions()).collect();
-        let said = read.map(|Read { said, asker }| said.map_err(|refused| asker.refuse(refused)).unwrap_or_default());
-        ran.into_iter().chain(said.unwrap_or_default()).collect()
+    type Done = (Option<Gated>, Result<Vec<Event>, EngineError>);
+    let ended = move |(gated, said): Done, cx: &mut JobContext<'_>| {
+        let ran: Vec<Event> = gated.and_then(|gated| cx.ran(gated)).into_iter().chain(cx.suspicions()).collect();
+        let said = said.map_err(|refused| asker.refuse(refused)).unwrap_or_default();
+        ran.into_iter().chain(said).collect()
     };
-    Task::new(work, ended).when_broken(|why, _| {
-        refuse.into_iter().for_each(|asker| asker.refuse(unreadable(why)));
+    Task::new(work, ended).when_broken(move |why, _| {
+        refuse.refuse(unreadable(why));
         Vec::new()
     })
 }
 
-impl Vetted {
-    /// The prompt as hooks leave it, with what they tell the model before it; or why it is refused.
-    fn let_in(&mut self, mut message: UserMessage) -> Result<UserMessage, EngineError> {
-        let (mut notes, mut refused) = (Vec::new(), None);
-        if let Some(gated) = &mut self.start {
-            // They stand beside the prompt.
-            notes.append(&mut gated.notes);
-            refused = gated.stopped.take().map(|reason| (String::new(), reason));
-        }
-        if let Some((gated, refusal)) = &mut self.prompt {
-            notes.append(&mut gated.notes);
-            refused = refused.or(refusal.take());
-        }
-        if let Some((hook, reason)) = refused {
-            return Err(EngineError::PromptRefused { hook, reason });
-        }
-        message.parts.splice(0..0, notes.into_iter().map(Part::note));
-        Ok(message)
+/// The prompt with what hooks tell the model before it; or why it is refused.
+fn let_in(
+    mut message: UserMessage,
+    gated: &mut Gated,
+    refusal: Option<(String, String)>,
+) -> Result<UserMessage, EngineError> {
+    if let Some((hook, reason)) = refusal {
+        return Err(EngineError::PromptRefused { hook, reason });
     }
+    message.parts.splice(0..0, gated.notes.drain(..).map(Part::note));
+    Ok(message)
 }
 
 fn reader(cx: &JobContext<'_>) -> Reader {

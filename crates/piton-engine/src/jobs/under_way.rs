@@ -39,6 +39,8 @@ pub(crate) enum Key {
 /// A job that no turn wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SideJob {
+    /// Letting hooks see that the session has begun.
+    Start,
     /// What is at the front of the requests that keep their order: letting in what somebody says, or opening models.
     Line,
     /// Letting hooks see what happened.
