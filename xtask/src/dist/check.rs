@@ -107,13 +107,12 @@ fn by_pip(dir: &Path, wheel: &Path) -> anyhow::Result<Installed> {
 fn by_npm(dir: &Path, files: &[PathBuf]) -> anyhow::Result<Installed> {
     let prefix = dir.join("npm");
     let tarballs = files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "tgz"));
-    let flags = ["install", "--silent", "--offline", "--no-audit", "--no-fund", "--prefix"];
+    let flags = ["install", "--global", "--silent", "--offline", "--no-audit", "--no-fund", "--prefix"];
     run(Command::new("npm").args(flags).arg(&prefix).args(tarballs))?;
-    let package = prefix.join("node_modules/piton-agent");
     Ok(Installed {
         how: "npm",
-        piton: prefix.join("node_modules/.bin/piton"),
-        man: package.join("man"),
+        piton: prefix.join("bin/piton"),
+        man: prefix.join("share/man/man1"),
         completions: Vec::new(),
     })
 }
