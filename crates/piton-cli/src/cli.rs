@@ -142,9 +142,12 @@ pub(crate) struct RunArgs {
     /// Print the answer and exit, which `run` does anyway
     #[arg(short, long, help_heading = OUTPUT)]
     pub(crate) print: bool,
-    /// Print the answer only
+    /// Print the answer only, and warnings that change it
     #[arg(short, long, help_heading = OUTPUT)]
     pub(crate) quiet: bool,
+    /// Show what commands print, as it comes
+    #[arg(short, long, conflicts_with = "quiet", help_heading = OUTPUT)]
+    pub(crate) verbose: bool,
 }
 
 /// Flags that are settings: the topmost layer of the configuration.

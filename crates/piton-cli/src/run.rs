@@ -23,7 +23,7 @@ pub(crate) mod wishes;
 
 use crate::cli::RunArgs;
 use crate::failure::Result;
-use crate::out::view::TextView;
+use crate::out::view::{Look, TextView};
 use crate::run::ask::Questions;
 use crate::run::conversation::{Conversation, Left};
 use crate::run::input::Input;
@@ -43,12 +43,12 @@ pub(crate) async fn run(args: RunArgs, around: Surroundings) -> Result<u8> {
 /// Says something in a session, shows what comes of it in a view, and closes the session. The report, unless it was stopped
 /// twice.
 pub(crate) async fn show_turn(session: Handle, task: &str, view: &mut TextView) -> Result<Result<Report, Stop>> {
-    let shown = Shown::Text(std::mem::replace(view, TextView::new(false, false)));
+    let shown = Shown::Text(Box::new(std::mem::replace(view, TextView::new(Look::default()))));
     let mut talk = Conversation::new(Input::once(Some(Prompt::new(task))), shown, Questions::new(None), false);
     let mut stops = Stops::listen()?;
     let left = talk.with(&session, &mut stops).await;
     if let Shown::Text(shown) = talk.shown {
-        *view = shown;
+        *view = *shown;
     }
     if let Ok(Left::AtOnce(stop)) = left {
         return Ok(Err(stop));

@@ -86,6 +86,11 @@ impl Surroundings {
         self.stderr_is_terminal && self.machine.var("NO_COLOR").is_none() && self.machine.var("TERM") != Some("dumb")
     }
 
+    /// Whether prose on standard output may be drawn: a terminal that knows how, with a person who looks at both streams.
+    pub(crate) fn may_render(&self) -> bool {
+        self.stdout_is_terminal && self.stderr_is_terminal && self.machine.var("TERM") != Some("dumb")
+    }
+
     /// The folder to work in, absolute and with links resolved.
     pub(crate) fn workspace(&self, said: Option<&Path>) -> Result<PathBuf> {
         let dir = match said {

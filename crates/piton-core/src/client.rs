@@ -518,6 +518,8 @@ pub enum Live {
         /// The new piece, readable text.
         text: String,
     },
+    /// A snapshot of the workspace takes long enough to be noticed; `snapshot_taken` ends it.
+    SnapshotSlow {},
     /// The session was paused, or goes on: what runs is finished, and nothing new is started meanwhile.
     Paused {
         /// Which of the two.

@@ -93,7 +93,7 @@ async fn open_again_and_again(data: &Path) -> Result<(), Box<dyn Error>> {
             return Err("this is not the session that was made".into());
         }
         println!("{:.3}", took.as_secs_f64() * 1e3);
-        log.close().await;
+        log.close(&[]).await?;
     }
     let status = std::fs::read_to_string("/proc/self/status")?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;

@@ -27,13 +27,12 @@ pub(crate) async fn fork(stored: &Stored, at: Option<Seq>, world: &World) -> Res
     }
     let (fork, opening) = (world.session_id(), Opening::in_world(world, true));
     let now_ms = opening.now_ms;
-    let mut log = stored.store().create(&fork, opening.clone()).await?;
+    let log = stored.store().create(&fork, opening.clone()).await?;
     let mut copied = copy(&records, cut, &fork, stored.id());
     copied.insert(1, (now_ms, opening.event(log.epoch())));
     copied.push((now_ms, Event::WriterClosed {}));
     let record = |(seq, (at_ms, event))| Arc::new(Record { seq, at_ms, event });
-    log.append(&(1..).zip(copied).map(record).collect::<Vec<_>>()).await?;
-    log.close().await;
+    log.close(&(1..).zip(copied).map(record).collect::<Vec<_>>()).await?;
     Ok(fork)
 }
 

@@ -95,12 +95,10 @@ impl Engine {
 
     /// Records one event of a session that nobody runs.
     async fn note(&self, id: &SessionId, event: Event) -> Result<(), LibraryError> {
-        let mut log = self.store().open(id, self.opening(true), &mut |_| {}).await?;
+        let log = self.store().open(id, self.opening(true), &mut |_| {}).await?;
         let record = |(seq, event)| Arc::new(Record { seq, at_ms: self.world().now_ms(), event });
         let events = (log.head() + 1..).zip([event, Event::WriterClosed {}]);
-        log.append(&events.map(record).collect::<Vec<_>>()).await?;
-        log.close().await;
-        Ok(())
+        Ok(log.close(&events.map(record).collect::<Vec<_>>()).await?)
     }
 
     /// Makes a session of events that were written down elsewhere, under the id they name or, where that is taken, a new

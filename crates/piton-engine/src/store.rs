@@ -93,8 +93,9 @@ pub trait Log: Debug + Send + Sync {
     /// Counts the writers of this session from 1. [`Event::WriterOpened`] has it.
     fn epoch(&self) -> u64;
 
-    /// Leaves in good order. Best effort: what was appended is safe in any case.
-    async fn close(self: Box<Self>);
+    /// Makes these events durable as [`Log::append`] does, and leaves in good order. After a failure they may be there or
+    /// not; what was appended is safe in any case.
+    async fn close(self: Box<Self>, last: &[Arc<Record>]) -> Result<(), StoreError>;
 }
 
 /// What of these events is still to be written behind `head`. Those before were written by an append that was dropped

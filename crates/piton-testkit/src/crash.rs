@@ -69,6 +69,10 @@ pub struct Report {
     pub points: u64,
     /// How the opaque calls came out.
     pub statuses: Vec<Status>,
+    /// How often SQLite has waited for the disk, in all lives.
+    pub syncs: u64,
+    /// How often it had, each time the model was asked.
+    pub syncs_when_asked: Vec<u64>,
 }
 
 /// How long one life may take before it counts as stuck. None takes nearly as long.
@@ -151,7 +155,9 @@ impl Run<'_> {
         let session = self.stage.session.as_ref();
         let dir = session.map(|id| Engine::open(self.stage.machine.root()).session_dir(id));
         let records = dir.and_then(|dir| sqlite::read_session(&dir).ok()).unwrap_or_default();
-        Report { violations, lives, points: self.points, statuses: check::statuses(&records) }
+        let state = self.stage.machine.state();
+        let (syncs, syncs_when_asked) = (state.syncs, state.syncs_when_asked.clone());
+        Report { violations, lives, points: self.points, statuses: check::statuses(&records), syncs, syncs_when_asked }
     }
 
     /// One life in a runtime of its own; with it ends everything the process had in hand.

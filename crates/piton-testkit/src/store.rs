@@ -139,9 +139,14 @@ async fn a_second_writer_is_told_who_has_it(stage: &dyn Stage) {
     assert!(holder.0.as_ref().is_some_and(|name| name.contains("4711")), "who that is: {holder:?}");
     assert_eq!(stage.store().holder(&scene.id).await, Some(holder), "as whoever looks is told");
     assert_eq!(scene.each().await.len(), 2, "reading needs no lock, and who was refused left nothing");
-    log.close().await;
+    log.close(&[scene.record(3)]).await.expect("its last event is written");
     assert_eq!(stage.store().holder(&scene.id).await, None, "nobody has it any more");
-    scene.open().await.expect("it is free");
+    assert_eq!(scene.each().await.last(), Some(&*scene.record(3)), "what was said last is kept");
+    let (log, _) = scene.open().await.expect("it is free");
+    log.close(&[]).await.expect("who has nothing more to say can leave");
+    let scene = Scene::new(stage, "brief");
+    scene.create().await.close(&[scene.record(1), scene.record(2)]).await.expect("all of a session at once");
+    assert_eq!(scene.each().await.len(), 2);
 }
 
 async fn who_opens_it_next_is_the_next_epoch_and_reads_the_same(stage: &dyn Stage) {

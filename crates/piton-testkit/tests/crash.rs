@@ -41,6 +41,21 @@ fn whatever_crashes_wherever_nothing_is_lost_and_nothing_happens_twice() {
 }
 
 #[test]
+fn a_run_with_one_reply_waits_for_four_syncs_one_of_them_before_its_request() {
+    let report = crash::run(&scenario("plain answer"), 1, None, Planted::Nothing);
+    assert_eq!(report.violations, Vec::<String>::new());
+    assert_eq!((report.syncs_when_asked, report.syncs), (vec![1], 4), "what was said, the reply, and two to leave");
+}
+
+#[test]
+fn a_step_with_a_command_waits_for_one_sync_before_it_and_none_before_the_next_request() {
+    let report = crash::run(&scenario("one tool"), 1, None, Planted::Nothing);
+    assert_eq!(report.violations, Vec::<String>::new());
+    // What was said; the reply with the start of its call; the outcome is synced while the model is asked again.
+    assert_eq!((report.syncs_when_asked, report.syncs), (vec![1, 2], 6));
+}
+
+#[test]
 fn a_disk_that_fails_at_the_very_first_write_is_named_as_what_it_is() {
     let first_write = Crash::Refusal { at: 1, how: Refusal::Broken };
     let report = crash::run(&scenario("plain answer"), 1, Some(first_write), Planted::Nothing);

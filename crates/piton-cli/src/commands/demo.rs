@@ -26,7 +26,7 @@ const TASK: &str = "The tests fail. Find out why and fix it.";
 pub(crate) async fn demo(args: DemoArgs, around: Surroundings) -> Result<u8> {
     let sample = Sample::choose(&around);
     let dir = unpack(sample, args.dir, &around)?;
-    let mut view = TextView::new(false, around.may_animate());
+    let mut view = TextView::new(view::Look::of(&around));
     view.note(&format!("A sample project in {} with a failing test is in {}", sample.language, dir.display()));
     view.note("The model is a recording; the tools, the tests and the journal are real.\n");
     view.note(&format!("> {TASK}\n"));

@@ -13,18 +13,20 @@ pub(crate) use crate::out::print::{
 };
 
 use crate::out::report;
+use crate::surroundings::Surroundings;
 use anstyle::{AnsiColor, Style};
 use piton_core::call::{CallKind, Status};
 use piton_core::client::{CheckRun, Compacted, Live, Published, Report};
-use piton_core::event::{Direction, Record, Rewind, Touched, Trigger};
+use piton_core::event::{Direction, GivenKind, Record, Rewind, Touched, Trigger};
 use piton_core::hook::{HookEnd, HookRun};
 use piton_core::message::Part;
 use piton_core::story::{
-    Block, Body, CallBlock, CallStage, Change, CompactionBlock, CompactionEnd, Field, ModelBlock, ModelState,
+    Block, BlockId, Body, CallBlock, CallStage, Change, CompactionBlock, CompactionEnd, Field, ModelBlock, ModelState,
     RewindState, Story, WordsState,
 };
 use piton_engine::export::words;
 use screen::Screen;
+use std::collections::HashMap;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Instant;
@@ -37,13 +39,47 @@ const YELLOW: Style = AnsiColor::Yellow.on_default();
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 /// Lines of a failed command's output that are shown.
 const TAIL_LINES: usize = 4;
+/// What a person waits for before the first change.
+const SNAPSHOT: &str = "taking a snapshot for undo";
+/// Characters of a command in the waiting line, where there is output to show beside it.
+const MOST_OF_GIST: usize = 32;
+/// Bytes of a line without an end that are kept.
+const MOST_OF_LINE: usize = 4096;
 /// What a miss of the cache must cost in a run, in millionths of a dollar, for the run to tell of it: five cents.
 pub(crate) const MISS_WORTH_TELLING_MICROS: u64 = 50_000;
 
+/// How a run is drawn. The default is for a pipe.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Look {
+    /// Only the answer.
+    pub(crate) quiet: bool,
+    /// What commands print, too, as it comes.
+    pub(crate) verbose: bool,
+    /// Whether lines on standard error may be drawn over.
+    pub(crate) animates: bool,
+    /// Whether prose on standard output is drawn as Markdown.
+    pub(crate) renders: bool,
+}
+
+impl Look {
+    /// As the terminal allows it, if there is one.
+    pub(crate) fn of(around: &Surroundings) -> Self {
+        Self { animates: around.may_animate(), renders: around.may_render(), ..Self::default() }
+    }
+}
+
+/// What a running command has printed.
+#[derive(Debug, Default)]
+struct Printed {
+    /// The line that is not over.
+    line: String,
+    /// Whether anything of it was shown.
+    is_shown: bool,
+}
+
 /// The text view of one run.
 pub(crate) struct TextView {
-    quiet: bool,
-    animate: bool,
+    look: Look,
     story: Box<Story>,
     screen: Screen,
     /// Whether the last thing shown was a line beside the prose.
@@ -56,6 +92,9 @@ pub(crate) struct TextView {
     /// is complete: a program then reads no words of a try that failed.
     streams: bool,
     waiting_for: Option<(String, Instant)>,
+    /// What running commands print, and the newest line of it.
+    printed: HashMap<BlockId, Printed>,
+    newest_line: String,
     /// Why no room was made, as long as the turn may still end with just that: then its end says so.
     untold: Option<String>,
     /// Whether it was said in this step that a summary is asked for.
@@ -69,18 +108,20 @@ pub(crate) struct TextView {
 }
 
 impl TextView {
-    /// A view; `animate` only where standard error is a terminal.
-    pub(crate) fn new(quiet: bool, animate: bool) -> Self {
+    /// A view that looks like this.
+    pub(crate) fn new(look: Look) -> Self {
+        let animates = look.animates && !look.quiet;
         Self {
-            quiet,
-            animate: animate && !quiet,
+            look: Look { animates, ..look },
             story: Box::default(),
-            screen: Screen::default(),
+            screen: if look.renders { Screen::of_pages(animates) } else { Screen::default() },
             after_aside: false,
             shown_chars: 0,
             unshown: String::new(),
-            streams: !quiet || std::io::stdout().is_terminal(),
+            streams: !look.quiet || std::io::stdout().is_terminal(),
             waiting_for: None,
+            printed: HashMap::new(),
+            newest_line: String::new(),
             untold: None,
             told_of_summary: false,
             spoke: false,
@@ -113,21 +154,26 @@ impl TextView {
     pub(crate) fn tick(&mut self) {
         let Some((what, since)) = self.waiting_for.clone() else { return };
         let waited = since.elapsed();
-        if !self.animate || self.screen.is_mid_line() || waited.as_millis() < 300 {
+        if !self.look.animates || self.screen.is_mid_line() || waited.as_millis() < 300 {
             return;
         }
         self.frame = (self.frame + 1) % FRAMES.len();
-        self.screen.wait(&format!("{} {what} ({} s)", FRAMES[self.frame], waited.as_secs()));
+        let (what, line) = match self.newest_line.as_str() {
+            "" => (what, String::new()),
+            line => (cut(what, MOST_OF_GIST), format!("  {line}")),
+        };
+        self.screen.wait(&format!("{} {what} ({} s){line}", FRAMES[self.frame], waited.as_secs()));
         self.screen.flush();
     }
 
     /// The last line: what the turn came to; where nothing else is shown, what the model said.
     pub(crate) fn summary(&mut self, report: &Report, session: &str) {
         self.screen.end_line();
-        if self.quiet && !report.text.is_empty() {
-            write_stdout(&format!("{}\n", report.text.trim_end()));
+        if self.look.quiet && !report.text.is_empty() {
+            self.screen.prose(report.text.trim_end());
+            self.screen.end_prose();
         }
-        if !self.quiet {
+        if !self.look.quiet {
             self.after_aside = true;
             self.set_off();
             let line = self.summed_up(report, session);
@@ -171,7 +217,7 @@ impl TextView {
 
     /// Whether misses of the provider's cache cost enough to tell of it.
     pub(crate) fn has_missed_the_cache(&self) -> bool {
-        !self.quiet && self.lost_micros >= MISS_WORTH_TELLING_MICROS
+        !self.look.quiet && self.lost_micros >= MISS_WORTH_TELLING_MICROS
     }
 
     /// A line for people, beside the answer.
@@ -220,6 +266,7 @@ impl TextView {
                         self.prose(&text[at..]);
                     }
                 }
+                Change::Grow { id, field: Field::Output, text } => self.prints(id, text),
                 Change::Put(_) | Change::Grow { .. } | Change::Drop(_) => {}
             }
         }
@@ -243,6 +290,10 @@ impl TextView {
             Live::ModelDelta { .. } => self.tell_untold(),
             Live::ToolOutput { .. } => {}
             Live::ModelSilent { .. } => self.told(live),
+            Live::SnapshotSlow {} => {
+                self.aside(&format!("{DIM}{SNAPSHOT}…{DIM:#}"));
+                self.wait_for(SNAPSHOT);
+            }
             Live::SummaryAsked { .. } => {
                 self.tell_untold();
                 if !std::mem::replace(&mut self.told_of_summary, true) {
@@ -285,10 +336,18 @@ impl TextView {
             Body::Words { text, state: WordsState::Whole } => self.unshown.push_str(text),
             Body::Model(model) => self.show_model(model),
             Body::Call(call) => self.show_call(call),
+            // What the words refer to and the model does not get changes the answer.
+            Body::Given { items } if self.look.quiet => {
+                let missing = items.iter().filter(|item| item.kind == GivenKind::Reference);
+                missing.filter_map(|item| item.notice.as_ref()).for_each(|notice| self.tell(&clean(notice)));
+            }
             Body::Given { items } => {
                 given::lines(items).iter().for_each(|line| self.aside(&format!("{DIM}{}{DIM:#}", clean(line))));
             }
-            Body::Snapshot { notices, .. } => self.show_notices(notices),
+            Body::Snapshot { notices, .. } => {
+                self.waiting_for.take_if(|(what, _)| what == SNAPSHOT);
+                self.show_notices(notices);
+            }
             Body::Hooks { runs, .. } => runs.iter().for_each(|run| self.hook_ran(run)),
             Body::Switched { from, model, reason } => {
                 self.untold = None;
@@ -346,24 +405,56 @@ impl TextView {
             }
             ModelState::Failed { error, retry_at_ms: Some(at_ms), waited_to_ms: None } => {
                 let lost = if self.shown_chars == 0 { "" } else { " (the text above is abandoned)" };
+                self.screen.end_block();
                 let seconds = at_ms.saturating_sub(model.answered_ms) as f64 / 1000.0;
                 let why = clean(&error.message);
                 self.aside(&format!("{YELLOW}{why}{lost}; retry {} in {seconds:.1} s{YELLOW:#}", model.attempt));
                 self.shown_chars = 0;
                 self.wait_for("waiting to try again");
             }
-            ModelState::Failed { .. } => self.shown_chars = 0,
-            ModelState::Cut => {}
+            ModelState::Failed { .. } => {
+                self.screen.end_block();
+                self.shown_chars = 0;
+            }
+            ModelState::Cut => self.screen.end_block(),
         }
     }
 
     fn show_call(&mut self, call: &CallBlock) {
         match &call.stage {
-            CallStage::Writing(_) => self.wait_for(&format!("the model is writing a call of {}", call.tool)),
+            CallStage::Writing(_) => {
+                self.screen.end_block();
+                self.wait_for(&format!("the model is writing a call of {}", call.tool));
+            }
             CallStage::Ready => {}
             CallStage::Running(_) => self.wait_for(&format!("{} {}", call.tool, gist(&call.about))),
             CallStage::Settled(_) => self.settled(call),
         }
+    }
+
+    /// What a command prints while it runs: its newest line where something is waited for, all of it where that is wanted.
+    fn prints(&mut self, id: &BlockId, text: &str) {
+        let printed = self.printed.entry(id.clone()).or_default();
+        printed.line.push_str(text);
+        let whole = printed.line.rfind('\n').map(|end| printed.line.drain(..=end).collect::<String>());
+        if let Some(most) = printed.line.len().checked_sub(MOST_OF_LINE) {
+            let from = printed.line.ceil_char_boundary(most);
+            printed.line.drain(..from);
+        }
+        let whole = whole.unwrap_or_default();
+        printed.is_shown |= self.look.verbose && !whole.is_empty();
+        let newest =
+            [printed.line.as_str()].into_iter().chain(whole.lines().rev()).find(|line| !line.trim().is_empty());
+        if let Some(line) = newest {
+            self.newest_line = shorten(line.trim());
+        }
+        if self.look.verbose {
+            self.lines_of_output(&whole);
+        }
+    }
+
+    fn lines_of_output(&mut self, text: &str) {
+        text.lines().for_each(|line| self.aside(&format!("  {DIM}│ {}{DIM:#}", clean(line))));
     }
 
     /// What came of making room.
@@ -397,7 +488,7 @@ impl TextView {
 
     /// Prose as it comes. Quiet runs show the last answer only, at its end.
     fn prose(&mut self, text: &str) {
-        if self.quiet || text.is_empty() {
+        if self.look.quiet || text.is_empty() {
             return;
         }
         self.screen.clear();
@@ -460,10 +551,19 @@ impl TextView {
         let what = if title.is_empty() { gist(&call.about) } else { clean(title) };
         // A title says how it went.
         let why = match outcome.title.as_str() {
-            "" if outcome.status != Status::Ok => format!(" {DIM}{}{DIM:#}", first_line(&outcome.text)),
+            "" if outcome.status != Status::Ok => {
+                let text = outcome.text.strip_prefix(&format!("{}: ", call.tool)).unwrap_or(&outcome.text);
+                format!(" {DIM}{}{DIM:#}", first_line(text))
+            }
             _ => String::new(),
         };
         self.aside(&format!("{style}{mark}{style:#} {BOLD}{}{BOLD:#} {what}{why}", call.tool));
+        let printed = self.printed.remove(&BlockId::Call(call.call.clone())).unwrap_or_default();
+        if self.look.verbose && call.kind == CallKind::Execute {
+            // What has no end of line; all of it, where nothing came while it ran.
+            let rest = if printed.is_shown { &printed.line } else { &outcome.text };
+            return self.lines_of_output(rest);
+        }
         // What was not run has printed nothing.
         if call.kind == CallKind::Execute && outcome.status == Status::Failed && !outcome.title.is_empty() {
             self.tail(&outcome.text);
@@ -482,7 +582,7 @@ impl TextView {
 
     /// A line beside the prose.
     fn aside(&mut self, line: &str) {
-        if !self.quiet {
+        if !self.look.quiet {
             self.tell(line);
             self.after_aside = true;
         }
@@ -495,13 +595,14 @@ impl TextView {
 
     /// An empty line between such lines and prose, where somebody looks at both.
     fn set_off(&mut self) {
-        if std::mem::take(&mut self.after_aside) && self.animate {
+        if std::mem::take(&mut self.after_aside) && self.look.animates {
             self.screen.line("");
         }
     }
 
     fn wait_for(&mut self, what: &str) {
         self.waiting_for = Some((what.to_owned(), Instant::now()));
+        self.newest_line.clear();
     }
 }
 

@@ -2,7 +2,9 @@
 //!
 //! A thread of its own reads lines, so that the turn stays alive meanwhile. A line counts only for the question that
 //! was on the screen when it was typed: what was typed before is thrown away, for it may not have been meant as a yes.
+//! While a person looks at a question in their pager, the session waits with them.
 
+use crate::editor::Pager;
 use crate::out::view;
 use crate::run::shown::Shown;
 use crate::surroundings::{CONTROLLING, Terminal};
@@ -26,8 +28,30 @@ pub(crate) struct Questions {
     attended: bool,
     waiting: VecDeque<Wanted>,
     open: Option<Open>,
-    lines: Option<UnboundedReceiver<String>>,
-    terminal: Option<File>,
+    typist: Option<Typist>,
+}
+
+/// Where a person sits, and what shows them what does not fit on a screen.
+pub(crate) struct Seat {
+    pub(crate) terminal: Terminal,
+    pub(crate) pager: Pager,
+}
+
+/// The person at the terminal. Lines are read one by one, when they are asked for: in between, a pager has the keys.
+struct Typist {
+    terminal: File,
+    pager: Pager,
+    wants: std::sync::mpsc::Sender<()>,
+    lines: UnboundedReceiver<String>,
+    /// Whether a line is being read.
+    is_reading: bool,
+}
+
+/// What a person typed under a question.
+pub(crate) enum Typed {
+    Answer(Answer),
+    /// They want to see all of what it is about.
+    View,
 }
 
 /// The question on the screen.
@@ -41,12 +65,9 @@ struct Open {
 
 impl Questions {
     /// No questions yet. Where nobody sits there, they answer themselves and none is ever shown.
-    pub(crate) fn new(person: Option<Terminal>) -> Self {
-        let terminal = person.and_then(opened);
-        let attended = terminal.is_some();
-        // From the beginning: what is typed before a question must not be taken for its answer.
-        let lines = terminal.as_ref().and_then(|terminal| terminal.try_clone().ok()).map(read_lines);
-        Self { attended, waiting: VecDeque::new(), open: None, lines, terminal }
+    pub(crate) fn new(seat: Option<Seat>) -> Self {
+        let typist = seat.and_then(Typist::at);
+        Self { attended: typist.is_some(), waiting: VecDeque::new(), open: None, typist }
     }
 
     /// Whether a question is on the screen.
@@ -96,30 +117,87 @@ impl Questions {
         }
         let Some(wanted) = self.waiting.pop_front() else { return };
         let Some(question) = wanted.question() else { return };
-        self.forget_what_was_typed();
-        let (about, prompt) = (drawn(question), prompt(&question.choices));
+        let (whole, about) = (drawn(question, usize::MAX), drawn(question, SHOWN_LINES));
+        let prompt = prompt(&question.choices, whole.lines().count() > about.lines().count());
         view.note(&about);
         view.prompt(&prompt);
         self.open = Some(Open { wanted, about, prompt, covers: 0 });
+        self.typist.iter_mut().for_each(Typist::listen);
     }
 
-    fn forget_what_was_typed(&mut self) {
-        // Not a terminal: then nothing waits in one.
-        if let Some(terminal) = &self.terminal {
-            let _ = rustix::termios::tcflush(terminal, rustix::termios::QueueSelector::IFlush);
+    /// Shows all of what the open question is about, as long as the person looks at it.
+    pub(crate) fn view(&mut self, shown: &mut Shown) {
+        let (Some(open), Some(typist), Shown::Text(view)) = (&self.open, &mut self.typist, shown) else { return };
+        let Some(question) = open.wanted.question() else { return };
+        let whole = anstream::adapter::strip_str(&drawn(question, usize::MAX)).to_string();
+        if let Err(error) = typist.pager.show(&whole) {
+            view.note(&format!("{whole}\n({error})"));
         }
-        while self.lines.as_mut().is_some_and(|lines| lines.try_recv().is_ok()) {}
+        view.prompt(&open.prompt);
+        typist.listen();
     }
 
-    /// The answer to the open question; `None` where nobody can give one any more. Waits for ever when there is none.
-    pub(crate) async fn answer(&mut self) -> Option<Answer> {
-        let (Some(open), Some(lines)) = (&self.open, &mut self.lines) else { return std::future::pending().await };
-        let line = lines.recv().await;
+    /// What is typed under the open question; `None` where nobody can answer any more. Waits for ever when there is none.
+    pub(crate) async fn typed(&mut self) -> Option<Typed> {
+        let (Some(open), Some(typist)) = (&self.open, &mut self.typist) else { return std::future::pending().await };
+        let line = typist.lines.recv().await;
+        typist.is_reading = false;
         let choices = open.wanted.question().map(|question| &*question.choices).unwrap_or_default();
-        let answer = line.map(|line| open.wanted.answer(decision(&line, choices)));
+        if line.as_deref().is_some_and(|line| ["v", "view"].contains(&line.trim())) {
+            return Some(Typed::View);
+        }
+        let answer = line.map(|line| Typed::Answer(open.wanted.answer(decision(&line, choices))));
         self.attended = answer.is_some();
         self.open = None;
         answer
+    }
+}
+
+impl Typist {
+    fn at(seat: Seat) -> Option<Self> {
+        let Seat { terminal, pager } = seat;
+        let terminal = match terminal {
+            Terminal::Stdin => std::io::stdin().as_fd().try_clone_to_owned().ok().map(File::from)?,
+            Terminal::Controlling => File::open(CONTROLLING).ok()?,
+        };
+        let (wants, wanted) = std::sync::mpsc::channel();
+        let (sender, lines) = mpsc::unbounded_channel();
+        let mut reader = BufReader::new(terminal.try_clone().ok()?);
+        let reads = move || {
+            while let Ok(()) = wanted.recv() {
+                let mut line = String::new();
+                if !reader.read_line(&mut line).is_ok_and(|bytes| bytes > 0) || sender.send(line).is_err() {
+                    return;
+                }
+            }
+        };
+        // Without a thread there are no lines, as where nobody is there.
+        drop(std::thread::Builder::new().spawn(reads));
+        Some(Self { terminal, pager, wants, lines, is_reading: false })
+    }
+
+    /// Reads the next line that is typed from here on.
+    fn listen(&mut self) {
+        self.forget_what_was_typed();
+        if !std::mem::replace(&mut self.is_reading, true) {
+            // The thread is gone where the terminal is: then there are no lines.
+            let _ = self.wants.send(());
+        }
+    }
+
+    fn forget_what_was_typed(&mut self) {
+        // A terminal that is gone has nothing waiting in it.
+        let _ = rustix::termios::tcflush(&self.terminal, rustix::termios::QueueSelector::IFlush);
+        while self.lines.try_recv().is_ok() {
+            self.is_reading = false;
+        }
+    }
+}
+
+impl Drop for Typist {
+    /// What was typed without a question must not become a command of the shell.
+    fn drop(&mut self) {
+        self.forget_what_was_typed();
     }
 }
 
@@ -134,39 +212,17 @@ fn decision(line: &str, choices: &[Choice]) -> Decision {
     }
 }
 
-/// What answers are read from.
-fn opened(person: Terminal) -> Option<File> {
-    match person {
-        Terminal::Stdin => std::io::stdin().as_fd().try_clone_to_owned().ok().map(File::from),
-        Terminal::Controlling => File::open(CONTROLLING).ok(),
-    }
-}
-
-fn read_lines(terminal: File) -> UnboundedReceiver<String> {
-    let (sender, receiver) = mpsc::unbounded_channel();
-    let reads = move || {
-        for line in BufReader::new(terminal).lines().map_while(Result::ok) {
-            if sender.send(line).is_err() {
-                return;
-            }
-        }
-    };
-    // Without a thread there are no lines, as where nobody is there.
-    drop(std::thread::Builder::new().spawn(reads));
-    receiver
-}
-
-/// A question but for the line that asks for the answer.
-fn drawn(question: &Question) -> String {
+/// A question but for the line that asks for the answer; of texts and changes, so many lines each.
+fn drawn(question: &Question, most: usize) -> String {
     let mut text = format!("{BOLD}{}{BOLD:#}", view::clean(&question.title));
     for block in &question.body {
         let block = match block {
-            QuestionBlock::Text { text } => view::indent(&cut(text.lines())),
-            QuestionBlock::Json { json } => view::indent(&cut(json.lines())),
+            QuestionBlock::Text { text } => view::indent(&cut(text.lines(), most)),
+            QuestionBlock::Json { json } => view::indent(&cut(json.lines(), most)),
             QuestionBlock::Command { command } => {
                 view::indent(&command.lines().map(view::clean).collect::<Vec<_>>().join("\n"))
             }
-            QuestionBlock::Diff { path: _, unified } => view::indent(&view::colour_diff(&cut(unified.lines()))),
+            QuestionBlock::Diff { path: _, unified } => view::indent(&view::colour_diff(&cut(unified.lines(), most))),
             QuestionBlock::Note { text } => view::clean(text),
         };
         text.push('\n');
@@ -176,23 +232,25 @@ fn drawn(question: &Question) -> String {
 }
 
 /// The line that asks for the answer: `[y]es, [a]lways bash (any call in this session), [n]o (or Enter), or what to do
-/// instead: `.
-fn prompt(choices: &[Choice]) -> String {
+/// instead: `. `is_cut`: not all of what it is about is shown.
+fn prompt(choices: &[Choice], is_cut: bool) -> String {
     let named = choices.iter().map(|Choice { name, label, decision, .. }| {
         let (first, rest) = name.split_at(name.chars().next().map_or(0, char::len_utf8));
         let label = if label.is_empty() { String::new() } else { format!(" {}", view::first_line(label)) };
         let enter = if *decision == Decision::Deny(None) { " (or Enter)" } else { "" };
         format!("[{first}]{rest}{label}{enter}")
     });
+    let view = is_cut.then(|| "[v]iew all".to_owned());
+    let named = named.chain(view);
     format!("{}, or what to do instead: ", named.collect::<Vec<_>>().join(", "))
 }
 
-fn cut<'l>(lines: impl Iterator<Item = &'l str>) -> String {
+fn cut<'l>(lines: impl Iterator<Item = &'l str>, most: usize) -> String {
     let mut lines: Vec<String> = lines.map(view::clean).collect();
-    let more = lines.len().saturating_sub(SHOWN_LINES);
+    let more = lines.len().saturating_sub(most);
     if more > 0 {
         let mark = format!("… {} …", view::plural(more as u64, "more line"));
-        lines.splice(SHOWN_LINES / 2..SHOWN_LINES / 2 + more, [mark]);
+        lines.splice(most / 2..most / 2 + more, [mark]);
     }
     lines.join("\n")
 }
@@ -211,8 +269,9 @@ mod tests {
     #[test]
     fn only_a_plain_yes_is_a_yes() {
         let choices = question(vec![]).choices;
+        assert!(prompt(&choices, true).contains(", [v]iew all, or what"));
         assert_eq!(
-            prompt(&choices),
+            prompt(&choices, false),
             "[y]es, [a]lways bash (any call in this session), [n]o (or Enter), or what to do instead: "
         );
         let decision = |line| decision(line, &choices);
@@ -224,7 +283,9 @@ mod tests {
 
     #[test]
     fn a_question_shows_what_would_happen_and_cannot_hide_it() {
-        let shown = |block: QuestionBlock| anstream::adapter::strip_str(&drawn(&question(vec![block]))).to_string();
+        let shown = |block: QuestionBlock| {
+            anstream::adapter::strip_str(&drawn(&question(vec![block]), SHOWN_LINES)).to_string()
+        };
         let command = "rm -rf x\u{1b}[2K\recho harmless".to_owned();
         assert_eq!(
             shown(QuestionBlock::Command { command }),

@@ -14,7 +14,7 @@
 
 use crate::failure::{Context, Failure, Result};
 use crate::out::report;
-use crate::run::ask::Questions;
+use crate::run::ask::{Questions, Typed};
 use crate::run::input::Input;
 use crate::run::shown::{self, Shown};
 use crate::run::stops::{Stop, Stops, TICK};
@@ -202,10 +202,11 @@ impl Conversation {
                     }
                     self.stop(stop);
                 }
-                answer = self.questions.answer() => {
+                typed = self.questions.typed() => {
                     self.shown.line_was_ended();
-                    match answer {
-                        Some(answer) => self.send(Request::Answer(answer), About::Question),
+                    match typed {
+                        Some(Typed::Answer(answer)) => self.send(Request::Answer(answer), About::Question),
+                        Some(Typed::View) => self.questions.view(&mut self.shown),
                         None => feed.attend(false),
                     }
                 }

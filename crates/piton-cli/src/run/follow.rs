@@ -2,7 +2,7 @@
 
 use crate::cli::FollowFormat;
 use crate::failure::{Result, bail};
-use crate::out::view::{self, TextView};
+use crate::out::view::{self, Look, TextView};
 use crate::run::ask::Questions;
 use crate::run::conversation::{Conversation, Left};
 use crate::run::input::Input;
@@ -23,7 +23,7 @@ pub(crate) async fn follow(
     around: &Surroundings,
 ) -> Result<u8> {
     let shown = match format {
-        FollowFormat::Text => Shown::Text(TextView::new(false, around.may_animate())),
+        FollowFormat::Text => Shown::Text(Box::new(TextView::new(Look::of(around)))),
         FollowFormat::StreamJson => Shown::stream_json(),
     };
     let count = usize::try_from(from.saturating_sub(1)).unwrap_or(usize::MAX);

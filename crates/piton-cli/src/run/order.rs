@@ -3,13 +3,15 @@
 
 use crate::cli::{Format, InputFormat, RunArgs};
 use crate::commands::sessions::find;
+use crate::editor::Pager;
 use crate::failure::{Result, ensure};
-use crate::out::view;
+use crate::out::view::{self, Look};
+use crate::run::ask::Seat;
 use crate::run::input::Input;
 use crate::run::shown::Shown;
 use crate::run::task;
 use crate::run::wishes::wishes;
-use crate::surroundings::{Surroundings, Terminal};
+use crate::surroundings::Surroundings;
 use piton_core::client::{Prompt, Request};
 use piton_core::ids::SessionId;
 use piton_engine::assemble::Wishes;
@@ -23,7 +25,7 @@ pub(crate) struct Order {
     pub(crate) input: Input,
     pub(crate) shown: Shown,
     /// Where a person answers questions, if one does.
-    pub(crate) asks: Option<Terminal>,
+    pub(crate) asks: Option<Seat>,
     pub(crate) wishes: Wishes,
     /// A flag that cannot be added to what another process does.
     pub(crate) only_here: Option<&'static str>,
@@ -82,8 +84,8 @@ pub(crate) fn resolve(args: &RunArgs, engine: &Engine, around: &Surroundings) ->
             None => Place::New(workspace),
         },
         input,
-        shown: Shown::new(args.format, args.quiet, around),
-        asks: around.person.filter(|_| may_ask),
+        shown: Shown::new(args.format, Look { quiet: args.quiet, verbose: args.verbose, ..Look::of(around) }),
+        asks: around.person.filter(|_| may_ask).map(|terminal| Seat { terminal, pager: Pager::at_hand(around) }),
         wishes,
         only_here: only_here.into_iter().find_map(|(flag, is_said)| is_said.then_some(flag)),
     })

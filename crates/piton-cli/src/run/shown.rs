@@ -2,9 +2,8 @@
 
 use crate::cli::Format;
 use crate::failure::{Failure, Result};
-use crate::out::view::{self, TextView};
+use crate::out::view::{self, Look, TextView};
 use crate::out::{print, report};
-use crate::surroundings::Surroundings;
 use piton_core::client::{Compacted, Published, Reply, Report};
 use piton_core::event::{Event, Record, TurnEnd};
 use piton_core::ids::CallId;
@@ -16,15 +15,15 @@ use serde_json::json;
 
 /// How the run is shown.
 pub(crate) enum Shown {
-    Text(TextView),
+    Text(Box<TextView>),
     Json,
     StreamJson,
 }
 
 impl Shown {
-    pub(crate) fn new(format: Format, quiet: bool, around: &Surroundings) -> Self {
+    pub(crate) fn new(format: Format, look: Look) -> Self {
         match format {
-            Format::Text => Self::Text(TextView::new(quiet, around.may_animate())),
+            Format::Text => Self::Text(Box::new(TextView::new(look))),
             Format::Json => Self::Json,
             Format::StreamJson => Self::stream_json(),
         }

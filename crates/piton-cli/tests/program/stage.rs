@@ -111,12 +111,19 @@ impl Stage {
 impl Stage {
     /// The binary at a terminal of its own (by `script` of util-linux), with its screen in a file.
     pub(crate) fn terminal(&self, args: &[&str]) -> Terminal {
+        self.terminal_behind("", args)
+    }
+
+    /// The same behind a shell's `before`, such as `echo words | `.
+    pub(crate) fn terminal_behind(&self, before: &str, args: &[&str]) -> Terminal {
         let piton = self.piton(args);
         let quoted = |word: &std::ffi::OsStr| format!("'{}'", word.to_str().unwrap().replace('\'', r"'\''"));
         let words: Vec<String> = std::iter::once(piton.get_program()).chain(piton.get_args()).map(quoted).collect();
         let screen = self.home.path().join("screen");
         let mut command = Command::new("script");
-        command.args(["-q", "-e", "-c", &words.join(" "), "/dev/null"]).current_dir(self.workspace.path());
+        command
+            .args(["-q", "-e", "-c", &format!("{before}{}", words.join(" ")), "/dev/null"])
+            .current_dir(self.workspace.path());
         command
             .env_clear()
             .envs(piton.get_envs().filter_map(|(name, value)| Some((name, value?))))

@@ -295,3 +295,26 @@ fn the_result_has_the_exit_code_of_a_process_that_was_terminated() {
     assert_eq!((&results[0]["end"], &results[0]["exit_code"]), (&json!("canceled"), &json!(143)));
     talk.input = None;
 }
+
+#[test]
+fn who_pipes_something_in_is_asked_at_the_terminal_and_can_see_all_of_it() {
+    let content: String = (1..=60).map(|line| format!("line {line}\n")).collect();
+    let stage = Stage::new(json!([
+        {"text": "I **write**.", "tools": [{"name": "write", "args": {"path": "a.txt", "content": content}}]},
+        {"text": "# Done\n\nAll of it."},
+    ]));
+    let pager = format!("cp \"$1\" {}; true", stage.home.path().join("seen").display());
+    let before = format!("echo 'piped words' | PAGER='f() {{ {pager}; }}; f' ");
+    let mut terminal = stage.terminal_behind(&before, &["run", "--model", "openai-chat/m", "make it"]);
+    until("it asks", || terminal.screen().contains("[v]iew all"));
+    assert!(terminal.screen().contains("… 21 more lines …"), "{}", terminal.screen());
+    terminal.type_line("v");
+    until("the pager has it", || stage.home.has("seen") && terminal.screen().matches("[v]iew all").count() == 2);
+    assert!(stage.home.read("seen").contains("+line 30"), "{}", stage.home.read("seen"));
+    terminal.type_line("y");
+    assert_eq!(terminal.end(), 0, "{}", terminal.screen());
+    assert_eq!(stage.workspace.read("a.txt"), content);
+    let screen = terminal.screen();
+    assert!(screen.contains("I write.") && screen.contains("\nDone\r\n\r\nAll of it."), "{screen}");
+    assert!(stage.last_messages().iter().any(|message| message.to_string().contains("piped words")));
+}

@@ -89,11 +89,10 @@ impl Recorder {
         if self.last_seq() > 0 {
             self.stage(Event::WriterClosed {}, at_ms);
         }
+        let Some(log) = self.log.take() else { return };
         // Best effort: what was committed before is safe in any case.
-        if self.commit(bus, session).await.is_ok()
-            && let Some(log) = self.log.take()
-        {
-            log.close().await;
+        if log.close(&self.staged).await.is_ok() {
+            bus.recorded(self.staged.drain(..), session);
         }
     }
 }

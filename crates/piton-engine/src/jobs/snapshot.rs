@@ -2,6 +2,7 @@
 //! the turn without one.
 
 use super::{JobContext, Step, Task};
+use piton_core::client::Live;
 use piton_core::event::{Event, Moment};
 use piton_core::hidden;
 use piton_tools::snapshot::{NotCovered, Snapshot, Snapshots, Uncovered};
@@ -9,6 +10,8 @@ use std::time::{Duration, Instant};
 
 /// Nobody notices a wait of this length.
 const SHORT: Duration = Duration::from_millis(5);
+/// Whoever waits for longer than this wants to know what for.
+const LONG: Duration = Duration::from_millis(500);
 
 struct Taken {
     taken: Result<Snapshot, String>,
@@ -23,8 +26,17 @@ pub(super) fn take_up(moment: Moment, cx: &mut JobContext<'_>) -> Step {
         let taken = take(store.as_deref());
         return Step::Record(vec![event(moment, taken, cx)]);
     }
+    let bus = cx.services.bus.clone();
     let work = async move {
-        let taken = tokio::task::spawn_blocking(move || take(store.as_deref())).await;
+        let mut taking = tokio::task::spawn_blocking(move || take(store.as_deref()));
+        let taken = tokio::select! {
+            biased;
+            taken = &mut taking => taken,
+            () = tokio::time::sleep(LONG) => {
+                bus.live(Live::SnapshotSlow {});
+                taking.await
+            }
+        };
         taken.unwrap_or_else(|_| Taken::failed("it panicked; this is a bug"))
     };
     Step::Start(Task::new(work, move |taken, cx| vec![event(moment, taken, cx)]))

@@ -167,7 +167,9 @@ impl Log for MemoryLog {
         self.epoch
     }
 
-    async fn close(self: Box<Self>) {}
+    async fn close(mut self: Box<Self>, last: &[Arc<Record>]) -> Result<(), StoreError> {
+        self.append(last).await
+    }
 }
 
 impl Drop for MemoryLog {

@@ -23,8 +23,10 @@ mod reader;
 mod rows;
 mod salvage;
 mod schema;
+mod seal;
 mod summary;
 mod unborn;
+mod wal;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -86,7 +88,7 @@ impl SqliteStore {
 impl Store for SqliteStore {
     async fn create(&self, id: &SessionId, opening: Opening) -> Result<Box<dyn Log>, StoreError> {
         let (dir, shares_runtime) = (self.dir(id), opening.shares_runtime);
-        if dir.journal_db().exists() && (is_held(&dir) || !unborn::is_unborn(&dir)) {
+        if dir.root().exists() && (is_held(&dir) || !unborn::is_unborn(&dir)) {
             return Err(StoreError::Taken { id: id.clone() });
         }
         let create = move || Journal::create(&dir, opening);
@@ -198,15 +200,9 @@ impl Log for SqliteLog {
         self.epoch
     }
 
-    async fn close(self: Box<Self>) {
-        let leave = move || {
-            if let Some(journal) = lock(&self.journal).take() {
-                journal.leave();
-            }
-            Ok(())
-        };
-        // Best effort: what was appended is safe.
-        drop(elsewhere(leave).await);
+    async fn close(self: Box<Self>, last: &[Arc<Record>]) -> Result<(), StoreError> {
+        let last = last.to_vec();
+        elsewhere(move || lock(&self.journal).take().map_or(Ok(()), |journal| journal.leave(&last))).await
     }
 }
 

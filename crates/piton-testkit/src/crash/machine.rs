@@ -86,6 +86,10 @@ pub(super) struct State {
     pub(super) heard: BTreeMap<Seq, Record>,
     /// Attempts that failed so far, by step.
     pub(super) failures: HashMap<usize, u32>,
+    /// How often SQLite has waited for the disk.
+    pub(super) syncs: u64,
+    /// How often it had, each time the model was asked.
+    pub(super) syncs_when_asked: Vec<u64>,
     /// What was seen that must not be.
     pub(super) violations: Vec<String>,
 }
@@ -148,7 +152,9 @@ impl Machine {
         if let Some(how) = refused {
             return Err(how.code(deed));
         }
-        let disk = &mut self.state().disk;
+        let mut state = self.state();
+        state.syncs += u64::from(matches!(deed, Deed::Sync));
+        let disk = &mut state.disk;
         match deed {
             Deed::Write { at, bytes } => disk.write(path, at, bytes),
             Deed::Cut { len } => disk.cut(path, len),

@@ -39,6 +39,10 @@ impl Model for Simulated {
             self.machine.accuse(format!("I2: the model is asked with a malformed conversation: {fault}"));
         }
         let events = self.events(&request.messages);
+        let mut state = self.machine.state();
+        let syncs = state.syncs;
+        state.syncs_when_asked.push(syncs);
+        drop(state);
         let machine = self.machine.clone();
         Box::pin(stream::unfold((events.into_iter(), machine), |(mut events, machine)| async move {
             machine.point().await;

@@ -40,7 +40,8 @@ impl Live {
             Some(open) if open.0.exists() => open,
             Some(_) | None => new_record(&folder).map_err(failed)?,
         };
-        let written = writeln!(file, "{id}");
+        // At once: a hash would be written byte by byte.
+        let written = file.write_all(format!("{id}\n").as_bytes());
         *open = Some((path, file));
         written.map_err(|error| store_error(&folder)(error))
     }

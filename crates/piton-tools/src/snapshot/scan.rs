@@ -313,6 +313,9 @@ impl Walked {
     }
 }
 
+/// So many folders are walked by one thread before others help.
+const FEW_FOLDERS: usize = 32;
+
 /// The parallel part of a scan: a stack of folders, and threads that take from it until nobody can add to it.
 struct Walk<'w> {
     scanner: &'w Scanner<'w>,
@@ -335,7 +338,14 @@ impl<'w> Walk<'w> {
     }
 
     fn run(&self) -> Result<Walked, SnapshotError> {
-        let parts = in_parallel(threads_for(usize::MAX), &|| self.work().map(|walked| vec![walked]))?;
+        // Most workspaces are walked sooner than a thread is started.
+        let first = self.work(Some(FEW_FOLDERS))?;
+        let left = self.todo().tasks.len();
+        let mut parts = match left {
+            0 => Vec::new(),
+            _ => in_parallel(threads_for(usize::MAX), &|| self.work(None).map(|walked| vec![walked]))?,
+        };
+        parts.push(first);
         if self.entries.load(Ordering::Relaxed) > SNAPSHOT_ENTRIES {
             return Err(SnapshotError::TooManyFiles { most: SNAPSHOT_ENTRIES });
         }
@@ -348,9 +358,12 @@ impl<'w> Walk<'w> {
         Ok(all)
     }
 
-    fn work(&self) -> Result<Walked, SnapshotError> {
+    /// Walks all there is, or at most so many folders.
+    fn work(&self, most: Option<usize>) -> Result<Walked, SnapshotError> {
         let mut walked = Walked::default();
-        while let Some(task) = self.take() {
+        while most.is_none_or(|most| walked.folders.len() < most)
+            && let Some(task) = self.take()
+        {
             let looked = self.scanner.look(&task.path, task.rules.as_ref(), self.device, &mut walked);
             let new = match looked {
                 Ok(new) => new,

@@ -338,7 +338,7 @@ fn list_10000(stage: &Stage) -> anyhow::Result<Vec<Row>> {
     let unit = Unit::Milliseconds;
     Ok(vec![
         Row::of("list_10000", "`piton session list` of 10,000 sessions, the newest 20 printed", unit, times("20")?)
-            .at_most(30.0),
+            .at_most(15.0),
         Row::of("list_10000", "the same, all 10,000 printed", unit, times("10000")?),
         Row::of(
             "floor",

@@ -76,8 +76,8 @@ Numbers from a shared machine are noisy: disks and cores are lent out, and one r
 The first two `floor` rows were measured between the runs of `hundred_steps` and are what this machine asked, just then, for one
 small durable write and for one process: compare a step with them rather than with a step on another machine. A step
 with a command waits for one durable write (its start in the journal) and for one process (the command; its runner is
-there already). Listing sessions looks at every session's folder, so that one that was killed, copied in or
-removed by hand is listed as it is: the last `floor` row is what the looking alone costs.
+there already). Listing sessions looks at those that may have changed; the last `floor` row is what it
+would cost to look at all of them.
 
 CPU and memory are what the kernel counted for Piton and all processes below it; MB are millions of bytes, and memory
 is the resident set, mapped files included. A limit is for the median.";

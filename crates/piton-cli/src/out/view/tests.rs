@@ -14,7 +14,11 @@ use std::sync::Arc;
 
 /// What is written for this, on a terminal that streams: prose behind `out`, lines beside it behind `err`.
 fn check(heard: Vec<Heard>, written: &Expect) {
-    let mut view = TextView { streams: true, ..TextView::new(false, false) };
+    check_looking(Look::default(), heard, written);
+}
+
+fn check_looking(look: Look, heard: Vec<Heard>, written: &Expect) {
+    let mut view = TextView { streams: true, ..TextView::new(look) };
     let (mut text, mut seq) = (String::new(), 0);
     for heard in heard {
         view.draw(&match heard {
@@ -252,6 +256,62 @@ fn room_hooks_and_what_was_given_have_a_line_each() {
             err made room in the context: older messages summed up, about 9,000 tokens instead of 90,000
             err hook fmt: changed the input
             err paused: what runs is finished first
+        "#]],
+    );
+}
+
+#[test]
+fn what_a_command_prints_is_shown_as_it_comes_where_that_is_wanted() {
+    let output = |text: &str| Heard::Live(Live::ToolOutput { call: "c1_0".into(), text: text.to_owned() });
+    let outcome = Outcome::failed("one\ntwo\nexit code 2").titled("bash make (exit code 2)");
+    let [requested, started, ended] = settled(outcome).try_into().unwrap_or_else(|_| unreachable!("three events"));
+    let mut heard = vec![turn(), step(1), reply(1, vec![calls("bash", json!({"command": "make"}))], vec![])];
+    heard.extend([requested, started, output("one\ntw"), output("o"), ended]);
+    check_looking(
+        Look { verbose: true, ..Look::default() },
+        heard,
+        &expect![[r#"
+            err   │ one
+            err ✗ bash make (exit code 2)
+            err   │ two
+        "#]],
+    );
+}
+
+#[test]
+fn prose_on_a_terminal_is_drawn_block_by_block_and_nothing_stands_there_twice() {
+    let look = Look { renders: true, ..Look::default() };
+    let heard = vec![
+        turn(),
+        step(1),
+        text("# Plan\n\nI **lo"),
+        text("ok** at\nit.\n\n- on"),
+        Heard::Live(Live::SnapshotSlow {}),
+        text("e"),
+        reply(1, vec![Part::text("# Plan\n\nI **look** at\nit.\n\n- one")], vec![]),
+        ended(),
+    ];
+    check_looking(
+        look,
+        heard,
+        &expect![[r#"
+            out Plan
+            out ⏎I look at it.
+            err taking a snapshot for undo…
+            out ⏎• one
+        "#]],
+    );
+}
+
+#[test]
+fn a_quiet_run_says_what_was_not_attached() {
+    let missing = Given { notice: Some("@a.png was not attached".into()), ..Given::new(GivenKind::Reference, 0) };
+    let file = Given { path: Some("/w/AGENTS.md".into()), ..Given::new(GivenKind::Instructions, 9) };
+    check_looking(
+        Look { quiet: true, ..Look::default() },
+        vec![Heard::Event(Event::ContextGiven { items: vec![missing, file] })],
+        &expect![[r#"
+            err @a.png was not attached
         "#]],
     );
 }

@@ -1,9 +1,11 @@
 //! The list of sessions: a cache over the sessions' own journals, one row each, so that a list need not open them all.
 //!
-//! The folders are the truth. Opening the index compares every session's stamp (size and time of its database files)
-//! with the one noted, reads again what has changed, and forgets what is gone. So a session that was killed, copied in
-//! or removed by hand is listed as it is. A damaged index is moved aside and made again; where none can be written, the
-//! list is made in memory.
+//! The folders are the truth. A session that was read while nobody had it open is *sealed* (`seal`), and is not looked at
+//! again before somebody opens it to write. Of the others, and of the newest, which are what people see, the stamps (size
+//! and time of the database files) are compared with those noted; what has changed is read again, and what is gone
+//! forgotten. The folder of the sessions is read where it has changed. So a session that was killed, copied in or removed by
+//! hand is listed as it is. After a restart of the machine every session is looked at. A damaged index is moved aside and
+//! made again; where none can be written, the list is made in memory.
 //!
 //! `stamp` looks at the folders, `naming` finds the session that somebody means.
 
@@ -13,33 +15,46 @@ mod stamp;
 mod tests;
 
 use super::error::Fault;
-use super::{SessionDir, reader};
+use super::lock;
+use super::{SessionDir, reader, seal};
+use crate::clock::World;
 use crate::store::{StoreError, Summary};
 use piton_core::ids::{SessionId, TimeMs};
 use piton_tools::private;
-use rusqlite::{Connection, OptionalExtension, ToSql, params};
-use stamp::Seen;
-use std::collections::HashMap;
+use rusqlite::{Connection, OptionalExtension, ToSql, TransactionBehavior, params};
+use stamp::Entry;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The shape of the tables and of what is in them. Another one found is thrown away and made again.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
-/// `NORMAL`: losing the newest rows to a power cut costs nothing but reading those sessions again.
-const SETTINGS: &str = "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA mmap_size=0;";
+/// While it is made nothing is synced: what a power cut leaves of it then is made again.
+const SETTINGS: &str = "PRAGMA synchronous=OFF; PRAGMA journal_mode=WAL; PRAGMA mmap_size=0;";
+
+/// Losing the newest rows to a power cut costs nothing but reading those sessions again.
+const ONCE_MADE: &str = "PRAGMA synchronous=NORMAL;";
 
 /// What was said lies apart, so that a plain list does not pass over it.
 const TABLES: &str = "DROP TABLE IF EXISTS session; DROP TABLE IF EXISTS listed; DROP TABLE IF EXISTS said;
+    DROP TABLE IF EXISTS unlisted; DROP TABLE IF EXISTS folder;
     CREATE TABLE listed (
         id         TEXT PRIMARY KEY,
         stamp      INTEGER NOT NULL,
+        inode      INTEGER NOT NULL, -- of its folder: another one of this name is another session
+        sealed     INTEGER NOT NULL,
         updated_ms INTEGER NOT NULL,
         workspace  TEXT    NOT NULL,
         summary    TEXT    NOT NULL
     ) STRICT;
-    CREATE INDEX listed_by_stamp ON listed (id, stamp);
+    CREATE INDEX listed_by_folder ON listed (id, stamp, inode, sealed);
+    CREATE INDEX listed_unsealed ON listed (id) WHERE sealed = 0;
+    -- What lies there and cannot be read, or has nothing to list. It is looked at each time.
+    CREATE TABLE unlisted (id TEXT PRIMARY KEY) STRICT;
+    -- The folder of the sessions as it was read, and in which boot.
+    CREATE TABLE folder (one INTEGER PRIMARY KEY CHECK (one = 1), boot TEXT NOT NULL, stamp INTEGER) STRICT;
     CREATE INDEX listed_by_time ON listed (updated_ms DESC, id DESC);
     CREATE TABLE said (id TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT;";
 
@@ -115,13 +130,24 @@ impl Index {
     /// Opens the index of a data folder and brings it up to what lies there. Nothing is created where there are no
     /// sessions.
     pub fn open(data_dir: &Path) -> Result<Self, IndexError> {
-        Self::over(&data_dir.join("sessions"), &data_dir.join("index.db"))
+        Self::in_boot(data_dir, World::system().boot_id())
+    }
+
+    /// The same in this boot of the machine. Where that is not known, no seal counts.
+    fn in_boot(data_dir: &Path, boot: Option<&str>) -> Result<Self, IndexError> {
+        let sessions_dir = data_dir.join("sessions");
+        let on_disk = if sessions_dir.exists() { on_disk(&data_dir.join("index.db")) } else { None };
+        let boot = boot.filter(|_| on_disk.is_some());
+        let conn = on_disk.map_or_else(in_memory, Ok)?;
+        let mut index = Self { conn, sessions_dir, unreadable: Vec::new() };
+        index.refresh(boot)?;
+        Ok(index)
     }
 
     /// The list of the sessions in some other folder; it is made each time.
     pub fn of_folder(sessions_dir: &Path) -> Result<Self, IndexError> {
         let mut index = Self { conn: in_memory()?, sessions_dir: sessions_dir.to_owned(), unreadable: Vec::new() };
-        index.refresh(HashMap::new(), stamp::look(sessions_dir)?)?;
+        index.refresh(None)?;
         Ok(index)
     }
 
@@ -176,20 +202,6 @@ impl Index {
         &self.unreadable
     }
 
-    fn over(sessions_dir: &Path, db: &Path) -> Result<Self, IndexError> {
-        std::thread::scope(|scope| {
-            // Beside the opening of the database: with thousands of sessions, either takes its time.
-            let looking = scope.spawn(|| stamp::look(sessions_dir));
-            let conn = if sessions_dir.exists() { on_disk(db) } else { None };
-            let conn = conn.map_or_else(in_memory, Ok)?;
-            let noted = noted_stamps(&conn)?;
-            let seen = looking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            let mut index = Self { conn, sessions_dir: sessions_dir.to_owned(), unreadable: Vec::new() };
-            index.refresh(noted, seen)?;
-            Ok(index)
-        })
-    }
-
     fn summaries(&self, sql: &str, values: impl rusqlite::Params) -> Result<Vec<Summary>, Fault> {
         let mut statement = self.conn.prepare_cached(sql)?;
         let rows = statement.query_map(values, |row| row.get::<_, String>(0))?;
@@ -198,51 +210,198 @@ impl Index {
         Ok(texts.iter().filter_map(|text| serde_json::from_str(text).ok()).collect())
     }
 
-    /// Reads again what is not as it was noted. Another process may do the same at once; the rows are the same.
-    fn refresh(&mut self, mut noted: HashMap<String, i64>, seen: Vec<Seen>) -> Result<(), Fault> {
-        let tx = self.conn.transaction()?;
-        for Seen { id, database } in seen {
-            let noted_before = noted.remove(id.as_str());
-            if noted_before == Some(stamp::without_log(database)) {
-                continue;
-            }
-            let stamp = stamp::with_log(&self.sessions_dir, &id, database);
-            if noted_before == Some(stamp) {
-                continue;
-            }
-            let dir = SessionDir::new(&self.sessions_dir, &id);
-            match reader::summary_and_prompts(&dir) {
-                Ok((summary, prompts)) => note(&tx, stamp, &summary, &prompts)?,
-                // A session that was cut off before its first commit: there is nothing to list.
-                Err(StoreError::NotFound { .. }) => {}
-                Err(error) => {
-                    noted.insert(id.as_str().to_owned(), stamp);
-                    self.unreadable.push((id, error));
-                }
+    /// Brings the list up to what lies there. Without a boot no seal is trusted, and none is cleared.
+    fn refresh(&mut self, boot: Option<&str>) -> Result<(), Fault> {
+        // Before anything is looked at: what changes from here on is found the next time.
+        let folder = stamp::of_folder(&self.sessions_dir);
+        if boot.is_some() {
+            self.note_broken_seals()?;
+        }
+        let (noted_boot, noted_folder) = self.noted_folder()?;
+        let is_same_boot = boot.is_some() && noted_boot.as_deref() == boot;
+        let is_as_noted = is_same_boot && folder.is_some() && folder == noted_folder;
+        let (looks, gone) = if is_as_noted {
+            (self.in_doubt()?, Vec::new())
+        } else {
+            self.compared(stamp::entries(&self.sessions_dir)?, is_same_boot)?
+        };
+        let looks = self.changed(looks);
+        if is_as_noted && looks.is_empty() {
+            return Ok(());
+        }
+        let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        for look in looks {
+            if let Some((id, error)) = look.again(&tx, &self.sessions_dir)? {
+                self.unreadable.push((id, error));
             }
         }
-        for gone in noted.keys() {
-            tx.execute("DELETE FROM listed WHERE id = ?", [gone])?;
-            tx.execute("DELETE FROM said WHERE id = ?", [gone])?;
+        for id in gone {
+            forget(&tx, &id)?;
+            tx.execute("DELETE FROM unlisted WHERE id = ?", [id.as_str()])?;
+        }
+        if let Some(boot) = boot {
+            tx.execute("INSERT OR REPLACE INTO folder (one, boot, stamp) VALUES (1, ?, ?)", params![boot, folder])?;
         }
         Ok(tx.commit()?)
     }
+
+    /// In this order: who dies in between leaves a session that is looked at, and no broken seal is lost.
+    fn note_broken_seals(&self) -> Result<(), Fault> {
+        let broken = seal::broken(&self.sessions_dir)?;
+        for id in &broken {
+            self.conn.execute("UPDATE listed SET sealed = 0 WHERE id = ?", [id.as_str()])?;
+        }
+        broken.iter().for_each(|id| seal::clear(&self.sessions_dir, id));
+        Ok(())
+    }
+
+    fn noted_folder(&self) -> Result<(Option<String>, Option<i64>), Fault> {
+        let mut statement = self.conn.prepare("SELECT boot, stamp FROM folder")?;
+        let noted = statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        Ok(noted.unwrap_or_default())
+    }
+
+    /// Where no session has come or gone: those that are not sealed, those that are not listed, and the newest.
+    fn in_doubt(&self) -> Result<Vec<Look>, Fault> {
+        let sql = "SELECT id, stamp, inode, sealed FROM listed WHERE sealed = 0
+                   UNION SELECT * FROM (SELECT id, stamp, inode, sealed FROM listed
+                                        ORDER BY updated_ms DESC, id DESC LIMIT ?)
+                   UNION SELECT id, NULL, NULL, 0 FROM unlisted";
+        let mut statement = self.conn.prepare(sql)?;
+        let looks = statement.query_map([NEWEST], |row| {
+            let noted = Noted::from_row(row)?;
+            Ok(Look { id: SessionId(row.get(0)?), inode: noted.as_ref().map(|noted| noted.inode), noted })
+        })?;
+        Ok(looks.collect::<Result<_, _>>()?)
+    }
+
+    /// Where some may have: those that are to be looked at, and those that are gone.
+    fn compared(&self, entries: Vec<Entry>, trusts_seals: bool) -> Result<(Vec<Look>, Vec<SessionId>), Fault> {
+        let mut statement = self.conn.prepare("SELECT id, stamp, inode, sealed FROM listed")?;
+        let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, Noted::from_row(row)?)))?;
+        let mut all = rows.collect::<Result<HashMap<_, _>, _>>()?;
+        let newest: HashSet<String> = self.in_doubt()?.into_iter().map(|look| look.id.0).collect();
+        let mut looks = Vec::new();
+        for Entry { id, inode } in entries {
+            let noted = all.remove(id.as_str()).flatten();
+            let is_sealed = noted.as_ref().is_some_and(|noted| trusts_seals && noted.sealed && noted.inode == inode);
+            if !is_sealed || newest.contains(id.as_str()) {
+                looks.push(Look { id, inode: Some(inode), noted });
+            }
+        }
+        let mut statement = self.conn.prepare("SELECT id FROM unlisted")?;
+        let unlisted = statement.query_map([], |row| row.get(0))?.collect::<Result<Vec<String>, _>>()?;
+        let there: HashSet<&str> = looks.iter().map(|look| look.id.as_str()).collect();
+        let gone = all.into_keys().chain(unlisted.into_iter().filter(|id| !there.contains(id.as_str())));
+        let gone = gone.map(SessionId).collect();
+        Ok((looks, gone))
+    }
+
+    /// Without those that are sealed and as they were noted.
+    fn changed(&self, looks: Vec<Look>) -> Vec<Look> {
+        let databases = stamp::databases(&self.sessions_dir, &looks, |look| &look.id);
+        let is_as_noted = |look: &Look, database| {
+            let Some(noted) = look.noted.as_ref().filter(|noted| noted.sealed && Some(noted.inode) == look.inode)
+            else {
+                return false;
+            };
+            noted.stamp == stamp::without_log(database)
+                || noted.stamp == stamp::with_log(&self.sessions_dir, &look.id, database)
+        };
+        let all = looks.into_iter().zip(databases);
+        all.filter(|(look, database)| !is_as_noted(look, *database)).map(|(look, _)| look).collect()
+    }
 }
 
-fn note(conn: &Connection, stamp: i64, summary: &Summary, prompts: &str) -> Result<(), Fault> {
-    let json = serde_json::to_string(summary).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
-    let sql = "INSERT OR REPLACE INTO listed (id, stamp, updated_ms, workspace, summary) VALUES (?, ?, ?, ?, ?)";
-    let id = summary.id.as_str();
-    conn.prepare_cached(sql)?.execute(params![id, stamp, summary.updated_ms, summary.workspace, json])?;
-    let said = format!("{}\n{}\n{prompts}", summary.title, summary.workspace).to_lowercase();
-    conn.prepare_cached("INSERT OR REPLACE INTO said (id, text) VALUES (?, ?)")?.execute([id, &said])?;
+/// So many of the newest sessions are looked at each time, sealed or not: what a person sees has been looked at, also
+/// where somebody has changed it by hand.
+const NEWEST: usize = 30;
+
+/// What is noted of a session.
+#[derive(Debug)]
+struct Noted {
+    stamp: i64,
+    inode: i64,
+    sealed: bool,
+}
+
+impl Noted {
+    fn from_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<Self>> {
+        let (stamp, inode): (Option<i64>, Option<i64>) = (row.get(1)?, row.get(2)?);
+        let sealed = row.get(3)?;
+        Ok(stamp.zip(inode).map(|(stamp, inode)| Self { stamp, inode, sealed }))
+    }
+}
+
+/// A session that is to be looked at.
+#[derive(Debug)]
+struct Look {
+    id: SessionId,
+    /// Of its folder; `None` where that is not read now.
+    inode: Option<i64>,
+    noted: Option<Noted>,
+}
+
+impl Look {
+    /// Reads the session again where it is not as it was noted, and seals it where nobody has it open. Answers what cannot
+    /// be read. Another process may do the same at once; what it notes is the same or newer.
+    fn again(self, conn: &Connection, sessions_dir: &Path) -> Result<Option<(SessionId, StoreError)>, Fault> {
+        let Self { id, noted, .. } = self;
+        let dir = SessionDir::new(sessions_dir, &id);
+        // Before it is read: who opens it after this breaks the seal anew.
+        let is_open = lock::is_held(&dir);
+        let inode = self.inode.or_else(|| stamp::inode(dir.root()));
+        let look = || stamp::of(sessions_dir, &id);
+        let stamp = look();
+        if let Some(noted) = noted.filter(|noted| noted.stamp == stamp && Some(noted.inode) == inode) {
+            if noted.sealed == is_open {
+                conn.execute("UPDATE listed SET sealed = ? WHERE id = ?", params![!is_open, id.as_str()])?;
+            }
+            return Ok(None);
+        }
+        let read = reader::summary_and_prompts(&dir);
+        let unreadable = match read {
+            Ok((mut summary, prompts)) => {
+                // A copy tells of the session that it was.
+                summary.id = id.clone();
+                let sealed = !is_open && look() == stamp;
+                note(conn, stamp, inode.unwrap_or_default(), sealed, &summary, &prompts)?;
+                conn.execute("DELETE FROM unlisted WHERE id = ?", [id.as_str()])?;
+                return Ok(None);
+            }
+            // Removed since, or cut off before its first commit: there is nothing to list.
+            Err(StoreError::NotFound { .. }) => None,
+            Err(error) => Some(error),
+        };
+        forget(conn, &id)?;
+        conn.execute("INSERT OR IGNORE INTO unlisted (id) VALUES (?)", [id.as_str()])?;
+        Ok(unreadable.map(|error| (id, error)))
+    }
+}
+
+fn forget(conn: &Connection, id: &SessionId) -> Result<(), Fault> {
+    conn.execute("DELETE FROM listed WHERE id = ?", [id.as_str()])?;
+    conn.execute("DELETE FROM said WHERE id = ?", [id.as_str()])?;
     Ok(())
 }
 
-fn noted_stamps(conn: &Connection) -> Result<HashMap<String, i64>, Fault> {
-    let mut statement = conn.prepare("SELECT id, stamp FROM listed")?;
-    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(rows.collect::<Result<_, _>>()?)
+fn note(
+    conn: &Connection,
+    stamp: i64,
+    inode: i64,
+    sealed: bool,
+    summary: &Summary,
+    prompts: &str,
+) -> Result<(), Fault> {
+    let json = serde_json::to_string(summary).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+    let sql = "INSERT OR REPLACE INTO listed (id, stamp, inode, sealed, updated_ms, workspace, summary) \
+               VALUES (?, ?, ?, ?, ?, ?, ?)";
+    let id = summary.id.as_str();
+    let values = params![id, stamp, inode, sealed, summary.updated_ms, summary.workspace, json];
+    conn.prepare_cached(sql)?.execute(values)?;
+    let said = format!("{}\n{}\n{prompts}", summary.title, summary.workspace).to_lowercase();
+    conn.prepare_cached("INSERT OR REPLACE INTO said (id, text) VALUES (?, ?)")?.execute([id, &said])?;
+    Ok(())
 }
 
 /// The database on disk; `None` where there cannot be one.
@@ -267,6 +426,7 @@ fn sound(path: &Path) -> rusqlite::Result<Connection> {
     conn.busy_timeout(Duration::from_secs(5))?;
     conn.execute_batch(SETTINGS)?;
     make_tables(&conn)?;
+    conn.execute_batch(ONCE_MADE)?;
     // Fails where the file may be read but not written, and where it is damaged further in.
     conn.execute("DELETE FROM listed WHERE id = ''", [])?;
     conn.query_row("SELECT id FROM listed WHERE updated_ms < 0", [], |_| Ok(())).optional()?;

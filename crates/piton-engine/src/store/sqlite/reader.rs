@@ -5,8 +5,10 @@ use super::blobs;
 use super::bulk;
 use super::dir::SessionDir;
 use super::error::{Fault, is_misshapen};
+use super::lock;
 use super::rows::{self, Head, Sheet};
 use super::schema::{self, Found};
+use super::wal;
 use crate::store::{CheckResult, Flaw, StoreError, Summary};
 use piton_core::event::Record;
 use piton_core::ids::Seq;
@@ -78,6 +80,10 @@ impl Reader {
     /// Opens a session to read.
     pub fn open(dir: &SessionDir) -> Result<Self, StoreError> {
         let db = dir.journal_db();
+        if wal::is_lost(&db) && !lock::is_held(dir) {
+            // Where it cannot be, for example in a folder that may not be written, what is wrong with it is said below.
+            let _ = wal::revive(&db);
+        }
         let (conn, found) = schema::open_to_read(&db).map_err(|fault| fault.explain(&db, 0))?;
         Ok(Self { dir: dir.clone(), conn, found })
     }
@@ -102,8 +108,7 @@ impl Reader {
     }
 
     pub(super) fn is_unborn(&self) -> Result<bool, Fault> {
-        let tables: i64 = self.conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-        Ok(tables == 0)
+        schema::is_unborn(&self.conn)
     }
 
     fn verify(&self) -> Result<CheckResult, Fault> {

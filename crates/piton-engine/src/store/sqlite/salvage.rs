@@ -8,6 +8,7 @@ use super::dir::SessionDir;
 use super::error::Fault;
 use super::rows::{self, Sheet};
 use super::schema::{self, MIGRATIONS};
+use super::wal;
 use crate::store::{Salvage, StoreError};
 use piton_core::event::{Event, Record};
 use piton_core::ids::{Seq, SessionId};
@@ -27,14 +28,17 @@ pub(crate) fn salvage(dir: &SessionDir, scratch: &Path) -> Result<Option<Salvage
 }
 
 fn copied(db: &Path, scratch: &Path) -> Result<Connection, Fault> {
-    if !db.exists() {
-        return Err(Fault::NotFound);
-    }
     let copy = scratch.join("journal.db");
-    fs::copy(db, &copy).map_err(Fault::os(db))?;
+    if db.exists() {
+        fs::copy(db, &copy).map_err(Fault::os(db))?;
+    }
     let log = db.with_file_name("journal.db-wal");
     if log.exists() {
         fs::copy(&log, scratch.join("journal.db-wal")).map_err(Fault::os(&log))?;
+    }
+    wal::revive(&copy)?;
+    if !copy.exists() {
+        return Err(Fault::NotFound);
     }
     let conn = Connection::open(&copy)?;
     conn.execute_batch("PRAGMA mmap_size=0")?;

@@ -13,10 +13,13 @@ use std::time::Duration;
 const APPLICATION_ID: i32 = 0x5069_746e;
 
 /// How long one of our processes waits for another's transaction; they last milliseconds.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Of who makes a session.
+pub(super) const FIRST_EPOCH: u64 = 1;
 
 /// One page of the smallest size that SQLite knows, in bytes.
-const SMALLEST_DATABASE: u64 = 512;
+pub(super) const SMALLEST_DATABASE: u64 = 512;
 
 /// For every connection. `mmap_size=0`: a read error must be an error, not a `SIGBUS`.
 const EVERY_CONNECTION: &str = "PRAGMA mmap_size=0; PRAGMA foreign_keys=ON;";
@@ -26,9 +29,8 @@ const EVERY_CONNECTION: &str = "PRAGMA mmap_size=0; PRAGMA foreign_keys=ON;";
 const WRITER: &str = "PRAGMA synchronous=FULL; PRAGMA fullfsync=ON; PRAGMA journal_size_limit=16777216; \
                       PRAGMA wal_autocheckpoint=4000;";
 
-/// Makes an empty file a database without tables, which is nobody's yet, and syncs nothing: there is nothing to roll back
-/// to.
-const NEW_FILE: &str = "PRAGMA synchronous=OFF; PRAGMA journal_mode=MEMORY; PRAGMA application_id=0;";
+/// For a new file, which is nobody's yet: nothing is synced.
+const NEW_FILE: &str = "PRAGMA synchronous=OFF;";
 
 /// One step from a version to the next; its place in the list is the version it leads to.
 #[derive(Debug, Clone, Copy)]
@@ -56,29 +58,35 @@ pub(super) const MIGRATIONS: &[Migration] =
 /// What a database turned out to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
-    /// A session that was created and never committed anything.
+    /// A session that was created and has no event.
     Unborn,
     /// A journal of this version.
     Version(u32),
 }
 
-/// Creates the database file. Nothing of it is durable before [`settle`].
+/// Creates the database file, which keeps a log, and all tables in that log. Nothing of it is durable before the first
+/// commit, which syncs the log; of the database itself nothing is needed before the log is folded into it (see `wal`).
 pub(super) fn create(path: &Path) -> Result<Connection, Fault> {
     let mut options = File::options();
     options.write(true).create_new(true).mode(0o600);
     drop(options.open(path).map_err(Fault::os(path))?);
-    let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let mut conn = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     conn.execute_batch(NEW_FILE)?;
+    keep_log(&conn, path)?;
+    make_tables(&mut conn)?;
     Ok(conn)
 }
 
-/// Makes a created file durable, as a database that keeps a log. Its name in the folder becomes so with the log. Fine if that
-/// was done before.
-pub(super) fn settle(conn: &Connection, path: &Path) -> Result<(), Fault> {
-    conn.execute_batch("PRAGMA synchronous=FULL;")?;
-    keep_log(conn, path)?;
-    conn.execute_batch(WRITER)?;
-    Ok(())
+/// From here on a commit is synced.
+pub(super) fn settle(conn: &Connection) -> Result<(), Fault> {
+    Ok(conn.execute_batch(WRITER)?)
+}
+
+fn make_tables(conn: &mut Connection) -> Result<(), Fault> {
+    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    migrate(&tx, None, 0, MIGRATIONS)?;
+    tx.execute("INSERT INTO writer (one, epoch, last_seq) VALUES (1, ?, 0)", [FIRST_EPOCH])?;
+    Ok(tx.commit()?)
 }
 
 /// Turns on WAL mode. SQLite writes the file only after it has answered, and says by its next word whether it could; a
@@ -96,8 +104,9 @@ fn keep_log(conn: &Connection, path: &Path) -> Result<(), Fault> {
 
 /// A database in memory, ready to be written.
 pub(super) fn create_in_memory() -> Result<Connection, Fault> {
-    let conn = Connection::open_in_memory()?;
+    let mut conn = Connection::open_in_memory()?;
     conn.execute_batch(EVERY_CONNECTION)?;
+    make_tables(&mut conn)?;
     Ok(conn)
 }
 
@@ -190,7 +199,21 @@ fn connect_and_keep_log(path: &Path) -> Result<Connection, Fault> {
 }
 
 pub(super) fn has_log(path: &Path) -> bool {
-    fs::metadata(format!("{}-wal", path.display())).is_ok_and(|meta| meta.len() > 0)
+    fs::metadata(log_of(path)).is_ok_and(|meta| meta.len() > 0)
+}
+
+/// Where SQLite keeps the log of a database.
+pub(super) fn log_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    name.into()
+}
+
+/// Whether nothing was ever recorded in it. One made by an older Piton has no tables before its first commit.
+pub(super) fn is_unborn(conn: &Connection) -> Result<bool, Fault> {
+    let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let nothing = "SELECT last_seq = 0 AND NOT EXISTS (SELECT 1 FROM event) FROM writer";
+    Ok(tables == 0 || conn.query_row(nothing, [], |row| row.get(0))?)
 }
 
 fn look(conn: Connection, path: &Path) -> Result<(Connection, Found), Fault> {
@@ -227,7 +250,9 @@ fn inspect(conn: &Connection, path: &Path, migrations: &[Migration]) -> Result<F
     let ours = version(migrations);
     match u32::try_from(found) {
         Ok(found) if application == APPLICATION_ID && found > ours => Err(Fault::Newer { found, ours }),
-        Ok(found) if application == APPLICATION_ID && found > 0 => Ok(Found::Version(found)),
+        Ok(found) if application == APPLICATION_ID && found > 0 => {
+            Ok(if is_unborn(conn)? { Found::Unborn } else { Found::Version(found) })
+        }
         Ok(_) | Err(_) => Err(Fault::damaged("it is a database, but not one of Piton's")),
     }
 }

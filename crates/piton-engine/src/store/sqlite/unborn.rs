@@ -56,10 +56,10 @@ pub(super) fn place(made: &SessionDir, dir: &SessionDir, id: &SessionId) -> Resu
 /// Whether nothing is recorded in this folder. Its lock says whether something is about to be.
 pub(super) fn is_unborn(dir: &SessionDir) -> bool {
     let db = dir.journal_db();
-    match fs::metadata(&db) {
-        Err(error) => error.kind() == ErrorKind::NotFound,
-        Ok(found) if found.len() == 0 => !schema::has_log(&db),
-        Ok(_) => Reader::open(dir).is_ok_and(|reader| reader.is_unborn().is_ok_and(|is| is)),
+    match (fs::metadata(&db), schema::has_log(&db)) {
+        (Err(error), false) => error.kind() == ErrorKind::NotFound,
+        (Ok(found), false) if found.len() == 0 => true,
+        (Ok(_) | Err(_), _) => Reader::open(dir).is_ok_and(|reader| reader.is_unborn().is_ok_and(|is| is)),
     }
 }
 

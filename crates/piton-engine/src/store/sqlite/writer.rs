@@ -24,9 +24,11 @@ use super::error::Fault;
 use super::lock::Lock;
 use super::projection;
 use super::rows::{self, Head};
-use super::schema::{self, Found, MIGRATIONS, Migration};
+use super::schema::{self, BUSY_TIMEOUT, Found, MIGRATIONS, Migration};
+use super::seal;
 use super::summary;
 use super::unborn;
+use super::wal;
 use crate::store::{Opening, StoreError, Summary, unwritten};
 use piton_core::event::{Event, Record};
 use piton_core::ids::{Seq, TimeMs};
@@ -36,6 +38,7 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// The one writer of a session, for as long as it lives. Dropping it frees the lock and forgets what is only staged.
@@ -50,12 +53,14 @@ pub struct Journal {
     head: Head,
     staged: Vec<Arc<Record>>,
     opening: Opening,
+    /// Makes the name of a new session's folder durable, beside all that comes before the first commit.
+    naming: Option<JoinHandle<Result<(), Fault>>>,
 }
 
 /// What the next commit has to do before it may add events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
-    /// Make the tables: nothing was ever committed.
+    /// Make the session's folder durable: nothing was ever committed.
     New,
     /// Take the place of the writer with this epoch.
     Heir { of: u64 },
@@ -64,8 +69,8 @@ enum Standing {
 }
 
 impl Journal {
-    /// Makes the folder of a new session and takes its lock. The tables come with the first commit, whose first event
-    /// must be [`Event::SessionStarted`]; a process that dies before leaves a folder that holds no session.
+    /// Makes the folder of a new session, with tables in it, and takes its lock. Durable with the first commit, whose first
+    /// event must be [`Event::SessionStarted`]; a process that dies before leaves a folder that holds no session.
     pub fn create(dir: &SessionDir, opening: Opening) -> Result<Self, StoreError> {
         let db = dir.journal_db();
         Self::create_in(dir, opening).map_err(|fault| fault.explain(&db, 0))
@@ -81,9 +86,7 @@ impl Journal {
             _ => 1,
         });
         journal.epoch = epochs.max().unwrap_or(1);
-        journal.append(&records.into_iter().map(Arc::new).collect::<Vec<_>>())?;
-        let _ = journal.conn.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
-        Ok(())
+        journal.leave(&records.into_iter().map(Arc::new).collect::<Vec<_>>())
     }
 
     /// Takes the lock of an existing session, upgrades its tables if they are old, and makes it durable that this
@@ -152,16 +155,33 @@ impl Journal {
         if self.next_seq() > 1 {
             self.stage(at_ms, Event::WriterClosed {});
         }
-        if self.commit().is_ok() {
-            self.leave();
-        }
+        let staged = std::mem::take(&mut self.staged);
+        let _ = self.leave(&staged);
     }
 
-    /// Folds the log into the database. A reader may be in the way: leaving does not wait for it, the next writer folds
-    /// it then.
-    pub(super) fn leave(self) {
-        let _ = self.conn.busy_timeout(Duration::ZERO);
-        let _ = self.conn.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
+    /// Makes these last events durable, and folds the log into the database: both by the same two syncs. A reader may be in
+    /// the way: leaving does not wait for it, the next writer folds it then.
+    pub(super) fn leave(mut self, last: &[Arc<Record>]) -> Result<(), StoreError> {
+        if self.standing == Standing::New && !last.is_empty() {
+            self.settle_in().map_err(|fault| self.explain(fault))?;
+        }
+        let unsynced = self.conn.execute_batch("PRAGMA synchronous=OFF").map_err(Fault::from);
+        unsynced.map_err(|fault| self.explain(fault))?;
+        self.append(last)?;
+        self.fold(last.is_empty()).map_err(|fault| self.explain(fault))
+    }
+
+    /// The log is synced before it is folded. Where it cannot be folded now, what is in it has still to be durable.
+    fn fold(&self, is_durable: bool) -> Result<(), Fault> {
+        self.conn.execute_batch("PRAGMA synchronous=FULL")?;
+        self.conn.busy_timeout(Duration::ZERO)?;
+        let in_the_way = self.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
+        if is_durable || matches!(in_the_way, Ok(false)) {
+            return Ok(());
+        }
+        // A commit is synced with all that lies before it.
+        self.conn.busy_timeout(BUSY_TIMEOUT)?;
+        Ok(self.conn.execute_batch("UPDATE writer SET epoch = epoch")?)
     }
 
     /// At most `max` committed events from this position on.
@@ -212,7 +232,8 @@ impl Journal {
     }
 
     fn new(conn: Connection, home: Option<(SessionDir, Lock)>, opening: Opening) -> Self {
-        Self { conn, home, standing: Standing::New, epoch: 1, head: Head::START, staged: Vec::new(), opening }
+        let (standing, head) = (Standing::New, Head::START);
+        Self { conn, home, standing, epoch: 1, head, staged: Vec::new(), opening, naming: None }
     }
 
     fn create_in(dir: &SessionDir, opening: Opening) -> Result<Self, Fault> {
@@ -222,16 +243,24 @@ impl Journal {
             unborn::clear(dir, &lock)?;
         }
         let conn = schema::create(&dir.journal_db())?;
-        Ok(Self::new(conn, Some((dir.clone(), lock)), opening))
+        let mut journal = Self::new(conn, Some((dir.clone(), lock)), opening);
+        let root = dir.root().to_owned();
+        // Without a thread the first commit does it by itself.
+        journal.naming = std::thread::Builder::new().spawn(move || make_name_durable(&root)).ok();
+        Ok(journal)
     }
 
-    /// Makes durable what [`Journal::create`] made. The first commit does that, and not creating: whoever creates a session
-    /// has better things to do than to wait for the disk.
-    fn settle_in(&self) -> Result<(), Fault> {
+    /// Makes durable what [`Journal::create`] made, but for what the first commit syncs itself: the log, which holds all of
+    /// the database, and the names in its folder. Fine if that was done before.
+    fn settle_in(&mut self) -> Result<(), Fault> {
         let Some((dir, _)) = &self.home else { return Ok(()) };
-        schema::settle(&self.conn, &dir.journal_db())?;
-        // The names in the folder itself become durable with the log, which SQLite makes there and syncs.
-        dir.root().parent().map_or(Ok(()), blobs::sync_folder)
+        let named = self.naming.take().and_then(|naming| naming.join().ok());
+        if !matches!(named, Some(Ok(()))) {
+            make_name_durable(dir.root())?;
+        }
+        schema::settle(&self.conn)?;
+        self.standing = Standing::Heir { of: schema::FIRST_EPOCH };
+        Ok(())
     }
 
     pub(super) fn open_with(
@@ -256,10 +285,12 @@ impl Journal {
     ) -> Result<Self, Fault> {
         let (db, blobs) = (dir.journal_db(), dir.blobs());
         // Before the lock, so that a folder that holds nothing is not given one.
-        if !db.exists() {
+        if !db.exists() && !schema::has_log(&db) {
             return Err(Fault::NotFound);
         }
         let lock = Lock::take(&dir.lock(), opening.pid)?;
+        seal::break_seal(dir)?;
+        wal::revive(&db)?;
         let (mut conn, found) = schema::open_to_write(&db, migrations)?;
         let Found::Version(version) = found else { return Err(Fault::NotFound) };
         announce(&db, &opening);
@@ -285,14 +316,7 @@ impl Journal {
             self.settle_in()?;
         }
         let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        match self.standing {
-            Standing::New => {
-                schema::migrate(&tx, None, 0, MIGRATIONS)?;
-                tx.execute("INSERT INTO writer (one, epoch, last_seq) VALUES (1, ?, 0)", [self.epoch])?;
-            }
-            Standing::Heir { of } => be_the_writer(&tx, of)?,
-            Standing::Writer => be_the_writer(&tx, self.epoch)?,
-        }
+        be_the_writer(&tx, if let Standing::Heir { of } = self.standing { of } else { self.epoch })?;
         let mut head = self.head;
         for (sheet, record) in sheets.iter().zip(&self.staged) {
             head = rows::insert(&tx, head, sheet)?;
@@ -332,6 +356,10 @@ fn announce(db: &Path, opening: &Opening) {
     let now = Timespec { tv_sec, tv_nsec: nanoseconds.try_into().unwrap_or_default() };
     let times = Timestamps { last_access: now, last_modification: now };
     let _ = utimensat(CWD, db, &times, AtFlags::empty());
+}
+
+fn make_name_durable(root: &Path) -> Result<(), Fault> {
+    root.parent().map_or(Ok(()), blobs::sync_folder)
 }
 
 fn make_session_folder(root: &Path) -> Result<(), Fault> {

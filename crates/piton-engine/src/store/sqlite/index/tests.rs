@@ -6,6 +6,7 @@ use crate::store::sqlite::Journal;
 use piton_core::event::{Delivery, Event, TitledBy};
 use piton_core::ids::MessageId;
 use piton_core::message::Part;
+use std::time::SystemTime;
 
 fn opening(now_ms: u64) -> Opening {
     Opening { pid: 1, boot_id: None, now_ms, shares_runtime: false }
@@ -205,4 +206,130 @@ fn a_list_that_cannot_be_had_says_what_the_caller_can_do() {
 
     let full = IndexError::from(Fault::Sqlite(rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(13), None)));
     assert!(matches!(&full, IndexError::Store(StoreError::Full { .. })), "{full:?}");
+}
+
+/// More sessions than are looked at each time: the first is old enough to be left alone.
+fn many_closed_sessions() -> tempfile::TempDir {
+    let data = tempfile::tempdir().expect("a folder");
+    for number in 0..SOME as u64 {
+        let id = format!("ses_{number:03}");
+        session(data.path(), &id, "/", number + 1);
+        opened(data.path(), &id, number + 1).close(number + 1);
+    }
+    data
+}
+
+const OLDEST: &str = "ses_000";
+const SOME: usize = NEWEST + 2;
+
+/// As if no session had come or gone for long.
+fn settle(data: &Path) {
+    let then = SystemTime::now() - Duration::from_secs(60);
+    fs::File::open(data.join("sessions")).and_then(|folder| folder.set_modified(then)).expect("a folder");
+}
+
+fn in_boot(data: &Path, boot: &str) -> Index {
+    Index::in_boot(data, Some(boot)).expect("a list")
+}
+
+/// The title of the oldest session in the list, if it is there.
+fn oldest(data: &Path) -> Option<String> {
+    let all = in_boot(data, "one").list(None, usize::MAX).expect("sound");
+    all.into_iter().find(|summary| summary.id.as_str() == OLDEST).map(|summary| summary.title)
+}
+
+#[test]
+fn a_sealed_session_is_left_alone_in_this_boot_and_the_newest_are_looked_at_all_the_same() {
+    let data = many_closed_sessions();
+    let damage =
+        |id: &str| fs::write(data.path().join("sessions").join(id).join("journal.db"), "garbage").expect("a file");
+    in_boot(data.path(), "one");
+    damage(OLDEST);
+    for settled in [false, true, true] {
+        if settled {
+            settle(data.path());
+        }
+        let index = in_boot(data.path(), "one");
+        assert_eq!((index.count().expect("sound"), index.unreadable().len()), (SOME, 0), "nobody has looked");
+    }
+    let newest = format!("ses_{:03}", SOME - 1);
+    damage(&newest);
+    for _ in 0..2 {
+        let index = in_boot(data.path(), "one");
+        let unreadable: Vec<&str> = index.unreadable().iter().map(|(id, _)| id.as_str()).collect();
+        assert_eq!(unreadable, [newest.as_str()], "each time");
+    }
+    for boot in [Some("two"), None] {
+        let index = Index::in_boot(data.path(), boot).expect("a list");
+        assert_eq!((index.count().expect("sound"), index.unreadable().len()), (SOME - 2, 2), "no seal counts");
+    }
+}
+
+#[test]
+fn whatever_becomes_of_a_sealed_session_the_list_says_so() {
+    for settled in [false, true] {
+        let data = many_closed_sessions();
+        let (sessions, elsewhere) = (data.path().join("sessions"), data.path().join("elsewhere"));
+        let settle = || {
+            if settled {
+                settle(data.path());
+            }
+        };
+        let check = |title: Option<&str>, what: &str| {
+            for look in ["first", "second"] {
+                settle();
+                assert_eq!(oldest(data.path()).as_deref(), title, "{what}, {look} look, settled: {settled}");
+            }
+        };
+        check(Some(""), "as it was made");
+        happened(data.path(), OLDEST, 1, titled("killed"));
+        check(Some("killed"), "its writer was killed");
+
+        let mut writer = opened(data.path(), OLDEST, 1);
+        check(Some("killed"), "it has a writer");
+        for title in ["live", "still live"] {
+            writer.stage(1, titled(title));
+            writer.commit().expect("room on the disk");
+            check(Some(title), "its writer is at work");
+        }
+        writer.stage(1, titled("closed"));
+        writer.close(1);
+        check(Some("closed"), "its writer has left");
+        let mut writer = opened(data.path(), OLDEST, 1);
+        writer.stage(1, titled("again"));
+        writer.close(1);
+        check(Some("again"), "opened and closed between two looks");
+
+        fs::rename(sessions.join(OLDEST), &elsewhere).expect("a folder");
+        check(None, "it was moved away");
+        session(data.path(), OLDEST, "/", 1);
+        happened(data.path(), OLDEST, 1, titled("another"));
+        check(Some("another"), "another one was put in its place");
+        let copy = sessions.join("ses_copy");
+        fs::create_dir(&copy).expect("a folder");
+        fs::copy(elsewhere.join("journal.db"), copy.join("journal.db")).expect("a copy");
+        settle();
+        let index = in_boot(data.path(), "one");
+        let copied = index.list(None, usize::MAX).expect("sound").into_iter().find(|one| one.id.as_str() == "ses_copy");
+        assert_eq!(copied.expect("it is listed under its own name").title, "again");
+        assert_eq!(oldest(data.path()).as_deref(), Some("another"), "a copy is another session");
+    }
+}
+
+#[test]
+fn a_broken_seal_outlives_a_list_that_was_cut_off_and_one_that_cannot_be_kept() {
+    let data = many_closed_sessions();
+    in_boot(data.path(), "one");
+    happened(data.path(), OLDEST, 1, titled("changed"));
+    // A list in memory, as where the index cannot be written, has no business with seals.
+    Index::in_boot(data.path(), None).expect("a list");
+    let index = in_boot(data.path(), "one");
+    assert_eq!(oldest(data.path()).as_deref(), Some("changed"));
+    happened(data.path(), OLDEST, 1, titled("once more"));
+    // It dies when it has noted that.
+    index.note_broken_seals().expect("sound");
+    assert_eq!(seal::broken(&data.path().join("sessions")).expect("a folder").len(), 0);
+    drop(index);
+    settle(data.path());
+    assert_eq!(oldest(data.path()).as_deref(), Some("once more"));
 }

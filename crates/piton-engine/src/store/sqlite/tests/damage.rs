@@ -49,6 +49,82 @@ fn an_emptied_database_does_not_cost_the_log_beside_it() {
     assert!(place.bytes()["journal.db-wal"].len() > 4096);
 }
 
+/// What a power cut may leave of a database that was never synced.
+const LOST: [(&str, Option<usize>); 4] =
+    [("gone", None), ("emptied", Some(0)), ("cut short", Some(100)), ("zeros", Some(4096))];
+
+fn lose(db: &Path, left: Option<usize>) {
+    match left {
+        None => fs::remove_file(db).expect("a database"),
+        Some(len) => fs::write(db, vec![0; len]).expect("a file"),
+    }
+}
+
+#[test]
+fn a_new_session_is_whole_in_its_log_alone() {
+    for (what, left) in LOST {
+        let place = Place::new();
+        kill(place.create(eventful_session()));
+        lose(&place.dir.journal_db(), left);
+        assert_eq!(place.events(), eventful_session(), "{what}: read");
+
+        let place = Place::new();
+        kill(place.create(eventful_session()));
+        lose(&place.dir.journal_db(), left);
+        let (journal, records) = place.open().expect(what);
+        let mut expected = eventful_session();
+        expected.push(opened(2));
+        assert_eq!(events_of(records), expected, "{what}: opened");
+        journal.close(99);
+        expected.push(Event::WriterClosed {});
+        assert_eq!(place.events(), expected, "{what}: closed");
+        let events = expected.len() as u64;
+        assert_eq!(verify(&place.dir).expect("readable"), CheckResult::Sound { events });
+    }
+}
+
+#[test]
+fn a_lost_database_is_not_made_up_from_a_log_that_has_only_a_part_of_it() {
+    for (what, left) in LOST {
+        // Its log was folded in once: what lies there now is what came later.
+        let place = Place::killed(eventful_session());
+        lose(&place.dir.journal_db(), left);
+        let fits = |error: &StoreError| matches!(error, StoreError::Damaged { .. } | StoreError::NotFound { .. });
+        check_refused(&place, what, fits);
+        assert!(!unborn::is_unborn(&place.dir), "{what}: what is in the log is not thrown away");
+    }
+}
+
+#[test]
+fn of_a_new_session_a_torn_log_keeps_whole_commits_or_nothing() {
+    let place = Place::new();
+    let mut journal = place.create(small_session());
+    append(&mut journal, vec![said("more")]);
+    kill(journal);
+    let log = fs::read(place.wal()).expect("a log");
+    let mut whole = small_session();
+    let earlier = whole.clone();
+    whole.push(said("more"));
+    let mut seen = Vec::new();
+    for len in (0..=log.len()).step_by(509).chain([log.len()]) {
+        let place = Place::new();
+        fs::create_dir_all(place.dir.root()).expect("a folder");
+        fs::write(place.wal(), &log[..len]).expect("a file");
+        match read_session(&place.dir) {
+            Ok(records) => seen.push(events_of(records)),
+            Err(error) => assert!(matches!(error, StoreError::NotFound { .. }), "{len}: {error}"),
+        }
+    }
+    seen.dedup();
+    assert_eq!(seen, [vec![], earlier, whole], "the tables alone, then commit by commit");
+    for hostile in [vec![0xff; 40], log[..32].to_vec(), [&log[..8], &[0xff; 4096][..]].concat()] {
+        let place = Place::new();
+        fs::create_dir_all(place.dir.root()).expect("a folder");
+        fs::write(place.wal(), hostile).expect("a file");
+        assert!(matches!(read_session(&place.dir), Err(StoreError::NotFound { .. })));
+    }
+}
+
 #[test]
 fn a_log_that_was_cut_off_costs_its_last_commits_and_nothing_before_them() {
     let place = Place::killed(small_session());
