@@ -22,6 +22,8 @@
 //! and `Checking` before an `Ending` that completes the turn: from there hooks may lead back to `NextStep`. Calls have
 //! their gates in `batch.rs`.
 //! `Sealing` stands before `Ending` where the workspace was put down in the turn and has to be once more.
+//! `BeforeCompaction` and `Compacting` also follow `Idle` and `Held`, where a person wants the context compacted between turns;
+//! what is said meanwhile is `Due` behind it.
 //! `Held` is `Idle` with messages waiting: after a turn that did not complete, they wait for the user's next word.
 //! `GivenUp` is where a failed call leads, and a conversation that compaction cannot make fit, when the turn has another
 //! model to ask: that one is then called instead.
@@ -145,6 +147,7 @@ impl State {
             bill: Bound::default(),
             undone: Vec::new(),
             rewinding: None,
+            focus: None,
             context: Context::default(),
             turn,
         };
@@ -257,7 +260,17 @@ impl State {
 
     /// Whether a turn is under way.
     pub fn is_in_turn(&self) -> bool {
-        !matches!(self.phase, Phase::Idle | Phase::Held | Phase::Due)
+        !self.phase.is_between_turns()
+    }
+
+    /// Whether the context is compacted between turns, because a person wants it.
+    pub fn is_compacting_at_rest(&self) -> bool {
+        self.phase.is_compaction_at_rest()
+    }
+
+    /// What the summary shall dwell on that is made between turns.
+    pub fn focus(&self) -> Option<&str> {
+        self.work.focus.as_deref()
     }
 
     /// Whether nothing is under way and nothing is about to be.
@@ -584,6 +597,14 @@ impl Default for State {
 }
 
 impl Phase {
+    fn is_compaction_at_rest(&self) -> bool {
+        matches!(self, Self::BeforeCompaction(_, AfterCompaction::Rest) | Self::Compacting(_, AfterCompaction::Rest))
+    }
+
+    fn is_between_turns(&self) -> bool {
+        matches!(self, Self::Idle | Self::Held | Self::Due) || self.is_compaction_at_rest()
+    }
+
     /// The one transition function.
     fn step(self, work: &mut Work, record: &mut Record) -> Self {
         use Phase::{
@@ -594,7 +615,6 @@ impl Phase {
             (
                 phase,
                 Event::SessionStarted { .. }
-                | Event::WriterOpened { .. }
                 | Event::WriterClosed {}
                 | Event::RewindStarted { .. }
                 | Event::TitleGiven { .. }
@@ -611,7 +631,7 @@ impl Phase {
             }
             (phase, Event::UserSpoke { message, parts, delivery }) => work.hear(phase, message, parts, *delivery),
             (phase, Event::CancelRequested { by }) => phase.stop(work, &canceled(by), record.seq),
-            (phase @ (Phase::Idle | Phase::Held | Due), Event::DeadlinePassed {} | Event::TurnResumed { .. }) => phase,
+            (phase, Event::DeadlinePassed {} | Event::TurnResumed { .. }) if phase.is_between_turns() => phase,
             (phase, Event::DeadlinePassed {}) => phase.stop(work, &Self::out_of_time(work), record.seq),
 
             (phase, Event::TurnResumed { model, fallbacks, policy }) => {
@@ -658,6 +678,7 @@ impl Phase {
                 work.go_on(decision)
             }
             (CompactionNeeded(trigger, then), Event::CompactionStarted { .. }) => work.start_compaction(trigger, then),
+            (phase, event) if phase.is_compaction_at_rest() => phase.step_at_rest(work, event),
             (Compacting(trigger, then), event) if event.is_about_compaction() => {
                 work.take_compaction(trigger, then, event)
             }
@@ -672,6 +693,19 @@ impl Phase {
             (Sealing(ending), Event::SnapshotTaken { tree, .. }) => work.sealed(ending, tree.as_ref()),
             (Ending(ending), Event::TurnEnded { .. }) => work.end_turn(ending.end),
 
+            (phase, event) => phase.step_at_rest(work, event),
+        }
+    }
+
+    /// The same where a person wants the context compacted between turns.
+    fn step_at_rest(self, work: &mut Work, event: &Event) -> Self {
+        match (self, event) {
+            (Self::Idle | Self::Held, Event::CompactionStarted { trigger: trigger @ Trigger::Asked, focus, .. }) => {
+                work.start_compaction_at_rest(*trigger, focus.as_ref())
+            }
+            // Nobody waits for it any more who had asked for it there.
+            (phase, Event::WriterOpened { .. }) if phase.is_compaction_at_rest() => work.rest(),
+            (phase, event) if phase.is_compaction_at_rest() => work.take_compaction_at_rest(phase, event),
             (phase, event) => phase.unmoved_by(event),
         }
     }
@@ -771,6 +805,7 @@ impl Phase {
         match self {
             Self::Idle => Self::Idle,
             Self::Held | Self::Due => Self::Held,
+            phase if phase.is_compaction_at_rest() => work.rest(),
             Self::NextStep(_)
             | Self::Compacted { .. }
             | Self::BeforeModel { .. }

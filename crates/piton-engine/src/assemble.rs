@@ -13,6 +13,7 @@ pub mod cloud;
 pub mod environment;
 pub mod keys;
 pub mod rules;
+pub mod sandbox;
 pub mod secrets;
 pub mod server;
 pub mod sources;
@@ -64,7 +65,12 @@ pub async fn settings(
     let models = source.all(said, &answers, notices).await?;
     let (titles, summaries) = source.helpers(notices)?;
     rules::fit(&mut policy, &models, &config)?;
-    let env = Arc::new(keys::left_for_tools(models.iter().chain(&titles).chain(&summaries), &config, machine));
+    let sandbox = sandbox::settings(&config, machine, wishes, &mut policy, notices)?;
+    let mut env = keys::left_for_tools(models.iter().chain(&titles).chain(&summaries), &config, machine);
+    if let Some(sandbox) = &sandbox {
+        sandbox::changed(&mut env, &sandbox.home);
+    }
+    let env = Arc::new(env);
     let hooks = hooks::hooks(wishes, &config, &env, machine, workspace, notices)?;
     let tape = wishes.tape.as_ref().map(File::try_clone).transpose().context("cannot record the replies")?;
     let (machine_of, cassettes) = (machine.clone(), wishes.cassettes);
@@ -78,6 +84,7 @@ pub async fn settings(
     Ok(Settings {
         fallbacks: models.collect(),
         policy,
+        sandbox,
         env,
         tool_limits: config.tool_limits(),
         takes_snapshots: config.undo.snapshots.unwrap_or(true),

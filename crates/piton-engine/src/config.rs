@@ -20,8 +20,8 @@ use crate::hooks::HookTable;
 use piton_core::compact;
 use piton_core::permission::Action;
 use piton_core::policy::{
-    CallsTaken, DenialsCounted, LastStep, OnEmpty, OnLength, OnUnknown, Policy, StepsCounted, ToolFields, ToolsBy,
-    Wording,
+    CallsTaken, DenialsCounted, LastStep, OnEmpty, OnLength, OnUnknown, Policy, SandboxMode, StepsCounted, ToolFields,
+    ToolsBy, Wording,
 };
 use piton_core::preset::PRESETS;
 use piton_core::progress::{Compare, Stuck};
@@ -37,6 +37,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// What the file says. Everything is optional; what is not said is left as it is.
 #[derive(Debug, Default, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -110,10 +111,35 @@ pub struct Config {
     /// Snapshots of the workspace.
     #[serde(default)]
     pub undo: UndoTable,
+    /// What the commands of the model can reach. Not for a repository to say.
+    #[serde(default)]
+    pub sandbox: SandboxTable,
     /// Whether a tool may run: `bash = "allow"`. `*` is every tool.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, ActionWord>")]
     pub permission: BTreeMap<String, Action>,
+}
+
+/// The `[sandbox]` table.
+#[derive(Debug, Default, Clone, PartialEq, Deserialize, JsonSchema)]
+#[schemars(rename = "Sandbox")]
+#[serde(deny_unknown_fields)]
+pub struct SandboxTable {
+    /// `workspace-write`, `read-only` or `off`.
+    #[schemars(with = "Option<String>", extend("enum" = SandboxMode::WORDS))]
+    pub mode: Option<SandboxMode>,
+    /// Folders outside of the workspace that commands may read, too.
+    #[serde(default)]
+    pub read: Vec<PathBuf>,
+    /// Processes and threads of a command at once; 512 if nothing is said.
+    #[schemars(range(min = 16))]
+    pub processes: Option<u64>,
+    /// Megabytes of address space of one process; no limit if nothing is said.
+    #[schemars(range(min = 64))]
+    pub memory_mb: Option<u64>,
+    /// Megabytes of one file that a command writes; no limit if nothing is said.
+    #[schemars(range(min = 1))]
+    pub file_mb: Option<u64>,
 }
 
 /// [`Action`] as it stands in the file, for the schema.

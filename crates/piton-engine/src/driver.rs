@@ -35,11 +35,11 @@ use self::watch::Watch;
 use crate::bus::Bus;
 use crate::clock::World;
 use crate::context::{Notes, remember_given};
-use crate::error::EngineError;
+use crate::error::{CompactError, EngineError};
 use crate::inbox::{Asked, Asker, Askers, Requests};
 use crate::jobs::{
-    End, Frames, JobContext, Jobs, Key, Memory, Services, SideJob, Step, goodbye, show, take_up, watched,
-    window_learned, with_reminders,
+    End, Frames, JobContext, Jobs, Key, Memory, STOPPED, Services, SideJob, Step, compacted, goodbye, show, take_up,
+    watched, window_learned, with_reminders,
 };
 use crate::prompt::Prompts;
 use crate::settings::Settings;
@@ -167,6 +167,7 @@ impl Driver {
             while let Some(asked) = self.requests.waiting() {
                 self.take_request(asked).await;
             }
+            self.move_up();
             self.drop_unwanted();
             self.record_due();
             self.begin_ahead().await;
@@ -216,6 +217,11 @@ impl Driver {
     fn cancel(&mut self, by: Canceller) {
         self.pause(false);
         self.drop_unheard();
+        if self.session.is_compacting_at_rest() {
+            self.record(Event::CancelRequested { by: by.clone() });
+            self.drop_unwanted();
+            self.askers.compacted(&Err(CompactError::Failed(STOPPED.to_owned())));
+        }
         if !self.session.is_in_turn() {
             let start = self.take_up_missing();
             self.record_all(start.into_iter().flatten());
@@ -257,6 +263,9 @@ impl Driver {
         match &record.event {
             Event::ContextGiven { items } => items.iter().for_each(|item| remember_given(item, &services.ledger)),
             Event::DeadlinePassed {} => self.pause(false),
+            event @ (Event::CompactionFinished { .. } | Event::CompactionFailed { .. }) => {
+                self.askers.compacted(&compacted(event));
+            }
             _ => {}
         }
         if let Some(report) = Report::of(&self.session, &record.event) {

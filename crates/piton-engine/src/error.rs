@@ -169,7 +169,7 @@ fn list(ends: &[Seq]) -> String {
 }
 
 /// Why no room was made.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum CompactError {
     /// A turn is under way, or was cut off.
     #[error("a turn is under way: compact between turns; a full context is compacted automatically")]

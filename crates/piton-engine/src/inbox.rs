@@ -7,11 +7,10 @@
 //!
 //! This module must not know: what the driver does with a request, and whether a client sits in this process.
 
-use crate::error::EngineError;
+use crate::error::{CompactError, EngineError};
 use crate::store::StoreError;
-use piton_core::client::{Accepted, Reply, Report, Request};
+use piton_core::client::{Accepted, Compacted, Reply, Report, Request};
 use piton_core::ids::{MessageId, Seq};
-use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
@@ -26,13 +25,6 @@ pub(crate) enum Asked {
     LeaveWhenAnswered,
     /// Stop what runs, and leave.
     Close,
-}
-
-impl Asked {
-    /// Whether it wants what is under way to stop.
-    fn stops(&self) -> bool {
-        matches!(self, Self::Request(Request::Cancel {}, _) | Self::Close)
-    }
 }
 
 /// A client that asked for something. The driver answers a prompt twice: when it is durable, and when its turn is over.
@@ -85,7 +77,7 @@ impl Inbox {
     /// An inbox, and the driver's end of it.
     pub(crate) fn new() -> (Self, Requests) {
         let (sender, asked) = mpsc::unbounded_channel();
-        (Self(sender), Requests { asked, put_off: VecDeque::new(), deferred: None })
+        (Self(sender), Requests { asked, deferred: None })
     }
 
     pub(crate) fn put(&self, asked: Asked) -> Result<(), EngineError> {
@@ -110,8 +102,6 @@ impl WeakInbox {
 /// The driver's end of the inbox.
 pub(crate) struct Requests {
     asked: UnboundedReceiver<Asked>,
-    /// What was asked during a deferred request: done after it, before what is still in the inbox.
-    put_off: VecDeque<Asked>,
     /// A request that takes its time and needs the session at rest. Requests behind it wait, for they must not begin a
     /// turn before it is done.
     deferred: Option<(Request, Asker)>,
@@ -128,7 +118,7 @@ impl Requests {
         if self.deferred.is_some() {
             return None;
         }
-        self.put_off.pop_front().or_else(|| self.asked.try_recv().ok())
+        self.asked.try_recv().ok()
     }
 
     pub(crate) fn defer(&mut self, request: Request, asker: Asker) {
@@ -148,32 +138,11 @@ impl Requests {
         self.asked.close();
         let mut askers: Vec<Asker> = self.deferred.take().into_iter().map(|(_, asker)| asker).collect();
         let unread = std::iter::from_fn(|| self.asked.try_recv().ok());
-        askers.extend(self.put_off.drain(..).chain(unread).filter_map(|asked| match asked {
+        askers.extend(unread.filter_map(|asked| match asked {
             Asked::Request(_, asker) => Some(asker),
             Asked::Close | Asked::LeaveWhenAnswered => None,
         }));
         askers
-    }
-
-    /// Does something while all that is asked is put off; `None` where a client wants it stopped, which is answered in
-    /// its order.
-    pub(crate) async fn unless_stopped<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
-        if self.put_off.iter().any(Asked::stops) {
-            return None;
-        }
-        tokio::pin!(work);
-        loop {
-            tokio::select! {
-                done = &mut work => return Some(done),
-                asked = self.asked.recv() => {
-                    let is_stopped = asked.as_ref().is_none_or(Asked::stops);
-                    self.put_off.extend(asked);
-                    if is_stopped {
-                        return None;
-                    }
-                }
-            }
-        }
     }
 }
 
@@ -184,7 +153,9 @@ pub(crate) struct Askers {
     /// Whose turn has ended, to be told as soon as that is durable.
     ended: Vec<(Waiter, Report)>,
     /// Answers that count once what they tell of is durable.
-    owed: Vec<(Asker, Reply)>,
+    owed: Vec<(Asker, Answer)>,
+    /// Who waits for a compaction between turns.
+    compacting: Option<Asker>,
     stay: Stay,
 }
 
@@ -230,7 +201,18 @@ impl Askers {
 
     /// Answers as soon as everything recorded so far is durable.
     pub(crate) fn tell_when_durable(&mut self, asker: Asker, reply: Reply) {
-        self.owed.push((asker, reply));
+        self.owed.push((asker, Ok(reply)));
+    }
+
+    /// Waits for the end of the compaction that begins.
+    pub(crate) fn wait_for_compaction(&mut self, asker: Asker) {
+        self.compacting = Some(asker);
+    }
+
+    /// Notes the end of that compaction, if somebody waits for one.
+    pub(crate) fn compacted(&mut self, done: &Result<Compacted, CompactError>) {
+        let asker = self.compacting.take().into_iter();
+        self.owed.extend(asker.map(|asker| (asker, done.clone().map(Reply::Compacted).map_err(EngineError::from))));
     }
 
     /// From here on the driver leaves as soon as no client of this process waits.
@@ -252,7 +234,7 @@ impl Askers {
 
     /// Tells what is durable now.
     pub(crate) fn tell_durable(&mut self) {
-        self.owed.drain(..).for_each(|(asker, reply)| asker.tell(reply));
+        self.owed.drain(..).for_each(|(asker, answer)| asker.answer(answer));
         self.waiting.iter_mut().for_each(Waiter::tell_accepted);
         self.waiting.retain(|waiter| waiter.wants_end || waiter.accepted.is_some());
     }
@@ -271,7 +253,9 @@ impl Askers {
     pub(crate) fn break_off(&mut self, error: &Arc<StoreError>) {
         let ended = self.ended.drain(..).map(|(waiter, _)| waiter.asker);
         let owed = self.owed.drain(..).map(|(asker, _)| asker);
-        for asker in self.waiting.drain(..).map(|waiter| waiter.asker).chain(ended).chain(owed) {
+        for asker in
+            self.waiting.drain(..).map(|waiter| waiter.asker).chain(ended).chain(owed).chain(self.compacting.take())
+        {
             asker.refuse(EngineError::Broken(Arc::clone(error)));
         }
     }
@@ -279,5 +263,6 @@ impl Askers {
     /// The session is being left: who still waits hears that from the closed channel.
     pub(crate) fn leave(&mut self) {
         self.waiting.clear();
+        self.compacting = None;
     }
 }

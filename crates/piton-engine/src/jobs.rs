@@ -30,9 +30,7 @@ mod wait;
 mod watch;
 
 pub(crate) use self::approval::answer;
-pub(crate) use self::compact::{
-    AtRest, BeforeSummary, STOPPED, before_summary, compacted, summary_at_rest, summary_task,
-};
+pub(crate) use self::compact::{AtRest, STOPPED, compacted, summary_at_rest};
 pub(crate) use self::configure::{Opening, open_models};
 pub(crate) use self::context::{JobContext, Memory, Services};
 pub(crate) use self::fork::fork;
@@ -42,6 +40,7 @@ pub(crate) use self::prompt::{UserMessage, hear, vet};
 pub(crate) use self::reminders::with_reminders;
 pub(crate) use self::rewind::{RewindEnd, begin_rewind, finish_rewind};
 pub(crate) use self::title::title;
+use self::under_way::PANICKED;
 pub(crate) use self::under_way::{End, Jobs, Key, SideJob, Task};
 pub(crate) use self::watch::{WatchedEvents, goodbye, show, watched};
 

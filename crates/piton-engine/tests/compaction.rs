@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use piton_core::cache::{CacheLedger, Miss, Reading};
-use piton_core::client::{self, Compact, Live, Published, Scope};
+use piton_core::client::{self, Compact, Live, Prompt, Published, Scope};
 use piton_core::event::{Direction, Event, Record, Trigger, TurnEnd};
 use piton_core::hook::HookPoint;
 use piton_core::ids::CallId;
@@ -645,7 +645,9 @@ async fn a_cancel_stops_a_compaction_and_what_was_said_before_the_cancel() {
     assert_eq!(model.requests().len(), asked_before + 1, "only the summary was asked for");
     let all = records(&session);
     let failed = first(&all, |event| matches!(event, Event::CompactionFailed { .. }));
-    assert!(all[failed..].iter().any(|record| matches!(record.event, Event::UserSpoke { .. })), "it is on record");
+    let started = first(&all[failed..], |event| matches!(event, Event::TurnStarted { .. }));
+    assert!(started > 0, "the turn of what was said is cancelled behind it");
+    assert_eq!(prompts(&session).last().unwrap(), "and now?", "it is on record");
     session.close().await;
 }
 
@@ -996,4 +998,35 @@ async fn a_summary_that_is_cancelled_counts_with_the_worst_it_can_have_cost() {
     let now = folded(&session);
     assert!(now.used().turn.tokens >= now.spent().usage.total() + most.tokens, "and it counts");
     session.close().await;
+}
+
+#[tokio::test]
+async fn an_interrupt_and_a_close_do_not_wait_for_a_compaction_between_turns() {
+    let home = Home::new();
+    let (model, session) = small_talk(&home, "never said").await;
+    let stall = || *model.gate.lock().unwrap() = Some(Arc::default());
+    stall();
+    let mut heard = session.subscribe(u64::MAX);
+    let interrupting = async {
+        summary_asked(&mut heard).await;
+        *model.gate.lock().unwrap() = None;
+        let prompt = Prompt { delivery: client::When::Interrupt, wait: true, ..Prompt::new("now") };
+        session.say(prompt).await.unwrap().ended().await
+    };
+    let both = async { tokio::join!(session.compact(Compact::about(None)), interrupting) };
+    let (done, report) = tokio::time::timeout(Duration::from_secs(60), both).await.expect("both are answered");
+    assert!(matches!(done, Err(CompactError::Failed(why)) if why == "it was stopped"));
+    assert_eq!(report.unwrap().end, TurnEnd::Completed);
+
+    stall();
+    let mut heard = session.subscribe(u64::MAX);
+    let (one, two) = (session.compact(Compact::about(None)), session.compact(Compact::about(None)));
+    let closing = async {
+        summary_asked(&mut heard).await;
+        session.clone().close().await;
+    };
+    let all = async { tokio::join!(one, two, closing) };
+    let (one, two, ()) = tokio::time::timeout(Duration::from_secs(60), all).await.expect("it is closed");
+    assert!(one.is_err() && two.is_err(), "{one:?} {two:?}");
+    assert!(folded(&session).is_at_rest());
 }

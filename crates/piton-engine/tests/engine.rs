@@ -18,6 +18,7 @@ use piton_engine::store::sqlite;
 use piton_engine::store::sqlite::SessionDir;
 use piton_models::model::{Model, ModelLimits, ModelStream, Price};
 use piton_models::recorded::Recorded;
+use piton_tools::plan::{Look, Plan};
 use piton_tools::tool::{Tool, ToolContext};
 use piton_tools::toolset::ToolSet;
 use serde_json::{Value, json};
@@ -929,4 +930,54 @@ async fn snapshots_of_sessions_that_are_gone_go_too_and_the_others_stay() {
     assert!(!is_there(&trees[0].1), "its session is gone");
     assert!(is_there(&trees[1].1));
     assert!(!home.engine().prune_snapshots(&workspace, &snapshots, now_ms).unwrap(), "once a day is enough");
+}
+
+/// A tool that panics before it runs.
+struct Broken;
+
+#[async_trait]
+impl Tool for Broken {
+    fn spec(&self) -> ToolSpec {
+        let schema = json!({"type": "object", "properties": {}});
+        ToolSpec { name: "broken".into(), description: "Breaks.".into(), schema, effects: Effects::READ }
+    }
+
+    fn plan(&self, _input: &Value, _look: &Look) -> Result<Plan, Outcome> {
+        panic!("no plan")
+    }
+
+    fn canonical(&self, _input: Value) -> Value {
+        panic!("no names")
+    }
+
+    async fn run(&self, _input: Value, _cx: &ToolContext) -> Outcome {
+        Outcome::ok("it ran")
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_panics_while_it_plans_has_failed_and_the_session_goes_on() {
+    let home = Home::new();
+    let mut settings = cassette(&[call("broken", &json!({"a": 1})), says("I see")]);
+    settings.tools = ToolSet::builtin().with(Arc::new(Broken));
+    let session = home.create(settings).await;
+    assert_eq!(session.prompt("break it").await.unwrap().end, TurnEnd::Completed);
+    let records = session.records().await.unwrap();
+    let outcome = records.iter().find_map(|record| match &record.event {
+        Event::CallSettled { outcome, .. } => Some(outcome.text.clone()),
+        _ => None,
+    });
+    assert_eq!(outcome.unwrap(), "The tool failed inside Piton: it panicked; this is a bug.");
+}
+
+#[tokio::test]
+async fn who_leaves_when_answered_leaves_where_the_last_prompt_is_refused() {
+    let home = Home::new();
+    let session = home.create(cassette(&[says("hello")])).await;
+    let mut heard = session.subscribe(1);
+    session.leave_when_answered();
+    let large = Prompt::new("x".repeat(17 << 20));
+    assert!(matches!(session.say(large).await, Err(EngineError::TooLarge { .. })));
+    let left = async { while heard.next().await.unwrap() != Some(Published::Closed(Closed::Left)) {} };
+    tokio::time::timeout(Duration::from_secs(60), left).await.expect("it leaves by itself");
 }

@@ -10,7 +10,9 @@ use crate::tool::Tool;
 use crate::write::Write;
 use piton_core::call::{CallInput, ToolSpec};
 use piton_core::message::{Part, ToolCall};
+use serde_json::Value;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// The tools of a session, sorted by name.
@@ -72,10 +74,17 @@ impl ToolSet {
     pub fn understand(&self, call: &ToolCall) -> ToolCall {
         let mut call = call.clone();
         self.name_call(&mut call);
-        if let (Some(tool), CallInput::Json(input)) = (self.get(&call.name), &mut call.input) {
-            *input = tool.canonical(input.take());
+        if let CallInput::Json(input) = &mut call.input {
+            *input = self.canonical(&call.name, input.take());
         }
         call
+    }
+
+    /// An input in the field names of the tool of this name. Over one at which the tool panics, and of no tool, it is as it was.
+    pub fn canonical(&self, name: &str, input: Value) -> Value {
+        let Some(tool) = self.get(name) else { return input };
+        let own = input.clone();
+        catch_unwind(AssertUnwindSafe(|| tool.canonical(own))).unwrap_or(input)
     }
 
     fn name_call(&self, call: &mut ToolCall) {

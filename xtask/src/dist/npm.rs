@@ -15,10 +15,13 @@ pub(super) fn pack(stage: &Stage<'_>, out: &Path) -> anyhow::Result<Vec<PathBuf>
     copy(Path::new("packaging/npm/piton.js"), &main.join("bin/piton.js"))?;
     copy(Path::new("packaging/npm/README.md"), &main.join("README.md"))?;
     copy(&stage.dir.join("LICENSE"), &main.join("LICENSE"))?;
+    let mut pages = Vec::new();
     for page in stage.man_pages()? {
-        copy(&page, &main.join("man").join(page.file_name().context("a page has a name")?))?;
+        let name = format!("man/{}", page.file_name().context("a page has a name")?.to_string_lossy());
+        copy(&page, &main.join(&name))?;
+        pages.push(name);
     }
-    write(&main.join("package.json"), main_manifest(&stage.build.version))?;
+    write(&main.join("package.json"), main_manifest(&stage.build.version, &pages))?;
     let platform = stage.build.platform;
     let own = work.join(platform.npm_name());
     copy(&stage.binary(), &own.join("bin").join(platform.executable()))?;
@@ -41,7 +44,7 @@ impl Platform {
     }
 }
 
-fn main_manifest(version: &str) -> String {
+fn main_manifest(version: &str, pages: &[String]) -> String {
     let platforms: Vec<String> =
         PLATFORMS.iter().map(|platform| format!("    \"{}\": \"{version}\"", platform.npm_name())).collect();
     format!(
@@ -52,7 +55,7 @@ fn main_manifest(version: &str) -> String {
   "license": "Apache-2.0",
   "keywords": ["agent", "coding", "llm", "terminal"],
   "bin": {{ "piton": "bin/piton.js" }},
-  "directories": {{ "man": "man" }},
+  "man": {pages:?},
   "files": ["bin", "man"],
   "engines": {{ "node": ">=18" }},
   "optionalDependencies": {{

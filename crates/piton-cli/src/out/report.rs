@@ -13,6 +13,8 @@ use serde_json::json;
 pub(crate) const EXIT_FAILED: u8 = 1;
 /// The command line could not be understood.
 pub(crate) const EXIT_USAGE: u8 = 2;
+/// Commands cannot be confined, and nobody said that they need not be.
+pub(crate) const EXIT_NO_SANDBOX: u8 = 12;
 /// The process was told to stop by SIGTERM or SIGHUP.
 pub(crate) const EXIT_TERMINATED: u8 = 143;
 
@@ -146,6 +148,7 @@ pub(crate) fn failure_as_json(failed: &Failure) -> u8 {
 fn failure_code(failure: &Failure) -> u8 {
     match failure.kind {
         FailureKind::Usage => EXIT_USAGE,
+        FailureKind::Sandbox => EXIT_NO_SANDBOX,
         FailureKind::User
         | FailureKind::Config
         | FailureKind::Busy

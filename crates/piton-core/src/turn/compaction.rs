@@ -160,7 +160,7 @@ impl Work {
         match then {
             _ if self.is_full() => Phase::CompactionNeeded(Trigger::Ordinary, then),
             AfterCompaction::AskAgain => self.ask_again(1),
-            AfterCompaction::StartStep(_) => self.resume_after_compaction(then),
+            AfterCompaction::StartStep(_) | AfterCompaction::Rest => self.resume_after_compaction(then),
         }
     }
 
@@ -170,6 +170,25 @@ impl Work {
             self.summarised(event);
         }
         phase
+    }
+
+    /// Between turns, a person wants the conversation summed up by a model.
+    pub(super) fn start_compaction_at_rest(&mut self, trigger: Trigger, focus: Option<&String>) -> Phase {
+        self.focus = focus.cloned();
+        // Whether this process has hooks is not on record here.
+        Phase::BeforeCompaction(trigger, AfterCompaction::Rest)
+    }
+
+    /// Takes an event of a compaction between turns. It is no part of a turn's budget.
+    pub(super) fn take_compaction_at_rest(&mut self, phase: Phase, event: &Event) -> Phase {
+        match event {
+            Event::CompactionFinished { .. } => {
+                self.summarised(event);
+                self.rest()
+            }
+            Event::CompactionFailed { .. } => self.rest(),
+            _ => phase,
+        }
     }
 
     /// Takes an event of the compaction under way.

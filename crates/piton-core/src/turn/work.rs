@@ -58,6 +58,8 @@ pub(super) enum After {
 pub(super) enum AfterCompaction {
     AskAgain,
     StartStep(StepKind),
+    /// Nothing: a person wants it between turns.
+    Rest,
 }
 
 /// Why a turn ends, with more words for people.
@@ -105,6 +107,8 @@ pub(super) struct Work {
     pub(super) undone: Vec<Undone>,
     /// A rewind that was begun and has no end on record.
     pub(super) rewinding: Option<Rewinding>,
+    /// What the summary shall dwell on that a person has asked for and that is being made.
+    pub(super) focus: Option<String>,
     /// How full the context is, and what is not in the transcript any more.
     pub(super) context: Context,
     pub(super) turn: TurnWork,
@@ -207,7 +211,8 @@ impl Offered {
 pub(super) enum Spoken {
     /// While the turn was going on, or between turns.
     Before,
-    /// When the turn was already bound to end: it is the user's word after that.
+    /// When the turn was already bound to end, or while the context was compacted between turns: it is the user's word after
+    /// that.
     WhileEnding,
 }
 impl Work {
@@ -221,7 +226,9 @@ impl Work {
             Phase::Sealing(_)
             | Phase::Ending(_)
             | Phase::StepOver(After::End(_))
-            | Phase::RunningTools(_, After::End(_)) => Spoken::WhileEnding,
+            | Phase::RunningTools(_, After::End(_))
+            | Phase::BeforeCompaction(_, AfterCompaction::Rest)
+            | Phase::Compacting(_, AfterCompaction::Rest) => Spoken::WhileEnding,
             _ => Spoken::Before,
         };
         self.waiting.push_back(Waiting { message, delivery, spoken, is_first_here });
@@ -671,6 +678,19 @@ impl Work {
             AfterCompaction::StartStep(kind) => {
                 self.limited(kind).map_or_else(|ending| self.end_or_switch(ending, then), Phase::NextStep)
             }
+            AfterCompaction::Rest => self.rest(),
+        }
+    }
+
+    /// A compaction between turns is over. What was said meanwhile is taken up.
+    pub(super) fn rest(&mut self) -> Phase {
+        self.focus = None;
+        let is_released = self.waiting.iter().any(|waiting| waiting.spoken == Spoken::WhileEnding);
+        self.waiting.iter_mut().for_each(|waiting| waiting.spoken = Spoken::Before);
+        match self.waiting.is_empty() {
+            true => Phase::Idle,
+            false if is_released => Phase::Due,
+            false => Phase::Held,
         }
     }
 

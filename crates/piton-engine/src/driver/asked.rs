@@ -2,7 +2,7 @@
 
 use super::line::NewPrompt;
 use super::{Driver, Stage};
-use crate::error::{CompactError, EngineError, RewindError};
+use crate::error::{EngineError, RewindError};
 use crate::inbox::{Asked, Asker};
 use crate::jobs::{Key, SideJob, UserMessage, answer, fork, title};
 use piton_core::client::{Answer, Prompt, Reply, Report, Request, When};
@@ -41,8 +41,8 @@ impl Driver {
             Request::Plan { .. } | Request::Rewind { .. } if !self.is_idle() => {
                 asker.refuse(RewindError::MidTurn);
             }
-            Request::Compact(_) if !self.is_idle() => asker.refuse(CompactError::MidTurn),
-            request @ (Request::Plan { .. } | Request::Rewind { .. } | Request::Compact(_)) => {
+            Request::Compact(wanted) => self.compact(wanted, asker),
+            request @ (Request::Plan { .. } | Request::Rewind { .. }) => {
                 self.requests.defer(request, asker);
             }
             Request::Rename { title } => {
@@ -65,7 +65,7 @@ impl Driver {
 
     /// Whether no turn is under way, and nothing was said that one will come of.
     fn is_idle(&self) -> bool {
-        self.session.is_at_rest() && self.line.prompts() == 0
+        self.session.is_at_rest() && self.line.is_empty()
     }
 
     async fn prompted(&mut self, prompt: Prompt, asker: Asker) {
@@ -75,10 +75,12 @@ impl Driver {
         }
         let bytes = prompt.bytes();
         if bytes > PROMPT_BYTES {
-            return asker.refuse(EngineError::TooLarge { bytes, most: PROMPT_BYTES });
+            asker.refuse(EngineError::TooLarge { bytes, most: PROMPT_BYTES });
+            return self.leave_if_answered();
         }
         if self.session.waiting().count() + self.line.prompts() >= MOST_WAITING {
-            return asker.refuse(EngineError::TooMany { most: MOST_WAITING });
+            asker.refuse(EngineError::TooMany { most: MOST_WAITING });
+            return self.leave_if_answered();
         }
         // Only now: what is repeated or refused stops nothing.
         if prompt.delivery == When::Interrupt {
@@ -108,7 +110,8 @@ impl Driver {
 
     /// Waits for the end of the turn that is under way or about to be.
     fn wait_for_turn(&mut self, asker: Asker) {
-        match self.session.is_at_rest() {
+        let is_compacting = self.session.is_compacting_at_rest() && self.session.waiting().next().is_none();
+        match self.session.is_at_rest() || is_compacting {
             true => asker.refuse(EngineError::AtRest),
             false => self.askers.wait_for_turn(asker),
         }
@@ -144,12 +147,17 @@ impl Driver {
     pub(super) fn turn_ended(&mut self, report: &Report) {
         let session = &self.session;
         self.askers.turn_ended(report, |message| session.has_answered(message));
-        if self.askers.may_leave() && !self.line.is_awaited() {
-            self.stage = Stage::Closing;
-        }
+        self.leave_if_answered();
         self.services.hooks.disinherit();
         if let Some(task) = title(report.end, &self.context()) {
             self.jobs.put_ready(Key::Side(SideJob::Title), task);
+        }
+    }
+
+    /// Leaves where no client of this process waits for an answer any more, if that was wanted.
+    pub(super) fn leave_if_answered(&mut self) {
+        if self.askers.may_leave() && !self.line.is_awaited() {
+            self.stage = Stage::Closing;
         }
     }
 

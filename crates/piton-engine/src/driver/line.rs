@@ -1,15 +1,16 @@
-//! Requests that take their time and keep their order: what is said, and what is changed for the turns to come. Each is done
-//! when it is at the front; what has no order among them, such as a cancel or an answer, passes them by.
+//! Requests that take their time and keep their order: what is said, what is changed for the turns to come, and summaries that
+//! a person wants between turns. Each is done when it is at the front; what has no order among them, such as a cancel or an
+//! answer, passes them by.
 
 use super::{Driver, Stage};
-use crate::error::{ConfigureError, EngineError};
+use crate::error::{CompactError, ConfigureError, EngineError};
 use crate::hooks::SessionStart;
 use crate::inbox::Asker;
-use crate::jobs::{Key, Opening, SideJob, UserMessage, hear, open_models, vet};
+use crate::jobs::{AtRest, Key, Opening, STOPPED, SideJob, UserMessage, hear, open_models, summary_at_rest, vet};
 use crate::settings::OpenedModels;
-use piton_core::client::{Configure, Configured, Reply, Report};
+use piton_core::client::{Compact, Configure, Configured, Reply, Report};
 use piton_core::configure::is_every;
-use piton_core::event::{ChangedBy, Event, TurnEnd};
+use piton_core::event::{ChangedBy, Event, Trigger, TurnEnd};
 use piton_core::hook::HookPoint;
 use piton_core::ids::MessageId;
 use std::collections::VecDeque;
@@ -33,6 +34,10 @@ enum Waiting {
         /// `None` while hooks see it.
         message: Option<UserMessage>,
         wait: bool,
+        asker: Asker,
+    },
+    Compact {
+        wanted: Compact,
         asker: Asker,
     },
     Change {
@@ -59,7 +64,7 @@ enum StartHooks {
 impl Waiting {
     fn asker(&self) -> &Asker {
         match self {
-            Self::Prompt { asker, .. } | Self::Change { asker, .. } => asker,
+            Self::Prompt { asker, .. } | Self::Compact { asker, .. } | Self::Change { asker, .. } => asker,
         }
     }
 
@@ -71,6 +76,10 @@ impl Waiting {
 impl Line {
     pub(super) fn new() -> Self {
         Self { start_hooks: StartHooks::Unused, waiting: VecDeque::new() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
     }
 
     /// How many prompts are not on record yet.
@@ -124,8 +133,24 @@ impl Driver {
                 self.record_all(events);
                 self.askers.wait_for_answer(id, self.recorder.last_seq(), wait, asker);
             }
-            Err(error) => asker.refuse(error),
+            Err(error) => {
+                asker.refuse(error);
+                self.leave_if_answered();
+            }
         }
+    }
+
+    /// Makes room because a person wants it, between turns.
+    pub(super) fn compact(&mut self, wanted: Compact, asker: Asker) {
+        let is_between_turns = self.session.is_at_rest() || self.session.is_compacting_at_rest();
+        if !is_between_turns
+            || self.line.prompts() > 0
+            || self.session.waiting().any(|_| self.session.is_compacting_at_rest())
+        {
+            return asker.refuse(CompactError::MidTurn);
+        }
+        self.line.waiting.push_back(Waiting::Compact { wanted, asker });
+        self.move_up();
     }
 
     /// Changes how the turns to come are run, once what was asked before is done.
@@ -162,7 +187,7 @@ impl Driver {
     }
 
     /// Does what is at the front, as far as it takes no time.
-    fn move_up(&mut self) {
+    pub(super) fn move_up(&mut self) {
         while !self.jobs.has_side(SideJob::Line) {
             match self.line.waiting.front_mut() {
                 None => return,
@@ -170,6 +195,12 @@ impl Driver {
                     let Some(message) = message.take() else { return };
                     let prompt = Some((message, asker.clone()));
                     return self.vet(prompt);
+                }
+                Some(Waiting::Compact { .. }) if self.session.is_compacting_at_rest() => return,
+                Some(Waiting::Compact { .. }) => {
+                    if let Some(Waiting::Compact { wanted, asker }) = self.line.waiting.pop_front() {
+                        self.start_compaction(&wanted, asker);
+                    }
                 }
                 Some(Waiting::Change { changed, opening, .. }) => {
                     let source = self.services.settings.model_source.clone();
@@ -183,6 +214,21 @@ impl Driver {
                     }
                 }
             }
+        }
+    }
+
+    fn start_compaction(&mut self, wanted: &Compact, asker: Asker) {
+        match summary_at_rest(wanted, &self.context()) {
+            Ok(AtRest::Record(event)) => {
+                self.askers.wait_for_compaction(asker);
+                self.record(*event);
+            }
+            Ok(AtRest::Ask) => {
+                self.askers.wait_for_compaction(asker);
+                let focus = wanted.focus.clone();
+                self.record(Event::CompactionStarted { trigger: Trigger::Asked, focus, lost: None });
+            }
+            Err(why) => asker.refuse(why),
         }
     }
 
@@ -206,6 +252,7 @@ impl Driver {
         let is_done = |waiting: &mut Waiting| match waiting {
             Waiting::Prompt { message, .. } => message.is_none(),
             Waiting::Change { opening, .. } => opening.is_some(),
+            Waiting::Compact { .. } => false,
         };
         let done = self.line.waiting.pop_front_if(is_done);
         let is_heard = matches!(events.last(), Some(Event::UserSpoke { .. }));
@@ -223,7 +270,8 @@ impl Driver {
                     Err(why) => asker.refuse(ConfigureError::Model(why)),
                 }
             }
-            Some(Waiting::Prompt { .. }) | None => {}
+            Some(Waiting::Prompt { .. }) => self.leave_if_answered(),
+            Some(Waiting::Compact { .. }) | None => {}
         }
         self.move_up();
     }
@@ -244,7 +292,7 @@ impl Driver {
         self.askers.tell_when_durable(asker, Reply::Configured(configured));
     }
 
-    /// Drops what was said and not let pass by hooks. It is not put on record: who said it is told, or says it to the next
+    /// Drops what was said and not let pass by hooks, and summaries that were not begun. It is not put on record: who said it is told, or says it to the next
     /// writer where this one leaves.
     pub(super) fn drop_unheard(&mut self) {
         if self.line.waiting.front().is_none_or(Waiting::is_prompt) {
@@ -257,13 +305,17 @@ impl Driver {
         let own = "it was stopped before hooks had let pass what was said; that is not on record".to_owned();
         let why = policy.replies.words.ending(TurnEnd::Canceled, None, policy, Some(own)).unwrap_or_default();
         let result = policy.replies.words.result(TurnEnd::Canceled, None, Some(&why), "");
-        let (prompts, others): (VecDeque<_>, _) = self.line.waiting.drain(..).partition(Waiting::is_prompt);
-        self.line.waiting = others;
-        for prompt in prompts.iter().filter(|_| self.stage != Stage::Closing) {
+        let is_change = |waiting: &Waiting| matches!(waiting, Waiting::Change { .. });
+        let (kept, dropped): (VecDeque<_>, VecDeque<_>) = self.line.waiting.drain(..).partition(is_change);
+        self.line.waiting = kept;
+        for waiting in dropped.iter().filter(|_| self.stage != Stage::Closing) {
             let report = Report::not_begun(TurnEnd::Canceled, why.clone());
             let report = Box::new(Report { result: result.clone(), ..report });
-            prompt.asker().refuse(EngineError::NotBegun(report));
+            match waiting {
+                Waiting::Prompt { asker, .. } => asker.refuse(EngineError::NotBegun(report)),
+                Waiting::Compact { asker, .. } => asker.refuse(CompactError::Failed(STOPPED.to_owned())),
+                Waiting::Change { .. } => {}
+            }
         }
-        self.move_up();
     }
 }

@@ -1,5 +1,5 @@
 //! The spans of the log: `session:turn:step`, with a span for each call of a model, each tool and each hook within them, and
-//! `compaction` where room is made. Where nobody keeps a log they cost next to nothing.
+//! `compaction` where the context is compacted. Where nobody keeps a log they cost next to nothing.
 
 use piton_core::event::Event;
 use tracing::{Span, info_span};
@@ -10,18 +10,18 @@ pub(super) struct Spans {
     session: Span,
     turn: Option<Span>,
     step: Option<Span>,
-    room: Option<Span>,
+    compaction: Option<Span>,
 }
 
 impl Spans {
     /// Only the one that we are in.
     pub(super) fn begin() -> Self {
-        Self { session: Span::current(), turn: None, step: None, room: None }
+        Self { session: Span::current(), turn: None, step: None, compaction: None }
     }
 
     /// The innermost.
     pub(super) fn now(&self) -> &Span {
-        self.room.as_ref().or(self.step.as_ref()).or(self.turn.as_ref()).unwrap_or(&self.session)
+        self.compaction.as_ref().or(self.step.as_ref()).or(self.turn.as_ref()).unwrap_or(&self.session)
     }
 
     /// Opens what begins with this event.
@@ -33,8 +33,8 @@ impl Spans {
                 self.step = Some(info_span!(target: "piton", parent: self.now(), "step", step));
             }
             Event::CompactionStarted { trigger, .. } => {
-                self.room = None;
-                self.room = Some(info_span!(target: "piton", parent: self.now(), "compaction", ?trigger));
+                self.compaction = None;
+                self.compaction = Some(info_span!(target: "piton", parent: self.now(), "compaction", ?trigger));
             }
             _ => {}
         }
@@ -42,7 +42,7 @@ impl Spans {
 
     /// A turn begins, or goes on.
     pub(super) fn begin_turn(&mut self, turn: u32) {
-        (self.step, self.turn) = (None, None);
+        (self.compaction, self.step, self.turn) = (None, None, None);
         self.turn = Some(info_span!(target: "piton", parent: &self.session, "turn", turn));
     }
 
@@ -51,8 +51,8 @@ impl Spans {
         match event {
             Event::CompactionFinished { .. }
             | Event::CompactionFailed { .. }
-            | Event::ContextPruned { suffices: true, .. } => self.room = None,
-            Event::TurnEnded { .. } => (self.room, self.step, self.turn) = (None, None, None),
+            | Event::ContextPruned { suffices: true, .. } => self.compaction = None,
+            Event::TurnEnded { .. } => (self.compaction, self.step, self.turn) = (None, None, None),
             _ => {}
         }
     }

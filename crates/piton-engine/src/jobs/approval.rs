@@ -36,9 +36,9 @@ fn is_attended(cx: &JobContext<'_>) -> bool {
 /// An answer as it is recorded: an input that comes with it, in the tool's own field names.
 pub(crate) fn answer(subject: Subject, mut decision: Decision, by: Answerer, cx: &JobContext<'_>) -> Event {
     if let (Decision::ApproveChanged(input), Subject::Call(id)) = (&mut decision, &subject)
-        && let Some((_, tool)) = cx.session.open_call(id).and_then(|call| cx.services.settings.tools.find(&call.name))
+        && let Some(call) = cx.session.open_call(id)
     {
-        *input = tool.canonical(input.take());
+        *input = cx.services.settings.tools.canonical(&call.name, input.take());
     }
     let by = if decision == Decision::Unattended { Answerer::Nobody } else { by };
     Event::ApprovalGiven { subject, decision, by: Some(by) }

@@ -2,11 +2,10 @@
 //!
 //! After a restart the summary is asked for again; what the first asking may have used is on record
 //! ([`Event::CompactionStarted`]). A cancel or a panic ends it as failed, with what it used. Between turns a person may want
-//! it, too; then it waits for nobody, and a client that wants the session to stop cuts it off.
+//! it, too; then a restart ends it, since nobody waits for it any more who had asked for it.
 
 use super::{JobContext, Step, Task};
 use crate::compaction::{self, CompactError, Next, SharedBill, Summarised, Told};
-use crate::hooks::Gated;
 use piton_core::budget::Short;
 use piton_core::client::{Compact, Compacted};
 use piton_core::event::{Event, Trigger, Why};
@@ -18,6 +17,15 @@ pub(crate) const STOPPED: &str = "it was stopped";
 
 /// Prunes outputs, or asks for a summary.
 pub(super) fn take_up(trigger: Trigger, cx: &mut JobContext<'_>) -> Step {
+    if cx.session.is_compacting_at_rest() {
+        return match next_at_rest(cx.session.focus(), cx) {
+            Ok(asked) => Step::Start(summary_task(trigger, *measured(asked, cx), cx)),
+            Err(why) => {
+                let error = why.to_string();
+                Step::Record(vec![Event::CompactionFailed { trigger, why: None, error, asked: None }])
+            }
+        };
+    }
     match next(trigger, cx) {
         Next::Record(event) => Step::Record(vec![*event]),
         Next::Cannot(why) => Step::Record(vec![failed(trigger, why, cx)]),
@@ -31,7 +39,7 @@ pub(super) fn take_up(trigger: Trigger, cx: &mut JobContext<'_>) -> Step {
 }
 
 /// Asks for a summary.
-pub(crate) fn summary_task(trigger: Trigger, asked: compaction::Task, cx: &JobContext<'_>) -> Task {
+fn summary_task(trigger: Trigger, asked: compaction::Task, cx: &JobContext<'_>) -> Task {
     let (cut_bill, broken_bill) = (Arc::clone(&asked.bill), Arc::clone(&asked.bill));
     let bill = Arc::clone(&asked.bill);
     let told = Told { world: cx.services.world.clone(), bus: cx.services.bus.clone(), step: cx.session.step() };
@@ -117,12 +125,12 @@ pub(crate) enum AtRest {
     /// This event.
     Record(Box<Event>),
     /// A model is asked.
-    Ask(Box<compaction::Task>),
+    Ask,
 }
 
 /// Works out what a person wants: a summary of theirs in the place of the conversation, or of the one before, or one that a
 /// model is asked for.
-pub(crate) fn summary_at_rest(wanted: &Compact, cx: &mut JobContext<'_>) -> Result<AtRest, CompactError> {
+pub(crate) fn summary_at_rest(wanted: &Compact, cx: &JobContext<'_>) -> Result<AtRest, CompactError> {
     let (session, frame, settings) = (cx.session, cx.frame(), &cx.services.settings);
     let event = match &wanted.summary {
         Some(summary) if summary.trim().is_empty() => return Err(CompactError::Empty),
@@ -130,31 +138,18 @@ pub(crate) fn summary_at_rest(wanted: &Compact, cx: &mut JobContext<'_>) -> Resu
             compaction::replaced(session, frame, settings, summary).ok_or(CompactError::NoSummary)?
         }
         Some(summary) => compaction::written(session, frame, settings, summary).ok_or(CompactError::Nothing)?,
-        None => {
-            let focus = wanted.focus.as_deref();
-            return match compaction::next(session, frame, settings, &settings.model, Trigger::Asked, focus) {
-                Next::Ask(asked) => Ok(AtRest::Ask(measured(asked, cx))),
-                Next::Record(_) => Err(CompactError::Nothing),
-                Next::Cannot(why) => Err(why),
-            };
-        }
+        None => return next_at_rest(wanted.focus.as_deref(), cx).map(|_| AtRest::Ask),
     };
     Ok(AtRest::Record(Box::new(event)))
 }
 
-/// What hooks did before a summary is asked for at rest, and why there shall be none.
-pub(crate) struct BeforeSummary {
-    pub(crate) gated: Gated,
-    pub(crate) refused: Option<String>,
-}
-
-/// Asks hooks whether there may be a summary.
-pub(crate) fn before_summary(cx: &JobContext<'_>) -> impl Future<Output = BeforeSummary> + use<> {
-    let (hooks, at) = (cx.services.hooks.clone(), cx.hook_context());
-    async move {
-        let (gated, refused) = hooks.before_compaction(&at, Trigger::Asked).await;
-        let refused = gated.stopped.clone().or(refused);
-        BeforeSummary { gated, refused }
+/// The summary that a person wants, by the model of the turns to come.
+fn next_at_rest(focus: Option<&str>, cx: &JobContext<'_>) -> Result<Box<compaction::Task>, CompactError> {
+    let settings = &cx.services.settings;
+    match compaction::next(cx.session, cx.frame(), settings, &settings.model, Trigger::Asked, focus) {
+        Next::Ask(asked) => Ok(asked),
+        Next::Record(_) => Err(CompactError::Nothing),
+        Next::Cannot(why) => Err(why),
     }
 }
 

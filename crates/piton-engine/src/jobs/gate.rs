@@ -63,7 +63,10 @@ fn task(gate: Gate, cx: &JobContext<'_>) -> Option<Task> {
         }
         Gate::BeforeCompaction(trigger) => {
             Task::new(async move { hooks.before_compaction(&at, trigger).await }, move |(gated, refused), cx| {
-                let refused = refused.map(|error| Event::CompactionFailed { trigger, why: None, error, asked: None });
+                // A turn that must end says so; whoever wants a summary at rest is told.
+                let stopped = gated.stopped.clone().filter(|_| cx.session.is_compacting_at_rest());
+                let refused =
+                    stopped.or(refused).map(|error| Event::CompactionFailed { trigger, why: None, error, asked: None });
                 passed(gated, refused, cx)
             })
         }

@@ -3,18 +3,19 @@
 //! everybody after this reads it from there.
 //!
 //! After a restart a call that has not begun is judged again, by the rules of whoever goes on. A cancel drops what is not on
-//! record. A panic while the question is worded is caught: it is put in plain words.
+//! record. A tool that panics while it plans has failed. A panic while the question is
+//! worded is caught: it is put in plain words.
 
-use super::{JobContext, Step, Task};
+use super::{JobContext, PANICKED, Step, Task};
 use piton_core::call::{Effects, Outcome};
 use piton_core::event::{Author, Event, Subject, Verdict};
 use piton_core::hook::HookVerdict;
 use piton_core::message::ToolCall;
-use piton_core::permission::{Action, Rules};
+use piton_core::permission::{Action, Judgement, PermissionMode, Rules};
 use piton_core::question::{Question, QuestionBlock};
 use piton_tools::plan::{Look, QuestionDraft, accesses};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// Judges a call: at once, where nobody has to be asked.
 pub(super) fn take_up(call: &ToolCall, cx: &JobContext<'_>) -> Step {
@@ -64,31 +65,22 @@ fn judge(call: &ToolCall, cx: &JobContext<'_>) -> Judged {
         let input = changed.unwrap_or_else(own);
         return Judged { requested: requested(input, Effects::READ, Verdict::Refuse(text), None), question: None };
     };
-    let input = changed.map_or_else(own, |input| tool.canonical(input));
-    let look = Look { workspace: PathBuf::from(session.workspace()), files: Arc::clone(&cx.services.files) };
-    let (planned, draft) = match tool.plan(&input, &look) {
+    let input = changed.map_or_else(own, |input| settings.tools.canonical(&call.name, input));
+    let workspace = PathBuf::from(session.workspace());
+    let look = Look { files: cx.services.files_for_tools(&workspace), workspace };
+    // It must not take the session with it.
+    let Ok(plan) = catch_unwind(AssertUnwindSafe(|| tool.plan(&input, &look).map_err(Box::new))) else {
+        let refused = Verdict::Refuse(format!("The tool failed inside Piton: {PANICKED}."));
+        return Judged { requested: requested(input, spec.effects, refused, None), question: None };
+    };
+    let (planned, draft) = match plan {
         Ok(plan) => (Some(Box::new(plan.planned)), Ok(plan.question)),
-        Err(outcome) => (None, Err(outcome)),
+        Err(outcome) => (None, Err(*outcome)),
     };
     let own = accesses(spec);
     let accesses = planned.as_ref().map_or(&own, |plan| &plan.accesses);
     let judged = session.judge(&spec.name, accesses);
-    let is_forbidden = judged.rule.as_ref().is_some_and(|rule| rule.action == Action::Deny);
-    let verdict = match (judged.action, said) {
-        (Action::Deny, _) if is_forbidden => {
-            Verdict::Deny(format!("The call was not run: a rule forbids {} here.", spec.name))
-        }
-        (Action::Deny, _) => Verdict::Deny(format!(
-            "The call was not run: in the permission mode {} only what changes nothing runs. Say what you would do instead.",
-            session.policy().mode
-        )),
-        (_, Some(HookVerdict::Refuse(reason))) => {
-            Verdict::Refuse(format!("The call was not run: a hook refused it. {reason}"))
-        }
-        (_, Some(HookVerdict::Ask(reason))) => Verdict::AskFirst(reason),
-        (_, Some(HookVerdict::Allow)) | (Action::Allow, None) => Verdict::Allow,
-        (Action::Ask, None) => Verdict::Ask,
-    };
+    let verdict = verdict(&judged, said, &spec.name, session.policy().mode);
     let note = match &verdict {
         Verdict::Ask => None,
         Verdict::AskFirst(reason) if reason.is_empty() => {
@@ -110,6 +102,25 @@ fn judge(call: &ToolCall, cx: &JobContext<'_>) -> Judged {
             let refused = Verdict::Refuse(text);
             Judged { requested: requested(input, spec.effects, refused, planned), question: None }
         }
+    }
+}
+
+/// What rules, hooks and the permission mode say of a call, in the words that the model reads.
+fn verdict(judged: &Judgement, said: Option<HookVerdict>, tool: &str, mode: PermissionMode) -> Verdict {
+    let is_forbidden = judged.rule.as_ref().is_some_and(|rule| rule.action == Action::Deny);
+    match (judged.action, said) {
+        (Action::Deny, _) if is_forbidden => {
+            Verdict::Deny(format!("The call was not run: a rule forbids {tool} here."))
+        }
+        (Action::Deny, _) => Verdict::Deny(format!(
+            "The call was not run: in the permission mode {mode} only what changes nothing runs. Say what you would do instead."
+        )),
+        (_, Some(HookVerdict::Refuse(reason))) => {
+            Verdict::Refuse(format!("The call was not run: a hook refused it. {reason}"))
+        }
+        (_, Some(HookVerdict::Ask(reason))) => Verdict::AskFirst(reason),
+        (_, Some(HookVerdict::Allow)) | (Action::Allow, None) => Verdict::Allow,
+        (Action::Ask, None) => Verdict::Ask,
     }
 }
 

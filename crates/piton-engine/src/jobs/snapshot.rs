@@ -1,11 +1,12 @@
 //! Taking a snapshot of the workspace. A restart takes it anew, a cancel drops it; a panic, like any other failure, leaves
 //! the turn without one.
 
-use super::{JobContext, Step, Task};
+use super::{JobContext, PANICKED, Step, Task};
 use piton_core::client::Live;
 use piton_core::event::{Event, Moment};
 use piton_core::hidden;
 use piton_tools::snapshot::{NotCovered, Snapshot, Snapshots, Uncovered};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 /// Nobody notices a wait of this length.
@@ -23,7 +24,8 @@ pub(super) fn take_up(moment: Moment, cx: &mut JobContext<'_>) -> Step {
     let store = settings.snapshots.clone();
     if !settings.shares_runtime && cx.memory.snapshot_took <= SHORT {
         // This spares a commit: what waits for it becomes durable together with it.
-        let taken = take(store.as_deref());
+        let taken = catch_unwind(AssertUnwindSafe(|| take(store.as_deref())));
+        let taken = taken.unwrap_or_else(|_| Taken::failed(PANICKED));
         return Step::Record(vec![event(moment, taken, cx)]);
     }
     let bus = cx.services.bus.clone();
@@ -37,7 +39,7 @@ pub(super) fn take_up(moment: Moment, cx: &mut JobContext<'_>) -> Step {
                 taking.await
             }
         };
-        taken.unwrap_or_else(|_| Taken::failed("it panicked; this is a bug"))
+        taken.unwrap_or_else(|_| Taken::failed(PANICKED))
     };
     Step::Start(Task::new(work, move |taken, cx| vec![event(moment, taken, cx)]))
 }

@@ -5,7 +5,6 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use piton_core::event::Event;
 use piton_core::turn::Job;
-use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -17,7 +16,7 @@ pub(crate) type End = Box<dyn FnOnce(&mut JobContext<'_>) -> Vec<Event> + Send>;
 type Broken = Box<dyn FnOnce(&str, &mut JobContext<'_>) -> Vec<Event> + Send>;
 
 /// What is said of a job that panicked.
-const PANICKED: &str = "it panicked; this is a bug";
+pub(super) const PANICKED: &str = "it panicked; this is a bug";
 
 /// Work that takes time, and what is recorded of it however it ends.
 pub(crate) struct Task {
@@ -104,16 +103,6 @@ impl Task {
     /// It may begin before what led to it is durable, and keeps what comes of it to itself until this is cancelled.
     pub(crate) fn held_until(self, recorded: CancellationToken) -> Self {
         Self { recorded: Some(recorded), ..self }
-    }
-
-    /// Its work, which ends where it panics, too, and what is recorded where it is given up: for whoever waits for it in
-    /// place.
-    pub(crate) fn into_parts(self) -> (BoxFuture<'static, End>, End) {
-        let Self { work, cut, broken, .. } = self;
-        let work = AssertUnwindSafe(work)
-            .catch_unwind()
-            .map(|end| end.unwrap_or_else(|_| Box::new(move |cx: &mut JobContext<'_>| broken(PANICKED, cx))));
-        (work.boxed(), cut)
     }
 }
 

@@ -280,3 +280,42 @@ fn what_is_kept_never_begins_with_a_result() {
     assert_eq!(malformed(b.session.transcript().map(|message| &**message)), None);
     assert_eq!(b.session.transcript().len(), 2, "the summary and the answer");
 }
+
+#[test]
+fn a_compaction_that_a_person_wants_between_turns_is_a_phase_and_words_come_behind_it() {
+    let begun = || {
+        let mut bench = Bench::with(Policy::piton());
+        bench.say("one");
+        bench.answer("first");
+        bench.record(Event::CompactionStarted { trigger: Trigger::Asked, focus: Some("the API".into()), lost: None });
+        assert_eq!((bench.session.phase_name(), bench.session.is_in_turn()), ("before_compaction", false));
+        bench.record(passed(&Gate::BeforeCompaction(Trigger::Asked)));
+        assert_eq!((bench.session.phase_name(), bench.session.focus()), ("compacting", Some("the API")));
+        bench
+    };
+    let speak = |bench: &mut Bench| {
+        let (message, parts) = (MessageId::from("m9"), vec![Part::text("two")]);
+        bench.record(Event::UserSpoke { message, parts, delivery: Delivery::Steer });
+    };
+    let upto = |bench: &Bench| bench.session.entries().last().expect("an entry").seq;
+    let mut bench = begun();
+    speak(&mut bench);
+    assert_eq!(bench.session.phase_name(), "compacting", "the turn waits for it");
+    let at = upto(&bench);
+    bench.record(finished(Trigger::Asked, at, 110, 20));
+    assert_eq!((bench.session.phase_name(), bench.session.focus()), ("due", None));
+    assert!(bench.session.context().summary().is_some());
+
+    let mut silent = begun();
+    silent.record(Event::CompactionFailed { trigger: Trigger::Asked, why: None, error: "x".into(), asked: None });
+    assert_eq!(silent.session.phase_name(), "idle");
+
+    let mut stopped = begun();
+    speak(&mut stopped);
+    stopped.record(Event::CancelRequested { by: Canceller::User });
+    assert_eq!(stopped.session.phase_name(), "due", "its turn is still to be begun, and to be cancelled");
+
+    let mut lost = begun();
+    lost.record(Event::WriterOpened { epoch: 2, pid: 1, boot_id: None });
+    assert_eq!(lost.session.phase_name(), "idle", "nobody waits for it any more");
+}

@@ -177,6 +177,7 @@ fn one_of_each_event() -> Vec<Event> {
         passed(&Gate::BeforeCompaction(Trigger::Forced)),
         Event::StepFinished { step: 1 },
         Event::CompactionStarted { trigger: Trigger::Forced, focus: None, lost: None },
+        Event::CompactionStarted { trigger: Trigger::Asked, focus: None, lost: None },
         Event::WindowLearned { compact_at_tokens: 100 },
         Event::ContextPruned {
             calls: vec![call_id_of_first()],
@@ -216,6 +217,7 @@ fn the_transition_table() {
             let kind = match &event {
                 Event::ApprovalAsked { subject: Subject::GoOn(_), .. } => "approval_asked(go_on)",
                 Event::ApprovalGiven { subject: Subject::GoOn(_), .. } => "approval_given(go_on)",
+                Event::CompactionStarted { trigger: Trigger::Asked, .. } => "compaction_started(asked)",
                 Event::HooksRan { sent_back: Some(_), .. } => "hooks_ran(sent_back)",
                 Event::HooksRan { point, .. } => &format!("hooks_ran({point:?})"),
                 other => other.kind(),
@@ -406,7 +408,8 @@ fn one_hundred_thousand_random_orders_keep_every_invariant() {
         run_to_rest(&mut bench, &mut dice);
         check_invariants(&bench.session, &bench.log);
         // A `TurnStarted` that came at the wrong time started no turn, and is no place to go back to.
-        let is_rest = |span: &branch::TurnSpan| !State::fold(&bench.log[..span.started as usize - 1]).is_in_turn();
+        let before = |span: &branch::TurnSpan| State::fold(&bench.log[..span.started as usize - 1]);
+        let is_rest = |span: &branch::TurnSpan| !before(span).is_in_turn() && !before(span).is_compacting_at_rest();
         if let Some(span) = dice.choice(branch::turns(&bench.log)).filter(is_rest) {
             bench.record(moved(&bench.session, Direction::Undo, span.started - 1));
             check_invariants(&bench.session, &bench.log);
