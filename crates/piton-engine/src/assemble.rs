@@ -77,13 +77,17 @@ pub async fn settings(
     let switch = Switch { machine: machine_of, answers, cassettes, tape, policy: unfitted, config: config.clone() };
     let mut models = models.into_iter();
     let first = models.next().ok_or(AssembleError::NoModel)?;
-    let settings = bare::settings(first, machine, workspace);
+    let mut settings = bare::settings(first, machine, workspace);
+    if let Some((snapshots, most)) = settings.snapshots.as_mut().and_then(Arc::get_mut).zip(config.undo.max_bytes()) {
+        snapshots.set_most_bytes(most);
+    }
     Ok(Settings {
         fallbacks: models.collect(),
         policy,
         sandbox,
         env,
         tool_limits: config.tool_limits(),
+        takes_snapshots: config.undo.snapshots.unwrap_or(true),
         titles,
         compaction_model: summaries,
         hooks,

@@ -108,6 +108,9 @@ pub struct Config {
     /// Limits of the tools.
     #[serde(default)]
     pub tools: ToolsTable,
+    /// Snapshots of the workspace.
+    #[serde(default)]
+    pub undo: UndoTable,
     /// What the commands of the model can reach. Not for a repository to say.
     #[serde(default)]
     pub sandbox: SandboxTable,
@@ -221,6 +224,24 @@ pub struct ToolsTable {
     /// The most seconds that the model may give one.
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 31_536_000))]
     pub bash_timeout_cap: Option<f64>,
+}
+
+/// The `[undo]` table.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UndoTable {
+    /// Whether a snapshot of the workspace is taken before what may change it; it is if nothing is said.
+    pub snapshots: Option<bool>,
+    /// Megabytes of files that a snapshot covers; the largest files are left out first.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub max_size: Option<u64>,
+}
+
+impl UndoTable {
+    /// The limit in bytes, if one is set.
+    pub(crate) fn max_bytes(&self) -> Option<u64> {
+        self.max_size.map(|megabytes| megabytes.saturating_mul(1_000_000))
+    }
 }
 
 table! {

@@ -51,6 +51,8 @@ pub struct Settings {
     pub shares_runtime: bool,
     /// Where the workspace is put down before it is changed, so that turns can be taken back; without it, they cannot.
     pub snapshots: Option<Arc<Snapshots>>,
+    /// Whether a snapshot is taken before what may change files. Without, an undo takes back what earlier turns changed.
+    pub takes_snapshots: bool,
     /// Who names a session when its first turn is over; without one, nobody is asked and the first prompt's words do.
     pub titles: Option<Arc<dyn Model>>,
     /// Who sums up a conversation that has become too long; without one, or where that is too small, the session's own
@@ -146,6 +148,7 @@ impl Settings {
             tool_limits: ToolLimits::default(),
             shares_runtime: true,
             snapshots: None,
+            takes_snapshots: true,
             titles: None,
             compaction_model: None,
             after_compaction: None,

@@ -186,7 +186,8 @@ impl JobContext<'_> {
     pub(crate) fn policy(&self) -> Policy {
         let Services { hooks, settings, .. } = self.services;
         let hooks = HookPolicy { gates: hooks.gates(), demands: hooks.demands() };
-        let mut policy = Policy { snapshots: settings.snapshots.is_some(), hooks, ..settings.policy.clone() };
+        let snapshots = settings.snapshots.is_some() && settings.takes_snapshots;
+        let mut policy = Policy { snapshots, hooks, ..settings.policy.clone() };
         policy.compaction.rules.frame_tokens =
             compaction::frame_tokens(self.memory.frames.own(), settings.model.name());
         policy
