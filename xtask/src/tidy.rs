@@ -15,11 +15,12 @@ const LONG_FUNCTIONS: &[(&str, &str, usize)] = &[("crates/piton-core/src/turn.rs
 const LAYERS: &[(&str, &[&str])] = &[
     ("piton-core", &[]),
     ("piton-http", &["piton-core"]),
+    ("piton-sandbox", &[]),
     ("piton-models", &["piton-core", "piton-http"]),
-    ("piton-tools", &["piton-core", "piton-http"]),
-    ("piton-engine", &["piton-core", "piton-http", "piton-models", "piton-tools"]),
-    ("piton-cli", &["piton-core", "piton-http", "piton-models", "piton-tools", "piton-engine"]),
-    ("piton-testkit", &["piton-core", "piton-http", "piton-models", "piton-tools", "piton-engine"]),
+    ("piton-tools", &["piton-core", "piton-http", "piton-sandbox"]),
+    ("piton-engine", &["piton-core", "piton-http", "piton-models", "piton-sandbox", "piton-tools"]),
+    ("piton-cli", &["piton-core", "piton-http", "piton-models", "piton-sandbox", "piton-tools", "piton-engine"]),
+    ("piton-testkit", &["piton-core", "piton-http", "piton-models", "piton-sandbox", "piton-tools", "piton-engine"]),
 ];
 /// What `piton-core` may use from outside: nothing that does IO.
 const CORE_DEPENDENCIES: &[&str] = &["serde", "serde_json", "strum", "thiserror"];

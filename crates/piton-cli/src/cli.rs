@@ -4,11 +4,13 @@ use crate::failure::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use piton_core::permission::{Action, PermissionMode, Rule};
+use piton_core::policy::SandboxMode;
 use piton_engine::config::layers::{Flag, Value};
 use piton_engine::config::{is_preset_file, preset};
 use piton_models::effort::Effort;
 use piton_models::options::Options;
 use piton_models::text_tools::{Mode, NotAMode};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// A coding agent that journals every step before it acts: nothing is lost, nothing runs twice.
@@ -81,8 +83,14 @@ pub(crate) enum Command {
     /// Show, check and edit the configuration; trust a repository's
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Check this machine: keys (by name), local servers, tools, sessions
-    Doctor,
+    /// Check this machine: keys (by name), local servers, tools, sessions; with --sandbox, try to break out of the sandbox
+    Doctor {
+        /// Try to break each guarantee of the sandbox, and print which hold
+        #[arg(long)]
+        sandbox: bool,
+    },
+    /// Run a command in the sandbox that the model's commands run in, or show what such a command sees
+    Sandbox(SandboxArgs),
     /// Print a completion script for a shell
     Completions {
         /// bash, zsh, fish, elvish or powershell
@@ -95,6 +103,23 @@ pub(crate) enum Command {
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
+}
+
+/// `piton sandbox`.
+#[derive(Debug, Args)]
+pub(crate) struct SandboxArgs {
+    /// What it can reach: `workspace-write` or `read-only`
+    #[arg(long, value_name = "MODE", value_parser = ["workspace-write", "read-only"], default_value = "workspace-write")]
+    pub(crate) mode: String,
+    /// Work in this folder instead of the current one
+    #[arg(short = 'C', long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Show what a command sees, and run nothing
+    #[arg(long)]
+    pub(crate) show: bool,
+    /// The command and its arguments. It has nothing to read; its home and its `/tmp` are empty and end with it
+    #[arg(required_unless_present = "show", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) command: Vec<OsString>,
 }
 
 /// `piton run`.
@@ -175,6 +200,10 @@ pub(crate) struct SettingFlags {
     /// Never run this tool (repeatable)
     #[arg(long, value_name = "RULE", value_parser = rule, help_heading = PERMISSIONS)]
     pub(crate) deny: Vec<String>,
+    /// What commands can reach: `workspace-write` (the system, and the workspace, which they may change; no network),
+    /// `read-only` (the same, and they change nothing), `off` (all that you can). See docs/sandbox.md
+    #[arg(long, value_name = "MODE", value_parser = SandboxMode::WORDS, help_heading = PERMISSIONS)]
+    pub(crate) sandbox: Option<String>,
     /// Run by the loop rules of another agent, or by a file of yours (`mine.toml`): steps, retries, ends, and what fields of
     /// tools are called; prompt and tools stay Piton's. Limits you set take precedence (see `piton presets`)
     #[arg(long, value_name = "NAME", value_parser = preset_name)]
@@ -227,6 +256,7 @@ impl SettingFlags {
             self.max_output.map(|most| key("--max-output", &["answers", "max_output"], number(most.into()))),
             self.temperature.map(|t| key("--temperature", &["answers", "temperature"], Value::from(t))),
             self.preset.as_deref().map(|name| key("--preset", &["preset"], Value::from(name))),
+            self.sandbox.as_deref().map(|mode| key("--sandbox", &["sandbox", "mode"], Value::from(mode))),
             self.no_instructions.then(|| key("--no-instructions", &["context", "instructions"], Value::from(false))),
             self.max_steps.map(|most| key("--max-steps", &["limits", "max_steps"], number(most.into()))),
             self.max_tokens.map(|most| key("--max-tokens", &["limits", "max_tokens"], number(most))),

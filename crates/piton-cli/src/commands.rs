@@ -12,6 +12,7 @@ pub(crate) mod man;
 pub(crate) mod models;
 pub(crate) mod permission;
 pub(crate) mod presets;
+pub(crate) mod sandbox;
 pub(crate) mod sessions;
 pub(crate) mod trace;
 pub(crate) mod undo;

@@ -49,6 +49,8 @@ pub(crate) enum FailureKind {
     Damaged,
     /// No model could be asked.
     Model,
+    /// Nothing can confine the commands of the model here.
+    Sandbox,
     /// Piton itself is at fault.
     Internal,
 }
@@ -370,6 +372,11 @@ impl Known for AssembleError {
                     "Set it: price = {{ input = …, output = … }} in [models.\"{model}\"] of the configuration; or limit the \
                      tokens instead, with --max-tokens."
                 )),
+            ),
+            Self::NoSandbox { .. } => Advice::of(
+                FailureKind::Sandbox,
+                "`--sandbox off` (or mode = \"off\" in [sandbox] of your configuration) runs commands with all your rights: in a \
+                 container or a machine that holds nothing else. docs/sandbox.md says what a sandbox needs.",
             ),
             Self::Outside(error) => error.advice(),
         }

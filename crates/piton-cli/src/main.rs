@@ -17,13 +17,13 @@ mod typed;
 mod upkeep;
 
 use crate::cli::{Cli, Command, Format};
-use crate::commands::{auth, config, context, demo, doctor, man, models, permission, presets, sessions, undo};
+use crate::commands::{auth, config, context, demo, doctor, man, models, permission, presets, sandbox, sessions, undo};
 use crate::failure::Failure;
 use crate::out::{report, view};
 use crate::surroundings::Surroundings;
 use clap::CommandFactory;
 use piton_tools::spawn::Env;
-use std::path::Path;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 #[expect(clippy::disallowed_methods, reason = "this is the one place that reads argv, and a runner's environment")]
@@ -31,9 +31,9 @@ fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
     // Decided before anything else is parsed or read: a shell command of the agent waits for this.
     if args.next().is_some_and(|first| first == "runner") {
-        let Some(calls_dir) = args.next() else { return ExitCode::from(report::EXIT_USAGE) };
+        let words: Vec<OsString> = args.collect();
         let env = Env::new(std::env::vars_os().collect());
-        let code = piton_tools::runner::runner_main(Path::new(&calls_dir), &env, std::io::stdin());
+        let code = piton_tools::runner::runner_main(&words, &env, std::io::stdin());
         return ExitCode::from(u8::try_from(code).unwrap_or(report::EXIT_FAILED));
     }
     // Keys are in our environment and memory: no command of ours, nor anything else of this user, may look there.
@@ -86,7 +86,9 @@ async fn obey(command: Command) -> u8 {
         Command::Auth(command) => auth::auth(command, &around).await,
         Command::Permission(command) => permission::permission(command, &around).await,
         Command::Config(command) => config::config(command, &around),
-        Command::Doctor => doctor::doctor(&around).await,
+        Command::Doctor { sandbox: true } => sandbox::prove(&around).await,
+        Command::Doctor { sandbox: false } => doctor::doctor(&around).await,
+        Command::Sandbox(args) => sandbox::sandbox(&args, &around),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "piton", &mut script);

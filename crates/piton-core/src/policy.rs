@@ -45,6 +45,9 @@ pub struct Policy {
     pub budget: Budget,
     /// What may run without asking.
     pub permission: Rules,
+    /// What the commands of the model can reach, whatever may run.
+    #[serde(default, skip_serializing_if = "SandboxMode::is_off")]
+    pub sandbox: SandboxMode,
     /// What becomes of calls that these rules would ask about.
     #[serde(default, rename = "permission_mode", skip_serializing_if = "is_usual")]
     pub mode: PermissionMode,
@@ -57,6 +60,38 @@ pub struct Policy {
     /// How `@` references are read.
     #[serde(flatten)]
     pub references: ReferencePolicy,
+}
+
+/// What the commands of the model can reach.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SandboxMode {
+    /// The system and the workspace, which they may change; no network, nothing else of the home.
+    WorkspaceWrite,
+    /// The same, and they change nothing of it.
+    ReadOnly,
+    /// All that the user can.
+    #[default]
+    Off,
+}
+
+impl SandboxMode {
+    /// Their words, as in flags, files and the journal.
+    pub const WORDS: [&str; 3] = ["workspace-write", "read-only", "off"];
+
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::WorkspaceWrite => Self::WORDS[0],
+            Self::ReadOnly => Self::WORDS[1],
+            Self::Off => Self::WORDS[2],
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_off(&self) -> bool {
+        *self == Self::Off
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
@@ -302,6 +337,7 @@ impl Policy {
             stuck: NoProgress::default(),
             budget: Budget::default(),
             permission: Rules::default(),
+            sandbox: SandboxMode::Off,
             mode: PermissionMode::default(),
             snapshots: false,
             hooks: HookPolicy::default(),

@@ -13,6 +13,7 @@ pub mod cloud;
 pub mod environment;
 pub mod keys;
 pub mod rules;
+pub mod sandbox;
 pub mod secrets;
 pub mod server;
 pub mod sources;
@@ -64,19 +65,29 @@ pub async fn settings(
     let models = source.all(said, &answers, notices).await?;
     let (titles, summaries) = source.helpers(notices)?;
     rules::fit(&mut policy, &models, &config)?;
-    let env = Arc::new(keys::left_for_tools(models.iter().chain(&titles).chain(&summaries), &config, machine));
+    let sandbox = sandbox::settings(&config, machine, wishes, &mut policy, notices)?;
+    let mut env = keys::left_for_tools(models.iter().chain(&titles).chain(&summaries), &config, machine);
+    if let Some(sandbox) = &sandbox {
+        sandbox::changed(&mut env, &sandbox.home);
+    }
+    let env = Arc::new(env);
     let hooks = hooks::hooks(wishes, &config, &env, machine, workspace, notices)?;
     let tape = wishes.tape.as_ref().map(File::try_clone).transpose().context("cannot record the replies")?;
     let (machine_of, cassettes) = (machine.clone(), wishes.cassettes);
     let switch = Switch { machine: machine_of, answers, cassettes, tape, policy: unfitted, config: config.clone() };
     let mut models = models.into_iter();
     let first = models.next().ok_or(AssembleError::NoModel)?;
-    let settings = bare::settings(first, machine, workspace);
+    let mut settings = bare::settings(first, machine, workspace);
+    if let Some((snapshots, most)) = settings.snapshots.as_mut().and_then(Arc::get_mut).zip(config.undo.max_bytes()) {
+        snapshots.set_most_bytes(most);
+    }
     Ok(Settings {
         fallbacks: models.collect(),
         policy,
+        sandbox,
         env,
         tool_limits: config.tool_limits(),
+        takes_snapshots: config.undo.snapshots.unwrap_or(true),
         titles,
         compaction_model: summaries,
         hooks,

@@ -20,8 +20,8 @@ use crate::hooks::HookTable;
 use piton_core::compact;
 use piton_core::permission::Action;
 use piton_core::policy::{
-    CallsTaken, DenialsCounted, LastStep, OnEmpty, OnLength, OnUnknown, Policy, StepsCounted, ToolFields, ToolsBy,
-    Wording,
+    CallsTaken, DenialsCounted, LastStep, OnEmpty, OnLength, OnUnknown, Policy, SandboxMode, StepsCounted, ToolFields,
+    ToolsBy, Wording,
 };
 use piton_core::preset::PRESETS;
 use piton_core::progress::{Compare, Stuck};
@@ -37,6 +37,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// What the file says. Everything is optional; what is not said is left as it is.
 #[derive(Debug, Default, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -107,10 +108,38 @@ pub struct Config {
     /// Limits of the tools.
     #[serde(default)]
     pub tools: ToolsTable,
+    /// Snapshots of the workspace.
+    #[serde(default)]
+    pub undo: UndoTable,
+    /// What the commands of the model can reach. Not for a repository to say.
+    #[serde(default)]
+    pub sandbox: SandboxTable,
     /// Whether a tool may run: `bash = "allow"`. `*` is every tool.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, ActionWord>")]
     pub permission: BTreeMap<String, Action>,
+}
+
+/// The `[sandbox]` table.
+#[derive(Debug, Default, Clone, PartialEq, Deserialize, JsonSchema)]
+#[schemars(rename = "Sandbox")]
+#[serde(deny_unknown_fields)]
+pub struct SandboxTable {
+    /// `workspace-write`, `read-only` or `off`.
+    #[schemars(with = "Option<String>", extend("enum" = SandboxMode::WORDS))]
+    pub mode: Option<SandboxMode>,
+    /// Folders outside of the workspace that commands may read, too.
+    #[serde(default)]
+    pub read: Vec<PathBuf>,
+    /// Processes and threads of a command at once; 512 if nothing is said.
+    #[schemars(range(min = 16))]
+    pub processes: Option<u64>,
+    /// Megabytes of address space of one process; no limit if nothing is said.
+    #[schemars(range(min = 64))]
+    pub memory_mb: Option<u64>,
+    /// Megabytes of one file that a command writes; no limit if nothing is said.
+    #[schemars(range(min = 1))]
+    pub file_mb: Option<u64>,
 }
 
 /// [`Action`] as it stands in the file, for the schema.
@@ -195,6 +224,24 @@ pub struct ToolsTable {
     /// The most seconds that the model may give one.
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 31_536_000))]
     pub bash_timeout_cap: Option<f64>,
+}
+
+/// The `[undo]` table.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UndoTable {
+    /// Whether a snapshot of the workspace is taken before what may change it; it is if nothing is said.
+    pub snapshots: Option<bool>,
+    /// Megabytes of files that a snapshot covers; the largest files are left out first.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub max_size: Option<u64>,
+}
+
+impl UndoTable {
+    /// The limit in bytes, if one is set.
+    pub(crate) fn max_bytes(&self) -> Option<u64> {
+        self.max_size.map(|megabytes| megabytes.saturating_mul(1_000_000))
+    }
 }
 
 table! {

@@ -41,6 +41,7 @@ use piton_core::ids::{SessionId, TimeMs};
 use piton_core::message::{Message, ToolCall, Usage};
 use piton_core::model::{ModelError, Reply};
 use piton_core::question::Decision;
+use piton_tools::spawn::Confinement;
 use serde_json::Value;
 use std::fmt;
 use std::path::PathBuf;
@@ -255,6 +256,8 @@ pub struct HookContext {
     pub session_dir: PathBuf,
     /// The folder it works in.
     pub workspace: PathBuf,
+    /// How what the model wrote is confined when it is run.
+    pub confinement: Confinement,
     /// The turn under way, or the last one.
     pub turn: u32,
     /// The step under way, or the last one.

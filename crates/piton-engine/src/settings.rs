@@ -9,13 +9,14 @@ use piton_core::configure::{Configure, is_every};
 use piton_core::policy::{Policy, RetryPolicies, ToolFields};
 use piton_models::model::Model;
 use piton_models::text_tools::{CallsRead, Mode};
+use piton_sandbox::{Limits, Write};
 use piton_tools::runner::RunnerCommand;
 use piton_tools::snapshot::Snapshots;
 use piton_tools::tool::ToolLimits;
 use piton_tools::toolset::ToolSet;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Called when a summary has taken the place of a conversation, with the workspace. What it returns is told to the
@@ -39,6 +40,8 @@ pub struct Settings {
     pub system: Arc<str>,
     /// How to start this program as a runner; without it, shell commands cannot be run.
     pub runner: Option<RunnerCommand>,
+    /// What the commands of the model can reach; without it, all that the user can.
+    pub sandbox: Option<SandboxSettings>,
     /// The environment that tools' processes get. Keys do not belong in it.
     pub env: Arc<BTreeMap<OsString, OsString>>,
     /// Limits of the tools.
@@ -48,6 +51,8 @@ pub struct Settings {
     pub shares_runtime: bool,
     /// Where the workspace is put down before it is changed, so that turns can be taken back; without it, they cannot.
     pub snapshots: Option<Arc<Snapshots>>,
+    /// Whether a snapshot is taken before what may change files. Without, an undo takes back what earlier turns changed.
+    pub takes_snapshots: bool,
     /// Who names a session when its first turn is over; without one, nobody is asked and the first prompt's words do.
     pub titles: Option<Arc<dyn Model>>,
     /// Who sums up a conversation that has become too long; without one, or where that is too small, the session's own
@@ -100,6 +105,22 @@ impl OpenedModels {
     }
 }
 
+/// What the commands of the model can reach, whichever session they are of. The rest follows from the workspace, the `PATH` of
+/// the tools and the session's own folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SandboxSettings {
+    /// Whether they may change the workspace.
+    pub write: Write,
+    /// The user's home, which is not there for them.
+    pub home: PathBuf,
+    /// Folders that they may read besides.
+    pub read: Vec<PathBuf>,
+    /// Folders that they never see, wherever these lie.
+    pub hidden: Vec<PathBuf>,
+    /// What they may use of the machine.
+    pub limits: Limits,
+}
+
 /// Whether somebody is there to approve calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attendance {
@@ -122,10 +143,12 @@ impl Settings {
             attendance: Attendance::Unattended,
             system,
             runner: None,
+            sandbox: None,
             env: Arc::default(),
             tool_limits: ToolLimits::default(),
             shares_runtime: true,
             snapshots: None,
+            takes_snapshots: true,
             titles: None,
             compaction_model: None,
             after_compaction: None,

@@ -58,7 +58,7 @@ const MAX_BYTES: usize = 64 << 20;
 
 /// Nor is one that says more than this: a million tokens have some four megabytes. What is said is held several times (by
 /// whoever shows, keeps and records it), so that this bounds memory.
-const MAX_SAID_BYTES: usize = 16 << 20;
+const MAX_SAID_BYTES: usize = 8 << 20;
 
 impl ResponseBody {
     /// A body of which nothing was read.

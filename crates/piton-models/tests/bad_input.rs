@@ -211,7 +211,7 @@ fn words_without_an_end_are_given_up_long_before_memory_is() {
         let pushed = (0..200).find_map(|at| body.push(event.as_bytes()).err().map(|error| (at, error)));
         let (megabytes, error) = pushed.unwrap();
         assert_eq!((error.kind, error.message.as_str()), (ModelErrorKind::Endless, "the answer has no end"));
-        assert!(megabytes <= 16, "{megabytes}");
+        assert!(megabytes <= 8, "{megabytes}");
         assert!(!error.kind.is_retryable(), "it would be as long again");
     }
 }

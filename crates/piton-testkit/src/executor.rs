@@ -20,6 +20,11 @@ pub trait Stage: Sync {
     /// A folder that commands may write to.
     fn folder(&self) -> &Path;
 
+    /// How the commands are confined.
+    fn confinement(&self) -> Confinement {
+        Confinement::Model
+    }
+
     /// The environment of the commands: `sh` and the usual programs are in its `PATH`.
     fn env(&self) -> Env;
 }
@@ -163,7 +168,7 @@ impl<'s> Scene<'s> {
     }
 
     fn order(&self, script: &str) -> CommandSpec {
-        let spawn = Spawn::new(["sh", "-c", script], &self.stage.env(), self.stage.folder(), Confinement::Model);
+        let spawn = Spawn::new(["sh", "-c", script], &self.stage.env(), self.stage.folder(), self.stage.confinement());
         CommandSpec { spawn, timeout_ms: 600_000, spool_bytes: 1 << 20 }
     }
 

@@ -6,7 +6,7 @@ mod report;
 use crate::executor::{CommandSpec, CommandWatch, ExecutorError, ExitRecord};
 use crate::input::lenient;
 use crate::plan::{Look, Plan, QuestionDraft};
-use crate::spawn::{Confinement, Spawn};
+use crate::spawn::Spawn;
 use crate::tool::{ToolContext, cancelled};
 use crate::typed::TypedTool;
 use async_trait::async_trait;
@@ -67,7 +67,7 @@ impl TypedTool for Bash {
             return cancelled();
         }
         let order = CommandSpec {
-            spawn: Spawn::new(["bash", "-c", &input.command], &cx.env, &cx.workspace, Confinement::Model),
+            spawn: Spawn::new(["bash", "-c", &input.command], &cx.env, &cx.workspace, cx.confinement.clone()),
             timeout_ms: asked_ms.min(cx.limits.bash_max_ms),
             spool_bytes: cx.limits.spool_bytes,
         };

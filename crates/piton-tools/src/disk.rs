@@ -4,6 +4,9 @@
 //! a crash the file's own hash tells whether the change happened.
 
 mod atomic;
+mod confined;
+
+pub use confined::ConfinedDisk;
 
 use crate::files::{Files, Found, Replacement, Stamp, Visit};
 use crate::ledger::hash_of;
@@ -41,6 +44,12 @@ impl Disk {
         let mut key = hash_of(self.intent(call).as_os_str().as_encoded_bytes());
         key.truncate(12);
         key
+    }
+
+    /// Puts a new content at a place that is there, by whatever way that place is named.
+    fn put(&self, call: &CallId, change: &Replacement, at: &Path, content: &[u8]) -> io::Result<()> {
+        self.write_intent(call, change)?;
+        atomic::replace(at, content, &self.key(call))
     }
 
     fn write_intent(&self, call: &CallId, change: &Replacement) -> io::Result<()> {
@@ -92,8 +101,7 @@ impl Files for Disk {
         if let Some(folder) = change.path.parent() {
             fs::create_dir_all(folder)?;
         }
-        self.write_intent(call, change)?;
-        atomic::replace(&change.path, content, &self.key(call))
+        self.put(call, change, &change.path, content)
     }
 
     fn begun(&self, call: &CallId) -> Option<Replacement> {

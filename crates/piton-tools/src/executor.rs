@@ -110,6 +110,9 @@ pub struct ExitRecord {
     /// Processes that were still there when the command ended by itself, and were killed.
     #[serde(default)]
     pub left_behind: u32,
+    /// What the command has left that the sandbox took away again, a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undone: Vec<String>,
     /// What went wrong besides: why it could not be started, why output is missing, why it was interrupted.
     #[serde(default)]
     pub error: Option<String>,
@@ -146,6 +149,7 @@ impl ExitRecord {
             output_bytes: 0,
             kept_bytes: 0,
             left_behind: 0,
+            undone: Vec::new(),
             error: None,
         }
     }

@@ -62,6 +62,11 @@ pub const DRAIN_TIME: Duration = Duration::from_millis(100);
 pub const SYNC_EVERY: Duration = Duration::from_secs(1);
 /// The largest file that a snapshot covers: enough for any source and most fixtures; beyond it a person is told.
 pub const SNAPSHOT_FILE_BYTES: u64 = 32 << 20;
+/// Bytes of files that a snapshot covers, unless the configuration says otherwise: the source of an operating system, but not
+/// gigabytes of data that would be copied before the first change.
+pub const SNAPSHOT_BYTES: u64 = 2_000_000_000;
+/// How long a file system of another machine may show no next file before a snapshot is given up.
+pub const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(30);
 /// The largest object that is read back: a file, or a folder with more names than a workspace may have files.
 pub const SNAPSHOT_OBJECT_BYTES: u64 = 64 << 20;
 /// Files and folders that a workspace may have to be covered at all; looking at them takes about a second.

@@ -35,32 +35,24 @@
 mod act;
 mod files;
 mod launch;
+mod main;
+mod confined;
 mod processes;
 mod output;
 mod settle;
 mod spool;
 mod work;
 
+pub use crate::spawn::RunnerCommand;
 pub use act::Act;
 pub use files::{Claim, ClaimedBy, FileId};
 pub use launch::Runners;
+pub use main::runner_main;
 pub use settle::{Settled, running, settle_once};
-pub use work::runner_main;
 
-use crate::spawn::Confinement;
 use piton_core::ids::CallId;
 use serde::{Deserialize, Serialize};
-use std::ffi::OsString;
 use std::path::PathBuf;
-
-/// How to start a runner: this program, these arguments, and then the folder of the calls.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunnerCommand {
-    /// The program, as an absolute path.
-    pub program: PathBuf,
-    /// What comes before the folder, for example `runner`.
-    pub args: Vec<OsString>,
-}
 
 /// What a runner is to do. Sent to it as JSON on its stdin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,15 +63,8 @@ pub struct RunSpec {
     pub argv: Vec<String>,
     /// Where it runs.
     pub cwd: PathBuf,
-    /// How it is confined. An older Piton, whose binary was replaced while it ran, does not say.
-    #[serde(default = "of_the_model")]
-    pub confinement: Confinement,
     /// How long it may run, in milliseconds.
     pub timeout_ms: u64,
     /// Bytes of its output kept from the beginning.
     pub spool_bytes: u64,
-}
-
-fn of_the_model() -> Confinement {
-    Confinement::Model
 }

@@ -29,6 +29,7 @@ mod entry;
 mod cache;
 mod scan;
 mod compare;
+mod mounts;
 mod route;
 mod workspace;
 mod restore;
@@ -40,6 +41,7 @@ pub use prune::Usage;
 pub use restore::{Conflicts, RestorePolicy};
 
 use crate::ignored;
+use crate::limits::{SNAPSHOT_BYTES, SNAPSHOT_PATIENCE};
 use cache::Cache;
 use object::{Entry, ObjectKind, Oid, write_tree};
 use prune::Live;
@@ -55,18 +57,25 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::SystemTime;
 use store::{Hold, Store};
 
 /// The snapshots of one workspace. Any number of processes may share a store; they wait for each other.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Snapshots {
     folder: PathBuf,
     workspace: PathBuf,
     git: Option<PathBuf>,
     left_out: Vec<PathBuf>,
     faults: Option<Arc<dyn FaultPoint>>,
-    live: Live,
+    live: Arc<Live>,
+    most_bytes: u64,
+    /// Whether the workspace is on a file system that may stop answering.
+    is_remote: bool,
+    /// How many folders and files were looked at, and whether that was left behind once.
+    progress: Arc<AtomicU64>,
+    is_hung: Arc<AtomicBool>,
 }
 
 /// What snapshots need to know beside the two folders.
@@ -155,6 +164,16 @@ pub enum NotCovered {
     },
     /// Something else is mounted there.
     OtherFileSystem,
+    /// The workspace's files have more bytes than snapshots may: its largest files are left out. The path is that of the
+    /// folder they are all in.
+    BeyondLimit {
+        /// How many.
+        files: usize,
+        /// What they have together.
+        bytes: u64,
+        /// What snapshots may have.
+        most: u64,
+    },
 }
 
 impl fmt::Display for NotCovered {
@@ -165,6 +184,12 @@ impl fmt::Display for NotCovered {
             Self::LargeIgnoredFile => f.write_str("an ignored file, and large"),
             Self::Unreadable { error } => write!(f, "unreadable: {error}"),
             Self::OtherFileSystem => f.write_str("on another file system"),
+            Self::BeyondLimit { files, bytes, most } => write!(
+                f,
+                "{files} of the largest files ({} MB), with which it would be more than {} MB",
+                bytes / 1_000_000,
+                most / 1_000_000
+            ),
         }
     }
 }
@@ -180,6 +205,12 @@ pub enum SnapshotError {
     TooManyFiles {
         /// See [`crate::limits::SNAPSHOT_ENTRIES`].
         most: usize,
+    },
+    /// It is on a server, or behind a program, that does not answer.
+    #[error("the workspace's file system has not answered for {seconds} s")]
+    NoAnswer {
+        /// How long it was waited for.
+        seconds: u64,
     },
     /// The workspace's own folder cannot be listed.
     #[error("cannot read {}", .path.display())]
@@ -227,11 +258,43 @@ impl Snapshots {
         let folder = folder.canonicalize().map_err(store::store_error(folder))?;
         let Options { git, mut left_out, faults } = options;
         left_out.push(folder.clone());
-        Ok(Self { folder, workspace, git, left_out, faults, live: Live::default() })
+        Ok(Self {
+            is_remote: mounts::is_remote(&workspace),
+            folder,
+            workspace,
+            git,
+            left_out,
+            faults,
+            live: Arc::default(),
+            most_bytes: SNAPSHOT_BYTES,
+            progress: Arc::default(),
+            is_hung: Arc::default(),
+        })
+    }
+
+    /// Snapshots from here on cover so many bytes of files; the largest are left out first.
+    pub fn set_most_bytes(&mut self, most: u64) {
+        self.most_bytes = most;
     }
 
     /// Takes a snapshot of the workspace as it is. An unchanged workspace gives the same id again.
     pub fn take(&self) -> Result<Snapshot, SnapshotError> {
+        if !self.is_remote {
+            return self.take_here();
+        }
+        let unanswered = || SnapshotError::NoAnswer { seconds: SNAPSHOT_PATIENCE.as_secs() };
+        // Whoever was left behind may still hold the store.
+        if self.is_hung.load(Ordering::Relaxed) {
+            return Err(unanswered());
+        }
+        let there = self.clone();
+        mounts::unless_it_hangs(&self.progress, SNAPSHOT_PATIENCE, move || there.take_here()).unwrap_or_else(|_| {
+            self.is_hung.store(true, Ordering::Relaxed);
+            Err(unanswered())
+        })
+    }
+
+    fn take_here(&self) -> Result<Snapshot, SnapshotError> {
         if !self.workspace.is_dir() {
             return Err(SnapshotError::WorkspaceGone(self.workspace.clone()));
         }
@@ -253,6 +316,9 @@ impl Snapshots {
             cache: &cache,
             left_out: &left_out,
             seed: seed.as_ref(),
+            mounts: mounts::within(&self.workspace),
+            most_bytes: self.most_bytes,
+            progress: &self.progress,
         };
         let scan = scanner.scan()?;
         let trees = put_trees(&store, &cache, &scan)?;
@@ -334,7 +400,9 @@ impl Snapshots {
 
 /// Makes the folders' objects, the innermost first and the workspace's last, beside their places in the scan.
 fn put_trees(store: &Store, cache: &Cache, scan: &Scan) -> Result<Vec<(usize, Oid)>, SnapshotError> {
-    let unreadable: HashSet<&Path> = scan.notices.iter().map(|notice| notice.path.as_path()).collect();
+    let of_folder = |notice: &&Uncovered| !matches!(notice.why, NotCovered::BeyondLimit { .. });
+    let unreadable: HashSet<&Path> =
+        scan.notices.iter().filter(of_folder).map(|notice| notice.path.as_path()).collect();
     let mut trees: HashMap<Vec<u8>, Oid> = HashMap::with_capacity(scan.folders.len());
     let mut order = Vec::with_capacity(scan.folders.len());
     for (place, folder) in scan.folders.iter().enumerate().rev() {

@@ -5,9 +5,9 @@
 //! forbids `Command::new` everywhere else, so a sandbox has one place to attach to. How long a process may run, and who
 //! ends what it leaves behind, is here, too. What a process is for is not known here.
 
+use piton_sandbox::{Plan, Reach};
 use rustix::fs::{Access, access};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -36,15 +36,46 @@ pub struct Spawn {
     pub confinement: Confinement,
 }
 
-/// How a process is confined, by whose command it is. As yet both run with all the user may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+/// How a process is confined, by whose command it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Confinement {
     /// The user's own: hooks and key commands of a trusted configuration, the editor, git on our snapshots.
     User,
-    /// The model's, or code that the model may have written: shell commands and checks.
+    /// The model's, or code that the model may have written (shell commands, checks), with all the user may do.
     Model,
+    /// The same, in a sandbox.
+    Sandbox(Arc<Confined>),
 }
+
+/// What a sandbox is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Confined {
+    /// What it shows.
+    pub reach: Reach,
+    /// The program of ours that makes it, and becomes its first process.
+    pub by: RunnerCommand,
+}
+
+/// How to start a program of ours that makes sandboxes and runs commands: this program, these arguments, and then what it is
+/// to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunnerCommand {
+    /// The program, as an absolute path.
+    pub program: PathBuf,
+    /// What comes first, for example `runner`.
+    pub args: Vec<OsString>,
+}
+
+impl RunnerCommand {
+    /// The whole of it, to do this.
+    pub fn to<'w>(&'w self, words: impl IntoIterator<Item = &'w OsStr>) -> Vec<OsString> {
+        let own = [self.program.as_os_str()].into_iter().chain(self.args.iter().map(OsString::as_os_str));
+        own.chain(words).map(OsStr::to_owned).collect()
+    }
+}
+
+/// The word by which a program of ours is asked to run one command in a sandbox, and nothing else.
+pub const CONFINE: &str = "sandbox-confine";
 
 /// Which process group a process is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,6 +161,11 @@ impl Spawn {
         Ok(Running { child, group, feeding, stdout, stderr })
     }
 
+    /// Whether its program is there.
+    pub(crate) fn finds_its_program(&self) -> bool {
+        self.argv.first().is_some_and(|program| self.found(program).is_ok())
+    }
+
     /// Where the program is.
     fn found(&self, program: &OsStr) -> io::Result<PathBuf> {
         if program.as_encoded_bytes().contains(&b'/') {
@@ -149,12 +185,23 @@ impl Spawn {
         let Some((program, arguments)) = self.argv.split_first() else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no command"));
         };
-        let mut command = match self.confinement {
-            Confinement::User | Confinement::Model => Command::new(self.found(program)?),
+        let mut command = match &self.confinement {
+            Confinement::User | Confinement::Model => {
+                let mut command = Command::new(self.found(program)?);
+                // What it is called by is what it was called by: shells and busybox go by it.
+                command.arg0(program).args(arguments);
+                command
+            }
+            Confinement::Sandbox(confined) => {
+                let plan = serde_json::to_string(&Plan::of(&confined.reach))?;
+                let words = [OsStr::new(CONFINE), OsStr::new(&plan)];
+                let words = confined.by.to(words.into_iter().chain(self.argv.iter().map(OsString::as_os_str)));
+                let mut command = Command::new(&confined.by.program);
+                command.args(&words[1..]);
+                command
+            }
         };
-        // What it is called by is what it was called by: shells and busybox go by it.
-        command.arg0(program);
-        command.args(arguments).current_dir(&self.cwd).env_clear().envs(self.env.iter());
+        command.current_dir(&self.cwd).env_clear().envs(self.env.iter());
         command.stdin(streams.stdin).stdout(streams.stdout).stderr(streams.stderr);
         match group {
             Group::Ours => {}

@@ -8,6 +8,7 @@ use crate::files::Files;
 use crate::host::Host;
 use crate::ledger::FileLedger;
 use crate::plan::{Look, Plan};
+use crate::spawn::Confinement;
 use async_trait::async_trait;
 use piton_core::call::{Outcome, Status, ToolSpec, Touches};
 use piton_core::ids::CallId;
@@ -73,6 +74,8 @@ pub struct ToolContext {
     pub ledger: Arc<FileLedger>,
     /// The files that it reads and changes.
     pub files: Arc<dyn Files>,
+    /// How the commands of the model are confined.
+    pub confinement: Confinement,
     /// The whole environment of a subprocess. The caller has left out what no tool should see.
     pub env: Arc<BTreeMap<OsString, OsString>>,
     /// How much of everything.

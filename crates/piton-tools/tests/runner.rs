@@ -498,8 +498,9 @@ async fn output_is_heard_while_the_command_runs_each_byte_once() {
     place.cx.output = OutputSink::new({
         let (heard, gate) = (heard.clone(), place.path("gate"));
         move |text| {
-            heard.lock().unwrap().push_str(text);
-            if text.contains("one") {
+            let mut heard = heard.lock().unwrap();
+            heard.push_str(text);
+            if *heard == "one\n" {
                 std::fs::write(&gate, "").unwrap();
             }
         }

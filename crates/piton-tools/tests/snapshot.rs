@@ -754,3 +754,35 @@ fn an_empty_workspace_is_a_state_too() {
         .unwrap()[0];
     assert_eq!((change.kind, change.what, change.lines), (ChangeKind::Created, EntryKind::File, None));
 }
+
+#[test]
+fn what_a_workspace_has_beyond_the_limit_is_left_out_from_the_largest_on_and_named_once() {
+    let place = Place::new();
+    place.put("src/a.rs", "a".repeat(100));
+    for (name, size) in [("data/one", 400), ("data/deep/two", 500), ("data/three", 400)] {
+        place.put(name, "x".repeat(size));
+    }
+    let mut snapshots = place.snapshots();
+    assert_eq!(snapshots.take().unwrap().notices, [], "all of it is covered");
+    snapshots.set_most_bytes(900);
+    let before = snapshots.take().unwrap();
+    // Of two files of one size both stay or both go.
+    let why = NotCovered::BeyondLimit { files: 1, bytes: 500, most: 900 };
+    assert_eq!(
+        before.notices.iter().map(|notice| (&notice.path, &notice.why)).collect::<Vec<_>>(),
+        [(&PathBuf::from("data/deep"), &why)]
+    );
+    snapshots.set_most_bytes(899);
+    let before = snapshots.take().unwrap();
+    let why = NotCovered::BeyondLimit { files: 3, bytes: 1_300, most: 899 };
+    assert_eq!(
+        before.notices.iter().map(|notice| (&notice.path, &notice.why)).collect::<Vec<_>>(),
+        [(&PathBuf::from("data"), &why)]
+    );
+    // An undo takes back what is covered, and leaves the rest alone.
+    place.put("src/a.rs", "changed");
+    place.put("data/one", "changed, too");
+    let after = snapshots.take().unwrap();
+    snapshots.restore(&along(after.id, before.id), STOP).unwrap();
+    assert_eq!((place.read("src/a.rs").len(), place.read("data/one")), (100, "changed, too".to_owned()));
+}

@@ -161,7 +161,7 @@ impl Installed {
     }
 }
 
-/// npm's launcher is a process of its own: it hands on the exit code.
+/// npm's launcher is a process of its own: it hands on the exit code, and signals.
 fn launcher_ends_as_the_binary_does(dir: &Path, installed: &[Installed]) -> anyhow::Result<()> {
     let codes = installed.iter().map(|place| {
         let out = place.piton(dir)?.args(["session", "show", "ses_0000000000000000"]).output()?;
@@ -169,7 +169,26 @@ fn launcher_ends_as_the_binary_does(dir: &Path, installed: &[Installed]) -> anyh
     });
     let codes = codes.collect::<anyhow::Result<Vec<_>>>()?;
     ensure!(codes.iter().all(|(_, code)| *code == codes[0].1 && *code != Some(0)), "exit codes differ: {codes:?}");
+    for place in installed {
+        ensure!(ended_by_sigterm(dir, place)? == Some(128 + 15), "{}: SIGTERM does not end a run", place.how);
+    }
     Ok(())
+}
+
+/// The exit code of a run that is told to end while its model replies.
+fn ended_by_sigterm(dir: &Path, place: &Installed) -> anyhow::Result<Option<i32>> {
+    let cassette = dir.join("slow.jsonl");
+    write(&cassette, "{\"text\":\"It takes ten minutes.\",\"delay_ms\":600000}\n")?;
+    let mut run = place.piton(dir)?;
+    run.args(["run", "--format", "stream-json", "--model", &format!("recorded/{}", cassette.display()), "wait"]);
+    let mut process = run.current_dir(dir).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+    let mut lines = BufReader::new(process.stdout.take().context("its output is a pipe")?).lines();
+    let asks = |line: &std::io::Result<String>| line.as_ref().map_or(true, |line| line.contains("step_started"));
+    lines.find(asks).context("the model is asked")??;
+    output(Command::new("kill").args(["-TERM", &process.id().to_string()]))?;
+    // To its end: a binary that outlives its launcher would hold the pipe, and this check.
+    lines.try_for_each(|line| line.map(drop))?;
+    Ok(process.wait()?.code())
 }
 
 /// A server of a folder's files, until it is dropped.

@@ -5,7 +5,7 @@ use crate::out::view;
 use crate::settings;
 use crate::surroundings::Surroundings;
 use piton_engine::assemble::keys::{self, Place};
-use piton_engine::assemble::{AssembleError, Machine, cloud, server};
+use piton_engine::assemble::{AssembleError, Machine, cloud, sandbox, server};
 use piton_engine::config::Config;
 use piton_engine::engine::Engine;
 use piton_http::HttpOptions;
@@ -33,12 +33,15 @@ pub(crate) async fn doctor(around: &Surroundings) -> Result<u8> {
             "none: keep a key (`piton auth login PROVIDER`), or start a local server (`piton run` tells which)",
         );
     }
-    for tool in ["bash", "git", "bwrap"] {
+    for tool in ["bash", "git"] {
         let found = around.machine.find_program(tool);
         line(tool, &found.map_or("not found".to_owned(), |path| path.display().to_string()));
     }
     claude(&config, around);
-    line("sandbox", "none yet: tools run with your rights, and ask before they act");
+    match sandbox::available(&around.machine) {
+        Ok(()) => line("sandbox", "can be made here; `piton doctor --sandbox` tries to break out of it"),
+        Err(why) => line("sandbox", &format!("none can be made here: {why}")),
+    }
     Ok(if healthy && models > 0 { 0 } else { crate::out::report::EXIT_FAILED })
 }
 

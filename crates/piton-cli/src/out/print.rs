@@ -2,6 +2,7 @@
 
 use piton_core::hidden;
 use piton_engine::assemble::Notice;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -11,6 +12,9 @@ use std::sync::{Mutex, PoisonError};
 
 /// Characters of a line that says what something is about.
 const GIST_CHARS: usize = 72;
+
+/// How much of an id is shown: time and some dice, enough to be the only one, and accepted wherever an id is.
+const SHORT_ID_BYTES: usize = 20;
 
 /// Columns of a terminal; `None` where it is none, or says nothing.
 pub(crate) fn width(terminal: impl AsFd) -> Option<usize> {
@@ -117,15 +121,51 @@ pub(crate) fn write_preamble(text: &str) {
     }
 }
 
-/// Writes to standard error at once.
+/// Writes to standard error at once. Ids of sessions are as long as a person has to type them.
 pub(crate) fn write_stderr(text: &str) {
     let mut err = anstream::stderr().lock();
-    drop(err.write_all(text.as_bytes()).and_then(|()| err.flush()));
+    drop(err.write_all(with_short_ids(text).as_bytes()).and_then(|()| err.flush()));
+}
+
+/// The beginning of an id, which names a session.
+pub(crate) fn short_id(id: &str) -> &str {
+    id.get(..SHORT_ID_BYTES).unwrap_or(id)
+}
+
+/// The text with short ids. Those in paths stay: a path is copied.
+fn with_short_ids(text: &str) -> Cow<'_, str> {
+    const START: &str = "ses_";
+    const LONG: usize = START.len() + 32;
+    let mut short = String::new();
+    let mut from = 0;
+    for (at, _) in text.match_indices(START) {
+        let Some(id) = text.get(at..at + LONG) else { continue };
+        let is_path = text[..at].ends_with('/') || text[at + LONG..].starts_with('/');
+        if at >= from && !is_path && id[START.len()..].bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            short.push_str(&text[from..at]);
+            short.push_str(short_id(id));
+            from = at + LONG;
+        }
+    }
+    if from == 0 {
+        return Cow::Borrowed(text);
+    }
+    short.push_str(&text[from..]);
+    Cow::Owned(short)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ids_are_short_but_in_paths() {
+        let id = "ses_01a20460013170008da45224c7989a73";
+        let said = format!("{id} goes on, see /data/sessions/{id}/journal.db and {id}");
+        let told = format!("ses_01a2046001317000 goes on, see /data/sessions/{id}/journal.db and ses_01a2046001317000");
+        assert_eq!(with_short_ids(&said), told);
+        assert_eq!(with_short_ids("ses_X and ses_"), "ses_X and ses_");
+    }
 
     #[test]
     fn a_line_that_is_too_long_ends_behind_a_word() {

@@ -1,7 +1,7 @@
 //! Words for people: how a turn ended, what an error means and what to do next, and the exit code of each.
 
 use crate::failure::{Failure, FailureKind};
-use crate::out::print::{clean, has_output, thousands, write_stderr, write_stdout};
+use crate::out::print::{clean, has_output, short_id, thousands, write_stderr, write_stdout};
 use piton_core::budget::dollars;
 use piton_core::client::Report;
 use piton_core::event::{TurnEnd, Why};
@@ -13,6 +13,8 @@ use serde_json::json;
 pub(crate) const EXIT_FAILED: u8 = 1;
 /// The command line could not be understood.
 pub(crate) const EXIT_USAGE: u8 = 2;
+/// Commands cannot be confined, and nobody said that they need not be.
+pub(crate) const EXIT_NO_SANDBOX: u8 = 12;
 /// The process was told to stop by SIGTERM or SIGHUP.
 pub(crate) const EXIT_TERMINATED: u8 = 143;
 
@@ -39,15 +41,28 @@ pub(crate) fn not_watching(session: &SessionId) -> String {
     format!("no longer watching; {session} goes on. Stop it with piton session cancel {session}")
 }
 
-/// The word for a turn's end, as in the journal.
+/// The words for a turn's end, for people.
 pub(crate) fn word(end: TurnEnd) -> String {
-    any_word(&end)
+    let word = match end {
+        TurnEnd::Completed => "completed",
+        TurnEnd::ToolDenied => "refused",
+        TurnEnd::MaxSteps => "step limit",
+        TurnEnd::MaxTurns => "turn limit",
+        TurnEnd::Budget => "budget spent",
+        TurnEnd::NoProgress => "no progress",
+        TurnEnd::ContextLimit => "window full",
+        TurnEnd::ContentFilter => "filtered",
+        TurnEnd::ApiError => "no reply",
+        TurnEnd::HookStopped => "hook",
+        TurnEnd::Canceled => "cancelled",
+    };
+    word.to_owned()
 }
 
-/// The word for something, as in the journal.
+/// The words for something that the journal has one word for.
 pub(crate) fn any_word(value: &impl serde::Serialize) -> String {
     let word = serde_json::to_value(value).unwrap_or_default();
-    word.as_str().unwrap_or_default().to_owned()
+    word.as_str().unwrap_or_default().replace('_', " ")
 }
 
 /// What calls cost, as far as that is known: unknown is not zero.
@@ -73,8 +88,12 @@ pub(crate) fn tokens(usage: &message::Usage, of_these: &str, replied: bool) -> S
 }
 
 /// What to tell a person about a turn that did not complete: what happened, and what to do. `None` if all is well.
-pub(crate) fn ending(report: &Report, session: &str) -> Option<String> {
+/// `is_newest`: whether the session is the newest of the folder that the person is in, which `-c` goes on with.
+pub(crate) fn ending(report: &Report, session: &str, is_newest: bool) -> Option<String> {
     let (what, next) = match report.end {
+        TurnEnd::Completed if report.why == Some(Why::OutputLimit) => {
+            ("The answer is cut", "Allow longer replies with --max-output N, and continue with")
+        }
         TurnEnd::Completed => return None,
         TurnEnd::Canceled => ("Stopped.", "Continue with"),
         TurnEnd::ToolDenied => (
@@ -105,9 +124,13 @@ pub(crate) fn ending(report: &Report, session: &str) -> Option<String> {
         TurnEnd::ApiError => ("The model gave no reply", "Nothing is lost. Retry, or switch models with --model, with"),
         TurnEnd::HookStopped => ("A hook stopped it", "Continue with"),
     };
+    let (by, named) = match is_newest {
+        true => ("-c".to_owned(), "last"),
+        false => (format!("--resume {}", short_id(session)), short_id(session)),
+    };
     let detail = report.detail.as_deref().map(|detail| format!(": {}", clean(detail))).unwrap_or_default();
-    let command = if next.ends_with("with") { format!(" piton run --resume {session} \"…\"") } else { String::new() };
-    let next = next.replace("compact ID", &format!("compact {session}"));
+    let command = if next.ends_with("with") { format!(" piton run {by} \"…\"") } else { String::new() };
+    let next = next.replace("compact ID", &format!("compact {named}"));
     let what = what.trim_end_matches(if detail.is_empty() { "" } else { "." });
     Some(format!("{what}{detail}\n{next}{command}"))
 }
@@ -146,6 +169,7 @@ pub(crate) fn failure_as_json(failed: &Failure) -> u8 {
 fn failure_code(failure: &Failure) -> u8 {
     match failure.kind {
         FailureKind::Usage => EXIT_USAGE,
+        FailureKind::Sandbox => EXIT_NO_SANDBOX,
         FailureKind::User
         | FailureKind::Config
         | FailureKind::Busy

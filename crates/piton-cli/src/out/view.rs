@@ -57,6 +57,8 @@ pub(crate) struct Look {
     pub(crate) verbose: bool,
     /// Whether lines on standard error may be drawn over.
     pub(crate) animates: bool,
+    /// Whether the session is the newest of the folder that the person is in.
+    pub(crate) is_newest: bool,
     /// Whether prose on standard output is drawn as Markdown.
     pub(crate) renders: bool,
 }
@@ -218,6 +220,11 @@ impl TextView {
     /// Whether misses of the provider's cache cost enough to tell of it.
     pub(crate) fn has_missed_the_cache(&self) -> bool {
         !self.look.quiet && self.lost_micros >= MISS_WORTH_TELLING_MICROS
+    }
+
+    /// Whether the session is the newest of the folder that the person is in.
+    pub(crate) fn is_of_newest(&self) -> bool {
+        self.look.is_newest
     }
 
     /// A line for people, beside the answer.

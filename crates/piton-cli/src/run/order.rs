@@ -77,6 +77,8 @@ pub(crate) fn resolve(args: &RunArgs, engine: &Engine, around: &Surroundings) ->
         "/compact makes room in a session that there is already: name it with --continue or --resume ID"
     );
     let only_here = [("--check", !args.settings.check.is_empty()), ("--output-schema", args.output_schema.is_some())];
+    let is_newest = args.cwd.is_none() && (resumed.is_none() || args.r#continue);
+    let look = Look { quiet: args.quiet, verbose: args.verbose, is_newest, ..Look::of(around) };
     let may_ask = args.format == Format::Text && !input.is_program();
     Ok(Order {
         place: match resumed {
@@ -84,7 +86,7 @@ pub(crate) fn resolve(args: &RunArgs, engine: &Engine, around: &Surroundings) ->
             None => Place::New(workspace),
         },
         input,
-        shown: Shown::new(args.format, Look { quiet: args.quiet, verbose: args.verbose, ..Look::of(around) }),
+        shown: Shown::new(args.format, look),
         asks: around.person.filter(|_| may_ask).map(|terminal| Seat { terminal, pager: Pager::at_hand(around) }),
         wishes,
         only_here: only_here.into_iter().find_map(|(flag, is_said)| is_said.then_some(flag)),

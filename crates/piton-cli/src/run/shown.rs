@@ -155,7 +155,7 @@ impl Shown {
         match self {
             Self::Text(view) => {
                 view.summary(report, session);
-                if let Some(words) = report::ending(report, session) {
+                if let Some(words) = report::ending(report, session, view.is_of_newest()) {
                     view.note(&words);
                 }
             }

@@ -22,6 +22,7 @@ mod money;
 mod options;
 mod presets;
 mod robustness;
+mod sandbox;
 mod sessions;
 mod run;
 mod stage;

@@ -474,9 +474,20 @@ fn what_a_repair_says_to_go_on_with_works_also_where_the_first_turn_was_cut() {
     let with_words = Ran::of(stage.piton(&[run, "--model", "openai-chat/m", resume, id, said]));
     assert_eq!(with_words.expect_code(0).stdout.trim(), "Now.");
 
-    let repaired = session(&stage, &["repair", "-2"]).expect_code(0);
-    let without = Ran::of(stage.piton(&["run", "--model", "openai-chat/m", "--resume", repaired.stdout.trim()]));
+    let stage = killed();
+    let without = Ran::of(stage.piton(&["run", "--model", "openai-chat/m", "--resume", "last"]));
     assert_eq!(without.expect_code(0).stdout.trim(), "Now.");
     let said = json!(stage.last_messages()).to_string();
-    assert!(said.contains("the task") && said.contains("Go on."), "{said}");
+    assert!(said.contains("the task"), "{said}");
+}
+
+#[test]
+fn a_sound_session_is_not_repaired() {
+    let stage = Stage::new(json!([{"text": "Done."}]));
+    stage.run(&["go"]).expect_code(0);
+    let ran = Ran::of(stage.piton(&["session", "repair", "last"]))
+        .expect_code(0)
+        .expect_said(&["is sound", "Nothing was done"]);
+    assert_eq!(ran.stdout, "", "no new session");
+    stage.session_dir();
 }

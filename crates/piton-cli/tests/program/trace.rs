@@ -265,7 +265,7 @@ fn an_attempt_that_ends_the_turn_says_what_it_was_sent() {
     stage.run(&["go"]).expect_code(10);
     Ran::of(stage.piton(&["session", "trace", "last"])).expect_code(0).expect_stdout(&[
         "sent     new: system prompt with tools, 1 user message",
-        "then     the turn was over: api_error",
+        "then     the turn was over: no reply",
     ]);
 }
 

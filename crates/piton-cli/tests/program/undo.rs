@@ -453,3 +453,16 @@ fn what_was_changed_beside_a_command_that_outlived_piton_is_taken_back_only_on_p
     piton(&stage, &["undo", "--overwrite"]).expect_code(0);
     assert_eq!(stage.workspace.read("kept.txt"), "one\n");
 }
+
+#[test]
+fn without_snapshots_none_is_taken_and_with_a_limit_what_is_beyond_it_is_named() {
+    let script = || json!([bash("echo two > kept.txt"), {"text": "done"}]);
+    let stage = Stage::new(script()).with_config("[undo]\nsnapshots = false\n");
+    stage.run(&["go"]).expect_code(0);
+    assert!(stage.journal().iter().all(|event| event["type"] != "snapshot_taken"));
+    let big = "x".repeat(2_000_000);
+    let stage = Stage::new(script()).with_config("[undo]\nmax_size = 1\n").with_files([("data/big", big.as_str())]);
+    let ran = Ran::of(stage.piton(&["run", "--yes", "go"])).expect_code(0);
+    let named = "data is not covered in part: 1 of the largest files (2 MB), with which it would be more than 1 MB";
+    assert_eq!(ran.stderr.matches(named).count(), 1, "{}", ran.stderr);
+}

@@ -581,7 +581,10 @@ impl Work {
         self.push(seq, Message::new(Role::Tool, results.parts));
         Phase::StepOver(match after {
             After::GoOn if denied => {
-                let detail = format!("{} calls in a row were refused", self.turn.denials_in_a_row);
+                let detail = match self.turn.denials_in_a_row {
+                    1 => "a call was refused".to_owned(),
+                    many => format!("{many} calls in a row were refused"),
+                };
                 After::End(Ending::new(TurnEnd::ToolDenied, detail))
             }
             after => after,

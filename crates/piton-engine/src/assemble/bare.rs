@@ -6,9 +6,8 @@ use crate::config::Config;
 use crate::context;
 use crate::engine::{Attendance, Engine, Settings};
 use piton_models::model::{Model, Nobody};
-use piton_tools::runner::RunnerCommand;
 use piton_tools::snapshot::{self, Snapshots};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,7 +15,7 @@ use std::sync::Arc;
 pub fn settings(model: Arc<dyn Model>, machine: &Machine, workspace: &Path) -> Settings {
     let mut settings = Settings::new(model);
     settings.attendance = Attendance::Unattended;
-    settings.runner = Some(RunnerCommand { program: machine.exe.clone(), args: vec![OsString::from("runner")] });
+    settings.runner = Some(super::sandbox::runner(machine));
     settings.env = Arc::new(environment::for_tools(&machine.vars, &Config::default()));
     settings.shares_runtime = false;
     settings.snapshots = snapshots(machine, workspace);

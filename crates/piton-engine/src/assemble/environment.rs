@@ -5,10 +5,13 @@ use piton_models::provider::PROVIDERS;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
+/// Variables by name.
+pub type Variables = BTreeMap<OsString, OsString>;
+
 /// What tools' processes see of our environment: all but keys. Those are the variables in which providers have theirs,
 /// and every other whose name ends in `_API_KEY`. `GITHUB_TOKEN` stays where it is not the key in use: git and gh are what
 /// agents work with. What the configuration lists in `keys_for_tools` stays too.
-pub fn for_tools(vars: &BTreeMap<OsString, OsString>, config: &Config) -> BTreeMap<OsString, OsString> {
+pub fn for_tools(vars: &Variables, config: &Config) -> Variables {
     let is_key =
         |name: &OsStr| (is_of_provider(name, config) && name != "GITHUB_TOKEN") || has_ending(name, &["_API_KEY"]);
     let is_granted = |name: &OsStr| config.keys_for_tools.iter().any(|granted| name == granted.as_str());

@@ -36,6 +36,12 @@ pub enum AssembleError {
         /// Its name.
         model: String,
     },
+    /// Nobody is there to be asked about commands that nothing confines.
+    #[error("no sandbox can be made here ({why}), so nothing was started")]
+    NoSandbox {
+        /// Why.
+        why: String,
+    },
     /// A file, a program or the keyring failed.
     #[error(transparent)]
     Outside(#[from] Trouble),

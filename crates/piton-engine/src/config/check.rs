@@ -115,6 +115,9 @@ impl Config {
         if self.context.reference_bytes.is_some_and(|bytes| !(1..=1 << 30).contains(&bytes)) {
             return Some(Mistake::new(["context", "reference_bytes"], "must be from 1 to 1073741824, a gibibyte"));
         }
+        if self.undo.max_size.is_some_and(|megabytes| !(1..=1_000_000).contains(&megabytes)) {
+            return Some(Mistake::new(["undo", "max_size"], "must be from 1 to 1000000, in megabytes"));
+        }
         let tokens = [("reserve", self.compaction.reserve), ("keep", self.compaction.keep)];
         let (key, _) = tokens.into_iter().find(|(_, tokens)| tokens.is_some_and(|tokens| tokens > MOST_TOKENS))?;
         let what = format_args!("must be no more than {MOST_TOKENS} tokens, as many as the largest window").to_string();

@@ -4,6 +4,7 @@ use super::{CompactionTable, ContextTable, Forks, LimitsTable, Retry};
 use crate::hooks::{CHECK_ROUNDS, CHECK_TIMEOUT};
 use piton_core::policy::Policy;
 use piton_http::HttpOptions;
+use piton_tools::limits::SNAPSHOT_BYTES;
 use piton_tools::tool::ToolLimits;
 use serde::Serialize;
 use toml::{Table, Value};
@@ -20,6 +21,7 @@ pub(super) fn of(policy: &Policy) -> Table {
         ("http", table(http())),
         ("check", table(vec![seconds("timeout", millis(CHECK_TIMEOUT)), number("rounds", CHECK_ROUNDS as u64)])),
         ("tools", table(tools())),
+        ("undo", table(vec![Some(("snapshots", Value::from(true))), number("max_size", SNAPSHOT_BYTES / 1_000_000)])),
     ];
     let tables = said.into_iter().map(|(name, table)| (name.to_owned(), Value::Table(table)));
     tables.chain([("preset".to_owned(), Value::from(policy.preset.as_str()))]).collect()

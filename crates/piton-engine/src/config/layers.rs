@@ -413,7 +413,7 @@ fn leaves(table: &Table) -> BTreeMap<KeyPath, &Value> {
 fn is_only_the_users(way: &[String]) -> bool {
     let way: Vec<&str> = way.iter().map(String::as_str).collect();
     match way.as_slice() {
-        ["keys_for_tools"] | ["http", "proxy" | "no_proxy" | "ca_file"] | ["otel", ..] => true,
+        ["keys_for_tools"] | ["http", "proxy" | "no_proxy" | "ca_file"] | ["otel" | "sandbox", ..] => true,
         ["providers", _, key, ..] => ["protocol", "base_url", "key_variable", "key_command", "ca_file"].contains(key),
         _ => false,
     }

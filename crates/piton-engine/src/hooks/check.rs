@@ -5,7 +5,7 @@ use super::{Hook, HookContext, HookError, HookResult, Points, Stop, StopChange, 
 use async_trait::async_trait;
 use piton_core::client::CheckRun;
 use piton_core::hook::{Demand, HookPoint};
-use piton_tools::spawn::{Confinement, Env, Keep, Spawn};
+use piton_tools::spawn::{Env, Keep, Spawn};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -43,7 +43,7 @@ impl Check {
         let began = Instant::now();
         // One pipe for both, so that their lines stay in order.
         let script = format!("exec 2>&1\n{}", self.command);
-        let running = Spawn::shell(&script, &self.env, &cx.workspace, Confinement::Model).run(None, Keep::Last);
+        let running = Spawn::shell(&script, &self.env, &cx.workspace, cx.confinement.clone()).run(None, Keep::Last);
         let mut running = running.map_err(|error| HookError(format!("it cannot be started: {error}")))?;
         let status = tokio::time::timeout(self.timeout, running.wait()).await;
         let code = match status {

@@ -17,18 +17,23 @@ use piton_core::policy::{HookPolicy, Policy};
 use piton_core::request::Frame;
 use piton_core::turn::State;
 use piton_models::model::Model;
-use piton_tools::disk::Disk;
+use piton_sandbox::{Plan, Reach};
+use piton_tools::disk::{ConfinedDisk, Disk};
 use piton_tools::executor::Executor;
 use piton_tools::files::Files;
 use piton_tools::ledger::FileLedger;
 use piton_tools::plan::accesses;
 use piton_tools::runner::Runners;
-use std::path::PathBuf;
+use piton_tools::spawn::{Confined, Confinement};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// In the session's scratch folder: claims, outputs and exit records of calls.
 const CALLS: &str = "calls";
+/// There: home, `/tmp` and caches of its commands.
+const SANDBOX: &str = "sandbox";
 
 /// What a job is a function of.
 pub(crate) struct JobContext<'a> {
@@ -82,6 +87,37 @@ impl Services {
         self.scratch.join(CALLS)
     }
 
+    /// How commands of the model are confined in this workspace.
+    pub(crate) fn confinement(&self, workspace: &Path) -> Confinement {
+        let Settings { sandbox, runner, env, .. } = &self.settings;
+        let Some((sandbox, by)) = sandbox.as_ref().zip(runner.as_ref()) else { return Confinement::Model };
+        let path = env.get(OsStr::new("PATH")).map(OsString::as_os_str).unwrap_or_default();
+        let reach = Reach {
+            workspace: workspace.to_path_buf(),
+            write: sandbox.write,
+            home: sandbox.home.clone(),
+            private: self.scratch.join(SANDBOX),
+            path: std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect(),
+            // What commands have printed is read again from there.
+            read: sandbox.read.iter().cloned().chain([self.calls_dir()]).collect(),
+            hidden: sandbox.hidden.clone(),
+            limits: sandbox.limits,
+        };
+        Confinement::Sandbox(Arc::new(Confined { reach, by: by.clone() }))
+    }
+
+    /// The files that tools reach in this workspace.
+    pub(crate) fn files_for_tools(&self, workspace: &Path) -> Arc<dyn Files> {
+        match self.confinement(workspace) {
+            Confinement::User | Confinement::Model => Arc::clone(&self.files),
+            Confinement::Sandbox(confined) => {
+                // Where they cannot be made, what is looked for in them is not there.
+                let _ = confined.reach.make_private();
+                Arc::new(ConfinedDisk::new(Disk::new(self.calls_dir()), Plan::of(&confined.reach)))
+            }
+        }
+    }
+
     /// Where hooks are.
     pub(crate) fn hook_context(&self, session: &State, frames: &Frames) -> Arc<HookContext> {
         let settings = &self.settings;
@@ -90,6 +126,7 @@ impl Services {
             session: session.id().clone(),
             session_dir: self.scratch.clone(),
             workspace: PathBuf::from(session.workspace()),
+            confinement: self.confinement(Path::new(session.workspace())),
             turn: session.turn(),
             step: session.step(),
             model: model.to_owned(),
@@ -149,7 +186,8 @@ impl JobContext<'_> {
     pub(crate) fn policy(&self) -> Policy {
         let Services { hooks, settings, .. } = self.services;
         let hooks = HookPolicy { gates: hooks.gates(), demands: hooks.demands() };
-        let mut policy = Policy { snapshots: settings.snapshots.is_some(), hooks, ..settings.policy.clone() };
+        let snapshots = settings.snapshots.is_some() && settings.takes_snapshots;
+        let mut policy = Policy { snapshots, hooks, ..settings.policy.clone() };
         policy.compaction.rules.frame_tokens =
             compaction::frame_tokens(self.memory.frames.own(), settings.model.name());
         policy

@@ -16,7 +16,6 @@ use piton_core::question::{Question, QuestionBlock};
 use piton_tools::plan::{Look, QuestionDraft, accesses};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// Judges a call: at once, where nobody has to be asked.
 pub(super) fn take_up(call: &ToolCall, cx: &JobContext<'_>) -> Step {
@@ -67,7 +66,8 @@ fn judge(call: &ToolCall, cx: &JobContext<'_>) -> Judged {
         return Judged { requested: requested(input, Effects::READ, Verdict::Refuse(text), None), question: None };
     };
     let input = changed.map_or_else(own, |input| settings.tools.canonical(&call.name, input));
-    let look = Look { workspace: PathBuf::from(session.workspace()), files: Arc::clone(&cx.services.files) };
+    let workspace = PathBuf::from(session.workspace());
+    let look = Look { files: cx.services.files_for_tools(&workspace), workspace };
     // It must not take the session with it.
     let Ok(plan) = catch_unwind(AssertUnwindSafe(|| tool.plan(&input, &look).map_err(Box::new))) else {
         let refused = Verdict::Refuse(format!("The tool failed inside Piton: {PANICKED}."));

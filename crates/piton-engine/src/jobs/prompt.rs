@@ -17,6 +17,11 @@ use piton_core::tokens::Family;
 use piton_tools::files::Files;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long files may be read that a prompt refers to. A file system that does not answer is left alone then, with the thread
+/// that asks it.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What somebody says.
 pub(crate) struct UserMessage {
@@ -135,7 +140,12 @@ impl Reader {
             let found = self.references.resolve(&said, &*self.files);
             (said, start, found)
         };
-        let done = if elsewhere { tokio::task::spawn_blocking(work).await } else { Ok(work()) };
+        let done = if elsewhere {
+            let read = tokio::time::timeout(PATIENCE, tokio::task::spawn_blocking(work)).await;
+            read.map_err(|_| unreadable("the file system did not answer in time"))?
+        } else {
+            Ok(work())
+        };
         let (said, start, found) = done.map_err(|_| unreadable("it panicked; this is a bug"))?;
         let items: Vec<Given> = [start.items.clone(), found.items].concat();
         let given = (!items.is_empty()).then_some(Event::ContextGiven { items });

@@ -5,7 +5,7 @@ use super::{JobContext, PANICKED, Step, Task};
 use piton_core::client::Live;
 use piton_core::event::{Event, Moment};
 use piton_core::hidden;
-use piton_tools::snapshot::{Snapshot, Snapshots};
+use piton_tools::snapshot::{NotCovered, Snapshot, Snapshots, Uncovered};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
@@ -59,20 +59,19 @@ impl Taken {
     }
 }
 
+fn notice(Uncovered { path, why }: &Uncovered) -> String {
+    let name = hidden::visible_name(&path.to_string_lossy());
+    match why {
+        NotCovered::BeyondLimit { .. } if name.is_empty() => format!("the workspace is not covered in part: {why}"),
+        NotCovered::BeyondLimit { .. } => format!("{name} is not covered in part: {why}"),
+        _ => format!("{name} is not covered: {why}"),
+    }
+}
+
 fn event(moment: Moment, Taken { taken, took }: Taken, cx: &mut JobContext<'_>) -> Event {
     cx.memory.snapshot_took = took;
     let (tree, notices) = match taken {
-        Ok(snapshot) => (
-            Some(snapshot.id.to_string()),
-            snapshot
-                .notices
-                .iter()
-                .map(|notice| {
-                    let name = hidden::visible_name(&notice.path.to_string_lossy());
-                    format!("{name} is not covered: {}", notice.why)
-                })
-                .collect(),
-        ),
+        Ok(snapshot) => (Some(snapshot.id.to_string()), snapshot.notices.iter().map(notice).collect()),
         Err(error) => (None, vec![format!("no snapshot could be made: {error}")]),
     };
     Event::SnapshotTaken { step: cx.session.step(), moment, tree, notices }

@@ -23,7 +23,7 @@ use piton_tools::private;
 use piton_tools::snapshot::Snapshots;
 use piton_tools::tool::{Tool, ToolContext, abandoned, interrupted};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
@@ -98,7 +98,8 @@ fn tool_context(call: &ToolCall, cx: &JobContext<'_>) -> ToolContext {
         }),
         cancel: CancellationToken::new(),
         ledger: Arc::clone(&services.ledger),
-        files: Arc::clone(&services.files),
+        files: services.files_for_tools(Path::new(cx.session.workspace())),
+        confinement: services.confinement(Path::new(cx.session.workspace())),
         env: Arc::clone(&services.settings.env),
         limits: services.settings.tool_limits.clone(),
         output_cut: cx.session.policy().calls.output_cut,

@@ -83,6 +83,7 @@ fn with_notes(record: &ExitRecord, output: &str) -> String {
         1 => lines.push("1 background process was ended when the command finished".to_owned()),
         many => lines.push(format!("{many} background processes were ended when the command finished")),
     }
+    lines.extend(record.undone.iter().map(|said| format!("[sandbox: {said}]")));
     lines.extend(record.error.as_ref().map(|error| format!("[{error}]")));
     if lines.is_empty() { "(no output)".to_owned() } else { lines.join("\n") }
 }

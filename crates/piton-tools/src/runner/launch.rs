@@ -1,17 +1,18 @@
 //! The writer's side: starts a runner for a call, passes on what the command writes, and stops it when it should stop.
 
+use super::RunSpec;
 use super::files::CallFiles;
 use super::output::{self, Tail};
 use super::settle::settle_from;
-use super::{RunSpec, RunnerCommand};
 use crate::executor::{Boot, CommandOutput, CommandSpec, CommandWatch, Executor, ExecutorError, ExitRecord};
 use crate::limits::{LIVE_EVERY, RUNNER_GRACE};
 use crate::private;
-use crate::spawn::{Confinement, Env, Group, Spawn, Streams};
+use crate::spawn::{Confinement, Env, Group, RunnerCommand, Spawn, Streams};
 use async_trait::async_trait;
 use piton_core::ids::CallId;
+use piton_sandbox::{Plan, Reach};
 use rustix::process::{Pid, Signal, kill_process};
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -39,6 +40,16 @@ struct Runner {
     ends: Lines<BufReader<ChildStdout>>,
     /// What it was started in: its commands' environment.
     env: Env,
+    /// The sandbox that it has made for its one command.
+    plan: Option<Plan>,
+}
+
+/// What a command's sandbox is to show; `None`: it has none.
+fn reach(confinement: &Confinement) -> Option<&Reach> {
+    match confinement {
+        Confinement::User | Confinement::Model => None,
+        Confinement::Sandbox(confined) => Some(&confined.reach),
+    }
 }
 
 impl Runners {
@@ -47,11 +58,11 @@ impl Runners {
         Self { command, calls_dir, spare: Mutex::new(None) }
     }
 
-    fn take(&self, env: &Env) -> Result<Runner, ExecutorError> {
+    fn take(&self, env: &Env, reach: Option<&Reach>) -> Result<Runner, ExecutorError> {
         let spare = self.lock().take();
-        match spare.and_then(|spare| spare.if_fit_for(env)) {
+        match spare.and_then(|spare| spare.if_fit_for(env, reach)) {
             Some(runner) => Ok(runner),
-            None => self.start(env),
+            None => self.start(env, reach),
         }
     }
 
@@ -64,17 +75,19 @@ impl Runners {
         }
     }
 
-    fn start(&self, env: &Env) -> Result<Runner, ExecutorError> {
-        let RunnerCommand { program, args } = self.command.as_ref().ok_or(ExecutorError::None)?;
-        let words = [program.as_os_str()].into_iter().chain(args.iter().map(OsString::as_os_str));
-        let argv = words.chain([self.calls_dir.as_os_str()]);
-        // The runner is ours; how its command is confined, it is told with the call.
+    fn start(&self, env: &Env, reach: Option<&Reach>) -> Result<Runner, ExecutorError> {
+        let runner = self.command.as_ref().ok_or(ExecutorError::None)?;
+        let failed = |error: io::Error| {
+            ExecutorError::NotStarted(format!("the runner {} cannot be started: {error}", runner.program.display()))
+        };
+        let plan = reach.map(Plan::of);
+        let told = plan.as_ref().map(serde_json::to_string).transpose().map_err(|error| failed(error.into()))?;
+        let argv = runner.to([self.calls_dir.as_os_str()].into_iter().chain(told.as_ref().map(OsStr::new)));
+        // The runner is ours; what it makes for its command, it is told with the plan.
         let spawn = Spawn::new(argv, env, ".", Confinement::User);
         let streams = Streams { stdin: Stdio::piped(), stdout: Stdio::piped(), stderr: Stdio::null() };
         let started = private::make_folder(&self.calls_dir).and_then(|()| spawn.start_async(Group::Ours, streams));
-        started.and_then(|child| Runner::new(child, env)).map_err(|error| {
-            ExecutorError::NotStarted(format!("the runner {} cannot be started: {error}", program.display()))
-        })
+        started.and_then(|child| Runner::new(child, env, plan)).map_err(failed)
     }
 
     fn files(&self, call: &CallId) -> CallFiles {
@@ -89,14 +102,19 @@ impl Runners {
     async fn run_to_its_end(
         &self,
         spec: &RunSpec,
-        env: &Env,
+        order: &Spawn,
         tail: &mut Tail,
         watch: &CommandWatch,
     ) -> Result<Option<ExitRecord>, ExecutorError> {
-        let mut runner = self.take(env)?;
+        let (env, reach) = (&order.env, reach(&order.confinement));
+        let mut runner = self.take(env, reach)?;
         // A runner that was not told all does nothing, and one that took its claim did hear everything: the files say
         // which.
         let _ = runner.tell(spec).await;
+        if reach.is_some() {
+            // It serves one call. Now there is time for the next: the command runs. Without it that call starts its own.
+            self.start(env, reach).into_iter().for_each(|next| self.put_by(next));
+        }
         let mut ticks = tokio::time::interval(LIVE_EVERY);
         let mut asked_at: Option<Instant> = None;
         let end = loop {
@@ -119,7 +137,7 @@ impl Runners {
         // An error is as good as an end; the files tell the rest.
         let record = end.ok().flatten().and_then(|line| serde_json::from_str(&line).ok());
         // One that was asked to stop may hear of it only now.
-        if record.is_some() && asked_at.is_none() {
+        if record.is_some() && asked_at.is_none() && reach.is_none() {
             self.put_by(runner);
         } else {
             runner.dismiss();
@@ -131,20 +149,19 @@ impl Runners {
 #[async_trait]
 impl Executor for Runners {
     async fn run(&self, call: &CallId, order: &CommandSpec, watch: &CommandWatch) -> Result<ExitRecord, ExecutorError> {
-        let Spawn { argv, env, cwd, confinement } = &order.spawn;
+        let Spawn { argv, cwd, .. } = &order.spawn;
         let words = argv.iter().map(|word| word.to_str().map(ToOwned::to_owned));
         let argv = words.collect::<Option<_>>().ok_or(ExecutorError::NotStarted("the command is not UTF-8".into()))?;
         let spec = RunSpec {
             call: call.clone(),
             argv,
             cwd: cwd.clone(),
-            confinement: *confinement,
             timeout_ms: order.timeout_ms,
             spool_bytes: order.spool_bytes,
         };
         let files = self.files(call);
         let mut tail = Tail::new(&files, &watch.output);
-        match self.run_to_its_end(&spec, env, &mut tail, watch).await? {
+        match self.run_to_its_end(&spec, &order.spawn, &mut tail, watch).await? {
             Some(record) => {
                 tail.follow();
                 Ok(record)
@@ -167,18 +184,23 @@ impl Executor for Runners {
 }
 
 impl Runner {
-    fn new(mut child: Child, env: &Env) -> io::Result<Self> {
+    fn new(mut child: Child, env: &Env, plan: Option<Plan>) -> io::Result<Self> {
         let (Some(orders), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(io::Error::other("it has no pipes"));
         };
         let (process, ends) = (Process { child: Some(child), is_at_work: false }, BufReader::new(stdout).lines());
-        Ok(Self { process, orders, ends, env: Arc::clone(env) })
+        Ok(Self { process, orders, ends, env: Arc::clone(env), plan })
     }
 
-    /// Itself, if it lives and its environment is this one.
-    fn if_fit_for(mut self, env: &Env) -> Option<Self> {
+    /// Itself, if it lives, and can run a command in this environment and this sandbox, now.
+    fn if_fit_for(mut self, env: &Env, reach: Option<&Reach>) -> Option<Self> {
+        let sandbox_fits = match (&self.plan, reach) {
+            (Some(plan), Some(reach)) => plan.is_for(reach) && plan.is_true(),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
         let lives = self.process.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)));
-        if lives && self.env == *env {
+        if lives && sandbox_fits && self.env == *env {
             return Some(self);
         }
         self.dismiss();

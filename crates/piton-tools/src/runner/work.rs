@@ -10,13 +10,14 @@
 //! stop. The call is over when the *shell* is; what it left in the background is killed, since nobody would ever know
 //! what came of it.
 
-use super::RunSpec;
 use super::files::{CallFiles, Durably, HeldClaim, ReadyClaim};
-use super::processes::{MARK, descendants, kill, mark, this_process};
+use super::processes::{MARK, Process, descendants, kill, mark, this_process};
 use super::spool::Spool;
+use super::{RunSpec, confined};
 use crate::executor::{CommandEnd, ExitRecord};
 use crate::limits::{CANCEL_GRACE, DRAIN_QUIET, DRAIN_TIME, STOP_GRACE, SWEEP_TIME};
-use crate::spawn::{Env, Group, Spawn, Streams};
+use crate::spawn::Env;
+use piton_sandbox::{Ended, Sandbox, SandboxError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
@@ -26,8 +27,9 @@ use rustix::process::{
     setsid, wait,
 };
 use std::collections::HashSet;
+use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write as _};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -44,9 +46,9 @@ const NOT_RECORDED: i32 = 3;
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// Waits for calls on `stdin` (a line each, [`RunSpec`] as JSON) and runs them one by one with this environment; their files
-/// lie in `calls_dir`. The whole life of a runner process; the answer is its exit code. Its stdout says how each call ended
-/// (a line, [`ExitRecord`] as JSON). Call it first thing in `main`, before any thread is started.
-pub fn runner_main(calls_dir: &Path, env: &Env, stdin: impl Read) -> i32 {
+/// lie in `calls_dir`. The answer is its exit code. Its stdout says how each call ended (a line, [`ExitRecord`] as JSON). With the
+/// plan of a sandbox it makes that before it hears of a call, and serves one: a process has one chance to make one.
+pub(super) fn run_calls(calls_dir: &Path, plan: Option<&OsString>, env: &Env, stdin: impl Read) -> i32 {
     // A session of its own, so that the terminal's signals do not reach it. Fails only if it already leads one.
     let _ = setsid();
     // Whoever loses its parent becomes our child, daemons included: so that nothing escapes.
@@ -57,12 +59,16 @@ pub fn runner_main(calls_dir: &Path, env: &Env, stdin: impl Read) -> i32 {
     loop {
         // All that can be done before it is known what is to be done.
         let Ok(ready) = ReadyClaim::make(calls_dir, us.clone()) else { return code };
+        let Ok(prepared) = Prepared::make(plan, env) else {
+            ready.discard();
+            return code;
+        };
         let Some(spec) = next_spec(&mut orders).filter(|_| !is_asked(&stop)) else {
             ready.discard();
             return code;
         };
-        code = match serve(&spec, env, calls_dir, ready, &stop) {
-            Ok(Remains::None) if !is_asked(&stop) => RECORDED,
+        code = match serve(&spec, env, calls_dir, ready, (prepared, &stop)) {
+            Ok(Remains::None) if plan.is_none() && !is_asked(&stop) => RECORDED,
             Ok(Remains::None | Remains::Some) => return RECORDED,
             Err(code) => return code,
         };
@@ -78,14 +84,20 @@ enum Remains {
 }
 
 /// One call. Fails with the exit code of a runner that is of no more use.
-fn serve(spec: &RunSpec, env: &Env, calls_dir: &Path, ready: ReadyClaim, stop: &OwnedFd) -> Result<Remains, i32> {
+fn serve(
+    spec: &RunSpec,
+    env: &Env,
+    calls_dir: &Path,
+    ready: ReadyClaim,
+    (prepared, stop): (Prepared, &OwnedFd),
+) -> Result<Remains, i32> {
     let files = CallFiles::new(&calls_dir.join(spec.call.as_str()));
     let held = match ready.take(&files) {
         Ok(Some(held)) => held,
         Ok(None) => return Err(NOT_OURS),
         Err(_) => return Err(NOT_BEGUN),
     };
-    let (record, remains) = run(spec, env, &files, &held, stop);
+    let (record, remains) = run(spec, env, &files, &held, (prepared, stop));
     // Who was told records it in the journal at once. Only where nobody listens is ours the one record that lasts.
     let durably = if announce(&record) { Durably::No } else { Durably::Yes };
     files.write_exit(&record, &held, durably).map(|()| remains).map_err(|_| NOT_RECORDED)
@@ -120,9 +132,54 @@ fn stop_signal() -> io::Result<OwnedFd> {
     Ok(reader)
 }
 
-fn run(spec: &RunSpec, env: &Env, files: &CallFiles, held: &HeldClaim, stop: &OwnedFd) -> (ExitRecord, Remains) {
+/// Where a command will run.
+enum Place {
+    /// As we do.
+    Here,
+    /// In a sandbox, or nowhere.
+    Sandbox(Box<Result<Sandbox, SandboxError>>),
+}
+
+/// What was made before it was known which command it is for.
+struct Prepared {
+    place: Place,
+    /// Where we read what the command writes.
+    output: OwnedFd,
+    /// Where the command writes.
+    writer: OwnedFd,
+}
+
+impl Prepared {
+    fn make(plan: Option<&OsString>, env: &Env) -> io::Result<Self> {
+        let (output, writer) = output_pipe()?;
+        let place = match plan {
+            Some(plan) => Place::Sandbox(Box::new(confined::prepare(plan, env, || both(&writer)))),
+            None => Place::Here,
+        };
+        Ok(Self { place, output, writer })
+    }
+}
+
+/// One pipe for both outputs of a command, of which the end that we read does not block.
+fn output_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (output, writer) = pipe_with(PipeFlags::CLOEXEC)?;
+    fcntl_setfl(&output, OFlags::NONBLOCK)?;
+    Ok((output, writer))
+}
+
+fn both(writer: &OwnedFd) -> io::Result<(Stdio, Stdio)> {
+    Ok((writer.try_clone()?.into(), writer.try_clone()?.into()))
+}
+
+fn run(
+    spec: &RunSpec,
+    env: &Env,
+    files: &CallFiles,
+    held: &HeldClaim,
+    (prepared, stop): (Prepared, &OwnedFd),
+) -> (ExitRecord, Remains) {
     let started = Instant::now();
-    let mut watch = match Watch::begin(spec, env, files, stop) {
+    let mut watch = match Watch::begin(spec, env, files, (prepared, stop)) {
         Ok(watch) => watch,
         Err(error) => {
             let error = Some(error.to_string());
@@ -144,52 +201,140 @@ fn run(spec: &RunSpec, env: &Env, files: &CallFiles, held: &HeldClaim, stop: &Ow
     };
     watch.drain();
     let remains = if watch.collect_dead() { Remains::Some } else { Remains::None };
-    let status = watch.shell_status;
+    let undone = watch.shell.inspect();
+    let ended = watch.ended.take();
     let spooled = watch.spool.finish();
     let by_itself = matches!(end, CommandEnd::Exited | CommandEnd::Signaled);
     let record = ExitRecord {
         status: end,
-        code: status.and_then(WaitStatus::exit_status).filter(|_| by_itself),
-        signal: status.and_then(WaitStatus::terminating_signal).filter(|_| by_itself),
+        code: ended.as_ref().and_then(HowEnded::code).filter(|_| by_itself),
+        signal: ended.as_ref().and_then(HowEnded::signal).filter(|_| by_itself),
         duration_ms,
         output_bytes: spooled.total,
         kept_bytes: spooled.kept,
         left_behind,
-        error: spooled.error,
+        undone,
+        error: ended.and_then(HowEnded::error).or(spooled.error),
     };
     (record, remains)
 }
 
 /// Starts the command in a process group of its own, with nothing to read and one pipe to write to.
-fn spawn(spec: &RunSpec, env: &Env, files: &CallFiles, output: &OwnedFd) -> io::Result<Pid> {
+fn start(spec: &RunSpec, env: &Env, files: &CallFiles, place: Place, writer: &OwnedFd) -> io::Result<Shell> {
     if !spec.cwd.is_dir() {
         let text = format!("the working directory {} is gone", spec.cwd.display());
         return Err(io::Error::new(io::ErrorKind::NotFound, text));
     }
-    let mut spawn = Spawn::new(&spec.argv, env, &spec.cwd, spec.confinement).with(MARK, mark(files.base()));
-    let start = |spawn: &Spawn| {
-        let (stdout, stderr) = (output.try_clone()?.into(), output.try_clone()?.into());
-        spawn.start(Group::Own, Streams { stdin: Stdio::null(), stdout, stderr })
-    };
-    let child = match start(&spawn) {
-        Err(error)
-            if error.kind() == io::ErrorKind::NotFound && spec.argv.first().is_some_and(|name| name == "bash") =>
-        {
-            spawn.argv[0] = "sh".into();
-            start(&spawn)
+    let mut env = Env::clone(env);
+    Env::make_mut(&mut env).insert(MARK.into(), mark(files.base()).into());
+    let argv: Vec<OsString> = spec.argv.iter().map(OsString::from).collect();
+    let order = confined::order(argv, &env, &spec.cwd);
+    match place {
+        Place::Sandbox(sandbox) => {
+            let sandbox =
+                sandbox.and_then(|sandbox| sandbox.wait_until_ready().map(|()| sandbox)).map_err(io::Error::other)?;
+            sandbox.start(&order)?;
+            Ok(Shell::Confined(Box::new(sandbox)))
         }
-        other => other,
-    }?;
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    pid.ok_or_else(|| io::Error::other("the command has no process id"))
+        Place::Here => {
+            let child = confined::start(&order, both(writer)?)?;
+            let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+            let pid = pid.ok_or_else(|| io::Error::other("the command has no process id"))?;
+            let ended = pidfd_open(pid, PidfdFlags::empty()).inspect_err(|_| {
+                // Nobody would watch it: it must not go on.
+                let _ = kill_process_group(pid, Signal::KILL);
+            })?;
+            Ok(Shell::Ours { pid, ended })
+        }
+    }
+}
+
+/// The shell of a command.
+enum Shell {
+    /// A child of ours; readable once it is dead.
+    Ours { pid: Pid, ended: OwnedFd },
+    /// A child of the sandbox's first process, which is ours and tells how it ended.
+    Confined(Box<Sandbox>),
+}
+
+impl Shell {
+    /// Readable once it has ended.
+    fn ended(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Ours { ended, .. } => ended.as_fd(),
+            Self::Confined(sandbox) => sandbox.as_fd(),
+        }
+    }
+
+    /// Undoes what must not stay of the command, when nothing of it lives.
+    fn inspect(&self) -> Vec<String> {
+        match self {
+            Self::Ours { .. } => Vec::new(),
+            Self::Confined(sandbox) => sandbox.inspect(),
+        }
+    }
+
+    /// The process that we started: the shell, or the first of its sandbox.
+    fn child(&self) -> Option<Pid> {
+        match self {
+            Self::Ours { pid, .. } => Some(*pid),
+            Self::Confined(sandbox) => sandbox.first(),
+        }
+    }
+}
+
+/// How the shell ended.
+enum HowEnded {
+    /// We have collected it.
+    Status(WaitStatus),
+    /// The sandbox said so.
+    Told(Ended),
+    /// The sandbox's first process ended before it could say.
+    Lost,
+}
+
+impl HowEnded {
+    fn code(&self) -> Option<i32> {
+        match self {
+            Self::Status(status) => status.exit_status(),
+            Self::Told(Ended::Exited(code)) => Some(*code),
+            Self::Told(Ended::Signaled(_) | Ended::NotStarted { .. }) | Self::Lost => None,
+        }
+    }
+
+    fn signal(&self) -> Option<i32> {
+        match self {
+            Self::Status(status) => status.terminating_signal(),
+            Self::Told(Ended::Signaled(signal)) => Some(*signal),
+            // The kernel ends all that is in it.
+            Self::Lost => Some(Signal::KILL.as_raw()),
+            Self::Told(Ended::Exited(_) | Ended::NotStarted { .. }) => None,
+        }
+    }
+
+    fn error(self) -> Option<String> {
+        match self {
+            Self::Told(Ended::NotStarted { error, .. }) => Some(error),
+            Self::Lost => Some("the sandbox ended before its command".to_owned()),
+            Self::Status(_) | Self::Told(_) => None,
+        }
+    }
+
+    /// The way in which the call ends.
+    fn end(&self) -> CommandEnd {
+        match self {
+            Self::Told(Ended::NotStarted { .. }) => CommandEnd::SpawnFailed,
+            _ if self.signal().is_some() => CommandEnd::Signaled,
+            _ => CommandEnd::Exited,
+        }
+    }
 }
 
 /// A command under way.
 struct Watch<'r> {
-    shell: Pid,
-    /// Readable once the shell is dead.
-    shell_ended: OwnedFd,
-    shell_status: Option<WaitStatus>,
+    shell: Shell,
+    /// `None` while it runs.
+    ended: Option<HowEnded>,
     /// `None` once everybody has closed it.
     output: Option<OwnedFd>,
     stop: &'r OwnedFd,
@@ -206,28 +351,19 @@ enum Heard {
 }
 
 impl<'r> Watch<'r> {
-    fn begin(spec: &RunSpec, env: &Env, files: &CallFiles, stop: &'r OwnedFd) -> io::Result<Self> {
-        let (output, writer) = pipe_with(PipeFlags::CLOEXEC)?;
-        fcntl_setfl(&output, OFlags::NONBLOCK)?;
+    fn begin(
+        spec: &RunSpec,
+        env: &Env,
+        files: &CallFiles,
+        (prepared, stop): (Prepared, &'r OwnedFd),
+    ) -> io::Result<Self> {
+        let Prepared { place, output, writer } = prepared;
         let spool = Spool::create(&files.out(), spec.spool_bytes);
-        let shell = spawn(spec, env, files, &writer)?;
+        let shell = start(spec, env, files, place, &writer)?;
         // Only the command writes now, so that its end is the pipe's.
         drop(writer);
-        let shell_ended = pidfd_open(shell, PidfdFlags::empty()).inspect_err(|_| {
-            // Nobody would watch it: it must not go on.
-            let _ = kill_process_group(shell, Signal::KILL);
-        })?;
         let buffer = vec![0; BUFFER_BYTES];
-        Ok(Self {
-            shell,
-            shell_ended,
-            shell_status: None,
-            output: Some(output),
-            stop,
-            stop_asked: false,
-            spool,
-            buffer,
-        })
+        Ok(Self { shell, ended: None, output: Some(output), stop, stop_asked: false, spool, buffer })
     }
 
     fn until_the_end(&mut self, deadline: Instant) -> CommandEnd {
@@ -235,9 +371,8 @@ impl<'r> Watch<'r> {
             self.wait(self.spool.next_sync().map_or(deadline, |sync| sync.min(deadline)));
             self.spool.sync_if_due();
             self.collect_dead();
-            match self.shell_status {
-                Some(status) if status.signaled() => return CommandEnd::Signaled,
-                Some(_) => return CommandEnd::Exited,
+            match &self.ended {
+                Some(how) => return how.end(),
                 None if self.stop_asked => return CommandEnd::Cancelled,
                 None if Instant::now() >= deadline => return CommandEnd::TimedOut,
                 None => {}
@@ -251,8 +386,9 @@ impl<'r> Watch<'r> {
         if let Some(output) = &self.output {
             sources.push(PollFd::new(output, PollFlags::IN));
         }
-        if self.shell_status.is_none() {
-            sources.push(PollFd::new(&self.shell_ended, PollFlags::IN));
+        let shell = self.shell.ended();
+        if self.ended.is_none() {
+            sources.push(PollFd::new(&shell, PollFlags::IN));
         }
         if !self.stop_asked {
             sources.push(PollFd::new(self.stop, PollFlags::IN));
@@ -278,16 +414,38 @@ impl<'r> Watch<'r> {
         Heard::Nothing
     }
 
-    /// Collects the dead, ours by birth or by adoption. Answers whether any child lives.
+    /// Collects the dead, ours by birth or by adoption, and hears how a confined shell ended. Answers whether anything of the
+    /// command lives.
     fn collect_dead(&mut self) -> bool {
+        if self.ended.is_none()
+            && let Shell::Confined(sandbox) = &self.shell
+            && is_readable(sandbox)
+        {
+            self.ended = Some(sandbox.ended().ok().flatten().map_or(HowEnded::Lost, HowEnded::Told));
+        }
+        let child = self.shell.child();
         loop {
             match wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) if pid == self.shell => self.shell_status = Some(status),
+                Ok(Some((pid, status))) if Some(pid) == child => {
+                    self.ended.get_or_insert(match self.shell {
+                        Shell::Ours { .. } => HowEnded::Status(status),
+                        Shell::Confined(_) => HowEnded::Lost,
+                    });
+                }
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Ok(None) => return true,
                 Err(_) => return false,
             }
         }
+    }
+
+    /// What lives of the command: all that descends from us, but for the first process of its sandbox.
+    fn alive(&self) -> Vec<Process> {
+        let mut alive = descendants(getpid().as_raw_pid());
+        if let Shell::Confined(sandbox) = &self.shell {
+            alive.retain(|process| sandbox.first().is_none_or(|first| process.pid != first.as_raw_pid()));
+        }
+        alive
     }
 
     /// Reads what is left in the pipe. While something still holds it, silence is its end: a background process must
@@ -317,26 +475,39 @@ impl<'r> Watch<'r> {
         /// How often to look whether all are gone: only the shell's end is told.
         const LOOK_EVERY: Duration = Duration::from_millis(5);
         let until = Instant::now() + grace;
-        // The shell was not collected yet, so its id is still its group's.
-        let _ = kill_process_group(self.shell, Signal::TERM);
-        for process in descendants(getpid().as_raw_pid()) {
-            if !process.is_in_group(self.shell) {
+        if let Shell::Ours { pid, .. } = &self.shell {
+            // It was not collected yet, so its id is still its group's.
+            let _ = kill_process_group(*pid, Signal::TERM);
+        }
+        for process in self.alive() {
+            let has_heard = matches!(&self.shell, Shell::Ours { pid, .. } if process.is_in_group(*pid));
+            if !has_heard {
                 kill(&process, Signal::TERM);
             }
         }
-        while self.collect_dead() && Instant::now() < until {
+        while self.collect_dead() && !self.is_over() && Instant::now() < until {
             self.wait(until.min(Instant::now() + LOOK_EVERY));
         }
         self.sweep();
         0
     }
 
+    /// Whether nothing is left but the first process of the sandbox, which waits for its end.
+    fn is_over(&self) -> bool {
+        matches!(self.shell, Shell::Confined(_)) && self.ended.is_some() && self.alive().is_empty()
+    }
+
     /// Kills all that is left of the command; answers with how many there were.
     fn sweep(&mut self) -> u32 {
         let until = Instant::now() + SWEEP_TIME;
         let mut killed = HashSet::new();
+        if let Shell::Confined(sandbox) = &self.shell {
+            killed.extend(self.alive().iter().map(|process| process.pid));
+            // The kernel ends with it whatever is in its sandbox.
+            sandbox.kill();
+        }
         while self.collect_dead() && Instant::now() < until {
-            for process in descendants(getpid().as_raw_pid()) {
+            for process in self.alive() {
                 kill(&process, Signal::KILL);
                 killed.insert(process.pid);
             }
@@ -344,4 +515,8 @@ impl<'r> Watch<'r> {
         }
         u32::try_from(killed.len()).unwrap_or(u32::MAX)
     }
+}
+
+fn is_readable(source: &impl AsFd) -> bool {
+    poll(&mut [PollFd::new(source, PollFlags::IN)], Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
 }

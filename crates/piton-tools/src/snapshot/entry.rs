@@ -77,6 +77,16 @@ impl Item {
         }
     }
 
+    /// A name of which nothing more is to be known.
+    pub(super) fn not_covered(name: Vec<u8>) -> Self {
+        Self { name, node: Node::NOT_COVERED, stamp: None, seen: Seen::Known }
+    }
+
+    /// The size of a file that is covered.
+    pub(super) fn file_bytes(&self) -> Option<u64> {
+        self.stamp.filter(|stamp| stamp.kind == EntryKind::File).map(|stamp| stamp.bytes)
+    }
+
     pub(super) fn leave_out(&mut self) {
         (self.node, self.stamp, self.seen) = (Node::NOT_COVERED, None, Seen::Known);
     }

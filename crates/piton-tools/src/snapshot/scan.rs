@@ -21,12 +21,13 @@ use crate::ignored::Rules;
 use crate::limits::{SNAPSHOT_ENTRIES, SNAPSHOT_FILE_BYTES};
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, open, openat, readlinkat, statat};
 use rustix::io::Errno;
+use std::collections::HashSet;
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 
 /// What there is.
@@ -50,6 +51,11 @@ pub(super) struct Scanner<'s> {
     /// Folders that are none of the workspace's business, from the workspace.
     pub(super) left_out: &'s [Vec<u8>],
     pub(super) seed: Option<&'s Seed>,
+    /// Where something else is mounted, from the workspace.
+    pub(super) mounts: HashSet<Vec<u8>>,
+    /// Bytes of files that are covered.
+    pub(super) most_bytes: u64,
+    pub(super) progress: &'s AtomicU64,
 }
 
 impl Scanner<'_> {
@@ -61,6 +67,7 @@ impl Scanner<'_> {
         self.cover_ignored(&mut walked, device);
         walked.folders.sort_unstable_by(|left, right| left.path.cmp(&right.path));
         let mut scan = Scan { folders: walked.folders, notices: walked.notices, ..Scan::default() };
+        scan.leave_out_the_largest(self.most_bytes);
         self.read_all(&mut scan)?;
         scan.notices.sort_by(|left, right| left.path.cmp(&right.path));
         Ok(scan)
@@ -89,6 +96,13 @@ impl Scanner<'_> {
         let mut folder = Folder { path: path.to_vec(), items: Vec::with_capacity(found.len()) };
         let mut tasks = Vec::new();
         for name in found {
+            self.progress.fetch_add(1, Ordering::Relaxed);
+            // Not even looked at: the server behind it may be gone.
+            if !self.mounts.is_empty() && self.mounts.contains(&join(path, &name)) {
+                walked.note(&join(path, &name), NotCovered::OtherFileSystem);
+                folder.items.push(Item::not_covered(name));
+                continue;
+            }
             let Ok(stat) = statat(dir.fd()?, &*name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
             let stamp = Stamp::of(&stat);
             if stamp.kind == EntryKind::NotCovered {
@@ -180,6 +194,7 @@ impl Scanner<'_> {
             while let Some(&(place, at)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let item = &folders[place].items[at];
                 let path = self.workspace.join(path_of(&join(&folders[place].path, &item.name)));
+                self.progress.fetch_add(1, Ordering::Relaxed);
                 done.push((place, at, self.read(&path, item.node.kind)?));
             }
             Ok(done)
@@ -225,6 +240,42 @@ impl Scanner<'_> {
             self.store.put(oid, ObjectKind::Blob, &content)?;
         }
         Ok(Content::Object(oid))
+    }
+}
+
+impl Scan {
+    /// Leaves out the largest files, so that the others have no more bytes than this. Which ones these are follows from the
+    /// sizes alone, and it is told in one notice.
+    fn leave_out_the_largest(&mut self, most: u64) {
+        let mut sizes: Vec<u64> =
+            self.folders.iter().flat_map(|folder| folder.items.iter().filter_map(Item::file_bytes)).collect();
+        if sizes.iter().sum::<u64>() <= most {
+            return;
+        }
+        sizes.sort_unstable();
+        let mut sum = 0;
+        let too_large = sizes.into_iter().find(|bytes| {
+            sum += bytes;
+            sum > most
+        });
+        let (mut files, mut bytes, mut within) = (0, 0, None::<Vec<u8>>);
+        for folder in &mut self.folders {
+            for item in &mut folder.items {
+                let Some(size) = item.file_bytes().filter(|size| Some(*size) >= too_large) else { continue };
+                item.leave_out();
+                files += 1;
+                bytes += size;
+                let first = within.get_or_insert_with(|| folder.path.clone());
+                while !first.is_empty()
+                    && *first != folder.path
+                    && !folder.path.starts_with(&[first.as_slice(), b"/"].concat())
+                {
+                    *first = split(first).0.to_vec();
+                }
+            }
+        }
+        let path = path_of(&within.unwrap_or_default());
+        self.notices.push(Uncovered { path, why: NotCovered::BeyondLimit { files, bytes, most } });
     }
 }
 

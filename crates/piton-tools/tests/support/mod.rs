@@ -7,11 +7,12 @@ use piton_core::call::Outcome;
 use piton_core::ids::CallId;
 use piton_core::limits::TOOL_OUTPUT_CHARS;
 use piton_core::truncate::OutputCut;
+use piton_sandbox::{Limits, Reach, Write};
 use piton_tools::disk::Disk;
 use piton_tools::executor::{Boot, Executor, OutputSink};
 use piton_tools::ledger::FileLedger;
 use piton_tools::runner::{RunSpec, RunnerCommand, Runners};
-use piton_tools::spawn::Confinement;
+use piton_tools::spawn::{Confined, Confinement};
 use piton_tools::tool::{ToolContext, ToolLimits};
 use piton_tools::toolset::ToolSet;
 use serde_json::{Value, json};
@@ -63,11 +64,40 @@ impl Place {
             calls_dir: calls_dir.clone(),
             files: Arc::new(Disk::new(calls_dir.clone())),
             ledger: Arc::new(FileLedger::default()),
+            confinement: Confinement::Model,
             env,
             limits: ToolLimits::default(),
             output_cut: OutputCut::HeadTail { max_chars: TOOL_OUTPUT_CHARS },
         };
         Self { cx, calls_dir, _folder: folder }
+    }
+
+    /// The same, with a sandbox for its commands, and a home that is not there in it.
+    pub(crate) fn confined() -> Self {
+        let mut place = Self::new();
+        let root = place.cx.workspace.parent().unwrap().to_path_buf();
+        std::fs::create_dir_all(root.join("home/.ssh")).unwrap();
+        std::fs::write(root.join("home/.ssh/id"), "canary").unwrap();
+        let reach = Reach {
+            workspace: place.cx.workspace.clone(),
+            write: Write::Workspace,
+            home: root.join("home"),
+            private: place.calls_dir.parent().unwrap().join("sandbox"),
+            path: std::env::split_paths(&place.cx.env[std::ffi::OsStr::new("PATH")]).collect(),
+            read: Vec::new(),
+            hidden: Vec::new(),
+            limits: Limits::default(),
+        };
+        Arc::make_mut(&mut place.cx.env).insert("HOME".into(), reach.home.clone().into());
+        let by = RunnerCommand { program: runner_program(), args: Vec::new() };
+        place.cx.confinement = Confinement::Sandbox(Arc::new(Confined { reach, by }));
+        place
+    }
+
+    /// What the commands of this place can reach.
+    pub(crate) fn reach(&mut self) -> &mut Reach {
+        let Confinement::Sandbox(confined) = &mut self.cx.confinement else { panic!("there is no sandbox") };
+        &mut Arc::make_mut(confined).reach
     }
 
     /// Runners of this program, which start anew.
@@ -136,7 +166,6 @@ impl Place {
             call: self.cx.call.clone(),
             argv: vec!["bash".into(), "-c".into(), command.into()],
             cwd: self.cx.workspace.clone(),
-            confinement: Confinement::Model,
             timeout_ms: 60_000,
             spool_bytes: 1 << 20,
         };

@@ -41,6 +41,8 @@ const LONG_RUNS: usize = 5;
 const CANCELS: usize = 15;
 /// Steps in `hundred_steps`.
 const STEPS: usize = 100;
+/// How long the model of `hundred_steps` thinks: what Piton still has to do for the step before is done by then.
+const THINKS_SECONDS: f64 = 0.005;
 /// How often each floor is tried before every run that it is a floor of.
 const FLOOR_TRIES: usize = 30;
 /// What a commit to the journal appends, about.
@@ -182,8 +184,20 @@ impl Row {
 }
 
 fn start(stage: &Stage) -> anyhow::Result<Vec<Row>> {
-    let times = stage.hellos()?.iter().map(|run| milliseconds(run.first_request_after()));
-    Ok(vec![Row::of("start", "process start to first request", Unit::Milliseconds, times).at_most(15.0)])
+    let times: Vec<f64> = stage.hellos()?.iter().map(|run| milliseconds(run.first_request_after())).collect();
+    let version = || -> anyhow::Result<f64> {
+        let started = Instant::now();
+        ensure!(Command::new(&stage.binary).arg("--version").output()?.status.success(), "it has no version");
+        Ok(milliseconds(started.elapsed()))
+    };
+    let floor = (0..SHORT_RUNS).map(|_| version()).collect::<anyhow::Result<Vec<f64>>>()?;
+    let over = median(times.clone()) / median(floor.clone());
+    let unit = Unit::Milliseconds;
+    Ok(vec![
+        Row::of("start", "process start to first request", unit, times),
+        Row::of("start", "the same, over `piton --version`", Unit::Times, [over]).at_most(10.0 / 3.0),
+        Row::of("floor", "`piton --version` started and collected", unit, floor),
+    ])
 }
 
 fn hello(stage: &Stage) -> anyhow::Result<Vec<Row>> {
@@ -196,7 +210,8 @@ fn hello(stage: &Stage) -> anyhow::Result<Vec<Row>> {
 }
 
 fn hundred_steps(stage: &Stage) -> anyhow::Result<Vec<Row>> {
-    let commands = (1..=STEPS).map(|step| json!({ "tools": [bash(&format!("echo hi {step}"))] }));
+    let step = |step| json!({ "tools": [bash(&format!("echo hi {step}"))], "stall": THINKS_SECONDS });
+    let commands = (1..=STEPS).map(step);
     let script: Value = commands.chain([json!({ "text": "done" })]).collect();
     let (mut fsyncs, mut execs, mut steps, mut last) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut over, mut runs) = (Vec::new(), Vec::new());

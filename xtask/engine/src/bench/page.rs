@@ -73,7 +73,7 @@ journal keeps its default durability: every step is on the disk before the next 
 
 const READING: &str = "\
 Numbers from a shared machine are noisy: disks and cores are lent out, and one run may be twice as slow as the next.
-The first two `floor` rows were measured between the runs of `hundred_steps` and are what this machine asked, just then, for one
+The `floor` rows beside `hundred_steps` were measured between its runs and are what this machine asked, just then, for one
 small durable write and for one process: compare a step with them rather than with a step on another machine. A step
 with a command waits for one durable write (its start in the journal) and for one process (the command; its runner is
 there already). Listing sessions looks at those that may have changed; the last `floor` row is what it

@@ -52,6 +52,8 @@ pub(super) async fn export(engine: &Engine, id: &SessionId, args: &ExportArgs, a
             std::fs::write(path, &text).with_context(|| format!("cannot write {}", path.display()))?;
             view::write_stderr(&format!("wrote {} ({})\n", path.display(), said::size(text.len() as u64)));
         }
+        // A terminal obeys what a file only keeps.
+        None if around.stdout_is_terminal => view::write_stdout(&view::clean(&text)),
         None => view::write_stdout(&text),
     }
     if redacted > 0 {

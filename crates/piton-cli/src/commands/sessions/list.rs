@@ -3,6 +3,7 @@
 use super::said;
 use crate::cli::{ListArgs, SessionFilter};
 use crate::failure::Result;
+use crate::out::print;
 use crate::out::report;
 use crate::out::view;
 use crate::surroundings::Surroundings;
@@ -12,9 +13,6 @@ use piton_engine::engine::Engine;
 use piton_engine::store::Summary;
 use piton_engine::store::sqlite::index::{Index, Query};
 use std::path::{Path, PathBuf};
-
-/// How much of an id a list shows: time and some dice, enough to be the only one, and accepted wherever an id is.
-const SHORT_ID_CHARS: usize = 20;
 
 /// Lists sessions.
 pub(super) async fn list(engine: &Engine, args: &ListArgs, around: &Surroundings) -> Result<()> {
@@ -76,7 +74,7 @@ const WIDE: usize = 110;
 const UNFINISHED: &str = "unfinished";
 
 fn told(session: &Summary, project: Option<&Path>, endless: &str, columns: Option<usize>) -> String {
-    let id: String = session.id.as_str().chars().take(SHORT_ID_CHARS).collect();
+    let id = print::short_id(session.id.as_str());
     let when = said::when(session.updated_ms);
     let turns = view::plural(u64::from(session.turns), "turn");
     let least = if session.unpriced_calls > 0 { "≥" } else { "" };
@@ -94,7 +92,7 @@ fn told(session: &Summary, project: Option<&Path>, endless: &str, columns: Optio
     match columns {
         Some(columns @ ..NARROW) => {
             let cost = if cost.is_empty() { cost } else { format!(", {cost}") };
-            let is_tight = columns < SHORT_ID_CHARS + 2 + when.len();
+            let is_tight = columns < id.len() + 2 + when.len();
             let when = if is_tight { when.get("2026-".len()..).unwrap_or_default() } else { &when };
             format!("{id}  {when}\n  {end}, {turns}{cost}\n  {}", view::cut(title, columns.saturating_sub(2)))
         }

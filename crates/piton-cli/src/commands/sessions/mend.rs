@@ -27,7 +27,10 @@ pub(super) async fn verify(engine: &Engine, id: &SessionId) -> Result<u8> {
             Ok(report::EXIT_FAILED)
         }
         CheckResult::Sound { events } => {
-            view::write_stdout(&format!("{id}: {events} events, every one in its place and unchanged\n"));
+            view::write_stdout(&format!(
+                "{id}: {}, every one in its place and unchanged\n",
+                view::plural(events, "event")
+            ));
             Ok(0)
         }
         CheckResult::Bad { seq, flaw } => {
@@ -50,6 +53,14 @@ pub(super) async fn verify(engine: &Engine, id: &SessionId) -> Result<u8> {
 /// Makes a new session of what can be read of this one.
 pub(super) async fn repair(engine: &Engine, id: &SessionId) -> Result<()> {
     find::must_be_closed(engine, id).await?;
+    if let Ok(CheckResult::Sound { events: events @ 1.. }) = engine.store().verify(id).await {
+        let events = view::plural(events, "event");
+        view::write_stderr(&format!(
+            "{id} is sound: {events}, every one in its place and unchanged. Nothing was done\n{}",
+            go_on(id)
+        ));
+        return Ok(());
+    }
     let repaired = engine.repair(id).await?;
     let salvage = &repaired.salvage;
     let total = salvage.records.len();
@@ -68,9 +79,13 @@ pub(super) async fn repair(engine: &Engine, id: &SessionId) -> Result<()> {
     if salvage.lost.is_empty() && salvage.altered.is_empty() {
         words.push_str("nothing was lost\n");
     }
-    words.push_str(&format!("go on with:  piton run --resume {} \"…\"\n", repaired.id));
+    words.push_str(&go_on(&repaired.id));
     view::write_stderr(&words);
     Ok(())
+}
+
+fn go_on(id: &SessionId) -> String {
+    format!("go on with:  piton run --resume {id} \"…\"\n")
 }
 
 fn advice(id: &SessionId) -> String {

@@ -1,0 +1,180 @@
+//! `piton sandbox`: a command in the model's sandbox, by hand; and `piton doctor --sandbox`: attempts to break out of it.
+
+use crate::cli::SandboxArgs;
+use crate::failure::{Context, Failure, Result};
+use crate::out::{report, view};
+use crate::settings;
+use crate::surroundings::Surroundings;
+use piton_core::policy::SandboxMode;
+use piton_engine::assemble::sandbox::{by_hand, changed};
+use piton_engine::assemble::{AssembleError, environment};
+use piton_engine::config::Config;
+use piton_sandbox::{Plan, Source};
+use piton_tools::spawn::{Confinement, Env, Group, Spawn, Streams, output_within};
+use std::ffi::OsString;
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+/// Runs the command, and answers as it did.
+pub(crate) fn sandbox(args: &SandboxArgs, around: &Surroundings) -> Result<u8> {
+    /// As a shell tells of a signal.
+    const SIGNALED: i32 = 128;
+    let workspace = around.workspace(args.cwd.as_deref())?;
+    let config = settings::of_user(around)?;
+    let mode =
+        if args.mode == SandboxMode::ReadOnly.word() { SandboxMode::ReadOnly } else { SandboxMode::WorkspaceWrite };
+    let private = tempfile::tempdir().context("no folder can be made for its home")?;
+    let confinement = by_hand(&around.machine, &config, mode, &workspace, private.path().to_path_buf());
+    if args.show {
+        show(&confinement);
+        return Ok(0);
+    }
+    let spawn = Spawn::new(args.command.iter().cloned(), &env(&config, around, &confinement), &workspace, confinement);
+    let ended = spawn.start(Group::Ours, Streams::inherited()).and_then(|mut child| child.wait());
+    let ended = ended.context("the sandbox cannot be started")?;
+    let code = ended.code().unwrap_or_else(|| SIGNALED + ended.signal().unwrap_or_default());
+    Ok(u8::try_from(code).unwrap_or(report::EXIT_FAILED))
+}
+
+fn env(config: &Config, around: &Surroundings, confinement: &Confinement) -> Env {
+    let mut env = environment::for_tools(&around.machine.vars, config);
+    if let Confinement::Sandbox(confined) = confinement {
+        changed(&mut env, &confined.reach.home);
+    }
+    Env::new(env)
+}
+
+/// What a command sees, path by path.
+fn show(confinement: &Confinement) {
+    let Confinement::Sandbox(confined) = confinement else { return };
+    for mount in Plan::of(&confined.reach).mounts {
+        let what = match &mount.source {
+            Source::Machine { from, write } => {
+                let how = if *write { "write" } else { "read" };
+                if *from == mount.at { how.to_owned() } else { format!("{how}, the session's own") }
+            }
+            Source::Cache { .. } => "read; what is written stays the session's own".to_owned(),
+            Source::Link(to) => format!("link to {}", to.display()),
+            Source::EmptyFolder | Source::EmptyFile => "empty".to_owned(),
+            Source::Processes => "the sandbox's own processes".to_owned(),
+            Source::Devices => "null, zero, full, random, urandom, tty, pts, shm".to_owned(),
+        };
+        view::write_stdout(&format!("{:<44} {what}\n", mount.at.display()));
+    }
+}
+
+/// One guarantee, and a script for `sh` that exits with 0 if it does not hold.
+struct Attempt {
+    guarantee: &'static str,
+    script: &'static str,
+    /// Whether it succeeds without a sandbox, whoever runs it: then it is shown that it does.
+    works_outside: bool,
+}
+
+const fn attempt(guarantee: &'static str, script: &'static str) -> Attempt {
+    Attempt { guarantee, script, works_outside: true }
+}
+
+const fn by_root_only(guarantee: &'static str, script: &'static str) -> Attempt {
+    Attempt { guarantee, script, works_outside: false }
+}
+
+/// `$OUT` is a folder outside of the workspace, `$PORT` a server of the machine, `$PID` a process of it.
+const ATTEMPTS: &[Attempt] = &[
+    attempt("nothing outside is read", "cat \"$OUT/secret\""),
+    attempt("nothing outside is written", "echo x > \"$OUT/secret\""),
+    attempt("nothing outside is renamed", "mv \"$OUT/secret\" \"$OUT/other\" && mv \"$OUT/other\" \"$OUT/secret\""),
+    attempt("git's configuration stays", "git config core.fsmonitor x && git config --unset core.fsmonitor"),
+    attempt("git's folder stays", "mv .git old && mv old .git"),
+    attempt("git's hooks stay", "echo x > .git/hooks/post-commit && rm .git/hooks/post-commit"),
+    attempt("no server is reached", "python3 -c \"import socket; socket.create_connection(('127.0.0.1', $PORT), 2)\""),
+    attempt(
+        "no socket is reached",
+        "python3 -c \"import socket; socket.socket(socket.AF_UNIX).connect('$OUT/socket')\"",
+    ),
+    attempt("no process is signalled", "kill -0 $PID"),
+    by_root_only("the system is not changed", "touch /usr/bin/piton-was-here && rm /usr/bin/piton-was-here"),
+    by_root_only(
+        "the kernel is not configured",
+        "p=$(cat /proc/sys/kernel/core_pattern); echo \"$p\" > /proc/sys/kernel/core_pattern",
+    ),
+    by_root_only("nothing is mounted", "mount -t tmpfs none /mnt && umount /mnt"),
+    by_root_only("no namespace is made", "unshare -U true"),
+    by_root_only("no rights are won", "grep -q 'CapEff:.*[1-9a-f]' /proc/self/status"),
+];
+
+/// What must work all the same.
+const WORK: &[(&str, &str)] = &[
+    ("the workspace is written", "echo x > file && rm file"),
+    ("/tmp and the home are written", "echo x > /tmp/x && echo x > \"$HOME/x\""),
+    ("commits are made", "git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x"),
+    (
+        "a server listens on lo",
+        "python3 -c \"import socket; s = socket.create_server(('127.0.0.1', 0)); socket.create_connection(s.getsockname())\"",
+    ),
+];
+
+/// Tries to break each guarantee. The exit code is 0 only if all hold and all work is done.
+pub(crate) async fn prove(around: &Surroundings) -> Result<u8> {
+    let folder = tempfile::tempdir_in(around.machine.data_dir.parent().unwrap_or(Path::new("/tmp")));
+    let folder = folder.context("no folder can be made to try it in")?;
+    let root = folder.path().canonicalize().context("the folder to try it in is gone")?;
+    let outside = root.join("outside");
+    let prepared = ["outside", "workspace"].into_iter().try_for_each(|name| fs::create_dir(root.join(name)));
+    prepared.and_then(|()| fs::write(outside.join("secret"), "canary")).context("cannot write there")?;
+    let server = TcpListener::bind(("127.0.0.1", 0)).context("cannot listen on this machine")?;
+    let socket = UnixListener::bind(outside.join("socket")).context("cannot listen at a path")?;
+    let port = server.local_addr().context("a server without an address")?.port();
+    let config = Config::default();
+    let workspace = root.join("workspace");
+    let confinement = by_hand(&around.machine, &config, SandboxMode::WorkspaceWrite, &workspace, root.join("private"));
+    let mut env = env(&config, around, &confinement);
+    let values: [(&str, OsString); 3] =
+        [("OUT", outside.into()), ("PORT", port.to_string().into()), ("PID", std::process::id().to_string().into())];
+    Env::make_mut(&mut env).extend(values.map(|(name, value)| (name.into(), value)));
+    let within = |script: &str| run(script, &env, &workspace, confinement.clone());
+    let without = |script: &str| run(script, &env, &workspace, Confinement::Model);
+    without("git init -q .").context("git is not there")?;
+    if let Err(error) = within("true") {
+        let why = error.to_string().trim_start_matches("piton: ").to_owned();
+        return Err(AssembleError::NoSandbox { why }.into());
+    }
+    let mut all_hold = true;
+    for attempt in ATTEMPTS {
+        let holds = within(attempt.script).is_err();
+        let outside = match attempt.works_outside.then(|| without(attempt.script)) {
+            Some(Ok(())) => ", and does without it",
+            Some(Err(_)) => ", nor without it here",
+            None => "",
+        };
+        all_hold &= holds;
+        let what = if holds { format!("holds: it does not happen{outside}") } else { "BROKEN: it happens".to_owned() };
+        view::write_stdout(&format!("{:<32} {what}\n", attempt.guarantee));
+    }
+    for (work, script) in WORK {
+        let works = within(script);
+        all_hold &= works.is_ok();
+        let what = works.map_or_else(|error| format!("FAILS: {error}"), |()| "works".to_owned());
+        view::write_stdout(&format!("{work:<32} {what}\n"));
+    }
+    drop((server, socket));
+    Ok(if all_hold { 0 } else { report::EXIT_FAILED })
+}
+
+/// Runs a script, which fails unless it exits with 0.
+fn run(script: &str, env: &Env, workspace: &Path, confinement: Confinement) -> Result<()> {
+    const PATIENCE: Duration = Duration::from_secs(10);
+    let child = Spawn::shell(script, env, workspace, confinement).start(Group::Own, Streams::caught());
+    match child.and_then(|child| output_within(PATIENCE, child)).context("it cannot be started")? {
+        Some(output) if output.status.success() => Ok(()),
+        Some(output) => {
+            let text = String::from_utf8_lossy(&output.stderr);
+            Err(Failure::user(text.lines().last().unwrap_or("it failed without a word").to_owned()))
+        }
+        None => Err(Failure::user("it did not end in time")),
+    }
+}

@@ -1,0 +1,109 @@
+//! The sandbox as the binary makes it: for commands, checks and file tools, by flag and by file.
+
+use crate::stage::Stage;
+use serde_json::{Value, json};
+use std::process::Output;
+
+/// What the tools of a run came to, in order.
+fn outcomes(stage: &Stage, args: &[&str]) -> Vec<Value> {
+    let ran = stage.run(args).expect_code(0);
+    ran.all("call_settled").iter().map(|event| event["outcome"].clone()).collect()
+}
+
+/// One call in each reply.
+fn calls(calls: impl IntoIterator<Item = (&'static str, Value)>) -> Stage {
+    let replies = calls.into_iter().map(|(name, input)| json!({"tools": [{"name": name, "args": input}]}));
+    Stage::new(replies.chain([json!({"text": "done"})]).collect())
+}
+
+fn text(outcome: &Value) -> &str {
+    outcome["text"].as_str().unwrap()
+}
+
+#[test]
+fn commands_and_file_tools_reach_the_workspace_and_nothing_else() {
+    let home = "secret-of-the-home";
+    let stage = calls([
+        (
+            "bash",
+            json!({"command": "echo kept > made; echo x > /tmp/shared; cat \"$HOME/config.toml\" || echo hidden"}),
+        ),
+        ("read", json!({"path": "/tmp/shared"})),
+        ("read", json!({"path": "~/config.toml"})),
+        ("write", json!({"path": ".git/hooks/pre-commit", "content": "x"})),
+        ("bash", json!({"command": "mkdir .vscode && echo {} > .vscode/tasks.json"})),
+    ]);
+    let stage = stage.with_config(&format!("# {home}\n"));
+    let outcomes = outcomes(&stage, &["--sandbox", "workspace-write", "go"]);
+    let of = |number: usize| text(&outcomes[number]);
+    assert!(of(0).contains("hidden") && !of(0).contains(home), "{}", of(0));
+    assert!(of(1).contains('x'), "both mean the same folder by /tmp: {}", of(1));
+    assert!(!of(2).contains(home) && outcomes[2]["status"] == "failed", "{}", of(2));
+    assert_eq!(outcomes[3]["status"], "failed", "{}", of(3));
+    assert!(of(4).contains("[sandbox: .vscode was taken out"), "{}", of(4));
+    assert_eq!(stage.workspace.read("made"), "kept\n");
+    assert!(!stage.workspace.has(".vscode") && !stage.workspace.has(".git"));
+}
+
+#[test]
+fn what_was_chosen_is_in_the_journal_with_each_turn() {
+    let stage = calls([("bash", json!({"command": "true"}))]);
+    stage.run(&["--sandbox", "read-only", "go"]).expect_code(0);
+    let started = stage.journal().into_iter().find(|event| event["type"] == "turn_started").unwrap();
+    assert_eq!(started["policy"]["sandbox"], "read-only");
+}
+
+#[test]
+fn a_check_runs_where_commands_run() {
+    let stage = calls([("bash", json!({"command": "true"}))]);
+    let canary = stage.home.path().join("canary");
+    let check = format!("test -w . && echo x > {}", canary.display());
+    stage.run(&["--sandbox", "workspace-write", "--check", &check, "go"]).expect_code(0);
+    assert!(!canary.exists());
+}
+
+#[test]
+fn a_repository_does_not_choose_its_sandbox() {
+    let stage = calls([("bash", json!({"command": "true"}))]).with_config("[sandbox]\nmode = \"workspace-write\"\n");
+    stage.workspace.write(".piton/config.toml", "[sandbox]\nmode = \"off\"\n");
+    let trusted = stage.piton(&["config", "trust", "--yes"]).output().unwrap();
+    let said = String::from_utf8_lossy(&trusted.stderr).into_owned();
+    assert!(!trusted.status.success() && said.contains("sandbox.mode"), "{said}");
+}
+
+#[test]
+fn a_command_by_hand_answers_with_its_code_and_sees_what_is_shown() {
+    let stage = Stage::new(json!([]));
+    let run = |args: &[&str]| -> Output { stage.piton(args).output().unwrap() };
+    let ran = run(&["sandbox", "--", "sh", "-c", "pwd; exit 3"]);
+    assert_eq!(ran.status.code(), Some(3), "{ran:?}");
+    let shown = String::from_utf8(run(&["sandbox", "--show", "--mode", "read-only"]).stdout).unwrap();
+    let line = shown.lines().find(|line| line.starts_with(&*stage.workspace.path().to_string_lossy())).unwrap();
+    assert!(line.ends_with(" read"), "{line}");
+}
+
+#[test]
+fn the_doctor_tries_each_guarantee() {
+    let stage = Stage::new(json!([]));
+    let ran = stage.piton(&["doctor", "--sandbox"]).output().unwrap();
+    let said = String::from_utf8(ran.stdout).unwrap();
+    assert_eq!(ran.status.code(), Some(0), "{said}");
+    assert!(said.matches("holds: it does not happen, and does without it").count() >= 9, "{said}");
+}
+
+#[test]
+fn where_none_can_be_made_nothing_is_started() {
+    let stage = calls([("bash", json!({"command": "touch ran"}))]);
+    let piton = stage.run_command(&["--sandbox", "workspace-write", "go"]);
+    // A namespace in which no further one may be made: the limit is its own.
+    let words: Vec<_> =
+        std::iter::once(piton.get_program()).chain(piton.get_args()).map(std::ffi::OsStr::to_owned).collect();
+    let mut inside = std::process::Command::new("unshare");
+    inside.args(["-Ur", "sh", "-c", "echo 0 > /proc/sys/user/max_user_namespaces; exec \"$@\"", "sh"]).args(words);
+    inside.env_clear().envs(piton.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let ran = inside.current_dir(stage.workspace.path()).output().unwrap();
+    assert_eq!(ran.status.code(), Some(12), "{ran:?}");
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(said.contains("no sandbox can be made here") && said.contains("--sandbox off"), "{said}");
+    assert!(!stage.workspace.has("ran"));
+}

@@ -1,0 +1,22 @@
+//! Why there is no sandbox.
+
+use std::io;
+
+/// Why there is no sandbox. Nothing ran.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// The kernel gives no namespaces to this user.
+    #[error("the system does not let this user make namespaces: {0}")]
+    Namespaces(#[source] io::Error),
+    /// A layer could not be put on.
+    #[error("{layer} cannot be set up: {error}")]
+    Layer {
+        /// Which.
+        layer: &'static str,
+        /// Why.
+        error: String,
+    },
+    /// The first process could not be started, or is gone.
+    #[error("the sandbox cannot be started: {0}")]
+    First(#[source] io::Error),
+}

@@ -1,0 +1,93 @@
+//! The first process of a sandbox: puts on all layers, starts the one command, collects whoever dies, and says how the command
+//! ended. It is confined as the command is.
+
+use crate::channel::{Ended, Order, Setup, receive, send};
+use crate::error::SandboxError;
+use crate::plan::Plan;
+use crate::{layers, mounts, namespaces};
+use rustix::process::{
+    DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus, set_dumpable_behavior, set_parent_process_death_signal,
+    wait,
+};
+use std::io;
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
+use std::process::Child;
+
+/// The word by which a program of ours is asked to be the first process of a sandbox.
+pub const FIRST: &str = "sandbox-first";
+
+/// Its whole life; the answer is its exit code. Its stdin is the channel to the runner, its output the command's. `start` starts a
+/// command with this process's output. Call it first thing in `main`, before any thread is started.
+pub fn first_main(start: impl FnOnce(&Order) -> io::Result<Child>) -> i32 {
+    // If the runner is gone already, the channel says so.
+    if set_parent_process_death_signal(Some(Signal::KILL)).is_err() {
+        return 1;
+    }
+    let Ok(stdin) = io::stdin().as_fd().try_clone_to_owned() else { return 1 };
+    let channel = UnixStream::from(stdin);
+    let Ok(Some(plan)) = receive::<Plan>(&channel) else { return 1 };
+    if let Err(error) = confine(&plan) {
+        // Nobody hears it where the runner is gone.
+        let _ = send(&channel, &Setup::Failed(error.to_string()));
+        return 1;
+    }
+    if send(&channel, &Setup::Ready).is_err() {
+        return 1;
+    }
+    let Ok(Some(order)) = receive::<Order>(&channel) else { return 1 };
+    let ended = match start(&order) {
+        Ok(child) => {
+            let ended = let_go_of_output().and_then(|()| collect(&child));
+            ended.unwrap_or_else(|error| Ended::NotStarted { not_found: false, error: error.to_string() })
+        }
+        Err(error) => {
+            Ended::NotStarted { not_found: error.kind() == io::ErrorKind::NotFound, error: error.to_string() }
+        }
+    };
+    if send(&channel, &ended).is_err() {
+        return 1;
+    }
+    // What the command left behind goes on until the runner has had a look at it, and ends with us.
+    while let Ok(_) | Err(rustix::io::Errno::INTR) = wait(WaitOptions::empty()) {}
+    // Until then the runner may still be reading.
+    let _ = receive::<Order>(&channel);
+    0
+}
+
+fn confine(plan: &Plan) -> Result<(), SandboxError> {
+    let layer = |layer: &'static str| move |error: io::Error| SandboxError::Layer { layer, error: error.to_string() };
+    namespaces::enter_others().map_err(layer("namespaces"))?;
+    namespaces::loopback_up().map_err(layer("the loopback network"))?;
+    mounts::enter(plan).map_err(|error| SandboxError::Layer { layer: "mounts", error: error.to_string() })?;
+    layers::apply(plan)?;
+    // The command is of the same user: it must not look into us.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(|error| layer("the first process")(error.into()))
+}
+
+/// The command has its own ends of it; with ours open nobody would see that it has closed them.
+fn let_go_of_output() -> io::Result<()> {
+    let nowhere = std::fs::File::options().write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdout(&nowhere)?;
+    Ok(rustix::stdio::dup2_stderr(&nowhere)?)
+}
+
+/// Collects whoever dies until the command has.
+fn collect(child: &Child) -> io::Result<Ended> {
+    let command = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if Some(pid) == command => return Ok(how(status)),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn how(status: WaitStatus) -> Ended {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Ended::Exited(code),
+        (None, Some(signal)) => Ended::Signaled(signal),
+        (None, None) => Ended::NotStarted { not_found: false, error: "it ended in no way that is known".to_owned() },
+    }
+}

@@ -1,0 +1,43 @@
+//! What a command may reach, and what holds it to that.
+//!
+//! ```text
+//!   Piton            runner                        first process of the sandbox       the command
+//!   Reach ─────────▶ Sandbox::prepare
+//!                    own user and PID namespace
+//!                    start ourselves again ───────▶ own mount, network, IPC, UTS and
+//!                                                   cgroup namespace
+//!                                                   mounts of the Plan, pivot_root
+//!                                                   no capabilities, no new privileges
+//!                                                   Landlock, seccomp, limits
+//!                              ◀─────────── ready
+//!   a call ────────▶ Sandbox::start ──────────────▶ start it ────────────────────────▶ runs
+//!                              ◀─────────── ended ◀─────────────────────────────────── exits
+//!                    kill the first process: with it, the kernel kills whatever is left
+//! ```
+//!
+//! The first process dies with the runner, whatever ends the runner, and nothing of a call outlives the first process. All
+//! that does not depend on the command is done a call ahead.
+//!
+//! [`Reach`] is plain data: which folders a command sees, which it may change, what of them is protected. [`Plan`] is what
+//! follows from it on this machine, and [`Plan::is_true`] says whether it still does. What a command is for, who may run it and
+//! whose files these are is not known here. Nothing is decided by looking at the command.
+
+mod channel;
+mod error;
+mod first;
+mod inspect;
+mod layers;
+mod mounts;
+mod namespaces;
+mod plan;
+mod reach;
+mod sandbox;
+mod seccomp;
+mod tables;
+
+pub use channel::{Ended, Order};
+pub use error::SandboxError;
+pub use first::{FIRST, first_main};
+pub use plan::{Access, Mount, Plan, Source};
+pub use reach::{Limits, Reach, Write};
+pub use sandbox::Sandbox;

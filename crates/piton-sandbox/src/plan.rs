@@ -1,0 +1,436 @@
+//! Which mounts follow from a [`Reach`] on this machine, in the order in which they are made.
+
+use crate::reach::{Reach, Write};
+use crate::tables;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Component, Path, PathBuf};
+
+/// All that a command sees.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// What stands where; what is below another comes after it.
+    pub mounts: Vec<Mount>,
+    /// What it was made of.
+    reach: Reach,
+    /// What was found at each path that decided something.
+    found: Vec<(PathBuf, Option<Identity>)>,
+}
+
+/// Something at a path of the sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mount {
+    /// Where: an absolute path without links.
+    pub at: PathBuf,
+    /// What.
+    pub source: Source,
+}
+
+/// What may be done with something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Nothing: it is not there.
+    None,
+    /// It may be read.
+    Read,
+    /// It may be read and changed.
+    Write,
+}
+
+/// What stands at a path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// What is at this path of the machine, and whether it may be changed.
+    Machine {
+        /// The path.
+        from: PathBuf,
+        /// Whether it may be changed.
+        write: bool,
+    },
+    /// The same for reading; what is written to it is kept in `private`.
+    Cache {
+        /// The path.
+        from: PathBuf,
+        /// Where that is kept.
+        private: PathBuf,
+    },
+    /// A link that leads here.
+    Link(PathBuf),
+    /// An empty folder that cannot be written to.
+    EmptyFolder,
+    /// An empty file that cannot be written to.
+    EmptyFile,
+    /// The processes of the sandbox.
+    Processes,
+    /// Devices that every program may use.
+    Devices,
+}
+
+/// Which file or folder something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Identity {
+    device: u64,
+    inode: u64,
+    is_folder: bool,
+}
+
+impl Identity {
+    fn of(path: &Path) -> Option<Self> {
+        let meta = fs::symlink_metadata(path).ok()?;
+        Some(Self { device: meta.dev(), inode: meta.ino(), is_folder: meta.is_dir() })
+    }
+}
+
+impl Plan {
+    /// Looks at the machine.
+    pub fn of(reach: &Reach) -> Self {
+        let mut plan = Self { mounts: Vec::new(), reach: reach.clone(), found: Vec::new() };
+        plan.system();
+        plan.home();
+        plan.programs();
+        plan.workspace();
+        for path in &reach.read {
+            plan.machine(path, false);
+        }
+        // Last, since the later of two at the same place is seen.
+        let credentials: Vec<PathBuf> = tables::CREDENTIALS.iter().map(|name| reach.home.join(name)).collect();
+        plan.hide(&credentials);
+        plan.hide(&reach.hidden);
+        // What is mounted over a folder hides what was mounted in it before.
+        plan.mounts.sort_by_key(|mount| mount.at.components().count());
+        plan
+    }
+
+    /// Whether all is still where it was found. What is asked next must be asked of a plan that is true.
+    pub fn is_true(&self) -> bool {
+        self.found.iter().all(|(path, identity)| Identity::of(path) == *identity)
+    }
+
+    /// Whether it was made for this reach.
+    pub fn is_for(&self, reach: &Reach) -> bool {
+        self.reach == *reach
+    }
+
+    /// Whether something was there when the plan was made.
+    pub(crate) fn was_there(&self, path: &Path) -> bool {
+        self.found.iter().any(|(found, identity)| found == path && identity.is_some())
+    }
+
+    /// Where on the machine something lies that the sandbox shows at a path.
+    pub fn on_machine(&self, path: &Path) -> PathBuf {
+        let shows = |mount: &&Mount| path.starts_with(&mount.at);
+        match self.mounts.iter().rfind(shows) {
+            Some(Mount { at, source: Source::Machine { from, .. } }) => {
+                // What joins nothing gets a slash, and is a folder then.
+                let below = path.strip_prefix(at).ok().filter(|below| !below.as_os_str().is_empty());
+                below.map_or_else(|| from.clone(), |below| from.join(below))
+            }
+            _ => path.to_path_buf(),
+        }
+    }
+
+    /// What the sandbox allows with something that lies at a path of the machine. The path is real: without links.
+    pub fn access(&self, path: &Path) -> Access {
+        let place = |mount: &Mount| match &mount.source {
+            Source::Machine { from, write } => Some((from.clone(), if *write { Access::Write } else { Access::Read })),
+            // What a command has written to one is elsewhere.
+            Source::Cache { from, .. } => Some((from.clone(), Access::Read)),
+            Source::EmptyFolder | Source::EmptyFile => Some((mount.at.clone(), Access::None)),
+            Source::Link(_) | Source::Processes | Source::Devices => None,
+        };
+        let holds = |(from, _): &(PathBuf, Access)| path.starts_with(from);
+        let nearest =
+            self.mounts.iter().filter_map(place).filter(holds).max_by_key(|(from, _)| from.components().count());
+        match nearest.map_or(Access::None, |(_, access)| access) {
+            Access::Write if self.is_protected(path) => Access::Read,
+            access => access,
+        }
+    }
+
+    /// Whether something in the workspace is protected, also where it is not there yet. Not every file system tells large
+    /// letters from small ones.
+    fn is_protected(&self, path: &Path) -> bool {
+        let Ok(below) = path.strip_prefix(&self.reach.workspace) else { return false };
+        let below = below.to_string_lossy().to_lowercase();
+        let is_at = |name: &str| below == name || below.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'));
+        tables::PROTECTED.iter().any(|name| is_at(name)) || below.split('/').any(|part| part == ".git")
+    }
+
+    /// What it was made for.
+    pub fn reach(&self) -> &Reach {
+        &self.reach
+    }
+
+    fn put(&mut self, at: impl Into<PathBuf>, source: Source) {
+        self.mounts.push(Mount { at: at.into(), source });
+    }
+
+    /// Looks at a path, and remembers what was there.
+    fn look(&mut self, path: &Path) -> Option<Identity> {
+        let identity = Identity::of(path);
+        self.found.push((path.to_path_buf(), identity));
+        identity
+    }
+
+    /// Shows what is at a path, at the same path; nothing where nothing is.
+    fn machine(&mut self, path: &Path, write: bool) {
+        let Ok(from) = fs::canonicalize(path) else { return };
+        if from.parent().is_some() && self.look(&from).is_some() {
+            self.put(from.clone(), Source::Machine { from, write });
+        }
+    }
+
+    fn system(&mut self) {
+        for path in tables::SYSTEM.iter().map(Path::new) {
+            match fs::read_link(path) {
+                Ok(link) => self.put(path, Source::Link(link)),
+                Err(_) => self.machine(path, false),
+            }
+        }
+        for path in tables::SYSTEM_SECRETS.iter().map(Path::new) {
+            self.cover(path);
+        }
+        self.put("/proc", Source::Processes);
+        self.put("/dev", Source::Devices);
+        let tmp = self.reach.private.join("tmp");
+        for at in ["/tmp", "/var/tmp"] {
+            self.put(at, Source::Machine { from: tmp.clone(), write: true });
+        }
+        self.put("/run", Source::EmptyFolder);
+    }
+
+    /// An empty thing of the same kind over what is there.
+    fn cover(&mut self, path: &Path) {
+        let source = match self.look(path) {
+            Some(Identity { is_folder: true, .. }) => Source::EmptyFolder,
+            Some(_) => Source::EmptyFile,
+            None => return,
+        };
+        self.put(path, source);
+    }
+
+    /// A home of the command's own, with the user's toolchains and caches.
+    fn home(&mut self) {
+        let home = self.reach.home.clone();
+        if home.starts_with(&self.reach.workspace) {
+            return;
+        }
+        let own = self.reach.private.join("home");
+        self.put(home.clone(), Source::Machine { from: own, write: true });
+        for name in tables::TOOLCHAINS {
+            self.machine(&home.join(name), false);
+        }
+        for name in tables::CACHES {
+            let from = home.join(name);
+            if from.is_dir() && self.look(&from).is_some() {
+                let private = self.reach.private.join("caches").join(name.replace('/', "-"));
+                self.put(from.clone(), Source::Cache { from, private });
+            }
+        }
+    }
+
+    /// The folders of `PATH`, and beside a `bin` what belongs to it.
+    fn programs(&mut self) {
+        let mut folders = BTreeSet::new();
+        for folder in self.reach.path.clone() {
+            let Ok(folder) = fs::canonicalize(&folder) else { continue };
+            let above = folder.parent().filter(|_| folder.file_name().is_some_and(|name| name == "bin"));
+            // In `~/.cargo` and its like are keys, too.
+            let home = &self.reach.home;
+            let is_dotted =
+                |above: &Path| above.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+            let is_too_much = |above: &&Path| {
+                home.starts_with(above) || is_dotted(above) || above.parent().is_none_or(|two| two == home)
+            };
+            // A toolchain is whole where it is known, whosever home it lies in.
+            let known = folder.ancestors().find(|above| tables::TOOLCHAINS.iter().any(|name| above.ends_with(name)));
+            let folder = known.or_else(|| above.filter(|above| !is_too_much(above))).unwrap_or(&folder);
+            folders.insert(folder.to_path_buf());
+        }
+        for folder in folders {
+            // A workspace's own programs are there with the workspace.
+            if !folder.starts_with(&self.reach.workspace) && !self.is_shown(&folder) {
+                self.machine(&folder, false);
+            }
+        }
+    }
+
+    /// Whether a mount for reading shows a path already.
+    fn is_shown(&self, path: &Path) -> bool {
+        let shows = |mount: &&Mount| matches!(mount.source, Source::Machine { write: false, .. });
+        self.mounts.iter().filter(shows).any(|mount| path.starts_with(&mount.at))
+    }
+
+    fn workspace(&mut self) {
+        let workspace = self.reach.workspace.clone();
+        let write = self.reach.write == Write::Workspace;
+        self.machine(&workspace, write);
+        if !write {
+            return;
+        }
+        for name in tables::PROTECTED {
+            self.protect(&workspace.join(name));
+        }
+        let dot_git = workspace.join(".git");
+        match self.look(&dot_git) {
+            Some(Identity { is_folder: true, .. }) => self.git(&dot_git),
+            Some(_) => self.linked_worktree(&dot_git),
+            None => {}
+        }
+    }
+
+    /// What is there stays as it is. Each folder on the way is a mount of its own, since such a one cannot be renamed away.
+    fn protect(&mut self, path: &Path) {
+        let Some(identity) = self.look(path) else { return };
+        // Through a link another file is changed, and that one is protected where it lies, or out of reach. The link itself
+        // can be replaced, and is looked at when the call has ended.
+        if !identity.is_folder && fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink()) {
+            return;
+        }
+        let above = path.parent().unwrap_or(path).to_path_buf();
+        let is_mount = self.mounts.iter().any(|mount| mount.at == above);
+        if !is_mount && above.starts_with(&self.reach.workspace) {
+            self.put(above.clone(), Source::Machine { from: above, write: true });
+        }
+        self.put(path, Source::Machine { from: path.to_path_buf(), write: false });
+    }
+
+    /// A git folder: commits, branches, rebases and stashes are made in it; by what git runs and where it writes it is not
+    /// changed.
+    fn git(&mut self, folder: &Path) {
+        self.put(folder, Source::Machine { from: folder.to_path_buf(), write: true });
+        for name in tables::GIT {
+            self.protect(&folder.join(name));
+        }
+        for kind in ["worktrees", "modules"] {
+            for entry in fs::read_dir(folder.join(kind)).into_iter().flatten().flatten() {
+                for name in tables::GIT {
+                    self.protect(&entry.path().join(name));
+                }
+            }
+        }
+    }
+
+    /// The folder of a linked worktree is a file that says where its git folder lies: outside of the workspace.
+    fn linked_worktree(&mut self, dot_git: &Path) {
+        self.put(dot_git, Source::Machine { from: dot_git.to_path_buf(), write: false });
+        let text = fs::read_to_string(dot_git).unwrap_or_default();
+        let Some(named) = text.strip_prefix("gitdir:").map(str::trim) else { return };
+        let Ok(own) = fs::canonicalize(self.reach.workspace.join(named)) else { return };
+        // Only what git itself would have made is believed: the repository's own folder, two above, which says the same.
+        let back = fs::read_to_string(own.join("gitdir")).unwrap_or_default();
+        let is_answered = fs::canonicalize(back.trim()).is_ok_and(|back| back == *dot_git);
+        let common = own.parent().filter(|above| above.ends_with("worktrees")).and_then(Path::parent);
+        let Some(common) = common.filter(|_| is_answered) else { return };
+        self.look(common);
+        self.git(common);
+    }
+
+    /// What lies in something shown, and must not be.
+    fn hide(&mut self, paths: &[PathBuf]) {
+        for path in paths {
+            let Ok(path) = fs::canonicalize(path) else { continue };
+            // Whoever keeps secrets above the workspace has not hidden the workspace by that.
+            if self.reach.workspace.starts_with(&path) || self.reach.home.starts_with(&path) {
+                continue;
+            }
+            let shown = self.mounts.iter().any(|mount| match &mount.source {
+                Source::Machine { from, .. } | Source::Cache { from, .. } => {
+                    *from == mount.at && path.starts_with(from) && !from.starts_with(&path)
+                }
+                Source::Link(_) | Source::EmptyFolder | Source::EmptyFile | Source::Processes | Source::Devices => {
+                    false
+                }
+            });
+            if shown {
+                self.cover(&path);
+            }
+        }
+    }
+}
+
+/// Whether a path is one that a plan can hold: absolute, and without `.` and `..`.
+pub(crate) fn is_plain(path: &Path) -> bool {
+    path.is_absolute() && path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::reach::Limits;
+
+    fn reach(root: &Path) -> Reach {
+        for folder in ["home/.ssh", "home/w/.git/hooks", "home/.cargo/registry", "home/bin", "private"] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        fs::write(root.join("home/w/.git/config"), "").unwrap();
+        let root = fs::canonicalize(root).unwrap();
+        Reach {
+            workspace: root.join("home/w"),
+            write: Write::Workspace,
+            home: root.join("home"),
+            private: root.join("private"),
+            path: vec![root.join("home/bin")],
+            read: Vec::new(),
+            hidden: Vec::new(),
+            limits: Limits::default(),
+        }
+    }
+
+    fn at<'p>(plan: &'p Plan, path: &Path) -> Option<&'p Source> {
+        plan.mounts.iter().rev().find(|mount| mount.at == path).map(|mount| &mount.source)
+    }
+
+    #[test]
+    fn of_a_home_toolchains_and_caches_are_there_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let reach = reach(folder.path());
+        let plan = Plan::of(&reach);
+        let home = &reach.home;
+        assert!(
+            matches!(at(&plan, home), Some(Source::Machine { from, write: true }) if *from == reach.private.join("home"))
+        );
+        assert!(matches!(at(&plan, &home.join("bin")), Some(Source::Machine { write: false, .. })));
+        assert!(matches!(at(&plan, &home.join(".cargo/registry")), Some(Source::Cache { .. })));
+        assert_eq!(at(&plan, &home.join(".ssh")), None);
+    }
+
+    #[test]
+    fn what_runs_code_later_cannot_be_changed_and_its_folder_not_be_renamed() {
+        let folder = tempfile::tempdir().unwrap();
+        let reach = reach(folder.path());
+        let plan = Plan::of(&reach);
+        let git = reach.workspace.join(".git");
+        assert!(matches!(at(&plan, &git), Some(Source::Machine { write: true, .. })));
+        for name in ["config", "hooks"] {
+            assert!(matches!(at(&plan, &git.join(name)), Some(Source::Machine { write: false, .. })), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_plan_is_no_longer_true_when_what_it_stands_on_is_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let reach = reach(folder.path());
+        let plan = Plan::of(&reach);
+        assert!(plan.is_true() && plan.is_for(&reach));
+        fs::create_dir(reach.workspace.join(".vscode")).unwrap();
+        assert!(!plan.is_true(), "what was absent is there");
+        let plan = Plan::of(&reach);
+        assert!(matches!(at(&plan, &reach.workspace.join(".vscode")), Some(Source::Machine { write: false, .. })));
+        fs::rename(reach.workspace.join(".git"), reach.workspace.join("old")).unwrap();
+        fs::create_dir(reach.workspace.join(".git")).unwrap();
+        assert!(!plan.is_true(), "another folder has its name");
+    }
+
+    #[test]
+    fn a_workspace_that_is_the_home_shows_no_credentials() {
+        let folder = tempfile::tempdir().unwrap();
+        let reach = reach(folder.path());
+        let plan = Plan::of(&Reach { workspace: reach.home.clone(), ..reach.clone() });
+        assert_eq!(at(&plan, &reach.home.join(".ssh")), Some(&Source::EmptyFolder));
+    }
+}

@@ -1,0 +1,93 @@
+//! The runner's side: prepares a sandbox, starts a command in it, and hears how it ended.
+
+use crate::channel::{Ended, Order, Setup, receive, send};
+use crate::error::SandboxError;
+use crate::inspect::inspect;
+use crate::namespaces;
+use crate::plan::Plan;
+use crate::reach::Write;
+use rustix::process::{Pid, Signal, kill_process};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Stdio};
+
+/// A sandbox that waits for its one command, or runs it. Dropped, it and all in it is killed.
+#[derive(Debug)]
+pub struct Sandbox {
+    first: Child,
+    channel: UnixStream,
+    plan: Plan,
+}
+
+impl Sandbox {
+    /// Makes one. `start` starts a program of ours that calls [`crate::first_main`], with this as its standard input; where its
+    /// output goes, the command's goes. Call it in a process with one thread, and once.
+    pub fn prepare(plan: Plan, start: impl FnOnce(Stdio) -> io::Result<Child>) -> Result<Self, SandboxError> {
+        plan.reach().make_private().map_err(SandboxError::First)?;
+        namespaces::enter_user()?;
+        let begin = || -> io::Result<Self> {
+            let (channel, theirs) = UnixStream::pair()?;
+            let first = start(OwnedFd::from(theirs).into())?;
+            namespaces::drop_capabilities()?;
+            let sandbox = Self { first, channel, plan };
+            send(&sandbox.channel, &sandbox.plan)?;
+            Ok(sandbox)
+        };
+        begin().map_err(SandboxError::First)
+    }
+
+    /// Waits until all its layers hold.
+    pub fn wait_until_ready(&self) -> Result<(), SandboxError> {
+        match receive(&self.channel).map_err(SandboxError::First)? {
+            Some(Setup::Ready) => Ok(()),
+            Some(Setup::Failed(error)) => Err(SandboxError::First(io::Error::other(error))),
+            None => Err(SandboxError::First(io::Error::other("its first process ended before it was ready"))),
+        }
+    }
+
+    /// Starts the command.
+    pub fn start(&self, order: &Order) -> io::Result<()> {
+        send(&self.channel, order)
+    }
+
+    /// Waits for how it ended; `None`: the sandbox ended first.
+    pub fn ended(&self) -> io::Result<Option<Ended>> {
+        receive(&self.channel)
+    }
+
+    /// Takes out of the workspace what the command has left there by which a program outside would run something later. To be
+    /// called when nothing of the sandbox lives. Answers with what was done, a sentence each.
+    pub fn inspect(&self) -> Vec<String> {
+        match self.plan.reach().write {
+            Write::Workspace => inspect(&self.plan),
+            Write::Nothing => Vec::new(),
+        }
+    }
+
+    /// The id of its first process.
+    pub fn first(&self) -> Option<Pid> {
+        i32::try_from(self.first.id()).ok().and_then(Pid::from_raw)
+    }
+
+    /// Kills everything in it. The kernel ends all of a process namespace with its first process.
+    pub fn kill(&self) {
+        if let Some(first) = self.first() {
+            // Gone is as good.
+            let _ = kill_process(first, Signal::KILL);
+        }
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+impl AsFd for Sandbox {
+    /// Readable when [`Sandbox::ended`] has something to tell.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.channel.as_fd()
+    }
+}

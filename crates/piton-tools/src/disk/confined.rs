@@ -1,0 +1,234 @@
+//! The disk as a sandbox shows it, for the tools that work in Piton's own process: what a command could not reach, they do not
+//! reach either, and what both call `/tmp` is the same folder.
+//!
+//! A path is resolved first, judged by its real name, and then opened by that name without following a link: whoever puts a
+//! link in the way in between gets an error.
+
+use super::Disk;
+use crate::files::{Files, Found, Replacement, Stamp, Visit};
+use piton_core::ids::CallId;
+use piton_sandbox::{Access, Plan};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, mkdirat, openat2};
+use rustix::io::Errno;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+
+/// The disk, within what a sandbox shows.
+#[derive(Debug, Clone)]
+pub struct ConfinedDisk {
+    disk: Disk,
+    plan: Plan,
+}
+
+/// What is opened is what was judged.
+const AS_NAMED: ResolveFlags = ResolveFlags::NO_SYMLINKS.union(ResolveFlags::NO_MAGICLINKS);
+
+impl ConfinedDisk {
+    /// This disk within what a plan shows.
+    pub fn new(disk: Disk, plan: Plan) -> Self {
+        Self { disk, plan }
+    }
+
+    fn check(&self, path: &Path, wanted: Access) -> io::Result<()> {
+        let refused = |what: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, what.to_owned()));
+        match (self.plan.access(path), wanted) {
+            (Access::None, _) => refused("the sandbox of this session does not reach it"),
+            (Access::Read, Access::Write) => refused("the sandbox of this session protects it from changes"),
+            (Access::Read | Access::Write, _) => Ok(()),
+        }
+    }
+
+    /// What is at a path that was resolved and may be read, by a name that leads to just that.
+    fn judged(&self, path: &Path) -> io::Result<Judged> {
+        self.check(path, Access::Read)?;
+        let open = openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty(), AS_NAMED);
+        Ok(Judged(open.map_err(by_link)?))
+    }
+
+    /// The folder at a path, with those above it, made where they are not there.
+    fn folder(&self, path: &Path) -> io::Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let mut folder = openat2(CWD, "/", flags, Mode::empty(), AS_NAMED)?;
+        for part in path.components() {
+            let Component::Normal(part) = part else { continue };
+            folder = match openat2(&folder, part, flags, Mode::empty(), AS_NAMED) {
+                Err(Errno::NOENT) => {
+                    mkdirat(&folder, part, Mode::from_raw_mode(0o777))?;
+                    openat2(&folder, part, flags, Mode::empty(), AS_NAMED).map_err(by_link)?
+                }
+                other => other.map_err(by_link)?,
+            };
+        }
+        Ok(folder)
+    }
+}
+
+/// Something open, which is reached by its descriptor.
+struct Judged(OwnedFd);
+
+impl Judged {
+    fn path(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
+    }
+}
+
+/// A link where none was a moment ago.
+fn by_link(error: Errno) -> io::Error {
+    match error {
+        Errno::LOOP => io::Error::new(io::ErrorKind::PermissionDenied, "a link was put in its way while it was opened"),
+        error => error.into(),
+    }
+}
+
+impl Files for ConfinedDisk {
+    fn real(&self, path: &Path) -> io::Result<PathBuf> {
+        let real = self.disk.real(&self.plan.on_machine(path))?;
+        self.check(&real, Access::Read)?;
+        Ok(real)
+    }
+
+    fn look(&self, path: &Path) -> io::Result<Option<Found>> {
+        let path = match self.real(path) {
+            Ok(path) => path,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        match self.judged(&path) {
+            Ok(judged) => self.disk.look(&judged.path()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
+        self.disk.open(&self.judged(&self.real(path)?)?.path())
+    }
+
+    fn stamp(&self, path: &Path) -> Option<Stamp> {
+        self.disk.stamp(&self.judged(&self.real(path).ok()?).ok()?.path())
+    }
+
+    fn list(&self, folder: &Path, most: usize) -> io::Result<Vec<(String, Found)>> {
+        self.disk.list(&self.judged(&self.real(folder)?)?.path(), most)
+    }
+
+    fn walk(&self, folder: &Path, visit: &mut Visit<'_>) {
+        match self.real(folder) {
+            // Links are not followed on a walk.
+            Ok(folder) => self.disk.walk(&folder, visit),
+            Err(error) => drop(visit(Err(error))),
+        }
+    }
+
+    fn replace(&self, call: &CallId, change: &Replacement, content: &[u8]) -> io::Result<()> {
+        self.check(&change.path, Access::Write)?;
+        let name = change.path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::IsADirectory))?;
+        let folder = Judged(self.folder(change.path.parent().unwrap_or(Path::new("/")))?);
+        self.disk.put(call, change, &folder.path().join(name), content)
+    }
+
+    fn begun(&self, call: &CallId) -> Option<Replacement> {
+        self.disk.begun(call)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use piton_sandbox::{Limits, Reach, Write};
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    struct Place {
+        folder: tempfile::TempDir,
+    }
+
+    impl Place {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            for name in ["workspace/.git", "outside", "home", "private/tmp", "private/home"] {
+                fs::create_dir_all(folder.path().join(name)).unwrap();
+            }
+            fs::write(folder.path().join("outside/secret"), "canary").unwrap();
+            fs::write(folder.path().join("workspace/.git/config"), "as it was").unwrap();
+            Self { folder }
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.folder.path().canonicalize().unwrap().join(name)
+        }
+
+        fn disk(&self) -> ConfinedDisk {
+            let reach = Reach {
+                workspace: self.path("workspace"),
+                write: Write::Workspace,
+                home: self.path("home"),
+                private: self.path("private"),
+                path: Vec::new(),
+                read: Vec::new(),
+                hidden: Vec::new(),
+                limits: Limits::default(),
+            };
+            ConfinedDisk::new(Disk::new(self.path("calls")), Plan::of(&reach))
+        }
+
+        fn write(&self, name: &str) -> io::Result<()> {
+            let change = Replacement { path: self.path(name), before: None, after: String::new() };
+            self.disk().replace(&"c1_0".into(), &change, b"new")
+        }
+    }
+
+    #[test]
+    fn what_a_command_could_not_reach_a_tool_does_not_reach() {
+        let place = Place::new();
+        symlink(place.path("outside/secret"), place.path("workspace/link")).unwrap();
+        for name in ["outside/secret", "workspace/link", "workspace/../outside/secret"] {
+            // All this is in `/tmp`, and for a sandbox that is another folder.
+            let refused = [io::ErrorKind::PermissionDenied, io::ErrorKind::NotFound];
+            let error = place.disk().open(&place.path(name)).map(drop).unwrap_err();
+            assert!(refused.contains(&error.kind()), "{name}: {error}");
+        }
+        assert!(place.disk().list(&place.path("outside"), 9).is_err());
+        assert!(place.disk().open(Path::new("/usr/bin/env")).is_ok(), "the system is there");
+    }
+
+    #[test]
+    fn what_is_protected_is_read_and_not_changed_there_or_not() {
+        let place = Place::new();
+        assert!(place.disk().open(&place.path("workspace/.git/config")).is_ok());
+        for name in
+            [".git/config", ".git/hooks/pre-commit", ".GIT/config", ".vscode/tasks.json", ".envrc", "sub/.git/config"]
+        {
+            let error = place.write(&format!("workspace/{name}")).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{name}: {error}");
+        }
+        assert_eq!(fs::read(place.path("workspace/.git/config")).unwrap(), b"as it was");
+        place.write("workspace/a/b").unwrap();
+        place.write("workspace/.github/workflows/ci.yml").unwrap();
+        assert_eq!(fs::read(place.path("workspace/a/b")).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_link_that_comes_in_between_is_not_followed() {
+        let place = Place::new();
+        fs::create_dir(place.path("workspace/sub")).unwrap();
+        let path = place.disk().real(&place.path("workspace/sub/new")).unwrap();
+        fs::remove_dir(place.path("workspace/sub")).unwrap();
+        symlink(place.path("outside"), place.path("workspace/sub")).unwrap();
+        let change = Replacement { path, before: None, after: String::new() };
+        place.disk().replace(&"c1_0".into(), &change, b"new").unwrap_err();
+        assert!(!place.path("outside/new").exists());
+    }
+
+    #[test]
+    fn both_mean_the_same_by_tmp() {
+        let place = Place::new();
+        let disk = place.disk();
+        let path = disk.real(Path::new("/tmp/x")).unwrap();
+        assert_eq!(path, place.path("private/tmp/x"));
+        let change = Replacement { path, before: None, after: String::new() };
+        disk.replace(&"c1_0".into(), &change, b"new").unwrap();
+        assert_eq!(fs::read(place.path("private/tmp/x")).unwrap(), b"new");
+    }
+}

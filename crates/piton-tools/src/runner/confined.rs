@@ -1,0 +1,95 @@
+//! A command in a sandbox, from the side of whoever waits for it.
+
+use crate::spawn::{Confinement, Env, Group, Spawn, Streams};
+use piton_sandbox::{Ended, FIRST, Order, Plan, Sandbox, SandboxError};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::process::{Child, Stdio};
+
+/// There is no sandbox here: `EX_UNAVAILABLE` of `sysexits.h`.
+const NO_SANDBOX: i32 = 69;
+/// As a shell says that there is no such program.
+const NOT_FOUND: i32 = 127;
+/// As a shell says that a program cannot be run.
+const NOT_RUN: i32 = 126;
+/// As a shell tells of a signal.
+const SIGNALED: i32 = 128;
+
+/// Makes the sandbox that a plan, as JSON, says. What is in it writes to `output`, or where we write.
+pub(super) fn prepare(
+    plan: &OsStr,
+    env: &Env,
+    output: impl Fn() -> io::Result<(Stdio, Stdio)>,
+) -> Result<Sandbox, SandboxError> {
+    let unreadable =
+        |error: &dyn std::fmt::Display| SandboxError::First(io::Error::other(format!("its plan: {error}")));
+    let text = plan.to_str().ok_or_else(|| unreadable(&"is not UTF-8"))?;
+    let plan: Plan = serde_json::from_str(text).map_err(|error| unreadable(&error))?;
+    Sandbox::prepare(plan, |stdin| {
+        let (stdout, stderr) = output()?;
+        Spawn::new(us(), env, ".", Confinement::User).start(Group::Ours, Streams { stdin, stdout, stderr })
+    })
+}
+
+/// How we were started, to be the first process of a sandbox: in front of what we are to do stands what makes us a runner.
+fn us() -> Vec<OsString> {
+    let own = own_words();
+    ["/proc/self/exe".into()].into_iter().chain(own).chain([FIRST.into()]).collect()
+}
+
+#[expect(clippy::disallowed_methods, reason = "a runner starts itself once more, as it was started")]
+fn own_words() -> Option<OsString> {
+    std::env::args_os().nth(1).filter(|word| word == "runner")
+}
+
+/// Starts an order where this process is; its output goes where ours does.
+pub(super) fn start_here(order: &Order) -> io::Result<Child> {
+    start(order, (Stdio::inherit(), Stdio::inherit()))
+}
+
+/// Starts an order in a process group of its own, with nothing to read. Where `bash` is not installed, `sh` takes its place.
+pub(super) fn start(order: &Order, output: (Stdio, Stdio)) -> io::Result<Child> {
+    let env = Env::new(order.env.iter().cloned().collect());
+    let mut spawn = Spawn::new(&order.argv, &env, &order.cwd, Confinement::User);
+    if spawn.argv.first().is_some_and(|name| name == "bash") && !spawn.finds_its_program() {
+        spawn.argv[0] = "sh".into();
+    }
+    let (stdout, stderr) = output;
+    spawn.start(Group::Own, Streams { stdin: Stdio::null(), stdout, stderr })
+}
+
+/// What is to run.
+pub(super) fn order(argv: Vec<OsString>, env: &Env, cwd: &std::path::Path) -> Order {
+    Order { argv, env: env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(), cwd: cwd.to_path_buf() }
+}
+
+/// Runs a command in a sandbox, where we are, and answers as it did.
+pub(super) fn confine(plan: &OsStr, argv: &[OsString], env: &Env) -> i32 {
+    let run = || -> Result<Option<Ended>, SandboxError> {
+        let sandbox = prepare(plan, env, || Ok((Stdio::inherit(), Stdio::inherit())))?;
+        sandbox.wait_until_ready()?;
+        let cwd = std::fs::canonicalize(".").map_err(SandboxError::First)?;
+        sandbox.start(&order(argv.to_vec(), env, &cwd)).map_err(SandboxError::First)?;
+        sandbox.ended().map_err(SandboxError::First)
+    };
+    let complain = |text: &str| {
+        // Where nobody reads it, the code says it.
+        let _ = io::Write::write_all(&mut io::stderr(), format!("piton: {text}\n").as_bytes());
+    };
+    match run() {
+        Ok(Some(Ended::Exited(code))) => code,
+        Ok(Some(Ended::Signaled(signal))) => SIGNALED + signal,
+        Ok(Some(Ended::NotStarted { not_found, error })) => {
+            complain(&error);
+            if not_found { NOT_FOUND } else { NOT_RUN }
+        }
+        Ok(None) => {
+            complain("the sandbox ended before its command");
+            NO_SANDBOX
+        }
+        Err(error) => {
+            complain(&error.to_string());
+            NO_SANDBOX
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! What a program of ours does when it is started as a runner: runs one call, runs one command in a sandbox, or is the first
+//! process of a sandbox.
+
+use super::confined::{self, start_here};
+use super::work;
+use crate::spawn::{CONFINE, Env};
+use piton_sandbox::{FIRST, first_main};
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::Path;
+
+/// The command line says nothing that a runner can do: as in `sysexits.h`.
+const EX_USAGE: i32 = 64;
+
+/// The whole life of a runner process; the answer is its exit code. `words` say what it is to do, see [`crate::spawn`] and
+/// [`super::Runners`]. Call it first thing in `main`, before any thread is started.
+pub fn runner_main(words: &[OsString], env: &Env, stdin: impl Read) -> i32 {
+    match words {
+        [word] if word == FIRST => first_main(start_here),
+        [word, plan, argv @ ..] if word == CONFINE && !argv.is_empty() => confined::confine(plan, argv, env),
+        [calls_dir] => work::run_calls(Path::new(calls_dir), None, env, stdin),
+        [calls_dir, plan] => work::run_calls(Path::new(calls_dir), Some(plan), env, stdin),
+        _ => EX_USAGE,
+    }
+}
