@@ -254,7 +254,7 @@ impl Driver {
             let watched = watched(&self.context());
             self.record_all(watched);
         }
-        let Some(record) = self.recorder.stage(event, self.services.world.now_ms()) else { return };
+        let record = self.recorder.stage(event, self.services.world.now_ms());
         self.jobs.forget_ready();
         self.session.apply(&record);
         self.memory.prompts.hear(&record);

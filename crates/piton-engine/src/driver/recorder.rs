@@ -10,8 +10,7 @@ use std::sync::Arc;
 use tracing::Span;
 
 pub(super) struct Recorder {
-    /// `None` once the session was left.
-    log: Option<Box<dyn Log>>,
+    log: Box<dyn Log>,
     /// Recorded but not yet committed, hence not yet published.
     staged: Vec<Arc<Record>>,
     /// What the log for developers is told in.
@@ -20,7 +19,7 @@ pub(super) struct Recorder {
 
 impl Recorder {
     pub(super) fn new(log: Box<dyn Log>, staged: Vec<Arc<Record>>) -> Self {
-        Self { log: Some(log), staged, spans: Spans::begin() }
+        Self { log, staged, spans: Spans::begin() }
     }
 
     /// From here on, in the span that we are in.
@@ -39,15 +38,15 @@ impl Recorder {
         self.spans.now().clone()
     }
 
-    /// Gives an event its place; `None` once the session was left.
-    pub(super) fn stage(&mut self, event: Event, at_ms: TimeMs) -> Option<Arc<Record>> {
-        let seq = self.log.as_ref()?.head() + self.staged.len() as Seq + 1;
+    /// Gives an event its place.
+    pub(super) fn stage(&mut self, event: Event, at_ms: TimeMs) -> Arc<Record> {
+        let seq = self.last_seq() + 1;
         let record = Arc::new(Record { seq, at_ms, event });
         self.spans.open(&record.event);
         self.spans.now().in_scope(|| log(&record));
         self.spans.close(&record.event);
         self.staged.push(Arc::clone(&record));
-        Some(record)
+        record
     }
 
     /// Whether there is something to make durable, and all of it could be had again.
@@ -69,7 +68,7 @@ impl Recorder {
 
     /// The place of the last event.
     pub(super) fn last_seq(&self) -> Seq {
-        self.log.as_ref().map_or(0, |log| log.head()) + self.staged.len() as Seq
+        self.log.head() + self.staged.len() as Seq
     }
 
     /// Makes everything recorded durable, then tells the listeners.
@@ -77,9 +76,7 @@ impl Recorder {
         if self.staged.is_empty() {
             return Ok(());
         }
-        if let Some(log) = &mut self.log {
-            log.append(&self.staged).await?;
-        }
+        self.log.append(&self.staged).await?;
         bus.recorded(self.staged.drain(..), session);
         Ok(())
     }
@@ -89,9 +86,8 @@ impl Recorder {
         if self.last_seq() > 0 {
             self.stage(Event::WriterClosed {}, at_ms);
         }
-        let Some(log) = self.log.take() else { return };
         // Best effort: what was committed before is safe in any case.
-        if log.close(&self.staged).await.is_ok() {
+        if self.log.close(&self.staged).await.is_ok() {
             bus.recorded(self.staged.drain(..), session);
         }
     }
