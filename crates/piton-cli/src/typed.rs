@@ -42,7 +42,6 @@ const FLAGS: [(&str, &str); 34] = [
     ("--max-turns", "--max-steps N"),
     ("--mcp-config", "not there yet"),
     ("--permission-mode", "--yes runs every tool without asking, --allow and --deny name tools"),
-    ("--sandbox", "not there yet"),
     ("--session", "--resume ID"),
     ("--session-id", "--resume ID"),
     ("--skip-git-repo-check", "leave it out: piton works in any folder"),

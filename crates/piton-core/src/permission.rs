@@ -189,7 +189,14 @@ impl Ask<'_> {
         let workspace = Path::new(self.workspace);
         let is_below = |path: &str| {
             let path = Path::new(path);
-            path.starts_with(workspace) && !path.components().any(|part| part == Component::ParentDir)
+            // What git runs, and what a repository tells Piton, is more than an edit.
+            let is_plain = |part: Component<'_>| match part {
+                Component::ParentDir => false,
+                Component::Normal(name) => ![".git", ".piton"].iter().any(|own| name.eq_ignore_ascii_case(own)),
+                Component::RootDir | Component::CurDir | Component::Prefix(_) => true,
+            };
+            let below = path.strip_prefix(workspace);
+            below.is_ok_and(|below| below.components().all(is_plain))
         };
         let is_file = |access: &Access| matches!(access, Access::Read(path) | Access::Write(path) if is_below(path));
         workspace.is_absolute() && !self.accesses.is_empty() && self.accesses.iter().all(is_file)
@@ -302,6 +309,14 @@ mod tests {
         assert_eq!(row(PermissionMode::AcceptEdits), [Allow, Allow, A, A, A, A, Deny]);
         assert_eq!(row(PermissionMode::Auto), [Allow, Allow, Allow, Allow, Allow, Allow, Deny]);
         assert_eq!(row(PermissionMode::Plan), [Allow, Deny, Deny, Deny, Deny, Deny, Deny]);
+    }
+
+    #[test]
+    fn what_git_runs_is_more_than_an_edit() {
+        for path in ["/w/.git/hooks/pre-commit", "/w/sub/.GIT/config", "/w/.piton/config.toml"] {
+            let ask = Ask { tool: "write", accesses: &[Access::Write(path.into())], workspace: "/w" };
+            assert_eq!(Rules::default().judge_in(PermissionMode::AcceptEdits, &[], &ask).action, Action::Ask, "{path}");
+        }
     }
 
     #[test]

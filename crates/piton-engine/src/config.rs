@@ -785,7 +785,7 @@ mod tests {
             let error = Config::parse(text).expect_err(text).to_string();
             assert!(error.contains(key) && error.contains("line "), "{text}: {error}");
         }
-        for (text, key) in [("model = \"noslash\"", "model must be"), ("version = 0", "version must be 1")] {
+        for (text, key) in [("model = \"/noprovider\"", "model must be"), ("version = 0", "version must be 1")] {
             let error = Config::parse(text).expect_err(text).to_string();
             assert!(error.starts_with("line 1: ") && error.contains(key), "{text}: {error}");
         }

@@ -456,6 +456,8 @@ fn fsync_floor() -> anyhow::Result<Vec<f64>> {
     let mut file = File::create(folder.path().join("floor"))?;
     let mut samples = Vec::new();
     for _ in 0..FLOOR_TRIES {
+        // As long as the model thinks between two steps: a processor that rests is slower to begin with.
+        std::thread::sleep(Duration::from_secs_f64(THINKS_SECONDS));
         let started = Instant::now();
         file.write_all(&[b'x'; FLOOR_BYTES])?;
         file.sync_all()?;
@@ -468,6 +470,7 @@ fn fsync_floor() -> anyhow::Result<Vec<f64>> {
 fn exec_floor() -> anyhow::Result<Vec<f64>> {
     let mut samples = Vec::new();
     for _ in 0..FLOOR_TRIES {
+        std::thread::sleep(Duration::from_secs_f64(THINKS_SECONDS));
         let started = Instant::now();
         let output = Command::new("bash").args(["-c", "echo hi"]).output()?;
         ensure!(output.stdout == b"hi\n", "bash does not work");
