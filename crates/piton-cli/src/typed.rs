@@ -13,7 +13,7 @@ use std::ffi::OsString;
 const GLOBAL: [&str; 2] = ["--log-file", "--debug"];
 
 /// Flags of other agents, and what to type here.
-const FLAGS: [(&str, &str); 34] = [
+const FLAGS: [(&str, &str); 33] = [
     ("--add-dir", "not there yet; start piton in the folder above both"),
     ("--agent", "not there yet"),
     ("--allow-all-tools", "--yes runs every tool without asking"),
