@@ -17,6 +17,6 @@ pub enum SandboxError {
         error: String,
     },
     /// The first process could not be started, or is gone.
-    #[error("the sandbox cannot be started: {0}")]
+    #[error("the sandbox cannot be started, and nothing ran: {0}")]
     First(#[source] io::Error),
 }

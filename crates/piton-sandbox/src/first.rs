@@ -7,7 +7,7 @@ use crate::plan::Plan;
 use crate::{layers, mounts, namespaces};
 use rustix::process::{
     DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus, set_dumpable_behavior, set_parent_process_death_signal,
-    wait,
+    setsid, wait,
 };
 use std::io;
 use std::os::fd::AsFd as _;
@@ -24,6 +24,8 @@ pub fn first_main(start: impl FnOnce(&Order) -> io::Result<Child>) -> i32 {
     if set_parent_process_death_signal(Some(Signal::KILL)).is_err() {
         return 1;
     }
+    // Without a terminal that could be read or written to. Fails only if it has none already.
+    let _ = setsid();
     let Ok(stdin) = io::stdin().as_fd().try_clone_to_owned() else { return 1 };
     let channel = UnixStream::from(stdin);
     let Ok(Some(plan)) = receive::<Plan>(&channel) else { return 1 };

@@ -2,114 +2,239 @@
 //! mounted so that it cannot be changed; what was not is looked at when all of the command is dead. It is taken out of the
 //! workspace, kept beside the session's own folders, and told.
 
+//!
+//! Whatever lies there may be a link: nothing is followed, and what is moved is reached through its open folder.
+
 use crate::plan::Plan;
 use crate::tables;
-use std::fs;
-use std::io;
+use rustix::fd::OwnedFd;
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, openat, openat2, renameat, statat};
+use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::fs::{DirBuilder, File};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-/// Takes it out. Answers with what was done about it, a sentence each.
+/// Moves it out. Answers with what was done about it, a sentence each.
 pub(crate) fn inspect(plan: &Plan) -> Vec<String> {
-    let mut inspection = Inspection { plan, said: Vec::new() };
     let workspace = &plan.reach().workspace;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(root) = openat2(CWD, workspace, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) else { return Vec::new() };
+    let mut inspection = Inspection { plan, root, said: Vec::new() };
     for name in tables::PROTECTED {
-        inspection.unless_it_was_there(&workspace.join(name), "another program believes or runs it");
+        inspection.unless_unchanged(Path::new(name), "other programs run or believe what is in it");
     }
-    let dot_git = workspace.join(".git");
-    if dot_git.is_dir() {
-        inspection.git(&dot_git);
-    }
+    inspection.repository();
     inspection.said
 }
 
 struct Inspection<'p> {
     plan: &'p Plan,
+    root: OwnedFd,
     said: Vec<String>,
 }
 
+/// Deeper than names of submodules go.
+const DEEPEST: usize = 8;
+
 impl Inspection<'_> {
-    /// Takes a path out of the workspace that was not there before.
-    fn unless_it_was_there(&mut self, path: &Path, why: &str) {
-        if !self.plan.was_there(path) && fs::symlink_metadata(path).is_ok() {
-            self.take_out(path, why);
+    /// A folder of the workspace, reached through no link; `None`: there is none.
+    fn folder(&self, path: &Path) -> Option<OwnedFd> {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let strict = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        openat2(&self.root, path, flags, Mode::empty(), strict).ok()
+    }
+
+    /// What is at a path, in its folder; the last part may be a link.
+    fn look<'a>(&self, path: &'a Path) -> Option<(OwnedFd, &'a OsStr, FileType)> {
+        let (folder, name) = (self.folder(path.parent()?)?, path.file_name()?);
+        let found = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        Some((folder, name, FileType::from_raw_mode(found.st_mode)))
+    }
+
+    fn names(&self, path: &Path) -> Vec<PathBuf> {
+        let entries = self.folder(path).and_then(|folder| Dir::read_from(folder).ok()).into_iter().flatten().flatten();
+        let names = entries.map(|entry| OsStr::from_bytes(entry.file_name().to_bytes()).to_owned());
+        names.filter(|name| name != "." && name != "..").map(|name| path.join(name)).collect()
+    }
+
+    /// Moves away what was not there before, or was something else.
+    fn unless_unchanged(&mut self, path: &Path, why: &str) {
+        if self.look(path).is_some() && !self.plan.is_unchanged(&self.plan.reach().workspace.join(path)) {
+            self.move_out(path, why);
         }
     }
 
-    fn take_out(&mut self, path: &Path, why: &str) {
-        let shown = path.strip_prefix(&self.plan.reach().workspace).unwrap_or(path).display();
-        let kept = self.kept_at(path);
-        match kept.and_then(|kept| fs::rename(path, &kept).map(|()| kept)) {
-            Ok(kept) => self
-                .said
-                .push(format!("{shown} was taken out of the workspace, since {why}; it is kept in {}", kept.display())),
+    /// Moves something out of the workspace; answers whether it is gone.
+    fn move_out(&mut self, path: &Path, why: &str) -> bool {
+        let moved = match self.look(path) {
+            Some((folder, name, _)) => self.quarantine(&folder, name),
+            None => return true,
+        };
+        let is_gone = moved.is_ok();
+        let shown = path.display();
+        self.said.push(match moved {
+            Ok(kept) => format!(
+                "{shown} was made or changed while the command ran, and moved away: {why}. It is kept in {kept}"
+            ),
             Err(error) => {
-                self.said.push(format!("{shown} should not stay, since {why}, and cannot be taken out: {error}"));
+                format!("{shown} could not be moved away: {error}. Check it before you go on in this folder: {why}")
             }
+        });
+        is_gone
+    }
+
+    fn quarantine(&self, folder: &OwnedFd, name: &OsStr) -> io::Result<String> {
+        let at = self.plan.reach().private.join("quarantine");
+        DirBuilder::new().recursive(true).mode(0o700).create(&at)?;
+        let shown = name.to_string_lossy();
+        let free =
+            (0..).map(|number: u32| format!("{number}-{shown}")).find(|name| at.join(name).symlink_metadata().is_err());
+        let kept = at.join(free.unwrap_or_default());
+        match renameat(folder, name, CWD, &kept) {
+            // On another file system it stays beside where it was, by a name that nothing believes.
+            Err(Errno::XDEV) => {
+                let other = format!("{shown}.quarantined-by-piton");
+                renameat(folder, name, folder, &other)?;
+                Ok(other)
+            }
+            other => Ok(other.map(|()| kept.display().to_string())?),
         }
     }
 
-    /// A free name for it where the session keeps such things.
-    fn kept_at(&self, path: &Path) -> io::Result<PathBuf> {
-        let folder = self.plan.reach().private.join("taken-out");
-        fs::create_dir_all(&folder)?;
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let free = (0..)
-            .map(|number| folder.join(format!("{number}-{name}")))
-            .find(|path| fs::symlink_metadata(path).is_err());
-        free.ok_or_else(|| io::Error::other("no name is free"))
+    /// The repository at the top of the workspace.
+    fn repository(&mut self) {
+        let is_bare = ["HEAD", "objects", "refs"].iter().all(|name| self.look(Path::new(name)).is_some());
+        if is_bare {
+            self.unless_unchanged(Path::new("HEAD"), "git takes the folder itself for a repository by it");
+        }
+        let dot_git = Path::new(".git");
+        match self.look(dot_git) {
+            Some((_, _, FileType::Directory)) => self.git(dot_git),
+            Some(_) => self.unless_unchanged(dot_git, "git goes by what it points to"),
+            None => {}
+        }
     }
 
     fn git(&mut self, folder: &Path) {
-        self.hooks(&folder.join("hooks"));
-        self.unless_it_was_there(&folder.join("commondir"), "by it git takes another folder's configuration");
-        self.unless_it_was_there(&folder.join("config.worktree"), "by it git runs programs");
-        self.config(&folder.join("config"));
-        for kind in ["worktrees", "modules"] {
-            for entry in fs::read_dir(folder.join(kind)).into_iter().flatten().flatten() {
-                let path = entry.path();
-                self.unless_it_was_there(&path.join("config.worktree"), "by it git runs programs");
-                self.hooks(&path.join("hooks"));
-                self.config(&path.join("config"));
-                let common = fs::read_to_string(path.join("commondir")).unwrap_or_default();
-                if !common.is_empty() && common.trim_end() != "../.." {
-                    self.unless_it_was_there(&path.join("commondir"), "by it git takes another folder's configuration");
-                }
+        let elsewhere = "git goes by the configuration of the folder that it names";
+        self.unless_unchanged(&folder.join("commondir"), elsewhere);
+        self.settings(folder);
+        for name in ["worktrees", "modules"] {
+            let below = folder.join(name);
+            match self.look(&below) {
+                Some((_, _, FileType::Directory)) => self.repositories_in(&below, 0),
+                Some(_) => self.unless_unchanged(&below, "git goes by what it points to"),
+                None => {}
             }
         }
+    }
+
+    /// Submodules are named by their path, folders included.
+    fn repositories_in(&mut self, folder: &Path, depth: usize) {
+        if self.folder(folder).is_none() {
+            self.move_out(folder, "it cannot be read, and git goes by what is in it");
+            return;
+        }
+        for path in self.names(folder) {
+            match self.look(&path) {
+                Some((_, _, FileType::Directory)) if depth < DEEPEST => {
+                    self.settings(&path);
+                    if self.look(&path.join("commondir")).is_some()
+                        && self.text(&path.join("commondir")).trim_end() != "../.."
+                    {
+                        self.unless_unchanged(
+                            &path.join("commondir"),
+                            "git goes by the configuration of the folder that it names",
+                        );
+                    }
+                    if self.look(&path.join("HEAD")).is_none() {
+                        self.repositories_in(&path, depth + 1);
+                    }
+                }
+                Some((_, _, FileType::RegularFile)) | None => {}
+                Some(_) => self.unless_unchanged(&path, "git goes by what it points to"),
+            }
+        }
+    }
+
+    /// By what git runs programs.
+    fn settings(&mut self, folder: &Path) {
+        self.unless_unchanged(&folder.join("config.worktree"), "git runs the programs that it names");
+        for name in ["remotes", "branches"] {
+            let path = folder.join(name);
+            if !self.names(&path).is_empty() {
+                self.unless_unchanged(&path, "git asks what it names");
+            }
+        }
+        self.hooks(&folder.join("hooks"));
+        self.config(&folder.join("config"));
     }
 
     /// Samples are never run.
     fn hooks(&mut self, folder: &Path) {
-        if self.plan.was_there(folder) {
+        if self.plan.is_unchanged(&self.plan.reach().workspace.join(folder)) {
             return;
         }
-        if fs::symlink_metadata(folder).is_ok_and(|meta| !meta.is_dir()) {
-            return self.take_out(folder, "git runs what is in it");
-        }
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let path = entry.path();
-            let is_sample = path.extension().is_some_and(|end| end == "sample") && !entry.path().is_symlink();
-            if !is_sample {
-                self.take_out(&path, "git runs it");
+        match self.look(folder) {
+            None => {}
+            Some((_, _, FileType::Directory)) if self.folder(folder).is_none() => {
+                self.move_out(folder, "git runs what is in it, and it cannot be read");
             }
+            Some((_, _, FileType::Directory)) => {
+                for path in self.names(folder) {
+                    let is_file = matches!(self.look(&path), Some((_, _, FileType::RegularFile)));
+                    if !is_file || path.extension().is_none_or(|end| end != "sample") {
+                        self.move_out(&path, "git runs it");
+                    }
+                }
+            }
+            Some(_) => drop(self.move_out(folder, "git runs what is in it")),
         }
     }
 
-    /// Of a configuration that a command has made, what cannot run a program or lead elsewhere stays.
+    /// The text of a small file that is no link; empty where there is none.
+    fn text(&self, path: &Path) -> String {
+        let read = || -> Option<String> {
+            let (folder, name, kind) = self.look(path)?;
+            if kind != FileType::RegularFile {
+                return None;
+            }
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let mut text = String::new();
+            File::from(openat(&folder, name, flags, Mode::empty()).ok()?)
+                .take(MOST_BYTES)
+                .read_to_string(&mut text)
+                .ok()?;
+            Some(text)
+        };
+        read().unwrap_or_default()
+    }
+
+    /// Of a configuration that was made while the command ran, what cannot run a program or lead elsewhere stays.
     fn config(&mut self, path: &Path) {
-        let Ok(meta) = fs::symlink_metadata(path) else { return };
-        if self.plan.was_there(path) {
+        if self.look(path).is_none() || self.plan.is_unchanged(&self.plan.reach().workspace.join(path)) {
             return;
         }
-        let text = if meta.is_file() && meta.len() < MOST_BYTES { fs::read_to_string(path).ok() } else { None };
-        let Some(text) = text else { return self.take_out(path, "it is no configuration of git") };
+        let text = self.text(path);
         let harmless = harmless(&text);
-        if harmless == text {
+        if !text.is_empty() && harmless == text {
             return;
         }
-        self.take_out(path, "git runs programs that it names, or asks elsewhere");
-        if let Err(error) = fs::write(path, harmless) {
-            self.said.push(format!("what is harmless of it cannot be written back: {error}"));
+        if !self.move_out(path, "git runs the programs that it names, or asks elsewhere") {
+            return;
+        }
+        let written = || -> io::Result<()> {
+            let folder = path.parent().and_then(|folder| self.folder(folder)).ok_or(io::ErrorKind::NotFound)?;
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let file = openat(&folder, path.file_name().unwrap_or_default(), flags, Mode::from_raw_mode(0o644))?;
+            File::from(file).write_all(harmless.as_bytes())
+        };
+        if let Err(error) = written() {
+            self.said.push(format!("the harmless part of {} could not be written back: {error}", path.display()));
         }
     }
 }
@@ -117,35 +242,35 @@ impl Inspection<'_> {
 /// More than any configuration of a repository has.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Sections that name nothing which is run or asked.
-const SECTIONS: &[&str] = &[
-    "core",
-    "user",
-    "author",
-    "committer",
-    "init",
-    "branch",
-    "extensions",
-    "pull",
-    "push",
-    "merge",
-    "rebase",
-    "color",
-    "gc",
-];
-/// Of `core` only these: the rest names programs and files.
-const CORE: &[&str] = &[
-    "repositoryformatversion",
-    "filemode",
-    "bare",
-    "logallrefupdates",
-    "ignorecase",
-    "precomposeunicode",
-    "symlinks",
-    "autocrlf",
-    "eol",
-    "safecrlf",
-    "quotepath",
+/// What a section may say: it names nothing that is run, and no other place.
+const HARMLESS: &[(&str, &[&str])] = &[
+    (
+        "core",
+        &[
+            "repositoryformatversion",
+            "filemode",
+            "bare",
+            "logallrefupdates",
+            "ignorecase",
+            "precomposeunicode",
+            "symlinks",
+            "autocrlf",
+            "eol",
+            "safecrlf",
+            "quotepath",
+        ],
+    ),
+    ("user", &["name", "email"]),
+    ("author", &["name", "email"]),
+    ("committer", &["name", "email"]),
+    ("init", &["defaultbranch"]),
+    ("branch", &["remote", "merge", "rebase", "description"]),
+    ("extensions", &["objectformat", "refstorage"]),
+    ("pull", &["rebase", "ff"]),
+    ("push", &["default", "autosetupremote"]),
+    ("merge", &["conflictstyle", "ff", "stat", "renamelimit"]),
+    ("rebase", &["autosquash", "autostash"]),
+    ("color", &["ui"]),
 ];
 
 /// The lines that say nothing else. Only the plainest form of a line is taken: what git would read in another way is left out.
@@ -172,25 +297,16 @@ fn harmless(text: &str) -> String {
 fn section_of(inner: &str) -> Option<String> {
     let name = inner.split([' ', '\t', '.']).next().unwrap_or_default().to_lowercase();
     let is_plain = !inner.contains([']', '[', '\\', '#', ';']);
-    (is_plain && SECTIONS.contains(&name.as_str())).then_some(name)
+    (is_plain && HARMLESS.iter().any(|(known, _)| *known == name)).then_some(name)
 }
 
 fn is_harmless(section: &str, line: &str) -> bool {
     let (key, value) = line.split_once('=').map_or((line, ""), |(key, value)| (key.trim(), value.trim()));
     let key = key.to_lowercase();
-    let is_plain = !value.ends_with('\\') && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-    is_plain
-        && match section {
-            "core" => CORE.contains(&key.as_str()),
-            // A branch may name a folder as its remote.
-            "branch" => {
-                ["remote", "merge", "rebase", "description"].contains(&key.as_str()) && !value.contains(['/', ':'])
-                    || key == "merge"
-            }
-            "merge" => ["conflictstyle", "ff", "stat", "renamelimit"].contains(&key.as_str()),
-            "extensions" => key == "objectformat" || key == "refstorage",
-            _ => true,
-        }
+    let is_known = HARMLESS.iter().any(|(known, keys)| *known == section && keys.contains(&key.as_str()));
+    // A branch may name a folder, or a program, as its remote.
+    let leads_elsewhere = section == "branch" && key == "remote" && value.contains(['/', ':']);
+    is_known && !leads_elsewhere && !value.ends_with('\\')
 }
 
 #[cfg(test)]
@@ -216,6 +332,8 @@ mod tests {
             "[merge \"x\"]\n\tdriver = x\n",
             "[extensions]\n\tworktreeconfig = true\n",
             "[gpg]\n\tprogram = x\n",
+            "[gc]\n\trecentObjectsHook = path\n",
+            "[color]\n\tpager = path\n",
         ] {
             let kept = harmless(evil);
             for word in [

@@ -39,6 +39,8 @@ impl MountError {
 
 /// Nothing that is mounted gives rights or is a device, but for those of `/dev`.
 const PLAIN: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
+/// In the new root: what commands write to caches.
+const CHANGES: &str = ".changes";
 /// A destination is opened without following a link, within the folder that it was asked for in.
 const STRICT: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
 
@@ -50,6 +52,9 @@ pub(crate) fn enter(plan: &Plan) -> Result<(), MountError> {
         mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
         mount("tmpfs", &root_path, "tmpfs", PLAIN, c"mode=0755,size=16m")?;
         let root = openat(CWD, &root_path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        // A file system of its own, which may be larger than the root.
+        mkdirat(&root, CHANGES, Mode::from_raw_mode(0o700))?;
+        mount("tmpfs", root_path.join(CHANGES), "tmpfs", PLAIN, c"mode=0700,size=1g")?;
         // To cover files with.
         openat(&root, ".cover", OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::from_raw_mode(0o444))?;
         Ok(root)
@@ -79,7 +84,7 @@ impl Builder<'_> {
         }
         match &planned.source {
             Source::Machine { from, write } => self.machine(&planned.at, from, *write),
-            Source::Cache { from, private } => self.cache(&planned.at, from, private),
+            Source::Cache { from } => self.cache(&planned.at, from),
             Source::Link(to) => {
                 let (folder, name) = self.above(&planned.at)?;
                 Ok(symlinkat(to, &folder, name)?)
@@ -151,10 +156,13 @@ impl Builder<'_> {
         let open =
             || openat2(&folder, name, OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW | kind, Mode::empty(), STRICT);
         match open() {
-            Err(Errno::NOENT) if is_folder => mkdirat(&folder, name, Mode::from_raw_mode(0o755))?,
+            Err(Errno::NOENT) if is_folder => make_folder(&folder, name)?,
             Err(Errno::NOENT) => {
                 let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-                openat(&folder, name, flags, Mode::from_raw_mode(0o644))?;
+                match openat(&folder, name, flags, Mode::from_raw_mode(0o644)) {
+                    Ok(_) | Err(Errno::EXIST) => {}
+                    Err(error) => return Err(error.into()),
+                }
             }
             other => return Ok(other?),
         }
@@ -170,7 +178,7 @@ impl Builder<'_> {
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
             let next = match openat2(&folder, part, flags, Mode::empty(), STRICT) {
                 Err(Errno::NOENT) => {
-                    mkdirat(&folder, part, Mode::from_raw_mode(0o755))?;
+                    make_folder(&folder, part)?;
                     openat2(&folder, part, flags, Mode::empty(), STRICT)?
                 }
                 other => other?,
@@ -180,12 +188,14 @@ impl Builder<'_> {
         Ok((folder, name))
     }
 
-    /// Reads through, writes privately; where the kernel has no overlays here, there is a private folder and nothing else.
-    fn cache(&self, at: &Path, from: &Path, private: &Path) -> io::Result<()> {
-        let (upper, work) = (private.join("changed"), private.join("work"));
+    /// Reads through, and writes into memory of the sandbox's own: two mounts of one folder for changes would disturb each other.
+    /// Where the kernel has no overlays here, it is only read.
+    fn cache(&self, at: &Path, from: &Path) -> io::Result<()> {
+        let destination = self.destination(at, true)?;
+        let changes = self.root_path.join(CHANGES).join(at.to_string_lossy().replace('/', "-"));
+        let (upper, work) = (changes.join("upper"), changes.join("work"));
         std::fs::create_dir_all(&upper)?;
         std::fs::create_dir_all(&work)?;
-        let destination = self.destination(at, true)?;
         let mut options = Vec::new();
         for (name, folder) in [("lowerdir=", from), (",upperdir=", &upper), (",workdir=", &work)] {
             options.extend_from_slice(name.as_bytes());
@@ -201,18 +211,15 @@ impl Builder<'_> {
         let options = CString::new(options)?;
         match mount("overlay", by_descriptor(&destination), "overlay", PLAIN, options.as_c_str()) {
             Ok(()) => Ok(()),
-            Err(_) => {
-                drop(destination);
-                self.machine(at, &upper, true)
-            }
+            Err(_) => self.machine(at, from, false),
         }
     }
 
     fn processes(&self, at: &Path) -> io::Result<()> {
         let destination = self.destination(at, true)?;
         mount("proc", by_descriptor(&destination), "proc", PLAIN | MountFlags::NOEXEC, None)?;
-        // Root is not counted by the limit of processes. Newer kernels have one for a namespace.
-        if let Some(most) = self.processes {
+        // Root is not counted by the limit of processes. Newer kernels have one for a namespace; an older one's is the machine's.
+        if let Some(most) = self.processes.filter(|_| limits_are_of_a_namespace()) {
             /// The kernel keeps the first ids for itself.
             const KEPT: u64 = 300;
             let _ = std::fs::write(self.outside(Path::new("/proc/sys/kernel/pid_max")), (most + KEPT).to_string());
@@ -285,6 +292,23 @@ impl Builder<'_> {
         chdir("/")?;
         mount_remount("/", MountFlags::BIND | MountFlags::RDONLY | PLAIN, "")?;
         Ok(())
+    }
+}
+
+/// Whether `pid_max` is a namespace's own: from Linux 6.14 on.
+fn limits_are_of_a_namespace() -> bool {
+    const SINCE: (u32, u32) = (6, 14);
+    let release = rustix::system::uname();
+    let mut parts =
+        release.release().to_str().unwrap_or_default().split(['.', '-']).map(|part| part.parse().unwrap_or(0));
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= SINCE
+}
+
+/// Makes a folder, unless another sandbox of the session has just made it.
+fn make_folder(above: &OwnedFd, name: &std::ffi::OsStr) -> io::Result<()> {
+    match mkdirat(above, name, Mode::from_raw_mode(0o755)) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -50,12 +50,10 @@ pub enum Source {
         /// Whether it may be changed.
         write: bool,
     },
-    /// The same for reading; what is written to it is kept in `private`.
+    /// The same for reading; what is written to it ends with the sandbox.
     Cache {
         /// The path.
         from: PathBuf,
-        /// Where that is kept.
-        private: PathBuf,
     },
     /// A link that leads here.
     Link(PathBuf),
@@ -75,12 +73,13 @@ struct Identity {
     device: u64,
     inode: u64,
     is_folder: bool,
+    is_link: bool,
 }
 
 impl Identity {
     fn of(path: &Path) -> Option<Self> {
         let meta = fs::symlink_metadata(path).ok()?;
-        Some(Self { device: meta.dev(), inode: meta.ino(), is_folder: meta.is_dir() })
+        Some(Self { device: meta.dev(), inode: meta.ino(), is_folder: meta.is_dir(), is_link: meta.is_symlink() })
     }
 }
 
@@ -114,9 +113,10 @@ impl Plan {
         self.reach == *reach
     }
 
-    /// Whether something was there when the plan was made.
-    pub(crate) fn was_there(&self, path: &Path) -> bool {
-        self.found.iter().any(|(found, identity)| found == path && identity.is_some())
+    /// Whether what is at a path is not of the command's making: a mount kept it from changes, or it is a link that is the same.
+    pub(crate) fn is_unchanged(&self, path: &Path) -> bool {
+        let before = self.found.iter().find_map(|(found, identity)| identity.filter(|_| found == path));
+        before.is_some_and(|before| !before.is_link || Identity::of(path) == Some(before))
     }
 
     /// Where on the machine something lies that the sandbox shows at a path.
@@ -137,7 +137,7 @@ impl Plan {
         let place = |mount: &Mount| match &mount.source {
             Source::Machine { from, write } => Some((from.clone(), if *write { Access::Write } else { Access::Read })),
             // What a command has written to one is elsewhere.
-            Source::Cache { from, .. } => Some((from.clone(), Access::Read)),
+            Source::Cache { from } => Some((from.clone(), Access::Read)),
             Source::EmptyFolder | Source::EmptyFile => Some((mount.at.clone(), Access::None)),
             Source::Link(_) | Source::Processes | Source::Devices => None,
         };
@@ -226,8 +226,7 @@ impl Plan {
         for name in tables::CACHES {
             let from = home.join(name);
             if from.is_dir() && self.look(&from).is_some() {
-                let private = self.reach.private.join("caches").join(name.replace('/', "-"));
-                self.put(from.clone(), Source::Cache { from, private });
+                self.put(from.clone(), Source::Cache { from });
             }
         }
     }
@@ -272,28 +271,35 @@ impl Plan {
             return;
         }
         for name in tables::PROTECTED {
-            self.protect(&workspace.join(name));
+            self.protect(&workspace.join(name), &workspace);
         }
+        // By it git takes a folder itself for a repository.
+        self.look(&workspace.join("HEAD"));
         let dot_git = workspace.join(".git");
         match self.look(&dot_git) {
             Some(Identity { is_folder: true, .. }) => self.git(&dot_git),
+            // It leads out of the workspace, where it is not shown, or to a folder in it, which is compared afterwards.
+            Some(Identity { is_link: true, .. }) | None => {}
             Some(_) => self.linked_worktree(&dot_git),
-            None => {}
         }
     }
 
-    /// What is there stays as it is. Each folder on the way is a mount of its own, since such a one cannot be renamed away.
-    fn protect(&mut self, path: &Path) {
+    /// Keeps what exists below `root` from changes. Each folder on the way is a mount of its own, since such a one cannot be
+    /// renamed. Through a link another file would be changed, which is protected where it lies, or out of reach; the link
+    /// itself can be replaced, and is compared when the command has ended.
+    fn protect(&mut self, path: &Path, root: &Path) {
         let Some(identity) = self.look(path) else { return };
-        // Through a link another file is changed, and that one is protected where it lies, or out of reach. The link itself
-        // can be replaced, and is looked at when the call has ended.
-        if !identity.is_folder && fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink()) {
+        if identity.is_link {
             return;
         }
-        let above = path.parent().unwrap_or(path).to_path_buf();
-        let is_mount = self.mounts.iter().any(|mount| mount.at == above);
-        if !is_mount && above.starts_with(&self.reach.workspace) {
-            self.put(above.clone(), Source::Machine { from: above, write: true });
+        let mut above: Vec<PathBuf> = path.ancestors().skip(1).map(Path::to_path_buf).collect();
+        above.retain(|folder| folder.starts_with(root) && !self.mounts.iter().any(|mount| mount.at == *folder));
+        for folder in above.into_iter().rev() {
+            // Nothing is mounted below a link.
+            if self.look(&folder).is_none_or(|identity| !identity.is_folder) {
+                return;
+            }
+            self.put(folder.clone(), Source::Machine { from: folder, write: true });
         }
         self.put(path, Source::Machine { from: path.to_path_buf(), write: false });
     }
@@ -303,13 +309,31 @@ impl Plan {
     fn git(&mut self, folder: &Path) {
         self.put(folder, Source::Machine { from: folder.to_path_buf(), write: true });
         for name in tables::GIT {
-            self.protect(&folder.join(name));
+            self.protect(&folder.join(name), folder);
         }
         for kind in ["worktrees", "modules"] {
-            for entry in fs::read_dir(folder.join(kind)).into_iter().flatten().flatten() {
-                for name in tables::GIT {
-                    self.protect(&entry.path().join(name));
-                }
+            self.repositories_in(&folder.join(kind), folder, 0);
+        }
+    }
+
+    /// Worktrees and submodules. Those are named by their path, folders included.
+    fn repositories_in(&mut self, folder: &Path, root: &Path, depth: usize) {
+        /// Deeper than names of submodules go.
+        const DEEPEST: usize = 8;
+        if depth == DEEPEST || self.look(folder).is_none_or(|identity| !identity.is_folder) {
+            return;
+        }
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            // A plan is text, and a name that is none is no submodule's.
+            if path.to_str().is_none() || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            for name in tables::GIT {
+                self.protect(&path.join(name), root);
+            }
+            if !path.join("HEAD").exists() {
+                self.repositories_in(&path, root, depth + 1);
             }
         }
     }
@@ -317,11 +341,11 @@ impl Plan {
     /// The folder of a linked worktree is a file that says where its git folder lies: outside of the workspace.
     fn linked_worktree(&mut self, dot_git: &Path) {
         self.put(dot_git, Source::Machine { from: dot_git.to_path_buf(), write: false });
-        let text = fs::read_to_string(dot_git).unwrap_or_default();
+        let text = small_text(dot_git);
         let Some(named) = text.strip_prefix("gitdir:").map(str::trim) else { return };
         let Ok(own) = fs::canonicalize(self.reach.workspace.join(named)) else { return };
         // Only what git itself would have made is believed: the repository's own folder, two above, which says the same.
-        let back = fs::read_to_string(own.join("gitdir")).unwrap_or_default();
+        let back = small_text(&own.join("gitdir"));
         let is_answered = fs::canonicalize(back.trim()).is_ok_and(|back| back == *dot_git);
         let common = own.parent().filter(|above| above.ends_with("worktrees")).and_then(Path::parent);
         let Some(common) = common.filter(|_| is_answered) else { return };
@@ -350,6 +374,14 @@ impl Plan {
             }
         }
     }
+}
+
+/// The text of a small regular file; empty where there is none.
+fn small_text(path: &Path) -> String {
+    /// More than a path has.
+    const MOST_BYTES: u64 = 8_192;
+    let is_file = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() <= MOST_BYTES);
+    if is_file { fs::read_to_string(path).unwrap_or_default() } else { String::new() }
 }
 
 /// Whether a path is one that a plan can hold: absolute, and without `.` and `..`.

@@ -30,7 +30,7 @@ pub struct Reach {
 impl Reach {
     /// Makes the folders of the session's own, readable by their owner alone.
     pub fn make_private(&self) -> io::Result<()> {
-        for name in ["root", "home", "tmp", "caches"] {
+        for name in ["root", "home", "tmp"] {
             DirBuilder::new().recursive(true).mode(0o700).create(self.private.join(name))?;
         }
         Ok(())

@@ -102,6 +102,13 @@ fn refused() -> Result<Rules, SandboxError> {
     for call in [libc::SYS_clone, libc::SYS_unshare] {
         rules.insert(call, any_namespace.clone());
     }
+    // Families of sockets that no network namespace holds, or that only speak to the kernel.
+    let others =
+        [libc::AF_VSOCK, libc::AF_PACKET, libc::AF_ALG, libc::AF_BLUETOOTH, libc::AF_CAN, libc::AF_TIPC, libc::AF_XDP];
+    let families = others.map(|family| {
+        rule(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, u64::from(u32::try_from(family).unwrap_or_default()))
+    });
+    rules.insert(libc::SYS_socket, families.into_iter().collect::<Result<_, _>>()?);
     // Bytes put into a terminal's input, as if a person had typed them.
     let typed = [libc::TIOCSTI, libc::TIOCLINUX].map(|request| {
         rule(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, u64::from(u32::try_from(request).unwrap_or_default()))

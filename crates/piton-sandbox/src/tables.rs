@@ -206,4 +206,5 @@ pub(crate) const PROTECTED: &[&str] = &[
 ];
 
 /// In a git folder: by what a later git writes or runs something elsewhere.
-pub(crate) const GIT: &[&str] = &["config", "config.worktree", "hooks", "info/attributes", "commondir", "gitdir"];
+pub(crate) const GIT: &[&str] =
+    &["config", "config.worktree", "hooks", "info/attributes", "commondir", "gitdir", "remotes", "branches"];

@@ -18,6 +18,11 @@ fn repository(at: &Path) {
     assert!(made.success());
 }
 
+fn empty(folder: &Path) {
+    std::fs::remove_dir_all(folder).unwrap();
+    std::fs::create_dir(folder).unwrap();
+}
+
 async fn run(place: &mut Place, number: &mut usize, command: &str) -> (Status, String) {
     *number += 1;
     place.cx.call = format!("c{number}_0").as_str().into();
@@ -162,12 +167,89 @@ async fn nothing_of_a_call_outlives_it_however_it_hides() {
     wait_until("all of it is gone", || !is_running(&seconds));
 }
 
+/// What a command leaves by which a git or an editor outside would run something; each ends with `fsmonitor` or a hook named in
+/// some file of the workspace that git would read.
+const LEFT: &[&str] = &[
+    "mkdir .idea && echo x > .idea/workspace.xml",
+    "git init -q --separate-git-dir=gd n && cp n/.git .git",
+    "cp -r /tmp/g/.git . && git config core.fsmonitor 'touch /tmp/x'",
+    "cp -r /tmp/g/.git . && echo x > .git/hooks/pre-commit",
+    "cp -r /tmp/g/.git . && echo x > .git/hooks/pre-commit && chmod 311 .git/hooks",
+    "cp -r /tmp/g/.git . && git config gc.recentObjectsHook x",
+    "cp -r /tmp/g/.git/* . && git config -f config core.fsmonitor x",
+    "cp -r /tmp/g/.git . && mkdir -p .git/modules/a/b && cp -r .git/HEAD .git/modules/a/b && echo '[core] fsmonitor = x' > .git/modules/a/b/config",
+    "cp -r /tmp/g/.git . && mkdir -p .git/remotes && echo URL: x > .git/remotes/origin",
+];
+
+#[tokio::test]
+async fn what_would_be_run_later_does_not_stay() {
+    let mut place = Place::confined();
+    let mut number = 0;
+    for left in LEFT {
+        empty(&place.cx.workspace);
+        let script = format!("mkdir -p /tmp/g && git init -q /tmp/g; {left}");
+        let (_, text) = run(&mut place, &mut number, &script).await;
+        assert!(text.contains("[sandbox: "), "{left}: {text}");
+        let seen = "git config --list 2>&1 | grep -iE 'fsmonitor|hook=|remotes'; ls .git/hooks/pre-commit .idea .git/remotes 2>/dev/null";
+        let mut looked = Command::new("sh");
+        looked.args(["-c", seen]).current_dir(&place.cx.workspace).env("HOME", "/nowhere");
+        let looked = looked.output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&looked.stdout), "", "{left}");
+    }
+}
+
+#[tokio::test]
+async fn looking_at_what_is_left_follows_no_link() {
+    let mut place = Place::confined();
+    let outside = place.cx.workspace.parent().unwrap().join("other");
+    std::fs::create_dir_all(outside.join("hooks")).unwrap();
+    std::fs::write(outside.join("config"), "[core]\n\tfsmonitor = mine\n").unwrap();
+    std::fs::write(outside.join("hooks/pre-commit"), "mine").unwrap();
+    let other = outside.display();
+    let mut number = 0;
+    for script in [
+        format!("ln -s {other} .git"),
+        format!("git init -q .; mkdir .git/modules; ln -s {other} .git/modules/x"),
+        format!("git init -q .; ln -s {other} .git/modules"),
+        format!(
+            "git init -q .; rm -r .git/hooks .git/config; ln -s {other}/hooks .git/hooks; ln -s {other}/config .git/config"
+        ),
+    ] {
+        empty(&place.cx.workspace);
+        let (_, text) = run(&mut place, &mut number, &script).await;
+        assert!(text.contains("[sandbox: "), "{script}: {text}");
+        assert_eq!(std::fs::read(outside.join("config")).unwrap(), b"[core]\n\tfsmonitor = mine\n", "{script}");
+        assert_eq!(std::fs::read(outside.join("hooks/pre-commit")).unwrap(), b"mine", "{script}");
+    }
+}
+
+#[tokio::test]
+async fn submodules_are_protected_whatever_their_names_and_their_folders_stay() {
+    let mut place = Place::confined();
+    repository(&place.cx.workspace);
+    for name in ["config", "HEAD"] {
+        place.put(&format!(".git/modules/libs/foo/{name}"), "[core]\n");
+    }
+    let mut number = 0;
+    for attack in [
+        "echo x >> .git/modules/libs/foo/config",
+        "mv .git/modules .git/other",
+        "mv .git/modules/libs .git/modules/other",
+        "mv .git/modules/libs/foo .git/modules/libs/other",
+    ] {
+        let (status, text) = run(&mut place, &mut number, attack).await;
+        assert_eq!(status, Status::Failed, "{attack}: {text}");
+    }
+    assert_eq!(place.content(".git/modules/libs/foo/config"), b"[core]\n");
+}
+
 #[tokio::test]
 async fn a_plan_that_is_no_longer_true_is_made_again() {
     let mut place = Place::confined();
     let mut number = 0;
     // From here on a runner is at hand whose sandbox knows of no repository.
-    assert_eq!(run(&mut place, &mut number, "true").await.0, Status::Ok);
+    let (status, text) = run(&mut place, &mut number, "true").await;
+    assert_eq!(status, Status::Ok, "{text}");
     repository(&place.cx.workspace);
     let (status, text) = run(&mut place, &mut number, "echo x > .git/hooks/pre-commit").await;
     assert_eq!(status, Status::Failed, "{text}");

@@ -57,7 +57,7 @@ fn show(confinement: &Confinement) {
                 let how = if *write { "write" } else { "read" };
                 if *from == mount.at { how.to_owned() } else { format!("{how}, the session's own") }
             }
-            Source::Cache { .. } => "read; what is written stays the session's own".to_owned(),
+            Source::Cache { .. } => "read; what is written ends with the command".to_owned(),
             Source::Link(to) => format!("link to {}", to.display()),
             Source::EmptyFolder | Source::EmptyFile => "empty".to_owned(),
             Source::Processes => "the sandbox's own processes".to_owned(),
@@ -147,12 +147,12 @@ pub(crate) async fn prove(around: &Surroundings) -> Result<u8> {
     for attempt in ATTEMPTS {
         let holds = within(attempt.script).is_err();
         let outside = match attempt.works_outside.then(|| without(attempt.script)) {
-            Some(Ok(())) => ", and does without it",
-            Some(Err(_)) => ", nor without it here",
+            Some(Ok(())) => " (it works outside the sandbox)",
+            Some(Err(_)) => " (not tested: it does not work outside the sandbox either)",
             None => "",
         };
         all_hold &= holds;
-        let what = if holds { format!("holds: it does not happen{outside}") } else { "BROKEN: it happens".to_owned() };
+        let what = if holds { format!("blocked{outside}") } else { "NOT BLOCKED".to_owned() };
         view::write_stdout(&format!("{:<32} {what}\n", attempt.guarantee));
     }
     for (work, script) in WORK {

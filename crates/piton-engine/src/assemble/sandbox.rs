@@ -11,7 +11,7 @@ use super::notice::Notice;
 use super::wishes::Wishes;
 use crate::config::Config;
 use crate::settings::SandboxSettings;
-use piton_core::permission::Action;
+use piton_core::permission::{Action, PermissionMode};
 use piton_core::policy::{Policy, SandboxMode};
 use piton_sandbox::{Limits, Reach, Write};
 use piton_tools::private;
@@ -47,9 +47,13 @@ pub(super) fn settings(
             policy.sandbox = chosen;
             Ok(Some(settings))
         }
-        Err(why) if !wishes.is_watched => Err(AssembleError::NoSandbox { why }),
+        Err(why) if !wishes.is_watched || policy.mode == PermissionMode::Auto || !config.check.commands.is_empty() => {
+            Err(AssembleError::NoSandbox { why })
+        }
         Err(why) => {
-            policy.permission.push("bash", Action::Ask);
+            if !policy.permission.forbid("bash") {
+                policy.permission.push("bash", Action::Ask);
+            }
             notices.push(Notice::new(format!(
                 "no sandbox can be made here ({why}): every command is asked about, and runs with your rights; --sandbox off \
                  ends this message"

@@ -54,7 +54,10 @@ impl ConfinedDisk {
             let Component::Normal(part) = part else { continue };
             folder = match openat2(&folder, part, flags, Mode::empty(), AS_NAMED) {
                 Err(Errno::NOENT) => {
-                    mkdirat(&folder, part, Mode::from_raw_mode(0o777))?;
+                    match mkdirat(&folder, part, Mode::from_raw_mode(0o777)) {
+                        Ok(()) | Err(Errno::EXIST) => {}
+                        Err(error) => return Err(error.into()),
+                    }
                     openat2(&folder, part, flags, Mode::empty(), AS_NAMED).map_err(by_link)?
                 }
                 other => other.map_err(by_link)?,

@@ -2,6 +2,7 @@
 
 use crate::spawn::{Confinement, Env, Group, Spawn, Streams};
 use piton_sandbox::{Ended, FIRST, Order, Plan, Sandbox, SandboxError};
+use rustix::process::WaitOptions;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::process::{Child, Stdio};
@@ -65,16 +66,21 @@ pub(super) fn order(argv: Vec<OsString>, env: &Env, cwd: &std::path::Path) -> Or
 
 /// Runs a command in a sandbox, where we are, and answers as it did.
 pub(super) fn confine(plan: &OsStr, argv: &[OsString], env: &Env) -> i32 {
+    let complain = |text: &str| {
+        // Where nobody reads it, the code says it.
+        let _ = io::Write::write_all(&mut io::stderr(), format!("piton: {text}\n").as_bytes());
+    };
     let run = || -> Result<Option<Ended>, SandboxError> {
         let sandbox = prepare(plan, env, || Ok((Stdio::inherit(), Stdio::inherit())))?;
         sandbox.wait_until_ready()?;
         let cwd = std::fs::canonicalize(".").map_err(SandboxError::First)?;
         sandbox.start(&order(argv.to_vec(), env, &cwd)).map_err(SandboxError::First)?;
-        sandbox.ended().map_err(SandboxError::First)
-    };
-    let complain = |text: &str| {
-        // Where nobody reads it, the code says it.
-        let _ = io::Write::write_all(&mut io::stderr(), format!("piton: {text}\n").as_bytes());
+        let ended = sandbox.ended().map_err(SandboxError::First)?;
+        sandbox.kill();
+        // With its first process, all that is in it is dead.
+        while rustix::process::wait(WaitOptions::empty()).is_ok() {}
+        sandbox.inspect().iter().for_each(|said| complain(said));
+        Ok(ended)
     };
     match run() {
         Ok(Some(Ended::Exited(code))) => code,

@@ -9,12 +9,16 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
 
+/// The first descriptor that is no standard stream.
+const FIRST_OF_OTHERS: i32 = 3;
 /// The command line says nothing that a runner can do: as in `sysexits.h`.
 const EX_USAGE: i32 = 64;
 
 /// The whole life of a runner process; the answer is its exit code. `words` say what it is to do, see [`crate::spawn`] and
 /// [`super::Runners`]. Call it first thing in `main`, before any thread is started.
 pub fn runner_main(words: &[OsString], env: &Env, stdin: impl Read) -> i32 {
+    // What whoever started Piton had open is not a command's.
+    close_fds::set_fds_cloexec(FIRST_OF_OTHERS, &[]);
     match words {
         [word] if word == FIRST => first_main(start_here),
         [word, plan, argv @ ..] if word == CONFINE && !argv.is_empty() => confined::confine(plan, argv, env),

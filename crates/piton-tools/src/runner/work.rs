@@ -42,6 +42,8 @@ const NOT_OURS: i32 = 1;
 const NOT_BEGUN: i32 = 2;
 /// The call ran, and its end could not be recorded: a settler will find it interrupted.
 const NOT_RECORDED: i32 = 3;
+/// How long a sandbox may take to be made. It takes a thousandth of that.
+const SET_UP_TIME: Duration = Duration::from_secs(10);
 /// Bytes read from the pipe at once: as many as it holds.
 const BUFFER_BYTES: usize = 64 << 10;
 
@@ -197,7 +199,10 @@ fn run(
         }
         CommandEnd::TimedOut => watch.stop(STOP_GRACE),
         CommandEnd::Cancelled => watch.stop(CANCEL_GRACE),
-        CommandEnd::SpawnFailed | CommandEnd::Interrupted | CommandEnd::NotStarted => 0,
+        CommandEnd::SpawnFailed | CommandEnd::Interrupted | CommandEnd::NotStarted => {
+            watch.sweep();
+            0
+        }
     };
     watch.drain();
     let remains = if watch.collect_dead() { Remains::Some } else { Remains::None };
@@ -214,7 +219,10 @@ fn run(
         kept_bytes: spooled.kept,
         left_behind,
         undone,
-        error: ended.and_then(HowEnded::error).or(spooled.error),
+        error: ended
+            .filter(|_| by_itself || end == CommandEnd::SpawnFailed)
+            .and_then(HowEnded::error)
+            .or(spooled.error),
     };
     (record, remains)
 }
@@ -231,8 +239,12 @@ fn start(spec: &RunSpec, env: &Env, files: &CallFiles, place: Place, writer: &Ow
     let order = confined::order(argv, &env, &spec.cwd);
     match place {
         Place::Sandbox(sandbox) => {
-            let sandbox =
-                sandbox.and_then(|sandbox| sandbox.wait_until_ready().map(|()| sandbox)).map_err(io::Error::other)?;
+            let sandbox = sandbox.map_err(io::Error::other)?;
+            if !is_readable(&sandbox, SET_UP_TIME) {
+                let text = format!("the sandbox was not ready after {} s; nothing ran", SET_UP_TIME.as_secs());
+                return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+            }
+            sandbox.wait_until_ready().map_err(io::Error::other)?;
             sandbox.start(&order)?;
             Ok(Shell::Confined(Box::new(sandbox)))
         }
@@ -419,7 +431,7 @@ impl<'r> Watch<'r> {
     fn collect_dead(&mut self) -> bool {
         if self.ended.is_none()
             && let Shell::Confined(sandbox) = &self.shell
-            && is_readable(sandbox)
+            && is_readable(&**sandbox, Duration::ZERO)
         {
             self.ended = Some(sandbox.ended().ok().flatten().map_or(HowEnded::Lost, HowEnded::Told));
         }
@@ -517,6 +529,7 @@ impl<'r> Watch<'r> {
     }
 }
 
-fn is_readable(source: &impl AsFd) -> bool {
-    poll(&mut [PollFd::new(source, PollFlags::IN)], Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+fn is_readable(source: &impl AsFd, within: Duration) -> bool {
+    let within = Timespec::try_from(within).ok();
+    poll(&mut [PollFd::new(source, PollFlags::IN)], within.as_ref()).is_ok_and(|ready| ready > 0)
 }
