@@ -45,6 +45,7 @@ mod work;
 
 pub use crate::spawn::RunnerCommand;
 pub use act::Act;
+pub use confined::NO_SANDBOX;
 pub use files::{Claim, ClaimedBy, FileId};
 pub use launch::Runners;
 pub use main::runner_main;

@@ -46,6 +46,13 @@ fn commands_and_file_tools_reach_the_workspace_and_nothing_else() {
 }
 
 #[test]
+fn a_folder_to_read_that_does_not_exist_is_named() {
+    let stage = calls([("bash", json!({"command": "true"}))]).with_config("[sandbox]\nread = [\"/nowhere/at-all\"]\n");
+    let ran = stage.run(&["--sandbox", "workspace-write", "go"]).expect_code(0);
+    assert!(ran.stderr.contains("/nowhere/at-all"), "{}", ran.stderr);
+}
+
+#[test]
 fn what_was_chosen_is_in_the_journal_with_each_turn() {
     let stage = calls([("bash", json!({"command": "true"}))]);
     stage.run(&["--sandbox", "read-only", "go"]).expect_code(0);
@@ -57,9 +64,11 @@ fn what_was_chosen_is_in_the_journal_with_each_turn() {
 fn a_check_runs_where_commands_run() {
     let stage = calls([("bash", json!({"command": "true"}))]);
     let canary = stage.home.path().join("canary");
-    let check = format!("test -w . && echo x > {}", canary.display());
-    stage.run(&["--sandbox", "workspace-write", "--check", &check, "go"]).expect_code(0);
-    assert!(!canary.exists());
+    let check = format!("echo ran > ran && echo x > {} && mkdir .vscode", canary.display());
+    let ran = stage.run(&["--sandbox", "workspace-write", "--check", &check, "go"]).expect_code(0);
+    assert!(stage.workspace.has("ran") && !canary.exists() && !stage.workspace.has(".vscode"));
+    let output = ran.result()["checks"][0]["output"].as_str().unwrap().to_owned();
+    assert!(output.contains(".vscode was made or changed"), "{output}");
 }
 
 #[test]

@@ -14,9 +14,9 @@ use crate::settings::SandboxSettings;
 use piton_core::permission::{Action, PermissionMode};
 use piton_core::policy::{Policy, SandboxMode};
 use piton_sandbox::{Limits, Reach, Write};
-use piton_tools::private;
 use piton_tools::runner::RunnerCommand;
 use piton_tools::spawn::{Confined, Confinement, Env, Group, Spawn, Streams, output_within};
+use piton_tools::{private, regular};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fs;
@@ -42,6 +42,12 @@ pub(super) fn settings(
     let chosen = config.sandbox.mode.unwrap_or(DEFAULT);
     let Some(write) = write(chosen) else { return Ok(None) };
     let settings = self::chosen(machine, config, write);
+    for folder in config.sandbox.read.iter().filter(|folder| !folder.exists()) {
+        notices.push(Notice::new(format!(
+            "{} of [sandbox] read does not exist; nothing is shown there",
+            folder.display()
+        )));
+    }
     match available(machine) {
         Ok(()) => {
             policy.sandbox = chosen;
@@ -113,7 +119,9 @@ pub fn changed(env: &mut environment::Variables, home: &Path) {
 pub fn available(machine: &Machine) -> Result<(), String> {
     let now = Tried::now(machine);
     let file = machine.data_dir.join("sandbox.json");
-    let known = fs::read(&file).ok().and_then(|bytes| serde_json::from_slice::<Tried>(&bytes).ok());
+    let known = regular::whole(&file, regular::SETTINGS_BYTES)
+        .ok()
+        .and_then(|bytes| serde_json::from_slice::<Tried>(&bytes).ok());
     if now.is_some() && known == now {
         return Ok(());
     }
@@ -121,7 +129,7 @@ pub fn available(machine: &Machine) -> Result<(), String> {
     if let Some(now) = now {
         // Without it the next start tries again.
         let _ = private::make_folder(&machine.data_dir)
-            .and_then(|()| fs::write(&file, serde_json::to_vec(&now).unwrap_or_default()));
+            .and_then(|()| private::write(&file, &serde_json::to_vec(&now).unwrap_or_default()));
     }
     Ok(())
 }

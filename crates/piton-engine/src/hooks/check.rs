@@ -5,6 +5,7 @@ use super::{Hook, HookContext, HookError, HookResult, Points, Stop, StopChange, 
 use async_trait::async_trait;
 use piton_core::client::CheckRun;
 use piton_core::hook::{Demand, HookPoint};
+use piton_tools::runner::NO_SANDBOX;
 use piton_tools::spawn::{Env, Keep, Spawn};
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -50,7 +51,12 @@ impl Check {
             Ok(status) => status?.code(),
             Err(_) => None,
         };
-        let (text, _) = running.output().await;
+        let (mut text, of_sandbox) = running.output().await;
+        // The script's own errors are in its output: what is here is from whoever made its sandbox.
+        if code == Some(NO_SANDBOX) && text.is_empty() && !of_sandbox.is_empty() {
+            return Err(HookError(of_sandbox));
+        }
+        text.push_str(&of_sandbox);
         let mut output = tail(&text);
         if began.elapsed() >= self.timeout {
             output.push_str(&format!("\n[it was stopped after {} s]", self.timeout.as_secs_f64()));

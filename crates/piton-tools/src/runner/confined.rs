@@ -8,7 +8,7 @@ use std::io;
 use std::process::{Child, Stdio};
 
 /// There is no sandbox here: `EX_UNAVAILABLE` of `sysexits.h`.
-const NO_SANDBOX: i32 = 69;
+pub const NO_SANDBOX: i32 = 69;
 /// As a shell says that there is no such program.
 const NOT_FOUND: i32 = 127;
 /// As a shell says that a program cannot be run.
