@@ -4,6 +4,7 @@ use crate::call::{CallInput, Outcome, Status};
 use crate::limits::NO_PROGRESS_REPEATS;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::fmt::{self, Write as _};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// When repetition counts as no progress.
@@ -55,7 +56,10 @@ impl Seen {
         let mut hasher = DefaultHasher::new();
         tool.hash(&mut hasher);
         match input {
-            CallInput::Json(value) => value.to_string().hash(&mut hasher),
+            CallInput::Json(value) => {
+                // Cannot fail: it only hashes.
+                let _ = write!(Hashed(&mut hasher), "{value}");
+            }
             CallInput::Invalid { raw, .. } => raw.hash(&mut hasher),
         }
         if let (Compare::InputAndResult, Some(outcome)) = (compare, outcome) {
@@ -63,6 +67,17 @@ impl Seen {
             without_marks_of_its_own(outcome).hash(&mut hasher);
         }
         Self(hasher.finish())
+    }
+}
+
+/// Hashes what is written: many calls are compared when a long session is opened, and their inputs as text would be thrown
+/// away at once.
+struct Hashed<'h>(&'h mut DefaultHasher);
+
+impl fmt::Write for Hashed<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.write(text.as_bytes());
+        Ok(())
     }
 }
 

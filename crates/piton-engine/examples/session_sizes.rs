@@ -1,5 +1,5 @@
 //! How long large things take: `session_sizes list DIR`, makes a data folder of 10,000 sessions; `open DIR`, makes a
-//! session of 10,000 steps, once, and opens it again and again; `request DIR`, builds the next request of such a session
+//! session of 10,000 steps, once, and opens it again and again; `memory DIR`, opens it once; `request DIR`, builds the next request of such a session
 //! again and again; `steps DIR`, runs steps with a tool of this process, on
 //! the journal's disk and in memory. Prints numbers, one a line. `cargo xtask bench` runs it in a release build.
 
@@ -25,7 +25,7 @@ use serde_json::json;
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const SESSIONS: u64 = 10_000;
 const STEPS: u32 = 10_000;
@@ -37,9 +37,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["list", dir] => make_sessions(Path::new(dir)),
         ["open", dir] => runtime()?.block_on(open_again_and_again(Path::new(dir))),
+        ["memory", dir] => runtime()?.block_on(open_once(Path::new(dir))),
         ["request", _] => build_again_and_again(),
         ["steps", dir] => runtime()?.block_on(steps(Path::new(dir))),
-        _ => Err("session_sizes list|open|request|steps DIR".into()),
+        _ => Err("session_sizes list|open|memory|request|steps DIR".into()),
     }
 }
 
@@ -76,7 +77,7 @@ fn build_again_and_again() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Milliseconds of each opening, then the peak memory of this process in millions of bytes.
+/// Milliseconds of each opening.
 async fn open_again_and_again(data: &Path) -> Result<(), Box<dyn Error>> {
     let id = SessionId::from("ses_00000000");
     let dir = SessionDir::new(&data.join("sessions"), &id);
@@ -86,20 +87,30 @@ async fn open_again_and_again(data: &Path) -> Result<(), Box<dyn Error>> {
     }
     let store = SqliteStore::new(data);
     for _ in 0..OPENINGS {
-        let started = Instant::now();
-        let (log, session) = store::resume(&store, &id, opening(), &mut ()).await?;
-        let took = started.elapsed();
-        if session.step() != STEPS || session.transcript().len() < 2 * STEPS as usize {
-            return Err("this is not the session that was made".into());
-        }
-        println!("{:.3}", took.as_secs_f64() * 1e3);
-        log.close(&[]).await?;
+        println!("{:.3}", open(&store, &id).await?.as_secs_f64() * 1e3);
     }
+    Ok(())
+}
+
+/// The peak memory, in millions of bytes, of a process that opens a session as people do, once: this one.
+async fn open_once(data: &Path) -> Result<(), Box<dyn Error>> {
+    open(&SqliteStore::new(data), &SessionId::from("ses_00000000")).await?;
     let status = std::fs::read_to_string("/proc/self/status")?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;
     let kibibytes: f64 = peak.trim().trim_end_matches(" kB").parse()?;
     println!("{:.3}", kibibytes * 1024.0 / 1e6);
     Ok(())
+}
+
+async fn open(store: &SqliteStore, id: &SessionId) -> Result<Duration, Box<dyn Error>> {
+    let started = Instant::now();
+    let (log, session) = store::resume(store, id, opening(), &mut ()).await?;
+    let took = started.elapsed();
+    if session.step() != STEPS || session.transcript().len() < 2 * STEPS as usize {
+        return Err("this is not the session that was made".into());
+    }
+    log.close(&[]).await?;
+    Ok(took)
 }
 
 /// Milliseconds a step of a run whose every step reads a file; the journal on the disk, then in memory.

@@ -2,6 +2,7 @@
 
 use reqwest::Url;
 use std::error::Error;
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// Why there is no answer, or not all of one.
@@ -14,6 +15,9 @@ pub enum HttpError {
     /// There was no connection, so nothing of the request arrived.
     #[error("{0}")]
     Unreachable(String),
+    /// Nothing of this machine listens there: who is not there now comes in a moment or not at all.
+    #[error("{0}")]
+    NotListening(String),
     /// The connection broke after it was made. The request may have arrived, and been worked on.
     #[error("{0}")]
     CutOff(String),
@@ -36,8 +40,10 @@ impl HttpError {
         }
         let reason = if error.is_timeout() { "timed out".to_owned() } else { innermost(error) };
         let way = proxy.map(|proxy| format!(" by way of the proxy {proxy}")).unwrap_or_default();
+        let words = format!("cannot connect to {address}{way} ({reason})");
         match error.is_connect() {
-            true => Self::Unreachable(format!("cannot connect to {address}{way} ({reason})")),
+            true if proxy.is_none() && is_refused(error) && is_of_this_machine(url) => Self::NotListening(words),
+            true => Self::Unreachable(words),
             false => Self::CutOff(format!("the request to {address}{way} failed ({reason})")),
         }
     }
@@ -86,6 +92,19 @@ fn not_trusted(cause: &(dyn Error + 'static)) -> Option<String> {
         }
         _ => None,
     }
+}
+
+fn is_of_this_machine(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+fn is_refused(error: &reqwest::Error) -> bool {
+    let refused = |cause: &(dyn Error + 'static)| {
+        let io = cause.downcast_ref::<std::io::Error>();
+        io.is_some_and(|io| io.kind() == std::io::ErrorKind::ConnectionRefused)
+    };
+    chain(error).any(refused)
 }
 
 /// The last cause in a chain of errors, in plain words.

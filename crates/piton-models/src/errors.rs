@@ -9,6 +9,10 @@ use piton_http::HttpError;
 use serde_json::Value;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+/// Until a server of this machine that does not listen is asked again, in milliseconds: one that is started again is there
+/// soon, and who has not started it wants to know.
+const RESTART_MS: u64 = 500;
+
 /// A response that is not an answer.
 #[derive(Debug, Clone, Copy)]
 pub struct HttpRefusal<'a> {
@@ -24,16 +28,20 @@ pub struct HttpRefusal<'a> {
 pub fn from_http(error: HttpError) -> ModelError {
     let kind = match error {
         HttpError::Unusable(_) => ModelErrorKind::InvalidRequest,
-        HttpError::Unreachable(_) => ModelErrorKind::Network,
+        HttpError::Unreachable(_) | HttpError::NotListening(_) => ModelErrorKind::Network,
         // The request may have arrived, and been worked on.
         HttpError::CutOff(_) => ModelErrorKind::CutStream,
         HttpError::Stalled(_) => ModelErrorKind::Stalled,
     };
+    let retry_after_ms = matches!(error, HttpError::NotListening(_)).then_some(RESTART_MS);
     let words = match error {
-        HttpError::Unusable(words) | HttpError::Unreachable(words) | HttpError::CutOff(words) => words,
+        HttpError::Unusable(words)
+        | HttpError::Unreachable(words)
+        | HttpError::NotListening(words)
+        | HttpError::CutOff(words) => words,
         HttpError::Stalled(limit) => format!("the provider sent nothing for {} s", limit.as_secs_f64()),
     };
-    ModelError::new(kind, words)
+    ModelError { retry_after_ms, ..ModelError::new(kind, words) }
 }
 
 /// Why the provider answered like this. `now` is what an HTTP date in `retry-after` is measured from.

@@ -223,7 +223,11 @@ async fn a_summary_says_what_the_events_say(stage: &dyn Stage) {
     };
     let title = Event::TitleGiven { title: "A name".to_owned(), by: TitledBy::User };
     let ended = Event::TurnEnded { turn: 1, end: TurnEnd::Completed, why: None, detail: None, spent: Spent::default() };
-    let first = [scene.started(), opening(stage).event(1), said(" Say\n  it ".to_owned()), turn];
+    let mut prompt = said(" Say\n  it ".to_owned());
+    if let Event::UserSpoke { parts, .. } = &mut prompt {
+        parts.push(Part::text("<stdin>what was piped in beside it</stdin>"));
+    }
+    let first = [scene.started(), opening(stage).event(1), prompt, turn];
     log.append(&numbered(1, first)).await.expect("it is appended");
     let mut expected = Summary {
         id: scene.id.clone(),
@@ -243,9 +247,12 @@ async fn a_summary_says_what_the_events_say(stage: &dyn Stage) {
     };
     let store = stage.store();
     assert_eq!(store.summary(&scene.id).await.expect("a summary"), expected, "in a turn");
-    log.append(&numbered(5, [ended, title, Event::WriterClosed {}])).await.expect("it is appended");
+    let nameless = Event::TitleGiven { title: String::new(), by: TitledBy::User };
+    log.append(&numbered(5, [title.clone(), nameless])).await.expect("it is appended");
+    assert_eq!(store.summary(&scene.id).await.expect("a summary"), expected, "without a name it is the prompt's words");
+    log.append(&numbered(7, [ended, title, Event::WriterClosed {}])).await.expect("it is appended");
     (expected.status, expected.last_end) = (Activity::Idle, Some(TurnEnd::Completed));
-    (expected.title, expected.updated_ms) = ("A name".to_owned(), 500);
+    (expected.title, expected.updated_ms) = ("A name".to_owned(), 700);
     assert_eq!(store.summary(&scene.id).await.expect("a summary"), expected, "its name and its end are no work on it");
     drop(log);
     drop(scene.open().await.expect("it is free"));

@@ -445,6 +445,7 @@ async fn nobody_listening_is_named_with_the_address() {
     let error = ask(&*model("openai-chat", "http://127.0.0.1:9")).await.1.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Network);
     assert_eq!(error.message, "cannot connect to http://127.0.0.1:9 (connection refused)");
+    assert_eq!(error.retry_after_ms, Some(500), "who has not started a server of this machine does not wait for it");
 }
 
 #[tokio::test]

@@ -46,7 +46,8 @@ impl TypedTool for Bash {
     type Input = Input;
     const NAME: &'static str = "bash";
     const DESCRIPTION: &'static str = "Runs a shell command in the workspace and returns its output (stdout and stderr together) and exit code. Each \
-         call is a new shell: no state is kept, stdin is empty. Long output is cut in the middle; the whole is kept in a \
+         call is a new shell: no state is kept, stdin is empty. Calls of one reply run side by side: join with && what must be \
+         in order. Long output is cut in the middle; the whole is kept in a \
          file. Background processes are ended when the command ends. Prefer read, grep, glob, edit and write for files.";
     const EFFECTS: Effects = Effects::OPAQUE;
 

@@ -70,6 +70,9 @@ fn read(input: &Input, cx: &ToolContext) -> Result<Outcome, Outcome> {
         _ => Outcome::failed(format!("read: {}: {error}", paths::shown(&path, &cx.workspace))),
     };
     let real = cx.files.real(&path).map_err(failed)?;
+    if let Some(leads_nowhere) = broken_link(&path, &real, cx) {
+        return Err(Outcome::failed(leads_nowhere));
+    }
     let found = cx.files.look(&real).and_then(|found| found.ok_or(io::ErrorKind::NotFound.into())).map_err(failed)?;
     let path = &real;
     let failed = |error: io::Error| Outcome::failed(format!("read: {}: {error}", paths::shown(path, &cx.workspace)));
@@ -81,6 +84,14 @@ fn read(input: &Input, cx: &ToolContext) -> Result<Outcome, Outcome> {
             Err(Outcome::failed(format!("read: {shown} is not a regular file (a device, pipe or socket)")))
         }
     }
+}
+
+/// What is said of a link whose end is not there.
+fn broken_link(path: &Path, real: &Path, cx: &ToolContext) -> Option<String> {
+    let unlinked = cx.files.real(path.parent()?).ok()?.join(path.file_name()?);
+    let is_broken = unlinked != real && matches!(cx.files.look(real), Ok(None));
+    let (shown, target) = (paths::shown(path, &cx.workspace), paths::shown(real, &cx.workspace));
+    is_broken.then(|| format!("read: {shown} is a link to {target}, which does not exist"))
 }
 
 fn not_found(path: &Path, cx: &ToolContext) -> String {

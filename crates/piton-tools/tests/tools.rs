@@ -175,6 +175,8 @@ async fn a_write_goes_through_links_and_keeps_the_mode() {
     std::os::unix::fs::symlink("real/run.sh", place.path("link")).unwrap();
     std::os::unix::fs::symlink("real/new.sh", place.path("dangling")).unwrap();
     place.read("link").await;
+    let broken = place.read("dangling").await;
+    assert_eq!(broken.text, "read: dangling is a link to real/new.sh, which does not exist");
     place.run("write", json!({"path": "link", "content": "#!/bin/bash\n"})).await;
     assert_eq!(place.content("real/run.sh"), b"#!/bin/bash\n");
     assert!(std::fs::symlink_metadata(place.path("link")).unwrap().is_symlink());

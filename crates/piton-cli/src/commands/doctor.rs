@@ -8,6 +8,7 @@ use piton_engine::assemble::keys::{self, Place};
 use piton_engine::assemble::{AssembleError, Machine, cloud, sandbox, server};
 use piton_engine::config::Config;
 use piton_engine::engine::Engine;
+use piton_engine::hooks::HookTable;
 use piton_http::HttpOptions;
 use piton_models::provider::{self, ListedModel, PROVIDERS, Provider};
 use piton_tools::{private, regular};
@@ -166,6 +167,10 @@ fn claude(config: &Config, around: &Surroundings) {
             let keys = settings.keys().filter(|key| *key != "$schema" && !(*key == "hooks" && config.claude.hooks));
             let keys: Vec<_> = keys.map(|key| view::clean(key)).collect();
             unused.extend((!keys.is_empty()).then(|| format!("{name} ({})", keys.join(", "))));
+            let hooks = config.claude.hooks.then(|| HookTable::of_settings(&text)?.read(false));
+            let unknown = hooks.and_then(Result::ok).unwrap_or_default().unknown_events;
+            let unknown = unknown.iter().map(|event| format!("hooks of {}", view::clean(event)));
+            unused.extend(unknown.map(|hooks| format!("{name} ({hooks}: no such event here)")));
         }
         if !unused.is_empty() {
             line("claude", &format!("not used in {}: {}", folder.display(), unused.join("; ")));

@@ -115,7 +115,9 @@ impl Collector {
         let sent = post_json(&self.url, &self.headers, spans, &self.http).await;
         sent.map_err(|error| match error {
             HttpError::Stalled(_) => Failure::user(format!("the collector sent nothing for {} s", COLLECTOR_MS / 1000)),
-            HttpError::Unusable(_) | HttpError::Unreachable(_) | HttpError::CutOff(_) => error.into(),
+            HttpError::Unusable(_) | HttpError::Unreachable(_) | HttpError::NotListening(_) | HttpError::CutOff(_) => {
+                error.into()
+            }
         })
     }
 }

@@ -106,7 +106,10 @@ pub(crate) fn ending(report: &Report, session: &str, is_newest: bool) -> Option<
         TurnEnd::MaxSteps => ("Not finished", "Raise the limit with --max-steps N, and continue with"),
         TurnEnd::MaxTurns => ("Not started", "Start a new session, or raise the limit with --set limits.max_turns=N"),
         TurnEnd::Budget => ("Not finished: the budget is used up", more_budget(report.why)),
-        TurnEnd::NoProgress => ("Stopped: it kept repeating itself", "Tell it what to do differently with"),
+        TurnEnd::NoProgress => (
+            "Stopped: it kept repeating itself",
+            "Raise the limit with --set limits.max_repeats=N (0: no limit), or tell it what to do differently with",
+        ),
         TurnEnd::ContextLimit if report.why == Some(Why::OutputLimit) => {
             ("Not finished", "Allow longer replies with --max-output N, and continue with")
         }
@@ -122,6 +125,7 @@ pub(crate) fn ending(report: &Report, session: &str, is_newest: bool) -> Option<
         ),
         TurnEnd::ContentFilter => ("The provider's content filter stopped it", "Rephrase the task with"),
         TurnEnd::ApiError => ("The model gave no reply", "Nothing is lost. Retry, or switch models with --model, with"),
+        TurnEnd::HookStopped if report.checks.iter().any(|check| !check.passed) => ("Not finished", "Continue with"),
         TurnEnd::HookStopped => ("A hook stopped it", "Continue with"),
     };
     let (by, named) = match is_newest {

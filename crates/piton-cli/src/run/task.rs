@@ -14,6 +14,8 @@ use std::time::Duration;
 const PATIENCE_WITH_STDIN: Duration = Duration::from_secs(1);
 /// Bytes that may be piped in. More than any model reads; a file of that size is better named.
 const MAX_STDIN_BYTES: usize = 10 << 20;
+/// Tokens of a task for a model whose window is not known: as many as widely used models read.
+const MAX_UNKNOWN_TOKENS: u64 = 200_000;
 /// The most of a text that may be no text, as one part in so many.
 const MAX_ODD_PART: usize = 20;
 
@@ -48,7 +50,7 @@ pub(crate) fn of(args: &RunArgs, around: &Surroundings) -> Result<Option<Prompt>
 pub(crate) fn fits(prompt: &Prompt, settings: &Settings) -> Result<()> {
     let mut most: Option<(&str, u64)> = None;
     for model in [&settings.model].into_iter().chain(&settings.fallbacks) {
-        let Some(window) = model.limits().window_tokens else { return Ok(()) };
+        let Some(window) = model.limits().window_tokens else { return fits_the_usual(prompt, model.name()) };
         if tokens(prompt, model.name()) <= window {
             return Ok(());
         }
@@ -63,6 +65,18 @@ pub(crate) fn fits(prompt: &Prompt, settings: &Settings) -> Result<()> {
         thousands(tokens(prompt, model)),
         thousands(window)
     );
+}
+
+/// The same where nobody knows what the model reads: what most models cannot read is not sent, and billed, by mistake.
+fn fits_the_usual(prompt: &Prompt, model: &str) -> Result<()> {
+    let tokens = tokens(prompt, model);
+    ensure!(
+        tokens <= MAX_UNKNOWN_TOKENS,
+        "the task is about {} tokens, and how much {model} reads is not known. Nothing was sent. Put it in a file and say \
+         what to look for in it, or set `window = TOKENS` in [models.\"{model}\"]",
+        thousands(tokens)
+    );
+    Ok(())
 }
 
 /// About how many tokens it is to this model.

@@ -279,8 +279,12 @@ fn completions_survive_a_reader_that_is_gone_and_a_disk_that_is_full() {
 #[test]
 fn what_is_piped_in_must_be_text_that_the_model_can_read() {
     let stage = Stage::new(json!([]));
-    for (input, words) in [(vec![0u8, 159, 146, 150, 0, 255], "is no text"), (vec![b'a'; 11 << 20], "more than 10 MB")]
-    {
+    let more_than_most_models_read = "word ".repeat(300_000).into_bytes();
+    for (input, words) in [
+        (vec![0u8, 159, 146, 150, 0, 255], "is no text"),
+        (vec![b'a'; 11 << 20], "more than 10 MB"),
+        (more_than_most_models_read, "how much openai-chat/test-model reads is not known"),
+    ] {
         stage.home.write("stdin", input);
         let mut command = stage.run_command(&["what is this?"]);
         command.stdin(std::fs::File::open(stage.home.path().join("stdin")).unwrap());

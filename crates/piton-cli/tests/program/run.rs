@@ -164,12 +164,15 @@ fn the_limits_end_a_turn_with_their_own_codes() {
         (long_circle, "--max-steps=9", "no_progress"),
         (busy.clone(), "--max-steps=2", "max_steps"),
         (busy.clone(), "--max-tokens=1500", "budget"),
-        (circle, "--max-steps=9", "no_progress"),
+        (circle.clone(), "--max-steps=9", "no_progress"),
     ];
     for (script, flag, end) in cases {
         let stage = Stage::new(script);
         assert_eq!(stage.run(&[flag, "go"]).end(), end);
     }
+    let stage = Stage::new(circle);
+    Ran::of(stage.piton(&["run", "--yes", "--model", "openai-chat/m", "go"]))
+        .expect_said(&["the same call with the same result 3 times in a row", "--set limits.max_repeats=N"]);
     let slow = json!([{"tools": [{"name": "bash", "args": {"command": "sleep 30"}}]}]);
     assert_eq!(Stage::new(slow).run(&["--max-time=1", "go"]).end(), "budget");
 }

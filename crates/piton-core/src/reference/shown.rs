@@ -72,7 +72,7 @@ pub fn files(blocks: &[ShownFile]) -> Option<String> {
 }
 
 /// Of a file's text what is shown: so many lines of it, each of so many characters, and no more tokens than there is
-/// room for. In our own style lines are lines, whatever they end in, and one line is `Line 2`.
+/// room for. In our own style lines are what `read` takes for lines, whatever they end in.
 pub fn content(
     path: &str,
     text: &str,
@@ -80,14 +80,15 @@ pub fn content(
     (most_tokens, sizes): (u64, &ReferenceSizes),
     style: Style,
 ) -> ShownFile {
-    let total = text.split('\n').count();
+    let is_ours = style == Style::Piton;
+    // Neovate counts what stands behind the end of the last line as one more.
+    let total = if is_ours { text.lines().count() } else { text.split('\n').count() };
     let (start, end) = match range {
         Some(LineRange { start, end }) => (start.min(end).max(1), start.max(end).min(total)),
         None => (1, total),
     };
     let mut content = String::new();
     let (mut last, mut tokens, mut is_cut) = (start.saturating_sub(1), 0, false);
-    let is_ours = style == Style::Piton;
     for line in text.split('\n').take(end).skip(start - 1).take(sizes.lines) {
         let line = line.strip_suffix('\r').filter(|_| is_ours).unwrap_or(line);
         let cut = line.char_indices().nth(sizes.line_chars).map(|(at, _)| &line[..at]);
@@ -106,10 +107,10 @@ pub fn content(
         last += 1;
     }
     let metadata = match range {
+        _ if is_ours => how_much(range.is_some(), start, last, total),
         Some(_) if start > total => {
             format!("Lines {start}-{end} are beyond the end: {total} total lines", end = end.max(start))
         }
-        Some(_) if is_ours && start == last => format!("Line {start} of {total} total lines"),
         Some(_) => format!("Lines {start}-{last} of {total} total lines"),
         None if last < total => format!("Showing first {last} lines of {total} total lines"),
         None => format!("Complete file ({total} lines)"),
@@ -119,13 +120,28 @@ pub fn content(
     ShownFile { path: path.to_owned(), metadata, content, is_whole, is_short }
 }
 
+/// How much of a file is shown, in our own words: from one line to another where a range was asked for, else from the
+/// first.
+fn how_much(is_range: bool, start: usize, last: usize, total: usize) -> String {
+    let lines = if total == 1 { "1 line".to_owned() } else { format!("{total} lines") };
+    match is_range {
+        true if start > total => format!("There is no line {start}: the file has {lines}"),
+        true if start == last => format!("Line {start} of {total}"),
+        true => format!("Lines {start}-{last} of {total}"),
+        false if last < total => format!("The first {last} of {lines}"),
+        false => format!("Complete file ({lines})"),
+    }
+}
+
 /// A file of so many bytes whose text is not shown: it is too large, or no text.
-pub fn unread(path: &str, size: u64, sizes: &ReferenceSizes) -> ShownFile {
-    let (metadata, content) = if size > sizes.file_bytes {
-        let megabytes = (size + (1 << 19)) >> 20;
-        (format!("File size: {megabytes}MB (skipped)"), "// File too large to display")
-    } else {
-        (format!("Binary file: {size} bytes (skipped)"), "// Binary file, not shown")
+pub fn unread(path: &str, size: u64, sizes: &ReferenceSizes, style: Style) -> ShownFile {
+    let megabytes = (size + (1 << 19)) >> 20;
+    let is_ours = style == Style::Piton;
+    let (metadata, content) = match size > sizes.file_bytes {
+        true if is_ours => (format!("Too large to show: {megabytes} MB"), ""),
+        false if is_ours => (format!("Not shown: a binary file of {size} bytes"), ""),
+        true => (format!("File size: {megabytes}MB (skipped)"), "// File too large to display"),
+        false => (format!("Binary file: {size} bytes (skipped)"), "// Binary file, not shown"),
     };
     ShownFile { path: path.to_owned(), metadata, content: content.to_owned(), is_whole: false, is_short: false }
 }

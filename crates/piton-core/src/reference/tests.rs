@@ -114,11 +114,12 @@ fn many_paths_become_their_folders() {
 fn one_line_is_a_line_whatever_it_ends_in() {
     let shown = |range: Option<(usize, usize)>, style| {
         let range = range.map(|(start, end)| LineRange { start, end });
-        let block = content("f", "one\r\ntwo\r\nthree", range, (99, &ReferenceSizes::default()), style);
+        let block = content("f", "one\r\ntwo\r\nthree\r\n", range, (99, &ReferenceSizes::default()), style);
         format!("{}: {:?}", block.metadata, block.content)
     };
-    assert_eq!(shown(Some((2, 2)), Style::Piton), "Line 2 of 3 total lines: \"two\"");
-    assert_eq!(shown(Some((1, 2)), Style::Piton), "Lines 1-2 of 3 total lines: \"one\\ntwo\"");
+    assert_eq!(shown(Some((2, 2)), Style::Piton), "Line 2 of 3: \"two\"");
+    assert_eq!(shown(Some((1, 2)), Style::Piton), "Lines 1-2 of 3: \"one\\ntwo\"");
     assert_eq!(shown(None, Style::Piton), "Complete file (3 lines): \"one\\ntwo\\nthree\"");
-    assert_eq!(shown(Some((2, 2)), Style::Neovate028), "Lines 2-2 of 3 total lines: \"two\\r\"");
+    assert_eq!(shown(Some((4, 9)), Style::Piton), "There is no line 4: the file has 3 lines: \"\"");
+    assert_eq!(shown(Some((2, 2)), Style::Neovate028), "Lines 2-2 of 4 total lines: \"two\\r\"");
 }

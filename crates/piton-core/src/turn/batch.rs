@@ -243,7 +243,9 @@ impl Batch {
             return Err(self);
         }
         let last = self.calls.last().map(CallEntry::in_words).unwrap_or_default();
-        let mut results = Results { parts: Vec::new(), last, calls: Vec::new(), ran: 0 };
+        // A session keeps the parts of each step: room for more than there are would be half of its memory.
+        let (parts, calls) = (Vec::with_capacity(self.calls.len()), Vec::with_capacity(self.calls.len()));
+        let mut results = Results { parts, last, calls, ran: 0 };
         for CallEntry { call, made, state, .. } in self.calls {
             let CallState::Settled { mut outcome, ran } = state else { continue };
             if let CallInput::Json(input) = &call.input

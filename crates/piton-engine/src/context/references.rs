@@ -355,7 +355,8 @@ impl ReferenceReader<'_> {
             self.remark(&format!("@{name}: there is no text file in it"), None);
         }
         if passed_over > 0 && !self.rules.style.is_silent() {
-            self.remarks.push(format!("@{name}: {passed_over} files that are not text were left out"));
+            let files = if passed_over == 1 { "1 file that is" } else { &format!("{passed_over} files that are") };
+            self.remarks.push(format!("@{name}: left out {files} not text"));
         }
     }
 
@@ -389,7 +390,7 @@ impl ReferenceReader<'_> {
         let sizes = &self.rules.sizes;
         let most = usize::try_from(sizes.file_bytes).unwrap_or(usize::MAX);
         let unread = |size: u64| {
-            let block = reference::unread(shown, size, sizes);
+            let block = reference::unread(shown, size, sizes, self.rules.style);
             let notice = Some(format!("@{shown}: {}", block.metadata));
             Loaded { block, hash: None, notice }
         };
@@ -404,7 +405,7 @@ impl ReferenceReader<'_> {
         }
         let text = file.text();
         // What stands around it has its place, too.
-        let around = Family::OpenAi.estimate(&reference::unread(shown, 0, sizes).element());
+        let around = Family::OpenAi.estimate(&reference::unread(shown, 0, sizes, self.rules.style).element());
         let block = reference::content(shown, &text, lines, (room.saturating_sub(around), sizes), self.rules.style);
         let hidden = block.content.chars().filter(|char| piton_core::hidden::is_hidden(*char)).count();
         let notice = match hidden {

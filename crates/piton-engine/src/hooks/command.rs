@@ -147,18 +147,14 @@ impl Ended {
     }
 }
 
-/// What all answers have in common. Text that is no JSON means nothing at most points: that is said.
+/// What all answers have in common. Text that is no JSON means nothing at most points: formatters and linters print some at
+/// each call.
 fn words(said: Option<Said>) -> (Words, Option<String>, Specific) {
     let mut words = Words::default();
     match said {
         None => (words, None, Specific::default()),
         Some(Said::Refused(reason)) => (words, Some(reason.unwrap_or_else(no_reason)), Specific::default()),
-        Some(Said::Plain(text)) => {
-            if !text.is_empty() {
-                words.remark = Some(format!("its output is not JSON and was ignored: {}", beginning(&text)));
-            }
-            (words, None, Specific::default())
-        }
+        Some(Said::Plain(_)) => (words, None, Specific::default()),
         Some(Said::Json(answer)) => {
             let blocked = answer.blocks().then(|| answer.reason.clone().unwrap_or_else(no_reason));
             if answer.r#continue == Some(false) {

@@ -101,6 +101,8 @@ pub struct ReadHooks {
     pub handlers: Vec<Handler>,
     /// What was said and is not run here, in words.
     pub notices: Vec<String>,
+    /// Events with hooks that Piton does not have: Claude Code has more of them.
+    pub unknown_events: Vec<String>,
 }
 
 /// Why hooks cannot be read.
@@ -166,7 +168,7 @@ impl HookTable {
                 if is_strict {
                     return Err(failed(format!("there is no such event{meant} There are {}", known.join(", "))));
                 }
-                read.notices.push(format!("hooks of {name} are not run: Piton has no such event"));
+                read.unknown_events.push(name.clone());
                 continue;
             };
             for group in groups {
@@ -235,11 +237,9 @@ mod tests {
         assert_eq!(read.handlers[0].timeout, Duration::from_secs(30));
         assert_eq!(
             read.notices,
-            [
-                "a hook of PreToolUse is not run: hooks of the type `prompt` are not known here, only `command`",
-                "hooks of TeammateIdle are not run: Piton has no such event",
-            ]
+            ["a hook of PreToolUse is not run: hooks of the type `prompt` are not known here, only `command`"]
         );
+        assert_eq!(read.unknown_events, ["TeammateIdle"]);
         let off = HookTable::of_settings(r#"{"disableAllHooks": true, "hooks": {"Stop": []}}"#).expect("sound");
         assert!(off.is_empty());
         assert!(HookTable::of_settings("{\"hooks\": 3}").is_err());

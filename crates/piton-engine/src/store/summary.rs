@@ -3,7 +3,7 @@
 
 use super::{Activity, Summary};
 use piton_core::event::{Event, Record, SummaryCall, TitledBy};
-use piton_core::message::{Part, prose};
+use piton_core::message::Part;
 
 /// Characters of the first prompt that make the title.
 const TITLE_CHARS: usize = 80;
@@ -68,7 +68,7 @@ impl Summary {
     }
 
     fn prompted(&mut self, parts: &[Part], prompt: &mut String) {
-        let words = shorten(&prose(parts));
+        let words = title(parts);
         if self.title.is_empty() {
             self.title.clone_from(&words);
         }
@@ -101,7 +101,16 @@ pub(super) fn chain(model: &str, fallbacks: &[String]) -> String {
     std::iter::once(model).chain(rest).collect::<Vec<_>>().join(",")
 }
 
-/// A prompt as a title: on one line, not too long.
+/// A prompt as a title: the words of the person, and not what was piped in beside them.
+pub(super) fn title(parts: &[Part]) -> String {
+    let words = parts.iter().find_map(|part| match part {
+        Part::Text { text, .. } if !text.trim().is_empty() => Some(text.as_str()),
+        _ => None,
+    });
+    shorten(words.unwrap_or_default())
+}
+
+/// On one line, not too long.
 pub(super) fn shorten(prompt: &str) -> String {
     let line = prompt.split_whitespace().collect::<Vec<_>>().join(" ");
     line.chars().take(TITLE_CHARS).collect()

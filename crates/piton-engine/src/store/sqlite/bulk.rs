@@ -64,6 +64,7 @@ struct Waiting {
 /// This thread's end of it.
 struct Crew<'v> {
     queue: &'v Queue,
+    helpers: usize,
     decoded: Receiver<(usize, Page, Decoded)>,
     /// Decoded before their turn.
     ready: BTreeMap<usize, Decoded>,
@@ -105,7 +106,7 @@ pub(super) fn each_record(
         }
         drop(done);
         let (ready, empty) = (BTreeMap::new(), Vec::new());
-        let mut crew = Crew { queue: &queue, decoded, ready, empty, handed_out: 0, visited: 0, blobs, visit };
+        let mut crew = Crew { queue: &queue, helpers, decoded, ready, empty, handed_out: 0, visited: 0, blobs, visit };
         while !page.rows.is_empty() {
             crew.hand_out(page)?;
             page = crew.empty.pop().unwrap_or_default();
@@ -222,7 +223,9 @@ impl Crew<'_> {
         self.visited += 1;
         let mut records = decoded?;
         records.iter_mut().for_each(&mut *self.visit);
-        self.queue.lock().visited.push(records);
+        if self.helpers > 0 {
+            self.queue.lock().visited.push(records);
+        }
         Ok(())
     }
 

@@ -4,13 +4,13 @@
 
 use super::error::Fault;
 use super::rows::{self, INLINE_BYTES};
-use crate::store::summary::{chain, shorten};
+use crate::store::summary::{chain, shorten, title};
 use piton_core::call::Outcome;
 use piton_core::event::{Event, Origin, Record, Subject, SummaryCall, TitledBy};
 use piton_core::ids::{CallId, Seq, SessionId, TimeMs};
 use piton_core::message::{Part, Usage, prose};
 use piton_core::question::Decision;
-use rusqlite::{Connection, OptionalExtension, ToSql, Transaction, params};
+use rusqlite::{Connection, ToSql, Transaction, params};
 use serde::Serialize;
 use std::path::Path;
 
@@ -160,9 +160,7 @@ impl Tables<'_> {
         if !by.names(words) {
             // It stays as it is.
         } else if words.is_empty() {
-            let sql = "SELECT text FROM message WHERE role = 'user' AND text <> '' ORDER BY seq LIMIT 1";
-            let prompt: Option<String> = self.conn.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()?;
-            self.run("UPDATE session SET title = ?", [shorten(&prompt.unwrap_or_default())])?;
+            self.run("UPDATE session SET title = ?", [self.first_words()?])?;
         } else {
             self.run("UPDATE session SET title = ?", [words])?;
         }
@@ -170,6 +168,21 @@ impl Tables<'_> {
             TitledBy::User => Ok(()),
             TitledBy::Model { model, usage, cost_micros, .. } => self.usage(0, 1, Some(model), usage, *cost_micros),
         }
+    }
+
+    /// What [`title`] makes of the first prompt. A part that is too large to be kept twice is in the message's text.
+    fn first_words(&self) -> Result<String, Fault> {
+        let sql = "SELECT coalesce(json_extract(data, '$.text'), text) FROM message JOIN part USING (seq) \
+                   WHERE role = 'user' AND type = 'text' ORDER BY seq, position";
+        let mut statement = self.conn.prepare_cached(sql)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let words = shorten(row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?);
+            if !words.is_empty() {
+                return Ok(words);
+            }
+        }
+        Ok(String::new())
     }
 
     /// A model that was asked for a summary.
@@ -225,8 +238,4 @@ fn columns(part: &Part) -> (&'static str, Option<&str>, Option<&str>) {
 
 fn data(part: &Part) -> Option<String> {
     serde_json::to_string(part).ok().filter(|json| json.len() <= INLINE_BYTES)
-}
-
-fn title(parts: &[Part]) -> String {
-    shorten(&prose(parts))
 }

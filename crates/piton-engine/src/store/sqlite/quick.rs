@@ -6,7 +6,7 @@
 //! serde's own way, and a test holds both to the same result.
 
 use piton_core::budget::Bound;
-use piton_core::call::{CallInput, Effects, Outcome, Planned};
+use piton_core::call::{Beside, CallInput, Effects, Outcome, Planned, Resume, Touches};
 use piton_core::event::{Author, Event, StepKind, Verdict};
 use piton_core::ids::CallId;
 use piton_core::message::{FinishReason, Part, ToolCall, Usage};
@@ -55,11 +55,19 @@ struct CallRequested {
     input: Option<Value>,
     #[serde(default = "Author::of_older_inputs")]
     author: Author,
-    #[serde(alias = "class")]
-    effects: Effects,
+    effects: QuickEffects,
     verdict: Verdict,
     #[serde(default)]
     plan: Option<Box<Planned>>,
+}
+
+/// Journals before version 4 have one word in its place.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct QuickEffects {
+    resume: Resume,
+    beside: Beside,
+    touches: Touches,
 }
 
 #[derive(Deserialize)]
@@ -146,6 +154,8 @@ fn quickly(kind: &str, body: &str) -> Option<Event> {
         }
         "call_requested" => {
             let CallRequested { call, input, author, effects, verdict, plan, .. } = serde_json::from_str(body).ok()?;
+            let QuickEffects { resume, beside, touches } = effects;
+            let effects = Effects { resume, beside, touches };
             Event::CallRequested { call, input, author, effects, verdict, plan }
         }
         "call_started" => {
@@ -166,8 +176,12 @@ fn quickly(kind: &str, body: &str) -> Option<Event> {
 
 impl QuickReply {
     fn whole(self) -> Option<Reply> {
-        let Self { parts, finish, finish_raw, usage, response_id, warnings } = self;
-        let parts = parts.into_iter().map(QuickPart::whole).collect::<Option<_>>()?;
+        let Self { parts: quick, finish, finish_raw, usage, response_id, warnings } = self;
+        // `collect` would keep the room of the other vector, which is larger.
+        let mut parts = Vec::with_capacity(quick.len());
+        for part in quick {
+            parts.push(part.whole()?);
+        }
         Some(Reply { parts, finish, finish_raw, usage, response_id, warnings })
     }
 }
