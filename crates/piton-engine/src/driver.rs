@@ -47,7 +47,7 @@ use crate::store::{Log, StoreError, Stored};
 use piton_core::client::{Closed, Live, Report, Request};
 use piton_core::event::{Canceller, Event, Record};
 use piton_core::limits::TITLE_GRACE_MS;
-use piton_core::turn::{Job, State};
+use piton_core::turn::{Gate, Job, State};
 use piton_tools::ledger::FileLedger;
 use std::sync::Arc;
 use std::time::Duration;
@@ -158,11 +158,6 @@ impl Driver {
             asker.refuse(EngineError::Broken(Arc::clone(&error)));
             return Err(error);
         }
-        // Whatever is asked first, a turn that was cut off goes on; words have their hooks with them.
-        let goes_on = self.session.is_in_turn() && !matches!(request, Request::Prompt(_));
-        if goes_on || matches!(request, Request::GoOn {}) {
-            self.goes_on();
-        }
         self.obey(request, asker).await;
         loop {
             // All that was said so far, before anything acts on the half of it.
@@ -238,7 +233,7 @@ impl Driver {
         let events = end(&mut self.context());
         match key {
             Key::Side(SideJob::Line) => self.moved_up(events),
-            Key::Side(SideJob::Start) => self.started(events),
+            Key::Side(SideJob::Start) | Key::Turn(Job::Pass(Gate::Opened)) => self.begun(events),
             Key::Turn(_) | Key::Side(SideJob::Watch | SideJob::Title | SideJob::Fork) => self.record_all(events),
         }
         let learned = window_learned(&self.context());
@@ -372,7 +367,7 @@ impl Driver {
         }
         while self.jobs.last(SideJob::Fork, FORK_GRACE).await.is_some() {}
         if !self.services.hooks.is_empty() {
-            if self.line.is_used() {
+            if self.session.is_used_here() {
                 goodbye(&self.context()).await;
             }
             let watched = watched(&self.context());

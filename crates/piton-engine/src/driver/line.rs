@@ -25,7 +25,6 @@ pub(super) struct NewPrompt {
 
 /// What is not done yet, in its order.
 pub(super) struct Line {
-    start_hooks: StartHooks,
     waiting: VecDeque<Waiting>,
 }
 
@@ -49,19 +48,6 @@ enum Waiting {
     },
 }
 
-/// How far the hooks at a session's start are in this process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum StartHooks {
-    /// Nobody has spoken or gone on: the session is only looked after, and neither starts nor ends for hooks.
-    Unused,
-    /// They have yet to run.
-    Due,
-    /// They are running.
-    Running,
-    /// They have run.
-    Done,
-}
-
 impl Waiting {
     fn asker(&self) -> &Asker {
         match self {
@@ -76,7 +62,7 @@ impl Waiting {
 
 impl Line {
     pub(super) fn new() -> Self {
-        Self { start_hooks: StartHooks::Unused, waiting: VecDeque::new() }
+        Self { waiting: VecDeque::new() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -88,11 +74,6 @@ impl Line {
         self.waiting.iter().filter(|waiting| waiting.is_prompt()).count()
     }
 
-    /// Whether anything was said, or gone on with.
-    pub(super) fn is_used(&self) -> bool {
-        self.start_hooks != StartHooks::Unused
-    }
-
     /// Whoever waits for what nobody does any more.
     pub(super) fn take_askers(&mut self) -> Vec<Asker> {
         self.waiting.drain(..).map(|waiting| waiting.asker().clone()).collect()
@@ -102,28 +83,14 @@ impl Line {
     pub(super) fn is_awaited(&self) -> bool {
         self.waiting.iter().any(|waiting| waiting.asker().is_local())
     }
-
-    fn begin(&mut self) {
-        if self.start_hooks == StartHooks::Unused {
-            self.start_hooks = StartHooks::Due;
-        }
-    }
 }
 
 impl Driver {
-    /// Takes notice that a turn is gone on with; hooks may have to see that the session has begun.
-    pub(super) fn goes_on(&mut self) {
-        self.line.begin();
-        self.run_start_hooks();
-    }
-
     /// Hears what somebody says; hooks may have to see it first.
     pub(super) async fn speak(&mut self, prompt: NewPrompt) {
-        self.line.begin();
         let NewPrompt { message, wait, asker } = prompt;
         let id = message.id.clone();
-        let begins = self.run_start_hooks();
-        if begins || self.services.hooks.want(HookPoint::Prompt) || !self.line.waiting.is_empty() {
+        if self.awaits_start_hooks() || self.services.hooks.want(HookPoint::Prompt) || !self.line.waiting.is_empty() {
             self.line.waiting.push_back(Waiting::Prompt { id, message: Some(message), wait, asker });
             return self.move_up();
         }
@@ -182,19 +149,22 @@ impl Driver {
         }
     }
 
-    /// Lets hooks see that the session has begun, once in this process. Whether they have yet to see it.
-    fn run_start_hooks(&mut self) -> bool {
-        if self.line.start_hooks == StartHooks::Due && self.services.hooks.want(HookPoint::SessionStart) {
-            self.line.start_hooks = StartHooks::Running;
+    /// Whether the hooks at a session's start have yet to run in this process. A turn that is under way or about to start
+    /// runs them itself ([`piton_core::turn::Gate::Opened`]).
+    fn awaits_start_hooks(&self) -> bool {
+        !self.session.is_begun_here() && self.services.hooks.want(HookPoint::SessionStart)
+    }
+
+    fn run_start_hooks(&mut self) {
+        let is_between_turns = self.session.is_at_rest() || self.session.is_compacting_at_rest();
+        if is_between_turns && !self.jobs.has_side(SideJob::Start) {
             let task = begin(&self.context());
             self.jobs.put_ready(Key::Side(SideJob::Start), task);
         }
-        self.line.start_hooks == StartHooks::Running
     }
 
-    /// Hooks have seen that the session has begun. Where they stop it, what it was to begin with is refused.
-    pub(super) fn started(&mut self, events: Vec<Event>) {
-        self.line.start_hooks = StartHooks::Done;
+    /// The hooks at a session's start have run. Where they stop it, the prompt that waited for them is refused.
+    pub(super) fn begun(&mut self, events: Vec<Event>) {
         let stopped = events.iter().find_map(|event| match event {
             Event::HooksRan { stopped, .. } => stopped.clone(),
             _ => None,
@@ -210,9 +180,11 @@ impl Driver {
 
     /// Does what is at the front, as far as it takes no time.
     pub(super) fn move_up(&mut self) {
-        while !self.jobs.has_side(SideJob::Line) && !self.jobs.has_side(SideJob::Start) {
+        while !self.jobs.has_side(SideJob::Line) {
+            let awaits_start_hooks = self.awaits_start_hooks();
             match self.line.waiting.front_mut() {
                 None => return,
+                Some(Waiting::Prompt { .. }) if awaits_start_hooks => return self.run_start_hooks(),
                 Some(Waiting::Prompt { message, asker, .. }) => {
                     let Some(message) = message.take() else { return };
                     let asker = asker.clone();
