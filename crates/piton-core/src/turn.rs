@@ -198,7 +198,7 @@ impl State {
         self.work.remember(record);
         self.work.turn.clock.hear(record.at_ms);
         let phase = std::mem::replace(&mut self.phase, Phase::Idle);
-        self.phase = phase.step(&mut self.work, record);
+        self.phase = phase.apply(&mut self.work, record);
     }
 
     /// The event that should be written down next, where nothing from outside is needed for it.
@@ -621,19 +621,22 @@ impl Phase {
         matches!(self, Self::Idle | Self::Held | Self::Due) || self.is_compaction_at_rest()
     }
 
+    /// Takes an event. Where the turn waits for the hooks at a session's start, the phase that it is in takes it all the same:
+    /// in journals from before this gate it moved without them.
+    fn apply(self, work: &mut Work, record: &mut Record) -> Self {
+        let Self::Opening(phase) = self else { return self.step(work, record) };
+        let is_passed = ends_opening(&record.event);
+        let phase = phase.apply(work, record);
+        if is_passed || phase.is_between_turns() { phase } else { Self::Opening(Box::new(phase)) }
+    }
+
     /// The one transition function.
     fn step(self, work: &mut Work, record: &mut Record) -> Self {
         use Phase::{
             AskingToGoOn, BackingOff, CallingModel, Compacting, CompactionNeeded, Due, Ending, GivenUp, NextStep,
-            Opening, RunningTools, Sealing, StepOver, Stuck,
+            RunningTools, Sealing, StepOver, Stuck,
         };
         match (self, &mut record.event) {
-            // Journals from before this gate was one go on behind it.
-            (Opening(phase), event) => {
-                let is_passed = ends_opening(event);
-                let phase = phase.step(work, record);
-                if is_passed || phase.is_between_turns() { phase } else { Opening(Box::new(phase)) }
-            }
             (
                 phase,
                 Event::SessionStarted { .. }
@@ -658,14 +661,12 @@ impl Phase {
 
             (phase, Event::TurnResumed { model, fallbacks, policy }) => {
                 work.turn.resume(model, fallbacks, policy, record.at_ms);
-                let phase = phase.gone_on_with(work, record.at_ms);
-                work.open(phase)
+                phase.gone_on_with(work, record.at_ms)
             }
 
             (Due, Event::TurnStarted { turn: number, model, fallbacks, policy, compact_at_tokens }) => {
                 let turn = TurnWork::new(model, fallbacks, policy, *compact_at_tokens, record.at_ms);
-                let phase = work.start_turn(*number, turn, record.seq);
-                work.open(phase)
+                work.start_turn(*number, turn, record.seq)
             }
             (NextStep(_), Event::StepStarted { step, kind, note }) => {
                 work.start_step(*step, *kind, note.as_deref(), record.seq)
@@ -807,7 +808,7 @@ impl Phase {
 
     /// Where another process finds it, with rules and models of its own: what the old ones led to is decided anew.
     fn gone_on_with(self, work: &mut Work, now_ms: TimeMs) -> Self {
-        match self {
+        let phase = match self {
             Self::GivenUp { then, .. } => work.resume_after_compaction(then),
             Self::RunningTools(batch, after) => {
                 Self::RunningTools(batch.judge_again(&work.turn.policy.hooks.gates), after)
@@ -821,7 +822,8 @@ impl Phase {
                 Self::BackingOff { attempt, since_ms: now_ms, until_ms }
             }
             phase => phase,
-        }
+        };
+        work.open(phase)
     }
 
     /// Leads to the turn's end from wherever it is.

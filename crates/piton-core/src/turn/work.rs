@@ -263,12 +263,13 @@ impl Work {
         if let Some(first) = self.waiting.pop_front() {
             self.push(seq, first.message);
         }
-        match self.turn.policy.steps.max_turns {
+        let phase = match self.turn.policy.steps.max_turns {
             Some(most) if self.turns > most => {
                 self.end(Ending::new(TurnEnd::MaxTurns, format!("the session's limit of {most} turns is reached")))
             }
             _ => self.next_step(StepKind::Ordinary),
-        }
+        };
+        self.open(phase)
     }
 
     /// Starts the next step, unless a limit forbids it; a full context is compacted first.
