@@ -3,7 +3,7 @@
 
 use super::Driver;
 use crate::hooks::{Check, Hook, Hooks, OutputSchema};
-use crate::jobs::{finish_rewind, measure_lost, recover, window_changed};
+use crate::jobs::{finished_files, measure_lost, recover, window_changed};
 use crate::store::StoreError;
 use piton_core::event::{Canceller, Event};
 use piton_core::hook::Demand;
@@ -16,7 +16,7 @@ use std::time::Duration;
 impl Driver {
     pub(super) async fn recover(&mut self) -> Result<(), StoreError> {
         if let Some(rewinding) = self.session.rewinding().cloned() {
-            let restored = finish_rewind(rewinding, &self.context()).await;
+            let restored = finished_files(rewinding, &self.context()).await;
             self.end_rewind(restored.event).await?;
         }
         let lost = self.session.wanted();
