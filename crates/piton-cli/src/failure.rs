@@ -273,7 +273,7 @@ impl Known for RewindError {
             Self::Abandoned(error) => error.advice(),
             Self::Journal(error) => error.advice(),
             Self::Broken(error) => error.advice(),
-            Self::Refused(_) => Advice::none(FailureKind::User),
+            Self::Stopped | Self::Refused(_) => Advice::none(FailureKind::User),
             Self::Closed => Advice::none(FailureKind::Internal),
         }
     }

@@ -168,6 +168,8 @@ pub enum Access {
     Spawn,
     /// Uses a tool that says no more about what it accesses.
     Use(String),
+    /// Runs outside the session's sandbox, for this reason of the model's.
+    Unsandboxed(String),
 }
 
 impl Access {
@@ -175,7 +177,7 @@ impl Access {
     pub fn path(&self) -> Option<&str> {
         match self {
             Self::Read(path) | Self::Write(path) => Some(path),
-            Self::Run(_) | Self::Reach(_) | Self::Spawn | Self::Use(_) => None,
+            Self::Run(_) | Self::Reach(_) | Self::Spawn | Self::Use(_) | Self::Unsandboxed(_) => None,
         }
     }
 }

@@ -125,7 +125,14 @@ impl Rules {
             }
             _ => judged,
         };
-        Judgement { action: mode.settle(judged.action, ask), ..judged }
+        let settled = Judgement { action: mode.settle(judged.action, ask), ..judged };
+        match settled.action {
+            // What lets a kind of calls run does not let one out of the sandbox: a person does, each time.
+            Action::Allow | Action::Ask if ask.leaves_sandbox() => {
+                Judgement { action: Action::Ask, remember: Self::default(), ..settled }
+            }
+            Action::Allow | Action::Ask | Action::Deny => settled,
+        }
     }
 
     /// Whether these rules forbid a tool, whatever its calls would access.
@@ -180,6 +187,11 @@ impl FromStr for PermissionMode {
 }
 
 impl Ask<'_> {
+    /// Whether it runs outside the session's sandbox.
+    pub fn leaves_sandbox(&self) -> bool {
+        self.accesses.iter().any(|access| matches!(access, Access::Unsandboxed(_)))
+    }
+
     fn changes_nothing(&self) -> bool {
         self.accesses.iter().all(|access| matches!(access, Access::Read(_)))
     }
@@ -325,6 +337,23 @@ mod tests {
         rules.push("bash", Action::Allow);
         let ask = Ask { tool: "bash", accesses: &[Access::Run("make".into())], workspace: "/w" };
         assert_eq!(rules.judge_in(PermissionMode::Plan, &[], &ask).action, Action::Deny);
+    }
+
+    #[test]
+    fn only_a_person_lets_a_call_out_of_the_sandbox_and_only_this_one() {
+        let accesses = [Access::Run("make".into()), Access::Unsandboxed("it needs the network".into())];
+        let ask = Ask { tool: "bash", accesses: &accesses, workspace: "/w" };
+        let rules = Rules(vec![Rule { tool: "bash".into(), action: Action::Allow }]);
+        let grants = [Grant { rule: rules.0[0].clone(), asked_by: None, at_ms: 0 }];
+        for mode in [PermissionMode::Ask, PermissionMode::AcceptEdits, PermissionMode::Auto] {
+            for (rules, grants) in [(&rules, &[][..]), (&Rules::default(), &grants)] {
+                let judged = rules.judge_in(mode, grants, &ask);
+                assert_eq!((judged.action, judged.remember.is_empty()), (Action::Ask, true), "{mode}");
+            }
+        }
+        let forbids = Rules(vec![Rule { tool: "bash".into(), action: Action::Deny }]);
+        assert_eq!(forbids.judge_in(PermissionMode::Auto, &[], &ask).action, Action::Deny);
+        assert_eq!(Rules::default().judge_in(PermissionMode::Plan, &[], &ask).action, Action::Deny);
     }
 
     #[test]

@@ -21,6 +21,8 @@
 //! there are such hooks: `Compacted` and `BeforeModel` stand before `CallingModel`, `BeforeCompaction` before `Compacting`,
 //! and `Checking` before an `Ending` that completes the turn: from there hooks may lead back to `NextStep`. Calls have
 //! their gates in `batch.rs`.
+//! `Opening` stands before any phase of a turn, the first that a process starts or resumes: nothing of it moves before the
+//! hooks at a session's start have run there.
 //! `Sealing` stands before `Ending` where the workspace was put down in the turn and has to be once more.
 //! `BeforeCompaction` and `Compacting` also follow `Idle` and `Held`, where a person wants the context compacted between turns;
 //! what is said meanwhile is `Due` behind it.
@@ -49,7 +51,7 @@ pub use self::work::{Offered, Rewinding};
 use self::batch::Batch;
 use self::context::Context;
 use self::gate::Askee;
-use self::work::{After, AfterCompaction, Ending, TurnWork, Work, canceled, has_substance, short};
+use self::work::{After, AfterCompaction, Ending, SinceOpened, TurnWork, Work, canceled, has_substance, short};
 use crate::branch::Path;
 use crate::budget::{Bound, Used};
 use crate::call::{Access, CallInput, Effects, Outcome, Planned, Status};
@@ -87,6 +89,8 @@ enum Phase {
     Held,
     /// A message waits to be taken up.
     Due,
+    /// The turn starts or goes on in this phase once the hooks at a session's start have run in this process.
+    Opening(Box<Phase>),
     /// The next step may start.
     NextStep(StepKind),
     /// The model is about to be asked; hooks are told that the context was compacted.
@@ -136,6 +140,7 @@ impl State {
             waiting: VecDeque::new(),
             notes: Vec::new(),
             grants: Vec::new(),
+            since_opened: SinceOpened::Nothing,
             configured: Configure::default(),
             offered: Offered::default(),
             untold: None,
@@ -193,7 +198,7 @@ impl State {
         self.work.remember(record);
         self.work.turn.clock.hear(record.at_ms);
         let phase = std::mem::replace(&mut self.phase, Phase::Idle);
-        self.phase = phase.step(&mut self.work, record);
+        self.phase = phase.apply(&mut self.work, record);
     }
 
     /// The event that should be written down next, where nothing from outside is needed for it.
@@ -214,6 +219,7 @@ impl State {
             Phase::Idle
             | Phase::Held
             | Phase::Due
+            | Phase::Opening(_)
             | Phase::Compacted { .. }
             | Phase::BeforeModel { .. }
             | Phase::CallingModel { .. }
@@ -232,6 +238,7 @@ impl State {
         let step = self.work.steps;
         let mut jobs = match &self.phase {
             Phase::Due => vec![Job::StartTurn],
+            Phase::Opening(_) => vec![Job::Pass(Gate::Opened)],
             Phase::Compacted { .. } => vec![Job::Pass(Gate::Compacted { step })],
             Phase::BeforeModel { attempt } => vec![Job::Pass(Gate::BeforeModel { step, attempt: *attempt })],
             Phase::CallingModel { attempt } => vec![Job::CallModel { step, attempt: *attempt }],
@@ -261,6 +268,16 @@ impl State {
     /// Whether a turn is under way.
     pub fn is_in_turn(&self) -> bool {
         !self.phase.is_between_turns()
+    }
+
+    /// Whether anything was said, or a turn gone on with, since the process that has the session opened it.
+    pub fn is_used_here(&self) -> bool {
+        self.work.since_opened > SinceOpened::Nothing
+    }
+
+    /// Whether the hooks of that process have run that run at a session's start.
+    pub fn is_begun_here(&self) -> bool {
+        self.work.since_opened == SinceOpened::Begun
     }
 
     /// Whether the context is compacted between turns, because a person wants it.
@@ -452,18 +469,12 @@ impl State {
 
     /// What this open call may do, once it was judged.
     pub fn effects(&self, id: &CallId) -> Option<Effects> {
-        match &self.phase {
-            Phase::RunningTools(batch, _) => batch.effects(id),
-            _ => None,
-        }
+        self.batch()?.effects(id)
     }
 
     /// What its tool says of this open call, once it was judged.
     pub fn plan(&self, id: &CallId) -> Option<&Planned> {
-        match &self.phase {
-            Phase::RunningTools(batch, _) => batch.plan(id),
-            _ => None,
-        }
+        self.batch()?.plan(id)
     }
 
     /// Whether a hook wants a person to be asked about this open call, whatever the rules say.
@@ -512,7 +523,7 @@ impl State {
     }
 
     fn batch(&self) -> Option<&Batch> {
-        match &self.phase {
+        match self.phase.opened() {
             Phase::RunningTools(batch, _) => Some(batch),
             _ => None,
         }
@@ -579,7 +590,7 @@ impl State {
     fn deadline_ms(&self) -> Option<TimeMs> {
         let turn = &self.work.turn;
         let most = turn.policy.budget.wall_clock_ms?;
-        let under_way = match &self.phase {
+        let under_way = match self.phase.opened() {
             Phase::RunningTools(_, After::End(_))
             | Phase::StepOver(After::End(_))
             | Phase::Sealing(_)
@@ -597,12 +608,26 @@ impl Default for State {
 }
 
 impl Phase {
+    /// The phase that the turn is in, whether or not hooks have seen that it starts or goes on.
+    fn opened(&self) -> &Self {
+        if let Self::Opening(phase) = self { phase } else { self }
+    }
+
     fn is_compaction_at_rest(&self) -> bool {
         matches!(self, Self::BeforeCompaction(_, AfterCompaction::Rest) | Self::Compacting(_, AfterCompaction::Rest))
     }
 
     fn is_between_turns(&self) -> bool {
         matches!(self, Self::Idle | Self::Held | Self::Due) || self.is_compaction_at_rest()
+    }
+
+    /// Takes an event. Where the turn waits for the hooks at a session's start, the phase that it is in takes it all the same:
+    /// in journals from before this gate it moved without them.
+    fn apply(self, work: &mut Work, record: &mut Record) -> Self {
+        let Self::Opening(phase) = self else { return self.step(work, record) };
+        let is_passed = ends_opening(&record.event);
+        let phase = phase.apply(work, record);
+        if is_passed || phase.is_between_turns() { phase } else { Self::Opening(Box::new(phase)) }
     }
 
     /// The one transition function.
@@ -783,7 +808,7 @@ impl Phase {
 
     /// Where another process finds it, with rules and models of its own: what the old ones led to is decided anew.
     fn gone_on_with(self, work: &mut Work, now_ms: TimeMs) -> Self {
-        match self {
+        let phase = match self {
             Self::GivenUp { then, .. } => work.resume_after_compaction(then),
             Self::RunningTools(batch, after) => {
                 Self::RunningTools(batch.judge_again(&work.turn.policy.hooks.gates), after)
@@ -797,7 +822,8 @@ impl Phase {
                 Self::BackingOff { attempt, since_ms: now_ms, until_ms }
             }
             phase => phase,
-        }
+        };
+        work.open(phase)
     }
 
     /// Leads to the turn's end from wherever it is.
@@ -806,6 +832,7 @@ impl Phase {
             Self::Idle => Self::Idle,
             Self::Held | Self::Due => Self::Held,
             phase if phase.is_compaction_at_rest() => work.rest(),
+            Self::Opening(phase) => phase.stop(work, ending, seq),
             Self::NextStep(_)
             | Self::Compacted { .. }
             | Self::BeforeModel { .. }
@@ -851,6 +878,19 @@ impl Phase {
             .because(Why::Time)
     }
 }
+
+/// Whether a turn waits no longer for the hooks at a session's start: they have run, it is stopped, or another process has it.
+fn ends_opening(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::HooksRan { point: HookPoint::SessionStart, .. }
+            | Event::HooksRan { stopped: Some(_), .. }
+            | Event::CancelRequested { .. }
+            | Event::DeadlinePassed {}
+            | Event::TurnResumed { .. }
+    )
+}
+
 /// Whether a conversation is one that every provider accepts: each call answered exactly once, in order, right after
 /// the message that made it. Names the first fault.
 pub fn malformed<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Option<String> {

@@ -22,10 +22,10 @@
 //! This module must not know: which provider, which tool, which front end.
 
 mod asked;
-mod deferred;
 mod line;
 mod recorder;
 mod recovery;
+mod rewind;
 mod spans;
 mod watch;
 
@@ -47,7 +47,7 @@ use crate::store::{Log, StoreError, Stored};
 use piton_core::client::{Closed, Live, Report, Request};
 use piton_core::event::{Canceller, Event, Record};
 use piton_core::limits::TITLE_GRACE_MS;
-use piton_core::turn::{Job, State};
+use piton_core::turn::{Gate, Job, State};
 use piton_tools::ledger::FileLedger;
 use std::sync::Arc;
 use std::time::Duration;
@@ -158,11 +158,6 @@ impl Driver {
             asker.refuse(EngineError::Broken(Arc::clone(&error)));
             return Err(error);
         }
-        // Whatever is asked first, a turn that was cut off goes on; words have their hooks with them.
-        let goes_on = self.session.is_in_turn() && !matches!(request, Request::Prompt(_));
-        if goes_on || matches!(request, Request::GoOn {}) {
-            self.goes_on();
-        }
         self.obey(request, asker).await;
         loop {
             // All that was said so far, before anything acts on the half of it.
@@ -176,13 +171,8 @@ impl Driver {
             self.commit().await?;
             self.start_ready();
             self.answer_waiters();
-            if self.requests.has_deferred() {
-                self.run_deferred().await?;
-                // Somebody may have spoken meanwhile.
-                continue;
-            }
-            let is_over = !self.session.is_in_turn() && !self.jobs.has_side(SideJob::Watch);
-            if self.stage == Stage::Closing && is_over {
+            let is_busy = self.session.is_in_turn() || self.is_rewinding() || self.jobs.has_side(SideJob::Watch);
+            if self.stage == Stage::Closing && !is_busy {
                 return Ok(());
             }
             tokio::select! {
@@ -190,7 +180,7 @@ impl Driver {
                 asked = self.requests.next(), if self.stage != Stage::Closing => {
                     self.take_request(asked.unwrap_or(Asked::Close)).await;
                 }
-                (key, end) = self.jobs.next() => self.take_end(&key, end),
+                (key, end) = self.jobs.next() => self.take_end(&key, end).await?,
                 // Who is gone will not answer.
                 () = self.services.bus.somebody_left() => {}
             }
@@ -234,15 +224,16 @@ impl Driver {
     }
 
     /// Records how a job ended.
-    fn take_end(&mut self, key: &Key, end: End) {
+    async fn take_end(&mut self, key: &Key, end: End) -> Result<(), StoreError> {
         let events = end(&mut self.context());
         match key {
-            Key::Side(SideJob::Line) => self.moved_up(events),
-            Key::Side(SideJob::Start) => self.started(events),
+            Key::Side(SideJob::Line) => self.moved_up(events).await?,
+            Key::Side(SideJob::Start) | Key::Turn(Job::Pass(Gate::Opened)) => self.begun(events),
             Key::Turn(_) | Key::Side(SideJob::Watch | SideJob::Title | SideJob::Fork) => self.record_all(events),
         }
         let learned = window_learned(&self.context());
         self.record_all(learned);
+        Ok(())
     }
 
     fn record_all(&mut self, events: impl IntoIterator<Item = Event>) {
@@ -372,7 +363,7 @@ impl Driver {
         }
         while self.jobs.last(SideJob::Fork, FORK_GRACE).await.is_some() {}
         if !self.services.hooks.is_empty() {
-            if self.line.is_used() {
+            if self.session.is_used_here() {
                 goodbye(&self.context()).await;
             }
             let watched = watched(&self.context());

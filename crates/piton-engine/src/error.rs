@@ -203,6 +203,9 @@ pub enum RewindError {
     /// A turn is under way.
     #[error("a turn is under way; stop it first")]
     MidTurn,
+    /// It was cancelled before anything was changed.
+    #[error("it was stopped before anything was changed")]
+    Stopped,
     /// There are not so many turns.
     #[error("{}", not_so_many(*.wanted, *.there))]
     NotSoMany {

@@ -77,7 +77,7 @@ impl Inbox {
     /// An inbox, and the driver's end of it.
     pub(crate) fn new() -> (Self, Requests) {
         let (sender, asked) = mpsc::unbounded_channel();
-        (Self(sender), Requests { asked, deferred: None })
+        (Self(sender), Requests(asked))
     }
 
     pub(crate) fn put(&self, asked: Asked) -> Result<(), EngineError> {
@@ -100,49 +100,28 @@ impl WeakInbox {
 }
 
 /// The driver's end of the inbox.
-pub(crate) struct Requests {
-    asked: UnboundedReceiver<Asked>,
-    /// A request that takes its time and needs the session at rest. Requests behind it wait, for they must not begin a
-    /// turn before it is done.
-    deferred: Option<(Request, Asker)>,
-}
+pub(crate) struct Requests(UnboundedReceiver<Asked>);
 
 impl Requests {
     /// What is asked next; `None` when every client is gone.
     pub(crate) async fn next(&mut self) -> Option<Asked> {
-        self.asked.recv().await
+        self.0.recv().await
     }
 
-    /// What has been asked already and can be done now.
+    /// What has been asked already.
     pub(crate) fn waiting(&mut self) -> Option<Asked> {
-        if self.deferred.is_some() {
-            return None;
-        }
-        self.asked.try_recv().ok()
-    }
-
-    pub(crate) fn defer(&mut self, request: Request, asker: Asker) {
-        self.deferred = Some((request, asker));
-    }
-
-    pub(crate) fn has_deferred(&self) -> bool {
-        self.deferred.is_some()
-    }
-
-    pub(crate) fn take_deferred(&mut self) -> Option<(Request, Asker)> {
-        self.deferred.take()
+        self.0.try_recv().ok()
     }
 
     /// Whoever has asked something that was not done yet. Nobody can ask anything more.
     pub(crate) fn take_askers(&mut self) -> Vec<Asker> {
-        self.asked.close();
-        let mut askers: Vec<Asker> = self.deferred.take().into_iter().map(|(_, asker)| asker).collect();
-        let unread = std::iter::from_fn(|| self.asked.try_recv().ok());
-        askers.extend(unread.filter_map(|asked| match asked {
+        self.0.close();
+        let unread = std::iter::from_fn(|| self.0.try_recv().ok());
+        let asker = |asked| match asked {
             Asked::Request(_, asker) => Some(asker),
             Asked::Close | Asked::LeaveWhenAnswered => None,
-        }));
-        askers
+        };
+        unread.filter_map(asker).collect()
     }
 }
 

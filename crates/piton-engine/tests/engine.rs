@@ -13,6 +13,7 @@ use piton_core::model::{ModelEvent, Reply, Request};
 use piton_core::permission::Action;
 use piton_core::question::Decision;
 use piton_engine::engine::{Attendance, Engine, EngineError, Handle, Resumed, Settings, Subscription};
+use piton_engine::rewind::RewindError;
 use piton_engine::store::StoreError;
 use piton_engine::store::sqlite;
 use piton_engine::store::sqlite::SessionDir;
@@ -859,22 +860,84 @@ async fn a_call_whose_tool_is_gone_is_interrupted_on_resuming() {
     turn.await.unwrap().unwrap();
 }
 
+/// With snapshots of the workspace.
+fn undoing(home: &Home, lines: &[Value]) -> Settings {
+    let workspace = home.workspace.path().canonicalize().unwrap();
+    let snapshots = home.engine().snapshots(&workspace, piton_tools::snapshot::Options::default()).unwrap();
+    Settings { snapshots: Some(Arc::new(snapshots)), ..cassette(lines) }
+}
+
+/// A session whose only turn has written `two` into the files `a` and `b`, where `one` was, and into a new one, `c`.
+async fn changing(home: &Home) -> Handle {
+    for name in ["a", "b"] {
+        std::fs::write(home.workspace.path().join(name), "one").unwrap();
+    }
+    let write = |name: &str| json!({"name": "write", "input": {"path": name, "content": "two"}});
+    let script = [json!({"calls": [write("a"), write("b"), write("c")]}), says("done")];
+    let session = home.create(undoing(home, &script)).await;
+    session.prompt("change them").await.unwrap();
+    session
+}
+
+/// Holds up whoever compares files with snapshots, for as long as it lives.
+fn snapshots_held(home: &Home) -> std::fs::File {
+    let mut stores = std::fs::read_dir(home.data.path().join("snapshots")).unwrap();
+    let lock = std::fs::File::open(stores.next().unwrap().unwrap().path().join("lock")).unwrap();
+    lock.lock().unwrap();
+    lock
+}
+
+#[tokio::test]
+async fn while_a_rewind_looks_at_files_the_session_hears_what_else_is_asked_and_a_cancel_stops_it() {
+    let home = Home::new();
+    let session = changing(&home).await;
+    let plan = session.plan_rewind(Direction::Undo, 1, Scope::Both).await.unwrap();
+    let look = client::Request::Plan { direction: Direction::Undo, turns: 1, scope: Scope::Both };
+    for request in [look, client::Request::Rewind { rewind: plan.rewind.clone() }] {
+        let held = snapshots_held(&home);
+        let mut asked = session.ask(request);
+        session.rename("named meanwhile").await.unwrap();
+        assert_eq!(session.cancel().await.unwrap(), None);
+        let stopped = asked.next().await;
+        assert!(matches!(stopped, Err(EngineError::Rewind(RewindError::Stopped))), "{stopped:?}");
+        drop(held);
+    }
+    let kinds: Vec<&str> = session.records().await.unwrap().iter().map(|record| record.event.kind()).collect();
+    assert!(!kinds.contains(&"rewind_started"), "{kinds:?}");
+    session.rewind(plan.rewind).await.unwrap();
+    assert!(!home.workspace.path().join("c").exists());
+    session.close().await;
+}
+
+#[tokio::test]
+async fn a_close_stops_a_look_at_a_rewind_and_waits_for_one_that_has_begun() {
+    let home = Home::new();
+    let session = changing(&home).await;
+    let (dir, id) = (SessionDir::of(session.store(), session.id()), session.id().clone());
+    let plan = session.plan_rewind(Direction::Undo, 1, Scope::Both).await.unwrap();
+    let held = snapshots_held(&home);
+    drop(session.ask(client::Request::Plan { direction: Direction::Undo, turns: 1, scope: Scope::Both }));
+    tokio::time::timeout(Duration::from_secs(60), session.close()).await.expect("it waits for no look");
+    drop(held);
+
+    let session = home.engine().resume(&id, undoing(&home, &[])).await.unwrap();
+    let mut heard = session.subscribe(1);
+    let mut asked = session.ask(client::Request::Rewind { rewind: plan.rewind });
+    let begun =
+        |heard: &Published| matches!(heard, Published::Recorded(record) if record.event.kind() == "rewind_started");
+    while !begun(&heard.next().await.unwrap().unwrap()) {}
+    session.close().await;
+    assert!(matches!(asked.next().await, Ok(client::Reply::Rewound(_))));
+    let kinds: Vec<&str> = sqlite::read_session(&dir).unwrap().iter().map(|record| record.event.kind()).collect();
+    assert_eq!(kinds[kinds.len() - 3..], ["rewind_started", "rewind_finished", "writer_closed"]);
+    assert!(!home.workspace.path().join("c").exists());
+}
+
 #[tokio::test]
 async fn an_undo_that_was_cut_off_is_ended_when_the_session_is_next_opened() {
     let home = Home::new();
     let file = |name: &str| home.workspace.path().join(name);
-    for name in ["a", "b"] {
-        std::fs::write(file(name), "one").unwrap();
-    }
-    let settings = |lines: &[Value]| {
-        let workspace = home.workspace.path().canonicalize().unwrap();
-        let snapshots = home.engine().snapshots(&workspace, piton_tools::snapshot::Options::default()).unwrap();
-        Settings { snapshots: Some(Arc::new(snapshots)), ..cassette(lines) }
-    };
-    let write = |name: &str| json!({"name": "write", "input": {"path": name, "content": "two"}});
-    let script = [json!({"calls": [write("a"), write("b"), write("c")]}), says("done")];
-    let session = home.create(settings(&script)).await;
-    session.prompt("change them").await.unwrap();
+    let session = changing(&home).await;
     let plan = session.plan_rewind(Direction::Undo, 1, Scope::Both).await.unwrap();
     let (dir, id) = (SessionDir::of(session.store(), session.id()), session.id().clone());
     session.close().await;
@@ -888,7 +951,7 @@ async fn an_undo_that_was_cut_off_is_ended_when_the_session_is_next_opened() {
     drop(journal);
     std::fs::write(file("a"), "one").unwrap();
 
-    let session = home.engine().resume(&id, settings(&[says("fresh")])).await.unwrap();
+    let session = home.engine().resume(&id, undoing(&home, &[says("fresh")])).await.unwrap();
     session.prompt("something else").await.unwrap();
     assert_eq!(std::fs::read_to_string(file("b")).unwrap(), "one");
     assert!(!file("c").exists());

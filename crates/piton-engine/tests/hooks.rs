@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use expect_test::expect;
 use futures_util::StreamExt;
 use piton_core::call::{Outcome, Status};
-use piton_core::client::Report;
+use piton_core::client::{Reply as Answered, Report, Request as Asked, Stage};
 use piton_core::event::{Event, Record, Subject, TurnEnd};
 use piton_core::hook::{HookEnd, HookPoint, HookRun};
 use piton_core::message::{FinishReason, Message, Part, Role, ToolCall, Usage};
@@ -750,6 +750,51 @@ impl Hook for Strict {
     }
 }
 
+/// The session as a killed process leaves it, in another place.
+fn as_if_killed(session: &Handle) -> Home {
+    let copy = Home::new();
+    let to = copy.data.path().join("sessions").join(session.id().as_str());
+    std::fs::create_dir_all(&to).unwrap();
+    for name in ["journal.db", "journal.db-wal"] {
+        std::fs::copy(SessionDir::of(session.store(), session.id()).root().join(name), to.join(name)).unwrap();
+    }
+    copy
+}
+
+#[tokio::test]
+async fn a_resumed_turn_waits_for_the_hooks_at_the_sessions_start_whatever_is_asked_first() {
+    let home = Home::new();
+    let model = Scripted::new(vec![reads("a.txt"), says("done")]);
+    let standing = Standing::at(HookPoint::BeforeTool);
+    let session = home.create(settings(&model, vec![standing.clone()])).await;
+    drop(saying(&session, "go"));
+    standing.here.notified().await;
+    let copy = as_if_killed(&session);
+    let (model, strict) = (Scripted::new(vec![says("done")]), Arc::new(Strict::default()));
+    let engine = Engine::open(copy.data.path());
+    let resumed = engine.resume(session.id(), settings(&model, vec![strict.clone()])).await.unwrap();
+    let phase = || async {
+        match resumed.ask(Asked::Look {}).next().await.unwrap() {
+            Answered::Seen(now) => now.phase,
+            other => panic!("{other:?}"),
+        }
+    };
+    // Neither a prompt nor a wish to go on: the turn goes on all the same.
+    phase().await;
+    strict.begun.notified().await;
+    assert_eq!(phase().await, Stage::Working);
+    assert_eq!(model.asked().len(), 0);
+    assert!(!journal_of(&resumed).iter().any(|record| matches!(record.event, Event::CallStarted { .. })));
+    strict.go.notify_one();
+    assert_eq!(resumed.go_on().await.unwrap().text, "done");
+    assert_eq!(model.asked().len(), 1);
+    let kinds: Vec<&str> = journal_of(&resumed).iter().map(|record| record.event.kind()).collect();
+    let at = |kind: &str| kinds.iter().rposition(|of| *of == kind);
+    assert!(at("turn_resumed") < at("hooks_ran") && at("hooks_ran") < at("call_started"), "{kinds:?}");
+    resumed.close().await;
+    session.close().await;
+}
+
 #[tokio::test]
 async fn a_prompt_is_vetted_though_hooks_are_seeing_just_then_that_a_turn_goes_on() {
     let home = Home::new();
@@ -758,13 +803,7 @@ async fn a_prompt_is_vetted_though_hooks_are_seeing_just_then_that_a_turn_goes_o
     let session = home.create(settings(&model, vec![standing.clone()])).await;
     drop(saying(&session, "go"));
     standing.here.notified().await;
-    // As if killed: the state of the folder while the hook stands, in another place.
-    let copy = Home::new();
-    let to = copy.data.path().join("sessions").join(session.id().as_str());
-    std::fs::create_dir_all(&to).unwrap();
-    for name in ["journal.db", "journal.db-wal"] {
-        std::fs::copy(SessionDir::of(session.store(), session.id()).root().join(name), to.join(name)).unwrap();
-    }
+    let copy = as_if_killed(&session);
     let strict = Arc::new(Strict::default());
     let settings = settings(&Scripted::new(vec![says("done")]), vec![strict.clone()]);
     let resumed = Engine::open(copy.data.path()).resume(session.id(), settings).await.unwrap();

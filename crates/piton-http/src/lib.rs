@@ -1,5 +1,7 @@
 //! HTTP for whatever in Piton talks over the network: model providers, the trace collector, later MCP and `web_fetch`.
 //!
+//! [`egress`] is the other direction of trust: the proxy by which commands in a sandbox reach the hosts that a person opened.
+//!
 //! It knows addresses, proxies, certificates, silence and server-sent events; it knows no provider, no key and no model.
 //! Nothing here retries, and nothing reads the environment. Modules in reading order.
 
@@ -8,6 +10,7 @@ pub mod http;
 mod tls;
 pub mod error;
 pub mod sse;
+pub mod egress;
 
 pub use error::HttpError;
 pub use http::{Answer, Http, fetch, post_json};

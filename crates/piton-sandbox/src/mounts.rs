@@ -159,7 +159,7 @@ impl Builder<'_> {
             Err(Errno::NOENT) if is_folder => make_folder(&folder, name)?,
             Err(Errno::NOENT) => {
                 let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-                match openat(&folder, name, flags, Mode::from_raw_mode(0o644)) {
+                match openat(&folder, name, flags, Mode::from_raw_mode(0o600)) {
                     Ok(_) | Err(Errno::EXIST) => {}
                     Err(error) => return Err(error.into()),
                 }
@@ -306,7 +306,7 @@ fn limits_are_of_a_namespace() -> bool {
 
 /// Makes a folder, unless another sandbox of the session has just made it.
 fn make_folder(above: &OwnedFd, name: &std::ffi::OsStr) -> io::Result<()> {
-    match mkdirat(above, name, Mode::from_raw_mode(0o755)) {
+    match mkdirat(above, name, Mode::from_raw_mode(0o700)) {
         Ok(()) | Err(Errno::EXIST) => Ok(()),
         Err(error) => Err(error.into()),
     }

@@ -2,6 +2,7 @@
 //! so a call that has started is never repeated (see [`crate::executor`]).
 
 mod report;
+mod stopped;
 
 use crate::executor::{CommandSpec, CommandWatch, ExecutorError, ExitRecord};
 use crate::input::lenient;
@@ -27,6 +28,9 @@ pub struct Input {
     /// Milliseconds; default 120000, at most 600000
     #[serde(default, alias = "timeout_ms", deserialize_with = "lenient::count")]
     timeout: Option<u64>,
+    /// Only where the sandbox stopped this command and the task needs it: why it has to run outside. The user is asked
+    #[serde(default)]
+    outside_sandbox: Option<String>,
 }
 
 impl Input {
@@ -51,12 +55,20 @@ impl TypedTool for Bash {
          file. Background processes are ended when the command ends. Prefer read, grep, glob, edit and write for files.";
     const EFFECTS: Effects = Effects::OPAQUE;
 
-    fn planned(&self, input: Input, _: &Look) -> Result<Plan, Outcome> {
+    fn planned(&self, input: Input, look: &Look) -> Result<Plan, Outcome> {
         input.check()?;
-        let command = input.command;
+        let Input { command, outside_sandbox, .. } = input;
         let shown = QuestionBlock::Command { command: command.clone() };
-        let question = QuestionDraft::new(|| ("Run this command?".to_owned(), vec![shown]));
-        Ok(Plan::new(CallKind::Execute, command.clone(), Access::Run(command), question))
+        let access = Access::Run(command.clone());
+        let Some(reason) = outside_sandbox.filter(|reason| look.is_confined && !reason.trim().is_empty()) else {
+            let question = QuestionDraft::new(|| ("Run this command?".to_owned(), vec![shown]));
+            return Ok(Plan::new(CallKind::Execute, command, access, question));
+        };
+        let text = format!("With all your rights, files and network. The model's reason: {}", reason.trim());
+        let question = QuestionDraft::new(|| {
+            ("Run this command outside the sandbox?".to_owned(), vec![shown, QuestionBlock::Note { text }])
+        });
+        Ok(Plan::new(CallKind::Execute, command, access, question).and(Access::Unsandboxed(reason)))
     }
 
     async fn act(&self, input: Input, cx: &ToolContext) -> Outcome {

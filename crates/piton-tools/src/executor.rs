@@ -113,6 +113,9 @@ pub struct ExitRecord {
     /// What the command has left that the sandbox took away again, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undone: Vec<String>,
+    /// Whether it ran in a sandbox.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_confined: bool,
     /// What went wrong besides: why it could not be started, why output is missing, why it was interrupted.
     #[serde(default)]
     pub error: Option<String>,
@@ -150,6 +153,7 @@ impl ExitRecord {
             kept_bytes: 0,
             left_behind: 0,
             undone: Vec::new(),
+            is_confined: false,
             error: None,
         }
     }

@@ -17,6 +17,8 @@ pub struct Look {
     pub workspace: PathBuf,
     /// The files as they are.
     pub files: Arc<dyn Files>,
+    /// Whether commands run in a sandbox.
+    pub is_confined: bool,
 }
 
 /// A call as its tool understands it.
@@ -35,6 +37,13 @@ impl Plan {
     /// A plan of this kind and title that accesses this, and may run if the person says yes to `question`.
     pub fn new(kind: CallKind, title: impl Into<String>, access: Access, question: QuestionDraft) -> Self {
         Self { planned: Planned { kind, title: title.into(), accesses: vec![access] }, question }
+    }
+
+    /// The same, which accesses this, too.
+    #[must_use]
+    pub fn and(mut self, access: Access) -> Self {
+        self.planned.accesses.push(access);
+        self
     }
 
     /// What there is to say of a call whose tool says nothing: its input.

@@ -1,6 +1,6 @@
 //! The sandbox as the binary makes it: for commands, checks and file tools, by flag and by file.
 
-use crate::stage::Stage;
+use crate::stage::{Stage, until};
 use serde_json::{Value, json};
 use std::process::Output;
 
@@ -115,4 +115,47 @@ fn where_none_can_be_made_nothing_is_started() {
     let said = String::from_utf8_lossy(&ran.stderr);
     assert!(said.contains("no sandbox can be made here") && said.contains("--sandbox off"), "{said}");
     assert!(!stage.workspace.has("ran"));
+}
+
+#[test]
+fn one_call_runs_outside_where_a_person_says_so_and_the_next_is_inside_again() {
+    let command = "cat \"$HOME/config.toml\" || echo hidden";
+    let script = || {
+        calls([
+            ("bash", json!({"command": command, "outside_sandbox": "it needs my\u{202e} settings"})),
+            ("bash", json!({"command": command})),
+        ])
+        .with_config("# secret-of-the-home\n[sandbox]\nmode = \"workspace-write\"\n")
+    };
+    let stage = script();
+    let mut terminal = stage.terminal(&["run", "--allow", "bash", "go"]);
+    until("it asks", || terminal.screen().contains("outside the sandbox?"));
+    let screen = terminal.screen();
+    assert!(screen.contains("The model's reason: it needs my") && !screen.contains('\u{202e}'), "{screen}");
+    assert!(!screen.contains("always"), "it is asked each time: {screen}");
+    terminal.type_line("y");
+    assert_eq!(terminal.end(), 0);
+    let told: Vec<String> = (stage.journal().iter().filter(|event| event["type"] == "call_settled"))
+        .map(|event| text(&event["outcome"]).to_owned())
+        .collect();
+    assert!(told[0].contains("secret-of-the-home") && !told[1].contains("secret-of-the-home"), "{told:?}");
+
+    // Nobody is there: neither a rule nor a mode takes a person's place.
+    for args in [&[][..], &["--allow", "bash"], &["--allow", "*"]] {
+        let stage = script();
+        let ran = stage.run(&[args, &["go"]].concat()).expect_code(3);
+        let told: Vec<Value> = ran.all("call_settled").iter().map(|event| event["outcome"].clone()).collect();
+        assert_eq!((told[0]["status"].as_str(), told[1]["status"].as_str()), (Some("denied"), Some("ok")), "{told:?}");
+        assert!(told.iter().all(|told| !text(told).contains("secret-of-the-home")), "{args:?}: {told:?}");
+    }
+}
+
+#[test]
+fn a_model_is_told_what_the_sandbox_stopped_and_the_way_out() {
+    let stage =
+        calls([("bash", json!({"command": "git init -q . && touch /usr/x"})), ("bash", json!({"command": "exit 3"}))]);
+    let outcomes = outcomes(&stage, &["--sandbox", "workspace-write", "go"]);
+    let told = text(&outcomes[0]);
+    assert!(told.contains("Read-only file system") && told.contains("`outside_sandbox`"), "{told}");
+    assert!(!text(&outcomes[1]).contains("sandbox"), "{}", text(&outcomes[1]));
 }

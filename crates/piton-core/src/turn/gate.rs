@@ -10,6 +10,8 @@ use crate::ids::CallId;
 /// Something that hooks must have seen before the turn goes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Gate {
+    /// This process starts or resumes a turn, and hooks have yet to see that the session starts or is resumed here.
+    Opened,
     /// The context was compacted, and the model is about to be asked for the first time since.
     Compacted {
         /// The session's step.
@@ -57,7 +59,7 @@ impl Gate {
     /// The point at which hooks are asked there.
     pub fn point(&self) -> HookPoint {
         match self {
-            Self::Compacted { .. } => HookPoint::SessionStart,
+            Self::Opened | Self::Compacted { .. } => HookPoint::SessionStart,
             Self::BeforeModel { .. } => HookPoint::BeforeModel,
             Self::BeforeTool(_) => HookPoint::BeforeTool,
             Self::Question(_) => HookPoint::Approval,
@@ -72,7 +74,11 @@ impl Gate {
         match self {
             Self::BeforeTool(call) | Self::AfterTool(call) => Some(call),
             Self::Question(Subject::Call(call) | Subject::GoOn(call)) => Some(call),
-            Self::Compacted { .. } | Self::BeforeModel { .. } | Self::BeforeCompaction(_) | Self::End { .. } => None,
+            Self::Opened
+            | Self::Compacted { .. }
+            | Self::BeforeModel { .. }
+            | Self::BeforeCompaction(_)
+            | Self::End { .. } => None,
         }
     }
 }

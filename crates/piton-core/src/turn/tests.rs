@@ -271,7 +271,7 @@ fn show_job(job: &Job) -> String {
 /// What must hold after every event, whatever the order.
 fn check_invariants(session: &State, log: &[Record]) {
     let messages: Vec<&Message> = session.transcript().map(|message| &**message).collect();
-    let open = matches!(session.phase, Phase::RunningTools(..));
+    let open = session.batch().is_some();
     let complete = if open { &messages[..messages.len() - 1] } else { &messages[..] };
     assert_eq!(malformed(complete.iter().copied()), None, "phase {}, log {log:#?}", session.phase_name());
     if !session.is_in_turn() {

@@ -36,6 +36,16 @@ const UNKNOWN_NOTE: &str =
 const CONTINUE_NOTE: &str =
     "Your last reply was cut at the output limit. Go on exactly where it stopped; do not repeat it.";
 
+/// What a process has done with a session since it opened it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum SinceOpened {
+    Nothing,
+    /// Something was said, or a turn gone on with.
+    Used,
+    /// The same, and the hooks at a session's start have run.
+    Begun,
+}
+
 /// What follows a step.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum After {
@@ -87,6 +97,8 @@ pub(super) struct Work {
     pub(super) notes: Vec<String>,
     /// What the user has allowed for the whole session.
     pub(super) grants: Vec<Grant>,
+    /// What was done since the process that has the session opened it.
+    pub(super) since_opened: SinceOpened,
     /// What clients have changed of how the session is run.
     pub(super) configured: Configure,
     /// What hooks left of the frame that the model was last asked with.
@@ -251,12 +263,13 @@ impl Work {
         if let Some(first) = self.waiting.pop_front() {
             self.push(seq, first.message);
         }
-        match self.turn.policy.steps.max_turns {
+        let phase = match self.turn.policy.steps.max_turns {
             Some(most) if self.turns > most => {
                 self.end(Ending::new(TurnEnd::MaxTurns, format!("the session's limit of {most} turns is reached")))
             }
             _ => self.next_step(StepKind::Ordinary),
-        }
+        };
+        self.open(phase)
     }
 
     /// Starts the next step, unless a limit forbids it; a full context is compacted first.
@@ -350,6 +363,15 @@ impl Work {
             Phase::BeforeCompaction(trigger, then)
         } else {
             Phase::Compacting(trigger, then)
+        }
+    }
+
+    /// The turn starts or goes on in this phase; where that is the first that this process does, hooks come first.
+    pub(super) fn open(&self, phase: Phase) -> Phase {
+        if self.has_gate(HookPoint::SessionStart) && self.since_opened < SinceOpened::Begun {
+            Phase::Opening(Box::new(phase))
+        } else {
+            phase
         }
     }
 
@@ -737,6 +759,15 @@ impl Work {
     /// Keeps track of what holds wherever the head is: what was taken back, how the session is called and where it works.
     pub(super) fn remember(&mut self, record: &Record) {
         self.bill.add(&record.event.at_most());
+        self.since_opened = match &record.event {
+            Event::WriterOpened { .. } => SinceOpened::Nothing,
+            Event::HooksRan { point: HookPoint::SessionStart, .. } => SinceOpened::Begun,
+            Event::HooksRan { .. }
+            | Event::UserSpoke { .. }
+            | Event::TurnStarted { .. }
+            | Event::TurnResumed { .. } => self.since_opened.max(SinceOpened::Used),
+            _ => self.since_opened,
+        };
         match &record.event {
             Event::SessionStarted { session, workspace, parent, .. } => {
                 self.id = session.clone();

@@ -1,8 +1,8 @@
-//! What clients ask of the driver: each request is obeyed, deferred until nothing else is to be done, or refused.
+//! What clients ask of the driver: each request is obeyed, put in line behind others, or refused.
 
-use super::line::NewPrompt;
+use super::line::{NewPrompt, Waiting};
 use super::{Driver, Stage};
-use crate::error::{EngineError, RewindError};
+use crate::error::EngineError;
 use crate::inbox::{Asked, Asker};
 use crate::jobs::{Key, SideJob, UserMessage, answer, fork, title};
 use piton_core::client::{Answer, Prompt, Reply, Report, Request, When};
@@ -38,12 +38,14 @@ impl Driver {
             Request::Answer(answer) => self.answered(answer, asker).await,
             Request::Pause {} => self.pause_for(true, &asker),
             Request::Continue {} => self.pause_for(false, &asker),
-            Request::Plan { .. } | Request::Rewind { .. } if !self.is_idle() => {
-                asker.refuse(RewindError::MidTurn);
-            }
             Request::Compact(wanted) => self.compact(wanted, asker),
-            request @ (Request::Plan { .. } | Request::Rewind { .. }) => {
-                self.requests.defer(request, asker);
+            Request::Plan { direction, turns, scope } => {
+                let waiting = Waiting::Plan { direction, turns, scope, asker: asker.clone() };
+                self.queue_rewind(waiting, &asker);
+            }
+            Request::Rewind { rewind } => {
+                let waiting = Waiting::Rewind { rewind, arriving: None, asker: asker.clone() };
+                self.queue_rewind(waiting, &asker);
             }
             Request::Rename { title } => {
                 self.record(Event::TitleGiven { title, by: TitledBy::User });
@@ -61,11 +63,6 @@ impl Driver {
             Request::Look {} => asker.tell(Reply::Seen(Box::new(self.services.bus.now()))),
             unknown => asker.refuse(EngineError::Unknown(format!("{unknown:?}"))),
         }
-    }
-
-    /// Whether no turn is under way, and nothing was said that one will come of.
-    fn is_idle(&self) -> bool {
-        self.session.is_at_rest() && self.line.is_empty()
     }
 
     async fn prompted(&mut self, prompt: Prompt, asker: Asker) {

@@ -3,15 +3,16 @@
 //! answer, passes them by.
 
 use super::{Driver, Stage};
-use crate::error::{CompactError, ConfigureError, EngineError};
+use crate::error::{CompactError, ConfigureError, EngineError, RewindError};
 use crate::inbox::Asker;
 use crate::jobs::{
-    AtRest, Key, Opening, STOPPED, SideJob, UserMessage, begin, hear, open_models, summary_at_rest, vet,
+    AtRest, Key, Opening, Rewinds, STOPPED, SideJob, UserMessage, begin, hear, open_models, plan, summary_at_rest, vet,
 };
 use crate::settings::OpenedModels;
-use piton_core::client::{Compact, Configure, Configured, Reply, Report};
+use crate::store::StoreError;
+use piton_core::client::{Compact, Configure, Configured, Reply, Report, Scope};
 use piton_core::configure::is_every;
-use piton_core::event::{ChangedBy, Event, Trigger, TurnEnd};
+use piton_core::event::{ChangedBy, Direction, Event, Rewind, Trigger, TurnEnd};
 use piton_core::hook::HookPoint;
 use piton_core::ids::MessageId;
 use std::collections::VecDeque;
@@ -25,11 +26,10 @@ pub(super) struct NewPrompt {
 
 /// What is not done yet, in its order.
 pub(super) struct Line {
-    start_hooks: StartHooks,
     waiting: VecDeque<Waiting>,
 }
 
-enum Waiting {
+pub(super) enum Waiting {
     Prompt {
         id: MessageId,
         /// `None` while hooks see it.
@@ -47,25 +47,29 @@ enum Waiting {
         opening: Option<Opening>,
         asker: Asker,
     },
-}
-
-/// How far the hooks at a session's start are in this process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum StartHooks {
-    /// Nobody has spoken or gone on: the session is only looked after, and neither starts nor ends for hooks.
-    Unused,
-    /// They have yet to run.
-    Due,
-    /// They are running.
-    Running,
-    /// They have run.
-    Done,
+    /// A look at what a rewind would do.
+    Plan {
+        direction: Direction,
+        turns: u32,
+        scope: Scope,
+        asker: Asker,
+    },
+    Rewind {
+        rewind: Rewind,
+        /// Where its outcome arrives, once a half of it is under way.
+        arriving: Option<Rewinds>,
+        asker: Asker,
+    },
 }
 
 impl Waiting {
     fn asker(&self) -> &Asker {
         match self {
-            Self::Prompt { asker, .. } | Self::Compact { asker, .. } | Self::Change { asker, .. } => asker,
+            Self::Prompt { asker, .. }
+            | Self::Compact { asker, .. }
+            | Self::Change { asker, .. }
+            | Self::Plan { asker, .. }
+            | Self::Rewind { asker, .. } => asker,
         }
     }
 
@@ -76,21 +80,17 @@ impl Waiting {
 
 impl Line {
     pub(super) fn new() -> Self {
-        Self { start_hooks: StartHooks::Unused, waiting: VecDeque::new() }
+        Self { waiting: VecDeque::new() }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+    /// Takes out what is at the front.
+    pub(super) fn pop(&mut self) -> Option<Waiting> {
+        self.waiting.pop_front()
     }
 
     /// How many prompts are not on record yet.
     pub(super) fn prompts(&self) -> usize {
         self.waiting.iter().filter(|waiting| waiting.is_prompt()).count()
-    }
-
-    /// Whether anything was said, or gone on with.
-    pub(super) fn is_used(&self) -> bool {
-        self.start_hooks != StartHooks::Unused
     }
 
     /// Whoever waits for what nobody does any more.
@@ -102,28 +102,14 @@ impl Line {
     pub(super) fn is_awaited(&self) -> bool {
         self.waiting.iter().any(|waiting| waiting.asker().is_local())
     }
-
-    fn begin(&mut self) {
-        if self.start_hooks == StartHooks::Unused {
-            self.start_hooks = StartHooks::Due;
-        }
-    }
 }
 
 impl Driver {
-    /// Takes notice that a turn is gone on with; hooks may have to see that the session has begun.
-    pub(super) fn goes_on(&mut self) {
-        self.line.begin();
-        self.run_start_hooks();
-    }
-
     /// Hears what somebody says; hooks may have to see it first.
     pub(super) async fn speak(&mut self, prompt: NewPrompt) {
-        self.line.begin();
         let NewPrompt { message, wait, asker } = prompt;
         let id = message.id.clone();
-        let begins = self.run_start_hooks();
-        if begins || self.services.hooks.want(HookPoint::Prompt) || !self.line.waiting.is_empty() {
+        if self.awaits_start_hooks() || self.services.hooks.want(HookPoint::Prompt) || !self.line.waiting.is_empty() {
             self.line.waiting.push_back(Waiting::Prompt { id, message: Some(message), wait, asker });
             return self.move_up();
         }
@@ -149,7 +135,12 @@ impl Driver {
         {
             return asker.refuse(CompactError::MidTurn);
         }
-        self.line.waiting.push_back(Waiting::Compact { wanted, asker });
+        self.queue(Waiting::Compact { wanted, asker });
+    }
+
+    /// Puts a request behind those that keep their order with it.
+    pub(super) fn queue(&mut self, waiting: Waiting) {
+        self.line.waiting.push_back(waiting);
         self.move_up();
     }
 
@@ -158,8 +149,7 @@ impl Driver {
         if let Err(error) = self.check_change(&changed) {
             return asker.refuse(error);
         }
-        self.line.waiting.push_back(Waiting::Change { changed, opening: None, asker });
-        self.move_up();
+        self.queue(Waiting::Change { changed, opening: None, asker });
     }
 
     fn check_change(&self, changed: &Configure) -> Result<(), ConfigureError> {
@@ -182,19 +172,22 @@ impl Driver {
         }
     }
 
-    /// Lets hooks see that the session has begun, once in this process. Whether they have yet to see it.
-    fn run_start_hooks(&mut self) -> bool {
-        if self.line.start_hooks == StartHooks::Due && self.services.hooks.want(HookPoint::SessionStart) {
-            self.line.start_hooks = StartHooks::Running;
+    /// Whether the hooks at a session's start have yet to run in this process. A turn that is under way or about to start
+    /// runs them itself ([`piton_core::turn::Gate::Opened`]).
+    fn awaits_start_hooks(&self) -> bool {
+        !self.session.is_begun_here() && self.services.hooks.want(HookPoint::SessionStart)
+    }
+
+    fn run_start_hooks(&mut self) {
+        let is_between_turns = self.session.is_at_rest() || self.session.is_compacting_at_rest();
+        if is_between_turns && !self.jobs.has_side(SideJob::Start) {
             let task = begin(&self.context());
             self.jobs.put_ready(Key::Side(SideJob::Start), task);
         }
-        self.line.start_hooks == StartHooks::Running
     }
 
-    /// Hooks have seen that the session has begun. Where they stop it, what it was to begin with is refused.
-    pub(super) fn started(&mut self, events: Vec<Event>) {
-        self.line.start_hooks = StartHooks::Done;
+    /// The hooks at a session's start have run. Where they stop it, the prompt that waited for them is refused.
+    pub(super) fn begun(&mut self, events: Vec<Event>) {
         let stopped = events.iter().find_map(|event| match event {
             Event::HooksRan { stopped, .. } => stopped.clone(),
             _ => None,
@@ -210,9 +203,11 @@ impl Driver {
 
     /// Does what is at the front, as far as it takes no time.
     pub(super) fn move_up(&mut self) {
-        while !self.jobs.has_side(SideJob::Line) && !self.jobs.has_side(SideJob::Start) {
+        while !self.jobs.has_side(SideJob::Line) {
+            let awaits_start_hooks = self.awaits_start_hooks();
             match self.line.waiting.front_mut() {
                 None => return,
+                Some(Waiting::Prompt { .. }) if awaits_start_hooks => return self.run_start_hooks(),
                 Some(Waiting::Prompt { message, asker, .. }) => {
                     let Some(message) = message.take() else { return };
                     let asker = asker.clone();
@@ -236,6 +231,23 @@ impl Driver {
                         self.change(changed, None, asker);
                     }
                 }
+                Some(Waiting::Plan { asker, .. } | Waiting::Rewind { asker, .. }) if !self.session.is_at_rest() => {
+                    asker.refuse(RewindError::MidTurn);
+                    self.line.waiting.pop_front();
+                }
+                Some(Waiting::Plan { direction, turns, scope, asker }) => {
+                    let (direction, turns, scope, asker) = (*direction, *turns, *scope, asker.clone());
+                    let task = plan(direction, turns, scope, asker, &self.context());
+                    return self.jobs.put_ready(Key::Side(SideJob::Line), task);
+                }
+                Some(Waiting::Rewind { rewind, .. }) => {
+                    let rewind = rewind.clone();
+                    let started = self.start_rewind(rewind);
+                    if let Some(Waiting::Rewind { arriving, .. }) = self.line.waiting.front_mut() {
+                        *arriving = Some(started);
+                    }
+                    return;
+                }
             }
         }
     }
@@ -256,11 +268,18 @@ impl Driver {
     }
 
     /// What was at the front is done: puts on record what comes of it.
-    pub(super) fn moved_up(&mut self, mut events: Vec<Event>) {
+    pub(super) async fn moved_up(&mut self, mut events: Vec<Event>) -> Result<(), StoreError> {
+        if let Some(Waiting::Rewind { .. }) = self.line.waiting.front() {
+            self.rewind_moved(events).await?;
+            self.leave_if_answered();
+            self.move_up();
+            return Ok(());
+        }
         let is_done = |waiting: &mut Waiting| match waiting {
             Waiting::Prompt { message, .. } => message.is_none(),
             Waiting::Change { opening, .. } => opening.is_some(),
-            Waiting::Compact { .. } => false,
+            Waiting::Plan { .. } => true,
+            Waiting::Compact { .. } | Waiting::Rewind { .. } => false,
         };
         let done = self.line.waiting.pop_front_if(is_done);
         let is_heard = matches!(events.last(), Some(Event::UserSpoke { .. }));
@@ -277,11 +296,13 @@ impl Driver {
                     Ok(opened) => self.change(changed, Some(opened), asker),
                     Err(why) => asker.refuse(ConfigureError::Model(why)),
                 }
+                self.leave_if_answered();
             }
-            Some(Waiting::Prompt { .. }) => self.leave_if_answered(),
-            Some(Waiting::Compact { .. }) | None => {}
+            Some(Waiting::Prompt { .. } | Waiting::Plan { .. }) => self.leave_if_answered(),
+            Some(Waiting::Compact { .. } | Waiting::Rewind { .. }) | None => {}
         }
         self.move_up();
+        Ok(())
     }
 
     /// Puts a change on record. A turn under way keeps what it began with.
@@ -300,10 +321,11 @@ impl Driver {
         self.askers.tell_when_durable(asker, Reply::Configured(configured));
     }
 
-    /// Drops what was said and not let pass by hooks, and summaries that were not begun. It is not put on record: who said it is told, or says it to the next
+    /// Drops what was said and not let pass by hooks, and summaries and rewinds that were not begun. It is not put on record: who said it is told, or says it to the next
     /// writer where this one leaves.
     pub(super) fn drop_unheard(&mut self) {
-        if self.line.waiting.front().is_none_or(Waiting::is_prompt) {
+        let begun = self.line.waiting.pop_front_if(|_| self.session.rewinding().is_some());
+        if begun.is_none() && !matches!(self.line.waiting.front(), Some(Waiting::Change { .. })) {
             self.jobs.drop_side(SideJob::Line);
         }
         let policy = &self.services.settings.policy;
@@ -312,13 +334,14 @@ impl Driver {
         let result = policy.replies.words.result(TurnEnd::Canceled, None, Some(&why), "");
         let is_change = |waiting: &Waiting| matches!(waiting, Waiting::Change { .. });
         let (kept, dropped): (VecDeque<_>, VecDeque<_>) = self.line.waiting.drain(..).partition(is_change);
-        self.line.waiting = kept;
+        self.line.waiting = begun.into_iter().chain(kept).collect();
         for waiting in dropped.iter().filter(|_| self.stage != Stage::Closing) {
             let report = Report::not_begun(TurnEnd::Canceled, why.clone());
             let report = Box::new(Report { result: result.clone(), ..report });
             match waiting {
                 Waiting::Prompt { asker, .. } => asker.refuse(EngineError::NotBegun(report)),
                 Waiting::Compact { asker, .. } => asker.refuse(CompactError::Failed(STOPPED.to_owned())),
+                Waiting::Plan { asker, .. } | Waiting::Rewind { asker, .. } => asker.refuse(RewindError::Stopped),
                 Waiting::Change { .. } => {}
             }
         }

@@ -3,11 +3,11 @@
 
 use super::Driver;
 use crate::hooks::{Check, Hook, Hooks, OutputSchema};
-use crate::jobs::{finish_rewind, measure_lost, recover, window_changed};
+use crate::jobs::{finished_files, measure_lost, recover, window_changed};
 use crate::store::StoreError;
 use piton_core::event::{Canceller, Event};
 use piton_core::hook::Demand;
-use piton_core::turn::State;
+use piton_core::turn::{Job, State};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -16,33 +16,34 @@ use std::time::Duration;
 impl Driver {
     pub(super) async fn recover(&mut self) -> Result<(), StoreError> {
         if let Some(rewinding) = self.session.rewinding().cloned() {
-            let restored = finish_rewind(rewinding, &self.context()).await;
+            let restored = finished_files(rewinding, &self.context()).await;
             self.end_rewind(restored.event).await?;
         }
-        let wanted = self.session.wanted();
-        wanted.iter().for_each(|job| measure_lost(job, &mut self.context()));
+        let lost = self.session.wanted();
+        lost.iter().for_each(|job| measure_lost(job, &mut self.context()));
         if self.session.is_in_turn() {
-            self.resume_turn();
-        }
-        for job in self.session.wanted() {
-            let events = recover(&job, &mut self.context());
-            self.record_all(events);
+            self.resume_turn(&lost);
         }
         Ok(())
     }
 
-    fn resume_turn(&mut self) {
+    /// The turn goes on by our rules, and what a killed process was at in it is ended.
+    fn resume_turn(&mut self, lost: &[Job]) {
         let unseen = inherit(&mut self.services.hooks, &self.session, &self.services.settings.env);
         let settings = &self.services.settings;
         let (model, fallbacks) = (settings.model.name().to_owned(), settings.fallback_names());
         self.recorder.resume_turn(self.session.turn());
         let policy = Box::new(self.context().policy());
         self.record(Event::TurnResumed { model, fallbacks, policy });
+        let changed = window_changed(&self.context());
+        self.record_all(changed);
+        for job in lost {
+            let events = recover(job, &mut self.context());
+            self.record_all(events);
+        }
         if let Some(reason) = unseen {
             self.record(Event::CancelRequested { by: Canceller::Hook(reason) });
         }
-        let changed = window_changed(&self.context());
-        self.record_all(changed);
     }
 }
 

@@ -24,6 +24,11 @@ impl Watch {
         Self { unseen: Vec::new(), messages, step: StepDone::default() }
     }
 
+    /// The head has moved. What is in the transcript there is not new.
+    pub(crate) fn rewound(&mut self, session: &State) {
+        self.messages = session.transcript().len();
+    }
+
     /// What hooks have yet to see.
     pub(crate) fn take(&mut self) -> WatchedEvents {
         std::mem::take(&mut self.unseen)

@@ -23,9 +23,18 @@ pub(super) fn take_up(gate: &Gate, cx: &JobContext<'_>) -> Step {
     }
 }
 
+/// Runs the hooks at a session's start, for a session that starts or is resumed here. Before a prompt no turn wants this.
+pub(crate) fn begin(cx: &JobContext<'_>) -> Task {
+    let is_resumed = cx.session.transcript().len() > 0;
+    let how = if is_resumed { SessionStart::Resumed } else { SessionStart::New };
+    let (hooks, at) = (cx.services.hooks.clone(), cx.hook_context());
+    Task::new(async move { hooks.session_start(&at, how).await }, |gated, cx| passed(gated, None, cx))
+}
+
 fn task(gate: Gate, cx: &JobContext<'_>) -> Option<Task> {
     let (session, hooks, at) = (cx.session, cx.services.hooks.clone(), cx.hook_context());
     let task = match gate {
+        Gate::Opened => begin(cx),
         Gate::Compacted { .. } => {
             Task::new(async move { hooks.session_start(&at, SessionStart::Compacted).await }, |gated, cx| {
                 passed(gated, None, cx)

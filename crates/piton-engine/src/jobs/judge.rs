@@ -7,13 +7,14 @@
 //! worded is caught: it is put in plain words.
 
 use super::{JobContext, PANICKED, Step, Task};
-use piton_core::call::{Effects, Outcome};
+use piton_core::call::{Access, Effects, Outcome};
 use piton_core::event::{Author, Event, Subject, Verdict};
 use piton_core::hook::HookVerdict;
 use piton_core::message::ToolCall;
 use piton_core::permission::{Action, Judgement, PermissionMode, Rules};
 use piton_core::question::{Question, QuestionBlock};
 use piton_tools::plan::{Look, QuestionDraft, accesses};
+use piton_tools::spawn::Confinement;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
@@ -67,7 +68,8 @@ fn judge(call: &ToolCall, cx: &JobContext<'_>) -> Judged {
     };
     let input = changed.map_or_else(own, |input| settings.tools.canonical(&call.name, input));
     let workspace = PathBuf::from(session.workspace());
-    let look = Look { files: cx.services.files_for_tools(&workspace), workspace };
+    let is_confined = matches!(cx.services.confinement(&workspace), Confinement::Sandbox(_));
+    let look = Look { files: cx.services.files_for_tools(&workspace), workspace, is_confined };
     // It must not take the session with it.
     let Ok(plan) = catch_unwind(AssertUnwindSafe(|| tool.plan(&input, &look).map_err(Box::new))) else {
         let refused = Verdict::Refuse(format!("The tool failed inside Piton: {PANICKED}."));
@@ -80,6 +82,9 @@ fn judge(call: &ToolCall, cx: &JobContext<'_>) -> Judged {
     let own = accesses(spec);
     let accesses = planned.as_ref().map_or(&own, |plan| &plan.accesses);
     let judged = session.judge(&spec.name, accesses);
+    let leaves = accesses.iter().any(|access| matches!(access, Access::Unsandboxed(_)));
+    // A hook may want a person to be asked, too, but lets nothing out.
+    let said = said.filter(|said| !leaves || !matches!(said, HookVerdict::Allow));
     let verdict = verdict(&judged, said, &spec.name, session.policy().mode);
     let note = match &verdict {
         Verdict::Ask => None,

@@ -7,7 +7,7 @@
 use super::{JobContext, Task};
 use crate::context::{Instructions, Notes, References};
 use crate::error::EngineError;
-use crate::hooks::{Gated, SessionStart};
+use crate::hooks::Gated;
 use crate::inbox::Asker;
 use piton_core::event::{Delivery, Event, Given};
 use piton_core::hook::HookPoint;
@@ -43,15 +43,6 @@ struct Reader {
 /// What is recorded of something that no hook has to see.
 pub(crate) async fn hear(message: UserMessage, cx: &JobContext<'_>) -> Result<Vec<Event>, EngineError> {
     reader(cx).read(message).await
-}
-
-/// Lets hooks see that the session begins, or is opened again.
-pub(crate) fn begin(cx: &JobContext<'_>) -> Task {
-    let is_resumed = cx.session.transcript().len() > 0;
-    let how = if is_resumed { SessionStart::Resumed } else { SessionStart::New };
-    let (hooks, at) = (cx.services.hooks.clone(), cx.hook_context());
-    let work = async move { hooks.session_start(&at, how).await };
-    Task::new(work, |gated, cx| cx.ran(gated).into_iter().chain(cx.suspicions()).collect())
 }
 
 /// Lets hooks see what somebody says. Who says it is told where it is refused; where it is not, the last event is what was

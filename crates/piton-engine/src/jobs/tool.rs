@@ -8,7 +8,7 @@ use super::{JobContext, Step, Task};
 use crate::hooks::{Gated, Ran};
 use crate::store::Stored;
 use async_trait::async_trait;
-use piton_core::call::{CallInput, Outcome, Resume, Status, Touches};
+use piton_core::call::{Access, CallInput, Outcome, Resume, Status, Touches};
 use piton_core::client::Live;
 use piton_core::event::{Event, Record};
 use piton_core::hidden;
@@ -21,6 +21,7 @@ use piton_tools::host::Host;
 use piton_tools::limits::{ABANDON_GRACE, ABANDON_LOOK_GRACE};
 use piton_tools::private;
 use piton_tools::snapshot::Snapshots;
+use piton_tools::spawn::Confinement;
 use piton_tools::tool::{Tool, ToolContext, abandoned, interrupted};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -99,11 +100,20 @@ fn tool_context(call: &ToolCall, cx: &JobContext<'_>) -> ToolContext {
         cancel: CancellationToken::new(),
         ledger: Arc::clone(&services.ledger),
         files: services.files_for_tools(Path::new(cx.session.workspace())),
-        confinement: services.confinement(Path::new(cx.session.workspace())),
+        confinement: confinement(&call.id, cx),
         env: Arc::clone(&services.settings.env),
         limits: services.settings.tool_limits.clone(),
         output_cut: cx.session.policy().calls.output_cut,
     }
+}
+
+/// What the call's command is held to: the sandbox, unless somebody was asked about just this, as it is on record.
+fn confinement(call: &CallId, cx: &JobContext<'_>) -> Confinement {
+    let accesses = cx.session.plan(call).map(|plan| plan.accesses.as_slice()).unwrap_or_default();
+    if accesses.iter().any(|access| matches!(access, Access::Unsandboxed(_))) {
+        return Confinement::Model;
+    }
+    cx.services.confinement(Path::new(cx.session.workspace()))
 }
 
 fn start(call: &CallId, cx: &JobContext<'_>) -> Start {

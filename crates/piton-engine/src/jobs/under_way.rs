@@ -41,7 +41,7 @@ pub(crate) enum Key {
 pub(crate) enum SideJob {
     /// Letting hooks see that the session has begun.
     Start,
-    /// What is at the front of the requests that keep their order: letting in what somebody says, or opening models.
+    /// What is at the front of the requests that keep their order: letting in what somebody says, opening models, or a rewind.
     Line,
     /// Letting hooks see what happened.
     Watch,

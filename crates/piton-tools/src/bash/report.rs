@@ -1,5 +1,6 @@
 //! The report of a command: its output and how it ended, for the model and for people.
 
+use super::stopped::stopped;
 use crate::clean::clean;
 use crate::executor::{CommandEnd, CommandOutput, ExitRecord};
 use piton_core::call::{Outcome, Status};
@@ -83,9 +84,24 @@ fn with_notes(record: &ExitRecord, output: &str) -> String {
         1 => lines.push("1 background process was ended when the command finished".to_owned()),
         many => lines.push(format!("{many} background processes were ended when the command finished")),
     }
+    if record.is_confined && record.status == CommandEnd::Exited && record.code != Some(0) {
+        lines.extend(by_sandbox(output));
+    }
     lines.extend(record.undone.iter().map(|said| format!("[sandbox: {said}]")));
     lines.extend(record.error.as_ref().map(|error| format!("[{error}]")));
     if lines.is_empty() { "(no output)".to_owned() } else { lines.join("\n") }
+}
+
+/// What a failure may have to do with the sandbox, and the way out.
+fn by_sandbox(output: &str) -> Option<String> {
+    let stopped = stopped(output);
+    (!stopped.is_empty()).then(|| {
+        format!(
+            "[sandbox: the command ran in a sandbox, which may have stopped it: {}. If the task cannot do without it, call bash \
+             again with `outside_sandbox` and the reason: the user is asked]",
+            stopped.join("; ")
+        )
+    })
 }
 
 fn interrupted(record: &ExitRecord, output: &str) -> String {

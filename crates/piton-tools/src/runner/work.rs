@@ -219,6 +219,7 @@ fn run(
         kept_bytes: spooled.kept,
         left_behind,
         undone,
+        is_confined: matches!(watch.shell, Shell::Confined(_)),
         error: ended
             .filter(|_| by_itself || end == CommandEnd::SpawnFailed)
             .and_then(HowEnded::error)

@@ -108,3 +108,45 @@ fn a_hook_stops_the_turn_under_its_own_name() {
         "#]],
     );
 }
+
+#[test]
+fn each_process_runs_the_hooks_at_a_sessions_start_before_its_first_turn_moves() {
+    let mut b = Bench::with(Policy { hooks: gated([HookPoint::SessionStart]), ..Policy::piton() });
+    b.policy.permission.push("*", Action::Allow);
+    b.say("go");
+    assert_eq!((b.session.phase_name(), b.wanted()), ("opening", "pass(Opened)".to_owned()));
+    b.happen(passed(&Gate::Opened));
+    b.calls(&["bash", "edit"]);
+    assert_eq!(b.wanted(), "run(c1_0)");
+
+    // Another process goes on. Nothing is settled, judged or asked before its hooks have run.
+    let resumed =
+        Event::TurnResumed { model: "fake/model".into(), fallbacks: vec![], policy: Box::new(b.policy.clone()) };
+    b.record(Event::WriterOpened { epoch: 2, pid: 2, boot_id: None });
+    b.happen(resumed.clone());
+    assert_eq!((b.session.phase_name(), b.wanted()), ("opening", "pass(Opened)".to_owned()));
+    let mut canceled = b.session.clone();
+    canceled.apply(&Record { seq: 99, at_ms: 0, event: Event::CancelRequested { by: Canceller::User } });
+    assert_eq!(
+        canceled.wanted(),
+        [Job::StopTool(Arc::clone(b.session.open_call(&"c1_0".into()).expect("it is open")))]
+    );
+    // It is killed, too, and the third has no such hooks.
+    b.record(Event::WriterOpened { epoch: 3, pid: 3, boot_id: None });
+    let mut without = b.session.clone();
+    let policy = Box::new(Policy { hooks: gated([]), ..b.policy.clone() });
+    let event = Event::TurnResumed { model: "fake/model".into(), fallbacks: vec![], policy };
+    without.apply(&Record { seq: 99, at_ms: 0, event });
+    assert_eq!(without.wanted().iter().map(show_job).collect::<Vec<_>>(), ["run(c1_0)", "judge(c1_1)"]);
+    b.happen(resumed);
+    b.happen(passed(&Gate::Opened));
+    assert_eq!(b.wanted(), "run(c1_0) judge(c1_1)");
+    b.judge();
+    b.finish("c1_0");
+    b.finish("c1_1");
+    b.answer("done");
+    // Once in a process.
+    b.say("more");
+    assert_eq!(b.session.phase_name(), "calling_model");
+    assert_eq!(State::fold(&b.log), b.session);
+}

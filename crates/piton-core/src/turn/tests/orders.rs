@@ -17,6 +17,7 @@ fn one_of_each_phase() -> Vec<Bench> {
     for (wanted, steps) in [
         ("held", 0),
         ("due", 0),
+        ("opening", 1),
         ("next_step", 1),
         ("before_model", 2),
         ("calling_model", 2),
@@ -41,7 +42,7 @@ fn one_of_each_phase() -> Vec<Bench> {
         let gate = match wanted {
             "before_model" => Some(HookPoint::BeforeModel),
             "before_compaction" => Some(HookPoint::BeforeCompaction),
-            "compacted" => Some(HookPoint::SessionStart),
+            "opening" | "compacted" => Some(HookPoint::SessionStart),
             "checking" => Some(HookPoint::Stop),
             _ => None,
         };
@@ -54,6 +55,7 @@ fn one_of_each_phase() -> Vec<Bench> {
             b.record(Event::TurnStarted { turn: 1, model: "m".into(), fallbacks, policy, compact_at_tokens: None });
         }
         if steps >= 2 {
+            b.record(passed(&Gate::Opened));
             b.record(Event::StepStarted { step: 1, kind: StepKind::Ordinary, note: None });
         }
         match wanted {
@@ -169,7 +171,7 @@ fn one_of_each_event() -> Vec<Event> {
         Event::CallSettled { call: call_id, outcome: Outcome::ok("x") },
         asked(None, None),
         asked(Some("ci"), None),
-        passed(&Gate::Compacted { step: 1 }),
+        passed(&Gate::Opened),
         passed(&Gate::BeforeModel { step: 1, attempt: 1 }),
         passed(&Gate::BeforeTool(call_id_of_first())),
         passed(&Gate::Question(Subject::GoOn(call_id_of_first()))),
