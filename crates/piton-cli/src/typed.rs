@@ -122,7 +122,10 @@ fn with_our_words(mut error: Error) -> Error {
     };
     let ours = match error.kind() {
         ErrorKind::UnknownArgument => said(ContextKind::InvalidArg).and_then(|said| instead_of_flag(&said)),
-        ErrorKind::InvalidSubcommand => said(ContextKind::InvalidSubcommand).map(|said| instead_of_command(&said)),
+        ErrorKind::InvalidSubcommand => said(ContextKind::InvalidSubcommand).and_then(|said| {
+            let is_first = error.to_string().contains("Usage: piton [OPTIONS]");
+            instead_of_command(&said, is_first)
+        }),
         _ => None,
     };
     if let Some(ours) = ours {
@@ -144,10 +147,11 @@ fn instead_of_flag(said: &str) -> Option<String> {
     Some(format!("in Piton: {ours}"))
 }
 
-fn instead_of_command(said: &str) -> String {
+/// A first word that is no command of anybody's may begin a task.
+fn instead_of_command(said: &str, is_first: bool) -> Option<String> {
     match COMMANDS.iter().find(|(theirs, _)| *theirs == said) {
-        Some((_, ours)) => format!("in Piton: {ours}"),
-        None => format!("to give the agent this task: piton run \"{said} …\""),
+        Some((_, ours)) => Some(format!("in Piton: {ours}")),
+        None => is_first.then(|| format!("to give the agent this task: piton run \"{said} …\"")),
     }
 }
 
@@ -207,6 +211,8 @@ mod tests {
             assert!(error.contains(ours), "{words:?}: {error}");
             assert_eq!(error.matches("tip:").count(), 1, "{words:?}: {error}");
         }
+        let error = typed(&["session", "diff"]).expect_err("is not understood");
+        assert!(!error.contains("tip:"), "{error}");
         let error = typed(&["sesion"]).expect_err("is not understood");
         assert!(error.contains("'session'") && !error.contains("piton run"), "{error}");
     }
