@@ -151,6 +151,7 @@ fn instead_of_flag(said: &str) -> Option<String> {
 fn instead_of_command(said: &str, is_first: bool) -> Option<String> {
     match COMMANDS.iter().find(|(theirs, _)| *theirs == said) {
         Some((_, ours)) => Some(format!("in Piton: {ours}")),
+        None if said.trim().is_empty() => Some("say what to do: piton \"fix the failing test\"".to_owned()),
         None => is_first.then(|| format!("to give the agent this task: piton run \"{said} …\"")),
     }
 }
@@ -204,6 +205,7 @@ mod tests {
             (&["run", "--max-turns=3", "x"], "in Piton: --max-steps N"),
             (&["login"], "in Piton: piton auth login PROVIDER"),
             (&["session", "search", "x"], "in Piton: piton session list --search WORDS"),
+            (&[""], "say what to do: piton \"fix the failing test\""),
             (&["fix"], "to give the agent this task: piton run \"fix …\""),
             (&["run", "fix", "the", "test"], "in quotes: piton run"),
         ] {

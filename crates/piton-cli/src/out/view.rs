@@ -199,7 +199,7 @@ impl TextView {
             0 => String::new(),
             read => format!(" ({} cached)", thousands(read)),
         };
-        let undo = if report.changed_files { " · take it back: piton undo" } else { "" };
+        let undo = if report.changed_files { " · undo with: piton undo" } else { "" };
         format!(
             "{} · {} · {}{cost} · {:.1} s · {session}{undo}",
             clean(&self.story.session().model),
@@ -560,7 +560,7 @@ impl TextView {
         let why = match outcome.title.as_str() {
             "" if outcome.status != Status::Ok => {
                 let text = outcome.text.strip_prefix(&format!("{}: ", call.tool)).unwrap_or(&outcome.text);
-                format!(" {DIM}{}{DIM:#}", first_line(text))
+                format!(": {DIM}{}{DIM:#}", first_line(text))
             }
             _ => String::new(),
         };
