@@ -67,7 +67,7 @@ async fn who_listens_late_hears_everything_once_and_in_order() {
 #[tokio::test]
 async fn a_listener_that_falls_behind_loses_fragments_but_no_event() {
     let home = Home::new();
-    let model = Chatter { deltas: 20_000 };
+    let model = Chatter::new(20_000);
     let session = home.create(Settings::new(Arc::new(model))).await;
     let slow = session.subscribe(1);
     session.prompt("talk").await.unwrap();
@@ -80,7 +80,7 @@ async fn a_listener_that_falls_behind_loses_fragments_but_no_event() {
 #[tokio::test]
 async fn who_was_too_slow_is_told_so_and_begins_again_with_where_the_session_is() {
     let home = Home::new();
-    let session = home.create(Settings::new(Arc::new(Chatter { deltas: 20_000 }))).await;
+    let session = home.create(Settings::new(Arc::new(Chatter::new(20_000)))).await;
     let mut slow = session.subscribe(1);
     session.prompt("talk").await.unwrap();
     let mut heard = Vec::new();
@@ -150,9 +150,16 @@ async fn so_many_messages_wait_and_no_more() {
     session.close().await;
 }
 
-/// Says `x` many times.
+/// Says the same many times.
 struct Chatter {
     deltas: usize,
+    delta: String,
+}
+
+impl Chatter {
+    fn new(deltas: usize) -> Self {
+        Self { deltas, delta: "x".to_owned() }
+    }
 }
 
 impl Model for Chatter {
@@ -170,9 +177,10 @@ impl Model for Chatter {
 
     fn stream(&self, _request: Request) -> ModelStream {
         use piton_core::message::{FinishReason, Usage};
-        let delta = || ModelEvent::Delta(piton_core::model::Delta::Text { text: "x".into() });
+        let text = self.delta.clone();
+        let delta = move || ModelEvent::Delta(piton_core::model::Delta::Text { text: text.clone() });
         let usage = Usage { input_tokens: 3, output_tokens: 5, ..Usage::default() };
-        let parts = vec![Part::text("x".repeat(self.deltas))];
+        let parts = vec![Part::text(self.delta.repeat(self.deltas))];
         let reply = Reply {
             parts,
             finish: FinishReason::Stop,
@@ -190,7 +198,7 @@ impl Model for Chatter {
 #[tokio::test]
 async fn what_a_turn_costs_is_known_where_the_price_is() {
     let home = Home::new();
-    let session = home.create(Settings::new(Arc::new(Chatter { deltas: 1 }))).await;
+    let session = home.create(Settings::new(Arc::new(Chatter::new(1)))).await;
     assert_eq!(session.prompt("talk").await.unwrap().spent.cost_micros, Some(13));
     session.close().await;
 }
@@ -641,6 +649,27 @@ async fn fragments_are_told_as_they_come_and_are_not_in_the_journal() {
         }
     }
     assert_eq!(*said.lock().unwrap(), "word by word");
+}
+
+#[tokio::test]
+async fn of_a_very_long_reply_only_the_beginning_streams_and_all_of_it_is_recorded() {
+    const SAID: usize = 3 << 20;
+    const DELTA: usize = 64 << 10;
+    let home = Home::new();
+    let deltas = Chatter { deltas: SAID / DELTA, delta: "x".repeat(DELTA) };
+    let session = home.create(Settings::new(Arc::new(deltas))).await;
+    let mut events = session.subscribe(1);
+    let report = session.prompt("go").await.unwrap();
+    session.close().await;
+    let mut told = 0;
+    while let Some(published) = events.next().await.unwrap() {
+        if let Published::Live(live) = published
+            && let Live::ModelDelta { delta, .. } = &*live
+        {
+            told += delta.bytes();
+        }
+    }
+    assert_eq!((told, report.text.len()), (piton_core::limits::STREAMED_BYTES, SAID));
 }
 
 /// A model that looks, when it is asked, at what is on record.
