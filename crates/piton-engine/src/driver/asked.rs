@@ -29,7 +29,7 @@ impl Driver {
 
     pub(super) fn obey(&mut self, request: Request, asker: Asker) {
         match request {
-            Request::Prompt(prompt) => self.prompted(prompt, asker),
+            Request::Prompt(prompt) => self.prompted(&prompt, asker),
             Request::GoOn {} => self.wait_for_turn(asker),
             Request::Cancel {} => {
                 self.cancel(Canceller::User);
@@ -65,7 +65,7 @@ impl Driver {
         }
     }
 
-    fn prompted(&mut self, prompt: Prompt, asker: Asker) {
+    fn prompted(&mut self, prompt: &Prompt, asker: Asker) {
         let message = prompt.message.clone().unwrap_or_else(|| self.services.world.message_id());
         if let Some(seq) = self.session.heard_at(&message) {
             return self.heard_before(message, seq, prompt.wait, asker);
