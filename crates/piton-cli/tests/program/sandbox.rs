@@ -46,6 +46,30 @@ fn commands_and_file_tools_reach_the_workspace_and_nothing_else() {
 }
 
 #[test]
+fn searches_reach_no_more_than_commands() {
+    let secret = "secret-of-the-home";
+    let home = json!("~");
+    let stage = calls([
+        ("grep", json!({"pattern": "secret-of", "path": home})),
+        ("glob", json!({"pattern": "*.toml", "path": home})),
+        ("grep", json!({"pattern": "secret-of", "path": "/"})),
+        ("grep", json!({"pattern": "root", "path": "/etc/shadow"})),
+        ("grep", json!({"pattern": "here"})),
+        ("glob", json!({"pattern": "link*"})),
+    ]);
+    let stage = stage.with_config(&format!("# {secret}\n"));
+    stage.workspace.write("file", "found here\n");
+    std::os::unix::fs::symlink("/etc/shadow", stage.workspace.path().join("link")).unwrap();
+    let outcomes = outcomes(&stage, &["--sandbox", "workspace-write", "go"]);
+    for outcome in &outcomes[..4] {
+        let text = text(outcome);
+        assert!(!text.contains(secret) && !text.contains("config.toml") && !text.contains("root:"), "{text}");
+    }
+    assert!(text(&outcomes[4]).contains("found here"), "{}", text(&outcomes[4]));
+    assert!(!text(&outcomes[5]).contains("link\n"), "{}", text(&outcomes[5]));
+}
+
+#[test]
 fn a_folder_to_read_that_does_not_exist_is_named() {
     let stage = calls([("bash", json!({"command": "true"}))]).with_config("[sandbox]\nread = [\"/nowhere/at-all\"]\n");
     let ran = stage.run(&["--sandbox", "workspace-write", "go"]).expect_code(0);
