@@ -9,7 +9,7 @@ use piton_core::configure::{Configure, is_every};
 use piton_core::policy::{Policy, RetryPolicies, ToolFields};
 use piton_models::model::Model;
 use piton_models::text_tools::{CallsRead, Mode};
-use piton_sandbox::{Limits, Write};
+use piton_sandbox::{Backend, Limits, Write};
 use piton_tools::runner::RunnerCommand;
 use piton_tools::snapshot::Snapshots;
 use piton_tools::tool::ToolLimits;
@@ -109,6 +109,8 @@ impl OpenedModels {
 /// the tools and the session's own folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxSettings {
+    /// What holds them to it.
+    pub backend: Backend,
     /// Whether they may change the workspace.
     pub write: Write,
     /// The user's home, which is not there for them.

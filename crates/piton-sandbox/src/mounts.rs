@@ -44,6 +44,12 @@ const CHANGES: &str = ".changes";
 /// A destination is opened without following a link, within the folder that it was asked for in.
 const STRICT: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
 
+/// What lies at a path of the machine, reached through no link.
+pub(crate) fn open_as_named(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
+}
+
 /// Makes the plan's mounts, and makes them all there is.
 pub(crate) fn enter(plan: &Plan) -> Result<(), MountError> {
     let private = &plan.reach().private;
@@ -93,18 +99,13 @@ impl Builder<'_> {
             Source::EmptyFile => self.machine(&planned.at, &self.root_path.join(".cover"), false),
             Source::Processes => self.processes(&planned.at),
             Source::Devices => self.devices(&planned.at),
+            Source::Names => Err(io::Error::new(io::ErrorKind::InvalidInput, "names alone cannot be mounted")),
         }
     }
 
     /// The same at another place of the tree. A machine's submounts come with it.
     fn machine(&self, at: &Path, from: &Path, write: bool) -> io::Result<()> {
-        let source = openat2(
-            CWD,
-            from,
-            OFlags::PATH | OFlags::CLOEXEC,
-            Mode::empty(),
-            ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS,
-        )?;
+        let source = open_as_named(from)?;
         let flags = OpenTreeFlags::OPEN_TREE_CLONE
             | OpenTreeFlags::OPEN_TREE_CLOEXEC
             | OpenTreeFlags::AT_EMPTY_PATH
